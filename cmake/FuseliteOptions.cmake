@@ -1,0 +1,61 @@
+# What every target of the project is compiled with, and the helpers that declare a room's library and tests.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+option(FUSELITE_TESTS "Build the tests" ON)
+option(FUSELITE_BENCHMARKS "Build the benchmarks" ON)
+option(FUSELITE_WERROR "Treat warnings as errors" ON)
+set(FUSELITE_SANITIZE "" CACHE STRING "Sanitizers for every target: address, undefined, thread")
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(FUSELITE_JIT ON)
+else()
+  set(FUSELITE_JIT OFF)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(fuselite_flags INTERFACE)
+# No contraction: a multiply-add that only some ISAs fuse would make their results differ.
+target_compile_options(fuselite_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
+  $<$<BOOL:${FUSELITE_WERROR}>:-Werror>)
+target_include_directories(fuselite_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(FUSELITE_SANITIZE)
+  add_compile_options(-fsanitize=${FUSELITE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${FUSELITE_SANITIZE})
+endif()
+
+# fuselite_room(NAME DEPENDS ...): the static library of one top-level folder, from all its sources.
+function(fuselite_room name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+  foreach(pattern IN LISTS ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  add_library(fuselite_${name} STATIC ${sources})
+  target_link_libraries(fuselite_${name} PUBLIC fuselite_flags ${ARG_DEPENDS})
+endfunction()
+
+# fuselite_test(NAME DEPENDS ...): the GoogleTest program tests/<folder>/NAME.cc, registered with ctest.
+function(fuselite_test name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
