@@ -1,0 +1,141 @@
+// Operators: what everybody needs to know of one, and the ways it can be computed.
+//
+// Everything about an operator is in kernels/<operator>/; kernels/list.cc has one line per operator.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/fields.h"
+#include "kernels/tail.h"
+#include "runtime/cpu.h"
+#include "runtime/kernel.h"
+#include "runtime/packed_store.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::kernels {
+
+struct OperatorDef;
+
+// An operator's parameters by value, whatever their type. Padding between fields must be zeroed
+// (value-initialize them), so that equal parameters have equal bytes.
+class Params {
+ public:
+  static constexpr size_t kMaxBytes = 128;
+  Params() = default;
+  template <class T>
+    requires(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxBytes &&
+             !std::is_same_v<T, Params>)
+  explicit Params(const T& value) {
+    std::memcpy(bytes_.data(), &value, sizeof(T));
+  }
+  template <class T>
+  const T& as() const {
+    return *reinterpret_cast<const T*>(bytes_.data());
+  }
+  template <class T>
+  T& as() {
+    return *reinterpret_cast<T*>(bytes_.data());
+  }
+  void* data() { return bytes_.data(); }
+  const void* data() const { return bytes_.data(); }
+  friend bool operator==(const Params&, const Params&) = default;
+
+ private:
+  alignas(16) std::array<std::byte, kMaxBytes> bytes_{};
+};
+
+// One operation to be computed: the operator, its parameters, its operands, its tail.
+// With a tail, outputs[0] is what the tail's last stage gives; its shape is the operator's own.
+// A fused activation in `params` comes before the tail's stages. A quantized operator requantizes
+// by itself, from the operands' scales, before the tail's stages.
+struct OpDescription {
+  const OperatorDef* op = nullptr;
+  Params params;
+  std::vector<TensorInfo> inputs;  // the operator's own, then those that tail stages name
+  std::vector<TensorInfo> outputs;
+  Tail tail;
+  int version = 1;
+
+  bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].absent(); }
+};
+
+enum class Precision {
+  kStrict,   // no algorithm that sums in another order than a plain dot product's
+  kDefault,  // within the bounds of docs/design.md: Winograd where it meets them
+  kFast,     // bf16 arithmetic too
+};
+
+// What a candidate may use, and whether it is only asked.
+struct BuildContext {
+  Isa isa = Isa::kScalar;
+  Precision precision = Precision::kDefault;
+  int threads = 1;
+  // Judging: accept or refuse, without packing weights or emitting code. The same code runs, so
+  // that who says yes is who builds; kernels made while judging are never run.
+  bool judging = false;
+  PackedStore* store = nullptr;  // never null
+
+  // The packed form of `request`, or null while judging.
+  Result<PackedWeights> Pack(const PackRequest& request,
+                             const std::function<void(std::byte*)>& pack) const;
+};
+
+// Accepts with a kernel, or refuses with the reason: kUnsupported, in the words of a user.
+using BuildKernel = Result<std::unique_ptr<Kernel>> (*)(const OpDescription&, const BuildContext&);
+
+struct Candidate {
+  std::string_view name;  // "reference", "highway", "jit"
+  BuildKernel build;
+};
+
+// One combination of types that an operator takes; kNone stands for any or absent.
+struct TypeRow {
+  DataType inputs[3] = {DataType::kNone, DataType::kNone, DataType::kNone};
+  DataType output = DataType::kNone;
+};
+
+struct OperatorDef {
+  std::string_view name;  // "CONV_2D"
+  int builtin_code = -1;  // the schema's BuiltinOperator; -1: made by rewrites only
+  int options_type = 0;   // the schema's BuiltinOptions; 0 where the operator has none
+  int max_version = 1;    // the newest version whose meaning is implemented
+  std::span<const Field> fields;
+  size_t params_bytes = 0;             // of our struct
+  size_t struct_bytes = 0;             // of TFLite's C struct; 0 where there is none
+  int min_inputs = 1, max_inputs = 1;  // max -1: any number
+  int min_outputs = 1, max_outputs = 1;
+  std::span<const TypeRow> types;  // enforced by Infer() and printed in docs/operators.md
+  std::string_view limits;         // what is not taken, for docs/operators.md: "rank <= 6"
+  // The shape rule. Called by Infer() after the counts and types are checked; validates the rest of
+  // the inputs and parameters and sets shape and type of `outputs`, whose quantization (and type,
+  // where the model knows it) is given. kDynamicShape where a shape needs a value not yet known.
+  Status (*infer)(OpDescription& op) = nullptr;
+  // Best first; the last one is the reference, which accepts whatever infer does.
+  std::span<const Candidate> candidates;
+  // Multiply-adds, or elements where there are none: for cost estimates and profiles.
+  double (*cost)(const OpDescription& op) = nullptr;
+};
+
+// Checks counts, types and version, then runs the shape rule.
+Status Infer(OpDescription& op);
+
+// Builds the scalar reference: the last candidate.
+Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op,
+                                               const BuildContext& context);
+
+// The table of operators (kernels/list.cc).
+std::span<const OperatorDef* const> AllOperators();
+// nullptr where there is none.
+const OperatorDef* FindOperator(int builtin_code);
+const OperatorDef* FindOperator(std::string_view name);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,37 @@
+// Weights in the order that a kernel reads them: packed once, shared by everybody who needs them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/aligned_buffer.h"
+#include "runtime/status.h"
+
+namespace fuselite {
+
+using PackedWeights = std::shared_ptr<const AlignedBuffer>;
+
+// What makes two packings the same: the source's bytes (by hash) and how they are arranged.
+struct PackRequest {
+  const void* source = nullptr;  // first byte of the constant that is packed
+  size_t source_bytes = 0;
+  const void* source2 = nullptr;  // a second constant mixed in (a bias, a scale); may be null
+  size_t source2_bytes = 0;
+  std::string layout;  // everything else that decides the bytes: "conv f32 k9c32n64 p32 avx512"
+  size_t bytes = 0;    // of the packed form
+};
+
+// Thread-safe. The packing runs outside of any lock, at most once per distinct request that
+// succeeds; entries live as long as somebody holds them.
+class PackedStore {
+ public:
+  virtual ~PackedStore() = default;
+  virtual Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                          const std::function<void(std::byte*)>& pack) = 0;
+};
+
+// The store of this process: weights of a model that several interpreters open are packed once.
+PackedStore& ProcessPackedStore();
+
+}  // namespace fuselite
