@@ -1,4 +1,4 @@
-# What every target of the project is compiled with, and the helpers that declare a room's library and tests.
+# What a person may choose (-DNAME=VALUE), and what every target of the project is compiled with.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -29,8 +29,6 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-find_package(Threads REQUIRED)
-
 add_library(fuselite_flags INTERFACE)
 # No contraction: a multiply-add that only some ISAs fuse would make their results differ.
 target_compile_options(fuselite_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
@@ -40,22 +38,3 @@ if(FUSELITE_SANITIZE)
   add_compile_options(-fsanitize=${FUSELITE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${FUSELITE_SANITIZE})
 endif()
-
-# fuselite_room(NAME DEPENDS ...): the static library of one top-level folder, from all its sources.
-function(fuselite_room name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
-  foreach(pattern IN LISTS ARG_EXCLUDE)
-    list(FILTER sources EXCLUDE REGEX ${pattern})
-  endforeach()
-  add_library(fuselite_${name} STATIC ${sources})
-  target_link_libraries(fuselite_${name} PUBLIC fuselite_flags ${ARG_DEPENDS})
-endfunction()
-
-# fuselite_test(NAME DEPENDS ...): the GoogleTest program tests/<folder>/NAME.cc, registered with ctest.
-function(fuselite_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
-  add_executable(${name} ${name}.cc)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name})
-endfunction()

@@ -1,0 +1,22 @@
+# Everything that the project takes from outside: Debian's packages, through find_package. Nothing is downloaded.
+# scripts/install-deps installs the packages; a target that is named here is linked where it is needed:
+#   Threads::Threads  OpenMP::OpenMP_CXX  hwy::hwy  xbyak::xbyak  flatbuffers::flatbuffers (flatc: flatbuffers::flatc)
+#   CLI11::CLI11  nlohmann_json::nlohmann_json  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(hwy CONFIG REQUIRED)
+if(FUSELITE_JIT)
+  find_package(xbyak CONFIG REQUIRED)
+endif()
+# Newer releases of FlatBuffers name their configuration file in lower case.
+find_package(flatbuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+if(FUSELITE_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()
+if(FUSELITE_BENCHMARKS)
+  find_package(benchmark CONFIG REQUIRED)
+endif()

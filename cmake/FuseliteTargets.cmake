@@ -1,0 +1,47 @@
+# The functions that declare a room's library, its exports and its tests.
+
+# fuselite_add_rooms(ROOM...): adds the top-level folders that have a CMakeLists.txt.
+function(fuselite_add_rooms)
+  foreach(room IN LISTS ARGN)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/${room}/CMakeLists.txt)
+      add_subdirectory(${PROJECT_SOURCE_DIR}/${room} ${PROJECT_BINARY_DIR}/${room})
+    endif()
+  endforeach()
+endfunction()
+
+# fuselite_room(NAME DEPENDS ... [EXCLUDE REGEX...]): the static library of one top-level folder, from all its sources.
+function(fuselite_room name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+  foreach(pattern IN LISTS ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  add_library(fuselite_${name} STATIC ${sources})
+  target_link_libraries(fuselite_${name} PUBLIC fuselite_flags ${ARG_DEPENDS})
+endfunction()
+
+# fuselite_exports(TARGET PATTERN...): the shared library TARGET exports the symbols that match a pattern
+# ("tflite_plugin_*") and nothing else. Hidden visibility alone lets the weak symbols of the standard library's
+# templates and of static third-party libraries out, which then mix with the host's own.
+function(fuselite_exports target)
+  string(JOIN "; " symbols ${ARGN})
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}.exports)
+  file(CONFIGURE OUTPUT ${script} CONTENT "{ global: ${symbols}; local: *; };\n")
+  target_link_options(${target} PRIVATE -Wl,--version-script=${script} -Wl,--exclude-libs,ALL)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()
+
+# fuselite_test(NAME DEPENDS ... [SOURCES ...] [SERIAL] [TIMEOUT SECONDS]): the GoogleTest program NAME from NAME.cc
+# and SOURCES, registered with ctest. SERIAL: measures time or the load of the machine, so it must run alone. The
+# cases' results go to test-results/NAME.xml in the build folder, where scripts/test-summary counts them.
+function(fuselite_test name)
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "DEPENDS;SOURCES" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${name}.cc ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE fuselite_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL "${ARG_SERIAL}"
+    ENVIRONMENT GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml)
+endfunction()
