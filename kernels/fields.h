@@ -13,7 +13,7 @@ namespace fuselite::kernels {
 
 // How a field is stored in our params struct, in the file's options table and in TFLite's struct.
 enum class FieldKind : uint8_t {
-  kInt32,       // int32_t; int in the struct
+  kInt32,  // int32_t; int in the struct
   kInt64,
   kFloat,
   kBool,        // bool; uint8 in the file
@@ -38,9 +38,9 @@ struct IntList {
 struct Field {
   std::string_view name;  // as in the schema
   FieldKind kind;
-  uint16_t id;            // of the field in the options table of the file
-  uint16_t offset;        // in our params struct
-  int16_t struct_offset;  // in TFLite's C struct; -1 where it is not there
+  uint16_t id;                // of the field in the options table of the file
+  uint16_t offset;            // in our params struct
+  int16_t struct_offset;      // in TFLite's C struct; -1 where it is not there
   int16_t count_offset = -1;  // kIntList: of the count in TFLite's C struct
   int16_t since_version = 1;  // struct field is read only from this version of the operator on
   double default_value = 0;   // the schema's default

@@ -1,6 +1,6 @@
 // Operators: what everybody needs to know of one, and the ways it can be computed.
 //
-// Everything about an operator is in kernels/<operator>/; kernels/list.cc has one line per operator.
+// Everything about an operator is in kernels/<operator>/; kernels/list.cc has one line for each.
 #pragma once
 
 #include <array>
@@ -32,9 +32,8 @@ class Params {
   static constexpr size_t kMaxBytes = 128;
   Params() = default;
   template <class T>
-    requires(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxBytes &&
-             !std::is_same_v<T, Params>)
-  explicit Params(const T& value) {
+  requires(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxBytes &&
+           !std::is_same_v<T, Params>) explicit Params(const T& value) {
     std::memcpy(bytes_.data(), &value, sizeof(T));
   }
   template <class T>

@@ -14,15 +14,15 @@ enum class Isa {
   kScalar,
   kSsse3,
   kSse4,
-  kAvx2,        // with FMA and F16C
-  kAvxVnni,     // AVX2 and the VEX form of the 8-bit dot product
-  kAvx512,      // F, BW, CD, DQ, VL
+  kAvx2,     // with FMA and F16C
+  kAvxVnni,  // AVX2 and the VEX form of the 8-bit dot product
+  kAvx512,   // F, BW, CD, DQ, VL
   kAvx512Vnni,
   kAvx512Bf16,  // with VNNI
   kNeon,        // aarch64's baseline
 };
 
-std::string_view IsaName(Isa isa);                     // "avx512vnni"
+std::string_view IsaName(Isa isa);                      // "avx512vnni"
 std::optional<Isa> IsaFromName(std::string_view name);  // nullopt for an unknown name
 
 // Whether code written for `need` may run where the level is `have`. kAvx512 does not include
@@ -35,9 +35,9 @@ Isa DetectIsa();
 std::vector<Isa> RunnableIsas();
 
 struct CpuInfo {
-  std::string model;      // "AMD EPYC ..." or empty where the system does not tell
-  int logical_cores = 1;  // that affinity and cgroup quota allow this process
-  int physical_cores = 1; // of those
+  std::string model;       // "AMD EPYC ..." or empty where the system does not tell
+  int logical_cores = 1;   // that affinity and cgroup quota allow this process
+  int physical_cores = 1;  // of those
   long l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // 0 where unknown
 };
 // Reads the system afresh: affinity can change while a process runs.

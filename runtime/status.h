@@ -14,15 +14,15 @@ namespace fuselite {
 
 enum class StatusCode {
   kOk,
-  kInvalidArgument,   // the caller's or the model's fault: malformed, out of range, inconsistent
-  kUnsupported,       // well-formed, but nobody here computes it; the reason says what is missing
-  kDynamicShape,      // a shape depends on values that exist only at run time
-  kNotFound,          // a file, a name or an index that does not exist
+  kInvalidArgument,  // the caller's or the model's fault: malformed, out of range, inconsistent
+  kUnsupported,      // well-formed, but nobody here computes it; the reason says what is missing
+  kDynamicShape,     // a shape depends on values that exist only at run time
+  kNotFound,         // a file, a name or an index that does not exist
   kOutOfMemory,
   kIo,
   kCancelled,
   kDeadlineExceeded,
-  kInternal,          // a fault of ours
+  kInternal,  // a fault of ours
 };
 
 std::string_view StatusCodeName(StatusCode code);
@@ -93,8 +93,8 @@ Status Internal(const Parts&... parts) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}        // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

@@ -12,10 +12,10 @@ struct TypeFacts {
 };
 
 constexpr std::array<TypeFacts, kDataTypeCount> kTypes = {{
-    {"none", 0},     {"float32", 32},    {"int32", 32},  {"uint8", 8},    {"int64", 64},
-    {"string", 0},   {"bool", 8},        {"int16", 16},  {"complex64", 64}, {"int8", 8},
-    {"float16", 16}, {"float64", 64},    {"complex128", 128}, {"uint64", 64}, {"resource", 0},
-    {"variant", 0},  {"uint32", 32},     {"uint16", 16}, {"int4", 4},     {"bfloat16", 16},
+    {"none", 0},     {"float32", 32}, {"int32", 32},       {"uint8", 8},      {"int64", 64},
+    {"string", 0},   {"bool", 8},     {"int16", 16},       {"complex64", 64}, {"int8", 8},
+    {"float16", 16}, {"float64", 64}, {"complex128", 128}, {"uint64", 64},    {"resource", 0},
+    {"variant", 0},  {"uint32", 32},  {"uint16", 16},      {"int4", 4},       {"bfloat16", 16},
 }};
 
 constexpr int64_t kMaxElements = int64_t{1} << 62;
@@ -60,9 +60,7 @@ std::string Shape::ToString() const {
   return text + "]";
 }
 
-bool operator==(const Shape& a, const Shape& b) {
-  return std::ranges::equal(a.dims(), b.dims());
-}
+bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.ToString(); }
 
