@@ -22,14 +22,18 @@ struct PackRequest {
   size_t bytes = 0;    // of the packed form
 };
 
-// Thread-safe. The packing runs outside of any lock, at most once per distinct request that
-// succeeds; entries live as long as somebody holds them.
+// Thread-safe. Requests for the same packing wait for one of them to do it; others are not held
+// up. Entries live as long as somebody holds them, and a packing that failed is tried again by the
+// next request. `pack` writes all `bytes` bytes, and asks the store for nothing.
 class PackedStore {
  public:
   virtual ~PackedStore() = default;
   virtual Result<PackedWeights> GetOrPack(const PackRequest& request,
                                           const std::function<void(std::byte*)>& pack) = 0;
 };
+
+// A store of its own, in memory: for tests, and for whoever must not share.
+std::unique_ptr<PackedStore> NewPackedStore();
 
 // The store of this process: weights of a model that several interpreters open are packed once.
 PackedStore& ProcessPackedStore();

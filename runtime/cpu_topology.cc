@@ -1,0 +1,241 @@
+#include "runtime/cpu_topology.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace fuselite {
+namespace internal {
+namespace {
+
+// The first line of a file without its line end; nullopt where it cannot be read.
+std::optional<std::string> FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+std::optional<long> ToLong(std::string_view text) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end == text.data()) return std::nullopt;
+  return value;
+}
+
+std::optional<long> ReadLong(const std::string& path) {
+  const auto line = FirstLine(path);
+  return line ? ToLong(*line) : std::nullopt;
+}
+
+int CoresOf(long quota, long period) {
+  if (quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::min<long>((quota + period - 1) / period, 1 << 20));
+}
+
+// The limit that one group sets, in either version's files; 0: none.
+int LimitOfGroup(const std::string& folder) {
+  if (const auto line = FirstLine(folder + "/cpu.max")) {
+    const size_t space = line->find(' ');
+    const auto quota = ToLong(*line);  // "max 100000" has no number in front: no limit
+    if (!quota || space == std::string::npos) return 0;
+    return CoresOf(*quota, ToLong(std::string_view(*line).substr(space + 1)).value_or(0));
+  }
+  return CoresOf(ReadLong(folder + "/cpu.cfs_quota_us").value_or(0),
+                 ReadLong(folder + "/cpu.cfs_period_us").value_or(0));
+}
+
+struct Mount {
+  std::string root;   // the group that the mount point shows
+  std::string point;  // where it shows it
+};
+
+bool HasItem(std::string_view list, std::string_view item) {
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    if (list.substr(0, comma) == item) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
+// The mount of the cpu controller's hierarchy: a version 1 mount with the option "cpu", or the
+// version 2 mount.
+std::optional<Mount> FindMount(const std::string& root, bool version2) {
+  std::ifstream mounts(root + "/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::istringstream left(line.substr(0, dash)), right(line.substr(dash + 3));
+    std::string skip, type, source, options;
+    Mount mount;
+    left >> skip >> skip >> skip >> mount.root >> mount.point;
+    right >> type >> source >> options;
+    if (version2 ? type == "cgroup2" : type == "cgroup" && HasItem(options, "cpu")) return mount;
+  }
+  return std::nullopt;
+}
+
+// The smallest limit of the group `path` and those above it, as `mount` shows them.
+int LimitOnTheWay(const std::string& root, const Mount& mount, std::string path) {
+  // In a container the mount often shows the process's own group as its top.
+  if (mount.root != "/") {
+    path = path.starts_with(mount.root) ? path.substr(mount.root.size()) : std::string();
+  }
+  int limit = 0;
+  while (true) {
+    const int here = LimitOfGroup(root + mount.point + path);
+    if (here > 0) limit = limit ? std::min(limit, here) : here;
+    const size_t slash = path.rfind('/');
+    if (path.empty() || slash == std::string::npos) return limit;
+    path.resize(slash);
+  }
+}
+
+long CacheBytes(const std::string& text) {
+  const long value = ToLong(text).value_or(0);
+  if (text.ends_with('K')) return value << 10;
+  if (text.ends_with('M')) return value << 20;
+  return value;
+}
+
+void ReadCaches(const std::string& cpu_folder, CpuInfo& info) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = cpu_folder + "/cache/index" + std::to_string(i);
+    const auto type = FirstLine(folder + "/type");
+    if (!type) return;
+    if (*type == "Instruction") continue;
+    const long bytes = CacheBytes(FirstLine(folder + "/size").value_or(""));
+    switch (ReadLong(folder + "/level").value_or(0)) {
+      case 1:
+        info.l1d_bytes = bytes;
+        break;
+      case 2:
+        info.l2_bytes = bytes;
+        break;
+      case 3:
+        info.l3_bytes = bytes;
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+std::string ReadModelName(const std::string& root) {
+  std::ifstream cpuinfo(root + "/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (!line.starts_with("model name")) continue;
+    size_t begin = line.find(':');
+    if (begin == std::string::npos) break;
+    begin = line.find_first_not_of(" \t", begin + 1);
+    return begin == std::string::npos ? std::string() : line.substr(begin);
+  }
+  return {};
+}
+
+// Two logical CPUs are one core where package and core number are equal.
+int CountCores(const std::string& root, const std::vector<int>& cpus) {
+  std::set<std::pair<long, long>> cores;
+  for (int cpu : cpus) {
+    const std::string folder =
+        root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    const auto core = ReadLong(folder + "core_id");
+    // Without topology each CPU counts as a core: negative, so as not to meet a real number.
+    cores.insert(core ? std::pair(ReadLong(folder + "physical_package_id").value_or(0), *core)
+                      : std::pair(-1L, -1L - cpu));
+  }
+  return static_cast<int>(cores.size());
+}
+
+}  // namespace
+
+std::vector<int> ParseCpuList(std::string_view text) {
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    int first = 0;
+    auto parsed = std::from_chars(at, end, first);
+    if (parsed.ec != std::errc() || first < 0) break;
+    int last = first;
+    if (parsed.ptr < end && *parsed.ptr == '-') {
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+      if (parsed.ec != std::errc() || last - first > (1 << 16)) break;
+    }
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (parsed.ptr == end || *parsed.ptr != ',') break;
+    at = parsed.ptr + 1;
+  }
+  return cpus;
+}
+
+int CgroupCores(const std::string& root) {
+  int limit = 0;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "4:cpu,cpuacct:/path" or "0::/path"
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && !HasItem(controllers, "cpu")) continue;
+    const auto mount = FindMount(root, controllers.empty());
+    if (!mount) continue;
+    std::string path = line.substr(second + 1);
+    if (path == "/") path.clear();
+    const int here = LimitOnTheWay(root, *mount, path);
+    if (here > 0) limit = limit ? std::min(limit, here) : here;
+  }
+  return limit;
+}
+
+CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus) {
+  CpuInfo info;
+  info.model = ReadModelName(root);
+  info.logical_cores = std::max<int>(1, static_cast<int>(cpus.size()));
+  info.physical_cores = std::max(1, CountCores(root, cpus));
+  if (const int limit = CgroupCores(root)) {
+    info.logical_cores = std::min(info.logical_cores, limit);
+    info.physical_cores = std::min(info.physical_cores, limit);
+  }
+  const int first = cpus.empty() ? 0 : cpus.front();
+  ReadCaches(root + "/sys/devices/system/cpu/cpu" + std::to_string(first), info);
+  return info;
+}
+
+}  // namespace internal
+
+namespace {
+
+// The CPUs that affinity allows. The mask grows until the kernel accepts its size: machines with
+// more than 1024 CPUs refuse the fixed-size one.
+std::vector<int> AllowedCpus() {
+  for (int capacity = 1024; capacity <= 1 << 16; capacity *= 2) {
+    cpu_set_t* set = CPU_ALLOC(capacity);
+    if (set == nullptr) break;
+    const size_t bytes = CPU_ALLOC_SIZE(capacity);
+    std::vector<int> cpus;
+    const bool read = sched_getaffinity(0, bytes, set) == 0;
+    for (int cpu = 0; read && cpu < capacity; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(cpu);
+    }
+    CPU_FREE(set);
+    if (read && !cpus.empty()) return cpus;
+  }
+  std::vector<int> cpus(std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t i = 0; i < cpus.size(); ++i) cpus[i] = static_cast<int>(i);
+  return cpus;
+}
+
+}  // namespace
+
+CpuInfo ReadCpuInfo() { return internal::ReadCpuInfoFrom("", AllowedCpus()); }
+
+}  // namespace fuselite

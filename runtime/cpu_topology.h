@@ -1,0 +1,23 @@
+// Where ReadCpuInfo() gets its numbers from; apart so that tests can hand in a made-up /sys.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/cpu.h"
+
+namespace fuselite::internal {
+
+// "0-3,8" -> {0, 1, 2, 3, 8}. Stops at what it does not understand.
+std::vector<int> ParseCpuList(std::string_view text);
+
+// The CPU time that the process's control groups allow it, in whole cores rounded up; 0: no limit.
+// Reads `root`/proc/self/{cgroup,mountinfo} and the groups' files below `root`, of version 1 and 2;
+// the smallest limit on the way from the process's group to the top counts.
+int CgroupCores(const std::string& root);
+
+// CpuInfo of a process that may run on `cpus`, from the /proc and /sys below `root`.
+CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus);
+
+}  // namespace fuselite::internal
