@@ -9,7 +9,9 @@ find_package(hwy CONFIG REQUIRED)
 if(FUSELITE_JIT)
   find_package(xbyak CONFIG REQUIRED)
 endif()
-# Newer releases of FlatBuffers name their configuration file in lower case.
+# Only FlatBuffers' headers are used (reading, verifying and building need no more): Debian's static library is not
+# position-independent, so a shared library that pulls an object of it in does not link.
+# Newer releases name their configuration file in lower case.
 find_package(flatbuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)

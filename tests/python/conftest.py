@@ -1,0 +1,55 @@
+"""What the Python tests share: the built delegate, LiteRT, and the folders of models that the environment names."""
+
+import os
+import pathlib
+
+import pytest
+from ai_edge_litert import interpreter as litert
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def folder_from_environment(name):
+    """The folder that the variable names; the test is skipped where it is not set."""
+    value = os.environ.get(name)
+    if not value:
+        pytest.skip(f"{name} is not set")
+    folder = pathlib.Path(value)
+    if not folder.is_dir():
+        pytest.fail(f"{name} names {folder}, which is no folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def delegate_path():
+    """The delegate's library: FUSELITE_DELEGATE, else the release build's."""
+    built = ROOT / "build" / "release" / "partitioner" / "libfuselite_delegate.so"
+    path = pathlib.Path(os.environ.get("FUSELITE_DELEGATE") or built)
+    if not path.is_file():
+        pytest.fail(f"{path} is not there; build it (cmake --build --preset release) or set FUSELITE_DELEGATE")
+    return path
+
+
+@pytest.fixture(scope="session")
+def load_delegate(delegate_path):
+    """Loads the delegate into LiteRT: load_delegate(num_threads=2, jit="off")."""
+
+    def load(**options):
+        return litert.load_delegate(str(delegate_path), options)
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def models():
+    return folder_from_environment("FUSELITE_MODELS")
+
+
+@pytest.fixture(scope="session")
+def conformance():
+    return folder_from_environment("FUSELITE_CONFORMANCE")
+
+
+@pytest.fixture(scope="session")
+def evaluation():
+    return folder_from_environment("FUSELITE_EVAL")
