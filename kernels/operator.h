@@ -1,6 +1,7 @@
 // Operators: what everybody needs to know of one, and the ways it can be computed.
 //
-// Everything about an operator is in kernels/<operator>/; kernels/list.cc has one line for each.
+// Everything about an operator is in kernels/<operator>/; kernels/list.cc has one line per
+// operator.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "kernels/fields.h"
-#include "kernels/tail.h"
+#include "kernels/tail/tail.h"
 #include "runtime/cpu.h"
 #include "runtime/kernel.h"
 #include "runtime/packed_store.h"

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/elementwise_kinds.h"
 #include "kernels/fields.h"
+#include "kernels/tail/elementwise_kinds.h"
 
 namespace fuselite::kernels {
 

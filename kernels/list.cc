@@ -1,0 +1,19 @@
+// One line per operator: the function <Name>Operator() that its folder defines.
+#include "kernels/operator.h"
+
+#define FUSELITE_OPERATORS(X) X(Softmax)
+
+namespace fuselite::kernels {
+
+#define FUSELITE_DECLARE(name) const OperatorDef& name##Operator();
+FUSELITE_OPERATORS(FUSELITE_DECLARE)
+#undef FUSELITE_DECLARE
+
+std::span<const OperatorDef* const> AllOperators() {
+#define FUSELITE_ENTRY(name) &name##Operator(),
+  static const OperatorDef* const kOperators[] = {FUSELITE_OPERATORS(FUSELITE_ENTRY)};
+#undef FUSELITE_ENTRY
+  return kOperators;
+}
+
+}  // namespace fuselite::kernels

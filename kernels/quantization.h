@@ -1,0 +1,58 @@
+// The one place for the rounding of quantized arithmetic: TFLite's, to the bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace fuselite::kernels {
+
+// real ~ multiplier * 2^(shift - 31), multiplier in [2^30, 2^31), or both 0 for real == 0.
+// Precondition: real is finite and not negative. Too small ones (shift < -31) become 0.
+struct FixedPoint {
+  int32_t multiplier = 0;
+  int32_t shift = 0;
+};
+
+inline FixedPoint ToFixedPoint(double real) {
+  if (real == 0.0) return {};
+  int shift;
+  const double fraction = std::frexp(real, &shift);
+  int64_t multiplier = std::llround(fraction * static_cast<double>(int64_t{1} << 31));
+  if (multiplier == int64_t{1} << 31) {
+    multiplier /= 2;
+    ++shift;
+  }
+  if (shift < -31) return {};
+  if (shift > 30) return {std::numeric_limits<int32_t>::max(), 30};  // as TFLite saturates it
+  return {static_cast<int32_t>(multiplier), shift};
+}
+
+// The high 32 bits of 2ab, rounded half away from zero; saturates for a == b == -2^31.
+inline int32_t SaturatingRoundingDoublingHighMul(int32_t a, int32_t b) {
+  if (a == b && a == std::numeric_limits<int32_t>::min()) {
+    return std::numeric_limits<int32_t>::max();
+  }
+  const int64_t product = static_cast<int64_t>(a) * b;
+  const int64_t nudge = product >= 0 ? (int64_t{1} << 30) : 1 - (int64_t{1} << 30);
+  return static_cast<int32_t>((product + nudge) / (int64_t{1} << 31));
+}
+
+// x / 2^exponent, rounded half away from zero. Precondition: 0 <= exponent <= 31.
+inline int32_t RoundingDivideByPowerOfTwo(int32_t x, int exponent) {
+  const int32_t mask = static_cast<int32_t>((int64_t{1} << exponent) - 1);
+  const int32_t remainder = x & mask;
+  const int32_t threshold = (mask >> 1) + (x < 0 ? 1 : 0);
+  return (x >> exponent) + (remainder > threshold ? 1 : 0);
+}
+
+// x * multiplier * 2^(shift - 31) with two roundings; a left shift comes first and wraps around.
+inline int32_t MultiplyByQuantizedMultiplier(int32_t x, int32_t multiplier, int32_t shift) {
+  const int left = std::max(shift, 0);
+  const int right = std::max(-shift, 0);
+  const auto shifted = static_cast<int32_t>(static_cast<uint32_t>(x) << left);
+  return RoundingDivideByPowerOfTwo(SaturatingRoundingDoublingHighMul(shifted, multiplier), right);
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,89 @@
+// The Highway targets that kernels are compiled for, and how one is chosen.
+//
+// A kernel file is compiled once per target (hwy/foreach_target.h) and registers each target's
+// function in a SimdTable; the choice takes the ISA as an argument, so that any test can ask for
+// any target. A file looks like this:
+//
+//   #include "kernels/softmax/softmax.h"
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "kernels/softmax/highway.cc"
+//   #include <hwy/foreach_target.h>   // must come before highway.h
+//   #include <hwy/highway.h>
+//   #include "kernels/simd.h"
+//
+//   #if FUSELITE_SIMD_TARGET
+//   HWY_BEFORE_NAMESPACE();
+//   namespace fuselite::kernels::HWY_NAMESPACE {
+//   namespace hn = hwy::HWY_NAMESPACE;
+//   void SoftmaxRow(const float* in, float* out, size_t n) { ... }
+//   }  // namespace fuselite::kernels::HWY_NAMESPACE
+//   HWY_AFTER_NAMESPACE();
+//   #endif
+//
+//   #if HWY_ONCE
+//   namespace fuselite::kernels {
+//   constexpr auto kSoftmaxRow = FUSELITE_SIMD_TABLE(SoftmaxRow);
+//   ... kSoftmaxRow.For(context.isa) is the function, or null below SSSE3 ...
+//   }
+//   #endif
+//
+// File-local functions inside the target's namespace go into it directly, not into an anonymous
+// namespace (GCC warns of the unused copies).
+
+// Per-target part: re-evaluated at each inclusion by foreach_target.
+#undef FUSELITE_SIMD_TARGET
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+// Below the vector levels the reference runs: Highway's emulation is slower than plain loops.
+#define FUSELITE_SIMD_TARGET 0
+#else
+#define FUSELITE_SIMD_TARGET 1
+#endif
+
+#ifndef FUSELITE_KERNELS_SIMD_H_
+#define FUSELITE_KERNELS_SIMD_H_
+
+#include "runtime/cpu.h"
+
+namespace fuselite::kernels {
+
+template <class Function>
+struct SimdTable {
+#if defined(__x86_64__)
+  Function* ssse3;
+  Function* avx2;
+  Function* avx512;
+
+  Function* For(Isa isa) const {
+    if (Includes(isa, Isa::kAvx512)) return avx512;
+    if (Includes(isa, Isa::kAvx2)) return avx2;
+    return Includes(isa, Isa::kSsse3) ? ssse3 : nullptr;
+  }
+#elif defined(__aarch64__)
+  Function* neon;
+
+  Function* For(Isa isa) const { return Includes(isa, Isa::kNeon) ? neon : nullptr; }
+#else
+  Function* For(Isa) const { return nullptr; }
+#endif
+};
+
+// The name of the target that For(isa) gives: "avx512", "avx2", "ssse3", "neon".
+inline const char* SimdName(Isa isa) {
+  if (Includes(isa, Isa::kNeon)) return "neon";
+  if (Includes(isa, Isa::kAvx512)) return "avx512";
+  return Includes(isa, Isa::kAvx2) ? "avx2" : "ssse3";
+}
+
+}  // namespace fuselite::kernels
+
+#if defined(__x86_64__)
+#define FUSELITE_SIMD_TABLE(name)                                                  \
+  ::fuselite::kernels::SimdTable<std::remove_pointer_t<decltype(&N_AVX2::name)>> { \
+    &N_SSSE3::name, &N_AVX2::name, &N_AVX3::name                                   \
+  }
+#elif defined(__aarch64__)
+#define FUSELITE_SIMD_TABLE(name) \
+  ::fuselite::kernels::SimdTable<std::remove_pointer_t<decltype(&N_NEON::name)>> { &N_NEON::name }
+#endif
+
+#endif  // FUSELITE_KERNELS_SIMD_H_

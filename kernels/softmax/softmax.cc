@@ -1,0 +1,48 @@
+#include "kernels/softmax/softmax.h"
+
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"beta", FieldKind::kFloat, 0, offsetof(SoftmaxParams, beta),
+     offsetof(tflite::TfLiteSoftmaxParams, beta)},
+};
+
+constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+
+Status InferSoftmax(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  if (in.shape.rank() < 1) return Unsupported("a scalar has no dimension to normalize over");
+  op.outputs[0].type = in.type;
+  op.outputs[0].shape = in.shape;
+  return Status();
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildSoftmaxHighway},
+    {"reference", BuildSoftmaxReference},
+};
+
+}  // namespace
+
+const OperatorDef& SoftmaxOperator() {
+  static const OperatorDef kDef = {
+      .name = "SOFTMAX",
+      .builtin_code = tflite::kTfLiteBuiltinSoftmax,
+      .options_type = 9,
+      .max_version = 3,
+      .fields = kFields,
+      .params_bytes = sizeof(SoftmaxParams),
+      .struct_bytes = sizeof(tflite::TfLiteSoftmaxParams),
+      .types = kTypes,
+      .limits = "",
+      .infer = InferSoftmax,
+      .candidates = kCandidates,
+      .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

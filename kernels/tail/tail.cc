@@ -1,0 +1,118 @@
+#include "kernels/tail/tail.h"
+
+#include <limits>
+#include <sstream>
+
+namespace fuselite::kernels {
+
+std::string_view UnaryName(UnaryKind kind) {
+  static constexpr std::string_view kNames[kUnaryKindCount] = {
+      "identity",     "clamp",    "leaky_relu", "elu",   "gelu", "gelu_tanh", "hard_swish",
+      "hard_sigmoid", "logistic", "silu",       "tanh",  "exp",  "log",       "sqrt",
+      "rsqrt",        "abs",      "neg",        "floor", "ceil", "round",     "square",
+      "sin",          "cos",      "sign",       "affine"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string_view BinaryName(BinaryKind kind) {
+  static constexpr std::string_view kNames[kBinaryKindCount] = {
+      "add",     "sub",     "reverse_sub",        "mul",  "div", "reverse_div",
+      "maximum", "minimum", "squared_difference", "prelu"};
+  return kNames[static_cast<int>(kind)];
+}
+
+TailStage TailStage::Unary(UnaryKind kind, float a, float b) {
+  TailStage stage;
+  stage.kind = Kind::kUnary;
+  stage.unary = kind;
+  stage.a = a;
+  stage.b = b;
+  return stage;
+}
+
+TailStage TailStage::Binary(BinaryKind kind, TailOperand operand) {
+  TailStage stage;
+  stage.kind = Kind::kBinary;
+  stage.binary = kind;
+  stage.operand = operand;
+  return stage;
+}
+
+std::string TailStage::ToString() const {
+  std::ostringstream out;
+  switch (kind) {
+    case Kind::kUnary:
+      out << UnaryName(unary);
+      if (unary == UnaryKind::kClamp || unary == UnaryKind::kAffine ||
+          unary == UnaryKind::kHardSigmoid) {
+        out << '(' << a << ", " << b << ')';
+      } else if (unary == UnaryKind::kLeakyRelu) {
+        out << '(' << a << ')';
+      }
+      break;
+    case Kind::kBinary:
+      out << BinaryName(binary) << " #" << operand.input;
+      break;
+    case Kind::kRequantize:
+      out << "requantize";
+      break;
+    case Kind::kQuantizedAdd:
+      out << "quantized add #" << operand.input;
+      break;
+    case Kind::kLookup:
+      out << "lookup";
+      break;
+    case Kind::kDequantize:
+      out << "dequantize";
+      break;
+    case Kind::kQuantize:
+      out << "quantize";
+      break;
+  }
+  return std::move(out).str();
+}
+
+std::string Tail::ToString() const {
+  std::string text;
+  for (const TailStage& stage : stages) {
+    if (!text.empty()) text += ", ";
+    text += stage.ToString();
+  }
+  return text;
+}
+
+bool ActivationRange(Activation activation, float* min, float* max) {
+  *min = std::numeric_limits<float>::lowest();
+  *max = std::numeric_limits<float>::max();
+  switch (activation) {
+    case Activation::kNone:
+      return true;
+    case Activation::kRelu:
+      *min = 0;
+      return true;
+    case Activation::kReluN1To1:
+      *min = -1, *max = 1;
+      return true;
+    case Activation::kRelu6:
+      *min = 0, *max = 6;
+      return true;
+    case Activation::kTanh:
+    case Activation::kSignBit:
+      return false;
+  }
+  return false;
+}
+
+bool AppendActivation(Activation activation, Tail* tail) {
+  if (activation == Activation::kNone) return true;
+  if (activation == Activation::kTanh) {
+    tail->stages.push_back(TailStage::Unary(UnaryKind::kTanh));
+    return true;
+  }
+  float min, max;
+  if (!ActivationRange(activation, &min, &max)) return false;
+  tail->stages.push_back(TailStage::Unary(UnaryKind::kClamp, min, max));
+  return true;
+}
+
+}  // namespace fuselite::kernels
