@@ -1,0 +1,97 @@
+// The partition as a graph: values and the nodes that make them, in an order that can run.
+//
+// Rewrites (fusion/rewrites/) change it, the planner (fusion/plan) lowers it. Values and nodes are
+// named by index; a removed one leaves a dead slot, so indices stay valid during a rewrite.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::fusion {
+
+using ValueId = int;
+using NodeId = int;
+inline constexpr int kNone = -1;
+
+struct Value {
+  TensorInfo info;   // info.data set: a constant
+  std::string name;  // of the host's tensor, for messages and explain
+  int host_tensor = kNone;
+  // Somebody outside looks at it: an output of the partition, a tensor that the host preserves.
+  // A barrier for rewrites: it must be computed and stored.
+  bool observed = false;
+  bool input = false;     // bound by the caller at each run
+  bool variable = false;  // the host's state, read and written in node order
+  // Owns the bytes of a constant that a rewrite made.
+  std::shared_ptr<const void> storage;
+};
+
+struct Node {
+  const kernels::OperatorDef* op = nullptr;  // null: dead
+  kernels::Params params;
+  int version = 1;
+  std::vector<ValueId> inputs;  // kNone where an optional operand is absent; tail operands last
+  std::vector<ValueId> outputs;
+  kernels::Tail tail;
+  std::vector<int> host_nodes;  // what it stands for: the host's node indices, in order
+};
+
+class Graph {
+ public:
+  ValueId AddValue(Value value);
+  // Appends at the end. Precondition: inputs exist; outputs have no producer yet.
+  NodeId AddNode(Node node);
+  // A constant of the graph's own.
+  ValueId AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name);
+
+  std::vector<ValueId> inputs;   // of the partition, in the order in which the caller binds them
+  std::vector<ValueId> outputs;  // likewise
+
+  Value& value(ValueId id) { return values_[id]; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  Node& node(NodeId id) { return nodes_[id]; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  bool alive(NodeId id) const { return nodes_[id].op != nullptr; }
+  int value_count() const { return static_cast<int>(values_.size()); }
+  int node_slots() const { return static_cast<int>(nodes_.size()); }
+  // Live nodes in running order.
+  std::span<const NodeId> order() const { return order_; }
+
+  // What a kernel is built from: the node with its operands described.
+  kernels::OpDescription Describe(NodeId id) const;
+
+  // Removes a node; its outputs lose their producer.
+  void Remove(NodeId id);
+  // Puts a new node in the place in the order that `at` has.
+  NodeId InsertBefore(NodeId at, Node node);
+  // Lets every consumer of `from` (and the outputs list) read `to` instead.
+  void ReplaceUses(ValueId from, ValueId to);
+
+ private:
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<NodeId> order_;
+};
+
+// Who makes and who reads each value; rebuilt after a change (a few microseconds per node).
+class Uses {
+ public:
+  explicit Uses(const Graph& graph);
+  NodeId producer(ValueId value) const { return producer_[value]; }
+  std::span<const NodeId> consumers(ValueId value) const { return consumers_[value]; }
+  // The node that alone reads `value`, which nobody observes; else kNone.
+  NodeId SingleConsumer(ValueId value) const;
+
+ private:
+  const Graph& graph_;
+  std::vector<NodeId> producer_;
+  std::vector<std::vector<NodeId>> consumers_;
+};
+
+}  // namespace fuselite::fusion
