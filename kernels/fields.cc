@@ -39,9 +39,7 @@ Status ImportField(const Field& field, const void* from, void* params) {
   const auto integer = [&] { return Load<int32_t>(from, field.struct_offset); };
   switch (field.kind) {
     case FieldKind::kInt32:
-    case FieldKind::kEnum8:
-      Store(params, field.offset, integer());
-      break;
+    case FieldKind::kEnum8: Store(params, field.offset, integer()); break;
     case FieldKind::kInt64:
       Store(params, field.offset, Load<int64_t>(from, field.struct_offset));
       break;
@@ -73,8 +71,7 @@ Status ImportField(const Field& field, const void* from, void* params) {
       Store(params, field.offset, static_cast<DataType>(value));
       break;
     }
-    case FieldKind::kIntList:
-      return ImportIntList(field, from, params);
+    case FieldKind::kIntList: return ImportIntList(field, from, params);
   }
   return Status();
 }
@@ -90,15 +87,11 @@ void SetDefaults(std::span<const Field> fields, void* params) {
       case FieldKind::kFloat:
         Store(params, field.offset, static_cast<float>(field.default_value));
         break;
-      case FieldKind::kBool:
-        Store(params, field.offset, field.default_value != 0);
-        break;
+      case FieldKind::kBool: Store(params, field.offset, field.default_value != 0); break;
       case FieldKind::kDataType:
         Store(params, field.offset, static_cast<DataType>(static_cast<int>(field.default_value)));
         break;
-      case FieldKind::kIntList:
-        Store(params, field.offset, IntList{});
-        break;
+      case FieldKind::kIntList: Store(params, field.offset, IntList{}); break;
       case FieldKind::kInt32:
       case FieldKind::kEnum8:
       case FieldKind::kActivation:
@@ -130,15 +123,9 @@ void ExportParams(std::span<const Field> fields, const void* params, void* built
       case FieldKind::kActivation:
         Store(builtin_data, to, Load<int32_t>(params, field.offset));
         break;
-      case FieldKind::kInt64:
-        Store(builtin_data, to, Load<int64_t>(params, field.offset));
-        break;
-      case FieldKind::kFloat:
-        Store(builtin_data, to, Load<float>(params, field.offset));
-        break;
-      case FieldKind::kBool:
-        Store(builtin_data, to, Load<bool>(params, field.offset));
-        break;
+      case FieldKind::kInt64: Store(builtin_data, to, Load<int64_t>(params, field.offset)); break;
+      case FieldKind::kFloat: Store(builtin_data, to, Load<float>(params, field.offset)); break;
+      case FieldKind::kBool: Store(builtin_data, to, Load<bool>(params, field.offset)); break;
       case FieldKind::kPadding:
         Store(builtin_data, to, Load<int32_t>(params, field.offset) + 1);
         break;

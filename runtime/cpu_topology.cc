@@ -114,17 +114,10 @@ void ReadCaches(const std::string& cpu_folder, CpuInfo& info) {
     if (*type == "Instruction") continue;
     const long bytes = CacheBytes(FirstLine(folder + "/size").value_or(""));
     switch (ReadLong(folder + "/level").value_or(0)) {
-      case 1:
-        info.l1d_bytes = bytes;
-        break;
-      case 2:
-        info.l2_bytes = bytes;
-        break;
-      case 3:
-        info.l3_bytes = bytes;
-        break;
-      default:
-        break;
+      case 1: info.l1d_bytes = bytes; break;
+      case 2: info.l2_bytes = bytes; break;
+      case 3: info.l3_bytes = bytes; break;
+      default: break;
     }
   }
 }

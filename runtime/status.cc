@@ -4,26 +4,16 @@ namespace fuselite {
 
 std::string_view StatusCodeName(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk:
-      return "ok";
-    case StatusCode::kInvalidArgument:
-      return "invalid argument";
-    case StatusCode::kUnsupported:
-      return "unsupported";
-    case StatusCode::kDynamicShape:
-      return "dynamic shape";
-    case StatusCode::kNotFound:
-      return "not found";
-    case StatusCode::kOutOfMemory:
-      return "out of memory";
-    case StatusCode::kIo:
-      return "i/o error";
-    case StatusCode::kCancelled:
-      return "cancelled";
-    case StatusCode::kDeadlineExceeded:
-      return "deadline exceeded";
-    case StatusCode::kInternal:
-      return "internal error";
+    case StatusCode::kOk: return "ok";
+    case StatusCode::kInvalidArgument: return "invalid argument";
+    case StatusCode::kUnsupported: return "unsupported";
+    case StatusCode::kDynamicShape: return "dynamic shape";
+    case StatusCode::kNotFound: return "not found";
+    case StatusCode::kOutOfMemory: return "out of memory";
+    case StatusCode::kIo: return "i/o error";
+    case StatusCode::kCancelled: return "cancelled";
+    case StatusCode::kDeadlineExceeded: return "deadline exceeded";
+    case StatusCode::kInternal: return "internal error";
   }
   return "unknown";
 }

@@ -20,36 +20,25 @@ bool IsFloat(DataType type) { return type == DataType::kFloat32; }
 
 Value Load(const void* base, DataType type, int64_t i) {
   switch (type) {
-    case DataType::kFloat32:
-      return {.real = static_cast<const float*>(base)[i]};
-    case DataType::kInt32:
-      return {.integer = static_cast<const int32_t*>(base)[i]};
-    case DataType::kInt16:
-      return {.integer = static_cast<const int16_t*>(base)[i]};
-    case DataType::kUInt8:
-      return {.integer = static_cast<const uint8_t*>(base)[i]};
-    default:
-      return {.integer = static_cast<const int8_t*>(base)[i]};
+    case DataType::kFloat32: return {.real = static_cast<const float*>(base)[i]};
+    case DataType::kInt32: return {.integer = static_cast<const int32_t*>(base)[i]};
+    case DataType::kInt16: return {.integer = static_cast<const int16_t*>(base)[i]};
+    case DataType::kUInt8: return {.integer = static_cast<const uint8_t*>(base)[i]};
+    default: return {.integer = static_cast<const int8_t*>(base)[i]};
   }
 }
 
 void Store(Value value, DataType type, void* base, int64_t i) {
   switch (type) {
-    case DataType::kFloat32:
-      static_cast<float*>(base)[i] = value.real;
-      break;
-    case DataType::kInt32:
-      static_cast<int32_t*>(base)[i] = value.integer;
-      break;
+    case DataType::kFloat32: static_cast<float*>(base)[i] = value.real; break;
+    case DataType::kInt32: static_cast<int32_t*>(base)[i] = value.integer; break;
     case DataType::kInt16:
       static_cast<int16_t*>(base)[i] = static_cast<int16_t>(value.integer);
       break;
     case DataType::kUInt8:
       static_cast<uint8_t*>(base)[i] = static_cast<uint8_t>(value.integer);
       break;
-    default:
-      static_cast<int8_t*>(base)[i] = static_cast<int8_t>(value.integer);
-      break;
+    default: static_cast<int8_t*>(base)[i] = static_cast<int8_t>(value.integer); break;
   }
 }
 
@@ -99,9 +88,7 @@ class Runner {
   Value ApplyStage(const TailStage& stage, Value v, int64_t row, int64_t channel) const {
     using Kind = TailStage::Kind;
     switch (stage.kind) {
-      case Kind::kUnary:
-        v.real = ApplyUnary(stage.unary, v.real, stage.a, stage.b);
-        break;
+      case Kind::kUnary: v.real = ApplyUnary(stage.unary, v.real, stage.a, stage.b); break;
       case Kind::kBinary:
         v.real = ApplyBinary(stage.binary, v.real,
                              Operand(stage.operand, DataType::kFloat32, row, channel).real);
@@ -123,9 +110,7 @@ class Runner {
         v.real = scale * static_cast<float>(v.integer - stage.zero_point);
         break;
       }
-      case Kind::kQuantize:
-        v.integer = ApplyQuantize(stage, v.real);
-        break;
+      case Kind::kQuantize: v.integer = ApplyQuantize(stage, v.real); break;
     }
     return v;
   }
@@ -140,17 +125,12 @@ DataType TypeAfter(const TailStage& stage, DataType in, DataType output) {
   using Kind = TailStage::Kind;
   switch (stage.kind) {
     case Kind::kUnary:
-    case Kind::kBinary:
-      return IsFloat(in) ? in : DataType::kNone;
-    case Kind::kRequantize:
-      return in == DataType::kInt32 ? output : DataType::kNone;
+    case Kind::kBinary: return IsFloat(in) ? in : DataType::kNone;
+    case Kind::kRequantize: return in == DataType::kInt32 ? output : DataType::kNone;
     case Kind::kQuantizedAdd:
-    case Kind::kLookup:
-      return in == output && !IsFloat(in) ? in : DataType::kNone;
-    case Kind::kDequantize:
-      return IsFloat(in) ? DataType::kNone : DataType::kFloat32;
-    case Kind::kQuantize:
-      return IsFloat(in) ? output : DataType::kNone;
+    case Kind::kLookup: return in == output && !IsFloat(in) ? in : DataType::kNone;
+    case Kind::kDequantize: return IsFloat(in) ? DataType::kNone : DataType::kFloat32;
+    case Kind::kQuantize: return IsFloat(in) ? output : DataType::kNone;
   }
   return DataType::kNone;
 }

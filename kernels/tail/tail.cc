@@ -50,24 +50,12 @@ std::string TailStage::ToString() const {
         out << '(' << a << ')';
       }
       break;
-    case Kind::kBinary:
-      out << BinaryName(binary) << " #" << operand.input;
-      break;
-    case Kind::kRequantize:
-      out << "requantize";
-      break;
-    case Kind::kQuantizedAdd:
-      out << "quantized add #" << operand.input;
-      break;
-    case Kind::kLookup:
-      out << "lookup";
-      break;
-    case Kind::kDequantize:
-      out << "dequantize";
-      break;
-    case Kind::kQuantize:
-      out << "quantize";
-      break;
+    case Kind::kBinary: out << BinaryName(binary) << " #" << operand.input; break;
+    case Kind::kRequantize: out << "requantize"; break;
+    case Kind::kQuantizedAdd: out << "quantized add #" << operand.input; break;
+    case Kind::kLookup: out << "lookup"; break;
+    case Kind::kDequantize: out << "dequantize"; break;
+    case Kind::kQuantize: out << "quantize"; break;
   }
   return std::move(out).str();
 }
@@ -85,20 +73,12 @@ bool ActivationRange(Activation activation, float* min, float* max) {
   *min = std::numeric_limits<float>::lowest();
   *max = std::numeric_limits<float>::max();
   switch (activation) {
-    case Activation::kNone:
-      return true;
-    case Activation::kRelu:
-      *min = 0;
-      return true;
-    case Activation::kReluN1To1:
-      *min = -1, *max = 1;
-      return true;
-    case Activation::kRelu6:
-      *min = 0, *max = 6;
-      return true;
+    case Activation::kNone: return true;
+    case Activation::kRelu: *min = 0; return true;
+    case Activation::kReluN1To1: *min = -1, *max = 1; return true;
+    case Activation::kRelu6: *min = 0, *max = 6; return true;
     case Activation::kTanh:
-    case Activation::kSignBit:
-      return false;
+    case Activation::kSignBit: return false;
   }
   return false;
 }
