@@ -2,6 +2,7 @@
 // that keeps kHashVersion.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
