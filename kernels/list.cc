@@ -1,7 +1,14 @@
 // One line per operator: the function <Name>Operator() that its folder defines.
 #include "kernels/operator.h"
 
-#define FUSELITE_OPERATORS(X) X(Softmax)
+// clang-format off
+#define FUSELITE_OPERATORS(X) \
+  X(BatchMatMul)              \
+  X(Conv2D)                   \
+  X(DepthwiseConv2D)          \
+  X(FullyConnected)           \
+  X(Softmax)
+// clang-format on
 
 namespace fuselite::kernels {
 

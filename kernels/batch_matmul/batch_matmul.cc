@@ -1,0 +1,116 @@
+#include "kernels/batch_matmul/batch_matmul.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/output_tail.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"adj_x", FieldKind::kBool, 0, offsetof(BatchMatMulParams, adj_x),
+     offsetof(tflite::TfLiteBatchMatMulParams, adj_x)},
+    {"adj_y", FieldKind::kBool, 1, offsetof(BatchMatMulParams, adj_y),
+     offsetof(tflite::TfLiteBatchMatMulParams, adj_y)},
+    {.name = "asymmetric_quantize_inputs",
+     .kind = FieldKind::kBool,
+     .id = 2,
+     .offset = offsetof(BatchMatMulParams, asymmetric_quantize_inputs),
+     .struct_offset = offsetof(tflite::TfLiteBatchMatMulParams, asymmetric_quantize_inputs),
+     .since_version = 4},
+};
+
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32}};
+
+// Dimension `i` of `shape` as if ones were put in front of it up to `rank` dimensions.
+int32_t ExtendedDim(const Shape& shape, int rank, int i) {
+  const int own = i - (rank - shape.rank());
+  return own < 0 ? 1 : shape[own];
+}
+
+// The batch dimensions of both operands, broadcast against each other.
+Status BroadcastBatches(const Shape& x, const Shape& y, BatchMatMulShape* shape) {
+  const int rank = std::max(x.rank(), y.rank());
+  shape->batch_rank = rank - 2;
+  for (int i = 0; i < shape->batch_rank; ++i) {
+    const int32_t a = ExtendedDim(x, rank, i), b = ExtendedDim(y, rank, i);
+    if (a != b && a != 1 && b != 1) {
+      return InvalidArgument("batches of ", x, " and ", y, " do not broadcast");
+    }
+    shape->batch_dims[i] = a == 1 ? b : a;
+    shape->output.push_back(shape->batch_dims[i]);
+  }
+  int64_t x_stride = 1, y_stride = 1;
+  for (int i = shape->batch_rank - 1; i >= 0; --i) {
+    const int32_t a = ExtendedDim(x, rank, i), b = ExtendedDim(y, rank, i);
+    shape->x_strides[i] = a == 1 ? 0 : x_stride;
+    shape->y_strides[i] = b == 1 ? 0 : y_stride;
+    x_stride *= a;
+    y_stride *= b;
+  }
+  return Status();
+}
+
+Status InferBatchMatMul(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
+  op.outputs[0].type = op.inputs[0].type;
+  op.outputs[0].shape = shape.output;
+  return MakeFloatTail(op, Activation::kNone).status();
+}
+
+constexpr Candidate kCandidates[] = {
+    {"reference", BuildBatchMatMulReference},
+};
+
+}  // namespace
+
+Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op) {
+  const auto& params = op.params.as<BatchMatMulParams>();
+  const Shape& x = op.inputs[0].shape;
+  const Shape& y = op.inputs[1].shape;
+  if (std::min(x.rank(), y.rank()) < 2 || std::max(x.rank(), y.rank()) > 5) {
+    return InvalidArgument("operands ", x, " and ", y, " must have 2 to 5 dimensions");
+  }
+  BatchMatMulShape shape{.rows = x.dim(params.adj_x ? -1 : -2),
+                         .depth = x.dim(params.adj_x ? -2 : -1),
+                         .columns = y.dim(params.adj_y ? -2 : -1)};
+  if (shape.depth != y.dim(params.adj_y ? -1 : -2)) {
+    return InvalidArgument("matrices of ", x, " and ", y, " do not fit together");
+  }
+  FUSELITE_RETURN_IF_ERROR(BroadcastBatches(x, y, &shape));
+  shape.output.push_back(shape.rows);
+  shape.output.push_back(shape.columns);
+  if (!Shape::FromDims(shape.output.dims())) {
+    return InvalidArgument("the product of ", x, " and ", y, " is too large");
+  }
+  return shape;
+}
+
+const OperatorDef& BatchMatMulOperator() {
+  static const OperatorDef kDef = {
+      .name = "BATCH_MATMUL",
+      .builtin_code = tflite::kTfLiteBuiltinBatchMatmul,
+      .options_type = 101,
+      .max_version = 4,
+      .fields = kFields,
+      .params_bytes = sizeof(BatchMatMulParams),
+      .struct_bytes = sizeof(tflite::TfLiteBatchMatMulParams),
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .types = kTypes,
+      .limits = "ranks 2 to 5",
+      .infer = InferBatchMatMul,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            const bool adj_x = op.params.as<BatchMatMulParams>().adj_x;
+            return static_cast<double>(op.outputs[0].elements()) *
+                   op.inputs[0].shape.dim(adj_x ? -2 : -1);
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

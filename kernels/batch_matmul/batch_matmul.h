@@ -1,0 +1,48 @@
+// BATCH_MATMUL: products of matrices, over batch dimensions that broadcast.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+struct BatchMatMulParams {
+  bool adj_x, adj_y;  // the operand's matrices are stored transposed
+  bool asymmetric_quantize_inputs;
+};
+
+struct BatchMatMulShape {
+  int32_t rows = 0, depth = 0, columns = 0;
+  Shape output{};
+  // Batch dimensions of the output, outermost first, and how far apart in matrices the operands'
+  // entries along each are: 0 where one is broadcast.
+  static constexpr int kMaxBatchRank = 3;
+  int batch_rank = 0;
+  int32_t batch_dims[kMaxBatchRank] = {};
+  int64_t x_strides[kMaxBatchRank] = {}, y_strides[kMaxBatchRank] = {};
+
+  int64_t batches() const { return output.elements(0, batch_rank); }
+  // Which matrix of each operand makes up matrix `batch` of the output.
+  struct Pair {
+    int64_t x = 0, y = 0;
+  };
+  Pair PairOf(int64_t batch) const {
+    Pair pair;
+    for (int i = batch_rank - 1; i >= 0; --i) {
+      pair.x += batch % batch_dims[i] * x_strides[i];
+      pair.y += batch % batch_dims[i] * y_strides[i];
+      batch /= batch_dims[i];
+    }
+    return pair;
+  }
+};
+
+// Validates ranks, sizes and parameters; everything that a kernel relies on.
+Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op);
+
+// z[b][r][c] = sum over d of x[b][r][d] * y[b][d][c]. x is [..., rows, depth], with adj_x
+// [..., depth, rows]; y is [..., depth, columns], with adj_y [..., columns, depth]. Ranks 2 to 5;
+// batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32.
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
+                                                          const BuildContext&);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,115 @@
+#include "kernels/conv2d/conv2d.h"
+
+#include "kernels/gemm/output_tail.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"padding", FieldKind::kPadding, 0, offsetof(Conv2DParams, padding),
+     offsetof(tflite::TfLiteConvParams, padding)},
+    {"stride_w", FieldKind::kInt32, 1, offsetof(Conv2DParams, stride_w),
+     offsetof(tflite::TfLiteConvParams, stride_width)},
+    {"stride_h", FieldKind::kInt32, 2, offsetof(Conv2DParams, stride_h),
+     offsetof(tflite::TfLiteConvParams, stride_height)},
+    {"fused_activation_function", FieldKind::kActivation, 3, offsetof(Conv2DParams, activation),
+     offsetof(tflite::TfLiteConvParams, activation)},
+    {.name = "dilation_w_factor",
+     .kind = FieldKind::kInt32,
+     .id = 4,
+     .offset = offsetof(Conv2DParams, dilation_w),
+     .struct_offset = offsetof(tflite::TfLiteConvParams, dilation_width_factor),
+     .default_value = 1},
+    {.name = "dilation_h_factor",
+     .kind = FieldKind::kInt32,
+     .id = 5,
+     .offset = offsetof(Conv2DParams, dilation_h),
+     .struct_offset = offsetof(tflite::TfLiteConvParams, dilation_height_factor),
+     .default_value = 1},
+    {.name = "quantized_bias_type",
+     .kind = FieldKind::kDataType,
+     .id = 6,
+     .offset = offsetof(Conv2DParams, quantized_bias_type),
+     .struct_offset = offsetof(tflite::TfLiteConvParams, quantized_bias_type),
+     .since_version = 8},
+};
+
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+
+Status InferConv2D(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
+  op.outputs[0].type = op.inputs[0].type;
+  op.outputs[0].shape =
+      Shape({shape.batch, shape.window.y.output, shape.window.x.output, shape.channels_out});
+  return MakeFloatTail(op, op.params.as<Conv2DParams>().activation).status();
+}
+
+constexpr Candidate kCandidates[] = {
+    {"reference", BuildConv2DReference},
+};
+
+}  // namespace
+
+Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
+  const auto& params = op.params.as<Conv2DParams>();
+  const Shape& in = op.inputs[0].shape;
+  const Shape& filter = op.inputs[1].shape;
+  if (in.rank() != 4 || filter.rank() != 4) {
+    return InvalidArgument("input ", in, " and filter ", filter, " must have 4 dimensions");
+  }
+  Conv2DShape shape;
+  shape.batch = in[0];
+  shape.channels_in = in[3];
+  shape.channels_out = filter[0];
+  shape.group_in = filter[3];
+  if (shape.group_in <= 0 || shape.channels_in % shape.group_in != 0 || shape.channels_in == 0) {
+    return InvalidArgument("the filter takes ", filter[3], " channels, the input has ", in[3]);
+  }
+  shape.groups = shape.channels_in / shape.group_in;
+  if (shape.channels_out <= 0 || shape.channels_out % shape.groups != 0) {
+    return InvalidArgument(shape.channels_out, " filters do not divide into ", shape.groups,
+                           " groups");
+  }
+  shape.group_out = shape.channels_out / shape.groups;
+  if (op.has_input(2) && op.inputs[2].elements() != shape.channels_out) {
+    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.channels_out, " channels");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveWindow({.input_h = in[1],
+                                                         .input_w = in[2],
+                                                         .filter_h = filter[1],
+                                                         .filter_w = filter[2],
+                                                         .stride_h = params.stride_h,
+                                                         .stride_w = params.stride_w,
+                                                         .dilation_h = params.dilation_h,
+                                                         .dilation_w = params.dilation_w,
+                                                         .padding = params.padding,
+                                                         .extra = params.extra_padding}));
+  return shape;
+}
+
+const OperatorDef& Conv2DOperator() {
+  static const OperatorDef kDef = {
+      .name = "CONV_2D",
+      .builtin_code = tflite::kTfLiteBuiltinConv2d,
+      .options_type = 1,
+      .max_version = 8,
+      .fields = kFields,
+      .params_bytes = sizeof(Conv2DParams),
+      .struct_bytes = sizeof(tflite::TfLiteConvParams),
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .types = kTypes,
+      .infer = InferConv2D,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            const Shape& filter = op.inputs[1].shape;
+            return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 4);
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

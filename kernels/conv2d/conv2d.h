@@ -1,0 +1,43 @@
+// CONV_2D: images NHWC with filters [O, KH, KW, C / groups], an optional bias [O] and a fused
+// activation.
+#pragma once
+
+#include "kernels/operator.h"
+#include "kernels/window.h"
+
+namespace fuselite::kernels {
+
+struct Conv2DParams {
+  Padding padding;
+  int32_t stride_w, stride_h;
+  Activation activation;
+  int32_t dilation_w, dilation_h;
+  DataType quantized_bias_type;
+  ExtraPadding extra_padding;  // not in the file: set by rewrites that fold a PAD
+};
+
+// A convolution's sizes, resolved. Group g takes the input channels [g, g + 1) * group_in and gives
+// the output channels [g, g + 1) * group_out.
+struct Conv2DShape {
+  Window window;
+  int32_t batch = 0;
+  int32_t channels_in = 0, channels_out = 0;
+  int32_t groups = 1;
+  int32_t group_in = 0, group_out = 0;
+
+  int64_t pixels_out() const { return int64_t{batch} * window.y.output * window.x.output; }
+  // The terms of one sum.
+  int64_t depth() const { return int64_t{window.taps()} * group_in; }
+};
+
+// Validates ranks, sizes and parameters; everything that a kernel relies on.
+Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
+
+// y[n][oy][ox][o] = act(bias[o] + sum over ky, kx, c of
+//   x[n][oy * stride_h - top + ky * dilation_h][ox * stride_w - left + kx * dilation_w][first + c]
+//   * w[o][ky][kx][c]),   first = o / group_out * group_in,
+// positions outside of the image being zero. Filters and biases may be run-time values. Rows
+// (pixels) of input and output may be pitched. float32.
+Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
+
+}  // namespace fuselite::kernels

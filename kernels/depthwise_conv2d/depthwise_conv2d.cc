@@ -1,0 +1,109 @@
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+
+#include "kernels/gemm/output_tail.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"padding", FieldKind::kPadding, 0, offsetof(DepthwiseConv2DParams, padding),
+     offsetof(tflite::TfLiteDepthwiseConvParams, padding)},
+    {"stride_w", FieldKind::kInt32, 1, offsetof(DepthwiseConv2DParams, stride_w),
+     offsetof(tflite::TfLiteDepthwiseConvParams, stride_width)},
+    {"stride_h", FieldKind::kInt32, 2, offsetof(DepthwiseConv2DParams, stride_h),
+     offsetof(tflite::TfLiteDepthwiseConvParams, stride_height)},
+    {"depth_multiplier", FieldKind::kInt32, 3, offsetof(DepthwiseConv2DParams, depth_multiplier),
+     offsetof(tflite::TfLiteDepthwiseConvParams, depth_multiplier)},
+    {"fused_activation_function", FieldKind::kActivation, 4,
+     offsetof(DepthwiseConv2DParams, activation),
+     offsetof(tflite::TfLiteDepthwiseConvParams, activation)},
+    {.name = "dilation_w_factor",
+     .kind = FieldKind::kInt32,
+     .id = 5,
+     .offset = offsetof(DepthwiseConv2DParams, dilation_w),
+     .struct_offset = offsetof(tflite::TfLiteDepthwiseConvParams, dilation_width_factor),
+     .since_version = 2,
+     .default_value = 1},
+    {.name = "dilation_h_factor",
+     .kind = FieldKind::kInt32,
+     .id = 6,
+     .offset = offsetof(DepthwiseConv2DParams, dilation_h),
+     .struct_offset = offsetof(tflite::TfLiteDepthwiseConvParams, dilation_height_factor),
+     .since_version = 2,
+     .default_value = 1},
+};
+
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+
+Status InferDepthwiseConv2D(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, ResolveDepthwiseConv2D(op));
+  op.outputs[0].type = op.inputs[0].type;
+  op.outputs[0].shape =
+      Shape({shape.batch, shape.window.y.output, shape.window.x.output, shape.channels_out});
+  return MakeFloatTail(op, op.params.as<DepthwiseConv2DParams>().activation).status();
+}
+
+constexpr Candidate kCandidates[] = {
+    {"reference", BuildDepthwiseConv2DReference},
+};
+
+}  // namespace
+
+Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op) {
+  const auto& params = op.params.as<DepthwiseConv2DParams>();
+  const Shape& in = op.inputs[0].shape;
+  const Shape& filter = op.inputs[1].shape;
+  if (in.rank() != 4 || filter.rank() != 4) {
+    return InvalidArgument("input ", in, " and filter ", filter, " must have 4 dimensions");
+  }
+  if (filter[0] != 1) return InvalidArgument("filter ", filter, " must begin with 1");
+  DepthwiseConv2DShape shape;
+  shape.batch = in[0];
+  shape.channels_in = in[3];
+  shape.channels_out = filter[3];
+  if (in[3] <= 0 || filter[3] <= 0 || filter[3] % in[3] != 0) {
+    return InvalidArgument(filter[3], " filters do not divide among ", in[3], " channels");
+  }
+  shape.multiplier = shape.channels_out / shape.channels_in;
+  if (op.has_input(2) && op.inputs[2].elements() != shape.channels_out) {
+    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.channels_out, " channels");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveWindow({.input_h = in[1],
+                                                         .input_w = in[2],
+                                                         .filter_h = filter[1],
+                                                         .filter_w = filter[2],
+                                                         .stride_h = params.stride_h,
+                                                         .stride_w = params.stride_w,
+                                                         .dilation_h = params.dilation_h,
+                                                         .dilation_w = params.dilation_w,
+                                                         .padding = params.padding,
+                                                         .extra = params.extra_padding}));
+  return shape;
+}
+
+const OperatorDef& DepthwiseConv2DOperator() {
+  static const OperatorDef kDef = {
+      .name = "DEPTHWISE_CONV_2D",
+      .builtin_code = tflite::kTfLiteBuiltinDepthwiseConv2d,
+      .options_type = 2,
+      .max_version = 7,
+      .fields = kFields,
+      .params_bytes = sizeof(DepthwiseConv2DParams),
+      .struct_bytes = sizeof(tflite::TfLiteDepthwiseConvParams),
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .types = kTypes,
+      .infer = InferDepthwiseConv2D,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            const Shape& filter = op.inputs[1].shape;
+            return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 3);
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,105 @@
+#include "kernels/fully_connected/fully_connected.h"
+
+#include "kernels/gemm/output_tail.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"fused_activation_function", FieldKind::kActivation, 0,
+     offsetof(FullyConnectedParams, activation),
+     offsetof(tflite::TfLiteFullyConnectedParams, activation)},
+    {"weights_format", FieldKind::kEnum8, 1, offsetof(FullyConnectedParams, weights_format),
+     offsetof(tflite::TfLiteFullyConnectedParams, weights_format)},
+    {"keep_num_dims", FieldKind::kBool, 2, offsetof(FullyConnectedParams, keep_num_dims),
+     offsetof(tflite::TfLiteFullyConnectedParams, keep_num_dims)},
+    {.name = "asymmetric_quantize_inputs",
+     .kind = FieldKind::kBool,
+     .id = 3,
+     .offset = offsetof(FullyConnectedParams, asymmetric_quantize_inputs),
+     .struct_offset = offsetof(tflite::TfLiteFullyConnectedParams, asymmetric_quantize_inputs),
+     .since_version = 9},
+    {.name = "quantized_bias_type",
+     .kind = FieldKind::kDataType,
+     .id = 4,
+     .offset = offsetof(FullyConnectedParams, quantized_bias_type),
+     .struct_offset = offsetof(tflite::TfLiteFullyConnectedParams, quantized_bias_type),
+     .since_version = 11},
+};
+
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+
+Status InferFullyConnected(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
+  TensorInfo& output = op.outputs[0];
+  output.type = op.inputs[0].type;
+  if (op.params.as<FullyConnectedParams>().keep_num_dims) {
+    output.shape = op.inputs[0].shape;
+    output.shape.set(output.shape.rank() - 1, shape.units);
+  } else {
+    output.shape = Shape({static_cast<int32_t>(shape.rows), shape.units});
+  }
+  return MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation).status();
+}
+
+constexpr Candidate kCandidates[] = {
+    {"reference", BuildFullyConnectedReference},
+};
+
+}  // namespace
+
+Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
+  const auto& params = op.params.as<FullyConnectedParams>();
+  const Shape& in = op.inputs[0].shape;
+  const Shape& weights = op.inputs[1].shape;
+  if (params.weights_format != 0) {
+    return Unsupported("weights in format ", params.weights_format, ", expected 0 (row-major)");
+  }
+  if (in.rank() < 1) return InvalidArgument("a scalar input");
+  if (weights.rank() != 2 || weights[0] <= 0 || weights[1] <= 0) {
+    return InvalidArgument("weights ", weights, " must be a matrix with elements");
+  }
+  FullyConnectedShape shape{.depth = weights[1], .units = weights[0]};
+  if (in.elements() % shape.depth != 0) {
+    return InvalidArgument("input ", in, " does not divide into rows of ", shape.depth);
+  }
+  if (params.keep_num_dims && in.dim(-1) != shape.depth) {
+    return InvalidArgument("input ", in, " with weights ", weights, " and kept dimensions");
+  }
+  if (op.inputs[0].row_pitch != 0 && in.dim(-1) != shape.depth) {
+    return Unsupported("pitched rows of ", in.dim(-1), " with weights for ", shape.depth);
+  }
+  shape.rows = in.elements() / shape.depth;
+  if (shape.rows > INT32_MAX) return Unsupported(shape.rows, " rows are too many");
+  if (op.has_input(2) && op.inputs[2].elements() != shape.units) {
+    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.units, " units");
+  }
+  return shape;
+}
+
+const OperatorDef& FullyConnectedOperator() {
+  static const OperatorDef kDef = {
+      .name = "FULLY_CONNECTED",
+      .builtin_code = tflite::kTfLiteBuiltinFullyConnected,
+      .options_type = 8,
+      .max_version = 14,
+      .fields = kFields,
+      .params_bytes = sizeof(FullyConnectedParams),
+      .struct_bytes = sizeof(tflite::TfLiteFullyConnectedParams),
+      .min_inputs = 2,
+      .max_inputs = 3,
+      .types = kTypes,
+      .limits = "weights_format DEFAULT",
+      .infer = InferFullyConnected,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

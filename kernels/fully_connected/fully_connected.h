@@ -1,0 +1,33 @@
+// FULLY_CONNECTED: rows of inputs with weights [units, depth], an optional bias [units] and a fused
+// activation.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+struct FullyConnectedParams {
+  Activation activation;
+  int32_t weights_format;  // 0 is the only one taken: row-major
+  bool keep_num_dims;
+  bool asymmetric_quantize_inputs;
+  DataType quantized_bias_type;
+};
+
+struct FullyConnectedShape {
+  int64_t rows = 0;
+  int32_t depth = 0, units = 0;
+};
+
+// Validates ranks, sizes and parameters; everything that a kernel relies on. The input is taken as
+// rows of `depth` elements, wherever its innermost dimension ends.
+Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
+
+// y[r][u] = act(bias[u] + sum over d of x[r][d] * w[u][d]). The output is [rows, units], or with
+// keep_num_dims the input's shape with the last dimension replaced. Weights and biases may be
+// run-time values. Input rows may be pitched where the innermost dimension is `depth`; output rows
+// may be. float32.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription&,
+                                                             const BuildContext&);
+
+}  // namespace fuselite::kernels
