@@ -104,23 +104,23 @@ struct TypeRow {
 };
 
 struct OperatorDef {
-  std::string_view name;  // "CONV_2D"
-  int builtin_code = -1;  // the schema's BuiltinOperator; -1: made by rewrites only
-  int options_type = 0;   // the schema's BuiltinOptions; 0 where the operator has none
-  int max_version = 1;    // the newest version whose meaning is implemented
-  std::span<const Field> fields;
+  std::string_view name{};  // "CONV_2D"
+  int builtin_code = -1;    // the schema's BuiltinOperator; -1: made by rewrites only
+  int options_type = 0;     // the schema's BuiltinOptions; 0 where the operator has none
+  int max_version = 1;      // the newest version whose meaning is implemented
+  std::span<const Field> fields{};
   size_t params_bytes = 0;             // of our struct
   size_t struct_bytes = 0;             // of TFLite's C struct; 0 where there is none
   int min_inputs = 1, max_inputs = 1;  // max -1: any number
   int min_outputs = 1, max_outputs = 1;
-  std::span<const TypeRow> types;  // enforced by Infer() and printed in docs/operators.md
-  std::string_view limits;         // what is not taken, for docs/operators.md: "rank <= 6"
+  std::span<const TypeRow> types{};  // enforced by Infer() and printed in docs/operators.md
+  std::string_view limits{};         // what is not taken, for docs/operators.md: "rank <= 6"
   // The shape rule. Called by Infer() after the counts and types are checked; validates the rest of
   // the inputs and parameters and sets shape and type of `outputs`, whose quantization (and type,
   // where the model knows it) is given. kDynamicShape where a shape needs a value not yet known.
   Status (*infer)(OpDescription& op) = nullptr;
   // Best first; the last one is the reference, which accepts whatever infer does.
-  std::span<const Candidate> candidates;
+  std::span<const Candidate> candidates{};
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
 };
