@@ -1,0 +1,263 @@
+#include "interpreter/loader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "interpreter/loader_internal.h"
+#include "interpreter/mapped_file.h"
+#include "interpreter/printable.h"
+#include "runtime/aligned_buffer.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using loader::Source;
+
+// A scalar's worth of nothing, for constants without elements: their pointer must not be null.
+alignas(16) constexpr std::array<std::byte, 16> kNoBytes{};
+
+std::string At(std::string_view what, size_t index, const std::string& name) {
+  std::string text = std::string(what) + " " + std::to_string(index);
+  if (!name.empty()) text += " \"" + Printable(name) + "\"";
+  return text;
+}
+
+Result<const schema::Model*> Verify(std::span<const std::byte> bytes) {
+  // "TFL3" stands behind the offset of the root.
+  if (bytes.size() < 8 || std::memcmp(bytes.data() + 4, schema::ModelIdentifier(), 4) != 0) {
+    return InvalidArgument("not a .tflite file: the identifier TFL3 is missing");
+  }
+  // A FlatBuffer ends before 2 GiB; constants may follow it in larger files.
+  const size_t size = std::min<size_t>(bytes.size(), FLATBUFFERS_MAX_BUFFER_SIZE - 1);
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  flatbuffers::Verifier verifier(data, size);
+  if (!schema::VerifyModelBuffer(verifier)) {
+    return InvalidArgument("the file is damaged or cut off: its FlatBuffers structure is broken");
+  }
+  return schema::GetModel(data);
+}
+
+Status ReadTensors(const Source& source, const schema::SubGraph& from, ModelSubgraph& to) {
+  if (from.tensors() == nullptr) return Status();
+  for (uint32_t i = 0; i < from.tensors()->size(); ++i) {
+    auto tensor = loader::ReadTensor(source, *from.tensors()->Get(i));
+    if (!tensor.ok()) {
+      const auto* name = from.tensors()->Get(i)->name();
+      return tensor.status().In(At("tensor", i, name ? name->str() : ""));
+    }
+    to.tensors.push_back(std::move(*tensor));
+  }
+  const int count = static_cast<int>(to.tensors.size());
+  for (int i = 0; i < count; ++i) {
+    const BlockwiseQuantization& blocks = to.tensors[i].blockwise;
+    if (blocks.block_size == 0) continue;
+    if (blocks.scales < 0 || blocks.scales >= count || blocks.zero_points >= count) {
+      return InvalidArgument(At("tensor", i, to.tensors[i].name),
+                             ": its scales are no tensor of the subgraph");
+    }
+  }
+  return Status();
+}
+
+Status ReadEnds(std::string_view what, const flatbuffers::Vector<int32_t>* from,
+                size_t tensor_count, std::vector<int>& to) {
+  if (from == nullptr) return Status();
+  for (int index : *from) {
+    if (index < 0 || static_cast<size_t>(index) >= tensor_count) {
+      return InvalidArgument(what, " ", to.size(), " is tensor ", index, ", of ", tensor_count);
+    }
+    to.push_back(index);
+  }
+  return Status();
+}
+
+Status ReadOperators(const Source& source, const schema::SubGraph& from, ModelSubgraph& to) {
+  if (from.operators() == nullptr) return Status();
+  for (uint32_t i = 0; i < from.operators()->size(); ++i) {
+    auto op = loader::ReadOperator(source, *from.operators()->Get(i), to);
+    if (!op.ok()) return op.status().In(At("operator", i, ""));
+    to.operators.push_back(std::move(*op));
+  }
+  return Status();
+}
+
+// Every value is there before it is read, and is written once, by one operator.
+Status CheckFlow(const ModelSubgraph& graph) {
+  enum class State : uint8_t { kNone, kGiven, kWritten };
+  std::vector<State> states(graph.tensors.size(), State::kNone);
+  for (size_t i = 0; i < states.size(); ++i) {
+    const ModelTensor& tensor = graph.tensors[i];
+    if (tensor.constant || tensor.is_variable) states[i] = State::kGiven;
+  }
+  for (int input : graph.inputs) states[input] = State::kGiven;
+  for (size_t i = 0; i < graph.operators.size(); ++i) {
+    const ModelOperator& op = graph.operators[i];
+    const std::string where = At("operator", i, Model::OperatorName(op));
+    for (int input : op.inputs) {
+      if (input >= 0 && states[input] == State::kNone) {
+        return InvalidArgument(where, ": reads ", At("tensor", input, graph.tensors[input].name),
+                               " before anything writes it");
+      }
+    }
+    for (int output : op.outputs) {
+      if (states[output] != State::kNone) {
+        return InvalidArgument(where, ": writes ", At("tensor", output, graph.tensors[output].name),
+                               states[output] == State::kWritten ? ", which has a writer already"
+                                                                 : ", which is not its to write");
+      }
+      states[output] = State::kWritten;
+    }
+  }
+  for (int output : graph.outputs) {
+    if (states[output] == State::kNone) {
+      return InvalidArgument(At("output tensor", output, graph.tensors[output].name),
+                             ": nothing writes it");
+    }
+  }
+  return Status();
+}
+
+Result<ModelSubgraph> ReadSubgraph(const Source& source, const schema::SubGraph& from) {
+  ModelSubgraph graph;
+  if (from.name() != nullptr) graph.name = from.name()->str();
+  FUSELITE_RETURN_IF_ERROR(ReadTensors(source, from, graph));
+  FUSELITE_RETURN_IF_ERROR(ReadEnds("input", from.inputs(), graph.tensors.size(), graph.inputs));
+  for (int input : graph.inputs) {
+    if (graph.tensors[input].constant) {
+      return InvalidArgument(At("input tensor", input, graph.tensors[input].name),
+                             ": has constant data");
+    }
+  }
+  FUSELITE_RETURN_IF_ERROR(ReadEnds("output", from.outputs(), graph.tensors.size(), graph.outputs));
+  FUSELITE_RETURN_IF_ERROR(ReadOperators(source, from, graph));
+  FUSELITE_RETURN_IF_ERROR(CheckFlow(graph));
+  return graph;
+}
+
+using TensorMaps = flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>;
+
+Status ReadSignatureTensors(const TensorMaps* from, const ModelSubgraph& graph,
+                            std::vector<SignatureTensor>& to) {
+  if (from == nullptr) return Status();
+  for (const schema::TensorMap* map : *from) {
+    if (map->name() == nullptr) return InvalidArgument("a tensor without a name");
+    if (map->tensor_index() >= graph.tensors.size()) {
+      return InvalidArgument("\"", Printable(map->name()->string_view()), "\" is tensor ",
+                             map->tensor_index(), ", of ", graph.tensors.size());
+    }
+    to.push_back({map->name()->str(), static_cast<int>(map->tensor_index())});
+  }
+  return Status();
+}
+
+Result<Signature> ReadSignature(const schema::SignatureDef& from, const Model& model) {
+  Signature signature;
+  if (from.signature_key() != nullptr) signature.key = from.signature_key()->str();
+  if (from.subgraph_index() >= model.subgraphs.size()) {
+    return InvalidArgument("names subgraph ", from.subgraph_index(), ", of ",
+                           model.subgraphs.size());
+  }
+  signature.subgraph = static_cast<int>(from.subgraph_index());
+  const ModelSubgraph& graph = model.subgraphs[signature.subgraph];
+  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(from.inputs(), graph, signature.inputs));
+  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(from.outputs(), graph, signature.outputs));
+  return signature;
+}
+
+Status ReadMetadata(const Source& source, Model& model) {
+  if (source.model->metadata() == nullptr) return Status();
+  for (const schema::Metadata* from : *source.model->metadata()) {
+    Metadata metadata;
+    if (from->name() != nullptr) metadata.name = from->name()->str();
+    auto data = loader::BufferBytes(source, from->buffer());
+    if (!data.ok()) return data.status().In("metadata \"" + Printable(metadata.name) + "\"");
+    metadata.data = *data;
+    model.metadata.push_back(std::move(metadata));
+  }
+  return Status();
+}
+
+Status ReadModel(const Source& source, Model& model) {
+  if (source.model->description() != nullptr)
+    model.description = source.model->description()->str();
+  if (source.model->version() != 3) {
+    return Unsupported("version ", source.model->version(), " of the format, expected 3");
+  }
+  const auto* subgraphs = source.model->subgraphs();
+  if (subgraphs == nullptr || subgraphs->size() == 0) return InvalidArgument("has no subgraph");
+  for (uint32_t i = 0; i < subgraphs->size(); ++i) {
+    auto graph = ReadSubgraph(source, *subgraphs->Get(i));
+    if (!graph.ok()) return i == 0 ? graph.status() : graph.status().In(At("subgraph", i, ""));
+    model.subgraphs.push_back(std::move(*graph));
+  }
+  if (source.model->signature_defs() != nullptr) {
+    for (const schema::SignatureDef* from : *source.model->signature_defs()) {
+      auto signature = ReadSignature(*from, model);
+      if (!signature.ok())
+        return signature.status().In(At("signature", model.signatures.size(), ""));
+      model.signatures.push_back(std::move(*signature));
+    }
+  }
+  return ReadMetadata(source, model);
+}
+
+}  // namespace
+
+namespace loader {
+
+Result<std::span<const std::byte>> BufferBytes(const Source& source, uint32_t index) {
+  const auto* buffers = source.model->buffers();
+  const uint32_t count = buffers ? buffers->size() : 0;
+  if (index >= count) return InvalidArgument("its data is buffer ", index, ", of ", count);
+  const schema::Buffer& buffer = *buffers->Get(index);
+  if (buffer.offset() > 1) {
+    if (buffer.offset() > source.bytes.size() ||
+        buffer.size() > source.bytes.size() - buffer.offset()) {
+      return InvalidArgument("buffer ", index, " lies past the end of the file");
+    }
+    return source.bytes.subspan(buffer.offset(), buffer.size());
+  }
+  if (buffer.data() == nullptr) return std::span<const std::byte>();
+  if (buffer.data()->size() == 0) return std::span<const std::byte>(kNoBytes.data(), 0);
+  return std::as_bytes(std::span(buffer.data()->data(), buffer.data()->size()));
+}
+
+}  // namespace loader
+
+std::string Model::OperatorName(const ModelOperator& op) {
+  if (!op.custom_name.empty()) return "custom operator " + Printable(op.custom_name);
+  if (op.def != nullptr) return std::string(op.def->name);
+  const auto code = static_cast<schema::BuiltinOperator>(op.builtin_code);
+  const char* name = schema::EnumNameBuiltinOperator(code);
+  return *name ? name : "operator " + std::to_string(op.builtin_code);
+}
+
+Result<std::shared_ptr<const Model>> LoadModelFromMemory(std::span<const std::byte> bytes,
+                                                         std::shared_ptr<const void> keep_alive) {
+  constexpr uintptr_t kFileAlignment = 16;
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % kFileAlignment != 0) {
+    auto copy = std::make_shared<AlignedBuffer>(bytes.size());
+    if (copy->data() == nullptr) return OutOfMemory("no memory for ", bytes.size(), " bytes");
+    std::memcpy(copy->data(), bytes.data(), bytes.size());
+    bytes = std::span(copy->data(), bytes.size());
+    keep_alive = std::move(copy);
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const schema::Model* root, Verify(bytes));
+  auto model = std::make_shared<Model>();
+  model->file_bytes = bytes.size();
+  model->backing = std::move(keep_alive);
+  FUSELITE_RETURN_IF_ERROR(ReadModel({bytes, root}, *model));
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+Result<std::shared_ptr<const Model>> LoadModelFromFile(const std::string& path) {
+  FUSELITE_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
+  const std::span<const std::byte> bytes = file->bytes();
+  auto model = LoadModelFromMemory(bytes, std::move(file));
+  if (!model.ok()) return model.status().In(path);
+  return model;
+}
+
+}  // namespace fuselite::interpreter

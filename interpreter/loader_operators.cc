@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <string>
+
+#include "interpreter/loader_internal.h"
+#include "interpreter/options.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::interpreter::loader {
+namespace {
+
+// Fills `to` with `from`'s indices; `what` is "input" and the like.
+Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* from,
+                   size_t tensor_count, bool optional, std::vector<int>& to) {
+  if (from == nullptr) return Status();
+  for (uint32_t i = 0; i < from->size(); ++i) {
+    const int index = from->Get(i);
+    const bool left_out = optional && index == -1;
+    if (!left_out && (index < 0 || static_cast<size_t>(index) >= tensor_count)) {
+      return InvalidArgument(what, " ", i, " is tensor ", index, ", of ", tensor_count);
+    }
+    to.push_back(index);
+  }
+  return Status();
+}
+
+Status ReadCode(const schema::Model& model, const schema::Operator& op, ModelOperator& out) {
+  const auto* codes = model.operator_codes();
+  const uint32_t count = codes ? codes->size() : 0;
+  if (op.opcode_index() >= count) {
+    return InvalidArgument("its operator code is ", op.opcode_index(), ", of ", count);
+  }
+  const schema::OperatorCode& code = *codes->Get(op.opcode_index());
+  // Old files have the one-byte field alone, new ones write 127 there for larger codes.
+  out.builtin_code =
+      std::max<int>(code.deprecated_builtin_code(), static_cast<int>(code.builtin_code()));
+  out.version = code.version();
+  if (out.builtin_code < 0) return InvalidArgument("operator code ", out.builtin_code);
+  if (out.version < 1) return InvalidArgument("operator version ", out.version);
+  if (out.builtin_code == tflite::kTfLiteBuiltinCustom) {
+    if (code.custom_code() == nullptr) return InvalidArgument("a custom operator without a name");
+    out.custom_name = code.custom_code()->str();
+  } else {
+    out.def = kernels::FindOperator(out.builtin_code);
+  }
+  return Status();
+}
+
+Status ReadParams(const schema::Operator& op, ModelOperator& out) {
+  if (out.def == nullptr) return Status();
+  const auto tag = static_cast<int>(op.builtin_options_type());
+  const bool none = tag == 0 || op.builtin_options() == nullptr;
+  // What an operator without fields carries does not matter.
+  if (!none && tag != out.def->options_type && !out.def->fields.empty()) {
+    return InvalidArgument("its options are of kind ", tag, ", expected ", out.def->options_type);
+  }
+  const auto* table = none || out.def->fields.empty()
+                          ? nullptr
+                          : static_cast<const flatbuffers::Table*>(op.builtin_options());
+  return ReadOptions(out.def->fields, table, out.params.data());
+}
+
+Status ReadCustomOptions(const Source& source, const schema::Operator& op, ModelOperator& out) {
+  if (op.large_custom_options_offset() > 1) {
+    const uint64_t offset = op.large_custom_options_offset();
+    const uint64_t size = op.large_custom_options_size();
+    if (offset > source.bytes.size() || size > source.bytes.size() - offset) {
+      return InvalidArgument("its options lie past the end of the file");
+    }
+    out.custom_options = source.bytes.subspan(offset, size);
+  } else if (op.custom_options() != nullptr) {
+    out.custom_options =
+        std::as_bytes(std::span(op.custom_options()->data(), op.custom_options()->size()));
+  }
+  return Status();
+}
+
+Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, ModelOperator& out) {
+  if (const auto* branch = op.builtin_options_as_IfOptions()) {
+    out.subgraphs = {branch->then_subgraph_index(), branch->else_subgraph_index()};
+  } else if (const auto* loop = op.builtin_options_as_WhileOptions()) {
+    out.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
+  } else if (const auto* once = op.builtin_options_as_CallOnceOptions()) {
+    out.subgraphs = {once->init_subgraph_index()};
+  }
+  const int count = static_cast<int>(model.subgraphs()->size());
+  for (int index : out.subgraphs) {
+    if (index < 0 || index >= count) {
+      return InvalidArgument("names subgraph ", index, ", of ", count);
+    }
+  }
+  return Status();
+}
+
+Status CheckOverlap(const ModelOperator& op) {
+  for (int output : op.outputs) {
+    if (std::ranges::find(op.inputs, output) != op.inputs.end()) {
+      return InvalidArgument("tensor ", output, " is both its input and its output");
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<ModelOperator> ReadOperator(const Source& source, const schema::Operator& op,
+                                   const ModelSubgraph& subgraph) {
+  ModelOperator out;
+  FUSELITE_RETURN_IF_ERROR(ReadCode(*source.model, op, out));
+  const auto fill = [&]() -> Status {
+    const size_t tensors = subgraph.tensors.size();
+    FUSELITE_RETURN_IF_ERROR(ReadIndices("input", op.inputs(), tensors, true, out.inputs));
+    FUSELITE_RETURN_IF_ERROR(ReadIndices("output", op.outputs(), tensors, false, out.outputs));
+    FUSELITE_RETURN_IF_ERROR(
+        ReadIndices("intermediate", op.intermediates(), tensors, true, out.intermediates));
+    FUSELITE_RETURN_IF_ERROR(CheckOverlap(out));
+    FUSELITE_RETURN_IF_ERROR(ReadParams(op, out));
+    FUSELITE_RETURN_IF_ERROR(ReadCustomOptions(source, op, out));
+    return ReadSubgraphs(*source.model, op, out);
+  };
+  if (Status status = fill(); !status.ok()) return status.In(Model::OperatorName(out));
+  return out;
+}
+
+}  // namespace fuselite::interpreter::loader

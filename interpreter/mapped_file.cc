@@ -1,0 +1,41 @@
+#include "interpreter/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace fuselite::interpreter {
+namespace {
+
+Result<std::span<const std::byte>> Map(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return IoError(path, ": ", std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return InvalidArgument(path, ": not a regular file");
+  if (info.st_size == 0) return InvalidArgument(path, ": the file is empty");
+  const auto size = static_cast<size_t>(info.st_size);
+  void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (memory == MAP_FAILED) return IoError(path, ": cannot be mapped: ", std::strerror(errno));
+  return std::span(static_cast<const std::byte*>(memory), size);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return NotFound(path, ": no such file");
+    return IoError(path, ": ", std::strerror(errno));
+  }
+  auto bytes = Map(fd, path);
+  close(fd);
+  if (!bytes.ok()) return bytes.status();
+  return std::shared_ptr<const MappedFile>(new MappedFile(*bytes));
+}
+
+MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+}  // namespace fuselite::interpreter

@@ -1,0 +1,28 @@
+// A file's bytes, mapped read-only.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/status.h"
+
+namespace fuselite::interpreter {
+
+class MappedFile {
+ public:
+  // Errors name the path: kNotFound, kIo, and kInvalidArgument for an empty file.
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace fuselite::interpreter
