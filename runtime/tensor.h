@@ -81,8 +81,8 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);
 // real = scale * (quantized - zero_point); one entry per tensor, or one per index of dimension
 // `axis`. Empty scales: not quantized.
 struct Quantization {
-  std::vector<float> scales;
-  std::vector<int32_t> zero_points;  // as many as scales
+  std::vector<float> scales{};
+  std::vector<int32_t> zero_points{};  // as many as scales
   int axis = 0;
 
   bool empty() const { return scales.empty(); }
@@ -95,8 +95,8 @@ struct Quantization {
 // The description of one operand.
 struct TensorInfo {
   DataType type = DataType::kNone;
-  Shape shape;
-  Quantization quantization;
+  Shape shape{};
+  Quantization quantization{};
   // The bytes of a constant, dense and alive as long as whatever was built from this description;
   // null for a value that exists only at run time. Constants are as aligned as the file left them:
   // read them with memcpy or LoadUnaligned, or copy them.

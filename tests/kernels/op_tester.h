@@ -1,0 +1,275 @@
+// Runs any operator's candidates on buffers of a test's own, the hard way: misaligned and pitched
+// operands between guard bytes, garbage in scratch, units in random ranges and order.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "runtime/aligned_buffer.h"
+
+namespace fuselite::kernels::testing {
+
+// Numbers that repeat for a seed. Put SCOPED_TRACE(random.Trace()) into a random case, so that its
+// seed is printed on failure.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : seed_(seed), engine_(seed) {}
+  std::string Trace() const { return "seed " + std::to_string(seed_); }
+  // In [low, high], both included.
+  int64_t Int(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
+  }
+  float Float(float low, float high) {
+    return low + (high - low) * static_cast<float>(engine_() >> 40) * 0x1p-24f;
+  }
+  bool Chance(double p) { return static_cast<double>(engine_() >> 11) * 0x1p-53 < p; }
+  template <class T>
+  T Pick(std::initializer_list<T> of) {
+    return *(of.begin() + Int(0, static_cast<int64_t>(of.size()) - 1));
+  }
+
+ private:
+  uint64_t seed_;
+  std::mt19937_64 engine_;
+};
+
+// A tensor with its bytes. They start `misalign` bytes behind an aligned address, rows are pitched
+// as `info` says, and whatever lies around and between the rows keeps its pattern: CheckGuards.
+// Copies share the bytes; Clone has its own.
+class TestTensor {
+ public:
+  static constexpr int kGuard = 0xA5;
+
+  TestTensor() = default;
+  explicit TestTensor(TensorInfo info, size_t misalign = 0)
+      : info_(std::move(info)), misalign_(misalign) {
+    if (info_.absent()) return;
+    buffer_ = std::make_shared<AlignedBuffer>(kAlignment + misalign + SpanBytes() + kAlignment);
+    std::memset(buffer_->data(), kGuard, buffer_->size());
+  }
+  // Dense, with these values.
+  template <class T>
+  static TestTensor Of(DataType type, Shape shape, const std::vector<T>& values,
+                       Quantization quantization = {}) {
+    TestTensor tensor({.type = type, .shape = shape, .quantization = std::move(quantization)});
+    EXPECT_EQ(tensor.info().bytes(), values.size() * sizeof(T)) << shape;
+    std::memcpy(tensor.bytes(), values.data(), tensor.info().bytes());
+    return tensor;
+  }
+  TestTensor Clone() const {
+    TestTensor copy(info_, misalign_);
+    if (buffer_) std::memcpy(copy.buffer_->data(), buffer_->data(), buffer_->size());
+    return copy;
+  }
+
+  const TensorInfo& info() const { return info_; }
+  bool absent() const { return buffer_ == nullptr; }
+  std::byte* bytes() const { return buffer_->data() + kAlignment + misalign_; }
+  template <class T>
+  T* data() const {
+    return reinterpret_cast<T*>(bytes());
+  }
+  int64_t width() const { return info_.shape.rank() ? info_.shape.dim(-1) : 1; }
+  int64_t rows() const { return width() ? info_.elements() / width() : 0; }
+  // Element `i` in dense order.
+  template <class T>
+  T& at(int64_t i) const {
+    return data<T>()[i / width() * info_.pitch() + i % width()];
+  }
+  template <class T>
+  std::vector<T> values() const {
+    std::vector<T> result(info_.elements());
+    for (int64_t i = 0; i < info_.elements(); ++i) result[i] = at<T>(i);
+    return result;
+  }
+  // Uniform in [low, high]; rounded for integer types; all bits for int4 pairs.
+  void Fill(Random& random, double low, double high) const {
+    for (int64_t i = 0; !absent() && i < info_.elements(); ++i) {
+      switch (info_.type) {
+        case DataType::kFloat32: at<float>(i) = random.Float(low, high); break;
+        case DataType::kInt8: at<int8_t>(i) = random.Int(low, high); break;
+        case DataType::kUInt8: at<uint8_t>(i) = random.Int(low, high); break;
+        case DataType::kBool: at<bool>(i) = random.Chance(0.5); break;
+        case DataType::kInt16: at<int16_t>(i) = random.Int(low, high); break;
+        case DataType::kInt32: at<int32_t>(i) = random.Int(low, high); break;
+        case DataType::kInt64: at<int64_t>(i) = random.Int(low, high); break;
+        case DataType::kInt4: data<uint8_t>()[i / 2] = random.Int(0, 255); break;
+        default: FAIL() << "Fill does not know " << DataTypeName(info_.type);
+      }
+    }
+  }
+  void CheckGuards(std::string_view what) const {
+    if (absent()) return;
+    const auto* all = reinterpret_cast<const uint8_t*>(buffer_->data());
+    const size_t begin = kAlignment + misalign_;
+    const size_t row_bytes = RowBytes(width()), pitch_bytes = RowBytes(info_.pitch());
+    for (size_t i = 0; i < buffer_->size(); ++i) {
+      const bool inside =
+          i >= begin && i < begin + SpanBytes() && (i - begin) % pitch_bytes < row_bytes;
+      if (!inside && all[i] != kGuard) {
+        ADD_FAILURE() << what << ": byte " << static_cast<int64_t>(i - begin)
+                      << " outside of the tensor " << info_.shape << " was written";
+        return;
+      }
+    }
+  }
+
+ private:
+  size_t RowBytes(int64_t elements) const {
+    return (static_cast<size_t>(elements) * BitWidth(info_.type) + 7) / 8;
+  }
+  size_t SpanBytes() const {
+    if (info_.row_pitch == 0) return info_.bytes();
+    return rows() == 0 ? 0 : (rows() - 1) * RowBytes(info_.pitch()) + RowBytes(width());
+  }
+
+  TensorInfo info_;
+  size_t misalign_ = 0;
+  std::shared_ptr<AlignedBuffer> buffer_;
+};
+
+class OpTester {
+ public:
+  OpDescription op;
+  std::vector<TestTensor> inputs;
+  int threads = 1;
+  Precision precision = Precision::kDefault;
+
+  // Parameters have their defaults.
+  explicit OpTester(std::string_view name) {
+    op.op = FindOperator(name);
+    EXPECT_NE(op.op, nullptr) << name;
+    if (op.op != nullptr) SetDefaults(op.op->fields, op.params.data());
+  }
+  template <class T>
+  T& params() {
+    return op.params.as<T>();
+  }
+  // A run-time value, a constant (dense), an absent optional operand; each the next input.
+  OpTester& Input(TestTensor tensor) {
+    op.inputs.push_back(tensor.info());
+    inputs.push_back(std::move(tensor));
+    return *this;
+  }
+  OpTester& Constant(const TestTensor& tensor) {
+    Input(tensor);
+    op.inputs.back().data = tensor.absent() ? nullptr : tensor.bytes();
+    return *this;
+  }
+  OpTester& Absent() { return Input(TestTensor()); }
+  // What the model knows of an output before shapes are known: type and quantization.
+  OpTester& Output(DataType type = DataType::kNone, Quantization quantization = {}) {
+    op.outputs.push_back({.type = type, .quantization = std::move(quantization)});
+    return *this;
+  }
+  // One output of unknown type where none was declared.
+  Status Infer() {
+    if (op.outputs.empty()) Output();
+    return kernels::Infer(op);
+  }
+
+  // Builds the candidate, judging first, and runs it. Infer() came before. Outputs start
+  // `misalign` elements behind an aligned address. kUnsupported where the candidate refuses.
+  Result<std::vector<TestTensor>> Run(std::string_view candidate, Isa isa, uint64_t seed = 1,
+                                      size_t misalign = 0) const {
+    for (const Candidate& c : op.op->candidates) {
+      if (c.name == candidate) return RunBuild(c.build, isa, seed, misalign);
+    }
+    return NotFound("no candidate ", candidate);
+  }
+  Result<std::vector<TestTensor>> RunBuild(BuildKernel build, Isa isa, uint64_t seed = 1,
+                                           size_t misalign = 0) const {
+    const std::unique_ptr<PackedStore> store = NewPackedStore();
+    BuildContext context{
+        .isa = isa, .precision = precision, .threads = threads, .store = store.get()};
+    context.judging = true;
+    Result<std::unique_ptr<Kernel>> judged = build(op, context);
+    context.judging = false;
+    FUSELITE_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, build(op, context));
+    EXPECT_TRUE(judged.ok()) << "refused while judging: " << judged.status().ToString();
+    std::vector<TestTensor> outputs;
+    for (const TensorInfo& info : op.outputs) {
+      outputs.emplace_back(info, misalign * ((BitWidth(info.type) + 7) / 8));
+    }
+    FUSELITE_RETURN_IF_ERROR(RunKernel(*kernel, outputs, seed));
+    for (const TestTensor& output : outputs) output.CheckGuards(kernel->name());
+    return outputs;
+  }
+
+  // Every unit once, in ranges of random size and order.
+  Status RunKernel(const Kernel& kernel, const std::vector<TestTensor>& outputs,
+                   uint64_t seed) const {
+    Random random(seed);
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const TestTensor& t : inputs) in.push_back(t.absent() ? nullptr : t.bytes());
+    for (const TestTensor& t : outputs) out.push_back(t.absent() ? nullptr : t.bytes());
+    const AlignedBuffer scratch(kernel.scratch_bytes() + kAlignment);
+    const AlignedBuffer shared(kernel.shared_bytes() + kAlignment);
+    std::memset(shared.data(), 0xFF, shared.size());
+    for (int phase = 0; phase < kernel.phases(); ++phase) {
+      std::vector<std::pair<int64_t, int64_t>> ranges;
+      const int64_t units = kernel.units(phase);
+      for (int64_t begin = 0; begin < units;) {
+        const int64_t end = std::min(units, begin + random.Int(1, std::max<int64_t>(1, units)));
+        ranges.emplace_back(begin, end);
+        begin = end;
+      }
+      for (size_t i = ranges.size(); i > 1; --i) {
+        std::swap(ranges[i - 1], ranges[random.Int(0, static_cast<int64_t>(i) - 1)]);
+      }
+      for (const auto& [begin, end] : ranges) {
+        std::memset(scratch.data(), 0xFF, scratch.size());
+        FUSELITE_RETURN_IF_ERROR(
+            kernel.Run({in.data(), out.data(), scratch.data(), shared.data()}, phase, begin, end));
+      }
+    }
+    const auto* over = reinterpret_cast<const uint8_t*>(shared.data()) + kernel.shared_bytes();
+    EXPECT_TRUE(std::all_of(over, over + kAlignment, [](uint8_t b) { return b == 0xFF; }))
+        << kernel.name() << " wrote behind its shared memory";
+    return Status();
+  }
+};
+
+// Byte for byte, gaps between rows left out.
+template <class T>
+void ExpectSame(const TestTensor& expected, const TestTensor& actual, std::string_view what) {
+  ASSERT_EQ(expected.info().shape, actual.info().shape) << what;
+  int shown = 0;
+  for (int64_t i = 0; i < expected.info().elements() && shown < 5; ++i) {
+    const T e = expected.at<T>(i), a = actual.at<T>(i);
+    if (std::memcmp(&e, &a, sizeof(T)) != 0) {
+      ADD_FAILURE() << what << ": element " << i << " is " << +a << ", expected " << +e;
+      ++shown;
+    }
+  }
+}
+
+// |actual - expected| <= tolerance(i), NaN equal to NaN.
+template <class Tolerance>
+void ExpectNear(const TestTensor& expected, const TestTensor& actual, Tolerance tolerance,
+                std::string_view what) {
+  ASSERT_EQ(expected.info().shape, actual.info().shape) << what;
+  int shown = 0;
+  for (int64_t i = 0; i < expected.info().elements() && shown < 5; ++i) {
+    const float e = expected.at<float>(i), a = actual.at<float>(i);
+    if (e == a || (std::isnan(e) && std::isnan(a))) continue;
+    if (!(std::abs(e - a) <= tolerance(i))) {
+      ADD_FAILURE() << what << ": element " << i << " is " << a << ", expected " << e << " within "
+                    << tolerance(i);
+      ++shown;
+    }
+  }
+}
+
+}  // namespace fuselite::kernels::testing

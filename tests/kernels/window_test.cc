@@ -1,0 +1,105 @@
+#include "kernels/window.h"
+
+#include <gtest/gtest.h>
+
+namespace fuselite::kernels {
+namespace {
+
+WindowAxis Axis(WindowRequest request) {
+  Result<Window> window = ResolveWindow(request);
+  EXPECT_TRUE(window.ok()) << window.status().ToString();
+  return window.ok() ? window->x : WindowAxis{};
+}
+
+WindowRequest Row(int32_t input, int32_t filter, int32_t stride, int32_t dilation,
+                  Padding padding) {
+  return {.input_h = 1,
+          .input_w = input,
+          .filter_w = filter,
+          .stride_w = stride,
+          .dilation_w = dilation,
+          .padding = padding};
+}
+
+TEST(WindowTest, SamePutsTheOddPaddingBehind) {
+  const WindowAxis axis = Axis(Row(224, 3, 2, 1, Padding::kSame));
+  EXPECT_EQ(axis.output, 112);
+  EXPECT_EQ(axis.before, 0);
+  EXPECT_EQ(axis.after, 1);
+  EXPECT_EQ(axis.interior_begin(), 0);
+  EXPECT_EQ(axis.interior_end(), 111);
+}
+
+TEST(WindowTest, SameWithDilation) {
+  const WindowAxis axis = Axis(Row(10, 3, 1, 4, Padding::kSame));
+  EXPECT_EQ(axis.output, 10);
+  EXPECT_EQ(axis.before, 4);
+  EXPECT_EQ(axis.after, 4);
+  EXPECT_EQ(axis.interior_begin(), 4);
+  EXPECT_EQ(axis.interior_end(), 6);
+  EXPECT_EQ(axis.first_tap(axis.start(0)), 1);
+  EXPECT_EQ(axis.last_tap(axis.start(0)), 3);
+  EXPECT_EQ(axis.first_tap(axis.start(9)), 0);
+  EXPECT_EQ(axis.last_tap(axis.start(9)), 2);
+}
+
+TEST(WindowTest, SameWithAStrideBeyondTheFilterNeedsNoPadding) {
+  const WindowAxis axis = Axis(Row(9, 1, 4, 1, Padding::kSame));
+  EXPECT_EQ(axis.output, 3);
+  EXPECT_EQ(axis.before, 0);
+}
+
+TEST(WindowTest, ValidCountsWindowsThatFit) {
+  const WindowAxis axis = Axis(Row(11, 3, 2, 2, Padding::kValid));
+  EXPECT_EQ(axis.output, 4);
+  EXPECT_EQ(axis.interior_end(), 4);
+}
+
+TEST(WindowTest, ExtraPaddingComesFirst) {
+  WindowRequest request = Row(224, 3, 2, 1, Padding::kValid);
+  request.extra = {.top = 0, .left = 1, .bottom = 0, .right = 1};
+  const WindowAxis axis = Axis(request);
+  EXPECT_EQ(axis.output, 112);
+  EXPECT_EQ(axis.before, 1);
+  EXPECT_EQ(axis.interior_begin(), 1);
+  EXPECT_EQ(axis.interior_end(), 112);
+  request.padding = Padding::kSame;
+  EXPECT_EQ(Axis(request).output, 113);
+}
+
+TEST(WindowTest, TapsInsideAreThoseOfAScan) {
+  for (int32_t input : {1, 2, 5, 9}) {
+    for (int32_t filter : {1, 2, 3, 7}) {
+      for (int32_t stride : {1, 2, 3}) {
+        for (int32_t dilation : {1, 2, 5}) {
+          const WindowAxis axis = Axis(Row(input, filter, stride, dilation, Padding::kSame));
+          for (int32_t o = 0; o < axis.output; ++o) {
+            int32_t inside = 0;
+            for (int32_t k = 0; k < filter; ++k) {
+              const int32_t at = axis.start(o) + k * dilation;
+              const bool in = at >= 0 && at < input;
+              inside += in;
+              EXPECT_EQ(in, k >= axis.first_tap(axis.start(o)) && k < axis.last_tap(axis.start(o)));
+            }
+            EXPECT_EQ(inside == filter, o >= axis.interior_begin() && o < axis.interior_end());
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WindowTest, RefusesWhatCannotBe) {
+  EXPECT_FALSE(ResolveWindow(Row(5, 3, 0, 1, Padding::kSame)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, 0, 1, 1, Padding::kSame)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, 3, 1, -1, Padding::kSame)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, 6, 1, 1, Padding::kValid)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, INT32_MAX, 1, INT32_MAX, Padding::kSame)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, 2, INT32_MAX, 1, Padding::kSame)).ok());
+  WindowRequest negative = Row(5, 3, 1, 1, Padding::kValid);
+  negative.extra.left = -1;
+  EXPECT_FALSE(ResolveWindow(negative).ok());
+}
+
+}  // namespace
+}  // namespace fuselite::kernels
