@@ -229,6 +229,12 @@ std::vector<int> AllowedCpus() {
 
 }  // namespace
 
+int internal::AllowedCoreCount() {
+  const int allowed = static_cast<int>(AllowedCpus().size());
+  const int limit = internal::CgroupCores("");
+  return limit > 0 ? std::min(allowed, limit) : allowed;
+}
+
 CpuInfo ReadCpuInfo() { return internal::ReadCpuInfoFrom("", AllowedCpus()); }
 
 }  // namespace fuselite

@@ -17,6 +17,9 @@ std::vector<int> ParseCpuList(std::string_view text);
 // the smallest limit on the way from the process's group to the top counts.
 int CgroupCores(const std::string& root);
 
+// The logical cores that affinity and control groups allow this process now. Reads few files.
+int AllowedCoreCount();
+
 // CpuInfo of a process that may run on `cpus`, from the /proc and /sys below `root`.
 CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus);
 

@@ -1,0 +1,264 @@
+#include "runtime/execution.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "runtime/parallel_wait.h"
+
+namespace fuselite {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+// Ranges of one stage end within a fraction of its time of each other; beyond this the core
+// belongs to somebody else for now.
+constexpr nanoseconds kStageSpin = microseconds(50);
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+Status RunKernel(const Step& step, const KernelArgs& args, int phase, int64_t begin, int64_t end) {
+  try {
+    Status status = step.kernel->Run(args, phase, begin, end);
+    return status.ok() ? status : status.In(step.name);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory(step.name, ": no memory left in ", step.kernel->name());
+  } catch (const std::exception& error) {
+    return Internal(step.name, ": ", error.what(), " in ", step.kernel->name());
+  }
+}
+
+// Whether the caller wants the run to end before `step`.
+Status CheckStop(const RunOptions& options, const Step& step) {
+  if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
+    return Status(StatusCode::kCancelled, "cancelled before " + step.name);
+  }
+  if (options.deadline && steady_clock::now() >= *options.deadline) {
+    return Status(StatusCode::kDeadlineExceeded, "the deadline passed before " + step.name);
+  }
+  return {};
+}
+
+// Records the time between construction and destruction, where there is a profile.
+class StepTimer {
+ public:
+  StepTimer(Profile* profile, uint32_t run, int step, int thread)
+      : profile_(profile), event_{run, step, thread, profile ? NowNs() : 0, 0} {}
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+  ~StepTimer() {
+    if (profile_ == nullptr) return;
+    event_.duration_ns = NowNs() - event_.start_ns;
+    profile_->Record(event_);
+  }
+
+ private:
+  Profile* profile_;
+  ProfileEvent event_;
+};
+
+}  // namespace
+
+// What the threads of one run share.
+struct Execution::RunState {
+  const RunOptions& options;
+  nanoseconds spin;
+  internal::WaitWord progress;       // changes when a stage is complete
+  std::atomic<bool> stopped{false};  // work is still claimed and counted, but no longer done
+  std::mutex mutex;
+  Status error;  // guarded by mutex: the first one
+
+  void Stop(Status status) {
+    const std::lock_guard lock(mutex);
+    if (error.ok()) error = std::move(status);
+    stopped.store(true, std::memory_order_relaxed);
+  }
+};
+
+Execution::Execution(std::shared_ptr<const Executable> executable)
+    : executable_(std::move(executable)),
+      inputs_(static_cast<size_t>(executable_->inputs())),
+      outputs_(static_cast<size_t>(executable_->outputs())),
+      variables_(static_cast<size_t>(executable_->variables())) {
+  for (const Step& step : executable_->steps()) {
+    const size_t first = slots_.size();
+    for (int id : step.inputs) AddSlot(id);
+    step_slots_.push_back({first, slots_.size()});
+    for (int id : step.outputs) AddSlot(id);
+  }
+  for (const Value& value : executable_->values()) {
+    auto* bindings = value.placement == Placement::kInput      ? &inputs_
+                     : value.placement == Placement::kOutput   ? &outputs_
+                     : value.placement == Placement::kVariable ? &variables_
+                                                               : nullptr;
+    if (bindings == nullptr) continue;
+    Binding& binding = (*bindings)[static_cast<size_t>(value.index)];
+    binding.bytes = std::max(binding.bytes, value.offset + value.bytes);
+  }
+}
+
+void Execution::AddSlot(int value_id) {
+  const size_t slot = slots_.size();
+  slots_.push_back(nullptr);
+  if (value_id < 0) return;
+  const Value& value = executable_->values()[static_cast<size_t>(value_id)];
+  const size_t index = static_cast<size_t>(value.index);
+  const Patch patch{slot, value.offset};
+  switch (value.placement) {
+    case Placement::kInput: inputs_[index].patches.push_back(patch); break;
+    case Placement::kOutput: outputs_[index].patches.push_back(patch); break;
+    case Placement::kVariable: variables_[index].patches.push_back(patch); break;
+    case Placement::kArena: arena_patches_.push_back(patch); break;
+    case Placement::kConstant: slots_[slot] = const_cast<void*>(value.data); break;
+  }
+}
+
+void Execution::Bind(std::vector<Binding>& bindings, int index, void* data) {
+  Binding& binding = bindings[static_cast<size_t>(index)];
+  if (binding.data == data) return;
+  binding.data = static_cast<std::byte*>(data);
+  for (const Patch& patch : binding.patches) slots_[patch.slot] = binding.data + patch.offset;
+}
+
+void Execution::BindInput(int index, const void* data) {
+  Bind(inputs_, index, const_cast<void*>(data));
+}
+void Execution::BindOutput(int index, void* data) { Bind(outputs_, index, data); }
+void Execution::BindVariable(int index, void* data) { Bind(variables_, index, data); }
+
+Status Execution::CheckBound() const {
+  const auto check = [](const std::vector<Binding>& bindings, const char* what) -> Status {
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (bindings[i].data == nullptr && bindings[i].bytes > 0 && !bindings[i].patches.empty()) {
+        return InvalidArgument(what, " ", i, " is not bound to memory");
+      }
+    }
+    return {};
+  };
+  FUSELITE_RETURN_IF_ERROR(check(inputs_, "input"));
+  FUSELITE_RETURN_IF_ERROR(check(outputs_, "output"));
+  return check(variables_, "variable");
+}
+
+Status Execution::Prepare(int threads) {
+  threads = std::max(1, std::min(threads, executable_->useful_threads()));
+  if (threads <= prepared_threads_) return {};
+  if (arena_.data() == nullptr) {
+    AlignedBuffer arena(executable_->arena_bytes());
+    if (arena.data() == nullptr) {
+      return OutOfMemory("the arena of intermediate values needs ", executable_->arena_bytes(),
+                         " bytes");
+    }
+    for (const Patch& patch : arena_patches_) slots_[patch.slot] = arena.data() + patch.offset;
+    arena_ = std::move(arena);
+  }
+  const size_t scratch_bytes = executable_->scratch_bytes() * static_cast<size_t>(threads);
+  AlignedBuffer scratch(scratch_bytes);
+  const size_t cells = executable_->stages().size() * (static_cast<size_t>(threads) + 1);
+  std::unique_ptr<WorkCell[]> fresh(threads > 1 ? new (std::nothrow) WorkCell[cells] : nullptr);
+  if (scratch.data() == nullptr || (threads > 1 && fresh == nullptr)) {
+    return OutOfMemory("scratch for ", threads, " threads needs ", scratch_bytes, " bytes");
+  }
+  scratch_ = std::move(scratch);
+  cells_ = std::move(fresh);
+  prepared_threads_ = threads;
+  return {};
+}
+
+void Execution::ReleaseMemory() {
+  arena_ = AlignedBuffer();
+  scratch_ = AlignedBuffer();
+  cells_.reset();
+  prepared_threads_ = 0;
+}
+
+KernelArgs Execution::ArgsOf(int step, int thread) const {
+  const StepSlots& slots = step_slots_[static_cast<size_t>(step)];
+  return {slots_.data() + slots.inputs, slots_.data() + slots.outputs,
+          scratch_.data() + executable_->scratch_bytes() * static_cast<size_t>(thread),
+          arena_.data() + executable_->shared_offset(step)};
+}
+
+Status Execution::Run(const RunOptions& options) {
+  FUSELITE_RETURN_IF_ERROR(CheckBound());
+  const int threads = std::max(1, std::min(options.threads, executable_->useful_threads()));
+  FUSELITE_RETURN_IF_ERROR(Prepare(threads));
+  if (++run_ == 0) run_ = 1;  // 0 is what fresh cells are tagged with
+  return threads == 1 ? RunAlone(options) : RunShared(options, threads);
+}
+
+Status Execution::RunAlone(const RunOptions& options) {
+  const bool may_stop = options.cancel != nullptr || options.deadline.has_value();
+  for (const Stage& stage : executable_->stages()) {
+    for (const Stage::Part& part : stage.parts) {
+      const Step& step = executable_->steps()[static_cast<size_t>(part.step)];
+      if (may_stop) FUSELITE_RETURN_IF_ERROR(CheckStop(options, step));
+      const StepTimer timer(options.profile, run_, part.step, 0);
+      FUSELITE_RETURN_IF_ERROR(RunKernel(step, ArgsOf(part.step, 0), part.phase, 0, part.units));
+    }
+  }
+  return {};
+}
+
+Status Execution::RunShared(const RunOptions& options, int threads) {
+  RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}, {}, {}};
+  ParallelRegion(threads, [&](int thread, int count) { RunThread(state, thread, count); });
+  return std::move(state.error);
+}
+
+// Every thread walks through all stages, works on what is left of each, and waits where the next
+// one needs what others still work on. A thread that comes late finds the first stages done. After
+// the last one there is nothing to wait for: the region ends when all its threads are through.
+void Execution::RunThread(RunState& state, int thread, int threads) {
+  const std::span<const Stage> stages = executable_->stages();
+  const auto work_of = [&](size_t s) {
+    return SharedWork(&cells_[s * (static_cast<size_t>(threads) + 1)], run_, stages[s].units,
+                      stages[s].grain, threads);
+  };
+  size_t complete = 0;  // stages below are known to be done
+  const auto wait_for_all_below = [&](size_t end) {
+    for (; complete < end; ++complete) {
+      const SharedWork work = work_of(complete);
+      while (true) {
+        const uint32_t progress = state.progress.Read();  // before the look: completion changes it
+        if (work.Done()) break;
+        state.progress.WaitWhile(progress, state.spin);
+      }
+    }
+  };
+  for (size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].waits) wait_for_all_below(s);
+    SharedWork work = work_of(s);
+    SharedWork::Range range;
+    int64_t units = 0;
+    for (int victim = 0; work.Claim(thread, victim, range); units += range.end - range.begin) {
+      RunStage(state, stages[s], range, thread);
+    }
+    if (units > 0 && work.Finish(units)) state.progress.Increment();
+  }
+}
+
+void Execution::RunStage(RunState& state, const Stage& stage, const SharedWork::Range& range,
+                         int thread) {
+  const bool row = stage.parts.size() > 1 || stage.units != stage.parts[0].units;
+  for (const Stage::Part& part : stage.parts) {
+    if (state.stopped.load(std::memory_order_relaxed)) return;
+    const Step& step = executable_->steps()[static_cast<size_t>(part.step)];
+    if (Status status = CheckStop(state.options, step); !status.ok()) {
+      return state.Stop(std::move(status));
+    }
+    const StepTimer timer(state.options.profile, run_, part.step, thread);
+    Status status = RunKernel(step, ArgsOf(part.step, thread), part.phase, row ? 0 : range.begin,
+                              row ? part.units : range.end);
+    if (!status.ok()) return state.Stop(std::move(status));
+  }
+}
+
+}  // namespace fuselite

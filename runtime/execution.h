@@ -1,0 +1,90 @@
+// One running instance of an Executable: its memory, its bound pointers.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/aligned_buffer.h"
+#include "runtime/executable.h"
+#include "runtime/parallel.h"
+#include "runtime/profile.h"
+#include "runtime/status.h"
+
+namespace fuselite {
+
+struct RunOptions {
+  int threads = 1;
+  // Looked at between steps.
+  std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
+  const std::atomic<bool>* cancel = nullptr;  // stop when it becomes true
+  Profile* profile = nullptr;
+};
+
+// Several executions of one executable run at the same time; one execution runs once at a time and
+// is bound from the thread that runs it.
+class Execution {
+ public:
+  explicit Execution(std::shared_ptr<const Executable> executable);
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // What is bound stays bound until something else is, and must be valid while a run lasts; it is
+  // aligned to its element at least. Binding what is bound already costs a comparison.
+  // Precondition: `index` is below the executable's count.
+  void BindInput(int index, const void* data);
+  void BindOutput(int index, void* data);
+  void BindVariable(int index, void* data);
+
+  // Takes the memory that runs with so many threads need. Runs do so by themselves; calling it
+  // before moves the time and the possible failure to a better place.
+  Status Prepare(int threads);
+  // Gives the memory back, for hosts that keep many idle instances. The next run takes it again.
+  void ReleaseMemory();
+
+  // Runs all steps. On an error (a kernel's: named with its step; kCancelled; kDeadlineExceeded)
+  // outputs and variables are undefined, and the next run works as if nothing had been.
+  Status Run(const RunOptions& options = {});
+
+  const Executable& executable() const { return *executable_; }
+
+ private:
+  struct RunState;
+  // A place in slots_ that holds an address within something that the caller binds.
+  struct Patch {
+    size_t slot, offset;
+  };
+  struct Binding {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    std::vector<Patch> patches;
+  };
+  struct StepSlots {
+    size_t inputs, outputs;  // first indices in slots_
+  };
+
+  void AddSlot(int value_id);
+  void Bind(std::vector<Binding>& bindings, int index, void* data);
+  Status CheckBound() const;
+  KernelArgs ArgsOf(int step, int thread) const;
+  Status RunAlone(const RunOptions& options);
+  Status RunShared(const RunOptions& options, int threads);
+  void RunThread(RunState& state, int thread, int threads);
+  void RunStage(RunState& state, const Stage& stage, const SharedWork::Range& range, int thread);
+
+  const std::shared_ptr<const Executable> executable_;
+  std::vector<void*> slots_;  // the operands of all steps, one after the other
+  std::vector<StepSlots> step_slots_;
+  std::vector<Patch> arena_patches_;
+  std::vector<Binding> inputs_, outputs_, variables_;
+  AlignedBuffer arena_, scratch_;
+  std::unique_ptr<WorkCell[]> cells_;  // for each stage, as many as SharedWork needs
+  int prepared_threads_ = 0;
+  uint32_t run_ = 0;
+};
+
+}  // namespace fuselite

@@ -1,0 +1,77 @@
+// Threads: the one place where the library runs on more than the caller's.
+//
+// Work is what threads wait for, never each other: a region's helpers join when they get a core,
+// and what they have not claimed by then the others do. A helper that wakes late, or never, costs
+// nothing. docs/threads.md has the measurements behind this.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/function_ref.h"
+
+namespace fuselite {
+
+// Runs `body(thread, threads)` on the calling thread, as thread 0, and on up to threads - 1
+// helpers, each with a number of its own in [1, threads). Returns when all calls that began have
+// ended. `body` must get everything done however few helpers join, and must not throw. Returns the
+// `threads` that `body` was given: fewer than asked for where other regions occupy the machine's
+// cores or where the system refuses threads.
+//
+// Any thread may call this at any time, also after fork() in the child, and from inside a region.
+// Helpers block all signals and run with the floating-point control state of the caller. They
+// spin for about 0.1 ms after a region, then sleep.
+int ParallelRegion(int threads, FunctionRef<void(int thread, int threads)> body);
+
+// One per cache line, so that threads that claim from their own part do not meet.
+struct alignas(64) WorkCell {
+  std::atomic<uint64_t> word{0};
+};
+
+// A list of independent units that the threads of a region share. Each thread has a part of its
+// own, the same for equal lists, so that consecutive lists find their data in the same core's
+// cache; who has finished takes from the parts of others.
+//
+// The state lives in `threads + 1` cells. A tag other than all recent ones of these cells makes a
+// fresh list of them: no clearing between uses.
+class SharedWork {
+ public:
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+
+  // `grain`: the fewest units worth a claim of their own, at least 1.
+  SharedWork(WorkCell* cells, uint32_t tag, int64_t units, int64_t grain, int threads);
+
+  // The next range for `thread`, or false when everything is claimed. `victim` is the caller's own
+  // state: 0 before the first call.
+  bool Claim(int thread, int& victim, Range& range);
+  // Reports claimed units as done. True for the call that completed the list.
+  bool Finish(int64_t units);
+  // Whether all units are done; what was written by then is visible.
+  bool Done() const;
+
+ private:
+  bool Take(int part, Range& range);
+  // Parts are counted in blocks of units.
+  int64_t PartBegin(int part) const { return (blocks_ * part + threads_ - 1) / threads_; }
+
+  WorkCell* cells_;
+  uint32_t tag_;
+  int threads_;
+  int64_t units_, block_, blocks_;
+};
+
+// Runs `body(begin, end)` over [0, units), split among up to `threads` threads. Opens no region for
+// fewer than two grains.
+void ParallelFor(int threads, int64_t units, int64_t grain,
+                 FunctionRef<void(int64_t begin, int64_t end)> body);
+
+// The cores that the process may use now: affinity and control groups counted. Reads the system.
+int AllowedCores();
+
+// Whether a region of so many threads has a core for each, by the last look at the system: only
+// then is spinning for one another worth it.
+bool HasCoreForEach(int threads);
+
+}  // namespace fuselite

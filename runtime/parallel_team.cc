@@ -1,0 +1,190 @@
+#include "runtime/parallel_team.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "runtime/parallel.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace fuselite::internal {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+// Long enough to bridge a host's work between two invokes in a loop, short enough to be nothing
+// beside the invoke of a model that is worth threads.
+constexpr nanoseconds kIdleSpin = microseconds(100);
+// The caller has nothing left to do but to wait for the last helper's last range.
+constexpr nanoseconds kLeaveSpin = microseconds(50);
+
+// Helpers run this library's code until the process ends, so unloading it must do nothing.
+void KeepLibraryLoaded() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&KeepLibraryLoaded), &info) == 0) return;
+  // NOLOAD: only marks what is there. In an executable this fails, and nothing is lost.
+  if (void* self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(self);
+}
+
+struct Probe {
+  std::atomic<bool> release{false};
+  std::atomic<int> started{0};
+  std::vector<std::atomic<pid_t>> ids;
+  explicit Probe(int threads) : ids(static_cast<size_t>(threads)) {}
+};
+
+void* ProbeMain(void* argument) {
+  auto& probe = *static_cast<Probe*>(argument);
+  const int index = probe.started.fetch_add(1);
+  probe.ids[static_cast<size_t>(index)] = static_cast<pid_t>(syscall(SYS_gettid));
+  while (!probe.release) sched_yield();
+  return nullptr;
+}
+
+// A joined thread counts against the system's limits until the kernel has forgotten its number.
+void WaitUntilGone(pid_t id) {
+  for (int i = 0; i < 1000; ++i) {
+    if (syscall(SYS_tgkill, getpid(), id, 0) != 0) return;
+    usleep(100);
+  }
+}
+
+// Whether the system grants this many more threads at once. The OpenMP runtimes end the process
+// where a thread is refused them; so the refusal has to come to us. What another thread takes
+// between this and the runtime's own threads is not covered.
+bool SystemGrantsThreads(int threads) {
+  if (threads == 0) return true;
+  Probe probe(threads);
+  std::vector<pthread_t> handles;
+  handles.reserve(static_cast<size_t>(threads));
+  for (int i = 0; i < threads; ++i) {
+    pthread_t handle;
+    if (create_thread.load()(&handle, nullptr, ProbeMain, &probe) != 0) break;
+    handles.push_back(handle);
+  }
+  probe.release = true;
+  for (pthread_t handle : handles) pthread_join(handle, nullptr);
+  for (int i = 0; i < probe.started; ++i) WaitUntilGone(probe.ids[static_cast<size_t>(i)]);
+  return handles.size() == static_cast<size_t>(threads);
+}
+
+}  // namespace
+
+std::atomic<CreateThread> create_thread{&pthread_create};
+
+uint64_t ReadFloatState() {
+#if defined(__x86_64__)
+  return _mm_getcsr() & ~0x3Fu;  // without the sticky exception flags
+#elif defined(__aarch64__)
+  uint64_t state;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+  return state;
+#else
+  return 0;
+#endif
+}
+
+void WriteFloatState(uint64_t state) {
+  if (state == ReadFloatState()) return;
+#if defined(__x86_64__)
+  _mm_setcsr(static_cast<unsigned>(state));
+#elif defined(__aarch64__)
+  __asm__ volatile("msr fpcr, %0" ::"r"(state));
+#endif
+}
+
+Team* Team::Create(int helpers) {
+  const bool crowded = helpers + 1 > AllowedCores();
+  std::unique_ptr<Team> team(new (std::nothrow)
+                                 Team(helpers, crowded ? nanoseconds(0) : kIdleSpin));
+  if (team == nullptr) return nullptr;
+  KeepLibraryLoaded();
+  // The host's signal handlers run on the host's threads: helpers inherit a full mask.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t leader;
+  const int error = create_thread.load()(&leader, nullptr, &Team::Main, team.get());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) return nullptr;
+  pthread_detach(leader);
+  return team.release();
+}
+
+void* Team::Main(void* argument) {
+  Team* const team = static_cast<Team*>(argument);
+  pthread_setname_np(pthread_self(), "fuselite");
+  int threads = 1;
+  try {
+    if (SystemGrantsThreads(team->helpers_ - 1)) threads = team->helpers_;
+  } catch (const std::bad_alloc&) {
+    // The leader alone, then.
+  }
+  if (threads == 1) {
+    team->Help(1);
+  } else {
+    RunOpenMpTeam(threads, [team](int index, int) { team->Help(index + 1); });
+  }
+  delete team;
+  return nullptr;
+}
+
+void Team::Help(int number) {
+  uint32_t seen = 0;
+  while (true) {
+    regions_.WaitWhile(seen, spin_);
+    seen = regions_.Read();
+    if (retired_) return;
+    uint64_t state = state_.load(std::memory_order_acquire);
+    bool entered = false;
+    while (!entered && state >> 32 == seen && (state & kOpen)) {
+      entered = state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                             std::memory_order_acquire);
+    }
+    if (!entered) continue;
+    if (number < threads_) {
+      WriteFloatState(float_state_);
+      (*body_)(number, threads_);
+    }
+    const uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
+    if ((before & (kOpen | kInside)) == 1) left_.Increment();
+  }
+}
+
+void Team::Run(int threads, FunctionRef<void(int, int)> body) {
+  body_ = &body;
+  threads_ = threads;
+  float_state_ = ReadFloatState();
+  const uint64_t number = regions_.Read() + 1u;
+  state_.store((number & 0xFFFFFFFFu) << 32 | kOpen, std::memory_order_release);
+  regions_.Increment();
+
+  body(0, threads);
+
+  const uint64_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  if ((state & kInside) == 0) return;
+  const auto empty = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
+  if (SpinUntil(spin_.count() ? kLeaveSpin : nanoseconds(0), empty)) return;
+  while (true) {
+    const uint32_t left = left_.Read();  // before the look: a leave in between changes it
+    if (empty()) return;
+    left_.WaitWhile(left, nanoseconds(0));
+  }
+}
+
+void Team::Retire() {
+  retired_ = true;
+  regions_.Increment();
+}
+
+}  // namespace fuselite::internal

@@ -1,0 +1,198 @@
+#include "runtime/executable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/aligned_buffer.h"
+#include "tests/runtime/toy_kernels.h"
+
+namespace fuselite {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kUnits = 100;
+constexpr size_t kBytes = kUnits * sizeof(float);
+
+ToyKernel Nothing(int64_t units = kUnits, int64_t grain = 1) {
+  return ToyKernel(
+      units, [](const KernelArgs&, int, int64_t, int64_t) { return Status(); }, grain);
+}
+
+std::string BuildError(ExecutableBuilder builder) {
+  return std::move(builder).Build().status().ToString();
+}
+
+TEST(ExecutableBuilder, ResolvesPlacesAndAliases) {
+  ExecutableBuilder b;
+  const float data[4] = {};
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), variable = b.AddVariable(8);
+  const int constant = b.AddConstant(data, sizeof(data));
+  const int second = b.AddInput(12);
+  const int temporary = b.AddTemporary(kBytes);
+  const int part = b.AddAlias(temporary, 64, 128), inner = b.AddAlias(part, 32, 16);
+  const int slice = b.AddAlias(constant, 8, 4), head = b.AddAlias(out, 4, 8);
+  b.AddStep(MakeStep("a", Nothing(), {in, constant, -1}, {temporary}));
+  b.AddStep(MakeStep("b", Nothing(), {inner, slice, second, variable}, {out, head}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok()) << built.status().ToString();
+  const Executable& e = **built;
+  EXPECT_EQ(e.inputs(), 2);
+  EXPECT_EQ(e.outputs(), 1);
+  EXPECT_EQ(e.variables(), 1);
+  EXPECT_EQ(e.values()[second].index, 1);
+  EXPECT_EQ(e.values()[inner].placement, Placement::kArena);
+  EXPECT_EQ(e.values()[inner].offset, e.values()[temporary].offset + 96);
+  EXPECT_EQ(e.values()[slice].data, data + 2);
+  EXPECT_EQ(e.values()[head].placement, Placement::kOutput);
+  EXPECT_EQ(e.values()[head].offset, 4u);
+  EXPECT_GE(e.arena_bytes(), kBytes);
+}
+
+TEST(ExecutableBuilder, ReusesMemoryOfValuesThatAreDead) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+  int last = in;
+  for (int i = 0; i < 10; ++i) {
+    const int next = b.AddTemporary(kBytes);
+    b.AddStep(MakeStep("s", Nothing(), {last}, {next}));
+    last = next;
+  }
+  b.AddStep(MakeStep("s", Nothing().Scratch(100, 1000), {last}, {out}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  EXPECT_LT((*built)->arena_bytes(), 2 * AlignUp(kBytes) + 1024 + 64);
+  EXPECT_EQ((*built)->scratch_bytes(), 128u);
+}
+
+TEST(ExecutableBuilder, RefusesWhatCannotRun) {
+  ExecutableBuilder read_first;
+  const int t = read_first.AddTemporary(4);
+  read_first.AddStep(MakeStep("reader", Nothing(), {t}, {}));
+  EXPECT_THAT(BuildError(std::move(read_first)), HasSubstr("step reader reads value 0 before"));
+
+  ExecutableBuilder writes_input;
+  const int in = writes_input.AddInput(4);
+  writes_input.AddStep(MakeStep("writer", Nothing(), {}, {in}));
+  EXPECT_THAT(BuildError(std::move(writes_input)), HasSubstr("step writer writes value 0, which"));
+
+  ExecutableBuilder bad_id;
+  bad_id.AddStep(MakeStep("s", Nothing(), {3}, {}));
+  EXPECT_THAT(BuildError(std::move(bad_id)), HasSubstr("names value 3 of 0"));
+
+  ExecutableBuilder unwritten;
+  unwritten.AddOutput(4);
+  EXPECT_THAT(BuildError(std::move(unwritten)), HasSubstr("no step writes output 0"));
+
+  ExecutableBuilder alias;
+  alias.AddAlias(alias.AddTemporary(10), 8, 3);
+  EXPECT_THAT(BuildError(std::move(alias)), HasSubstr("bytes [8, 11) of value 0"));
+
+  ExecutableBuilder unknown_alias;
+  unknown_alias.AddAlias(0, 0, 0);
+  EXPECT_THAT(BuildError(std::move(unknown_alias)), HasSubstr("of value 0, which"));
+
+  ExecutableBuilder huge;
+  huge.AddTemporary(size_t{1} << 50);
+  EXPECT_THAT(BuildError(std::move(huge)), HasSubstr("more than any machine"));
+
+  ExecutableBuilder no_data;
+  no_data.AddConstant(nullptr, 4);
+  EXPECT_THAT(BuildError(std::move(no_data)), HasSubstr("constant 0 has no data"));
+
+  ExecutableBuilder no_kernel;
+  Step hollow;
+  hollow.name = "hollow";
+  no_kernel.AddStep(std::move(hollow));
+  EXPECT_THAT(BuildError(std::move(no_kernel)), HasSubstr("hollow has no kernel"));
+}
+
+TEST(Stages, WaitOnlyForWhatTheyNeed) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+  const int left = b.AddTemporary(kBytes), right = b.AddTemporary(kBytes);
+  b.AddStep(MakeStep("left", Nothing(), {in}, {left}));
+  b.AddStep(MakeStep("right", Nothing(), {in}, {right}));  // independent of left
+  b.AddStep(MakeStep("join", Nothing(), {left, right}, {out}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  const auto stages = (*built)->stages();
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_FALSE(stages[0].waits);
+  EXPECT_FALSE(stages[1].waits);
+  EXPECT_TRUE(stages[2].waits);
+}
+
+TEST(Stages, WaitWhereMemoryIsReused) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(2 * kBytes);
+  const int a = b.AddTemporary(kBytes), c = b.AddTemporary(kBytes);
+  const int low = b.AddAlias(out, 0, kBytes), high = b.AddAlias(out, kBytes, kBytes);
+  b.AddStep(MakeStep("a", Nothing(), {in}, {a}));
+  b.AddStep(MakeStep("low", Nothing(), {a}, {low}));
+  b.AddStep(MakeStep("c", Nothing(), {in}, {c}));  // in the memory of a, which low still reads
+  b.AddStep(MakeStep("high", Nothing(), {c}, {high}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  EXPECT_EQ((*built)->values()[a].offset, (*built)->values()[c].offset);
+  EXPECT_TRUE((*built)->stages()[1].waits);
+  EXPECT_TRUE((*built)->stages()[2].waits);
+  EXPECT_TRUE((*built)->stages()[3].waits);
+}
+
+TEST(Stages, PartsOfOneOutputAreIndependent) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(2 * kBytes);
+  const int low = b.AddAlias(out, 0, kBytes), high = b.AddAlias(out, kBytes, kBytes);
+  b.AddStep(MakeStep("low", Nothing(), {in}, {low}));
+  b.AddStep(MakeStep("high", Nothing(), {in}, {high}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  EXPECT_FALSE((*built)->stages()[1].waits);
+}
+
+TEST(Stages, SmallPhasesInARowAreOneStage) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+  const int t = b.AddTemporary(kBytes), u = b.AddTemporary(kBytes);
+  b.AddStep(MakeStep("big", Nothing(), {in}, {t}));
+  b.AddStep(MakeStep("small", Nothing(3, 2), {t}, {u}));
+  b.AddStep(MakeStep("empty", Nothing(0), {u}, {u}));
+  b.AddStep(MakeStep("small2", Nothing().Phases({1, 1}), {u}, {out}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  const auto stages = (*built)->stages();
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[1].parts.size(), 3u);
+  EXPECT_EQ(stages[1].units, 1);
+  EXPECT_TRUE(stages[1].waits);
+}
+
+TEST(Stages, PhasesOfAStepWaitForEachOther) {
+  for (const std::vector<int64_t>& phases : {std::vector<int64_t>{50, 60}, {1, 60}, {60, 1}}) {
+    ExecutableBuilder b;
+    const int in = b.AddInput(0), out = b.AddOutput(0);  // no bytes that could conflict
+    b.AddStep(MakeStep("two", Nothing().Phases(phases), {in}, {out}));
+    const auto built = std::move(b).Build();
+    ASSERT_TRUE(built.ok());
+    ASSERT_EQ((*built)->stages().size(), 2u);
+    EXPECT_TRUE((*built)->stages()[1].waits) << phases[0];
+  }
+}
+
+TEST(UsefulThreads, FollowUnitsGrainAndCost) {
+  const auto useful = [](int64_t units, int64_t grain, double cost) {
+    ExecutableBuilder b;
+    const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+    b.AddStep(MakeStep("s", Nothing(units, grain), {in}, {out}, cost));
+    return (*std::move(b).Build())->useful_threads();
+  };
+  EXPECT_EQ(useful(100, 1, 1e9), 100);
+  EXPECT_EQ(useful(100, 30, 1e9), 3);
+  EXPECT_EQ(useful(100, 60, 1e9), 1);
+  EXPECT_EQ(useful(100, 1, 1000), 1);
+  EXPECT_EQ(useful(100, 1, -1), 100);
+}
+
+}  // namespace
+}  // namespace fuselite

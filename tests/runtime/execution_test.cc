@@ -1,0 +1,354 @@
+#include "runtime/execution.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tests/runtime/toy_kernels.h"
+
+namespace fuselite {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr int64_t kN = 257;
+constexpr size_t kBytes = kN * sizeof(float);
+
+std::shared_ptr<const Executable> BuildOrDie(ExecutableBuilder builder) {
+  auto built = std::move(builder).Build();
+  EXPECT_TRUE(built.ok()) << built.status().ToString();
+  return built.ok() ? *built : nullptr;
+}
+
+// A random network of stencils and additions of one input, with memory reuse, small steps, aliases.
+std::shared_ptr<const Executable> RandomNetwork(unsigned seed) {
+  std::mt19937 random(seed);
+  ExecutableBuilder b;
+  std::vector<int> values = {b.AddInput(kBytes)};
+  const int out = b.AddOutput(2 * kBytes);
+  const auto pick = [&] {
+    return values[values.size() - 1 - random() % std::min<size_t>(values.size(), 4)];
+  };
+  for (int i = 0; i < 30; ++i) {
+    const int next = b.AddAlias(b.AddTemporary(kBytes + 64), random() % 2 * 64, kBytes);
+    const int64_t grain = random() % 3 == 0 ? kN : 1 + static_cast<int64_t>(random() % 40);
+    const std::string name = "step_" + std::to_string(i);
+    if (random() % 2) {
+      b.AddStep(MakeStep(name, StencilKernel(kN, 0.5f, grain), {pick()}, {next}));
+    } else {
+      b.AddStep(MakeStep(name, AddKernel(kN, grain), {pick(), random() % 5 ? pick() : -1}, {next}));
+    }
+    values.push_back(next);
+  }
+  b.AddStep(MakeStep("low", StencilKernel(kN, 1.0f), {pick()}, {b.AddAlias(out, 0, kBytes)}));
+  b.AddStep(MakeStep("high", StencilKernel(kN, 2.0f), {pick()}, {b.AddAlias(out, kBytes, kBytes)}));
+  return BuildOrDie(std::move(b));
+}
+
+std::vector<float> Ramp(float start = 0) {
+  std::vector<float> values(kN);
+  std::iota(values.begin(), values.end(), start);
+  return values;
+}
+
+std::vector<float> RunOnce(Execution& execution, const std::vector<float>& in, int threads) {
+  std::vector<float> out(2 * kN, -1.0f);
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  const Status status = execution.Run({.threads = threads});
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return out;
+}
+
+TEST(Execution, SameBitsForEveryNumberOfThreads) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const auto executable = RandomNetwork(seed);
+    ASSERT_NE(executable, nullptr);
+    Execution alone(executable), shared(executable);
+    for (int round = 0; round < 10; ++round) {
+      const std::vector<float> in = Ramp(static_cast<float>(round));
+      const std::vector<float> expected = RunOnce(alone, in, 1);
+      for (int threads = 1; threads <= 4; ++threads) {
+        ASSERT_EQ(RunOnce(shared, in, threads), expected) << "seed " << seed << ", " << threads;
+      }
+    }
+  }
+}
+
+TEST(Execution, ManyOfOneExecutableAtTheSameTime) {
+  const auto executable = RandomNetwork(99);
+  Execution reference(executable);
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < 8; ++i)
+    expected.push_back(RunOnce(reference, Ramp(static_cast<float>(i)), 1));
+  std::vector<std::thread> hosts;
+  std::atomic<int> wrong{0};
+  for (int host = 0; host < 8; ++host) {
+    hosts.emplace_back([&, host] {
+      Execution mine(executable);
+      const std::vector<float> in = Ramp(static_cast<float>(host));
+      for (int round = 0; round < 30; ++round) {
+        wrong += RunOnce(mine, in, 1 + round % 4) != expected[static_cast<size_t>(host)];
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Execution, PointersMayMoveBetweenRuns) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+  b.AddStep(MakeStep("a", AddKernel(kN), {in, -1}, {out}));
+  Execution execution(BuildOrDie(std::move(b)));
+  std::vector<float> first = Ramp(1), second = Ramp(5), out1(kN), out2(kN);
+  execution.BindInput(0, first.data());
+  execution.BindOutput(0, out1.data());
+  ASSERT_TRUE(execution.Run().ok());
+  execution.BindInput(0, second.data());
+  ASSERT_TRUE(execution.Run().ok());
+  EXPECT_EQ(out1, second);
+  execution.BindOutput(0, out2.data());
+  execution.BindInput(0, first.data());
+  ASSERT_TRUE(execution.Run({.threads = 3}).ok());
+  EXPECT_EQ(out2, first);
+  EXPECT_EQ(out1, second);
+}
+
+TEST(Execution, UnboundOperandsAreNamed) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
+  b.AddInput(4);  // nobody reads it
+  b.AddStep(MakeStep("a", AddKernel(kN), {in, -1}, {out}));
+  Execution execution(BuildOrDie(std::move(b)));
+  EXPECT_EQ(execution.Run().ToString(), "invalid argument: input 0 is not bound to memory");
+  std::vector<float> data(kN);
+  execution.BindInput(0, data.data());
+  EXPECT_EQ(execution.Run().ToString(), "invalid argument: output 0 is not bound to memory");
+  execution.BindOutput(0, data.data());
+  EXPECT_TRUE(execution.Run().ok());
+}
+
+TEST(Execution, VariablesKeepTheirContents) {
+  for (int threads : {1, 3}) {
+    ExecutableBuilder b;
+    const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), state = b.AddVariable(kBytes);
+    b.AddStep(MakeStep("accumulate", AddKernel(kN), {state, in}, {state}));
+    b.AddStep(MakeStep("copy", AddKernel(kN), {state, -1}, {out}));
+    Execution execution(BuildOrDie(std::move(b)));
+    std::vector<float> ones(kN, 1.0f), total(kN, 0.0f), seen(kN);
+    execution.BindInput(0, ones.data());
+    execution.BindOutput(0, seen.data());
+    execution.BindVariable(0, total.data());
+    for (int run = 1; run <= 5; ++run) {
+      ASSERT_TRUE(execution.Run({.threads = threads}).ok());
+      EXPECT_EQ(seen, std::vector<float>(kN, static_cast<float>(run)));
+    }
+    EXPECT_EQ(total, seen);
+  }
+}
+
+TEST(Execution, ConstantsLiveAsLongAsTheExecutable) {
+  auto data = std::make_shared<std::vector<float>>(kN, 2.0f);
+  const std::weak_ptr<std::vector<float>> watch = data;
+  ExecutableBuilder b;
+  const int out = b.AddOutput(kBytes);
+  const int constant = b.AddConstant(data->data(), kBytes, data);
+  b.AddStep(MakeStep("a", AddKernel(kN), {constant, constant}, {out}));
+  data.reset();
+  {
+    Execution execution(BuildOrDie(std::move(b)));
+    std::vector<float> seen(kN);
+    execution.BindOutput(0, seen.data());
+    ASSERT_TRUE(execution.Run().ok());
+    EXPECT_EQ(seen, std::vector<float>(kN, 4.0f));
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+// Phase 0 writes into `shared`, phase 1 reads what other units wrote; each thread fills its
+// scratch.
+TEST(Execution, PhasesShareMemoryAndScratchIsOfTheThread) {
+  ExecutableBuilder b;
+  const int out = b.AddOutput(kBytes);
+  ToyKernel kernel(kN, [](const KernelArgs& args, int phase, int64_t begin, int64_t end) -> Status {
+    auto* shared = reinterpret_cast<float*>(args.shared);
+    auto* scratch = reinterpret_cast<float*>(args.scratch);
+    if (reinterpret_cast<uintptr_t>(shared) % kAlignment ||
+        reinterpret_cast<uintptr_t>(scratch) % kAlignment) {
+      return Internal("misaligned");
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      scratch[0] = static_cast<float>(i);
+      std::this_thread::yield();
+      if (phase == 0) shared[i] = scratch[0];
+      if (phase == 1) static_cast<float*>(args.outputs[0])[i] = shared[kN - 1 - i] + scratch[0];
+    }
+    return {};
+  });
+  b.AddStep(MakeStep("two", std::move(kernel.Phases({kN, kN}).Scratch(4, kBytes)), {}, {out}));
+  Execution execution(BuildOrDie(std::move(b)));
+  std::vector<float> seen(kN);
+  execution.BindOutput(0, seen.data());
+  for (int threads = 1; threads <= 4; ++threads) {
+    std::fill(seen.begin(), seen.end(), -1.0f);
+    const Status status = execution.Run({.threads = threads});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(seen, std::vector<float>(kN, static_cast<float>(kN - 1)));
+  }
+}
+
+// Runs `middle` between two steps of which the second must not run when it fails.
+struct Interrupted {
+  std::atomic<int> after{0};
+  std::vector<float> in = Ramp(), out = std::vector<float>(kN);
+  std::unique_ptr<Execution> execution;
+
+  explicit Interrupted(ToyKernel::Function middle) {
+    ExecutableBuilder b;
+    const int input = b.AddInput(kBytes), output = b.AddOutput(kBytes);
+    const int t = b.AddTemporary(kBytes), u = b.AddTemporary(kBytes);
+    b.AddStep(MakeStep("first", StencilKernel(kN, 1.0f), {input}, {t}));
+    b.AddStep(MakeStep("middle", ToyKernel(kN, std::move(middle)), {t}, {u}));
+    b.AddStep(MakeStep("last",
+                       ToyKernel(kN,
+                                 [this](const KernelArgs&, int, int64_t, int64_t) {
+                                   ++after;
+                                   return Status();
+                                 }),
+                       {u}, {output}));
+    execution = std::make_unique<Execution>(BuildOrDie(std::move(b)));
+    execution->BindInput(0, in.data());
+    execution->BindOutput(0, out.data());
+  }
+};
+
+TEST(Execution, AKernelsErrorEndsTheRunAndNamesTheStep) {
+  for (int threads = 1; threads <= 4; ++threads) {
+    bool fail = true;
+    Interrupted run([&](const KernelArgs&, int, int64_t begin, int64_t end) -> Status {
+      if (fail && begin <= 100 && 100 < end) return InvalidArgument("index 100 is out of range");
+      return {};
+    });
+    EXPECT_EQ(run.execution->Run({.threads = threads}).ToString(),
+              "invalid argument: middle: index 100 is out of range");
+    EXPECT_EQ(run.after, 0);
+    fail = false;
+    EXPECT_TRUE(run.execution->Run({.threads = threads}).ok());
+    EXPECT_GT(run.after, 0);
+  }
+}
+
+TEST(Execution, ExceptionsBecomeErrors) {
+  for (int threads : {1, 3}) {
+    Interrupted run([](const KernelArgs&, int, int64_t, int64_t) -> Status {
+      throw std::runtime_error("surprise");
+    });
+    EXPECT_EQ(run.execution->Run({.threads = threads}).ToString(),
+              "internal error: middle: surprise in toy");
+    Interrupted starved(
+        [](const KernelArgs&, int, int64_t, int64_t) -> Status { throw std::bad_alloc(); });
+    EXPECT_EQ(starved.execution->Run({.threads = threads}).code(), StatusCode::kOutOfMemory);
+  }
+}
+
+TEST(Execution, CancelledBetweenSteps) {
+  for (int threads : {1, 3}) {
+    std::atomic<bool> cancel{false};
+    Interrupted run([&](const KernelArgs&, int, int64_t, int64_t) {
+      cancel = true;
+      return Status();
+    });
+    const Status status = run.execution->Run({.threads = threads, .cancel = &cancel});
+    EXPECT_EQ(status.code(), StatusCode::kCancelled);
+    EXPECT_THAT(status.message(), HasSubstr("cancelled before"));
+    EXPECT_EQ(run.after, 0);
+    EXPECT_TRUE(run.execution->Run({.threads = threads}).ok());
+  }
+}
+
+TEST(Execution, DeadlineIsLookedAtBetweenSteps) {
+  for (int threads : {1, 3}) {
+    const auto deadline = std::chrono::steady_clock::now() + 30ms;
+    Interrupted run([&](const KernelArgs&, int, int64_t, int64_t) {
+      std::this_thread::sleep_until(deadline);
+      return Status();
+    });
+    EXPECT_EQ(run.execution->Run({.threads = threads, .deadline = deadline}).code(),
+              StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(run.after, 0);
+    const auto later = std::chrono::steady_clock::now() + 1h;
+    EXPECT_TRUE(run.execution->Run({.threads = threads, .deadline = later}).ok());
+  }
+}
+
+TEST(Execution, MemoryIsTakenLateAndCanBeGivenBack) {
+  const auto executable = RandomNetwork(3);
+  Execution execution(executable);
+  const std::vector<float> in = Ramp(), expected = RunOnce(execution, in, 2);
+  execution.ReleaseMemory();
+  EXPECT_EQ(RunOnce(execution, in, 1), expected);
+  execution.ReleaseMemory();
+  ASSERT_TRUE(execution.Prepare(4).ok());
+  EXPECT_EQ(RunOnce(execution, in, 4), expected);
+}
+
+TEST(Execution, AnArenaThatDoesNotFitIsAnError) {
+  ExecutableBuilder b;
+  const int out = b.AddOutput(kBytes), big = b.AddTemporary(size_t{1} << 40);
+  b.AddStep(
+      MakeStep("a", ToyKernel(1, [](const KernelArgs&, int, int64_t, int64_t) { return Status(); }),
+               {}, {big, out}));
+  Execution execution(BuildOrDie(std::move(b)));
+  std::vector<float> seen(kN);
+  execution.BindOutput(0, seen.data());
+  EXPECT_EQ(execution.Run().code(), StatusCode::kOutOfMemory);
+}
+
+TEST(Profile, TimesEveryStepOfEveryRun) {
+  const auto executable = RandomNetwork(5);
+  Execution execution(executable);
+  std::vector<float> in = Ramp(), out(2 * kN);
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  Profile profile;
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(execution.Run({.threads = 1 + run, .profile = &profile}).ok());
+  }
+  ASSERT_TRUE(execution.Run({.threads = 2}).ok());
+  const std::vector<StepTimes> times = profile.Summarize(*executable);
+  ASSERT_EQ(times.size(), executable->steps().size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].name, executable->steps()[i].name);
+    EXPECT_EQ(times[i].kernel, "toy");
+    EXPECT_EQ(times[i].runs, 3);
+    EXPECT_GE(times[i].min_wall_ns, 0);
+    EXPECT_LE(times[i].max_wall_ns, times[i].wall_ns);
+    EXPECT_LE(3 * times[i].min_wall_ns, times[i].wall_ns);
+  }
+  EXPECT_FALSE(profile.overflowed());
+  profile.Clear();
+  EXPECT_TRUE(profile.Events().empty());
+}
+
+TEST(Profile, KeepsTheLastEvents) {
+  Profile profile(4);
+  for (int i = 0; i < 10; ++i) profile.Record({1, i, 0, i, 1});
+  const std::vector<ProfileEvent> events = profile.Events();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events.front().step, 6);
+  EXPECT_EQ(events.back().step, 9);
+  EXPECT_TRUE(profile.overflowed());
+}
+
+}  // namespace
+}  // namespace fuselite

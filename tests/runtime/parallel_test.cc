@@ -1,0 +1,176 @@
+#include "runtime/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "runtime/function_ref.h"
+
+namespace fuselite {
+namespace {
+
+TEST(FunctionRef, CallsFunctionsAndLambdas) {
+  int calls = 0;
+  const auto add = [&calls](int n) { return calls += n; };
+  const FunctionRef<int(int)> ref = add;
+  EXPECT_EQ(ref(2), 2);
+  EXPECT_EQ(ref(3), 5);
+  const FunctionRef<int(int)> copy = ref;
+  EXPECT_EQ(copy(1), 6);
+}
+
+TEST(ParallelRegion, OneThreadIsTheCaller) {
+  const std::thread::id caller = std::this_thread::get_id();
+  int calls = 0;
+  for (int threads : {1, 0, -3}) {
+    EXPECT_EQ(ParallelRegion(threads,
+                             [&](int thread, int count) {
+                               ++calls;
+                               EXPECT_EQ(thread, 0);
+                               EXPECT_EQ(count, 1);
+                               EXPECT_EQ(std::this_thread::get_id(), caller);
+                             }),
+              1);
+  }
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(ParallelRegion, NumbersAreDistinctAndTheCallerIsZero) {
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::atomic<int>> calls(4);
+    std::atomic<bool> caller_is_zero{false};
+    const int used = ParallelRegion(4, [&](int thread, int count) {
+      EXPECT_EQ(count, 4);
+      ++calls[static_cast<size_t>(thread)];
+      if (thread == 0) caller_is_zero = std::this_thread::get_id() == caller;
+    });
+    EXPECT_EQ(used, 4);
+    EXPECT_TRUE(caller_is_zero);
+    EXPECT_EQ(calls[0], 1);
+    for (const auto& count : calls) EXPECT_LE(count, 1);
+  }
+}
+
+TEST(ParallelRegion, ReturnsOnlyWhenAllCallsHaveEnded) {
+  for (int round = 0; round < 500; ++round) {
+    std::atomic<int> inside{0};
+    ParallelRegion(3, [&](int thread, int) {
+      ++inside;
+      if (thread != 0) std::this_thread::yield();
+      --inside;
+    });
+    EXPECT_EQ(inside, 0);
+  }
+}
+
+TEST(ParallelRegion, ManyHostThreadsAndNestedRegions) {
+  std::vector<std::thread> hosts;
+  std::atomic<int64_t> total{0};
+  for (int host = 0; host < 16; ++host) {
+    hosts.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        ParallelFor(4, 100, 1, [&](int64_t begin, int64_t end) {
+          ParallelFor(2, end - begin, 1, [&](int64_t b, int64_t e) { total += e - b; });
+        });
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  EXPECT_EQ(total, 16 * 50 * 100);
+}
+
+TEST(ParallelFor, EveryUnitOnceForAllSizes) {
+  for (int threads : {1, 2, 3, 4, 63, 200}) {
+    for (int64_t units : {0, 1, 2, 3, 7, 16, 100, 1001}) {
+      for (int64_t grain : {0, 1, 2, 5, 1000}) {
+        std::vector<std::atomic<int>> seen(static_cast<size_t>(units));
+        ParallelFor(threads, units, grain, [&](int64_t begin, int64_t end) {
+          ASSERT_LT(begin, end);
+          for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        });
+        EXPECT_TRUE(std::ranges::all_of(seen, [](const auto& n) { return n == 1; }))
+            << threads << " threads, " << units << " units, grain " << grain;
+      }
+    }
+  }
+}
+
+TEST(ParallelFor, SmallWorkStaysOnTheCaller) {
+  const std::thread::id caller = std::this_thread::get_id();
+  int calls = 0;
+  ParallelFor(4, 9, 5, [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(begin, 0);
+    calls += static_cast<int>(end);
+  });
+  EXPECT_EQ(calls, 9);
+}
+
+// One list at a time, driven from one thread that plays all threads in a random order.
+TEST(SharedWork, AnyOrderOfClaimsCoversTheListOnce) {
+  std::mt19937 random(7);
+  std::vector<WorkCell> cells(9);
+  for (uint32_t tag = 1; tag <= 2000; ++tag) {
+    const int threads = 1 + static_cast<int>(random() % 8);
+    const int64_t units = 1 + static_cast<int64_t>(random() % 300);
+    const int64_t grain = 1 + static_cast<int64_t>(random() % 40);
+    SCOPED_TRACE(testing::Message() << threads << " threads, " << units << " units, grain " << grain
+                                    << ", tag " << tag);
+    SharedWork work(cells.data(), tag, units, grain, threads);
+    std::vector<int> seen(static_cast<size_t>(units)), victims(static_cast<size_t>(threads));
+    std::vector<int64_t> done(static_cast<size_t>(threads));
+    std::vector<int> active(static_cast<size_t>(threads));
+    std::iota(active.begin(), active.end(), 0);
+    int completions = 0;
+    int64_t finished = 0;
+    while (!active.empty()) {
+      EXPECT_EQ(work.Done(), finished == units);
+      const size_t pick = random() % active.size();
+      const auto thread = static_cast<size_t>(active[pick]);
+      SharedWork::Range range;
+      if (work.Claim(active[pick], victims[thread], range)) {
+        for (int64_t i = range.begin; i < range.end; ++i) ++seen[static_cast<size_t>(i)];
+        done[thread] += range.end - range.begin;
+        continue;
+      }
+      if (done[thread] > 0) completions += work.Finish(done[thread]);
+      finished += done[thread];
+      active.erase(active.begin() + static_cast<ptrdiff_t>(pick));
+    }
+    EXPECT_TRUE(std::ranges::all_of(seen, [](int n) { return n == 1; }));
+    EXPECT_TRUE(work.Done());
+    EXPECT_EQ(completions, 1);
+  }
+}
+
+TEST(SharedWork, AThreadThatNeverComesDelaysNobody) {
+  std::vector<WorkCell> cells(5);
+  SharedWork work(cells.data(), 1, 64, 1, 4);
+  int victim = 0;
+  SharedWork::Range range;
+  int64_t done = 0;
+  int64_t first_begin = -1;
+  while (work.Claim(2, victim, range)) {
+    if (first_begin < 0) first_begin = range.begin;
+    done += range.end - range.begin;
+  }
+  EXPECT_EQ(first_begin, 32);  // its own part first
+  EXPECT_EQ(done, 64);
+  EXPECT_TRUE(work.Finish(done));
+}
+
+TEST(AllowedCores, IsPositive) {
+  EXPECT_GE(AllowedCores(), 1);
+  EXPECT_TRUE(HasCoreForEach(1));
+  EXPECT_FALSE(HasCoreForEach(1 << 20));
+}
+
+}  // namespace
+}  // namespace fuselite

@@ -1,0 +1,93 @@
+// Small kernels for tests of what runs kernels.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/executable.h"
+#include "runtime/kernel.h"
+
+namespace fuselite {
+
+// A kernel made of a function and numbers.
+class ToyKernel : public Kernel {
+ public:
+  using Function =
+      std::function<Status(const KernelArgs& args, int phase, int64_t begin, int64_t end)>;
+
+  ToyKernel(int64_t units, Function run, int64_t grain = 1)
+      : units_{units}, grain_(grain), run_(std::move(run)) {}
+  ToyKernel& Phases(std::vector<int64_t> units) {
+    units_ = std::move(units);
+    return *this;
+  }
+  ToyKernel& Scratch(size_t scratch, size_t shared) {
+    scratch_ = scratch;
+    shared_ = shared;
+    return *this;
+  }
+
+  std::string_view name() const override { return "toy"; }
+  int phases() const override { return static_cast<int>(units_.size()); }
+  int64_t units(int phase) const override { return units_[static_cast<size_t>(phase)]; }
+  int64_t grain(int) const override { return grain_; }
+  size_t scratch_bytes() const override { return scratch_; }
+  size_t shared_bytes() const override { return shared_; }
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    return run_(args, phase, begin, end);
+  }
+
+ private:
+  std::vector<int64_t> units_;
+  int64_t grain_;
+  Function run_;
+  size_t scratch_ = 0, shared_ = 0;
+};
+
+// out[i] = factor * in[i] + sum of a few neighbours (cyclic), so that a unit needs other units of
+// the step before: a missing wait shows.
+inline ToyKernel StencilKernel(int64_t n, float factor, int64_t grain = 1) {
+  return ToyKernel(
+      n,
+      [n, factor](const KernelArgs& args, int, int64_t begin, int64_t end) -> Status {
+        const auto* in = static_cast<const float*>(args.inputs[0]);
+        auto* out = static_cast<float*>(args.outputs[0]);
+        for (int64_t i = begin; i < end; ++i) {
+          out[i] = factor * in[i] + 0.25f * in[(i + n / 2) % n] + 0.125f * in[(i + n - 1) % n];
+        }
+        return {};
+      },
+      grain);
+}
+
+inline ToyKernel AddKernel(int64_t n, int64_t grain = 1) {
+  return ToyKernel(
+      n,
+      [](const KernelArgs& args, int, int64_t begin, int64_t end) -> Status {
+        const auto* a = static_cast<const float*>(args.inputs[0]);
+        const auto* b = static_cast<const float*>(args.inputs[1]);
+        for (int64_t i = begin; i < end; ++i) {
+          static_cast<float*>(args.outputs[0])[i] = a[i] + (b ? b[i] : 0.0f);
+        }
+        return {};
+      },
+      grain);
+}
+
+inline Step MakeStep(std::string name, ToyKernel kernel, std::vector<int> inputs,
+                     std::vector<int> outputs, double cost = -1) {
+  Step step;
+  step.name = std::move(name);
+  step.ops = "TOY";
+  step.kernel = std::make_unique<const ToyKernel>(std::move(kernel));
+  step.inputs = std::move(inputs);
+  step.outputs = std::move(outputs);
+  step.cost = cost;
+  return step;
+}
+
+}  // namespace fuselite
