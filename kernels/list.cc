@@ -3,11 +3,22 @@
 
 // clang-format off
 #define FUSELITE_OPERATORS(X) \
-  X(BatchMatMul)              \
-  X(Conv2D)                   \
-  X(DepthwiseConv2D)          \
-  X(FullyConnected)           \
-  X(Softmax)
+  X(BatchMatMul) \
+  X(Concatenation) \
+  X(Conv2D) \
+  X(DepthwiseConv2D) \
+  X(ExpandDims) \
+  X(FullyConnected) \
+  X(Pack) \
+  X(Reshape) \
+  X(Slice) \
+  X(Softmax) \
+  X(Split) \
+  X(SplitV) \
+  X(Squeeze) \
+  X(StridedSlice) \
+  X(Transpose) \
+  X(Unpack)
 // clang-format on
 
 namespace fuselite::kernels {

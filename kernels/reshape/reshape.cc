@@ -1,0 +1,164 @@
+#include "kernels/reshape/reshape.h"
+
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kReshapeFields[] = {
+    {"new_shape", FieldKind::kIntList, 0, offsetof(ReshapeParams, new_shape),
+     offsetof(tflite::TfLiteReshapeParams, shape),
+     offsetof(tflite::TfLiteReshapeParams, num_dimensions)},
+};
+
+constexpr Field kSqueezeFields[] = {
+    {"squeeze_dims", FieldKind::kIntList, 0, offsetof(SqueezeParams, squeeze_dims),
+     offsetof(tflite::TfLiteSqueezeParams, squeeze_dims),
+     offsetof(tflite::TfLiteSqueezeParams, num_squeeze_dims)},
+};
+
+Result<std::vector<int64_t>> RequestedShape(const OpDescription& op) {
+  // As the host does it, an operand that is no vector leaves the word to the parameters.
+  if (op.has_input(1) && op.inputs[1].shape.rank() == 1) {
+    return ReadIntegers(op.inputs[1], "the shape");
+  }
+  const IntList& list = op.params.as<ReshapeParams>().new_shape;
+  if (list.count == 1 && list.values[0] == 0) return std::vector<int64_t>();
+  return std::vector<int64_t>(list.values, list.values + list.count);
+}
+
+Status InferReshape(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, RequestedShape(op));
+  int64_t* rest = nullptr;
+  int64_t known = 1;
+  for (int64_t& d : dims) {
+    if (d == -1) {
+      if (rest) return InvalidArgument("the shape has more than one -1");
+      rest = &d;
+      d = 1;
+    }
+    if (__builtin_mul_overflow(known, d, &known)) return InvalidArgument("the shape is too large");
+  }
+  if (rest) *rest = known == 0 ? 0 : in.elements() / known;
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  if (shape.elements() != in.elements()) {
+    return InvalidArgument("cannot reshape ", in.shape, " to ", shape);
+  }
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  return SetOutput(op, 0, in.type, shape);
+}
+
+Status InferSqueeze(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const IntList& list = op.params.as<SqueezeParams>().squeeze_dims;
+  bool drop[Shape::kMaxRank] = {};
+  for (int i = 0; i < list.count; ++i) {
+    FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(list.values[i], in.shape.rank()));
+    if (in.shape[axis] != 1) {
+      return InvalidArgument("dimension ", axis, " of ", in.shape, " is not 1");
+    }
+    drop[axis] = true;
+  }
+  Shape shape;
+  for (int d = 0; d < in.shape.rank(); ++d) {
+    if (list.count == 0 ? in.shape[d] != 1 : !drop[d]) shape.push_back(in.shape[d]);
+  }
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  return SetOutput(op, 0, in.type, shape);
+}
+
+Status InferExpandDims(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  if (in.shape.rank() == Shape::kMaxRank) return Unsupported("the result's rank exceeds 8");
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t value, ReadInteger(op.inputs[1], "the axis"));
+  FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(value, in.shape.rank() + 1));
+  Shape shape;
+  for (int d = 0; d <= in.shape.rank(); ++d) {
+    if (d == axis) shape.push_back(1);
+    if (d < in.shape.rank()) shape.push_back(in.shape[d]);
+  }
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  return SetOutput(op, 0, in.type, shape);
+}
+
+bool Dense(const TensorInfo& info) {
+  return info.shape.rank() == 0 || info.pitch() == info.shape.dim(-1);
+}
+
+}  // namespace
+
+Result<Movement> PlanReshape(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const TensorInfo& out = op.outputs[0];
+  CopyPart part = MakePart(op, 0, 0);
+  const int64_t element = part.copy.element_bytes;
+  const TensorInfo& rows = Dense(in) ? out : in;
+  const int64_t length = rows.shape.rank() ? rows.shape.dim(-1) : 1;
+  if (!Dense(in) && !Dense(out) && length != out.shape.dim(-1)) {
+    return Unsupported("rows of both operands are pitched and differ in length");
+  }
+  if (length > 0) {
+    part.copy.Add(rows.elements() / length, element * (Dense(in) ? length : in.pitch()),
+                  element * (Dense(out) ? length : out.pitch()));
+    part.copy.Add(length, element, element);
+  } else {
+    part.copy.Add(0, 0, 0);
+  }
+  return Movement{{part}};
+}
+
+const OperatorDef& ReshapeOperator() {
+  static const OperatorDef kDef = {
+      .name = "RESHAPE",
+      .builtin_code = tflite::kTfLiteBuiltinReshape,
+      .options_type = 17,
+      .max_version = 1,
+      .fields = kReshapeFields,
+      .params_bytes = sizeof(ReshapeParams),
+      .struct_bytes = sizeof(tflite::TfLiteReshapeParams),
+      .min_inputs = 1,
+      .max_inputs = 2,
+      .limits = "any type but int4 and string",
+      .infer = InferReshape,
+      .candidates = kMovementCandidate<PlanReshape>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+const OperatorDef& SqueezeOperator() {
+  static const OperatorDef kDef = {
+      .name = "SQUEEZE",
+      .builtin_code = tflite::kTfLiteBuiltinSqueeze,
+      .options_type = 30,
+      .max_version = 2,
+      .fields = kSqueezeFields,
+      .params_bytes = sizeof(SqueezeParams),
+      .struct_bytes = sizeof(tflite::TfLiteSqueezeParams),
+      .limits = "any type but int4 and string",
+      .infer = InferSqueeze,
+      .candidates = kMovementCandidate<PlanReshape>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+const OperatorDef& ExpandDimsOperator() {
+  static const OperatorDef kDef = {
+      .name = "EXPAND_DIMS",
+      .builtin_code = tflite::kTfLiteBuiltinExpandDims,
+      .options_type = 52,
+      .max_version = 1,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .limits = "any type but int4 and string",
+      .infer = InferExpandDims,
+      .candidates = kMovementCandidate<PlanReshape>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,23 @@
+// RESHAPE, SQUEEZE, EXPAND_DIMS: other dimensions for the same elements in the same order.
+#pragma once
+
+#include "kernels/movement.h"
+
+namespace fuselite::kernels {
+
+// `new_shape` counts where there is no shape operand; one entry may be -1: what remains. [0] stands
+// for a scalar, as old converters wrote it.
+struct ReshapeParams {
+  IntList new_shape;
+};
+
+// The dimensions to drop, all of size 1; none named: every one of size 1.
+struct SqueezeParams {
+  IntList squeeze_dims;
+};
+
+// A copy of all elements. Rows of either side may be pitched; of both only where the rows are of
+// one length.
+Result<Movement> PlanReshape(const OpDescription& op);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,72 @@
+#include "kernels/shape_rules.h"
+
+#include <limits>
+
+namespace fuselite::kernels {
+
+Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what) {
+  const int64_t count = info.elements();
+  // A value of no elements needs no bytes to be known.
+  if (!info.constant() && count > 0) return DynamicShape(what, " is known at run time only");
+  std::vector<int64_t> values(count);
+  for (int64_t i = 0; i < count; ++i) {
+    switch (info.type) {
+      case DataType::kInt8: values[i] = LoadUnaligned<int8_t>(info.data, i); break;
+      case DataType::kInt16: values[i] = LoadUnaligned<int16_t>(info.data, i); break;
+      case DataType::kInt32: values[i] = LoadUnaligned<int32_t>(info.data, i); break;
+      case DataType::kInt64: values[i] = LoadUnaligned<int64_t>(info.data, i); break;
+      default: return InvalidArgument(what, " is ", DataTypeName(info.type), ", not an integer");
+    }
+  }
+  return values;
+}
+
+Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what) {
+  if (info.elements() != 1) {
+    return InvalidArgument(what, " has ", info.elements(), " elements, expected 1");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadIntegers(info, what));
+  return values[0];
+}
+
+Result<int> ResolveAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    return InvalidArgument("axis ", axis, " is out of range for rank ", rank);
+  }
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+Result<Shape> MakeShape(const std::vector<int64_t>& dims) {
+  std::vector<int32_t> narrow;
+  for (int64_t d : dims) {
+    if (d < 0 || d > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("a dimension of ", d, " is not possible");
+    }
+    narrow.push_back(static_cast<int32_t>(d));
+  }
+  if (narrow.size() > Shape::kMaxRank) {
+    return Unsupported("rank ", narrow.size(), " exceeds ", Shape::kMaxRank);
+  }
+  const std::optional<Shape> shape = Shape::FromDims(narrow);
+  if (!shape) return InvalidArgument("the result has too many elements");
+  return *shape;
+}
+
+Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape) {
+  TensorInfo& output = op.outputs[i];
+  if (!output.absent() && output.type != type) {
+    return InvalidArgument("output ", i, " is ", DataTypeName(output.type), ", expected ",
+                           DataTypeName(type));
+  }
+  output.type = type;
+  output.shape = shape;
+  return Status();
+}
+
+Result<int> ElementBytes(DataType type) {
+  const int bits = BitWidth(type);
+  if (bits < 8) return Unsupported("elements of type ", DataTypeName(type), " are not moved here");
+  return bits / 8;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,45 @@
+// What shape rules have in common: reading constant operands, axes, setting outputs.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// One value from memory of any alignment.
+template <class T>
+T LoadUnaligned(const void* base, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(base) + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// An int32 or int64 at `index`.
+inline int64_t LoadIndex(DataType type, const void* base, int64_t index) {
+  return type == DataType::kInt64 ? LoadUnaligned<int64_t>(base, index)
+                                  : LoadUnaligned<int32_t>(base, index);
+}
+
+// The values of a constant operand of type int8, int16, int32 or int64; kDynamicShape where it has
+// no value yet. `what` names it in messages: "the axis".
+Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what);
+// The same for an operand of one element.
+Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what);
+
+// `axis` counted from the front; negative ones count from the back. 0 <= result < rank.
+Result<int> ResolveAxis(int64_t axis, int rank);
+
+// A shape from 64-bit dimensions; refuses ranks above 8, negative and overflowing sizes.
+Result<Shape> MakeShape(const std::vector<int64_t>& dims);
+
+// Sets type and shape of output `i`; fails where the model states another type.
+Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape);
+
+// Bytes of an element that data movement takes, or why it does not (int4, strings).
+Result<int> ElementBytes(DataType type);
+
+}  // namespace fuselite::kernels

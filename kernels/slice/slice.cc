@@ -1,0 +1,72 @@
+#include "kernels/slice/slice.h"
+
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+struct Box {
+  std::vector<int64_t> begin, size;
+};
+
+Result<Box> ReadBox(const OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  Box box;
+  FUSELITE_ASSIGN_OR_RETURN(box.begin, ReadIntegers(op.inputs[1], "the slice's begin"));
+  FUSELITE_ASSIGN_OR_RETURN(box.size, ReadIntegers(op.inputs[2], "the slice's size"));
+  const auto rank = static_cast<size_t>(in.rank());
+  if (box.begin.size() != rank || box.size.size() != rank) {
+    return InvalidArgument("begin and size must have ", rank, " entries");
+  }
+  for (int d = 0; d < in.rank(); ++d) {
+    const int64_t begin = box.begin[d];
+    int64_t& size = box.size[d];
+    const bool inside = begin >= 0 && begin <= in[d];
+    if (inside && size == -1) size = in[d] - begin;
+    if (!inside || size < 0 || size > in[d] - begin) {
+      return InvalidArgument("begin ", begin, " and size ", size, " leave dimension ", d, " of ",
+                             in);
+    }
+  }
+  return box;
+}
+
+Status InferSlice(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Box box, ReadBox(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(box.size));
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  return SetOutput(op, 0, op.inputs[0].type, shape);
+}
+
+}  // namespace
+
+Result<Movement> PlanSlice(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Box box, ReadBox(op));
+  CopyPart part = MakePart(op, 0, 0);
+  const auto from = ByteStrides(op.inputs[0]);
+  const auto to = ByteStrides(op.outputs[0]);
+  for (size_t d = 0; d < box.size.size(); ++d) {
+    part.copy.in_offset += box.begin[d] * from[d];
+    part.copy.Add(box.size[d], from[d], to[d]);
+  }
+  return Movement{{part}};
+}
+
+const OperatorDef& SliceOperator() {
+  static const OperatorDef kDef = {
+      .name = "SLICE",
+      .builtin_code = tflite::kTfLiteBuiltinSlice,
+      .options_type = 48,
+      .max_version = 7,
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .limits = "any type but int4 and string",
+      .infer = InferSlice,
+      .candidates = kMovementCandidate<PlanSlice>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "kernels/shape_rules.h"
+#include "kernels/slice/slice.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"begin_mask", FieldKind::kInt32, 0, offsetof(StridedSliceParams, begin_mask),
+     offsetof(tflite::TfLiteStridedSliceParams, begin_mask)},
+    {"end_mask", FieldKind::kInt32, 1, offsetof(StridedSliceParams, end_mask),
+     offsetof(tflite::TfLiteStridedSliceParams, end_mask)},
+    {"ellipsis_mask", FieldKind::kInt32, 2, offsetof(StridedSliceParams, ellipsis_mask),
+     offsetof(tflite::TfLiteStridedSliceParams, ellipsis_mask)},
+    {"new_axis_mask", FieldKind::kInt32, 3, offsetof(StridedSliceParams, new_axis_mask),
+     offsetof(tflite::TfLiteStridedSliceParams, new_axis_mask)},
+    {"shrink_axis_mask", FieldKind::kInt32, 4, offsetof(StridedSliceParams, shrink_axis_mask),
+     offsetof(tflite::TfLiteStridedSliceParams, shrink_axis_mask)},
+    {"offset", FieldKind::kBool, 5, offsetof(StridedSliceParams, offset),
+     offsetof(tflite::TfLiteStridedSliceParams, offset), -1, 8},
+};
+
+constexpr int kNoInput = -1;
+
+// What becomes of one dimension: of the input's, or of one that is added.
+struct AxisSlice {
+  int input = kNoInput;
+  int64_t start = 0;
+  int64_t stride = 1;
+  int64_t size = 1;
+  bool dropped = false;
+};
+
+struct Spec {
+  StridedSliceParams params;
+  std::vector<int64_t> begin, end, strides;
+
+  static bool Bit(int32_t mask, size_t i) { return (static_cast<uint32_t>(mask) >> i) & 1; }
+  bool is_ellipsis(size_t i) const { return Bit(params.ellipsis_mask, i); }
+  bool is_new_axis(size_t i) const { return !is_ellipsis(i) && Bit(params.new_axis_mask, i); }
+};
+
+Result<Spec> ReadSpec(const OpDescription& op) {
+  for (int i = 1; i <= 3; ++i) {
+    if (op.inputs[i].type != DataType::kInt32) {
+      return Unsupported("begin, end and strides are taken as int32 only");
+    }
+  }
+  Spec spec{op.params.as<StridedSliceParams>(), {}, {}, {}};
+  FUSELITE_ASSIGN_OR_RETURN(spec.begin, ReadIntegers(op.inputs[1], "the slice's begin"));
+  FUSELITE_ASSIGN_OR_RETURN(spec.end, ReadIntegers(op.inputs[2], "the slice's end"));
+  FUSELITE_ASSIGN_OR_RETURN(spec.strides, ReadIntegers(op.inputs[3], "the slice's strides"));
+  const size_t count = spec.begin.size();
+  if (spec.end.size() != count || spec.strides.size() != count || count > 31) {
+    return InvalidArgument("begin, end and strides have ", count, ", ", spec.end.size(), " and ",
+                           spec.strides.size(), " entries, expected equally many up to 31");
+  }
+  if (std::ranges::find(spec.strides, 0) != spec.strides.end()) {
+    return InvalidArgument("a stride is 0");
+  }
+  return spec;
+}
+
+// Entry i of the specification on a dimension of `size` elements: Python's slicing, with begin and
+// end clamped into the dimension.
+Result<AxisSlice> SliceAxis(const Spec& spec, size_t i, int dim, int64_t size) {
+  AxisSlice axis{.input = dim, .stride = spec.strides[i]};
+  const bool forward = axis.stride > 0;
+  const int64_t low = forward ? 0 : -1;
+  const int64_t high = forward ? size : size - 1;
+  const auto wrap = [&](int64_t x) { return std::clamp(x < 0 ? x + size : x, low, high); };
+  axis.start = wrap(spec.begin[i]);
+  if (Spec::Bit(spec.params.begin_mask, i)) axis.start = forward ? 0 : size - 1;
+  if (Spec::Bit(spec.params.shrink_axis_mask, i)) {
+    if (axis.start < 0 || axis.start >= size) {
+      return InvalidArgument("index ", spec.begin[i], " is out of dimension ", dim, " of size ",
+                             size);
+    }
+    axis.dropped = true;
+    axis.stride = 1;
+    return axis;
+  }
+  int64_t end = wrap(spec.params.offset ? axis.start + spec.end[i] : spec.end[i]);
+  if (Spec::Bit(spec.params.end_mask, i)) end = forward ? size : -1;
+  const int64_t distance = forward ? end - axis.start : axis.start - end;
+  const int64_t step = forward ? axis.stride : -axis.stride;
+  axis.size = distance <= 0 ? 0 : (distance - 1) / step + 1;
+  return axis;
+}
+
+Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Spec spec, ReadSpec(op));
+  const Shape& in = op.inputs[0].shape;
+  const size_t count = spec.begin.size();
+  int named = 0;  // dimensions of the input that an entry stands for
+  int ellipses = 0;
+  for (size_t i = 0; i < count; ++i) {
+    ellipses += spec.is_ellipsis(i);
+    named += !spec.is_ellipsis(i) && !spec.is_new_axis(i);
+  }
+  if (ellipses > 1) return InvalidArgument("more than one ellipsis");
+  if (named > in.rank()) {
+    return InvalidArgument(named, " indices for rank ", in.rank());
+  }
+  std::vector<AxisSlice> axes;
+  int dim = 0;
+  const auto whole = [&] {
+    axes.push_back({.input = dim, .size = in[dim]});
+    ++dim;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (spec.is_ellipsis(i)) {
+      for (int k = in.rank() - named; k > 0; --k) whole();
+    } else if (spec.is_new_axis(i)) {
+      axes.push_back({});
+    } else {
+      FUSELITE_ASSIGN_OR_RETURN(const AxisSlice axis, SliceAxis(spec, i, dim, in[dim]));
+      axes.push_back(axis);
+      ++dim;
+    }
+  }
+  while (dim < in.rank()) whole();
+  return axes;
+}
+
+Status InferStridedSlice(OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveAxes(op));
+  std::vector<int64_t> dims;
+  for (const AxisSlice& axis : axes) {
+    if (!axis.dropped) dims.push_back(axis.size);
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  return SetOutput(op, 0, op.inputs[0].type, shape);
+}
+
+}  // namespace
+
+Result<Movement> PlanStridedSlice(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveAxes(op));
+  CopyPart part = MakePart(op, 0, 0);
+  const auto from = ByteStrides(op.inputs[0]);
+  const auto to = ByteStrides(op.outputs[0]);
+  int out_dim = 0;
+  for (const AxisSlice& axis : axes) {
+    const int64_t stride = axis.input == kNoInput ? 0 : from[axis.input];
+    part.copy.in_offset += axis.start * stride;
+    // A stride beyond the dimension is never taken; leaving it out keeps the product in range.
+    const int64_t step = axis.size > 1 ? axis.stride * stride : 0;
+    if (!axis.dropped) part.copy.Add(axis.size, step, to[out_dim++]);
+  }
+  return Movement{{part}};
+}
+
+const OperatorDef& StridedSliceOperator() {
+  static const OperatorDef kDef = {
+      .name = "STRIDED_SLICE",
+      .builtin_code = tflite::kTfLiteBuiltinStridedSlice,
+      .options_type = 32,
+      .max_version = 8,
+      .fields = kFields,
+      .params_bytes = sizeof(StridedSliceParams),
+      .struct_bytes = sizeof(tflite::TfLiteStridedSliceParams),
+      .min_inputs = 4,
+      .max_inputs = 4,
+      .limits = "any type but int4 and string",
+      .infer = InferStridedSlice,
+      .candidates = kMovementCandidate<PlanStridedSlice>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

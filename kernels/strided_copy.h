@@ -1,0 +1,73 @@
+// The engine of data movement: copies of N-dimensional boxes between memory with any strides.
+//
+// Transposing, slicing, padding, concatenating, tiling, reversing and the like are all lists of
+// such copies; what differs is only how the strides are computed (kernels/movement.h).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace fuselite::kernels {
+
+// For every index i of the box: out[out_offset + i . out_strides] = in[in_offset + i . in_strides],
+// in bytes. An in_stride may be 0 (broadcast) or negative (reversal), an out_stride negative; the
+// output's elements are distinct. The order of the dimensions is free.
+struct StridedCopy {
+  // TILE takes two dimensions for each of a tensor's eight.
+  static constexpr int kMaxRank = 16;
+  struct Dim {
+    int64_t size;
+    int64_t in_stride;
+    int64_t out_stride;
+  };
+
+  int element_bytes = 1;  // 1, 2, 4, 8 or 16
+  int64_t in_offset = 0;
+  int64_t out_offset = 0;
+  int rank = 0;
+  std::array<Dim, kMaxRank> dims{};
+
+  void Add(int64_t size, int64_t in_stride, int64_t out_stride) {
+    dims[rank++] = {size, in_stride, out_stride};
+  }
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int i = 0; i < rank; ++i) count *= dims[i].size;
+    return count;
+  }
+};
+
+// A copy prepared to be run: neighbouring dimensions merged, the innermost contiguous run found,
+// the loop chosen. Units are independent pieces of similar size.
+class CopyPlan {
+ public:
+  explicit CopyPlan(const StridedCopy& copy);
+
+  int64_t units() const { return units_; }
+  int64_t bytes() const { return bytes_; }  // that it writes
+  // Units [begin, end). The pointers are the tensors' starts and need no alignment.
+  void Run(const void* in, void* out, int64_t begin, int64_t end) const;
+
+ private:
+  enum class Loop : uint8_t {
+    kRuns,       // memcpy of run_bytes_ at each outer index
+    kFill,       // one element repeated along the contiguous inner dimension
+    kElements,   // inner dimension element by element
+    kTranspose,  // tiles of the inner dimension and of the one that is contiguous in the input
+  };
+
+  // The outer dimensions' index of a unit, and the bytes that it stands for.
+  struct Cursor;
+
+  StridedCopy copy_;  // the outer dimensions only, outermost first
+  StridedCopy::Dim inner_{1, 0, 0};
+  StridedCopy::Dim across_{1, 0, 0};  // kTranspose
+  Loop loop_ = Loop::kRuns;
+  int64_t run_bytes_ = 0;
+  int64_t pieces_ = 1;  // units for each outer index
+  int64_t units_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace fuselite::kernels

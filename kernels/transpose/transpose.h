@@ -1,0 +1,10 @@
+// TRANSPOSE: output dimension i is input dimension perm[i].
+#pragma once
+
+#include "kernels/movement.h"
+
+namespace fuselite::kernels {
+
+Result<Movement> PlanTranspose(const OpDescription& op);
+
+}  // namespace fuselite::kernels

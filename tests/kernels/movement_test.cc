@@ -1,0 +1,498 @@
+// RESHAPE, SQUEEZE, EXPAND_DIMS, TRANSPOSE, CONCATENATION, PACK, SPLIT, SPLIT_V, UNPACK, SLICE,
+// STRIDED_SLICE: against their definitions; and their placements.
+#include "tests/kernels/movement_tester.h"
+
+#include "kernels/concatenation/concatenation.h"
+#include "kernels/placement.h"
+#include "kernels/reshape/reshape.h"
+#include "kernels/slice/slice.h"
+#include "kernels/split/split.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kU8 = DataType::kUInt8;
+constexpr DataType kI32 = DataType::kInt32;
+constexpr int kCases = 60;
+
+TestTensor Iota(const Shape& shape) {
+  std::vector<int32_t> values(shape.elements());
+  std::iota(values.begin(), values.end(), 0);
+  return TestTensor::Of<int32_t>(kI32, shape, values);
+}
+
+Shape InferredShape(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  return tester.op.outputs[0].shape;
+}
+
+TEST(ReshapeTest, Shapes) {
+  const auto reshape = [](const Shape& from, std::vector<int32_t> to) {
+    OpTester tester("RESHAPE");
+    tester.Input(Iota(from)).Constant(Ints(to));
+    return InferredShape(tester);
+  };
+  EXPECT_EQ(reshape({2, 3, 4}, {6, -1}), (Shape{6, 4}));
+  EXPECT_EQ(reshape({2, 0}, {-1, 5}), (Shape{0, 5}));
+  EXPECT_EQ(reshape({1}, {}), Shape());
+
+  OpTester parameters("RESHAPE");
+  parameters.params<ReshapeParams>().new_shape = {{4, -1}, 2};
+  parameters.Input(Iota({2, 6}));
+  EXPECT_EQ(InferredShape(parameters), (Shape{4, 3}));
+  OpTester scalar("RESHAPE");
+  scalar.params<ReshapeParams>().new_shape = {{0}, 1};
+  scalar.Input(Iota({1, 1}));
+  EXPECT_EQ(InferredShape(scalar), Shape());
+}
+
+TEST(ReshapeTest, Refuses) {
+  const auto code = [](std::vector<int32_t> to) {
+    OpTester tester("RESHAPE");
+    tester.Input(Iota({2, 3})).Constant(Ints(to));
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({-1, -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({4, -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({5}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({-2, -3}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({1, 1, 1, 1, 1, 1, 1, 1, 6}), StatusCode::kUnsupported);
+  OpTester dynamic("RESHAPE");
+  dynamic.Input(Iota({2, 3})).Input(Ints({6}));
+  EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
+  OpTester int4("RESHAPE");
+  int4.params<ReshapeParams>().new_shape = {{4}, 1};
+  int4.Input(TestTensor({.type = DataType::kInt4, .shape = {2, 2}}));
+  EXPECT_EQ(int4.Infer().code(), StatusCode::kUnsupported);
+}
+
+TEST(ReshapeTest, KeepsTheOrder) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(100 + i);
+    SCOPED_TRACE(random.Trace());
+    const Shape shape = RandomShape(random, static_cast<int>(random.Int(1, 4)), 6);
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("RESHAPE");
+    tester.Input(tensor).Constant(Ints({static_cast<int32_t>(shape.elements())}));
+    const bool dense = tensor.info().row_pitch == 0;
+    ExpectMoved(
+        tester, random, [&](int, const Index& o) { return ElementOf(tensor, o[0]); }, dense);
+  }
+}
+
+TEST(SqueezeTest, Shapes) {
+  OpTester all("SQUEEZE");
+  all.Input(Iota({1, 2, 1, 3}));
+  EXPECT_EQ(InferredShape(all), (Shape{2, 3}));
+  OpTester some("SQUEEZE");
+  some.params<SqueezeParams>().squeeze_dims = {{-2}, 1};
+  some.Input(Iota({1, 2, 1, 3}));
+  EXPECT_EQ(InferredShape(some), (Shape{1, 2, 3}));
+  OpTester wrong("SQUEEZE");
+  wrong.params<SqueezeParams>().squeeze_dims = {{1}, 1};
+  wrong.Input(Iota({1, 2, 1, 3}));
+  EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ExpandDimsTest, Shapes) {
+  const auto expand = [](int32_t axis) {
+    OpTester tester("EXPAND_DIMS");
+    tester.Input(Iota({2, 3})).Constant(Scalar(axis));
+    return InferredShape(tester);
+  };
+  EXPECT_EQ(expand(0), (Shape{1, 2, 3}));
+  EXPECT_EQ(expand(-1), (Shape{2, 3, 1}));
+  EXPECT_EQ(expand(1), (Shape{2, 1, 3}));
+  OpTester wrong("EXPAND_DIMS");
+  wrong.Input(Iota({2, 3})).Constant(Scalar(4));
+  EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(TransposeTest, MatchesItsDefinition) {
+  for (int i = 0; i < 4 * kCases; ++i) {
+    Random random(200 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 6));
+    const Shape shape = RandomShape(random, rank, rank <= 3 ? 40 : 5);
+    std::vector<int32_t> perm(rank);
+    std::iota(perm.begin(), perm.end(), 0);
+    for (int d = rank - 1; d > 0; --d) std::swap(perm[d], perm[random.Int(0, d)]);
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("TRANSPOSE");
+    tester.Input(tensor).Constant(Ints(perm));
+    ExpectMoved(tester, random, [&](int, const Index& o) {
+      Index in(rank);
+      for (int d = 0; d < rank; ++d) in[perm[d]] = o[d];
+      return ElementOf(tensor, Flatten(shape, in));
+    });
+  }
+}
+
+TEST(TransposeTest, Refuses) {
+  const auto code = [](std::vector<int32_t> perm) {
+    OpTester tester("TRANSPOSE");
+    tester.Input(Iota({2, 3})).Constant(Ints(perm));
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({0}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0, 0}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0, 2}), StatusCode::kInvalidArgument);
+}
+
+TEST(ConcatenationTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(300 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    Shape shape = RandomShape(random, rank, 7);
+    OpTester tester("CONCATENATION");
+    tester.params<ConcatenationParams>().axis = random.Chance(0.5) ? axis : axis - rank;
+    for (int64_t k = random.Int(1, 4); k > 0; --k) {
+      shape.set(axis, static_cast<int32_t>(random.Int(0, 5)));
+      tester.Input(RandomTensor(random, kWidths[i % 4], shape));
+    }
+    ExpectMoved(tester, random, [&](int, Index o) {
+      size_t k = 0;
+      while (o[axis] >= tester.inputs[k].info().shape[axis]) {
+        o[axis] -= tester.inputs[k++].info().shape[axis];
+      }
+      return ElementOf(tester.inputs[k], Flatten(tester.inputs[k].info().shape, o));
+    });
+  }
+}
+
+TEST(ConcatenationTest, RequantizesUInt8) {
+  OpTester tester("CONCATENATION");
+  tester.params<ConcatenationParams>().axis = -1;
+  const std::vector<uint8_t> values = {0, 100, 255};
+  tester.Input(TestTensor::Of<uint8_t>(kU8, {1, 3}, values, {{0.5f}, {10}}));
+  tester.Input(TestTensor::Of<uint8_t>(kU8, {1, 3}, values, {{1.0f}, {128}}));
+  tester.Output(kU8, {{1.0f}, {128}});
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok());
+  // 0.5 x - 5, rounded half away from zero, + 128.
+  EXPECT_THAT((*outputs)[0].values<uint8_t>(), ::testing::ElementsAre(123, 173, 251, 0, 100, 255));
+  EXPECT_FALSE(FindPlacement(tester.op).ok());
+}
+
+TEST(ConcatenationTest, Refuses) {
+  OpTester shapes("CONCATENATION");
+  shapes.Input(Iota({2, 3})).Input(Iota({2, 4}));
+  EXPECT_EQ(shapes.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester axis("CONCATENATION");
+  axis.params<ConcatenationParams>().axis = 2;
+  axis.Input(Iota({2, 3}));
+  EXPECT_EQ(axis.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester int8("CONCATENATION");
+  int8.Input(TestTensor::Of<int8_t>(DataType::kInt8, {1}, {1}, {{0.5f}, {0}}));
+  int8.Output(DataType::kInt8, {{0.25f}, {0}});
+  EXPECT_EQ(int8.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(PackTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(400 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(0, 4));
+    const int axis = static_cast<int>(random.Int(0, rank));
+    const Shape shape = RandomShape(random, rank, 6);
+    const auto count = static_cast<int32_t>(random.Int(1, 4));
+    OpTester tester("PACK");
+    tester.params<PackParams>() = {count, random.Chance(0.5) ? axis : axis - rank - 1};
+    for (int k = 0; k < count; ++k) tester.Input(RandomTensor(random, kWidths[i % 4], shape));
+    ExpectMoved(tester, random, [&](int, Index o) {
+      const int64_t k = o[axis];
+      o.erase(o.begin() + axis);
+      return ElementOf(tester.inputs[k], Flatten(shape, o));
+    });
+  }
+}
+
+TEST(SplitTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(500 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    const int32_t parts = static_cast<int32_t>(random.Int(1, 4));
+    Shape shape = RandomShape(random, rank, 6);
+    shape.set(axis, shape[axis] * parts);
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("SPLIT");
+    tester.params<SplitParams>().num_splits = parts;
+    tester.Constant(Scalar(random.Chance(0.5) ? axis : axis - rank)).Input(tensor);
+    for (int k = 0; k < parts; ++k) tester.Output();
+    ExpectMoved(tester, random, [&](int part, Index o) {
+      o[axis] += part * (shape[axis] / parts);
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
+TEST(SplitVTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(600 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    const int parts = static_cast<int>(random.Int(1, 4));
+    std::vector<int32_t> sizes, starts;
+    int32_t total = 0;
+    for (int k = 0; k < parts; ++k) {
+      starts.push_back(total);
+      sizes.push_back(static_cast<int32_t>(random.Int(0, 5)));
+      total += sizes.back();
+    }
+    Shape shape = RandomShape(random, rank, 6);
+    shape.set(axis, total);
+    if (random.Chance(0.5)) sizes[random.Int(0, parts - 1)] = -1;
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("SPLIT_V");
+    tester.params<SplitParams>().num_splits = parts;
+    tester.Input(tensor).Constant(Ints(sizes)).Constant(Scalar(axis));
+    for (int k = 0; k < parts; ++k) tester.Output();
+    ExpectMoved(tester, random, [&](int part, Index o) {
+      o[axis] += starts[part];
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
+TEST(SplitVTest, Refuses) {
+  const auto code = [](std::vector<int32_t> sizes) {
+    OpTester tester("SPLIT_V");
+    tester.params<SplitParams>().num_splits = 2;
+    tester.Input(Iota({5})).Constant(Ints(sizes)).Constant(Scalar(0)).Output().Output();
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({2, 3}), StatusCode::kOk);
+  EXPECT_EQ(code({2, 2}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({6, -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({-1, -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({5}), StatusCode::kInvalidArgument);
+}
+
+TEST(UnpackTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(700 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    const Shape shape = RandomShape(random, rank, 5);
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("UNPACK");
+    tester.params<UnpackParams>() = {shape[axis], random.Chance(0.5) ? axis : axis - rank};
+    tester.Input(tensor);
+    for (int k = 0; k < shape[axis]; ++k) tester.Output();
+    ExpectMoved(tester, random, [&](int part, Index o) {
+      o.insert(o.begin() + axis, part);
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
+TEST(SliceTest, MatchesItsDefinition) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(800 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 5));
+    const Shape shape = RandomShape(random, rank, 8);
+    std::vector<int32_t> begin, size;
+    for (int d = 0; d < rank; ++d) {
+      begin.push_back(static_cast<int32_t>(random.Int(0, shape[d])));
+      size.push_back(static_cast<int32_t>(random.Int(-1, shape[d] - begin[d])));
+    }
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("SLICE");
+    tester.Input(tensor).Constant(Ints(begin)).Constant(Ints(size));
+    ExpectMoved(tester, random, [&](int, Index o) {
+      for (int d = 0; d < rank; ++d) o[d] += begin[d];
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
+TEST(SliceTest, Refuses) {
+  const auto code = [](std::vector<int32_t> begin, std::vector<int32_t> size) {
+    OpTester tester("SLICE");
+    tester.Input(Iota({2, 3})).Constant(Ints(begin)).Constant(Ints(size));
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({0, 1}, {2, 3}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({-1, 0}, {1, 1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0, 0}, {-2, 1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0}, {1}), StatusCode::kInvalidArgument);
+}
+
+std::vector<int32_t> StridedSlice(const Shape& shape, std::vector<int32_t> begin,
+                                  std::vector<int32_t> end, std::vector<int32_t> strides,
+                                  StridedSliceParams params, const Shape& expected) {
+  OpTester tester("STRIDED_SLICE");
+  tester.params<StridedSliceParams>() = params;
+  tester.Input(Iota(shape)).Constant(Ints(begin)).Constant(Ints(end)).Constant(Ints(strides));
+  EXPECT_EQ(InferredShape(tester), expected);
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? (*outputs)[0].values<int32_t>() : std::vector<int32_t>();
+}
+
+TEST(StridedSliceTest, SlicesAsPython) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(StridedSlice({6}, {1}, {5}, {2}, {}, {2}), ElementsAre(1, 3));
+  EXPECT_THAT(StridedSlice({6}, {-1}, {-7}, {-2}, {}, {3}), ElementsAre(5, 3, 1));
+  EXPECT_THAT(StridedSlice({6}, {4}, {1}, {-1}, {}, {3}), ElementsAre(4, 3, 2));
+  EXPECT_THAT(StridedSlice({6}, {4}, {1}, {1}, {}, {0}), ElementsAre());
+  EXPECT_THAT(StridedSlice({6}, {-9}, {99}, {4}, {}, {2}), ElementsAre(0, 4));
+  EXPECT_THAT(StridedSlice({6}, {3}, {3}, {-3}, {.begin_mask = 1, .end_mask = 1}, {2}),
+              ElementsAre(5, 2));
+  EXPECT_THAT(StridedSlice({2, 3}, {1}, {2}, {1}, {}, {1, 3}), ElementsAre(3, 4, 5));
+}
+
+TEST(StridedSliceTest, Masks) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(StridedSlice({2, 3}, {-1, 1}, {0, 0}, {1, 1}, {.shrink_axis_mask = 3}, {}),
+              ElementsAre(4));
+  EXPECT_THAT(StridedSlice({2, 3}, {0, 1}, {0, 2}, {1, 1}, {.ellipsis_mask = 1}, {2, 1}),
+              ElementsAre(1, 4));
+  EXPECT_THAT(StridedSlice({2, 2, 2}, {0, 1}, {0, 2}, {1, 1}, {.ellipsis_mask = 1}, {2, 2, 1}),
+              ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(StridedSlice({4}, {0, 1}, {0, 3}, {1, 1}, {.new_axis_mask = 1}, {1, 2}),
+              ElementsAre(1, 2));
+  EXPECT_THAT(StridedSlice({2, 3}, {0, 0, 1}, {0, 0, 2}, {1, 1, 1},
+                           {.ellipsis_mask = 1, .new_axis_mask = 2, .shrink_axis_mask = 4}, {2, 1}),
+              ElementsAre(1, 4));
+  EXPECT_THAT(StridedSlice({6}, {2}, {3}, {1}, {.offset = true}, {3}), ElementsAre(2, 3, 4));
+}
+
+TEST(StridedSliceTest, Refuses) {
+  const auto code = [](std::vector<int32_t> begin, std::vector<int32_t> strides, int32_t shrink) {
+    OpTester tester("STRIDED_SLICE");
+    tester.params<StridedSliceParams>().shrink_axis_mask = shrink;
+    tester.Input(Iota({3})).Constant(Ints(begin)).Constant(Ints(begin)).Constant(Ints(strides));
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({0}, {0}, 0), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({3}, {1}, 1), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0, 0}, {1, 1}, 0), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0}, {1, 1}, 0), StatusCode::kInvalidArgument);
+}
+
+TEST(StridedSliceTest, MatchesItsDefinition) {
+  for (int i = 0; i < 2 * kCases; ++i) {
+    Random random(900 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 5));
+    const Shape shape = RandomShape(random, rank, 9);
+    std::vector<int32_t> begin, end, strides;
+    for (int d = 0; d < rank; ++d) {
+      begin.push_back(static_cast<int32_t>(random.Int(0, shape[d] - 1)));
+      end.push_back(static_cast<int32_t>(random.Int(0, shape[d])));
+      strides.push_back(static_cast<int32_t>(random.Pick<int64_t>({-3, -1, 1, 1, 1, 2})));
+    }
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape);
+    OpTester tester("STRIDED_SLICE");
+    tester.Input(tensor).Constant(Ints(begin)).Constant(Ints(end)).Constant(Ints(strides));
+    ExpectMoved(tester, random, [&](int, Index o) {
+      for (int d = 0; d < rank; ++d) o[d] = begin[d] + o[d] * strides[d];
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
+OpTester Concatenation(int axis, const std::vector<Shape>& shapes) {
+  OpTester tester("CONCATENATION");
+  tester.params<ConcatenationParams>().axis = axis;
+  for (const Shape& shape : shapes) tester.Input(TestTensor({.type = kI32, .shape = shape}));
+  EXPECT_TRUE(tester.Infer().ok());
+  return tester;
+}
+
+TEST(PlacementTest, Concatenation) {
+  const auto outer = FindPlacement(Concatenation(1, {{1, 2, 3}, {1, 4, 3}}).op);
+  ASSERT_TRUE(outer.ok()) << outer.status().ToString();
+  EXPECT_TRUE(outer->parts_are_inputs);
+  EXPECT_EQ(outer->whole, 0);
+  EXPECT_EQ(outer->parts[1].byte_offset, 24);
+  EXPECT_EQ(outer->parts[1].row_pitch, 0);
+
+  const auto inner = FindPlacement(Concatenation(-1, {{2, 5, 3}, {2, 5, 4}}).op);
+  ASSERT_TRUE(inner.ok()) << inner.status().ToString();
+  EXPECT_EQ(inner->parts[0].row_pitch, 7);
+  EXPECT_EQ(inner->parts[1].byte_offset, 12);
+  EXPECT_EQ(inner->parts[1].row_pitch, 7);
+
+  EXPECT_FALSE(FindPlacement(Concatenation(1, {{2, 2, 3}, {2, 4, 3}}).op).ok());
+
+  OpTester nested = Concatenation(-1, {{2, 3}, {2, 4}});
+  nested.op.outputs[0].row_pitch = 20;
+  const auto placed = FindPlacement(nested.op);
+  ASSERT_TRUE(placed.ok());
+  EXPECT_EQ(placed->parts[0].row_pitch, 20);
+}
+
+// The bytes at each placed part are what the kernel would have copied there or from there.
+TEST(PlacementTest, AgreesWithTheKernels) {
+  int placed = 0;
+  for (int i = 0; i < 4 * kCases; ++i) {
+    Random random(1000 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    Shape shape = RandomShape(random, rank, 3);
+    OpTester tester("SPLIT");
+    shape.set(axis, shape[axis] * 2);
+    const auto tensor = RandomTensor(random, kI32, shape);
+    tester.params<SplitParams>().num_splits = 2;
+    tester.Constant(Scalar(axis)).Input(tensor).Output().Output();
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto placement = FindPlacement(tester.op);
+    if (!placement.ok()) continue;
+    ++placed;
+    EXPECT_FALSE(placement->parts_are_inputs);
+    EXPECT_EQ(placement->whole, 1);
+    const auto outputs = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(outputs.ok());
+    for (const PlacedPart& part : placement->parts) {
+      const TestTensor& out = (*outputs)[part.operand];
+      const int64_t pitch = part.row_pitch ? part.row_pitch : out.width();
+      for (int64_t e = 0; e < out.info().elements(); ++e) {
+        int32_t value;
+        std::memcpy(
+            &value,
+            tensor.bytes() + part.byte_offset + 4 * (e / out.width() * pitch + e % out.width()), 4);
+        ASSERT_EQ(value, out.at<int32_t>(e)) << shape << " axis " << axis;
+      }
+    }
+  }
+  EXPECT_GT(placed, kCases);
+}
+
+TEST(PlacementTest, ReshapeAndSlice) {
+  OpTester reshape("RESHAPE");
+  reshape.Input(Iota({2, 6})).Constant(Ints({3, 4}));
+  ASSERT_TRUE(reshape.Infer().ok());
+  const auto same = FindPlacement(reshape.op);
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(same->parts[0].byte_offset, 0);
+  reshape.op.inputs[0].row_pitch = 8;
+  EXPECT_FALSE(FindPlacement(reshape.op).ok());
+
+  OpTester slice("SLICE");
+  slice.Input(Iota({4, 5})).Constant(Ints({1, 2})).Constant(Ints({2, 3}));
+  ASSERT_TRUE(slice.Infer().ok());
+  const auto part = FindPlacement(slice.op);
+  ASSERT_TRUE(part.ok());
+  EXPECT_EQ(part->parts[0].byte_offset, 28);
+  EXPECT_EQ(part->parts[0].row_pitch, 5);
+
+  OpTester transpose("TRANSPOSE");
+  transpose.Input(Iota({4, 5})).Constant(Ints({1, 0}));
+  ASSERT_TRUE(transpose.Infer().ok());
+  EXPECT_FALSE(FindPlacement(transpose.op).ok());
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
