@@ -61,6 +61,7 @@ Status InferBatchMatMul(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway", BuildBatchMatMulHighway},
     {"reference", BuildBatchMatMulReference},
 };
 

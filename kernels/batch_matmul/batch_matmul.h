@@ -44,5 +44,6 @@ Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op);
 // batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
                                                           const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

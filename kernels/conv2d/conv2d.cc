@@ -47,6 +47,7 @@ Status InferConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway", BuildConv2DHighway},
     {"reference", BuildConv2DReference},
 };
 

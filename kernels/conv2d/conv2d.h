@@ -39,5 +39,6 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 // positions outside of the image being zero. Filters and biases may be run-time values. Rows
 // (pixels) of input and output may be pitched. float32.
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -45,6 +45,7 @@ Status InferFullyConnected(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway", BuildFullyConnectedHighway},
     {"reference", BuildFullyConnectedReference},
 };
 

@@ -29,5 +29,7 @@ Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
 // may be. float32.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription&,
                                                              const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription&,
+                                                           const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gemm/product_f32.h"
+
+namespace fuselite::kernels {
+namespace {
+
+class FullyConnectedKernel final : public ProductKernelF32 {
+ public:
+  Status Build(const OpDescription& op, const BuildContext& context) {
+    FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
+    FUSELITE_RETURN_IF_ERROR(
+        Init("fully_connected", op, context, op.params.as<FullyConnectedParams>().activation,
+             {.input = 1, .n_stride = shape.depth, .depth = shape.depth, .columns = shape.units}));
+    pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
+    biased_ = op.has_input(2);
+    blocks_ = SplitProduct(*gemm_, shape.rows, shape.depth, shape.units, 1, context.threads, false);
+    SetUnits(1, blocks_, 0);
+    return Status();
+  }
+
+ private:
+  void Compute(const KernelArgs& args, int64_t unit) const override {
+    const int64_t column = unit % blocks_.column_blocks * blocks_.block_columns;
+    const int64_t row = unit / blocks_.column_blocks * blocks_.block_rows;
+    RunPart(args, {.a = static_cast<const float*>(args.inputs[0]) + row * pitch_,
+                   .a_pitch = pitch_,
+                   .rows = std::min(blocks_.block_rows, blocks_.rows - row),
+                   .matrix = 0,
+                   .column = column,
+                   .columns = std::min(blocks_.block_columns, blocks_.columns - column),
+                   .row = row,
+                   .channel = column,
+                   .bias = biased_ ? static_cast<const float*>(args.inputs[2]) + column : nullptr});
+  }
+
+  ProductBlocks blocks_;
+  int64_t pitch_ = 0;
+  bool biased_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription& op,
+                                                           const BuildContext& context) {
+  auto kernel = std::make_unique<FullyConnectedKernel>();
+  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,56 @@
+// The float32 matrix product under convolutions, fully connected layers and batch matmul.
+//
+// The right-hand side is packed into panels: `panel` columns side by side, two vectors wide. Panel
+// p holds, for k = 0 .. depth - 1 in order, the columns [p * panel, (p + 1) * panel) of row k, with
+// zeros behind the last column. Each sum runs over k in order in one accumulator: an output has the
+// same bits wherever it stands in a tile, and whatever the tile's size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/cpu.h"
+
+namespace fuselite::kernels {
+
+// c[r][n] = min(max(bias[n] + sum over k of a[r][k] * b[k][n], min), max). Pitches count elements.
+// `b` is packed; only its columns [0, columns) are written to c. No alignment is needed, though
+// a packed `b` at 64 bytes is faster.
+struct GemmF32Block {
+  const float* a;
+  int64_t a_pitch;
+  int64_t rows;
+  int64_t depth;
+  const float* b;
+  int64_t columns;
+  const float* bias;  // null for none
+  float min, max;
+  float* c;
+  int64_t c_pitch;
+};
+
+struct GemmF32 {
+  int tile_rows;  // of the register tile: row counts divisible by it are fastest
+  int panel;
+  void (*run)(const GemmF32Block& block);
+
+  int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
+  size_t PackedBytes(int64_t depth, int64_t columns) const {
+    return static_cast<size_t>(panels(columns) * panel * depth) * sizeof(float);
+  }
+};
+
+// The version for `isa`; null below SSSE3.
+const GemmF32* FindGemmF32(Isa isa);
+
+// The matrix to be packed: element (k, n) at base[k * k_stride + n * n_stride].
+struct GemmSource {
+  const float* base;
+  int64_t k_stride, n_stride;
+  int64_t depth, columns;
+};
+
+// Writes panels [begin, end) to `packed`, the address of panel 0.
+void PackPanelsF32(const GemmSource& source, int panel, int64_t begin, int64_t end, float* packed);
+
+}  // namespace fuselite::kernels

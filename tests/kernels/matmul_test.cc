@@ -1,0 +1,175 @@
+// FULLY_CONNECTED and BATCH_MATMUL.
+#include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "tests/kernels/float_cases.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+std::vector<float> RunReference(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? (*outputs)[0].values<float>() : std::vector<float>{};
+}
+
+OpTester SmallFullyConnected(Shape input) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.Input(TestTensor::Of<float>(kF32, input, {1, 2, 3, 4, 5, 6, 7, 8}));
+  tester.Constant(TestTensor::Of<float>(kF32, {3, 2}, {1, 10, -1, -10, 0.5f, 0.25f}));
+  tester.Constant(TestTensor::Of<float>(kF32, {3}, {0, 1, 2}));
+  tester.params<FullyConnectedParams>().activation = Activation::kRelu;
+  return tester;
+}
+
+TEST(FullyConnectedReferenceTest, FlattensItsInput) {
+  OpTester tester = SmallFullyConnected({1, 2, 4});
+  EXPECT_THAT(RunReference(tester),
+              ::testing::ElementsAre(21, 0, 3, 43, 0, 4.5f, 65, 0, 6, 87, 0, 7.5f));
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{4, 3}));
+}
+
+TEST(FullyConnectedInferTest, KeepsDimensions) {
+  OpTester tester = SmallFullyConnected({2, 2, 2});
+  tester.params<FullyConnectedParams>().keep_num_dims = true;
+  ASSERT_TRUE(tester.Infer().ok());
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{2, 2, 3}));
+  OpTester refused = SmallFullyConnected({1, 2, 4});
+  refused.params<FullyConnectedParams>().keep_num_dims = true;
+  EXPECT_FALSE(refused.Infer().ok());
+}
+
+TEST(FullyConnectedInferTest, Refuses) {
+  const auto infer = [](Shape in, Shape weights, int bias, int format) {
+    OpTester tester("FULLY_CONNECTED");
+    tester.params<FullyConnectedParams>().weights_format = format;
+    tester.Input(TestTensor({.type = kF32, .shape = in}));
+    tester.Input(TestTensor({.type = kF32, .shape = weights}));
+    tester.Input(TestTensor({.type = kF32, .shape = {bias}}));
+    return tester.Infer();
+  };
+  EXPECT_TRUE(infer({3, 4}, {5, 4}, 5, 0).ok());
+  EXPECT_FALSE(infer({3, 4}, {5, 5}, 5, 0).ok()) << "12 elements, rows of 5";
+  EXPECT_FALSE(infer({3, 4}, {5, 4}, 4, 0).ok()) << "bias";
+  EXPECT_FALSE(infer({3, 4}, {5, 0}, 5, 0).ok()) << "no columns";
+  EXPECT_FALSE(infer({3, 4}, {5, 4, 1}, 5, 0).ok()) << "rank";
+  EXPECT_FALSE(infer({3, 4}, {5, 4}, 5, 1).ok()) << "shuffled weights";
+}
+
+TEST(BatchMatMulReferenceTest, BroadcastsAndTransposes) {
+  OpTester tester("BATCH_MATMUL");
+  tester.params<BatchMatMulParams>().adj_y = true;
+  tester.Input(TestTensor::Of<float>(kF32, {2, 1, 1, 2}, {1, 2, 3, 4}));
+  tester.Input(TestTensor::Of<float>(kF32, {3, 1, 2}, {1, 10, 100, 1000, 0, 1}));
+  EXPECT_THAT(RunReference(tester), ::testing::ElementsAre(21, 2100, 2, 43, 4300, 4));
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{2, 3, 1, 1}));
+}
+
+TEST(BatchMatMulReferenceTest, TransposesTheLeftSide) {
+  OpTester tester("BATCH_MATMUL");
+  tester.params<BatchMatMulParams>().adj_x = true;
+  tester.Input(TestTensor::Of<float>(kF32, {2, 2}, {1, 2, 3, 4}));
+  tester.Input(TestTensor::Of<float>(kF32, {2, 1}, {1, 10}));
+  EXPECT_THAT(RunReference(tester), ::testing::ElementsAre(31, 42));
+}
+
+TEST(BatchMatMulInferTest, Refuses) {
+  const auto infer = [](Shape x, Shape y) {
+    OpTester tester("BATCH_MATMUL");
+    tester.Input(TestTensor({.type = kF32, .shape = x}));
+    tester.Input(TestTensor({.type = kF32, .shape = y}));
+    return tester.Infer();
+  };
+  EXPECT_TRUE(infer({2, 1, 3, 4}, {5, 4, 6}).ok());
+  EXPECT_FALSE(infer({2, 3, 4}, {3, 4, 6}).ok()) << "batches 2 and 3";
+  EXPECT_FALSE(infer({3, 4}, {3, 4}).ok()) << "depths 4 and 3";
+  EXPECT_FALSE(infer({4}, {4, 2}).ok()) << "a vector";
+  EXPECT_FALSE(infer({1, 1, 1, 1, 3, 4}, {4, 2}).ok()) << "rank 6";
+}
+
+TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("FULLY_CONNECTED");
+    tester.params<FullyConnectedParams>().activation =
+        random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
+    const int32_t depth = random.Int(1, 150), units = random.Int(1, 200);
+    const TestTensor input({.type = kF32,
+                            .shape = {random.Pick({1, 1, 2, 7, 40}), depth},
+                            .row_pitch = random.Chance(0.3) ? depth + random.Int(1, 9) : 0},
+                           4 * random.Int(0, 3));
+    const TestTensor weights({.type = kF32, .shape = {units, depth}}, random.Int(0, 3));
+    input.Fill(random, -1, 1);
+    tester.Input(input);
+    if (random.Chance(0.7)) {
+      TestTensor aligned({.type = kF32, .shape = {units, depth}});
+      aligned.Fill(random, -1, 1);
+      std::memcpy(weights.bytes(), aligned.bytes(), aligned.info().bytes());
+      tester.Constant(aligned);
+      // The file may leave a constant at any byte; the packed form must not care.
+      tester.op.inputs[1].data = weights.bytes();
+    } else {
+      const TestTensor value({.type = kF32, .shape = {units, depth}}, 4);
+      value.Fill(random, -1, 1);
+      tester.Input(value);
+    }
+    if (random.Chance(0.7)) {
+      const TestTensor bias({.type = kF32, .shape = {units}}, 4);
+      bias.Fill(random, -1, 1);
+      tester.Input(bias);
+    }
+    ASSERT_TRUE(tester.Infer().ok());
+    AddRandomTail(tester, random);
+    const auto bounds = Bounds(tester, depth, [](OpTester& plain) {
+      plain.params<FullyConnectedParams>().activation = Activation::kNone;
+    });
+    runs += CompareCandidates(tester, bounds, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+TEST(BatchMatMulHighwayTest, AgreesWithTheReference) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("BATCH_MATMUL");
+    auto& params = tester.params<BatchMatMulParams>();
+    params.adj_x = random.Chance(0.3);
+    params.adj_y = random.Chance(0.5);
+    const int32_t rows = random.Int(1, 40), depth = random.Int(1, 70), columns = random.Int(1, 70);
+    const auto matrix = [&](Shape batches, int32_t outer, int32_t inner, bool adjoint) {
+      if (adjoint) std::swap(outer, inner);
+      batches.push_back(outer);
+      batches.push_back(inner);
+      const TestTensor tensor({.type = kF32,
+                               .shape = batches,
+                               .row_pitch = random.Chance(0.3) ? inner + random.Int(1, 9) : 0},
+                              4 * random.Int(0, 3));
+      tensor.Fill(random, -1, 1);
+      return tensor;
+    };
+    const bool broadcast = random.Chance(0.4);
+    tester.Input(matrix(broadcast ? Shape{2, 1} : Shape{2, 3}, rows, depth, params.adj_x));
+    const TestTensor y = matrix(random.Pick({Shape{}, Shape{3}, Shape{1, 3}, Shape{2, 3}}), depth,
+                                columns, params.adj_y);
+    y.info().row_pitch == 0 && random.Chance(0.4) ? tester.Constant(y) : tester.Input(y);
+    ASSERT_TRUE(tester.Infer().ok());
+    AddRandomTail(tester, random);
+    const auto bounds = Bounds(tester, depth, [](OpTester&) {});
+    runs += CompareCandidates(tester, bounds, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
