@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/graph.h"
+#include "fusion/select.h"
 #include "runtime/executable.h"
 
 namespace fuselite::fusion {
@@ -18,12 +19,6 @@ struct CompileOptions {
   kernels::Precision precision = kernels::Precision::kDefault;
   int threads = 1;
   PackedStore* store = nullptr;  // null: the process's
-};
-
-// A candidate that was asked and refused.
-struct Refusal {
-  std::string candidate;  // "jit"
-  std::string reason;
 };
 
 // One step as `fuselite explain` shows it.
@@ -46,14 +41,6 @@ struct CompileReport {
   std::vector<std::string> rewrites;  // "fold pad into convolution: nodes 3, 4"
   size_t arena_bytes = 0;
 };
-
-// The first candidate of the node's lists (JIT, Highway, reference) that accepts. Never fails on
-// what kernels::Infer accepted: the reference takes everything. Refusals are appended to `refusals`
-// when it is not null.
-Result<std::unique_ptr<Kernel>> SelectKernel(const kernels::OpDescription& op,
-                                             const kernels::BuildContext& context, bool jit,
-                                             std::string* candidate,
-                                             std::vector<Refusal>* refusals);
 
 // Consumes the graph. Inputs and outputs of the Executable are graph.inputs and graph.outputs in
 // order. `report` may be null.

@@ -46,7 +46,6 @@ Status InferDepthwiseConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildDepthwiseConv2DHighway},
     {"reference", BuildDepthwiseConv2DReference},
 };
 

@@ -1,0 +1,17 @@
+// What a graph is worth: for the decision whether a partition repays taking it.
+#pragma once
+
+#include "fusion/graph.h"
+
+namespace fuselite::fusion {
+
+// Multiply-adds, or elements where there are none (OperatorDef::cost), the tail's stages included
+// at an element each. Nodes that only rename bytes cost nothing.
+double NodeCost(const Graph& graph, NodeId node);
+double GraphCost(const Graph& graph);
+
+// Whether the operator gives its input's bytes unchanged under another shape: RESHAPE, SQUEEZE,
+// EXPAND_DIMS.
+bool OnlyReshapes(const kernels::OperatorDef& op);
+
+}  // namespace fuselite::fusion

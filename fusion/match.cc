@@ -1,0 +1,107 @@
+#include "fusion/match.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace fuselite::fusion {
+namespace {
+
+const kernels::Field* ActivationField(const Node& node) {
+  for (const kernels::Field& field : node.op->fields) {
+    if (field.kind == kernels::FieldKind::kActivation) return &field;
+  }
+  return nullptr;
+}
+
+template <class T>
+std::optional<std::vector<int32_t>> ToInt32(const TensorInfo& info) {
+  std::vector<int32_t> out(info.elements());
+  for (size_t i = 0; i < out.size(); ++i) {
+    T element;
+    std::memcpy(&element, static_cast<const T*>(info.data) + i, sizeof(T));
+    if (element < std::numeric_limits<int32_t>::min() ||
+        element > std::numeric_limits<int32_t>::max()) {
+      return std::nullopt;
+    }
+    out[i] = static_cast<int32_t>(element);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool Is(const Graph& graph, NodeId node, std::string_view op) {
+  return node != kNone && graph.alive(node) && graph.node(node).op->name == op;
+}
+
+NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op) {
+  if (value == kNone) return kNone;
+  const NodeId node = uses.producer(value);
+  return Is(graph, node, op) && graph.node(node).tail.empty() ? node : kNone;
+}
+
+NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op) {
+  if (value == kNone || uses.SingleConsumer(value) == kNone) return kNone;
+  return ProducerIs(graph, uses, value, op);
+}
+
+std::optional<float> ScalarConstant(const Graph& graph, ValueId value) {
+  if (value == kNone) return std::nullopt;
+  const TensorInfo& info = graph.value(value).info;
+  if (!info.constant() || info.type != DataType::kFloat32 || info.elements() != 1) {
+    return std::nullopt;
+  }
+  float scalar;
+  std::memcpy(&scalar, info.data, sizeof scalar);
+  return scalar;
+}
+
+bool IsScalar(const Graph& graph, ValueId value, float expected) {
+  const std::optional<float> scalar = ScalarConstant(graph, value);
+  return scalar && std::abs(*scalar - expected) <= 1e-6f * std::abs(expected);
+}
+
+std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value) {
+  if (value == kNone) return std::nullopt;
+  const TensorInfo& info = graph.value(value).info;
+  if (!info.constant()) return std::nullopt;
+  if (info.type == DataType::kInt32) return ToInt32<int32_t>(info);
+  if (info.type == DataType::kInt64) return ToInt32<int64_t>(info);
+  return std::nullopt;
+}
+
+std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId value) {
+  if (value == kNone) return std::nullopt;
+  const TensorInfo& info = graph.value(value).info;
+  if (!info.constant() || info.type != DataType::kFloat32) return std::nullopt;
+  std::vector<float> out(info.elements());
+  if (!out.empty()) std::memcpy(out.data(), info.data, out.size() * sizeof(float));
+  return out;
+}
+
+bool IsFloat(const Graph& graph, ValueId value) {
+  return value != kNone && graph.value(value).info.type == DataType::kFloat32;
+}
+
+int OtherInput(const Node& node, ValueId value) {
+  if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return -1;
+  if (node.inputs[0] == value) return 1;
+  return node.inputs[1] == value ? 0 : -1;
+}
+
+kernels::Activation FusedActivation(const Node& node) {
+  const kernels::Field* field = ActivationField(node);
+  if (!field) return kernels::Activation::kNone;
+  kernels::Activation activation;
+  std::memcpy(&activation, static_cast<const std::byte*>(node.params.data()) + field->offset,
+              sizeof activation);
+  return activation;
+}
+
+void SetFusedActivation(Node& node, kernels::Activation activation) {
+  std::memcpy(static_cast<std::byte*>(node.params.data()) + ActivationField(node)->offset,
+              &activation, sizeof activation);
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,43 @@
+// Words in which rewrites say what they look for.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "fusion/graph.h"
+
+namespace fuselite::fusion {
+
+bool Is(const Graph& graph, NodeId node, std::string_view op);
+
+// The node that makes `value` if it is an `op` without a tail; else kNone.
+NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
+
+// The same where nobody else reads or observes what it makes.
+NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
+
+// A float32 constant of one element, in any shape; quantized ones do not count.
+std::optional<float> ScalarConstant(const Graph& graph, ValueId value);
+// Whether it is one within one part in a million of `expected`: exporters round 1/6 and the like.
+bool IsScalar(const Graph& graph, ValueId value, float expected);
+
+// A constant list of int32 or int64, as they stand for axes, shapes, paddings; nullopt where the
+// value is not constant, not integer, or has an element outside of int32.
+std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value);
+
+// A float32 constant's elements (copied: files leave them misaligned); nullopt for other values.
+std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId value);
+
+bool IsFloat(const Graph& graph, ValueId value);
+
+// For a node with two inputs, one of which is `value`: the index of the other; -1 where `value` is
+// both or neither.
+int OtherInput(const Node& node, ValueId value);
+
+// The fused activation in the node's parameters, found through the operator's field table; kNone
+// where it has none.
+kernels::Activation FusedActivation(const Node& node);
+// Precondition: the operator has the field.
+void SetFusedActivation(Node& node, kernels::Activation activation);
+
+}  // namespace fuselite::fusion

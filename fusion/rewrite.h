@@ -1,0 +1,57 @@
+// Rewrites: small functions that match a few nodes, make sure that a kernel computes what would
+// take their place, and replace them. fusion/passes.cc lists them in their order.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusion/graph.h"
+#include "fusion/select.h"
+
+namespace fuselite::fusion {
+
+// What a rewrite may ask and must tell.
+class RewriteContext {
+ public:
+  // `log` receives a line for each replacement; null: nobody asks.
+  RewriteContext(const kernels::BuildContext& context, bool jit, std::vector<std::string>* log);
+
+  // Whether some kernel computes `op`, and makes of it the shape that its outputs[0] has.
+  bool Accepts(const kernels::OpDescription& op) const { return Rank(op) >= 0; }
+  // The same, and the kernel is at least as good as the one that computes `before`, which is of the
+  // same operator: what a fast kernel refuses is not fused at the price of the reference.
+  bool AcceptsInsteadOf(const kernels::OpDescription& before,
+                        const kernels::OpDescription& after) const;
+  // The same for an `op` of another operator than those that it replaces: a kernel other than the
+  // reference computes it, or the reference is all that its operator has.
+  bool AcceptsComposite(const kernels::OpDescription& op) const;
+
+  // For the report: "fold pad into convolution: nodes 3, 4".
+  void Record(std::string_view what, const std::vector<int>& host_nodes);
+
+  const kernels::BuildContext& kernels() const { return context_; }
+
+ private:
+  int Rank(const kernels::OpDescription& op) const;
+
+  kernels::BuildContext context_;
+  bool jit_;
+  std::vector<std::string>* log_;
+};
+
+// Looks at one live node as the last of the pattern that it knows; true: the graph was changed.
+// `uses` is that of the graph before the change.
+using RewriteFunction = bool (*)(Graph& graph, const Uses& uses, NodeId node,
+                                 RewriteContext& context);
+
+// Runs all rewrites to a fixed point.
+void RunRewrites(Graph& graph, RewriteContext& context);
+
+// Runs one over the nodes in their order; the number of changes. Tests call it.
+int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context);
+
+// The host's nodes of several nodes, in order, each once.
+std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId> nodes);
+
+}  // namespace fuselite::fusion

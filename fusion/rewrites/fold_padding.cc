@@ -1,0 +1,75 @@
+#include "fusion/match.h"
+#include "fusion/rewrites/rewrites.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+
+namespace fuselite::fusion {
+namespace {
+
+kernels::ExtraPadding* ExtraPaddingOf(Node& node) {
+  if (node.op->name == "CONV_2D") {
+    return &node.params.as<kernels::Conv2DParams>().extra_padding;
+  }
+  if (node.op->name == "DEPTHWISE_CONV_2D") {
+    return &node.params.as<kernels::DepthwiseConv2DParams>().extra_padding;
+  }
+  return nullptr;
+}
+
+// The padding of rows and columns; nullopt where another dimension is padded, or one is cut.
+std::optional<kernels::ExtraPadding> SpatialPadding(const Graph& graph, const Node& pad) {
+  const auto p = IntConstant(graph, pad.inputs[1]);
+  if (!p || p->size() != 8) return std::nullopt;
+  for (int32_t x : *p) {
+    if (x < 0) return std::nullopt;
+  }
+  if ((*p)[0] || (*p)[1] || (*p)[6] || (*p)[7]) return std::nullopt;
+  return kernels::ExtraPadding{
+      .top = (*p)[2], .left = (*p)[4], .bottom = (*p)[3], .right = (*p)[5]};
+}
+
+// PAD fills with zero, with the zero point where quantized: what a convolution takes beyond its
+// input. PADV2 says what.
+bool FillsWithZero(const Graph& graph, const Node& pad) {
+  if (pad.op->name == "PAD") return true;
+  return pad.op->name == "PADV2" && pad.inputs.size() == 3 &&
+         ScalarConstant(graph, pad.inputs[2]) == 0.0f;
+}
+
+}  // namespace
+
+bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  Node folded = graph.node(id);
+  kernels::ExtraPadding* extra = ExtraPaddingOf(folded);
+  if (!extra) return false;
+  const NodeId pad_id = uses.producer(folded.inputs[0]);
+  if (pad_id == kNone || !graph.node(pad_id).tail.empty()) return false;
+  const Node& pad = graph.node(pad_id);
+  if (!FillsWithZero(graph, pad)) return false;
+  const std::optional<kernels::ExtraPadding> padding = SpatialPadding(graph, pad);
+  if (!padding || graph.value(pad.inputs[0]).variable) return false;
+  if (graph.value(pad.inputs[0]).info.quantization !=
+      graph.value(pad.outputs[0]).info.quantization) {
+    return false;
+  }
+  // Extra padding is outside of the convolution's own, so a second PAD adds to the first.
+  extra->top += padding->top;
+  extra->left += padding->left;
+  extra->bottom += padding->bottom;
+  extra->right += padding->right;
+  const kernels::OpDescription before = graph.Describe(id);
+  folded.inputs[0] = pad.inputs[0];
+  const bool own = uses.SingleConsumer(pad.outputs[0]) == id;
+  if (own) folded.host_nodes = MergeHostNodes(graph, {pad_id, id});
+  std::swap(graph.node(id), folded);
+  if (!context.AcceptsInsteadOf(before, graph.Describe(id))) {
+    std::swap(graph.node(id), folded);
+    return false;
+  }
+  context.Record(internal::Join("fold padding into ", graph.node(id).op->name),
+                 MergeHostNodes(graph, {pad_id, id}));
+  if (own) graph.Remove(pad_id);
+  return true;
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <array>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/rewrites.h"
+#include "fusion/stages.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// Operators whose kernels make their output tile by tile and can hand it to a tail. Elementwise
+// ones are, too: AsStages knows them.
+constexpr std::string_view kHosts[] = {
+    "CONV_2D",      "DEPTHWISE_CONV_2D",   "FULLY_CONNECTED",    "TRANSPOSE_CONV",
+    "BATCH_MATMUL", "FUSELITE_LAYER_NORM", "FUSELITE_ATTENTION",
+};
+
+bool TakesTail(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.outputs.size() != 1) return false;
+  if (std::ranges::find(kHosts, node.op->name) != std::end(kHosts)) return true;
+  return std::ranges::any_of(
+      node.inputs, [&](ValueId v) { return v != kNone && AsStages(graph, id, v).has_value(); });
+}
+
+// A node that reads the host's state must not move behind one that changes it.
+bool ReadsState(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.inputs,
+                             [&](ValueId v) { return v != kNone && graph.value(v).variable; });
+}
+
+// The node that would take `id` over through its input `flowing`, or kNone.
+NodeId HostOf(const Graph& graph, const Uses& uses, NodeId id, ValueId flowing) {
+  if (flowing == kNone || uses.SingleConsumer(flowing) != id) return kNone;
+  const NodeId host = uses.producer(flowing);
+  if (host == kNone || !TakesTail(graph, host) || ReadsState(graph, graph.node(host))) return kNone;
+  return host;
+}
+
+bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteContext& context) {
+  const std::optional<Stages> stages = AsStages(graph, id, flowing);
+  if (!stages) return false;
+  Node fused = graph.node(host);
+  if (!AppendStages(*stages, &fused)) return false;
+  const kernels::OpDescription before = graph.Describe(host);
+  fused.outputs = graph.node(id).outputs;
+  fused.host_nodes = MergeHostNodes(graph, {host, id});
+  // The fused node stands where the elementwise one did: its operands are made by then.
+  std::swap(graph.node(id), fused);
+  if (!context.AcceptsInsteadOf(before, graph.Describe(id))) {
+    std::swap(graph.node(id), fused);
+    return false;
+  }
+  context.Record(
+      internal::Join("fuse ", fused.op->name, " into the tail of ", graph.node(id).op->name),
+      graph.node(id).host_nodes);
+  graph.Remove(host);
+  return true;
+}
+
+}  // namespace
+
+bool FuseIntoTail(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  const std::vector<ValueId> inputs = graph.node(id).inputs;
+  // Of two operands that could take it, the one made last: the other has to exist by then.
+  std::vector<std::pair<NodeId, ValueId>> hosts;
+  for (ValueId v : inputs) {
+    if (const NodeId host = HostOf(graph, uses, id, v); host != kNone) hosts.emplace_back(host, v);
+  }
+  const auto place = [&](NodeId node) { return std::ranges::find(graph.order(), node); };
+  std::ranges::sort(hosts,
+                    [&](const auto& a, const auto& b) { return place(a.first) > place(b.first); });
+  for (const auto& [host, flowing] : hosts) {
+    if (FuseThrough(graph, id, host, flowing, context)) return true;
+  }
+  return false;
+}
+
+}  // namespace fuselite::fusion

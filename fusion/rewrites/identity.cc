@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+namespace {
+
+bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
+  return a.type == b.type && a.shape == b.shape && a.quantization == b.quantization;
+}
+
+// Dimensions of size 1 may move: the bytes stay where they are.
+bool KeepsOrder(const Graph& graph, const Node& node) {
+  const std::optional<std::vector<int32_t>> permutation = IntConstant(graph, node.inputs[1]);
+  if (!permutation) return false;
+  const Shape& shape = graph.value(node.inputs[0]).info.shape;
+  int last = -1;
+  for (int32_t dim : *permutation) {
+    if (dim < 0) dim += shape.rank();
+    if (dim < 0 || dim >= shape.rank()) return false;
+    if (shape[dim] == 1) continue;
+    if (dim < last) return false;
+    last = dim;
+  }
+  return true;
+}
+
+bool AllZero(const Graph& graph, ValueId value) {
+  const auto list = IntConstant(graph, value);
+  return list && std::ranges::all_of(*list, [](int32_t x) { return x == 0; });
+}
+
+bool NoActivation(const Node& node) { return FusedActivation(node) == kernels::Activation::kNone; }
+
+// The input that the node gives unchanged, given that their descriptions agree; kNone otherwise.
+// Rank and type decide most: an operator that pads or cuts keeps the shape only when it does
+// nothing.
+ValueId Unchanged(const Graph& graph, const Node& node) {
+  const std::string_view op = node.op->name;
+  const ValueId in = node.inputs[0];
+  if (op == "RESHAPE" || op == "SQUEEZE" || op == "EXPAND_DIMS" || op == "CAST") return in;
+  if (op == "PAD" || op == "PADV2" || op == "MIRROR_PAD") {
+    return AllZero(graph, node.inputs[1]) ? in : kNone;
+  }
+  if (op == "SLICE") return AllZero(graph, node.inputs[1]) ? in : kNone;
+  if (op == "TRANSPOSE") return KeepsOrder(graph, node) ? in : kNone;
+  if (op == "CONCATENATION" && NoActivation(node)) return node.inputs.size() == 1 ? in : kNone;
+  if (!IsFloat(graph, in) || node.inputs.size() != 2 || !NoActivation(node)) return kNone;
+  if (op == "MUL" || op == "DIV") {
+    if (IsScalar(graph, node.inputs[1], 1.0f) && *ScalarConstant(graph, node.inputs[1]) == 1.0f) {
+      return in;
+    }
+    if (op == "MUL" && ScalarConstant(graph, in) == 1.0f) return node.inputs[1];
+  }
+  if (op == "ADD" || op == "SUB") {
+    if (ScalarConstant(graph, node.inputs[1]) == 0.0f) return in;
+    if (op == "ADD" && ScalarConstant(graph, in) == 0.0f) return node.inputs[1];
+  }
+  return kNone;
+}
+
+// What a value may be merged with: made by a node here, and nobody outside looks at it.
+bool Internal(const Graph& graph, const Uses& uses, ValueId value) {
+  const Value& v = graph.value(value);
+  return !v.observed && !v.input && !v.variable && !v.info.constant() &&
+         uses.producer(value) != kNone;
+}
+
+}  // namespace
+
+bool RemoveIdentity(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  const Node node = graph.node(id);
+  if (!node.tail.empty() || node.outputs.size() != 1 || node.inputs.empty()) return false;
+  const ValueId out = node.outputs[0];
+  if (node.inputs[0] == kNone || graph.value(out).variable) return false;
+  const ValueId in = Unchanged(graph, node);
+  if (in == kNone || graph.value(in).variable) return false;
+  if (!SameTensor(graph.value(in).info, graph.value(out).info)) return false;
+  if (!graph.value(out).observed) {
+    graph.Remove(id);
+    graph.ReplaceUses(out, in);
+  } else if (Internal(graph, uses, in)) {
+    // Whoever makes the input writes the observed value itself.
+    graph.Remove(id);
+    graph.ReplaceUses(in, out);
+    std::ranges::replace(graph.node(uses.producer(in)).outputs, in, out);
+  } else {
+    return false;
+  }
+  context.Record(internal::Join("drop identity ", node.op->name), node.host_nodes);
+  return true;
+}
+
+}  // namespace fuselite::fusion

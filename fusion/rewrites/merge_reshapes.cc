@@ -1,0 +1,44 @@
+#include "fusion/match.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+namespace {
+
+bool IsReshape(const Graph& graph, NodeId id) {
+  return Is(graph, id, "RESHAPE") || Is(graph, id, "SQUEEZE") || Is(graph, id, "EXPAND_DIMS");
+}
+
+// A shape tensor for RESHAPE: its parameter may not match the merged node's.
+ValueId ShapeConstant(Graph& graph, const Shape& shape) {
+  const std::span<const int32_t> dims = shape.dims();
+  TensorInfo info;
+  info.type = DataType::kInt32;
+  info.shape = Shape({shape.rank()});
+  return graph.AddConstant(info, std::as_bytes(dims), "shape");
+}
+
+}  // namespace
+
+bool MergeReshapes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  if (!IsReshape(graph, id)) return false;
+  const ValueId middle = graph.node(id).inputs[0];
+  const NodeId first = uses.producer(middle);
+  if (!IsReshape(graph, first)) return false;
+  const kernels::OperatorDef* reshape = kernels::FindOperator("RESHAPE");
+  if (!reshape) return false;
+  Node merged = graph.node(id);
+  merged.op = reshape;
+  merged.version = 1;
+  merged.params = kernels::Params();
+  kernels::SetDefaults(reshape->fields, merged.params.data());
+  const ValueId out = merged.outputs[0];
+  merged.inputs = {graph.node(first).inputs[0], ShapeConstant(graph, graph.value(out).info.shape)};
+  const bool own = uses.SingleConsumer(middle) == id;
+  merged.host_nodes = own ? MergeHostNodes(graph, {first, id}) : graph.node(id).host_nodes;
+  context.Record("merge reshapes", MergeHostNodes(graph, {first, id}));
+  graph.node(id) = std::move(merged);
+  if (own) graph.Remove(first);
+  return true;
+}
+
+}  // namespace fuselite::fusion

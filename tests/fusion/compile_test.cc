@@ -1,0 +1,53 @@
+#include "fusion/compile.h"
+
+#include "fusion/cost.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Compile, RunsAChainInOrder) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 9, 7, 3});
+  const ValueId c = b.Conv(x, 8, 3, {{"fused_activation_function", kRelu6}});
+  b.Output(b.Op("SOFTMAX", {b.Depthwise(c, 3)}, {{"beta", 1}}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D + relu6", "DEPTHWISE_CONV_2D", "SOFTMAX"));
+  EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0));
+  EXPECT_EQ(outcome.report.steps[0].output_shape, "[1,9,7,8]");
+  EXPECT_EQ(outcome.report.steps[0].multiply_adds, 9 * 7 * 8 * 27);
+  EXPECT_EQ(outcome.report.steps[2].placement, "output 0");
+  EXPECT_GT(outcome.report.arena_bytes, 0u);
+}
+
+TEST(Compile, RunsOnTheReferenceAtTheScalarLevel) {
+  GraphBuilder b;
+  b.Output(b.Conv(b.Input({2, 5, 5, 4}), 6, 3));
+  CompileOptions options = Fused();
+  options.isa = Isa::kScalar;
+  const Outcome outcome = RunGraph(b.graph(), options);
+  EXPECT_EQ(outcome.report.steps[0].candidate, "reference");
+}
+
+TEST(Compile, RefusesAGraphThatReadsWhatNobodyMakes) {
+  GraphBuilder b;
+  Value value;
+  value.info = {.type = DataType::kFloat32, .shape = {1, 4}};
+  const ValueId nobody = b.graph().AddValue(value);
+  b.Output(b.Dense(nobody, 3));
+  const auto executable = Compile(b.graph(), Fused(), nullptr);
+  ASSERT_FALSE(executable.ok());
+  EXPECT_THAT(executable.status().ToString(), HasSubstr("reads value 0 before it is made"));
+}
+
+TEST(Compile, CountsMultiplyAddsOfTheGraph) {
+  GraphBuilder b;
+  b.Output(b.Dense(b.Dense(b.Input({2, 16}), 8), 4));
+  EXPECT_EQ(GraphCost(b.graph()), 2 * 16 * 8 + 2 * 8 * 4);
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing

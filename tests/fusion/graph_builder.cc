@@ -1,0 +1,189 @@
+#include "tests/fusion/graph_builder.h"
+
+#include <cmath>
+
+namespace fuselite::fusion::testing {
+namespace {
+
+void SetAttribute(const kernels::OperatorDef& op, std::string_view name, double value,
+                  kernels::Params* params) {
+  for (const kernels::Field& field : op.fields) {
+    if (field.name != name) continue;
+    std::byte* at = static_cast<std::byte*>(params->data()) + field.offset;
+    switch (field.kind) {
+      case kernels::FieldKind::kFloat: {
+        const float v = static_cast<float>(value);
+        std::memcpy(at, &v, sizeof v);
+        return;
+      }
+      case kernels::FieldKind::kBool: {
+        const bool v = value != 0;
+        std::memcpy(at, &v, sizeof v);
+        return;
+      }
+      case kernels::FieldKind::kDataType: *at = static_cast<std::byte>(value); return;
+      case kernels::FieldKind::kInt64: {
+        const int64_t v = static_cast<int64_t>(value);
+        std::memcpy(at, &v, sizeof v);
+        return;
+      }
+      case kernels::FieldKind::kIntList: FAIL() << "no lists here";
+      default: {
+        const int32_t v = static_cast<int32_t>(value);
+        std::memcpy(at, &v, sizeof v);
+        return;
+      }
+    }
+  }
+  FAIL() << op.name << " has no field " << name;
+}
+
+TensorInfo FloatInfo(const Shape& shape) { return {.type = DataType::kFloat32, .shape = shape}; }
+
+}  // namespace
+
+ValueId GraphBuilder::Input(Shape shape, DataType type) {
+  Value value;
+  value.info = {.type = type, .shape = shape};
+  value.input = true;
+  value.name = "input_" + std::to_string(graph_.inputs.size());
+  graph_.inputs.push_back(graph_.AddValue(std::move(value)));
+  return graph_.inputs.back();
+}
+
+ValueId GraphBuilder::Constant(Shape shape, float low, float high) {
+  std::vector<float> values(shape.elements());
+  for (float& v : values) v = random_.Float(low, high);
+  return Constant(shape, values);
+}
+
+ValueId GraphBuilder::Constant(Shape shape, const std::vector<float>& values) {
+  EXPECT_EQ(shape.elements(), static_cast<int64_t>(values.size()));
+  return graph_.AddConstant(FloatInfo(shape), std::as_bytes(std::span(values)), "constant");
+}
+
+ValueId GraphBuilder::Ints(const std::vector<int32_t>& values) {
+  return Ints(Shape({static_cast<int32_t>(values.size())}), values);
+}
+
+ValueId GraphBuilder::Ints(Shape shape, const std::vector<int32_t>& values) {
+  EXPECT_EQ(shape.elements(), static_cast<int64_t>(values.size()));
+  return graph_.AddConstant({.type = DataType::kInt32, .shape = shape},
+                            std::as_bytes(std::span(values)), "ints");
+}
+
+std::vector<ValueId> GraphBuilder::Op(std::string_view name, const std::vector<ValueId>& inputs,
+                                      const Attributes& attributes, int outputs) {
+  Node node;
+  node.op = kernels::FindOperator(name);
+  if (node.op == nullptr) throw std::runtime_error("no operator " + std::string(name));
+  node.version = node.op->max_version;
+  kernels::SetDefaults(node.op->fields, node.params.data());
+  for (const auto& [field, value] : attributes) SetAttribute(*node.op, field, value, &node.params);
+  node.inputs = inputs;
+  node.host_nodes = {host_nodes_++};
+  for (int i = 0; i < outputs; ++i) {
+    Value value;
+    value.name = std::string(name) + "_" + std::to_string(node.host_nodes[0]);
+    node.outputs.push_back(graph_.AddValue(std::move(value)));
+  }
+  const NodeId id = graph_.AddNode(std::move(node));
+  kernels::OpDescription op = graph_.Describe(id);
+  const Status status = kernels::Infer(op);
+  if (!status.ok()) throw std::runtime_error(std::string(name) + ": " + status.ToString());
+  for (int i = 0; i < outputs; ++i) graph_.value(graph_.node(id).outputs[i]).info = op.outputs[i];
+  return graph_.node(id).outputs;
+}
+
+ValueId GraphBuilder::Conv(ValueId x, int channels, int filter, const Attributes& attributes) {
+  const float range = 1.0f / static_cast<float>(filter * filter);
+  const ValueId weights = Constant({channels, filter, filter, shape(x).dim(-1)}, -range, range);
+  return Op("CONV_2D", {x, weights, Constant({channels})}, [&] {
+    Attributes all = {{"stride_w", 1}, {"stride_h", 1}};
+    all.insert(all.end(), attributes.begin(), attributes.end());
+    return all;
+  }());
+}
+
+ValueId GraphBuilder::Depthwise(ValueId x, int filter, const Attributes& attributes) {
+  const int channels = shape(x).dim(-1);
+  const ValueId weights = Constant({1, filter, filter, channels});
+  Attributes all = {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}};
+  all.insert(all.end(), attributes.begin(), attributes.end());
+  return Op("DEPTHWISE_CONV_2D", {x, weights, Constant({channels})}, all);
+}
+
+ValueId GraphBuilder::Dense(ValueId x, int units, const Attributes& attributes) {
+  const ValueId weights = Constant({units, shape(x).dim(-1)});
+  return Op("FULLY_CONNECTED", {x, weights, Constant({units})}, attributes);
+}
+
+void GraphBuilder::Output(ValueId value) {
+  graph_.value(value).observed = true;
+  graph_.outputs.push_back(value);
+}
+
+std::vector<std::string> Outcome::ops() const {
+  std::vector<std::string> all;
+  for (const StepReport& step : report.steps) all.push_back(step.ops);
+  return all;
+}
+
+Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
+  Outcome outcome;
+  auto executable = Compile(graph, options, &outcome.report);
+  EXPECT_TRUE(executable.ok()) << executable.status().ToString();
+  if (!executable.ok()) return outcome;
+  Execution execution(*executable);
+  Random random(seed);
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    std::vector<float>& data = inputs.emplace_back(graph.value(graph.inputs[i]).info.elements());
+    for (float& x : data) x = random.Float(-4, 4);
+    execution.BindInput(static_cast<int>(i), data.data());
+  }
+  for (ValueId v : graph.outputs) {
+    outcome.outputs.emplace_back(graph.value(v).info.elements(), -12345.0f);
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    execution.BindOutput(static_cast<int>(i), outcome.outputs[i].data());
+  }
+  RunOptions run;
+  run.threads = options.threads;
+  const Status status = execution.Run(run);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return outcome;
+}
+
+CompileOptions Fused() {
+  CompileOptions options;
+  options.isa = RunnableIsas().back();
+  return options;
+}
+
+CompileOptions Unfused() {
+  CompileOptions options = Fused();
+  options.fusion = false;
+  return options;
+}
+
+Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
+  const Outcome expected = RunGraph(graph, Unfused());
+  Outcome fused = RunGraph(graph, Fused());
+  EXPECT_EQ(expected.outputs.size(), fused.outputs.size());
+  for (size_t i = 0; i < fused.outputs.size(); ++i) {
+    int shown = 0;
+    for (size_t k = 0; k < fused.outputs[i].size() && shown < 5; ++k) {
+      const float e = expected.outputs[i][k], a = fused.outputs[i][k];
+      if (e == a || (std::isnan(e) && std::isnan(a))) continue;
+      if (!(std::abs(e - a) <= tolerance * std::max(1.0f, std::abs(e)))) {
+        ADD_FAILURE() << "output " << i << ", element " << k << ": fused " << a << ", unfused "
+                      << e;
+        ++shown;
+      }
+    }
+  }
+  return fused;
+}
+
+}  // namespace fuselite::fusion::testing

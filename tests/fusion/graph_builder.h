@@ -1,0 +1,86 @@
+// Graphs for tests, in few words, and what they compute with and without fusion.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusion/compile.h"
+#include "fusion/rewrite.h"
+#include "fusion/validate.h"
+#include "runtime/execution.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::fusion::testing {
+
+using kernels::testing::Random;
+
+// Parameters by the names of the operator's field table: {"stride_w", 2}.
+using Attributes = std::vector<std::pair<std::string_view, double>>;
+inline constexpr double kSame = 0, kValid = 1;                  // "padding"
+inline constexpr double kRelu = 1, kReluN1To1 = 2, kRelu6 = 3;  // "fused_activation_function"
+
+// Builds a graph node by node; shapes come from the operators' shape rules. Node i stands for the
+// host's node i.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(uint64_t seed = 1) : random_(seed) {}
+
+  ValueId Input(Shape shape, DataType type = DataType::kFloat32);
+  // Random in [low, high].
+  ValueId Constant(Shape shape, float low = -1, float high = 1);
+  ValueId Constant(Shape shape, const std::vector<float>& values);
+  ValueId Scalar(float value) { return Constant(Shape(), std::vector<float>{value}); }
+  ValueId Ints(const std::vector<int32_t>& values);
+  ValueId Ints(Shape shape, const std::vector<int32_t>& values);
+
+  std::vector<ValueId> Op(std::string_view name, const std::vector<ValueId>& inputs,
+                          const Attributes& attributes, int outputs);
+  ValueId Op(std::string_view name, const std::vector<ValueId>& inputs,
+             const Attributes& attributes = {}) {
+    return Op(name, inputs, attributes, 1)[0];
+  }
+
+  // Layers with random weights and a bias. `filter` x `filter` taps.
+  ValueId Conv(ValueId x, int channels, int filter, const Attributes& attributes = {});
+  ValueId Depthwise(ValueId x, int filter, const Attributes& attributes = {});
+  ValueId Dense(ValueId x, int units, const Attributes& attributes = {});
+
+  void Output(ValueId value);
+
+  const Shape& shape(ValueId value) const { return graph_.value(value).info.shape; }
+  Random& random() { return random_; }
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+
+ private:
+  Random random_;
+  Graph graph_;
+  int host_nodes_ = 0;
+};
+
+struct Outcome {
+  CompileReport report;
+  std::vector<std::vector<float>> outputs;
+
+  // The steps' StepReport::ops: "CONV_2D + relu6".
+  std::vector<std::string> ops() const;
+};
+
+// Compiles and runs once on inputs that follow from `seed`. Integer inputs are not taken.
+Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed = 7);
+
+// The best ISA that the machine runs, one thread.
+CompileOptions Fused();
+// The same, each node a step of its own.
+CompileOptions Unfused();
+
+// Runs both ways and compares: |difference| <= tolerance * max(1, |expected|); 0 demands the same
+// bits. Returns the fused outcome.
+Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
+
+}  // namespace fuselite::fusion::testing
