@@ -1,0 +1,148 @@
+#include "jit/code_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+namespace fuselite::jit {
+namespace {
+
+using ::testing::HasSubstr;
+
+// mov eax, value; ret
+CodeBytes Returning(uint8_t value) { return {{0xb8, value, 0, 0, 0, 0xc3}, {0}}; }
+
+int Call(const SharedCode& code) { return code->entry<int()>(0)(); }
+
+TEST(CodeCacheTest, RunsAndSharesCode) {
+  CodeCache cache;
+  int emitted = 0;
+  const auto emit = [&]() -> Result<CodeBytes> {
+    ++emitted;
+    return Returning(42);
+  };
+  auto first = cache.GetOrEmit("a", "a", emit);
+  ASSERT_TRUE(first.ok()) << first.status().ToString();
+  auto second = cache.GetOrEmit("a", "a", emit);
+  EXPECT_EQ(Call(*first), 42);
+  EXPECT_EQ(first->get(), second->get());
+  EXPECT_EQ(emitted, 1);
+  auto other = cache.GetOrEmit("b", "b", [] { return Result<CodeBytes>(Returning(7)); });
+  EXPECT_EQ(Call(*other), 7);
+}
+
+TEST(CodeCacheTest, LivesAsLongAsItIsUsed) {
+  CodeCache cache;
+  int emitted = 0;
+  const auto emit = [&]() -> Result<CodeBytes> {
+    ++emitted;
+    return Returning(1);
+  };
+  { auto code = cache.GetOrEmit("a", "a", emit); }
+  { auto code = cache.GetOrEmit("a", "a", emit); }
+  EXPECT_EQ(emitted, 2);
+}
+
+TEST(CodeCacheTest, ForgetsFailures) {
+  CodeCache cache;
+  auto refused = cache.GetOrEmit("a", "a", []() -> Result<CodeBytes> { return Unsupported("no"); });
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
+  auto thrown = cache.GetOrEmit(
+      "a", "blob", []() -> Result<CodeBytes> { throw std::runtime_error("label is not found"); });
+  EXPECT_EQ(thrown.status().code(), StatusCode::kInternal);
+  EXPECT_THAT(thrown.status().message(), HasSubstr("blob: label is not found"));
+  auto good = cache.GetOrEmit("a", "a", [] { return Result<CodeBytes>(Returning(3)); });
+  ASSERT_TRUE(good.ok());
+  EXPECT_EQ(Call(*good), 3);
+}
+
+TEST(CodeCacheTest, RefusesWhereTheSystemDoes) {
+  CodeCache cache([](std::span<const uint8_t>, size_t*) -> Result<uint8_t*> {
+    return Unsupported("this system refuses executable memory");
+  });
+  auto code = cache.GetOrEmit("a", "a", [] { return Result<CodeBytes>(Returning(3)); });
+  EXPECT_EQ(code.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(code.status().message(), HasSubstr("executable memory"));
+}
+
+// The permissions of the mapping that holds `address`: "r-xp".
+std::string PermissionsAt(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    size_t begin = 0, end = 0;
+    char permissions[5] = {};
+    if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, permissions) != 3) continue;
+    const auto value = reinterpret_cast<size_t>(address);
+    if (begin <= value && value < end) return permissions;
+  }
+  return "";
+}
+
+TEST(CodeCacheTest, NothingIsWritableAndExecutable) {
+  CodeCache cache;
+  auto code = cache.GetOrEmit("a", "a", [] { return Result<CodeBytes>(Returning(3)); });
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(PermissionsAt((*code)->bytes().data()), "r-xp");
+  std::ifstream maps("/proc/self/maps");
+  const std::string all((std::istreambuf_iterator<char>(maps)), {});
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("rwx")));
+}
+
+TEST(CodeCacheTest, EmitsOnceForManyThreads) {
+  CodeCache cache;
+  std::atomic<int> emitted = 0;
+  std::vector<SharedCode> codes(8);
+  std::vector<std::thread> threads;
+  for (SharedCode& code : codes) {
+    threads.emplace_back([&] {
+      auto result = cache.GetOrEmit("a", "a", [&] {
+        ++emitted;
+        return Result<CodeBytes>(Returning(5));
+      });
+      if (result.ok()) code = *result;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const SharedCode& code : codes) {
+    ASSERT_NE(code, nullptr);
+    EXPECT_EQ(Call(code), 5);
+  }
+  EXPECT_EQ(emitted, 1);
+}
+
+TEST(CodeCacheTest, DumpsAndNamesBlobs) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("fuselite-dump-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  setenv("FUSELITE_JIT_DUMP", folder.c_str(), 1);
+  setenv("FUSELITE_JIT_PROFILE", "perfmap", 1);
+  CodeCache cache;
+  auto code = cache.GetOrEmit("key", "conv f32", [] { return Result<CodeBytes>(Returning(3)); });
+  unsetenv("FUSELITE_JIT_DUMP");
+  unsetenv("FUSELITE_JIT_PROFILE");
+  ASSERT_TRUE(code.ok());
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    ++files;
+    EXPECT_THAT(file.path().filename().string(), ::testing::StartsWith("conv_f32."));
+    EXPECT_EQ(file.file_size(), 6u);
+  }
+  EXPECT_EQ(files, 1);
+  const std::string map = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+  std::ifstream lines(map);
+  const std::string text((std::istreambuf_iterator<char>(lines)), {});
+  EXPECT_THAT(text, HasSubstr("fuselite: conv f32"));
+  std::filesystem::remove_all(folder);
+  std::filesystem::remove(map);
+}
+
+}  // namespace
+}  // namespace fuselite::jit
