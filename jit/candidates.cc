@@ -1,0 +1,29 @@
+#include "jit/candidates.h"
+
+#include "jit/conv2d.h"
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::Candidate;
+
+struct Entry {
+  std::string_view op;
+  Candidate candidate;
+};
+
+// One line per operator.
+constexpr Entry kEntries[] = {
+    {"CONV_2D", {"jit", BuildConv2D}},
+};
+
+}  // namespace
+
+std::span<const Candidate> CandidatesFor(const kernels::OperatorDef& op) {
+  for (const Entry& entry : kEntries) {
+    if (entry.op == op.name) return {&entry.candidate, 1};
+  }
+  return {};
+}
+
+}  // namespace fuselite::jit

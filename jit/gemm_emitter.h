@@ -1,0 +1,66 @@
+// The inner function of every float32 matrix product: tiles of rows x channels accumulated in
+// registers over the whole depth, then bias and tail, then stored.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jit/assembler.h"
+#include "jit/tail_emitter.h"
+#include "kernels/tail/tail.h"
+
+namespace fuselite::jit {
+
+// Where the `depth` values of a row lie: `outer` times, `outer_step` bytes apart, the runs in turn.
+// A 1x1 convolution is one run; k x k is one run of k * C values for each of the k image rows.
+struct DepthRuns {
+  struct Run {
+    int64_t offset;  // bytes
+    int64_t length;  // values, consecutive
+    friend bool operator==(const Run&, const Run&) = default;
+  };
+  int64_t outer = 1, outer_step = 0;
+  std::vector<Run> runs;
+
+  int64_t depth() const;
+};
+
+// What all tiles of one matrix product share. Strides are in bytes.
+struct GemmSpec {
+  Isa isa = Isa::kAvx2;
+  DepthRuns depth;
+  int64_t a_step = 0;  // from a row of a tile to the next
+  int64_t out_step = 0;
+  kernels::Tail tail;  // emitted; TailEmitter::Check accepts it
+};
+
+struct GemmTile {
+  int rows = 1;
+  int vectors = 1;     // of channels
+  int last_lanes = 0;  // of the last vector that are channels, 1 to all
+  friend bool operator==(const GemmTile&, const GemmTile&) = default;
+};
+
+// Computes `tiles` tiles, each `rows` below the one before. `panel` holds, for `vectors` vectors of
+// channels, the bias and then the weights of each depth in the order of DepthRuns; lanes beyond
+// last_lanes are there, and ignored. 64-byte alignment of panels is faster, nothing needs it.
+// Nothing outside of the rows' values is read, nothing outside of the tiles' channels is written.
+struct GemmArgs {
+  const std::byte* a;
+  const std::byte* panel;
+  std::byte* out;
+  int64_t tiles;
+  const std::byte* operands[kMaxTailOperands];  // of the tail, at the first tile
+};
+using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
+
+// The most rows that a tile of `vectors` vectors can have.
+int MaxTileRows(const VectorIsa& isa, int vectors);
+
+// kUnsupported where strides do not fit instructions.
+Status CheckGemm(const GemmSpec& spec);
+// Entry i computes tiles[i]. Precondition: CheckGemm(spec).
+Result<SharedCode> EmitGemm(const GemmSpec& spec, const std::vector<GemmTile>& tiles,
+                            const std::string& name);
+
+}  // namespace fuselite::jit

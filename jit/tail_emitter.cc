@@ -1,0 +1,156 @@
+// The stages: which there are, where their operands lie.
+#include "jit/tail_emitter.h"
+
+#include <cfloat>
+#include <cstring>
+
+#include "runtime/status.h"
+
+namespace fuselite::jit {
+
+using kernels::BinaryKind;
+using kernels::Tail;
+using kernels::TailOperand;
+using kernels::TailStage;
+using kernels::UnaryKind;
+using Xbyak::Xmm;
+
+namespace {
+
+bool HasEmitter(UnaryKind kind) {
+  switch (kind) {
+    case UnaryKind::kElu:
+    case UnaryKind::kLog:
+    case UnaryKind::kSin:
+    case UnaryKind::kCos:
+    case UnaryKind::kSign: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+Status TailEmitter::Check(const Tail& tail) {
+  int operands = 0;
+  for (const TailStage& stage : tail.stages) {
+    const bool emitted = stage.kind == TailStage::Kind::kBinary ||
+                         (stage.kind == TailStage::Kind::kUnary && HasEmitter(stage.unary));
+    if (!emitted) return Unsupported("tail stage ", stage.ToString(), " has no emitter");
+    operands += stage.operand.input >= 0;
+    const int64_t reach = stage.operand.row_stride * 4 * 32;
+    if (reach > INT32_MAX || reach < INT32_MIN) {
+      return Unsupported("tail stage ", stage.ToString(), " has rows too far apart");
+    }
+  }
+  if (operands > kMaxTailOperands) return Unsupported("the tail has ", operands, " operands");
+  return Status();
+}
+
+void TailEmitter::Emit(std::span<const TileValue> values) {
+  int slot = 0;
+  for (const TailStage& stage : tail_.stages) {
+    if (stage.kind == TailStage::Kind::kUnary) {
+      EmitUnary(stage, values);
+      continue;
+    }
+    a_.mov(r_.pointer, a_.ptr[r_.slots_base + r_.slots_offset + 8 * slot++]);
+    EmitBinary(stage, values);
+  }
+}
+
+void TailEmitter::AdvanceRows(int rows) {
+  int slot = 0;
+  for (const TailStage& stage : tail_.stages) {
+    if (stage.operand.input < 0) continue;
+    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
+    if (step != 0) a_.add(a_.qword[r_.slots_base + r_.slots_offset + 8 * slot], step);
+    ++slot;
+  }
+}
+
+void TailEmitter::EmitUnary(const TailStage& stage, std::span<const TileValue> values) {
+  if (stage.unary == UnaryKind::kClamp) return EmitClamp(stage.a, stage.b, values);
+  for (const TileValue& value : values) EmitFunction(stage, value.reg);
+}
+
+// The bound comes first in each instruction: x86 returns the second operand where one is NaN, so
+// NaN goes through as it does in the reference. Bounds that no finite float exceeds are left out.
+void TailEmitter::EmitClamp(float low, float high, std::span<const TileValue> values) {
+  const bool has_low = low > -FLT_MAX, has_high = high < FLT_MAX;
+  if (has_low) a_.LoadConst(t(0), low);
+  if (has_high) a_.LoadConst(t(1), high);
+  for (const TileValue& value : values) {
+    const Xmm v = a_.Vec(value.reg);
+    if (has_low) a_.vmaxps(v, a_.Vec(t(0)), v);
+    if (has_high) a_.vminps(v, a_.Vec(t(1)), v);
+  }
+}
+
+void TailEmitter::EmitBinary(const TailStage& stage, std::span<const TileValue> values) {
+  const TailOperand& y = stage.operand;
+  const int y_reg = t(0);
+  for (const TileValue& value : values) {
+    const auto offset = static_cast<int32_t>(
+        value.row * y.row_stride * 4 + int64_t{value.vector} * a_.isa().bytes * y.channel_stride);
+    if (y.channel_stride == 0) {
+      a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[r_.pointer + offset]);
+    } else {
+      a_.LoadLanes(y_reg, r_.pointer + offset, value.partial);
+    }
+    EmitBinaryOne(stage.binary, value.reg, y_reg);
+  }
+}
+
+void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
+  const Xmm v = a_.Vec(reg);
+  const Xmm y = a_.Vec(y_reg);
+  switch (kind) {
+    case BinaryKind::kAdd: return a_.vaddps(v, v, y);
+    case BinaryKind::kSub: return a_.vsubps(v, v, y);
+    case BinaryKind::kReverseSub: return a_.vsubps(v, y, v);
+    case BinaryKind::kMul: return a_.vmulps(v, v, y);
+    case BinaryKind::kDiv: return a_.vdivps(v, v, y);
+    case BinaryKind::kReverseDiv: return a_.vdivps(v, y, v);
+    case BinaryKind::kMaximum:  // y first: std::max(x, y) keeps x where one is NaN
+      return a_.vmaxps(v, y, v);
+    case BinaryKind::kMinimum: return a_.vminps(v, y, v);
+    case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
+    case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectNegative(reg, y_reg);
+  }
+}
+
+bool TailIsLinear(const Tail& tail) {
+  for (const TailStage& stage : tail.stages) {
+    const TailOperand& y = stage.operand;
+    if (y.input < 0 || tail.rows_per_batch == INT64_MAX) continue;
+    if (y.batch_stride != y.row_stride * tail.rows_per_batch) return false;
+  }
+  return true;
+}
+
+void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, int64_t channel,
+                      const std::byte** slots) {
+  for (const TailStage& stage : tail.stages) {
+    const TailOperand& y = stage.operand;
+    if (y.input < 0) continue;
+    const int64_t element = row / tail.rows_per_batch * y.batch_stride +
+                            row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
+    *slots++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
+  }
+}
+
+std::string TailKey(const Tail& tail) {
+  std::string key = " tail";
+  for (const TailStage& stage : tail.stages) {
+    uint32_t a, b;
+    std::memcpy(&a, &stage.a, sizeof(a));
+    std::memcpy(&b, &stage.b, sizeof(b));
+    key += " " + internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary),
+                                '.', static_cast<int>(stage.binary), '.', a, '.', b, '.',
+                                stage.operand.input >= 0, '.', stage.operand.row_stride, '.',
+                                stage.operand.channel_stride);
+  }
+  return key;
+}
+
+}  // namespace fuselite::jit

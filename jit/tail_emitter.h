@@ -1,0 +1,80 @@
+// The fused tail in registers: emitted behind the accumulation of whatever kernel makes a tile.
+#pragma once
+
+#include <span>
+
+#include "jit/assembler.h"
+#include "kernels/tail/tail.h"
+
+namespace fuselite::jit {
+
+// A vector of output values in a register: channels [vector * lanes, ...) of one row of the tile.
+// The tile's last vector may be partial (Assembler::SetPartial).
+struct TileValue {
+  int reg = 0;
+  int row = 0;
+  int vector = 0;
+  bool partial = false;
+};
+
+inline constexpr int kMaxTailOperands = 8;
+
+// Stages read their operands through pointers in memory, one 8-byte slot for each stage that has an
+// operand, in the order of the stages: at the element for the tile's first row and channel.
+struct TailRegisters {
+  Xbyak::Reg64 slots_base;  // slot i is at [slots_base + slots_offset + 8 i]
+  int slots_offset = 0;
+  Xbyak::Reg64 pointer;     // clobbered
+  int temporaries[4] = {};  // vector registers, clobbered
+};
+
+// Clobbers k2 on AVX-512.
+class TailEmitter {
+ public:
+  // Refuses, with the reason, what has no emitter: then the tail runs over the stored tile instead.
+  static Status Check(const kernels::Tail& tail);
+
+  TailEmitter(Assembler& assembler, const kernels::Tail& tail, const TailRegisters& registers)
+      : a_(assembler), tail_(tail), r_(registers) {}
+
+  // Float values, all stages in order.
+  void Emit(std::span<const TileValue> values);
+  // Moves the operand pointers down by `rows` rows of the output.
+  void AdvanceRows(int rows);
+
+ private:
+  void EmitUnary(const kernels::TailStage& stage, std::span<const TileValue> values);
+  void EmitClamp(float low, float high, std::span<const TileValue> values);
+  void EmitFunction(const kernels::TailStage& stage, int v);
+  void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
+  void EmitBinaryOne(kernels::BinaryKind kind, int v, int y);
+
+  // In place on register v; which temporaries they clobber is said at each.
+  void ClampNaN(int v, float low, float high, int t);                        // NaN stays NaN
+  void Exp(int v, float low, float high);                                    // 0, 1
+  void Logistic(int v);                                                      // 0, 1
+  void Rational(int v, std::span<const float> p, std::span<const float> q);  // 0, 1, 2
+  void Tanh(int v);                                                          // 0, 1, 2
+  void Erf(int v);                                                           // 0, 1, 2
+  void Divide(int v, int by, int t);                                         // `by` too
+  void SelectNegative(int v, int when_negative);
+  void Horner(int result, int x, std::span<const float> coefficients);
+  int t(int i) const { return r_.temporaries[i]; }
+
+  Assembler& a_;
+  const kernels::Tail& tail_;
+  TailRegisters r_;
+};
+
+// Whether rows of different batches may follow each other in one tile: every operand's element is
+// a linear function of the row.
+bool TailIsLinear(const kernels::Tail& tail);
+
+// Fills the slots for the tile at (row, channel). `inputs` are those of KernelArgs.
+void BindTailOperands(const kernels::Tail& tail, const void* const* inputs, int64_t row,
+                      int64_t channel, const std::byte** slots);
+
+// Everything about a tail that changes emitted code.
+std::string TailKey(const kernels::Tail& tail);
+
+}  // namespace fuselite::jit
