@@ -46,6 +46,7 @@ Status InferDepthwiseConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway", BuildDepthwiseConv2DHighway},
     {"reference", BuildDepthwiseConv2DReference},
 };
 

@@ -34,5 +34,7 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op);
 // biases may be run-time values. Rows (pixels) of input and output may be pitched. float32.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescription&,
                                                               const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription&,
+                                                            const BuildContext&);
 
 }  // namespace fuselite::kernels

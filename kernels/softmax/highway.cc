@@ -6,8 +6,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/simd_math-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -39,15 +40,15 @@ void SoftmaxRow(const float* HWY_RESTRICT in, float* HWY_RESTRICT out, size_t n,
   auto sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto e = hn::Exp(d, hn::Mul(hn::Sub(hn::LoadU(d, in + i), largest), scale));
+    const auto e = VecExp(d, hn::Mul(hn::Sub(hn::LoadU(d, in + i), largest), scale));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto mask = hn::FirstN(d, n - i);
-    const auto x = hn::MaskedLoad(mask, d, in + i);
-    const auto e = hn::IfThenElseZero(mask, hn::Exp(d, hn::Mul(hn::Sub(x, largest), scale)));
-    hn::BlendedStore(e, mask, d, out + i);
+    const auto x = LoadPartial(d, in + i, n - i);
+    const auto e = hn::IfThenElseZero(mask, VecExp(d, hn::Mul(hn::Sub(x, largest), scale)));
+    StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, e);
   }
   const auto inverse = hn::Set(d, 1.0f / hn::GetLane(hn::SumOfLanes(d, sum)));

@@ -1,7 +1,182 @@
+// The tail with vectors: a row at a time in blocks that stay in L1, the stages' loop outside of the
+// elements' loop.
+#include <algorithm>
+#include <cstring>
+
 #include "kernels/tail/apply.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/tail/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/tail/float_stages-inl.h"
+#include "kernels/tail/integer_stages-inl.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+
+// Values that flow through the stages together: 4 KiB of 32-bit ones.
+constexpr int64_t kBlock = 1024;
+
+// Where a run of values lies: channels [channel, ...) of one row.
+struct RunPosition {
+  int64_t batch, row_in_batch, channel;
+};
+
+template <class T>
+const T* OperandAt(const TailOperand& y, const void* const* inputs, const RunPosition& at) {
+  return static_cast<const T*>(inputs[y.input]) + at.batch * y.batch_stride +
+         at.row_in_batch * y.row_stride + at.channel * y.channel_stride;
+}
+
+template <class T>
+void WidenRun(const void* in, int32_t* out, size_t n) {
+  const auto* narrow = static_cast<const T*>(in);
+  ForVectors(n, [&](size_t i, size_t count)
+                    HWY_ATTR { StoreInt(LoadInt(narrow + i, count), out + i, count); });
+}
+
+template <class T>
+void NarrowRun(const int32_t* in, void* out, size_t n) {
+  auto* narrow = static_cast<T*>(out);
+  ForVectors(n, [&](size_t i, size_t count)
+                    HWY_ATTR { StoreInt(LoadInt(in + i, count), narrow + i, count); });
+}
+
+void Widen(DataType type, const void* in, int32_t* out, size_t n) {
+  switch (type) {
+    case DataType::kUInt8: return WidenRun<uint8_t>(in, out, n);
+    case DataType::kInt16: return WidenRun<int16_t>(in, out, n);
+    default: return WidenRun<int8_t>(in, out, n);
+  }
+}
+
+void Narrow(DataType type, const int32_t* in, void* out, size_t n) {
+  switch (type) {
+    case DataType::kUInt8: return NarrowRun<uint8_t>(in, out, n);
+    case DataType::kInt16: return NarrowRun<int16_t>(in, out, n);
+    default: return NarrowRun<int8_t>(in, out, n);
+  }
+}
+
+void LookupRun(const uint8_t* table, DataType type, const int32_t* in, int32_t* out, size_t n) {
+  const bool is_signed = type != DataType::kUInt8;
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t entry = table[static_cast<uint8_t>(in[i])];
+    out[i] = is_signed ? static_cast<int8_t>(entry) : entry;
+  }
+}
+
+// One stage on 32-bit values: floats or integers, as the stage takes and gives them.
+void StageRun(const TailStage& stage, const void* const* inputs, DataType type,
+              const RunPosition& at, const void* in, void* out, size_t n) {
+  using Kind = TailStage::Kind;
+  const auto* ints = static_cast<const int32_t*>(in);
+  auto* ints_out = static_cast<int32_t*>(out);
+  const auto* floats = static_cast<const float*>(in);
+  auto* floats_out = static_cast<float*>(out);
+  const int stride = stage.operand.channel_stride;
+  const auto add = [&](auto tag) HWY_ATTR {
+    const auto* y = OperandAt<decltype(tag)>(stage.operand, inputs, at);
+    QuantizedAddRun(stage.add, y, stride, ints, ints_out, n);
+  };
+  switch (stage.kind) {
+    case Kind::kUnary: return UnaryRun(stage.unary, stage.a, stage.b, floats, floats_out, n);
+    case Kind::kBinary:
+      return BinaryRun(stage.binary, floats, OperandAt<float>(stage.operand, inputs, at), stride,
+                       floats_out, n);
+    case Kind::kRequantize: return RequantizeRun(stage.requantize, at.channel, ints, ints_out, n);
+    case Kind::kQuantizedAdd:
+      if (type == DataType::kUInt8) return add(uint8_t{});
+      return type == DataType::kInt16 ? add(int16_t{}) : add(int8_t{});
+    case Kind::kLookup: return LookupRun(stage.table.data(), type, ints, ints_out, n);
+    case Kind::kDequantize: return DequantizeRun(stage, at.channel, ints, floats_out, n);
+    case Kind::kQuantize: return QuantizeRun(stage, floats, ints_out, n);
+  }
+}
+
+bool Is32Bit(DataType type) { return type == DataType::kFloat32 || type == DataType::kInt32; }
+
+// At most kBlock values of one row through all stages. 32-bit results are worked on in place.
+void BlockRun(const Tail& tail, const void* const* inputs, const TailTile& tile,
+              const RunPosition& at, const void* source, void* destination, size_t n) {
+  HWY_ALIGN int32_t buffer[kBlock];
+  void* work = Is32Bit(tile.destination_type) ? destination : buffer;
+  const void* in = source;
+  if (!Is32Bit(tile.source_type)) {
+    Widen(tile.source_type, source, static_cast<int32_t*>(work), n);
+    in = work;
+  }
+  for (const TailStage& stage : tail.stages) {
+    StageRun(stage, inputs, tile.destination_type, at, in, work, n);
+    in = work;
+  }
+  if (!Is32Bit(tile.destination_type)) {
+    Narrow(tile.destination_type, static_cast<const int32_t*>(in), destination, n);
+  } else if (in != destination) {
+    std::memcpy(destination, in, n * sizeof(int32_t));
+  }
+}
+
+// Whether rows that follow each other in memory, `channels` long, are one long row to the stage.
+bool RunsOverRows(const TailStage& stage, int64_t channels, bool one_batch,
+                  int64_t rows_per_batch) {
+  using Kind = TailStage::Kind;
+  if (stage.kind == Kind::kRequantize) return stage.requantize.multipliers.size() == 1;
+  if (stage.kind == Kind::kDequantize) return stage.scales.size() == 1;
+  if (stage.kind != Kind::kBinary && stage.kind != Kind::kQuantizedAdd) return true;
+  const TailOperand& y = stage.operand;
+  const bool batches_follow = one_batch || y.batch_stride == rows_per_batch * y.row_stride;
+  const bool scalar = y.channel_stride == 0 && y.row_stride == 0;
+  return batches_follow && (scalar || (y.channel_stride == 1 && y.row_stride == channels));
+}
+
+bool IsOneRow(const Tail& tail, const TailTile& tile) {
+  if (tile.source_pitch != tile.channels || tile.destination_pitch != tile.channels) return false;
+  const bool one_batch = tile.row % tail.rows_per_batch + tile.rows <= tail.rows_per_batch;
+  return std::ranges::all_of(tail.stages, [&](const TailStage& stage) {
+    return RunsOverRows(stage, tile.channels, one_batch, tail.rows_per_batch);
+  });
+}
+
+void ApplyTailVector(const Tail& tail, const void* const* inputs, const TailTile& tile) {
+  const int64_t source_size = BitWidth(tile.source_type) / 8;
+  const int64_t destination_size = BitWidth(tile.destination_type) / 8;
+  int64_t rows = tile.rows, channels = tile.channels;
+  if (rows > 1 && IsOneRow(tail, tile)) {
+    channels *= rows;
+    rows = 1;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto* source =
+        static_cast<const std::byte*>(tile.source) + r * tile.source_pitch * source_size;
+    auto* destination =
+        static_cast<std::byte*>(tile.destination) + r * tile.destination_pitch * destination_size;
+    const int64_t row = tile.row + r;
+    RunPosition at{row / tail.rows_per_batch, row % tail.rows_per_batch, tile.channel};
+    for (int64_t c = 0; c < channels; c += kBlock) {
+      at.channel = tile.channel + c;
+      BlockRun(tail, inputs, tile, at, source + c * source_size, destination + c * destination_size,
+               std::min(kBlock, channels - c));
+    }
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace fuselite::kernels {
 
-ApplyTailFunction* ApplyTail(Isa) { return ApplyTailReference; }
+ApplyTailFunction* ApplyTail(Isa isa) {
+  constexpr auto kApplyTail = FUSELITE_SIMD_TABLE(ApplyTailVector);
+  ApplyTailFunction* function = kApplyTail.For(isa);
+  return function != nullptr ? function : &ApplyTailReference;
+}
 
 }  // namespace fuselite::kernels
+#endif

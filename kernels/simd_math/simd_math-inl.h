@@ -1,0 +1,166 @@
+// Transcendental functions on float32 vectors, within a few units in the last place of the exact
+// value over the whole range; NaN and infinities give what <cmath> gives.
+//
+// The coefficients are minimax fits of their own, by iteratively reweighted least squares.
+
+// Per-target include guard.
+#if defined(FUSELITE_KERNELS_SIMD_MATH_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FUSELITE_KERNELS_SIMD_MATH_SIMD_MATH_INL_H_
+#undef FUSELITE_KERNELS_SIMD_MATH_SIMD_MATH_INL_H_
+#else
+#define FUSELITE_KERNELS_SIMD_MATH_SIMD_MATH_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "kernels/simd.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Max and Min that keep a NaN in `x` on every target: x86 returns the second operand then.
+template <class D, class V>
+HWY_INLINE V AtLeast(D d, V x, float low) {
+  return hn::Max(hn::Set(d, low), x);
+}
+template <class D, class V>
+HWY_INLINE V AtMost(D d, V x, float high) {
+  return hn::Min(hn::Set(d, high), x);
+}
+
+// c[0] + c[1] x + ... + c[kSize - 1] x^(kSize - 1), by Horner's rule.
+template <class D, class V, size_t kSize>
+HWY_INLINE V Polynomial(D d, V x, const float (&c)[kSize]) {
+  V sum = hn::Set(d, c[kSize - 1]);
+  for (size_t i = kSize - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+  return sum;
+}
+
+// x = q ln 2 + r with |r| <= ln 2 / 2, and expm1(r). Precondition: |x| < 2^16, or NaN.
+template <class D, class V>
+struct ExpParts {
+  hn::Vec<hn::Rebind<int32_t, D>> q;
+  V expm1_r;
+
+  ExpParts(D d, V x) {
+    // The high part of ln 2 has 9 bits, so that q * high is exact without FMA too.
+    q = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
+    const V whole = hn::ConvertTo(d, q);
+    V r = hn::NegMulAdd(whole, hn::Set(d, 0.693359375f), x);
+    r = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4f), r);
+    // (exp(r) - 1 - r) / r^2, relative error of the exponential 3.1e-9.
+    constexpr float kTail[] = {0.49999994f, 0.16666521f, 0.04166839f, 0.0083687110f, 0.0013814610f};
+    expm1_r = hn::MulAdd(hn::Mul(r, r), Polynomial(d, r, kTail), r);
+  }
+};
+
+// 2^q. Precondition: -127 < q < 128.
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI q) {
+  const hn::Rebind<int32_t, D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(q, hn::Set(di, 127))));
+}
+
+template <class D, class V>
+HWY_INLINE V VecExp(D d, V x) {
+  // Outside of these bounds the result is 0 or infinity; inside, q may lie outside of the exponents
+  // of normal numbers, so the power of two is applied in two halves.
+  const ExpParts<D, V> parts(d, AtMost(d, AtLeast(d, x, -104.0f), 89.0f));
+  const auto half = hn::ShiftRight<1>(parts.q);
+  const V mantissa = hn::Add(parts.expm1_r, hn::Set(d, 1.0f));
+  return hn::Mul(hn::Mul(mantissa, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(parts.q, half)));
+}
+
+// exp(x) - 1 without cancellation near 0. Precondition: x <= 0, or NaN.
+template <class D, class V>
+HWY_INLINE V VecExpm1NonPositive(D d, V x) {
+  const ExpParts<D, V> parts(d, AtLeast(d, x, -30.0f));
+  const V scale = PowerOfTwo(d, parts.q);
+  return hn::MulAdd(scale, parts.expm1_r, hn::Sub(scale, hn::Set(d, 1.0f)));
+}
+
+template <class D, class V>
+HWY_INLINE V VecLogistic(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, VecExp(d, hn::Neg(x))));
+}
+
+template <class D, class V>
+HWY_INLINE V VecLog(D d, V x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const V zero = hn::Zero(d);
+  V y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInfinity), y);
+  y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
+  // Not >=: also where x is NaN.
+  const auto valid = hn::Ge(x, zero);
+  return hn::IfThenElse(valid, y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+}
+
+// x P(x^2) / Q(x^2) up to `limit`, +-1 beyond it; NaN stays.
+template <class D, class V, size_t kP, size_t kQ>
+HWY_INLINE V OddRational(D d, V x, float limit, const float (&p)[kP], const float (&q)[kQ]) {
+  const V bounded = AtMost(d, AtLeast(d, x, -limit), limit);
+  const V square = hn::Mul(bounded, bounded);
+  const V ratio = hn::Div(hn::Mul(bounded, Polynomial(d, square, p)), Polynomial(d, square, q));
+  const V limited = AtMost(d, AtLeast(d, ratio, -1.0f), 1.0f);
+  return hn::IfThenElse(hn::Ge(hn::Abs(x), hn::Set(d, limit)), hn::CopySign(hn::Set(d, 1.0f), x),
+                        limited);
+}
+
+template <class D, class V>
+HWY_INLINE V VecTanh(D d, V x) {
+  // Error of the fit 1.3e-9, as evaluated 3.5e-7, both relative.
+  constexpr float kP[] = {1.0f,          0.136808455f,   0.00386949489f,
+                          2.8031041e-5f, 3.06418499e-8f, -1.22457131e-11f};
+  constexpr float kQ[] = {1.0f, 0.470141768f, 0.0272501092f, 3.94069008e-4f, 1.28901582e-6f};
+  return OddRational(d, x, 9.0f, kP, kQ);
+}
+
+template <class D, class V>
+HWY_INLINE V VecErf(D d, V x) {
+  // Error of the fit 1.9e-8, as evaluated 3.8e-7, both relative.
+  constexpr float kP[] = {1.12837911f,    0.190786138f,   0.0527904704f,
+                          0.00377967698f, 2.84804555e-4f, 2.04187791e-6f};
+  constexpr float kQ[] = {1.0f,          0.502412558f,   0.114258371f,
+                          0.0149975754f, 0.00116521900f, 3.80029087e-5f};
+  return OddRational(d, x, 3.93f, kP, kQ);
+}
+
+// Highway's reduction holds to 39000; vectors with larger values go through <cmath>.
+template <class D, class V>
+HWY_INLINE bool WithinTrigonometricRange(D d, V x) {
+  return hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 39000.0f)));
+}
+
+template <class D, class V, class F>
+HWY_NOINLINE V LaneByLane(D d, V x, F function) {
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
+  return hn::Load(d, lanes);
+}
+
+template <class D, class V>
+HWY_INLINE V VecSin(D d, V x) {
+  if (WithinTrigonometricRange(d, x)) return hn::Sin(d, x);
+  return LaneByLane(d, x, [](float lane) { return std::sin(lane); });
+}
+
+template <class D, class V>
+HWY_INLINE V VecCos(D d, V x) {
+  if (WithinTrigonometricRange(d, x)) return hn::Cos(d, x);
+  return LaneByLane(d, x, [](float lane) { return std::cos(lane); });
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // FUSELITE_SIMD_TARGET
+
+#endif  // include guard
