@@ -209,13 +209,7 @@ Status Execution::RunAlone(const RunOptions& options) {
 
 Status Execution::RunShared(const RunOptions& options, int threads) {
   RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}, {}, {}};
-  ParallelRegion(threads, [&](int thread, int count) {
-    if (count > 1) {
-      RunThread(state, thread, count);
-    } else {
-      state.error = RunAlone(options);  // every core is busy, or no thread was to be had
-    }
-  });
+  ParallelRegion(threads, [&](int thread, int count) { RunThread(state, thread, count); });
   return std::move(state.error);
 }
 

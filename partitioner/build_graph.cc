@@ -1,0 +1,109 @@
+#include "partitioner/build_graph.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fuselite::partitioner {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Partition& partition, const tflite::TfLiteContext* context, TensorTable& table)
+      : partition_(partition), context_(context), table_(table) {}
+
+  Result<BuiltGraph> Build(int* failed_node) && {
+    for (int tensor : partition_.inputs) {
+      if (tensor >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+    }
+    for (size_t i = 0; i < partition_.nodes.size(); ++i) {
+      *failed_node = static_cast<int>(i);
+      FUSELITE_RETURN_IF_ERROR(AddNode(partition_.nodes[i]));
+    }
+    for (int tensor : partition_.outputs) {
+      const auto made = made_.find(tensor);
+      if (made == made_.end()) continue;
+      fusion::Value& value = built_.graph.value(made->second);
+      value.observed = true;
+      built_.graph.outputs.push_back(made->second);
+      built_.outputs.push_back(tensor);
+      built_.output_shapes.push_back(value.info.shape);
+    }
+    return std::move(built_);
+  }
+
+ private:
+  fusion::Value ValueOf(int tensor, TensorInfo info) const {
+    fusion::Value value;
+    value.info = std::move(info);
+    const char* name = context_->tensors[tensor].name;
+    if (name != nullptr) value.name = name;
+    value.host_tensor = tensor;
+    return value;
+  }
+
+  Status AddInput(int tensor) {
+    if (read_.contains(tensor)) return Status();
+    Result<TensorInfo> info = table_.Get(tensor);
+    // The node that reads it gives the better message.
+    if (!info.ok()) return Status();
+    const bool constant = info->constant();
+    fusion::Value value = ValueOf(tensor, *std::move(info));
+    value.variable = !constant && context_->tensors[tensor].is_variable;
+    value.input = !constant && !value.variable;
+    const bool input = value.input, variable = value.variable;
+    const fusion::ValueId id = built_.graph.AddValue(std::move(value));
+    read_[tensor] = id;
+    if (input || variable) built_.graph.inputs.push_back(id);
+    if (input) built_.inputs.push_back(tensor);
+    if (variable) built_.variables.push_back(tensor);
+    return Status();
+  }
+
+  Status AddNode(const ImportedNode& imported) {
+    FUSELITE_ASSIGN_OR_RETURN(const kernels::OpDescription op, table_.Infer(imported));
+    fusion::Node node;
+    node.op = imported.op;
+    node.params = op.params;
+    node.version = imported.version;
+    node.host_nodes = {imported.host_node};
+    for (int tensor : imported.inputs) {
+      // Hosts list what a node reads among the partition's inputs, but not what no node writes.
+      if (tensor >= 0 && !read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+      node.inputs.push_back(tensor < 0 ? fusion::kNone : read_.at(tensor));
+    }
+    bool needed = false;
+    for (size_t i = 0; i < imported.outputs.size(); ++i) {
+      const int tensor = imported.outputs[i];
+      const fusion::ValueId id = built_.graph.AddValue(ValueOf(tensor, op.outputs[i]));
+      node.outputs.push_back(id);
+      made_[tensor] = id;
+      read_[tensor] = id;
+      FUSELITE_ASSIGN_OR_RETURN(const TensorInfo recorded, table_.Get(tensor));
+      if (recorded.constant()) {
+        // Computed already: those inside read the constant.
+        const std::span bytes(static_cast<const std::byte*>(recorded.data), recorded.bytes());
+        read_[tensor] = built_.graph.AddConstant(recorded, bytes, built_.graph.value(id).name);
+      }
+      needed |= !recorded.constant() || std::ranges::count(partition_.outputs, tensor) > 0;
+    }
+    if (needed) built_.graph.AddNode(std::move(node));
+    return Status();
+  }
+
+  const Partition& partition_;
+  const tflite::TfLiteContext* context_;
+  TensorTable& table_;
+  BuiltGraph built_;
+  std::map<int, fusion::ValueId> read_;  // what readers of a tensor read
+  std::map<int, fusion::ValueId> made_;  // what nodes write
+};
+
+}  // namespace
+
+Result<BuiltGraph> BuildGraph(const Partition& partition, const tflite::TfLiteContext* context,
+                              TensorTable& table, int* failed_node) {
+  *failed_node = -1;
+  return Builder(partition, context, table).Build(failed_node);
+}
+
+}  // namespace fuselite::partitioner

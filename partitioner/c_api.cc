@@ -1,0 +1,125 @@
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "partitioner/delegate.h"
+#include "partitioner/fuselite_delegate.h"
+#include "partitioner/guard.h"
+
+namespace {
+
+using fuselite::Result;
+using fuselite::Status;
+using fuselite::partitioner::Delegate;
+using fuselite::partitioner::KeyValue;
+using fuselite::partitioner::Options;
+
+using ReportError = void (*)(const char*);
+
+// The global TfLiteDelegate is the host's name for the struct that fuselite::tflite declares.
+TfLiteDelegate* ToHost(fuselite::tflite::TfLiteDelegate* delegate) {
+  return reinterpret_cast<TfLiteDelegate*>(delegate);
+}
+
+TfLiteDelegate* Create(const std::vector<KeyValue>& given, ReportError report_error) {
+  Result<Options> options = fuselite::partitioner::ParseOptions(given);
+  if (!options.ok()) {
+    if (report_error != nullptr) {
+      report_error(("fuselite: " + options.status().message()).c_str());
+    }
+    return nullptr;
+  }
+  return ToHost((new Delegate(*std::move(options)))->c_struct());
+}
+
+// `create` with exceptions turned into errors.
+template <class Function>
+TfLiteDelegate* Guarded(ReportError report_error, Function&& create) noexcept {
+  TfLiteDelegate* delegate = nullptr;
+  fuselite::partitioner::Guard(
+      [&] {
+        delegate = create();
+        return Status();
+      },
+      [&](const char* message) {
+        if (report_error != nullptr) report_error(message);
+      });
+  return delegate;
+}
+
+// Collects what is set, as the strings that the table of options takes.
+class Given {
+ public:
+  void Add(const char* key, int32_t number) {
+    if (number < 0) return;
+    numbers_.push_back({key, std::to_string(number)});
+  }
+  void Add(const char* key, const char* text) {
+    if (text != nullptr) texts_.push_back({key, text});
+  }
+  std::vector<KeyValue> All() const {
+    std::vector<KeyValue> all(texts_.begin(), texts_.end());
+    for (const auto& [key, number] : numbers_) all.emplace_back(key, number);
+    return all;
+  }
+
+ private:
+  std::vector<std::pair<const char*, std::string>> numbers_;
+  std::vector<KeyValue> texts_;
+};
+
+}  // namespace
+
+extern "C" {
+
+FuseliteDelegateOptions FuseliteDelegateOptionsDefault(void) {
+  FuseliteDelegateOptions options{};
+  options.struct_size = sizeof options;
+  options.num_threads = options.jit = options.fusion = -1;
+  options.max_partitions = options.min_nodes_per_partition = options.verbose = -1;
+  return options;
+}
+
+TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
+  FuseliteDelegateOptions all = FuseliteDelegateOptionsDefault();
+  // A caller built with an older header has fewer members.
+  if (options != nullptr) {
+    std::memcpy(&all, options,
+                options->struct_size < sizeof all ? options->struct_size : sizeof all);
+  }
+  return Guarded(all.report_error, [&] {
+    Given given;
+    given.Add("num_threads", all.num_threads);
+    given.Add("jit", all.jit);
+    given.Add("fusion", all.fusion);
+    given.Add("max_partitions", all.max_partitions);
+    given.Add("min_nodes_per_partition", all.min_nodes_per_partition);
+    given.Add("verbose", all.verbose);
+    given.Add("isa", all.isa);
+    given.Add("precision", all.precision);
+    given.Add("ops_deny", all.ops_deny);
+    given.Add("explain_file", all.explain_file);
+    given.Add("profile_file", all.profile_file);
+    return Create(given.All(), all.report_error);
+  });
+}
+
+void FuseliteDelegateDelete(TfLiteDelegate* delegate) {
+  if (delegate == nullptr) return;
+  delete Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
+}
+
+const char* FuseliteVersion(void) { return FUSELITE_VERSION; }
+
+TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, size_t count,
+                                              void (*report_error)(const char*)) {
+  return Guarded(report_error, [&] {
+    std::vector<KeyValue> given;
+    for (size_t i = 0; i < count; ++i) given.emplace_back(keys[i], values[i]);
+    return Create(given, report_error);
+  });
+}
+
+void tflite_plugin_destroy_delegate(TfLiteDelegate* delegate) { FuseliteDelegateDelete(delegate); }
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+// Which of the claimed nodes are worth taking, together.
+#pragma once
+
+#include <vector>
+
+#include "partitioner/build_graph.h"
+#include "partitioner/verdict.h"
+
+namespace fuselite::partitioner {
+
+// Claimed nodes that the host would join into one delegate kernel, and will after ReplaceNodes.
+struct PartitionChoice {
+  std::vector<int> nodes;  // the host's, in running order
+  double cost = 0;         // of the nodes together
+};
+
+// The partitions to take. Claims that come to nothing are withdrawn, with the reason: partitions
+// that are too small to be worth a change of hands, those beyond max_partitions, nodes whose
+// partition does not build. `table` is what Judge() left.
+Result<std::vector<PartitionChoice>> ChoosePartitions(tflite::TfLiteContext* context,
+                                                      const Options& options,
+                                                      const TensorTable& table,
+                                                      std::vector<Verdict>& verdicts);
+
+}  // namespace fuselite::partitioner

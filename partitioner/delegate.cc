@@ -1,0 +1,146 @@
+#include "partitioner/delegate.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "partitioner/choose_partitions.h"
+#include "partitioner/delegate_kernel.h"
+#include "partitioner/guard.h"
+#include "partitioner/profile_file.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+TfLiteStatus PrepareDelegate(TfLiteContext* context, TfLiteDelegate* delegate) {
+  return GuardKernel(context, "applying the delegate",
+                     [&] { return Delegate::FromC(delegate)->Prepare(context); });
+}
+
+// Nothing can be reported to anybody where a file that the user named cannot be written, and no
+// model fails for that; with verbose=on it is printed.
+void PrintIfVerbose(const Options& options, const Status& status) {
+  if (options.verbose && !status.ok()) {
+    std::fprintf(stderr, "fuselite: %s\n", status.message().c_str());
+  }
+}
+
+Status JudgeAndChoose(TfLiteContext* context, const Options& options, GraphReport& report) {
+  TfLiteIntArray* host_plan = nullptr;
+  if (context->GetExecutionPlan(context, &host_plan) != kTfLiteOk) {
+    return Internal("the host does not show its execution plan");
+  }
+  // The host's next call overwrites its array.
+  const std::span<const int> elements = Elements(host_plan);
+  const std::vector<int> plan(elements.begin(), elements.end());
+  TensorTable table(context);
+  report.verdicts = Judge(context, plan, options, table);
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<PartitionChoice> choices,
+                            ChoosePartitions(context, options, table, report.verdicts));
+  for (const PartitionChoice& choice : choices) {
+    report.partitions.emplace_back();
+    report.partitions.back().nodes = choice.nodes;
+    report.partitions.back().cost = choice.cost;
+  }
+  return Status();
+}
+
+}  // namespace
+
+DelegateState::DelegateState(Options options)
+    : options_(std::move(options)), physical_cores_(ReadCpuInfo().physical_cores) {}
+
+int DelegateState::ThreadsFor(const TfLiteContext* context) const {
+  if (options_.num_threads > 0) return options_.num_threads;
+  if (context->recommended_num_threads > 0) return context->recommended_num_threads;
+  return std::max(physical_cores_, 1);
+}
+
+void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
+  if (entry == graphs_.end()) {
+    graphs_.emplace_back(context, std::move(report));
+  } else {
+    entry->second = std::move(report);
+  }
+  WriteExplainFile();
+}
+
+void DelegateState::SetCompiled(const TfLiteContext* context, PartitionReport report,
+                                std::shared_ptr<const Executable> executable) {
+  const std::lock_guard lock(mutex_);
+  kept_[{context, report.nodes.front()}] = std::move(executable);
+  const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
+  if (entry == graphs_.end()) return;
+  for (PartitionReport& partition : entry->second.partitions) {
+    if (partition.nodes != report.nodes) continue;
+    report.cost = partition.cost;
+    partition = std::move(report);
+    break;
+  }
+  WriteExplainFile();
+}
+
+Explanation DelegateState::Explain() const {
+  const std::lock_guard lock(mutex_);
+  Explanation explanation{options_, {}};
+  for (const auto& [context, report] : graphs_) explanation.graphs.push_back(report);
+  return explanation;
+}
+
+void DelegateState::AddProfile(int first_node, const std::vector<StepTimes>& steps) {
+  const std::lock_guard lock(mutex_);
+  AddTimes(profile_[first_node], steps);
+  if (!options_.profile_file.empty()) {
+    PrintIfVerbose(options_, WriteProfile(profile_, options_.profile_file));
+  }
+}
+
+void DelegateState::WriteExplainFile() const {
+  if (options_.explain_file.empty()) return;
+  Explanation explanation{options_, {}};
+  for (const auto& [context, report] : graphs_) explanation.graphs.push_back(report);
+  PrintIfVerbose(options_, WriteExplanation(explanation, options_.explain_file));
+}
+
+Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std::move(options))) {
+  c_struct_.data_ = this;
+  c_struct_.Prepare = PrepareDelegate;
+  c_struct_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
+}
+
+Status Delegate::Prepare(TfLiteContext* context) {
+  const Options& options = state_->options();
+  GraphReport report;
+  const bool judged = Guard([&] { return JudgeAndChoose(context, options, report); },
+                            [&](const char* message) { report.error = message; });
+  if (!judged) {
+    report.partitions.clear();
+    for (Verdict& verdict : report.verdicts) {
+      if (!verdict.claimed) continue;
+      verdict.claimed = false;
+      verdict.reason = report.error;
+    }
+  }
+  std::vector<int> nodes;  // in running order
+  for (const Verdict& verdict : report.verdicts) {
+    if (verdict.claimed) nodes.push_back(verdict.host_node);
+  }
+  if (options.verbose) {
+    std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
+  }
+  state_->SetGraph(context, std::move(report));
+  if (nodes.empty()) return Status();
+  const IntArrayPtr array = MakeIntArray(nodes);
+  if (array == nullptr) return OutOfMemory("no memory for a list of nodes");
+  if (context->ReplaceNodeSubsetsWithDelegateKernels(context, DelegateKernel::Registration(),
+                                                     array.get(), &c_struct_) != kTfLiteOk) {
+    return Internal("the host does not replace the nodes");
+  }
+  return Status();
+}
+
+}  // namespace fuselite::partitioner

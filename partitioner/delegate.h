@@ -1,0 +1,81 @@
+// The delegate: what a host applies to its graphs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "partitioner/explanation.h"
+#include "partitioner/options.h"
+#include "runtime/executable.h"
+#include "runtime/profile.h"
+#include "runtime/status.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::partitioner {
+
+inline constexpr const char* kDelegateName = "FuseliteDelegate";
+
+// What the delegate and its kernels share; kernels keep it alive, so that a delegate may go before
+// its interpreters. Thread-safe.
+class DelegateState {
+ public:
+  explicit DelegateState(Options options);
+
+  const Options& options() const { return options_; }
+  // num_threads where it is set, else what the host recommends, else the physical cores allowed.
+  int ThreadsFor(const tflite::TfLiteContext* context) const;
+
+  // A graph begins anew: the host applies the delegate (again).
+  void SetGraph(const tflite::TfLiteContext* context, GraphReport report);
+  // A partition of the graph was compiled. Keeps `executable` alive until the same partition is
+  // compiled again: hosts drop and re-create kernels on a resize, and what was packed and emitted
+  // must survive that.
+  void SetCompiled(const tflite::TfLiteContext* context, PartitionReport report,
+                   std::shared_ptr<const Executable> executable);
+  Explanation Explain() const;
+
+  // Adds to the times of the partition that begins at host node `first_node`, and writes the
+  // profile's file.
+  void AddProfile(int first_node, const std::vector<StepTimes>& steps);
+
+ private:
+  void WriteExplainFile() const;
+  void WriteProfileFile() const;
+
+  const Options options_;
+  const int physical_cores_;
+  mutable std::mutex mutex_;
+  // In the order in which the host showed them.
+  std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
+  std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
+  std::map<int, std::vector<StepTimes>> profile_;  // by first host node
+};
+
+class Delegate {
+ public:
+  explicit Delegate(Options options);
+  Delegate(const Delegate&) = delete;
+  Delegate& operator=(const Delegate&) = delete;
+
+  // What hosts take. Lives as long as this object.
+  tflite::TfLiteDelegate* c_struct() { return &c_struct_; }
+  static Delegate* FromC(tflite::TfLiteDelegate* c_struct) {
+    return static_cast<Delegate*>(c_struct->data_);
+  }
+
+  // Judges the graph's nodes and takes those that are worth it. Fails only where the host does: an
+  // error of ours leaves the graph to the host, with the reason in the explanation.
+  Status Prepare(tflite::TfLiteContext* context);
+
+  Explanation Explain() const { return state_->Explain(); }
+  const std::shared_ptr<DelegateState>& state() const { return state_; }
+
+ private:
+  tflite::TfLiteDelegate c_struct_{};
+  std::shared_ptr<DelegateState> state_;
+};
+
+}  // namespace fuselite::partitioner

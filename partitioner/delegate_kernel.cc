@@ -1,0 +1,188 @@
+#include "partitioner/delegate_kernel.h"
+
+#include <algorithm>
+
+#include "partitioner/guard.h"
+#include "runtime/tflite_arrays.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kProfileInterval = std::chrono::seconds(1);
+
+// Stands for the bytes of a tensor without elements, whose pointer may be null in the host.
+std::byte no_bytes[1];
+
+void* InitKernel(TfLiteContext* context, const char* buffer, size_t /*length*/) {
+  std::unique_ptr<DelegateKernel> kernel;
+  const TfLiteStatus status = GuardKernel(context, "init", [&]() -> Status {
+    if (buffer == nullptr) return Internal("the host gives no partition");
+    const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
+    kernel = std::make_unique<DelegateKernel>(Delegate::FromC(params.delegate)->state());
+    return kernel->Init(context, params);
+  });
+  // Null makes the kernel's prepare fail.
+  return status == kTfLiteOk ? kernel.release() : nullptr;
+}
+
+void FreeKernel(TfLiteContext* /*context*/, void* kernel) {
+  delete static_cast<DelegateKernel*>(kernel);
+}
+
+TfLiteStatus PrepareKernel(TfLiteContext* context, TfLiteNode* node) {
+  return GuardKernel(context, "prepare", [&]() -> Status {
+    auto* kernel = static_cast<DelegateKernel*>(node->user_data);
+    return kernel != nullptr ? kernel->Prepare(context) : Internal("the partition was not read");
+  });
+}
+
+TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
+  return GuardKernel(context, "invoke", [&]() -> Status {
+    auto* kernel = static_cast<DelegateKernel*>(node->user_data);
+    return kernel != nullptr ? kernel->Eval(context) : Internal("the partition was not read");
+  });
+}
+
+void* BytesOf(const TfLiteTensor& tensor) {
+  return tensor.bytes == 0 ? no_bytes : tensor.data.data;
+}
+
+}  // namespace
+
+TfLiteRegistration DelegateKernel::Registration() {
+  TfLiteRegistration registration{};
+  registration.init = InitKernel;
+  registration.free = FreeKernel;
+  registration.prepare = PrepareKernel;
+  registration.invoke = InvokeKernel;
+  registration.builtin_code = kTfLiteBuiltinDelegate;
+  registration.custom_name = kDelegateName;
+  registration.version = 1;
+  return registration;
+}
+
+DelegateKernel::~DelegateKernel() {
+  Guard(
+      [&] {
+        FlushProfile();
+        return Status();
+      },
+      [](const char*) {});
+}
+
+Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
+  for (int index : Elements(params.nodes_to_replace)) {
+    Result<ImportedNode> node = ImportNode(context, index);
+    if (!node.ok()) return node.status().In("node " + std::to_string(index));
+    partition_.nodes.push_back(*std::move(node));
+  }
+  const std::span<const int> inputs = Elements(params.input_tensors);
+  const std::span<const int> outputs = Elements(params.output_tensors);
+  partition_.inputs.assign(inputs.begin(), inputs.end());
+  partition_.outputs.assign(outputs.begin(), outputs.end());
+  if (!state_->options().profile_file.empty()) profile_ = std::make_unique<Profile>();
+  return Status();
+}
+
+std::vector<DelegateKernel::InputKey> DelegateKernel::CurrentKey(
+    const TfLiteContext* context) const {
+  std::vector<InputKey> key;
+  for (int index : partition_.inputs) {
+    InputKey entry;
+    if (index >= 0) {
+      const TfLiteTensor& tensor = context->tensors[index];
+      if (IsKnownDataType(tensor.type)) entry.type = static_cast<DataType>(tensor.type);
+      entry.shape = Shape::FromDims(Elements(tensor.dims)).value_or(Shape());
+      if (tensor.allocation_type == kTfLiteMmapRo) entry.constant = tensor.data.data;
+    }
+    key.push_back(entry);
+  }
+  return key;
+}
+
+Status DelegateKernel::Prepare(TfLiteContext* context) {
+  const int threads = state_->ThreadsFor(context);
+  std::vector<InputKey> key = CurrentKey(context);
+  if (execution_ == nullptr || key != key_ || threads != compiled_threads_) {
+    FUSELITE_RETURN_IF_ERROR(Compile(context, threads));
+    key_ = std::move(key);
+    compiled_threads_ = threads;
+  }
+  for (size_t i = 0; i < built_.outputs.size(); ++i) {
+    IntArrayPtr dims = MakeIntArray(built_.output_shapes[i].dims());
+    if (dims == nullptr) return OutOfMemory("no memory for a shape");
+    if (context->ResizeTensor(context, &context->tensors[built_.outputs[i]], dims.release()) !=
+        kTfLiteOk) {
+      return Internal("the host cannot resize output tensor ", built_.outputs[i]);
+    }
+  }
+  return Status();
+}
+
+Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
+  const Clock::time_point start = Clock::now();
+  FlushProfile();
+  TensorTable table(context);
+  int failed = -1;
+  Result<BuiltGraph> built = BuildGraph(partition_, context, table, &failed);
+  if (!built.ok()) {
+    if (failed < 0) return built.status();
+    const ImportedNode& node = partition_.nodes[failed];
+    return built.status().In(std::string(node.op->name) + " (node " +
+                             std::to_string(node.host_node) + ")");
+  }
+  const Options& options = state_->options();
+  fusion::CompileOptions compile;
+  compile.isa = options.isa;
+  compile.jit = options.jit;
+  compile.fusion = options.fusion;
+  compile.precision = options.precision;
+  compile.threads = threads;
+  PartitionReport report;
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
+                            fusion::Compile(std::move(built->graph), compile, &report.report));
+  // The old one, and the weights it holds, live until here.
+  execution_ = std::make_unique<Execution>(executable);
+  built_ = *std::move(built);
+  FUSELITE_RETURN_IF_ERROR(execution_->Prepare(threads));
+  for (const ImportedNode& node : partition_.nodes) report.nodes.push_back(node.host_node);
+  report.compiled = true;
+  report.threads = threads;
+  report.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  state_->SetCompiled(context, std::move(report), std::move(executable));
+  return Status();
+}
+
+Status DelegateKernel::Eval(TfLiteContext* context) {
+  if (execution_ == nullptr) return Internal("the partition was not prepared");
+  const auto tensor = [&](int index) -> const TfLiteTensor& { return context->tensors[index]; };
+  for (size_t i = 0; i < built_.inputs.size(); ++i) {
+    execution_->BindInput(static_cast<int>(i), BytesOf(tensor(built_.inputs[i])));
+  }
+  for (size_t i = 0; i < built_.variables.size(); ++i) {
+    execution_->BindVariable(static_cast<int>(i), BytesOf(tensor(built_.variables[i])));
+  }
+  for (size_t i = 0; i < built_.outputs.size(); ++i) {
+    execution_->BindOutput(static_cast<int>(i), BytesOf(tensor(built_.outputs[i])));
+  }
+  RunOptions run;
+  run.threads = compiled_threads_;
+  run.profile = profile_.get();
+  FUSELITE_RETURN_IF_ERROR(execution_->Run(run));
+  if (profile_ != nullptr && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();
+  return Status();
+}
+
+void DelegateKernel::FlushProfile() {
+  last_flush_ = Clock::now();
+  if (profile_ == nullptr || execution_ == nullptr) return;
+  state_->AddProfile(partition_.nodes.front().host_node,
+                     profile_->Summarize(execution_->executable()));
+  profile_->Clear();
+}
+
+}  // namespace fuselite::partitioner

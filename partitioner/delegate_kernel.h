@@ -1,0 +1,56 @@
+// One partition in the host's graph: a node of the host that runs an Executable.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partitioner/build_graph.h"
+#include "partitioner/delegate.h"
+#include "runtime/execution.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::partitioner {
+
+class DelegateKernel {
+ public:
+  explicit DelegateKernel(std::shared_ptr<DelegateState> state) : state_(std::move(state)) {}
+  ~DelegateKernel();
+
+  // Reads the partition's nodes: only here does the host show them.
+  Status Init(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
+  // Compiles for the shapes that the host has now, unless that is done already, and gives the
+  // outputs their shapes. May come at any time, in the middle of an invoke of the graph too.
+  Status Prepare(tflite::TfLiteContext* context);
+  Status Eval(tflite::TfLiteContext* context);
+
+  // The host's registration for a kernel like this.
+  static tflite::TfLiteRegistration Registration();
+
+ private:
+  // What compiled code depends on, of one tensor that is read from outside.
+  struct InputKey {
+    DataType type = DataType::kNone;
+    Shape shape;
+    const void* constant = nullptr;
+    friend bool operator==(const InputKey&, const InputKey&) = default;
+  };
+
+  std::vector<InputKey> CurrentKey(const tflite::TfLiteContext* context) const;
+  Status Compile(tflite::TfLiteContext* context, int threads);
+  void FlushProfile();
+
+  const std::shared_ptr<DelegateState> state_;
+  Partition partition_;
+  std::string label_;
+  std::vector<InputKey> key_;
+  int compiled_threads_ = 0;
+  BuiltGraph built_;  // its graph is consumed; the lists of tensors stay
+  std::unique_ptr<Execution> execution_;
+  std::unique_ptr<Profile> profile_;
+  std::chrono::steady_clock::time_point last_flush_;
+};
+
+}  // namespace fuselite::partitioner

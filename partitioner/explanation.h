@@ -1,0 +1,45 @@
+// What became of a model: the verdict on each node, and what each partition was compiled to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fusion/compile.h"
+#include "partitioner/options.h"
+#include "partitioner/verdict.h"
+
+namespace fuselite::partitioner {
+
+struct PartitionReport {
+  std::vector<int> nodes;  // the host's
+  double cost = 0;
+  bool compiled = false;  // false until the host has prepared it
+  int threads = 0;
+  double compile_ms = 0;
+  fusion::CompileReport report;
+};
+
+// One graph of the model: the main one, or what control flow runs.
+struct GraphReport {
+  std::vector<Verdict> verdicts;
+  std::vector<PartitionReport> partitions;
+  std::string error;  // why nothing could be taken, where something went wrong
+};
+
+struct Explanation {
+  Options options;
+  std::vector<GraphReport> graphs;
+};
+
+std::string ToText(const Explanation& explanation);
+std::string ToJson(const Explanation& explanation);
+// One node a step and one a host node that was not claimed, in running order.
+std::string ToDot(const Explanation& explanation);
+
+// In the form that the name's ending asks for: .json, .dot, text otherwise.
+Status WriteExplanation(const Explanation& explanation, const std::string& path);
+
+// "1.50 G", "12.0 k": for multiply-adds and bytes.
+std::string Amount(double value);
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,70 @@
+/* The delegate's C interface: for C and C++ programs that use TensorFlow Lite's or LiteRT's own
+ * interpreter.
+ *
+ *   FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+ *   options.num_threads = 4;
+ *   TfLiteDelegate* delegate = FuseliteDelegateCreate(&options);
+ *   if (TfLiteInterpreterModifyGraphWithDelegate(...)) ...
+ *   FuseliteDelegateDelete(delegate);  // after the interpreters that use it
+ *
+ * Python and tools load the library as an external delegate, by tflite_plugin_create_delegate.
+ */
+#ifndef FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
+#define FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FUSELITE_EXPORT __attribute__((visibility("default")))
+
+struct TfLiteDelegate;
+
+/* What a member leaves unset is read from the environment (FUSELITE_NUM_THREADS, ...), else it has
+ * its default: docs/options.md. Numbers and switches are unset when negative, strings when null.
+ * Strings are copied. */
+typedef struct FuseliteDelegateOptions {
+  size_t struct_size; /* sizeof(FuseliteDelegateOptions), set by FuseliteDelegateOptionsDefault() */
+  int32_t num_threads;
+  int32_t jit;    /* 1 or 0 */
+  int32_t fusion; /* 1 or 0 */
+  int32_t max_partitions;
+  int32_t min_nodes_per_partition;
+  int32_t verbose;       /* 1 or 0 */
+  const char* isa;       /* "avx2", ... */
+  const char* precision; /* "strict", "default", "fast" */
+  const char* ops_deny;  /* "CONV_2D,SOFTMAX" */
+  const char* explain_file;
+  const char* profile_file;
+  /* Called with one line of text where FuseliteDelegateCreate() fails; may be null. */
+  void (*report_error)(const char* message);
+} FuseliteDelegateOptions;
+
+/* Everything unset. */
+FUSELITE_EXPORT FuseliteDelegateOptions FuseliteDelegateOptionsDefault(void);
+
+/* Null where an option is wrong. `options` may be null. The result may serve several interpreters,
+ * and must outlive them. */
+FUSELITE_EXPORT struct TfLiteDelegate* FuseliteDelegateCreate(
+    const FuseliteDelegateOptions* options);
+
+/* `delegate` may be null. */
+FUSELITE_EXPORT void FuseliteDelegateDelete(struct TfLiteDelegate* delegate);
+
+/* "1.2.3". */
+FUSELITE_EXPORT const char* FuseliteVersion(void);
+
+/* What hosts look up in an external delegate's library. Keys and values are those of
+ * docs/options.md. */
+FUSELITE_EXPORT struct TfLiteDelegate* tflite_plugin_create_delegate(
+    char** keys, char** values, size_t count, void (*report_error)(const char*));
+FUSELITE_EXPORT void tflite_plugin_destroy_delegate(struct TfLiteDelegate* delegate);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_ */

@@ -1,0 +1,127 @@
+#include "partitioner/import.h"
+
+#include "partitioner/builtin_names.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+// Points to something for constants without elements, whose pointer may be null in the host.
+constexpr std::byte kNoBytes{};
+
+Status ImportAffine(const TfLiteAffineQuantization& from, const Shape& shape, Quantization& to) {
+  const std::span<const float> scales = Elements(from.scale);
+  const std::span<const int> zero_points = Elements(from.zero_point);
+  if (scales.empty()) return Status();
+  if (zero_points.size() > 1 && zero_points.size() != scales.size()) {
+    return InvalidArgument("has ", scales.size(), " scales and ", zero_points.size(),
+                           " zero points");
+  }
+  if (scales.size() > 1) {
+    const int axis = from.quantized_dimension;
+    if (axis < 0 || axis >= shape.rank() || shape[axis] != static_cast<int32_t>(scales.size())) {
+      return InvalidArgument("has ", scales.size(), " scales along dimension ", axis, " of ",
+                             shape);
+    }
+    to.axis = axis;
+  }
+  to.scales.assign(scales.begin(), scales.end());
+  to.zero_points.assign(scales.size(), zero_points.empty() ? 0 : zero_points[0]);
+  if (zero_points.size() > 1) to.zero_points.assign(zero_points.begin(), zero_points.end());
+  return Status();
+}
+
+Status ImportQuantization(const TfLiteTensor& tensor, const Shape& shape, Quantization& to) {
+  switch (tensor.quantization.type) {
+    case kTfLiteAffineQuantization:
+      if (tensor.quantization.params == nullptr) return Status();
+      return ImportAffine(*static_cast<const TfLiteAffineQuantization*>(tensor.quantization.params),
+                          shape, to);
+    case kTfLiteNoQuantization:
+      // Hosts that keep the per-tensor form only.
+      if (tensor.params.scale != 0) {
+        to.scales = {tensor.params.scale};
+        to.zero_points = {tensor.params.zero_point};
+      }
+      return Status();
+    case kTfLiteBlockwiseQuantization: return Unsupported("is quantized in blocks");
+    default:
+      return Unsupported("has a quantization of unknown kind ",
+                         static_cast<int>(tensor.quantization.type));
+  }
+}
+
+Status ImportType(const TfLiteTensor& tensor, DataType& type) {
+  if (!IsKnownDataType(tensor.type)) {
+    return Unsupported("is of unknown type ", static_cast<int>(tensor.type));
+  }
+  type = static_cast<DataType>(tensor.type);
+  if (BitWidth(type) == 0) return Unsupported("is of type ", DataTypeName(type));
+  return Status();
+}
+
+}  // namespace
+
+Result<TensorInfo> ImportTensor(const TfLiteTensor& tensor) {
+  TensorInfo info;
+  FUSELITE_RETURN_IF_ERROR(ImportType(tensor, info.type));
+  if (tensor.sparsity != nullptr) return Unsupported("is sparse");
+  const std::span<const int> dims = Elements(tensor.dims);
+  const std::optional<Shape> shape = Shape::FromDims(dims);
+  if (!shape) {
+    return Unsupported("has ", dims.size(),
+                       " dimensions that are negative, too large, or more than ", Shape::kMaxRank);
+  }
+  info.shape = *shape;
+  FUSELITE_RETURN_IF_ERROR(ImportQuantization(tensor, info.shape, info.quantization));
+  if (tensor.allocation_type == kTfLiteMmapRo) {
+    if (tensor.bytes < info.bytes()) {
+      return InvalidArgument("has ", tensor.bytes, " bytes of ", info.bytes());
+    }
+    info.data = tensor.data.data != nullptr || info.bytes() > 0 ? tensor.data.data : &kNoBytes;
+  }
+  return info;
+}
+
+std::string NodeName(const TfLiteRegistration& registration) {
+  if (registration.builtin_code != kTfLiteBuiltinCustom) {
+    return BuiltinName(registration.builtin_code);
+  }
+  const char* name = registration.custom_name;
+  return std::string("custom operator ") + (name != nullptr ? name : "without a name");
+}
+
+Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
+  TfLiteNode* node = nullptr;
+  TfLiteRegistration* registration = nullptr;
+  if (context->GetNodeAndRegistration(context, node_index, &node, &registration) != kTfLiteOk ||
+      node == nullptr || registration == nullptr) {
+    return Unsupported("the host does not show the node");
+  }
+  if (node->delegate != nullptr) return Unsupported("another delegate has taken it");
+  ImportedNode imported;
+  imported.host_node = node_index;
+  imported.op = registration->builtin_code == kTfLiteBuiltinCustom
+                    ? nullptr
+                    : kernels::FindOperator(registration->builtin_code);
+  if (imported.op == nullptr) return Unsupported("the operator is not implemented");
+  imported.version = registration->version;
+  FUSELITE_RETURN_IF_ERROR(kernels::ImportParams(imported.op->fields, node->builtin_data,
+                                                 imported.version, imported.params.data()));
+  const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
+    for (int tensor : Elements(from)) {
+      if (tensor >= static_cast<int>(context->tensors_size)) return false;
+      to.push_back(tensor < 0 ? -1 : tensor);
+    }
+    return true;
+  };
+  if (!copy_tensors(node->inputs, imported.inputs) ||
+      !copy_tensors(node->outputs, imported.outputs)) {
+    return InvalidArgument("names a tensor that the graph does not have");
+  }
+  return imported;
+}
+
+}  // namespace fuselite::partitioner

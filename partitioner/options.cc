@@ -1,0 +1,244 @@
+#include "partitioner/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+namespace fuselite::partitioner {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxCount = 1'000'000;
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// "a, b, c".
+std::string List(std::span<const std::string_view> words) {
+  std::string text;
+  for (std::string_view word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+Status ParseInt(std::string_view value, int min, int max, int& result) {
+  int number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end) {
+    return InvalidArgument("'", value, "' is not a whole number from ", min, " to ", max);
+  }
+  if (number < min || number > max) {
+    return InvalidArgument("'", value, "' is not from ", min, " to ", max,
+                           "; the nearest valid value is ", std::clamp(number, min, max));
+  }
+  result = number;
+  return Status();
+}
+
+Status ParseBool(std::string_view value, bool& result) {
+  constexpr std::string_view kTrue[] = {"on", "true", "yes", "1"};
+  constexpr std::string_view kFalse[] = {"off", "false", "no", "0"};
+  const std::string word = Lower(value);
+  if (std::ranges::count(kTrue, word) > 0) {
+    result = true;
+  } else if (std::ranges::count(kFalse, word) > 0) {
+    result = false;
+  } else {
+    constexpr std::string_view kAll[] = {"on", "true", "yes", "1", "off", "false", "no", "0"};
+    return InvalidArgument("'", value, "' is neither on nor off; the nearest valid value is ",
+                           Nearest(value, kAll));
+  }
+  return Status();
+}
+
+Status UnknownWord(std::string_view value, std::span<const std::string_view> valid) {
+  return InvalidArgument("'", value, "' is unknown; the nearest valid value is ",
+                         Nearest(value, valid), " (of ", List(valid), ")");
+}
+
+Status ParseIsa(std::string_view value, Isa& result) {
+  constexpr Isa kLevels[] = {Isa::kScalar,     Isa::kSsse3,      Isa::kSse4,
+                             Isa::kAvx2,       Isa::kAvxVnni,    Isa::kAvx512,
+                             Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon};
+  const std::optional<Isa> isa = IsaFromName(Lower(value));
+  if (!isa) {
+    std::vector<std::string_view> names;
+    for (Isa level : kLevels) names.push_back(IsaName(level));
+    return UnknownWord(value, names);
+  }
+  FUSELITE_ASSIGN_OR_RETURN(result, CapIsa(*isa));
+  return Status();
+}
+
+Status ParsePrecision(std::string_view value, kernels::Precision& result) {
+  constexpr std::string_view kNames[] = {"strict", "default", "fast"};
+  constexpr kernels::Precision kValues[] = {
+      kernels::Precision::kStrict, kernels::Precision::kDefault, kernels::Precision::kFast};
+  const auto name = std::ranges::find(kNames, Lower(value));
+  if (name == std::end(kNames)) return UnknownWord(value, kNames);
+  result = kValues[name - std::begin(kNames)];
+  return Status();
+}
+
+Status ParseOperators(std::string_view value, std::vector<std::string>& result) {
+  std::vector<std::string_view> names;
+  for (const kernels::OperatorDef* op : kernels::AllOperators()) {
+    if (op->builtin_code >= 0) names.push_back(op->name);
+  }
+  result.clear();
+  while (!value.empty()) {
+    const size_t length = std::min(value.find_first_of(",; "), value.size());
+    std::string name(value.substr(0, length));
+    value.remove_prefix(std::min(length + 1, value.size()));
+    if (name.empty()) continue;
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (std::ranges::count(names, name) == 0) {
+      return InvalidArgument("'", name, "' is no operator known here; the nearest one is ",
+                             Nearest(name, names));
+    }
+    result.push_back(std::move(name));
+  }
+  return Status();
+}
+
+constexpr std::string_view kSwitch = "on, off (also true, false, yes, no, 1, 0)";
+
+constexpr OptionRow kTable[] = {
+    {"num_threads", "a whole number from 0 to 1024", "0",
+     "threads of one run; 0: what the host recommends, else the physical cores allowed",
+     [](std::string_view v, Options& o) {
+       // TensorFlow Lite's own way to say "no wish".
+       if (v == "-1") v = "0";
+       return ParseInt(v, 0, kMaxThreads, o.num_threads);
+     }},
+    {"isa", "scalar, ssse3, sse4, avx2, avxvnni, avx512, avx512vnni, avx512bf16, neon",
+     "the machine's best", "the highest instruction set to use",
+     [](std::string_view v, Options& o) { return ParseIsa(v, o.isa); }},
+    {"jit", kSwitch, "on", "emit code for the model's own shapes",
+     [](std::string_view v, Options& o) { return ParseBool(v, o.jit); }},
+    {"fusion", kSwitch, "on", "fuse operators into one step",
+     [](std::string_view v, Options& o) { return ParseBool(v, o.fusion); }},
+    {"precision", "strict, default, fast", "default",
+     "strict: only plain sums of products; fast: bfloat16 arithmetic too",
+     [](std::string_view v, Options& o) { return ParsePrecision(v, o.precision); }},
+    {"max_partitions", "a whole number from 0 to 1000000", "0",
+     "take at most so many partitions, the largest first; 0: no limit",
+     [](std::string_view v, Options& o) { return ParseInt(v, 0, kMaxCount, o.max_partitions); }},
+    {"min_nodes_per_partition", "a whole number from 0 to 1000000", "1",
+     "leave smaller partitions to the host, unless one is the whole graph",
+     [](std::string_view v, Options& o) {
+       return ParseInt(v, 0, kMaxCount, o.min_nodes_per_partition);
+     }},
+    {"ops_deny", "operator names, separated by commas", "none",
+     "leave these operators to the host: CONV_2D,SOFTMAX",
+     [](std::string_view v, Options& o) { return ParseOperators(v, o.ops_deny); }},
+    {"verbose", kSwitch, "off", "print the verdicts and errors to the standard error output",
+     [](std::string_view v, Options& o) { return ParseBool(v, o.verbose); }},
+    {"explain_file", "a path", "none",
+     "write what became of each node: JSON where the name ends in .json, Graphviz in .dot",
+     [](std::string_view v, Options& o) {
+       o.explain_file = v;
+       return Status();
+     }},
+    {"profile_file", "a path", "none",
+     "write the time of each step when the model is closed: JSON where the name ends in .json",
+     [](std::string_view v, Options& o) {
+       o.profile_file = v;
+       return Status();
+     }},
+};
+
+const OptionRow* FindOption(std::string_view name) {
+  const auto row = std::ranges::find(kTable, name, &OptionRow::name);
+  return row == std::end(kTable) ? nullptr : row;
+}
+
+Status UnknownOption(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : kTable) names.push_back(row.name);
+  return InvalidArgument("option ", name, " is unknown; the nearest valid one is ",
+                         Nearest(name, names));
+}
+
+}  // namespace
+
+std::span<const OptionRow> OptionTable() { return kTable; }
+
+std::string EnvironmentName(std::string_view option) {
+  std::string name = "FUSELITE_";
+  for (char c : option) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+Result<Options> ParseOptions(std::span<const KeyValue> given, const ReadVariable& variable) {
+  Options options;
+  options.isa = DetectIsa();
+  for (const OptionRow& row : kTable) {
+    const std::string name = EnvironmentName(row.name);
+    const char* value = variable(name.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    Status status = row.parse(value, options);
+    if (!status.ok()) return status.In("environment variable " + name);
+  }
+  for (const auto& [key, value] : given) {
+    const OptionRow* row = FindOption(key);
+    if (row == nullptr) return UnknownOption(key);
+    Status status = row->parse(value, options);
+    if (!status.ok()) return status.In("option " + std::string(key));
+  }
+  return options;
+}
+
+Result<Options> ParseOptions(std::span<const KeyValue> given) {
+  return ParseOptions(given, [](const char* name) { return std::getenv(name); });
+}
+
+Result<Isa> CapIsa(Isa cap) {
+  const std::vector<Isa> runnable = RunnableIsas();
+  if (cap == Isa::kScalar) return Isa::kScalar;
+  // From the best one down; below the cap there is always kScalar, which another architecture's
+  // level includes too but which nobody means by it.
+  for (auto level = runnable.rbegin(); level != runnable.rend(); ++level) {
+    if (*level != Isa::kScalar && Includes(cap, *level)) return *level;
+  }
+  const bool is_neon = cap == Isa::kNeon;
+  const bool have_neon = DetectIsa() == Isa::kNeon;
+  if (is_neon == have_neon) return Isa::kScalar;
+  return Unsupported("'", IsaName(cap), "' is of another architecture; the nearest valid value is ",
+                     IsaName(DetectIsa()));
+}
+
+std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  const std::string from = Lower(word);
+  std::string_view best;
+  size_t best_distance = SIZE_MAX;
+  for (std::string_view candidate : candidates) {
+    const std::string to = Lower(candidate);
+    // Levenshtein's distance, one row at a time.
+    std::vector<size_t> row(to.size() + 1);
+    for (size_t j = 0; j <= to.size(); ++j) row[j] = j;
+    for (size_t i = 0; i < from.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i + 1;
+      for (size_t j = 0; j < to.size(); ++j) {
+        const size_t replaced = diagonal + (from[i] != to[j]);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace fuselite::partitioner

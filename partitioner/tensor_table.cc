@@ -1,0 +1,111 @@
+#include "partitioner/tensor_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "fusion/evaluate.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+// Shapes, axes, sizes: at most a few elements per dimension.
+constexpr int64_t kMaxComputedElements = 64;
+
+constexpr std::byte kUnreadByte{};
+
+std::string TensorName(const tflite::TfLiteTensor& tensor, int index) {
+  const std::string number = "tensor " + std::to_string(index);
+  return tensor.name != nullptr && *tensor.name != '\0' ? number + " '" + tensor.name + "'"
+                                                        : number;
+}
+
+bool ReadsShapesOnly(const kernels::OperatorDef& op) {
+  return op.builtin_code == tflite::kTfLiteBuiltinShape ||
+         op.builtin_code == tflite::kTfLiteBuiltinRank;
+}
+
+bool IsSmallInteger(const TensorInfo& info) {
+  return (info.type == DataType::kInt32 || info.type == DataType::kInt64) &&
+         info.elements() <= kMaxComputedElements;
+}
+
+bool IsComputable(const kernels::OpDescription& op) {
+  if (!std::ranges::all_of(op.outputs, IsSmallInteger)) return false;
+  if (ReadsShapesOnly(*op.op)) return true;
+  return std::ranges::all_of(op.inputs, [](const TensorInfo& input) {
+    return input.absent() || (input.constant() && IsSmallInteger(input));
+  });
+}
+
+// The outputs as constants; none where the operator could not be run.
+std::vector<fusion::Value> Compute(const kernels::OpDescription& op) {
+  fusion::Graph graph;
+  fusion::Node node;
+  node.op = op.op;
+  node.params = op.params;
+  node.version = op.version;
+  for (const TensorInfo& input : op.inputs) {
+    fusion::Value value;
+    value.info = input;
+    // An operator that reads shapes only gets a constant nobody looks into.
+    if (!input.constant()) value.info.data = &kUnreadByte;
+    node.inputs.push_back(input.absent() ? fusion::kNone : graph.AddValue(std::move(value)));
+  }
+  for (const TensorInfo& output : op.outputs) {
+    fusion::Value value;
+    value.info = output;
+    node.outputs.push_back(graph.AddValue(std::move(value)));
+  }
+  const fusion::NodeId id = graph.AddNode(std::move(node));
+  Result<std::vector<fusion::Value>> values = fusion::Evaluate(graph, id, &ProcessPackedStore());
+  return values.ok() ? *std::move(values) : std::vector<fusion::Value>();
+}
+
+}  // namespace
+
+Result<TensorInfo> TensorTable::Get(int tensor) const {
+  if (const auto known = known_.find(tensor); known != known_.end()) return known->second;
+  const tflite::TfLiteTensor& host = context_->tensors[tensor];
+  Result<TensorInfo> info = ImportTensor(host);
+  if (!info.ok()) return info.status().In(TensorName(host, tensor));
+  if (unknown_.contains(tensor) && info->shape.rank() == 0) {
+    return DynamicShape(TensorName(host, tensor), " has a shape that is known only at run time");
+  }
+  return info;
+}
+
+Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
+  kernels::OpDescription op;
+  op.op = node.op;
+  op.params = node.params;
+  op.version = node.version;
+  for (int tensor : node.inputs) {
+    op.inputs.emplace_back();
+    if (tensor >= 0) {
+      FUSELITE_ASSIGN_OR_RETURN(op.inputs.back(), Get(tensor));
+    }
+  }
+  for (int tensor : node.outputs) {
+    if (tensor < 0) return Unsupported("has an output left out");
+    // Type and quantization; the shape is the rule's to give.
+    const tflite::TfLiteTensor& host = context_->tensors[tensor];
+    Result<TensorInfo> info = ImportTensor(host);
+    if (!info.ok()) return info.status().In(TensorName(host, tensor));
+    op.outputs.push_back(*std::move(info));
+  }
+  FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));
+  std::vector<fusion::Value> computed;
+  if (IsComputable(op)) computed = Compute(op);
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    TensorInfo output = op.outputs[i];
+    if (i < computed.size()) {
+      output.data = computed[i].info.data;
+      storage_.push_back(computed[i].storage);
+    }
+    Set(node.outputs[i], std::move(output));
+  }
+  return op;
+}
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,44 @@
+// What is known of a graph's tensors while its nodes are walked in running order.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "partitioner/import.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::partitioner {
+
+// Starts from what the host says; what our own shape rules give replaces the host's shapes, which
+// may be the file's or stale. Judging and building walk with this table, so that they agree.
+//
+// Small integer results that depend only on constants and shapes (SHAPE and what models compute
+// from it) are computed on the way: their `data` is set, and lives as long as the table.
+class TensorTable {
+ public:
+  explicit TensorTable(const tflite::TfLiteContext* context) : context_(context) {}
+
+  // Errors name the tensor.
+  Result<TensorInfo> Get(int tensor) const;
+  void Set(int tensor, TensorInfo info) { known_[tensor] = std::move(info); }
+
+  // The node with its operands described. On success its outputs are inferred and recorded; on an
+  // error the host's word on them stands.
+  Result<kernels::OpDescription> Infer(const ImportedNode& node);
+
+  // The tensor's shape depends on values of a run: Get() refuses it where the host does not even
+  // have its rank.
+  void MarkUnknown(int tensor) { unknown_.insert(tensor); }
+
+ private:
+  const tflite::TfLiteContext* context_;
+  std::map<int, TensorInfo> known_;
+  std::set<int> unknown_;
+  std::vector<std::shared_ptr<const void>> storage_;
+};
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,77 @@
+#include "partitioner/verdict.h"
+
+#include <algorithm>
+
+#include "fusion/select.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+std::string DescribeOutputs(const kernels::OpDescription& op) {
+  std::string text;
+  for (const TensorInfo& output : op.outputs) {
+    if (!text.empty()) text += ", ";
+    text += std::string(DataTypeName(output.type)) + output.shape.ToString();
+  }
+  return text;
+}
+
+// The node's operator and tensors, which exist whether or not it can be imported.
+void ReadNode(tflite::TfLiteContext* context, Verdict& verdict) {
+  tflite::TfLiteNode* node = nullptr;
+  tflite::TfLiteRegistration* registration = nullptr;
+  if (context->GetNodeAndRegistration(context, verdict.host_node, &node, &registration) !=
+          tflite::kTfLiteOk ||
+      node == nullptr || registration == nullptr) {
+    return;
+  }
+  verdict.op = NodeName(*registration);
+  const std::span<const int> inputs = tflite::Elements(node->inputs);
+  const std::span<const int> outputs = tflite::Elements(node->outputs);
+  verdict.inputs.assign(inputs.begin(), inputs.end());
+  verdict.outputs.assign(outputs.begin(), outputs.end());
+}
+
+Status JudgeNode(tflite::TfLiteContext* context, const Options& options, TensorTable& table,
+                 Verdict& verdict) {
+  if (std::ranges::count(options.ops_deny, verdict.op) > 0) {
+    return Unsupported("ops_deny names it");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(verdict.node, ImportNode(context, verdict.host_node));
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::OpDescription op, table.Infer(verdict.node));
+  kernels::BuildContext build;
+  build.isa = options.isa;
+  build.precision = options.precision;
+  build.judging = true;
+  build.store = &ProcessPackedStore();
+  const Result<std::unique_ptr<Kernel>> kernel =
+      fusion::SelectKernel(op, build, options.jit, nullptr, nullptr);
+  if (!kernel.ok()) return kernel.status();
+  verdict.shapes = DescribeOutputs(op);
+  verdict.cost =
+      op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
+  return Status();
+}
+
+}  // namespace
+
+std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
+                           const Options& options, TensorTable& table) {
+  std::vector<Verdict> verdicts;
+  for (int host_node : plan) {
+    Verdict verdict;
+    verdict.host_node = host_node;
+    ReadNode(context, verdict);
+    const Status status = JudgeNode(context, options, table, verdict);
+    verdict.claimed = status.ok();
+    if (!status.ok()) {
+      verdict.reason = status.message();
+      for (int tensor : verdict.outputs) table.MarkUnknown(tensor);
+    }
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,30 @@
+// Which nodes are ours, and why the others are not.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "partitioner/import.h"
+#include "partitioner/options.h"
+#include "partitioner/tensor_table.h"
+
+namespace fuselite::partitioner {
+
+struct Verdict {
+  int host_node = -1;
+  std::string op;                    // "CONV_2D"
+  std::vector<int> inputs, outputs;  // the host's tensors, -1 for those left out
+  std::string shapes;                // of the outputs: "float32[1,8,8,16]"; empty where unknown
+  bool claimed = false;
+  std::string reason;  // why it is the host's; empty where it is claimed
+  double cost = 0;     // multiply-adds, or elements where there are none
+  ImportedNode node;   // meaningful where it was ever claimed
+};
+
+// Judges the nodes of the plan in running order. The code that answers is the code that builds:
+// import, shape rule and kernel lookup all have to succeed. `table` ends up with all shapes.
+std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
+                           const Options& options, TensorTable& table);
+
+}  // namespace fuselite::partitioner
