@@ -23,14 +23,12 @@ constexpr Field kFields[] = {
      .id = 5,
      .offset = offsetof(DepthwiseConv2DParams, dilation_w),
      .struct_offset = offsetof(tflite::TfLiteDepthwiseConvParams, dilation_width_factor),
-     .since_version = 2,
      .default_value = 1},
     {.name = "dilation_h_factor",
      .kind = FieldKind::kInt32,
      .id = 6,
      .offset = offsetof(DepthwiseConv2DParams, dilation_h),
      .struct_offset = offsetof(tflite::TfLiteDepthwiseConvParams, dilation_height_factor),
-     .since_version = 2,
      .default_value = 1},
 };
 
