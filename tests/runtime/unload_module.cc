@@ -1,0 +1,6 @@
+// A library that a host loads, uses and unloads: what a delegate is.
+#include "runtime/parallel.h"
+
+extern "C" __attribute__((visibility("default"))) int RunRegion(int threads) {
+  return fuselite::ParallelRegion(threads, [](int, int) {});
+}
