@@ -4,19 +4,30 @@
 // clang-format off
 #define FUSELITE_OPERATORS(X) \
   X(BatchMatMul) \
+  X(BatchToSpaceNd) \
+  X(BroadcastTo) \
   X(Concatenation) \
   X(Conv2D) \
+  X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(ExpandDims) \
   X(FullyConnected) \
+  X(MirrorPad) \
   X(Pack) \
+  X(Pad) \
+  X(PadV2) \
   X(Reshape) \
+  X(ReverseSequence) \
+  X(ReverseV2) \
   X(Slice) \
   X(Softmax) \
+  X(SpaceToBatchNd) \
+  X(SpaceToDepth) \
   X(Split) \
   X(SplitV) \
   X(Squeeze) \
   X(StridedSlice) \
+  X(Tile) \
   X(Transpose) \
   X(Unpack)
 // clang-format on

@@ -2,6 +2,7 @@
 
 #include "kernels/concatenation/concatenation.h"
 #include "kernels/reshape/reshape.h"
+#include "kernels/shape_rules.h"
 #include "kernels/slice/slice.h"
 #include "kernels/split/split.h"
 #include "runtime/tflite_abi.h"
@@ -64,8 +65,7 @@ Result<Placement> FindPlacement(const OpDescription& op) {
     std::array<int64_t, Shape::kMaxRank> strides{};
     if (plan == PlanReshape) {
       const TensorInfo& whole = op.inputs[0];
-      if (whole.shape.rank() > 0 && whole.pitch() != whole.shape.dim(-1) &&
-          (shape.rank() == 0 || shape.dim(-1) != whole.shape.dim(-1))) {
+      if (!IsDense(whole) && (shape.rank() == 0 || shape.dim(-1) != whole.shape.dim(-1))) {
         return Unsupported("the whole is pitched and its rows change their length");
       }
       placement.parts.push_back({operand, 0, whole.row_pitch});

@@ -63,6 +63,19 @@ Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape)
   return Status();
 }
 
+bool IsDense(const TensorInfo& info) {
+  return info.shape.rank() == 0 || info.pitch() == info.shape.dim(-1);
+}
+
+Status RequireDense(const OpDescription& op) {
+  for (const auto* operands : {&op.inputs, &op.outputs}) {
+    for (const TensorInfo& info : *operands) {
+      if (!IsDense(info)) return Unsupported(op.op->name, " takes no pitched rows");
+    }
+  }
+  return Status();
+}
+
 Result<int> ElementBytes(DataType type) {
   const int bits = BitWidth(type);
   if (bits < 8) return Unsupported("elements of type ", DataTypeName(type), " are not moved here");

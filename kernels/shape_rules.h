@@ -39,6 +39,11 @@ Result<Shape> MakeShape(const std::vector<int64_t>& dims);
 // Sets type and shape of output `i`; fails where the model states another type.
 Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape);
 
+// Whether rows follow each other without gaps.
+bool IsDense(const TensorInfo& info);
+// kUnsupported where any operand's rows are pitched.
+Status RequireDense(const OpDescription& op);
+
 // Bytes of an element that data movement takes, or why it does not (int4, strings).
 Result<int> ElementBytes(DataType type);
 

@@ -209,7 +209,13 @@ Status Execution::RunAlone(const RunOptions& options) {
 
 Status Execution::RunShared(const RunOptions& options, int threads) {
   RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}, {}, {}};
-  ParallelRegion(threads, [&](int thread, int count) { RunThread(state, thread, count); });
+  ParallelRegion(threads, [&](int thread, int count) {
+    if (count > 1) {
+      RunThread(state, thread, count);
+    } else {
+      state.error = RunAlone(options);  // every core is busy, or no thread was to be had
+    }
+  });
   return std::move(state.error);
 }
 

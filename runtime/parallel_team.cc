@@ -135,16 +135,17 @@ void* Team::Main(void* argument) {
   } else {
     RunOpenMpTeam(threads, [team](int index, int) { team->Help(index + 1); });
   }
-  delete team;
+  team->Disown();
   return nullptr;
 }
 
 void Team::Help(int number) {
+  owners_.fetch_add(1, std::memory_order_relaxed);
   uint32_t seen = 0;
   while (true) {
     regions_.WaitWhile(seen, spin_);
     seen = regions_.Read();
-    if (retired_) return;
+    if (retired_) return Disown();
     uint64_t state = state_.load(std::memory_order_acquire);
     bool entered = false;
     while (!entered && state >> 32 == seen && (state & kOpen)) {
@@ -185,6 +186,11 @@ void Team::Run(int threads, FunctionRef<void(int, int)> body) {
 void Team::Retire() {
   retired_ = true;
   regions_.Increment();
+  Disown();
+}
+
+void Team::Disown() {
+  if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 }  // namespace fuselite::internal

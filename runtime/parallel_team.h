@@ -27,7 +27,7 @@ class Team {
 
   // Runs a region with the calling thread as thread 0. One region at a time.
   void Run(int threads, FunctionRef<void(int, int)> body);
-  // Ends the helpers, which then delete the team. No region may follow.
+  // Ends the helpers and gives the team up; no region may follow.
   void Retire();
 
   int helpers() const { return helpers_; }
@@ -35,6 +35,9 @@ class Team {
  private:
   Team(int helpers, std::chrono::nanoseconds spin) : helpers_(helpers), spin_(spin) {}
   static void* Main(void* team);
+  // Deletes the team when the last of its owners is done with it: whoever retires it, the leader,
+  // every helper.
+  void Disown();
   // The life of one helper, numbered from 1.
   void Help(int number);
 
@@ -53,6 +56,7 @@ class Team {
   int threads_ = 0;
   uint64_t float_state_ = 0;
   std::atomic<bool> retired_{false};
+  std::atomic<int> owners_{2};
 };
 
 // Runs `body(index, count)` on `threads` threads of the OpenMP runtime, the caller among them as

@@ -83,10 +83,6 @@ Status InferExpandDims(OpDescription& op) {
   return SetOutput(op, 0, in.type, shape);
 }
 
-bool Dense(const TensorInfo& info) {
-  return info.shape.rank() == 0 || info.pitch() == info.shape.dim(-1);
-}
-
 }  // namespace
 
 Result<Movement> PlanReshape(const OpDescription& op) {
@@ -94,14 +90,14 @@ Result<Movement> PlanReshape(const OpDescription& op) {
   const TensorInfo& out = op.outputs[0];
   CopyPart part = MakePart(op, 0, 0);
   const int64_t element = part.copy.element_bytes;
-  const TensorInfo& rows = Dense(in) ? out : in;
+  const TensorInfo& rows = IsDense(in) ? out : in;
   const int64_t length = rows.shape.rank() ? rows.shape.dim(-1) : 1;
-  if (!Dense(in) && !Dense(out) && length != out.shape.dim(-1)) {
+  if (!IsDense(in) && !IsDense(out) && length != out.shape.dim(-1)) {
     return Unsupported("rows of both operands are pitched and differ in length");
   }
   if (length > 0) {
-    part.copy.Add(rows.elements() / length, element * (Dense(in) ? length : in.pitch()),
-                  element * (Dense(out) ? length : out.pitch()));
+    part.copy.Add(rows.elements() / length, element * (IsDense(in) ? length : in.pitch()),
+                  element * (IsDense(out) ? length : out.pitch()));
     part.copy.Add(length, element, element);
   } else {
     part.copy.Add(0, 0, 0);

@@ -1,0 +1,106 @@
+#include "kernels/tile/tile.h"
+
+#include <limits>
+
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+Status InferTile(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ReadIntegers(op.inputs[1], "the multiples"));
+  if (static_cast<int>(dims.size()) != in.shape.rank()) {
+    return InvalidArgument(dims.size(), " multiples for rank ", in.shape.rank());
+  }
+  for (int d = 0; d < in.shape.rank(); ++d) {
+    if (dims[d] < 0 || dims[d] > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("a multiple of ", dims[d], " is not possible");
+    }
+    dims[d] *= in.shape[d];
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  return SetOutput(op, 0, in.type, shape);
+}
+
+Status InferBroadcastTo(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
+                            ReadIntegers(op.inputs[1], "the shape"));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  if (shape.rank() < in.shape.rank()) {
+    return InvalidArgument("cannot broadcast ", in.shape, " to ", shape);
+  }
+  for (int d = 1; d <= in.shape.rank(); ++d) {
+    if (in.shape.dim(-d) != 1 && in.shape.dim(-d) != shape.dim(-d)) {
+      return InvalidArgument("cannot broadcast ", in.shape, " to ", shape);
+    }
+  }
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  return SetOutput(op, 0, in.type, shape);
+}
+
+}  // namespace
+
+Result<Movement> PlanTile(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const TensorInfo& out = op.outputs[0];
+  CopyPart part = MakePart(op, 0, 0);
+  const auto from = ByteStrides(in);
+  const auto to = ByteStrides(out);
+  for (int d = 0; d < in.shape.rank(); ++d) {
+    part.copy.Add(in.shape[d] ? out.shape[d] / in.shape[d] : 0, 0, in.shape[d] * to[d]);
+    part.copy.Add(in.shape[d], from[d], to[d]);
+  }
+  return Movement{{part}};
+}
+
+Result<Movement> PlanBroadcastTo(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const TensorInfo& out = op.outputs[0];
+  CopyPart part = MakePart(op, 0, 0);
+  const auto from = ByteStrides(in);
+  const auto to = ByteStrides(out);
+  const int added = out.shape.rank() - in.shape.rank();
+  for (int d = 0; d < out.shape.rank(); ++d) {
+    const bool repeated = d < added || in.shape[d - added] == 1;
+    part.copy.Add(out.shape[d], repeated ? 0 : from[d - added], to[d]);
+  }
+  return Movement{{part}};
+}
+
+const OperatorDef& TileOperator() {
+  static const OperatorDef kDef = {
+      .name = "TILE",
+      .builtin_code = tflite::kTfLiteBuiltinTile,
+      .options_type = 51,
+      .max_version = 3,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .limits = "any type but int4 and string",
+      .infer = InferTile,
+      .candidates = kMovementCandidate<PlanTile>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+const OperatorDef& BroadcastToOperator() {
+  static const OperatorDef kDef = {
+      .name = "BROADCAST_TO",
+      .builtin_code = tflite::kTfLiteBuiltinBroadcastTo,
+      .options_type = 104,
+      .max_version = 3,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .limits = "any type but int4 and string",
+      .infer = InferBroadcastTo,
+      .candidates = kMovementCandidate<PlanBroadcastTo>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

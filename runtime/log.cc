@@ -1,0 +1,89 @@
+#include "runtime/log.h"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "runtime/environment.h"
+
+namespace fuselite {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames = {"off", "error", "warning", "info", "debug"};
+
+void WriteToStandardError(LogLevel level, std::string_view message, void*) {
+  std::string line = "fuselite: ";
+  line.append(LogLevelName(level)).append(": ").append(message).append("\n");
+  // One call, so that lines of several threads do not mix.
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+LogLevel LevelFromEnvironment() {
+  const auto name = ReadEnvironment("LOG");
+  return name ? LogLevelFromName(*name).value_or(LogLevel::kOff) : LogLevel::kOff;
+}
+
+struct Sink {
+  LogSink function = &WriteToStandardError;
+  void* context = nullptr;
+};
+
+std::atomic<LogLevel>& Level() {
+  static std::atomic<LogLevel> level{LevelFromEnvironment()};
+  return level;
+}
+
+std::mutex& SinkMutex() {
+  static std::mutex* const mutex = new std::mutex;  // used until the last thread ends
+  return *mutex;
+}
+
+Sink& CurrentSink() {
+  static Sink sink;
+  return sink;
+}
+
+}  // namespace
+
+std::string_view LogLevelName(LogLevel level) { return kNames[static_cast<size_t>(level)]; }
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<LogLevel>(i);
+  }
+  return std::nullopt;
+}
+
+LogLevel GetLogLevel() { return Level().load(std::memory_order_relaxed); }
+
+void SetLogLevel(LogLevel level) { Level().store(level, std::memory_order_relaxed); }
+
+void SetLogSink(LogSink sink, void* context) {
+  const std::lock_guard lock(SinkMutex());
+  CurrentSink() = sink != nullptr ? Sink{sink, context} : Sink{};
+}
+
+void LogMessage(LogLevel level, std::string_view message) {
+  Sink sink;
+  {
+    const std::lock_guard lock(SinkMutex());
+    sink = CurrentSink();
+  }
+  sink.function(level, message, sink.context);
+}
+
+namespace internal {
+
+LogLine::~LogLine() {
+  try {
+    LogMessage(level_, text_.str());
+  } catch (const std::exception&) {
+    // No memory for a message: the message is what can be spared.
+  }
+}
+
+}  // namespace internal
+}  // namespace fuselite
