@@ -1,6 +1,7 @@
 #include "jit/candidates.h"
 
 #include "jit/conv2d.h"
+#include "jit/depthwise.h"
 
 namespace fuselite::jit {
 namespace {
@@ -15,6 +16,7 @@ struct Entry {
 // One line per operator.
 constexpr Entry kEntries[] = {
     {"CONV_2D", {"jit", BuildConv2D}},
+    {"DEPTHWISE_CONV_2D", {"jit", BuildDepthwiseConv2D}},
 };
 
 }  // namespace

@@ -52,9 +52,16 @@ class ConvKernel final : public Kernel {
   std::string name_;
 };
 
-// The windows as rows of a matrix. `pitch` is that of the image that is read.
+// Whether the output's pixels are the input's, one by one: then rows of the image are no borders.
+bool PixelsFollow(const Conv2DShape& shape) {
+  const auto& [y, x] = shape.window;
+  return shape.window.unpadded() && shape.window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
+         x.output == x.input && y.output == y.input;
+}
+
+// The windows as rows of a matrix. `image` is the one that is read.
 GemmProblem ToProblem(const Conv2DShape& shape, const PaddedImage& image, int64_t out_pitch,
-                      kernels::Tail tail) {
+                      FusedTail tail) {
   const auto& [y, x] = shape.window;
   const int64_t pixel = image.pixel_bytes();
   GemmProblem problem;
@@ -77,12 +84,10 @@ GemmProblem ToProblem(const Conv2DShape& shape, const PaddedImage& image, int64_
   problem.images = shape.batch;
   problem.line_step = y.stride * image.row_bytes();
   problem.image_step = image.image_bytes();
-  const bool pixels_follow = shape.window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
-                             x.output * pixel == image.row_bytes();
-  if (pixels_follow) {
+  if (PixelsFollow(shape)) {
     problem.line_rows *= problem.lines_per_image;
     problem.lines_per_image = 1;
-    if (TailIsLinear(problem.tail)) {
+    if (TailIsLinear(problem.tail.emitted)) {
       problem.line_rows *= problem.images;
       problem.images = 1;
     }
@@ -103,16 +108,12 @@ Result<std::unique_ptr<Kernel>> BuildConv2D(const OpDescription& op, const Build
   if (!filter.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
     return Unsupported("filters or biases known only at run time have no emitter");
   }
-  kernels::Tail tail;
-  tail.rows_per_batch = op.tail.rows_per_batch;
-  if (!AppendActivation(op.params.as<Conv2DParams>().activation, &tail)) {
-    return Unsupported("the fused activation has no emitter");
-  }
-  tail.stages.insert(tail.stages.end(), op.tail.stages.begin(), op.tail.stages.end());
-  FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(op, DataType::kFloat32));
-
   const PaddedImage image(shape.window, shape.batch, shape.channels_in * kFloat,
                           in.pitch() * kFloat);
+  const auto& [y, x] = shape.window;
+  FUSELITE_ASSIGN_OR_RETURN(
+      FusedTail tail, FuseTail(op, op.params.as<Conv2DParams>().activation,
+                               PixelsFollow(shape) ? int64_t{y.output} * x.output : x.output));
   FUSELITE_ASSIGN_OR_RETURN(
       Gemm gemm,
       Gemm::Build(ToProblem(shape, image, op.outputs[0].pitch(), std::move(tail)), context));

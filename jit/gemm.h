@@ -20,7 +20,7 @@ struct GemmProblem {
   int64_t lines_per_image = 1, images = 1;
   int64_t line_step = 0, image_step = 0;  // of `a`, bytes
   int64_t channels = 0;
-  kernels::Tail tail;
+  FusedTail tail;
   std::string name;  // "conv"
 
   int64_t lines() const { return lines_per_image * images; }
@@ -76,8 +76,7 @@ class Gemm {
   VectorIsa isa_{Isa::kAvx2};
   GemmTiling tiling_;
   int64_t block_tiles_ = 1, blocks_ = 1;
-  kernels::Tail rest_;  // stages that are not emitted: applied to what was stored
-  kernels::ApplyTailFunction* apply_rest_ = nullptr;
+  kernels::ApplyTailFunction* apply_rest_ = nullptr;  // where there is a rest of the tail
   SharedCode code_;
 };
 

@@ -31,7 +31,7 @@ struct GemmSpec {
   DepthRuns depth;
   int64_t a_step = 0;  // from a row of a tile to the next
   int64_t out_step = 0;
-  kernels::Tail tail;  // emitted; TailEmitter::Check accepts it
+  kernels::Tail tail;  // emitted wholly (FuseTail)
 };
 
 struct GemmTile {

@@ -30,20 +30,34 @@ bool HasEmitter(UnaryKind kind) {
 
 }  // namespace
 
-Status TailEmitter::Check(const Tail& tail) {
-  int operands = 0;
-  for (const TailStage& stage : tail.stages) {
-    const bool emitted = stage.kind == TailStage::Kind::kBinary ||
-                         (stage.kind == TailStage::Kind::kUnary && HasEmitter(stage.unary));
-    if (!emitted) return Unsupported("tail stage ", stage.ToString(), " has no emitter");
-    operands += stage.operand.input >= 0;
-    const int64_t reach = stage.operand.row_stride * 4 * 32;
-    if (reach > INT32_MAX || reach < INT32_MIN) {
-      return Unsupported("tail stage ", stage.ToString(), " has rows too far apart");
-    }
+Status TailEmitter::Check(const TailStage& stage) {
+  const bool emitted = stage.kind == TailStage::Kind::kBinary ||
+                       (stage.kind == TailStage::Kind::kUnary && HasEmitter(stage.unary));
+  if (!emitted) return Unsupported("tail stage ", stage.ToString(), " has no emitter");
+  const int64_t reach = stage.operand.row_stride * 4 * 32;
+  if (reach > INT32_MAX || reach < INT32_MIN) {
+    return Unsupported("tail stage ", stage.ToString(), " has rows too far apart");
   }
-  if (operands > kMaxTailOperands) return Unsupported("the tail has ", operands, " operands");
   return Status();
+}
+
+Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
+                           int64_t line_rows) {
+  FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(op, DataType::kFloat32));
+  FusedTail tail;
+  tail.emitted.rows_per_batch = tail.rest.rows_per_batch = op.tail.rows_per_batch;
+  if (!AppendActivation(activation, &tail.emitted)) {
+    return Unsupported("fused activation ", static_cast<int>(activation), " is not computed");
+  }
+  int operands = 0;
+  for (const TailStage& stage : op.tail.stages) {
+    Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
+    operands += stage.operand.input >= 0;
+    const bool steady = TailIsLinear(one) || op.tail.rows_per_batch % line_rows == 0;
+    const bool fits = steady && operands <= kMaxTailOperands && TailEmitter::Check(stage).ok();
+    (fits && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
+  }
+  return tail;
 }
 
 void TailEmitter::Emit(std::span<const TileValue> values) {
@@ -58,14 +72,32 @@ void TailEmitter::Emit(std::span<const TileValue> values) {
   }
 }
 
-void TailEmitter::AdvanceRows(int rows) {
+template <class Function>
+void TailEmitter::ForEachSlot(const Function& function) {
   int slot = 0;
   for (const TailStage& stage : tail_.stages) {
     if (stage.operand.input < 0) continue;
-    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
-    if (step != 0) a_.add(a_.qword[r_.slots_base + r_.slots_offset + 8 * slot], step);
-    ++slot;
+    function(stage, a_.qword[r_.slots_base + r_.slots_offset + 8 * slot++]);
   }
+}
+
+void TailEmitter::AdvanceRows(int rows) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
+    if (step != 0) a_.add(slot, step);
+  });
+}
+
+void TailEmitter::AdvanceChannels(int bytes) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    if (stage.operand.channel_stride != 0) a_.add(slot, bytes);
+  });
+}
+
+void TailEmitter::RewindChannels(const Xbyak::Reg64& reg) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    if (stage.operand.channel_stride != 0) a_.sub(slot, reg);
+  });
 }
 
 void TailEmitter::EmitUnary(const TailStage& stage, std::span<const TileValue> values) {

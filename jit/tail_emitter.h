@@ -4,7 +4,8 @@
 #include <span>
 
 #include "jit/assembler.h"
-#include "kernels/tail/tail.h"
+#include "kernels/operator.h"
+#include "kernels/tail/apply.h"
 
 namespace fuselite::jit {
 
@@ -31,9 +32,10 @@ struct TailRegisters {
 // Clobbers k2 on AVX-512.
 class TailEmitter {
  public:
-  // Refuses, with the reason, what has no emitter: then the tail runs over the stored tile instead.
-  static Status Check(const kernels::Tail& tail);
+  // Refuses, with the reason, what has no emitter.
+  static Status Check(const kernels::TailStage& stage);
 
+  // Every stage of `tail` passes Check, at most kMaxTailOperands have an operand.
   TailEmitter(Assembler& assembler, const kernels::Tail& tail, const TailRegisters& registers)
       : a_(assembler), tail_(tail), r_(registers) {}
 
@@ -41,6 +43,9 @@ class TailEmitter {
   void Emit(std::span<const TileValue> values);
   // Moves the operand pointers down by `rows` rows of the output.
   void AdvanceRows(int rows);
+  // Moves them on by `bytes` of float32 channels, or back by as many as `reg` holds.
+  void AdvanceChannels(int bytes);
+  void RewindChannels(const Xbyak::Reg64& reg);
 
  private:
   void EmitUnary(const kernels::TailStage& stage, std::span<const TileValue> values);
@@ -60,11 +65,25 @@ class TailEmitter {
   void SelectNegative(int v, int when_negative);
   void Horner(int result, int x, std::span<const float> coefficients);
   int t(int i) const { return r_.temporaries[i]; }
+  // Calls function(stage, slot's address) for each stage that has an operand.
+  template <class Function>
+  void ForEachSlot(const Function& function);
 
   Assembler& a_;
   const kernels::Tail& tail_;
   TailRegisters r_;
 };
+
+// A tail as far as it is emitted, and the rest, which runs over the stored tile (ApplyTail).
+struct FusedTail {
+  kernels::Tail emitted, rest;
+};
+
+// The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
+// group of `line_rows` rows of the output to the next; stages whose operands are not at constant
+// steps within a line are not emitted. kUnsupported for an activation that nobody computes.
+Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
+                           int64_t line_rows);
 
 // Whether rows of different batches may follow each other in one tile: every operand's element is
 // a linear function of the row.

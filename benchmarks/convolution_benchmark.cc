@@ -1,0 +1,85 @@
+// Convolutions of well-known models, batch 1: the layers that take most of their time.
+#include "benchmarks/op_benchmark.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+
+namespace fuselite::benchmarks {
+namespace {
+
+// Input size, channels in and out, filter, stride. channels_out 0: depthwise.
+struct Layer {
+  const char* model;
+  int32_t size, channels_in, channels_out, filter, stride;
+};
+
+constexpr Layer kLayers[] = {
+    {"mobilenet_v1", 224, 3, 32, 3, 2},    {"mobilenet_v1", 112, 32, 64, 1, 1},
+    {"mobilenet_v1", 56, 64, 128, 1, 1},   {"mobilenet_v1", 56, 128, 128, 1, 1},
+    {"mobilenet_v1", 28, 256, 256, 1, 1},  {"mobilenet_v1", 14, 512, 512, 1, 1},
+    {"mobilenet_v1", 7, 1024, 1024, 1, 1}, {"mobilenet_v2", 112, 32, 16, 1, 1},
+    {"mobilenet_v2", 112, 16, 96, 1, 1},   {"mobilenet_v2", 56, 96, 24, 1, 1},
+    {"mobilenet_v2", 56, 24, 144, 1, 1},   {"mobilenet_v2", 56, 144, 24, 1, 1},
+    {"mobilenet_v2", 28, 32, 192, 1, 1},   {"mobilenet_v2", 28, 192, 32, 1, 1},
+    {"mobilenet_v2", 14, 64, 384, 1, 1},   {"mobilenet_v2", 14, 384, 64, 1, 1},
+    {"mobilenet_v2", 14, 576, 96, 1, 1},   {"mobilenet_v2", 7, 160, 960, 1, 1},
+    {"mobilenet_v2", 7, 960, 160, 1, 1},   {"mobilenet_v2", 7, 960, 320, 1, 1},
+    {"mobilenet_v2", 7, 320, 1280, 1, 1},  {"resnet50", 224, 3, 64, 7, 2},
+    {"resnet50", 56, 64, 64, 3, 1},        {"resnet50", 28, 128, 128, 3, 1},
+    {"resnet50", 14, 256, 256, 3, 1},      {"resnet50", 7, 512, 512, 3, 1},
+    {"resnet50", 56, 64, 256, 1, 1},       {"resnet50", 56, 256, 64, 1, 1},
+    {"resnet50", 28, 512, 128, 1, 1},      {"resnet50", 28, 128, 512, 1, 1},
+    {"resnet50", 14, 1024, 256, 1, 1},     {"resnet50", 14, 256, 1024, 1, 1},
+    {"resnet50", 7, 2048, 512, 1, 1},      {"resnet50", 7, 512, 2048, 1, 1},
+    {"resnet50", 56, 256, 512, 1, 2},      {"resnet50", 28, 512, 1024, 1, 2},
+    {"mobilenet_v1", 112, 32, 0, 3, 1},    {"mobilenet_v1", 112, 64, 0, 3, 2},
+    {"mobilenet_v1", 56, 128, 0, 3, 1},    {"mobilenet_v1", 28, 256, 0, 3, 1},
+    {"mobilenet_v1", 14, 512, 0, 3, 1},    {"mobilenet_v1", 7, 1024, 0, 3, 1},
+    {"mobilenet_v2", 112, 96, 0, 3, 2},    {"mobilenet_v2", 56, 144, 0, 3, 1},
+    {"mobilenet_v2", 14, 384, 0, 3, 1},    {"mobilenet_v2", 7, 960, 0, 3, 1},
+    {"efficientnet_b0", 56, 144, 0, 5, 2}, {"efficientnet_b0", 28, 240, 0, 5, 1},
+    {"efficientnet_b0", 14, 480, 0, 5, 1}, {"efficientnet_b0", 7, 1152, 0, 5, 1},
+};
+
+template <class Params>
+void SetWindow(Params& params, int32_t stride) {
+  params.padding = kernels::Padding::kSame;
+  params.stride_w = params.stride_h = stride;
+  params.dilation_w = params.dilation_h = 1;
+  params.activation = kernels::Activation::kRelu6;
+}
+
+void RunLayer(benchmark::State& state, const Layer& layer, const char* candidate, Isa isa) {
+  const bool depthwise = layer.channels_out == 0;
+  OpBenchmark bench(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D");
+  bench.Input({1, layer.size, layer.size, layer.channels_in}, false);
+  if (depthwise) {
+    SetWindow(bench.params<kernels::DepthwiseConv2DParams>(), layer.stride);
+    bench.Input({1, layer.filter, layer.filter, layer.channels_in}, true);
+    bench.Input({layer.channels_in}, true);
+  } else {
+    SetWindow(bench.params<kernels::Conv2DParams>(), layer.stride);
+    bench.Input({layer.channels_out, layer.filter, layer.filter, layer.channels_in}, true);
+    bench.Input({layer.channels_out}, true);
+  }
+  bench.Run(state, candidate, isa);
+}
+
+const bool kRegistered = [] {
+  for (const Layer& layer : kLayers) {
+    ForEachCandidate([&](const char* candidate, Isa isa) {
+      const std::string name = std::string(layer.model) + "/" + std::to_string(layer.size) + "x" +
+                               std::to_string(layer.channels_in) + "->" +
+                               (layer.channels_out ? std::to_string(layer.channels_out) : "dw") +
+                               "/k" + std::to_string(layer.filter) + "s" +
+                               std::to_string(layer.stride) + "/" + candidate + "/" +
+                               std::string(IsaName(isa));
+      benchmark::RegisterBenchmark(name.c_str(), [&layer, candidate, isa](benchmark::State& state) {
+        RunLayer(state, layer, candidate, isa);
+      });
+    });
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace fuselite::benchmarks

@@ -1,0 +1,111 @@
+// Times one operator's candidates on one thread, as a fraction of the core's peak.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchmarks/measured_peak.h"
+#include "kernels/operator.h"
+#ifdef FUSELITE_HAS_JIT
+#include "jit/candidates.h"
+#endif
+
+namespace fuselite::benchmarks {
+
+// An operator on random values. Add inputs, set parameters, then Run.
+class OpBenchmark {
+ public:
+  kernels::OpDescription op;
+
+  explicit OpBenchmark(std::string_view name) {
+    op.op = kernels::FindOperator(name);
+    kernels::SetDefaults(op.op->fields, op.params.data());
+    op.outputs.emplace_back();
+  }
+  template <class T>
+  T& params() {
+    return op.params.as<T>();
+  }
+  void Input(Shape shape, bool constant) {
+    TensorInfo info{.type = DataType::kFloat32, .shape = shape};
+    buffers_.push_back(Values(shape.elements()));
+    if (constant) info.data = buffers_.back().data();
+    op.inputs.push_back(info);
+  }
+
+  // Best of the iterations: other processes disturb the mean.
+  void Run(benchmark::State& state, std::string_view candidate, Isa isa) {
+    if (const Status status = kernels::Infer(op); !status.ok()) {
+      return state.SkipWithError(status.ToString().c_str());
+    }
+    const std::unique_ptr<PackedStore> store = NewPackedStore();
+    auto kernel = Build(candidate, {.isa = isa, .store = store.get()});
+    if (!kernel.ok()) return state.SkipWithError(kernel.status().ToString().c_str());
+    AlignedBuffer output(op.outputs[0].bytes());
+    AlignedBuffer scratch((*kernel)->scratch_bytes()), shared((*kernel)->shared_bytes());
+    std::vector<const void*> inputs;
+    for (const AlignedBuffer& buffer : buffers_) inputs.push_back(buffer.data());
+    void* const outputs[] = {output.data()};
+    const KernelArgs args{inputs.data(), outputs, scratch.data(), shared.data()};
+    double best = 1e9;
+    for (auto _ : state) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int phase = 0; phase < (*kernel)->phases(); ++phase) {
+        if (!(*kernel)->Run(args, phase, 0, (*kernel)->units(phase)).ok()) return;
+      }
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      best = std::min(best, taken.count());
+    }
+    Report(state, best, isa, std::string((*kernel)->name()));
+  }
+
+ private:
+  static AlignedBuffer Values(int64_t n) {
+    AlignedBuffer buffer(n * sizeof(float));
+    std::mt19937 engine(1);
+    for (int64_t i = 0; i < n; ++i) {
+      buffer.as<float>()[i] = static_cast<float>(engine()) * 0x1p-31f - 1.0f;
+    }
+    return buffer;
+  }
+
+  Result<std::unique_ptr<Kernel>> Build(std::string_view name,
+                                        const kernels::BuildContext& context) const {
+    std::vector<kernels::Candidate> all(op.op->candidates.begin(), op.op->candidates.end());
+#ifdef FUSELITE_HAS_JIT
+    const auto emitted = jit::CandidatesFor(*op.op);
+    all.insert(all.begin(), emitted.begin(), emitted.end());
+#endif
+    for (const kernels::Candidate& candidate : all) {
+      if (candidate.name == name) return candidate.build(op, context);
+    }
+    return NotFound("no candidate ", name);
+  }
+
+  void Report(benchmark::State& state, double seconds, Isa isa, const std::string& name) const {
+    const double rate = 2.0 * op.op->cost(op) / seconds / 1e9;
+    state.SetLabel(name);
+    state.counters["us"] = seconds * 1e6;
+    state.counters["GFLOP/s"] = rate;
+    if (const double peak = FloatPeak(isa); peak > 0) state.counters["%peak"] = 100 * rate / peak;
+  }
+
+  std::vector<AlignedBuffer> buffers_;
+};
+
+// The levels and candidates that are compared; whoever refuses is shown with the reason.
+template <class Function>
+void ForEachCandidate(const Function& function) {
+  for (const char* candidate : {"jit", "highway"}) {
+    for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
+      if (Includes(DetectIsa(), isa)) function(candidate, isa);
+    }
+  }
+}
+
+}  // namespace fuselite::benchmarks
