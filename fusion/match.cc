@@ -1,5 +1,6 @@
 #include "fusion/match.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -78,6 +79,19 @@ std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId valu
   std::vector<float> out(info.elements());
   if (!out.empty()) std::memcpy(out.data(), info.data, out.size() * sizeof(float));
   return out;
+}
+
+bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
+                    NodeId last) {
+  for (NodeId id : nodes) {
+    for (ValueId v : graph.node(id).outputs) {
+      if (graph.value(v).observed || graph.value(v).variable) return false;
+      for (NodeId reader : uses.consumers(v)) {
+        if (reader != last && std::ranges::find(nodes, reader) == nodes.end()) return false;
+      }
+    }
+  }
+  return true;
 }
 
 bool IsFloat(const Graph& graph, ValueId value) {

@@ -28,6 +28,11 @@ std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId valu
 // A float32 constant's elements (copied: files leave them misaligned); nullopt for other values.
 std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId value);
 
+// Whether what `nodes` make is read only by themselves and by `last`, and observed by nobody: they
+// can go when `last` is replaced.
+bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
+                    NodeId last);
+
 bool IsFloat(const Graph& graph, ValueId value);
 
 // For a node with two inputs, one of which is `value`: the index of the other; -1 where `value` is

@@ -9,7 +9,17 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    FoldConstants, RemoveIdentity, MergeReshapes, FoldPadding, FuseIntoTail,
+    FoldConstants,         //
+    RemoveIdentity,        //
+    MergeReshapes,         //
+    RecognizeSilu,         //
+    RecognizeHardSwish,    //
+    RecognizeHardSigmoid,  //
+    RecognizeGelu,         //
+    FoldPadding,           //
+    FoldScaleAfter,        //
+    FoldScaleBefore,       //
+    FuseIntoTail,          //
 };
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.

@@ -20,6 +20,24 @@ bool MergeReshapes(Graph&, const Uses&, NodeId, RewriteContext&);
 // PAD with zeros before a convolution or depthwise convolution becomes its extra padding.
 bool FoldPadding(Graph&, const Uses&, NodeId, RewriteContext&);
 
+// MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise
+// convolution or fully connected layer goes into its weights and bias: what batch normalization
+// leaves. Rounding moves by what scaling a weight costs, half a unit in its last place.
+bool FoldScaleAfter(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// The same for MUL by a constant before one of them: into the weights of its input channels.
+bool FoldScaleBefore(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// x * LOGISTIC(x) -> SiLU.
+bool RecognizeSilu(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// RELU6(x + 3) / 6 -> hard-sigmoid; x times that -> hard-swish.
+bool RecognizeHardSigmoid(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeHardSwish(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// x / 2 (1 + erf(x / sqrt 2)) and its form with tanh, from their parts -> GELU.
+bool RecognizeGelu(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // An elementwise node becomes stages in the tail of the node that makes one of its operands: the
 // activation, residual, scale or gate after a convolution, and chains of elementwise nodes.
 bool FuseIntoTail(Graph&, const Uses&, NodeId, RewriteContext&);

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cmath>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/fold_scale.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// y -> scale * y + offset, per channel; an empty vector stands for ones or zeros.
+struct Affine {
+  std::vector<float> scale, offset;
+};
+
+// What the node does to its input that is not constant, whose channels are `channels`.
+std::optional<Affine> AsAffine(const Graph& graph, const Node& node, int flowing,
+                               int64_t channels) {
+  auto constant = PerChannel(graph, node.inputs[1 - flowing], channels);
+  if (!constant) return std::nullopt;
+  const std::string_view op = node.op->name;
+  const auto negate = [](std::vector<float> v) {
+    for (float& x : v) x = -x;
+    return v;
+  };
+  if (op == "ADD") return Affine{{}, *constant};
+  if (op == "MUL") return Affine{*constant, {}};
+  if (op == "SUB" && flowing == 0) return Affine{{}, negate(*constant)};
+  if (op == "SUB") return Affine{std::vector<float>(channels, -1.0f), *constant};
+  if (op == "DIV" && flowing == 0) {
+    for (float& x : *constant) x = 1.0f / x;
+    return Affine{*constant, {}};
+  }
+  return std::nullopt;
+}
+
+bool Finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+// Rounds each product once, so that the layer's terms move by half a unit in the last place; the
+// bias is no worse than the sum that it replaces.
+bool Apply(const Affine& affine, Layer* layer) {
+  if (!affine.scale.empty()) {
+    for (size_t i = 0; i < layer->weights.size(); ++i) {
+      layer->weights[i] *= affine.scale[layer->output_of(static_cast<int64_t>(i))];
+    }
+    for (size_t c = 0; c < layer->bias.size(); ++c) layer->bias[c] *= affine.scale[c];
+  }
+  if (!affine.offset.empty()) {
+    for (size_t c = 0; c < layer->bias.size(); ++c) layer->bias[c] += affine.offset[c];
+  }
+  return Finite(layer->weights) && Finite(layer->bias);
+}
+
+}  // namespace
+
+bool FoldScaleAfter(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  const Node node = graph.node(id);
+  if (node.inputs.size() != 2 || node.outputs.size() != 1 || !node.tail.empty()) return false;
+  for (int flowing : {0, 1}) {
+    const ValueId between = node.inputs[flowing];
+    if (between == kNone || uses.SingleConsumer(between) != id) continue;
+    const NodeId host = uses.producer(between);
+    if (host == kNone ||
+        graph.value(between).info.shape != graph.value(node.outputs[0]).info.shape ||
+        FusedActivation(graph.node(host)) != kernels::Activation::kNone) {
+      continue;
+    }
+    std::optional<Layer> layer = ReadLayer(graph, host);
+    if (!layer) continue;
+    const std::optional<Affine> affine = AsAffine(graph, node, flowing, layer->outputs);
+    if (!affine || !Apply(*affine, &*layer)) continue;
+    WriteLayer(graph, host, *layer, !affine->scale.empty(), true);
+    const std::vector<int> host_nodes = MergeHostNodes(graph, {host, id});
+    SetFusedActivation(graph.node(host), FusedActivation(node));
+    graph.node(host).host_nodes = host_nodes;
+    graph.node(host).outputs = node.outputs;
+    graph.Remove(id);
+    context.Record(
+        internal::Join("fold ", node.op->name, " into the weights of ", graph.node(host).op->name),
+        host_nodes);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace fuselite::fusion

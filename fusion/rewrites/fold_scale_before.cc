@@ -1,0 +1,44 @@
+#include <cmath>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/fold_scale.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+
+// Padding needs no care: zero times a scale is zero.
+bool FoldScaleBefore(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  std::optional<Layer> layer = ReadLayer(graph, id);
+  if (!layer) return false;
+  const NodeId mul = OwnProducerIs(graph, uses, graph.node(id).inputs[0], "MUL");
+  if (mul == kNone || FusedActivation(graph.node(mul)) != kernels::Activation::kNone) return false;
+  const Node scaling = graph.node(mul);
+  for (int flowing : {0, 1}) {
+    const ValueId x = scaling.inputs[flowing];
+    if (graph.value(x).variable ||
+        graph.value(x).info.shape != graph.value(scaling.outputs[0]).info.shape) {
+      continue;
+    }
+    // A fully connected layer may take rows across the innermost dimension: its channels are not.
+    const bool rows =
+        graph.value(x).info.shape.rank() > 0 && graph.value(x).info.shape.dim(-1) == layer->inputs;
+    const auto scale = PerChannel(graph, scaling.inputs[1 - flowing], layer->inputs);
+    if (!scale || (!rows && !ScalarConstant(graph, scaling.inputs[1 - flowing]))) continue;
+    bool finite = true;
+    for (size_t i = 0; i < layer->weights.size(); ++i) {
+      layer->weights[i] *= (*scale)[layer->input_of(static_cast<int64_t>(i))];
+      finite = finite && std::isfinite(layer->weights[i]);
+    }
+    if (!finite) return false;
+    WriteLayer(graph, id, *layer, true, false);
+    graph.node(id).inputs[0] = x;
+    graph.node(id).host_nodes = MergeHostNodes(graph, {mul, id});
+    graph.Remove(mul);
+    context.Record(internal::Join("fold MUL into the weights of ", graph.node(id).op->name),
+                   graph.node(id).host_nodes);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace fuselite::fusion

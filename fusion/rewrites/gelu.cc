@@ -1,0 +1,134 @@
+// GELU by tanh, as frameworks spell it out:
+//   0.5 x (1 + tanh(0.7978846 (x + 0.044715 x^3)))
+// with the factors in any order and x^3 as POW or as products.
+#include <cmath>
+#include <cstring>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+namespace {
+
+constexpr float kRootTwoOverPi = 0.7978845608f;
+constexpr float kCubic = 0.044715f;
+
+// The factors of a product of nested MULs that nobody else reads, and the nodes between.
+void Factors(const Graph& graph, const Uses& uses, ValueId value, std::vector<ValueId>* factors,
+             std::vector<NodeId>* nodes) {
+  const NodeId mul = OwnProducerIs(graph, uses, value, "MUL");
+  if (mul == kNone || FusedActivation(graph.node(mul)) != kernels::Activation::kNone) {
+    factors->push_back(value);
+    return;
+  }
+  nodes->push_back(mul);
+  for (ValueId v : graph.node(mul).inputs) Factors(graph, uses, v, factors, nodes);
+}
+
+// Takes the scalar factors out; their product.
+float TakeScalars(const Graph& graph, std::vector<ValueId>* factors) {
+  float product = 1;
+  std::erase_if(*factors, [&](ValueId v) {
+    const std::optional<float> scalar = ScalarConstant(graph, v);
+    if (scalar) product *= *scalar;
+    return scalar.has_value();
+  });
+  return product;
+}
+
+bool Close(float a, float b) { return std::abs(a - b) <= 1e-5f * std::abs(b); }
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+
+  // x, where `id` is the last MUL of a GELU of x; kNone otherwise.
+  ValueId Match(NodeId id) {
+    std::vector<ValueId> factors;
+    for (ValueId v : graph_.node(id).inputs) Factors(graph_, uses_, v, &factors, &nodes);
+    if (!Close(TakeScalars(graph_, &factors), 0.5f) || factors.size() != 2) return kNone;
+    for (int i : {0, 1}) {
+      const ValueId x = factors[i];
+      const size_t before = nodes.size();
+      if (IsOnePlusTanh(factors[1 - i], x)) return x;
+      nodes.resize(before);
+    }
+    return kNone;
+  }
+  std::vector<NodeId> nodes;  // the pattern's, without the last one
+
+ private:
+  ValueId Step(ValueId value, std::string_view op) {
+    const NodeId id = OwnProducerIs(graph_, uses_, value, op);
+    if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
+    nodes.push_back(id);
+    return id;
+  }
+  // The operand of "operand + other", where `is_other` holds for the other one.
+  template <class Predicate>
+  ValueId Addend(ValueId sum, Predicate is_other) {
+    const NodeId add = Step(sum, "ADD");
+    if (add == kNone) return kNone;
+    for (int i : {0, 1}) {
+      if (is_other(graph_.node(add).inputs[i])) return graph_.node(add).inputs[1 - i];
+    }
+    return kNone;
+  }
+
+  bool IsOnePlusTanh(ValueId value, ValueId x) {
+    const ValueId tanh = Addend(value, [&](ValueId v) { return IsScalar(graph_, v, 1); });
+    const NodeId node = tanh == kNone ? kNone : Step(tanh, "TANH");
+    if (node == kNone) return false;
+    std::vector<ValueId> factors;
+    Factors(graph_, uses_, graph_.node(node).inputs[0], &factors, &nodes);
+    if (!Close(TakeScalars(graph_, &factors), kRootTwoOverPi) || factors.size() != 1) return false;
+    const ValueId cubic = Addend(factors[0], [&](ValueId v) { return v == x; });
+    return cubic != kNone && IsCubic(cubic, x);
+  }
+  bool IsCubic(ValueId value, ValueId x) {
+    std::vector<ValueId> factors;
+    Factors(graph_, uses_, value, &factors, &nodes);
+    if (!Close(TakeScalars(graph_, &factors), kCubic)) return false;
+    int power = 0;
+    for (ValueId v : factors) {
+      if (v == x) {
+        power += 1;
+      } else if (const NodeId square = Step(v, "SQUARE"); square != kNone) {
+        if (graph_.node(square).inputs[0] != x) return false;
+        power += 2;
+      } else if (const NodeId pow = Step(v, "POW"); pow != kNone) {
+        if (graph_.node(pow).inputs[0] != x) return false;
+        if (!IsScalar(graph_, graph_.node(pow).inputs[1], 3)) return false;
+        power += 3;
+      } else {
+        return false;
+      }
+    }
+    return power == 3;
+  }
+
+  const Graph& graph_;
+  const Uses& uses_;
+};
+
+}  // namespace
+
+bool RecognizeGelu(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  if (!Is(graph, id, "MUL") || !graph.node(id).tail.empty()) return false;
+  if (FusedActivation(graph.node(id)) != kernels::Activation::kNone) return false;
+  const kernels::OperatorDef* gelu = kernels::FindOperator("GELU");
+  if (!gelu) return false;
+  Matcher matcher(graph, uses);
+  const ValueId x = matcher.Match(id);
+  if (x == kNone || !IsFloat(graph, x)) return false;
+  Node node = MakeNode("GELU", {x});
+  const bool approximate = true;
+  for (const kernels::Field& field : gelu->fields) {
+    if (field.name != "approximate") continue;
+    std::memcpy(static_cast<std::byte*>(node.params.data()) + field.offset, &approximate, 1);
+  }
+  return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize GELU", context);
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,45 @@
+#include "fusion/rewrites/replace.h"
+
+#include <algorithm>
+
+namespace fuselite::fusion {
+
+Node MakeNode(std::string_view name, std::vector<ValueId> inputs) {
+  Node node;
+  node.op = kernels::FindOperator(name);
+  kernels::SetDefaults(node.op->fields, node.params.data());
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) {
+  Node node;
+  node.op = kernels::FindOperator("FUSELITE_ELEMENTWISE");
+  node.inputs = {x};
+  node.tail.stages = std::move(stages);
+  return node;
+}
+
+bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
+                    std::string_view what, RewriteContext& context) {
+  if (!node.op) return false;
+  node.outputs = graph.node(id).outputs;
+  node.host_nodes = graph.node(id).host_nodes;
+  for (NodeId other : others) {
+    const std::vector<int>& more = graph.node(other).host_nodes;
+    node.host_nodes.insert(node.host_nodes.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(node.host_nodes);
+  const auto rest = std::ranges::unique(node.host_nodes);
+  node.host_nodes.erase(rest.begin(), rest.end());
+  std::swap(graph.node(id), node);
+  if (!context.AcceptsComposite(graph.Describe(id))) {
+    std::swap(graph.node(id), node);
+    return false;
+  }
+  context.Record(what, graph.node(id).host_nodes);
+  for (NodeId other : others) graph.Remove(other);
+  return true;
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,147 @@
+// What goes away: constants, identities, reshapes in a row, padding, dead nodes.
+#include "fusion/rewrites/rewrites.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const Attributes kStride2 = {{"stride_w", 2}, {"stride_h", 2}, {"padding", kValid}};
+
+TEST(FoldConstants, MovedWeightsBecomeWeights) {
+  GraphBuilder b;
+  const ValueId weights = b.Op("TRANSPOSE", {b.Constant({6, 4}), b.Ints({1, 0})});
+  const ValueId shaped = b.Op("RESHAPE", {weights, b.Ints({4, 1, 1, 6})});
+  b.Output(b.Op("CONV_2D", {b.Input({1, 3, 3, 6}), shaped, b.Constant({4})},
+                {{"stride_w", 1}, {"stride_h", 1}}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-6f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D"));
+  EXPECT_THAT(outcome.report.rewrites, Contains(HasSubstr("fold constant TRANSPOSE: node 0")));
+}
+
+TEST(FoldConstants, LeavesObservedAndGrowingOnes) {
+  GraphBuilder b;
+  b.Output(b.Op("RESHAPE", {b.Constant({6, 4}), b.Ints({24})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("RESHAPE"));
+
+  GraphBuilder large;
+  const ValueId tiled = large.Op("TILE", {large.Constant({1, 64}), large.Ints({64, 1})});
+  const ValueId x = large.Input({64, 64});
+  large.Output(large.Op("BATCH_MATMUL", {x, tiled}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(large.graph(), 0).ops(),
+              ElementsAre("TILE", "BATCH_MATMUL"));
+}
+
+TEST(DeadNodes, GoWithWhatOnlyTheyNeed) {
+  GraphBuilder b;
+  const ValueId x = b.Input({2, 8});
+  b.Dense(b.Dense(x, 4), 3);
+  b.Output(b.Dense(x, 2));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("FULLY_CONNECTED"));
+}
+
+TEST(Identity, PadSliceTransposeReshapeOfNothingGo) {
+  GraphBuilder b;
+  ValueId v = b.Conv(b.Input({1, 1, 6, 4}), 4, 3);
+  v = b.Op("PAD", {v, b.Ints({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})});
+  v = b.Op("SLICE", {v, b.Ints({0, 0, 0, 0}), b.Ints({1, 1, 6, 4})});
+  v = b.Op("TRANSPOSE", {v, b.Ints({1, 0, 2, 3})});
+  v = b.Op("RESHAPE", {v, b.Ints({1, 1, 6, 4})});
+  b.Output(b.Conv(v, 3, 1));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D", "CONV_2D"));
+}
+
+TEST(Identity, TransposeOfASquareStays) {
+  GraphBuilder b;
+  const ValueId v = b.Dense(b.Input({6, 8}), 6);
+  b.Output(b.Dense(b.Op("TRANSPOSE", {v, b.Ints({1, 0})}), 4));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("FULLY_CONNECTED", "TRANSPOSE", "FULLY_CONNECTED"));
+}
+
+TEST(Identity, AtTheOutputItsMakerWritesIt) {
+  GraphBuilder b;
+  const ValueId v = b.Dense(b.Input({6, 8}), 6);
+  b.Output(b.Op("RESHAPE", {v, b.Ints({6, 6})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("FULLY_CONNECTED"));
+}
+
+TEST(Identity, FromInputToOutputStays) {
+  GraphBuilder b;
+  b.Output(b.Op("RESHAPE", {b.Input({6, 6}), b.Ints({6, 6})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("RESHAPE"));
+}
+
+TEST(MergeReshapes, TheLastOneRemains) {
+  GraphBuilder b;
+  ValueId v = b.Op("RESHAPE", {b.Input({4, 6}), b.Ints({2, 12})});
+  v = b.Op("EXPAND_DIMS", {v, b.Ints({0})});
+  b.Output(b.Op("RESHAPE", {v, b.Ints({8, 3})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("RESHAPE"));
+}
+
+TEST(MergeReshapes, WhatOthersReadStays) {
+  GraphBuilder b;
+  const ValueId first = b.Op("RESHAPE", {b.Input({4, 6}), b.Ints({2, 12})});
+  b.Output(b.Op("RESHAPE", {first, b.Ints({24})}));
+  b.Output(b.Dense(first, 3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("RESHAPE", "FULLY_CONNECTED"));
+}
+
+TEST(FoldPadding, IntoAConvolution) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 9, 9, 3});
+  const ValueId padded = b.Op("PAD", {x, b.Ints({4, 2}, {0, 0, 1, 2, 3, 0, 0, 0})});
+  b.Output(b.Conv(padded, 5, 3, kStride2));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D"));
+  EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0, 1));
+  EXPECT_THAT(outcome.report.rewrites, ElementsAre("fold padding into CONV_2D: nodes 0, 1"));
+}
+
+TEST(FoldPadding, TwiceIntoADepthwiseConvolutionWithItsOwn) {
+  GraphBuilder b;
+  ValueId v = b.Input({2, 7, 9, 6});
+  for (int i = 0; i < 2; ++i) {
+    v = b.Op("PAD", {v, b.Ints({4, 2}, {0, 0, 1, i, 0, 2, 0, 0})});
+  }
+  b.Output(b.Depthwise(v, 3, {{"padding", kSame}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("DEPTHWISE_CONV_2D"));
+}
+
+TEST(FoldPadding, ForEachOfSeveralReaders) {
+  GraphBuilder b;
+  const ValueId padded =
+      b.Op("PAD", {b.Input({1, 9, 9, 3}), b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
+  b.Output(b.Conv(padded, 5, 3, {{"padding", kValid}}));
+  b.Output(b.Conv(padded, 2, 1, {{"padding", kValid}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("CONV_2D", "CONV_2D"));
+}
+
+TEST(FoldPadding, NotOfChannelsNorWithAValue) {
+  GraphBuilder b;
+  const ValueId channels =
+      b.Op("PAD", {b.Input({1, 5, 5, 3}), b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 1})});
+  b.Output(b.Conv(channels, 4, 3));
+  const ValueId ones =
+      b.Op("PADV2", {b.Input({1, 5, 5, 3}), b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0}), b.Scalar(1)});
+  b.Output(b.Conv(ones, 4, 3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("PAD", "CONV_2D", "PADV2", "CONV_2D"));
+}
+
+TEST(FoldPadding, AnObservedPadIsComputed) {
+  GraphBuilder b;
+  const ValueId padded =
+      b.Op("PAD", {b.Input({1, 5, 5, 3}), b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
+  b.Output(padded);
+  b.Output(b.Conv(padded, 4, 3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("PAD", "CONV_2D"));
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
