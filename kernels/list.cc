@@ -3,30 +3,61 @@
 
 // clang-format off
 #define FUSELITE_OPERATORS(X) \
+  X(Abs) \
+  X(Add) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
   X(BroadcastTo) \
+  X(Ceil) \
   X(Concatenation) \
   X(Conv2D) \
+  X(Cos) \
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
+  X(Div) \
+  X(Elu) \
+  X(Exp) \
   X(ExpandDims) \
+  X(Floor) \
   X(FullyConnected) \
+  X(Gelu) \
+  X(HardSwish) \
+  X(LeakyRelu) \
+  X(Log) \
+  X(Logistic) \
+  X(Maximum) \
+  X(Minimum) \
   X(MirrorPad) \
+  X(Mul) \
+  X(Neg) \
   X(Pack) \
   X(Pad) \
   X(PadV2) \
+  X(Prelu) \
+  X(Relu) \
+  X(Relu0To1) \
+  X(Relu6) \
+  X(ReluN1To1) \
   X(Reshape) \
   X(ReverseSequence) \
   X(ReverseV2) \
+  X(Round) \
+  X(Rsqrt) \
+  X(Sign) \
+  X(Sin) \
   X(Slice) \
   X(Softmax) \
   X(SpaceToBatchNd) \
   X(SpaceToDepth) \
   X(Split) \
   X(SplitV) \
+  X(Sqrt) \
+  X(Square) \
+  X(SquaredDifference) \
   X(Squeeze) \
   X(StridedSlice) \
+  X(Sub) \
+  X(Tanh) \
   X(Tile) \
   X(Transpose) \
   X(Unpack)

@@ -1,0 +1,143 @@
+#include "kernels/elementwise/as_tail.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/elementwise/elementwise.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+bool HasOperand(const TailStage& stage) { return stage.operand.input >= 0; }
+
+bool LeavesBatchOpen(const Tail& tail) { return tail.rows_per_batch == INT64_MAX; }
+
+}  // namespace
+
+std::optional<TailStage> UnaryStage(const OpDescription& op) {
+  if (op.inputs.empty() || op.inputs[0].type != DataType::kFloat32) return std::nullopt;
+  const auto stage = [](UnaryKind kind, float a = 0, float b = 0) {
+    return TailStage::Unary(kind, a, b);
+  };
+  switch (op.op->builtin_code) {
+    case tflite::kTfLiteBuiltinRelu: return stage(UnaryKind::kClamp, 0, kInfinity);
+    case tflite::kTfLiteBuiltinRelu6: return stage(UnaryKind::kClamp, 0, 6);
+    case tflite::kTfLiteBuiltinReluN1To1: return stage(UnaryKind::kClamp, -1, 1);
+    case tflite::kTfLiteBuiltinRelu0To1: return stage(UnaryKind::kClamp, 0, 1);
+    case tflite::kTfLiteBuiltinLeakyRelu:
+      return stage(UnaryKind::kLeakyRelu, op.params.as<LeakyReluParams>().alpha);
+    case tflite::kTfLiteBuiltinElu: return stage(UnaryKind::kElu);
+    case tflite::kTfLiteBuiltinGelu:
+      return stage(op.params.as<GeluParams>().approximate ? UnaryKind::kGeluTanh
+                                                          : UnaryKind::kGelu);
+    case tflite::kTfLiteBuiltinHardSwish: return stage(UnaryKind::kHardSwish);
+    case tflite::kTfLiteBuiltinLogistic: return stage(UnaryKind::kLogistic);
+    case tflite::kTfLiteBuiltinTanh: return stage(UnaryKind::kTanh);
+    case tflite::kTfLiteBuiltinExp: return stage(UnaryKind::kExp);
+    case tflite::kTfLiteBuiltinLog: return stage(UnaryKind::kLog);
+    case tflite::kTfLiteBuiltinSqrt: return stage(UnaryKind::kSqrt);
+    case tflite::kTfLiteBuiltinRsqrt: return stage(UnaryKind::kRsqrt);
+    case tflite::kTfLiteBuiltinAbs: return stage(UnaryKind::kAbs);
+    case tflite::kTfLiteBuiltinNeg: return stage(UnaryKind::kNeg);
+    case tflite::kTfLiteBuiltinFloor: return stage(UnaryKind::kFloor);
+    case tflite::kTfLiteBuiltinCeil: return stage(UnaryKind::kCeil);
+    case tflite::kTfLiteBuiltinRound: return stage(UnaryKind::kRound);
+    case tflite::kTfLiteBuiltinSquare: return stage(UnaryKind::kSquare);
+    case tflite::kTfLiteBuiltinSin: return stage(UnaryKind::kSin);
+    case tflite::kTfLiteBuiltinCos: return stage(UnaryKind::kCos);
+    case tflite::kTfLiteBuiltinSign: return stage(UnaryKind::kSign);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<TailOperandUse> AsTailOperand(const TensorInfo& operand, const Shape& output) {
+  // The row dimensions as runs of one stride each, the innermost first. Dimensions of 1 have none.
+  struct Run {
+    int64_t size, stride;
+  };
+  std::vector<Run> runs;
+  const Shape& in = operand.shape;
+  if (in.rank() > output.rank()) return std::nullopt;
+  int64_t stride = operand.pitch();
+  for (int d = -2; d >= -output.rank(); --d) {
+    const int32_t size = output.dim(d);
+    const int32_t own = -d <= in.rank() ? in.dim(d) : 1;
+    if (own != size && own != 1) return std::nullopt;
+    if (size == 1) continue;
+    const int64_t step = own == 1 ? 0 : stride;
+    stride *= own;
+    if (!runs.empty() && step == runs.back().stride * runs.back().size) {
+      runs.back().size *= size;
+    } else {
+      runs.push_back({size, step});
+    }
+  }
+  const int32_t own = in.rank() ? in.dim(-1) : 1;
+  const int32_t channels = output.rank() ? output.dim(-1) : 1;
+  if ((own != channels && own != 1) || runs.size() > 2) return std::nullopt;
+  TailOperandUse use{.operand = {}, .rows_per_batch = INT64_MAX};
+  use.operand.channel_stride = own == 1 ? 0 : 1;
+  if (!runs.empty()) use.operand.row_stride = runs[0].stride;
+  if (runs.size() == 2) {
+    use.rows_per_batch = runs[0].size;
+    use.operand.batch_stride = runs[1].stride;
+  }
+  return use;
+}
+
+bool ToTailStage(const OpDescription& op, int flowing_input, TailStage* stage,
+                 int64_t* rows_per_batch) {
+  const std::optional<BinaryKind> kind = BinaryKindOf(*op.op);
+  if (!kind || op.inputs.size() < 2) return false;
+  const TensorInfo& x = op.inputs[flowing_input];
+  const TensorInfo& y = op.inputs[1 - flowing_input];
+  if (x.type != DataType::kFloat32 || y.type != DataType::kFloat32) return false;
+  const Result<Shape> output = BroadcastShapes(x.shape, y.shape);
+  if (!output.ok() || output.value() != x.shape) return false;
+  BinaryKind effective = *kind;
+  if (flowing_input == 1) {
+    if (effective == BinaryKind::kPrelu) return false;
+    if (effective == BinaryKind::kSub) effective = BinaryKind::kReverseSub;
+    if (effective == BinaryKind::kDiv) effective = BinaryKind::kReverseDiv;
+  }
+  const std::optional<TailOperandUse> use = AsTailOperand(y, x.shape);
+  if (!use) return false;
+  *stage = TailStage::Binary(effective, use->operand);
+  stage->operand.input = 1 - flowing_input;
+  *rows_per_batch = use->rows_per_batch;
+  return true;
+}
+
+std::optional<TailStage> BinaryActivation(const OpDescription& op) {
+  const std::optional<BinaryKind> kind = BinaryKindOf(*op.op);
+  if (!kind || !HasActivation(*kind)) return std::nullopt;
+  const Activation activation = op.params.as<ArithmeticParams>().activation;
+  float low, high;
+  if (activation == Activation::kNone || !ActivationRange(activation, &low, &high)) {
+    return std::nullopt;
+  }
+  return TailStage::Unary(UnaryKind::kClamp, low, high);
+}
+
+bool AppendStage(const TailStage& stage, int64_t rows_per_batch, Tail* tail) {
+  TailStage appended = stage;
+  if (HasOperand(stage) && rows_per_batch != tail->rows_per_batch) {
+    if (LeavesBatchOpen(*tail)) {
+      for (TailStage& earlier : tail->stages) {
+        earlier.operand.batch_stride = rows_per_batch * earlier.operand.row_stride;
+      }
+      tail->rows_per_batch = rows_per_batch;
+    } else if (rows_per_batch == INT64_MAX) {
+      appended.operand.batch_stride = tail->rows_per_batch * stage.operand.row_stride;
+    } else {
+      return false;
+    }
+  }
+  tail->stages.push_back(std::move(appended));
+  return true;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,162 @@
+// The operators of two inputs that broadcast.
+#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/binary_rows.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/make_kernel.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kAddFields[] = {
+    {"fused_activation_function", FieldKind::kActivation, 0, offsetof(ArithmeticParams, activation),
+     offsetof(tflite::TfLiteAddParams, activation)},
+    {.name = "pot_scale_int16",
+     .kind = FieldKind::kBool,
+     .id = 1,
+     .offset = offsetof(ArithmeticParams, pot_scale_int16),
+     .struct_offset = offsetof(tflite::TfLiteAddParams, pot_scale_int16),
+     .since_version = 3,
+     .default_value = 1},
+};
+constexpr Field kSubFields[] = {
+    kAddFields[0],
+    {.name = "pot_scale_int16",
+     .kind = FieldKind::kBool,
+     .id = 1,
+     .offset = offsetof(ArithmeticParams, pot_scale_int16),
+     .struct_offset = offsetof(tflite::TfLiteSubParams, pot_scale_int16),
+     .since_version = 5,
+     .default_value = 1},
+};
+constexpr Field kMulFields[] = {kAddFields[0]};
+
+constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
+constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
+constexpr TypeRow kFloatInt32[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
+constexpr TypeRow kFloatInt32Int64[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                        Same(DataType::kInt64)};
+constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                     Same(DataType::kInt64),   Same(DataType::kInt8),
+                                     Same(DataType::kUInt8),   Same(DataType::kInt16)};
+
+Status InferBinary(OpDescription& op) {
+  const TensorInfo& x = op.inputs[0];
+  const TensorInfo& y = op.inputs[1];
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(x.shape, y.shape));
+  const BinaryKind kind = *BinaryKindOf(*op.op);
+  if (kind == BinaryKind::kPrelu && shape != x.shape) {
+    return InvalidArgument("alpha ", y.shape, " does not broadcast to the input's ", x.shape);
+  }
+  float low, high;
+  if (HasActivation(kind) &&
+      !ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high)) {
+    return Unsupported("a fused activation other than a clamp");
+  }
+  return SetElementwiseOutput(op, x.type, shape);
+}
+
+// The clamp that TFLite applies: without an activation to the finite floats.
+void AppendRange(const OpDescription& op, BinaryKind kind, Tail* tail) {
+  if (!HasActivation(kind)) return;
+  float low, high;
+  ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high);
+  tail->stages.push_back(TailStage::Unary(UnaryKind::kClamp, low, high));
+}
+
+template <TailCandidate kCandidate>
+Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
+  const BinaryKind kind = *BinaryKindOf(*op.op);
+  if (op.inputs[0].type != DataType::kFloat32) {
+    if (kCandidate == TailCandidate::kReference) return BuildIntegerBinary(kind, op);
+    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+  }
+  for (const int flowing : {0, 1}) {
+    Tail tail;
+    TailStage stage;
+    int64_t rows_per_batch;
+    if (!ToTailStage(op, flowing, &stage, &rows_per_batch)) continue;
+    AppendStage(stage, rows_per_batch, &tail);
+    AppendRange(op, kind, &tail);
+    return BuildTailKernel(BinaryName(kind), op, context, std::move(tail), flowing, kCandidate);
+  }
+  Tail clamp;
+  AppendRange(op, kind, &clamp);
+  return BuildBroadcastBinary(kind, op, context, std::move(clamp), kCandidate);
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildBinary<TailCandidate::kHighway>},
+    {"reference", BuildBinary<TailCandidate::kReference>},
+};
+
+struct BinaryTraits {
+  int options_type = 0;
+  int max_version = 1;
+  std::span<const TypeRow> types = kFloat;
+  std::span<const Field> fields{};
+  size_t struct_bytes = 0;
+};
+
+OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& traits) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = traits.options_type;
+  def.max_version = traits.max_version;
+  def.types = traits.types;
+  def.fields = traits.fields;
+  def.params_bytes = traits.fields.empty() ? 0 : sizeof(ArithmeticParams);
+  def.struct_bytes = traits.struct_bytes;
+  def.min_inputs = def.max_inputs = 2;
+  def.infer = InferBinary;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+std::optional<BinaryKind> BinaryKindOf(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinAdd: return BinaryKind::kAdd;
+    case tflite::kTfLiteBuiltinSub: return BinaryKind::kSub;
+    case tflite::kTfLiteBuiltinMul: return BinaryKind::kMul;
+    case tflite::kTfLiteBuiltinDiv: return BinaryKind::kDiv;
+    case tflite::kTfLiteBuiltinMaximum: return BinaryKind::kMaximum;
+    case tflite::kTfLiteBuiltinMinimum: return BinaryKind::kMinimum;
+    case tflite::kTfLiteBuiltinSquaredDifference: return BinaryKind::kSquaredDifference;
+    case tflite::kTfLiteBuiltinPrelu: return BinaryKind::kPrelu;
+    default: return std::nullopt;
+  }
+}
+
+bool HasActivation(BinaryKind kind) {
+  return kind == BinaryKind::kAdd || kind == BinaryKind::kSub || kind == BinaryKind::kMul ||
+         kind == BinaryKind::kDiv;
+}
+
+#define FUSELITE_BINARY(Name, NAME, ...)                                           \
+  const OperatorDef& Name##Operator() {                                            \
+    static const OperatorDef kDef =                                                \
+        MakeBinary(NAME, tflite::kTfLiteBuiltin##Name, BinaryTraits{__VA_ARGS__}); \
+    return kDef;                                                                   \
+  }
+
+FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 5, .types = kFloatInt32Int64,
+                .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams))
+FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kFloatInt32,
+                .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
+FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
+FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
+FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kFloatInt32Int64,
+                .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
+FUSELITE_BINARY(Prelu, "PRELU", )
+FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,
+                .types = kFloatInt32)
+FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kFloatInt32Int64,
+                .fields = kSubFields, .struct_bytes = sizeof(tflite::TfLiteSubParams))
+
+#undef FUSELITE_BINARY
+
+}  // namespace fuselite::kernels

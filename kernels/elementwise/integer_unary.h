@@ -1,0 +1,11 @@
+// NEG, ABS and SIGN of plain integers.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// Wraps around where the result does not fit, as two's complement does.
+Result<std::unique_ptr<Kernel>> BuildIntegerUnary(const OpDescription& op);
+
+}  // namespace fuselite::kernels

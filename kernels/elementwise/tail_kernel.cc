@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+#include "kernels/simd.h"
+#include "kernels/tail/apply.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Elements that a unit has, about: 16 KiB of floats, which stay in L1 between two passes.
+constexpr int64_t kUnitElements = 4096;
+
+// The output as rows of `channels`, in units of whole rows or of parts of one.
+struct Grid {
+  int64_t rows, channels;
+  int64_t rows_per_unit, pieces;
+
+  explicit Grid(const Shape& shape)
+      : rows(0),
+        channels(shape.rank() ? shape.dim(-1) : 1),
+        rows_per_unit(std::max<int64_t>(1, kUnitElements / std::max<int64_t>(1, channels))),
+        pieces((channels + kUnitElements - 1) / kUnitElements) {
+    rows = channels ? shape.elements() / channels : 0;
+  }
+  int64_t units() const { return (rows + rows_per_unit - 1) / rows_per_unit * pieces; }
+};
+
+struct Operand {
+  int index;
+  DataType type;
+  int64_t pitch;
+  Operand(int i, const TensorInfo& info) : index(i), type(info.type), pitch(info.pitch()) {}
+  int64_t Offset(int64_t row, int64_t channel) const {
+    return (row * pitch + channel) * (BitWidth(type) / 8);
+  }
+};
+
+// Stages in one list where their operands agree about what a batch is, else in two.
+std::vector<Tail> Passes(Tail first, const Tail& rest) {
+  Tail all = first;
+  for (const TailStage& stage : rest.stages) {
+    if (!AppendStage(stage, rest.rows_per_batch, &all)) return {std::move(first), rest};
+  }
+  return {std::move(all)};
+}
+
+class Runner {
+ public:
+  Runner(ApplyTailFunction* apply, std::vector<Tail> passes, Operand in, Operand out, Grid grid)
+      : apply_(apply), passes_(std::move(passes)), in_(in), out_(out), grid_(grid) {}
+
+  // Values between two passes lie in the output where they are of its type.
+  bool NeedsScratch() const { return passes_.size() > 1 && out_.type != DataType::kFloat32; }
+
+  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      TailTile tile{};
+      tile.row = unit / grid_.pieces * grid_.rows_per_unit;
+      tile.rows = std::min(grid_.rows_per_unit, grid_.rows - tile.row);
+      tile.channel = unit % grid_.pieces * kUnitElements;
+      tile.channels = std::min(kUnitElements, grid_.channels - tile.channel);
+      tile.source = static_cast<const std::byte*>(args.inputs[in_.index]) +
+                    in_.Offset(tile.row, tile.channel);
+      tile.source_pitch = in_.pitch;
+      tile.source_type = in_.type;
+      tile.destination =
+          static_cast<std::byte*>(args.outputs[0]) + out_.Offset(tile.row, tile.channel);
+      tile.destination_pitch = out_.pitch;
+      tile.destination_type = out_.type;
+      Apply(args, tile);
+    }
+  }
+
+ private:
+  void Apply(const KernelArgs& args, const TailTile& tile) const {
+    if (passes_.size() == 1) return apply_(passes_[0], args.inputs, tile);
+    TailTile first = tile, second = tile;
+    if (NeedsScratch()) {
+      first.destination = args.scratch;
+      first.destination_pitch = tile.channels;
+      first.destination_type = DataType::kFloat32;
+    }
+    second.source = first.destination;
+    second.source_pitch = first.destination_pitch;
+    second.source_type = first.destination_type;
+    apply_(passes_[0], args.inputs, first);
+    apply_(passes_[1], args.inputs, second);
+  }
+
+  ApplyTailFunction* apply_;
+  std::vector<Tail> passes_;
+  Operand in_, out_;
+  Grid grid_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildTailKernel(std::string_view name, const OpDescription& op,
+                                                const BuildContext& context, Tail first,
+                                                int flowing_input, TailCandidate candidate) {
+  const bool vectors = candidate == TailCandidate::kHighway;
+  if (vectors && ApplyTail(context.isa) == &ApplyTailReference) {
+    return Unsupported("no vector target at isa=", IsaName(context.isa));
+  }
+  const TensorInfo& in = op.inputs[flowing_input];
+  const Grid grid(op.outputs[0].shape);
+  Runner runner(vectors ? ApplyTail(context.isa) : &ApplyTailReference,
+                Passes(std::move(first), op.tail), Operand(flowing_input, in),
+                Operand(0, op.outputs[0]), grid);
+  const int64_t unit = grid.rows_per_unit * std::min(grid.channels, kUnitElements);
+  const Work work{.units = grid.units(),
+                  .grain = GrainFor(unit),
+                  .scratch_bytes = runner.NeedsScratch() ? unit * sizeof(float) : 0};
+  std::string full_name = std::string(name) + ' ' + std::string(DataTypeName(in.type)) + ' ' +
+                          (vectors ? SimdName(context.isa) : "reference");
+  return MakeKernel(std::move(full_name), work, std::move(runner));
+}
+
+Status SetElementwiseOutput(OpDescription& op, DataType type, const Shape& shape) {
+  if (op.tail.empty()) return SetOutput(op, 0, type, shape);
+  if (op.outputs[0].absent()) op.outputs[0].type = type;
+  op.outputs[0].shape = shape;
+  return CheckTail(op, type);
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,108 @@
+// The operators of one input.
+#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/integer_unary.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kLeakyReluFields[] = {
+    {"alpha", FieldKind::kFloat, 0, offsetof(LeakyReluParams, alpha),
+     offsetof(tflite::TfLiteLeakyReluParams, alpha)},
+};
+constexpr Field kGeluFields[] = {
+    {"approximate", FieldKind::kBool, 0, offsetof(GeluParams, approximate),
+     offsetof(tflite::TfLiteGeluParams, approximate)},
+};
+
+constexpr TypeRow Same(DataType type) { return {{type}, type}; }
+constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
+constexpr TypeRow kNegTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                 Same(DataType::kInt64)};
+constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
+constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
+
+Status InferUnary(OpDescription& op) {
+  return SetElementwiseOutput(op, op.inputs[0].type, op.inputs[0].shape);
+}
+
+template <TailCandidate kCandidate>
+Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildContext& context) {
+  const std::optional<TailStage> stage = UnaryStage(op);
+  if (!stage) {
+    if (kCandidate == TailCandidate::kReference) return BuildIntegerUnary(op);
+    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+  }
+  return BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate);
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildUnary<TailCandidate::kHighway>},
+    {"reference", BuildUnary<TailCandidate::kReference>},
+};
+
+// What an operator has beside its name. Costs count an element of an exponential as eight.
+struct UnaryTraits {
+  int options_type = 0;
+  int max_version = 1;
+  std::span<const TypeRow> types = kFloat;
+  std::span<const Field> fields{};
+  size_t params_bytes = 0, struct_bytes = 0;
+};
+
+OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = traits.options_type;
+  def.max_version = traits.max_version;
+  def.types = traits.types;
+  def.fields = traits.fields;
+  def.params_bytes = traits.params_bytes;
+  def.struct_bytes = traits.struct_bytes;
+  def.infer = InferUnary;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+#define FUSELITE_UNARY(Name, NAME, ...)                                          \
+  const OperatorDef& Name##Operator() {                                          \
+    static const OperatorDef kDef =                                              \
+        MakeUnary(NAME, tflite::kTfLiteBuiltin##Name, UnaryTraits{__VA_ARGS__}); \
+    return kDef;                                                                 \
+  }
+
+FUSELITE_UNARY(Abs, "ABS", .options_type = 78, .max_version = 5, .types = kAbsTypes)
+FUSELITE_UNARY(Ceil, "CEIL", )
+FUSELITE_UNARY(Cos, "COS", .options_type = 85)
+FUSELITE_UNARY(Elu, "ELU", )
+FUSELITE_UNARY(Exp, "EXP", .options_type = 33, .max_version = 2)
+FUSELITE_UNARY(Floor, "FLOOR", )
+FUSELITE_UNARY(Gelu, "GELU", .options_type = 116, .max_version = 2, .fields = kGeluFields,
+               .params_bytes = sizeof(GeluParams), .struct_bytes = sizeof(tflite::TfLiteGeluParams))
+FUSELITE_UNARY(HardSwish, "HARD_SWISH", .options_type = 91)
+FUSELITE_UNARY(LeakyRelu, "LEAKY_RELU", .options_type = 75, .max_version = 2,
+               .fields = kLeakyReluFields, .params_bytes = sizeof(LeakyReluParams),
+               .struct_bytes = sizeof(tflite::TfLiteLeakyReluParams))
+FUSELITE_UNARY(Log, "LOG", .max_version = 2)
+FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3)
+FUSELITE_UNARY(Neg, "NEG", .options_type = 42, .types = kNegTypes)
+FUSELITE_UNARY(Relu, "RELU", .max_version = 3)
+FUSELITE_UNARY(Relu0To1, "RELU_0_TO_1", )
+FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3)
+FUSELITE_UNARY(ReluN1To1, "RELU_N1_TO_1", )
+FUSELITE_UNARY(Round, "ROUND", )
+FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3)
+FUSELITE_UNARY(Sign, "SIGN", .options_type = 122, .max_version = 2, .types = kSignTypes)
+FUSELITE_UNARY(Sin, "SIN", )
+FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2)
+FUSELITE_UNARY(Square, "SQUARE", .options_type = 66)
+FUSELITE_UNARY(Tanh, "TANH", .max_version = 3)
+
+#undef FUSELITE_UNARY
+
+}  // namespace fuselite::kernels
