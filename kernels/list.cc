@@ -39,6 +39,8 @@
   X(Relu6) \
   X(ReluN1To1) \
   X(Reshape) \
+  X(ResizeBilinear) \
+  X(ResizeNearestNeighbor) \
   X(ReverseSequence) \
   X(ReverseV2) \
   X(Round) \

@@ -1,0 +1,47 @@
+// RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: images of another height and width.
+#pragma once
+
+#include <vector>
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// Inputs: NHWC, then [height, width] of the result. Where neither is set, output pixel o is sampled
+// at o * in / out; align_corners maps the outermost pixels' centres to each other, at
+// o * (in - 1) / (out - 1); half_pixel_centers measures from pixels' centres,
+// at (o + 0.5) * in / out - 0.5.
+struct ResizeParams {
+  bool align_corners;
+  bool half_pixel_centers;
+};
+
+// One coordinate's interpolation: between `low` and `high` with the weight `t` for `high`. At the
+// edges of half-pixel sampling t leaves [0, 1] with low == high, as TFLite has it.
+struct Tap {
+  int32_t low, high;
+  float t;
+};
+std::vector<Tap> BilinearTaps(int32_t in, int32_t out, ResizeParams params);
+
+// The same in units of 2^-10, for int8 and int16.
+struct FixedTap {
+  int32_t low, high;
+  int32_t t;
+};
+std::vector<FixedTap> FixedBilinearTaps(int32_t in, int32_t out, ResizeParams params);
+
+// The input index of each output index.
+std::vector<int32_t> NearestTaps(int32_t in, int32_t out, ResizeParams params);
+
+// One unit is one row of the output's pixels; pixels may be pitched. uint8 is interpolated in
+// float and truncated, int8 and int16 in fixed point with rounding, as TFLite's reference does.
+Result<std::unique_ptr<Kernel>> BuildResizeBilinearReference(const OpDescription&,
+                                                             const BuildContext&);
+// float32, uint8 and int8; the reference's bits.
+Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription&,
+                                                           const BuildContext&);
+// Copies of pixels of any type.
+Result<std::unique_ptr<Kernel>> BuildResizeNearest(const OpDescription&, const BuildContext&);
+
+}  // namespace fuselite::kernels
