@@ -86,6 +86,7 @@ class Executable {
 class ExecutableBuilder {
  public:
   int AddInput(size_t bytes);
+  // A step must write it: an output that equals an input or a constant needs a step that copies.
   int AddOutput(size_t bytes);
   int AddVariable(size_t bytes);
   int AddTemporary(size_t bytes);

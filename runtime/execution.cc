@@ -32,6 +32,8 @@ Status RunKernel(const Step& step, const KernelArgs& args, int phase, int64_t be
     return OutOfMemory(step.name, ": no memory left in ", step.kernel->name());
   } catch (const std::exception& error) {
     return Internal(step.name, ": ", error.what(), " in ", step.kernel->name());
+  } catch (...) {
+    return Internal(step.name, ": an exception of unknown type in ", step.kernel->name());
   }
 }
 

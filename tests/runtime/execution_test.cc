@@ -255,6 +255,9 @@ TEST(Execution, ExceptionsBecomeErrors) {
     });
     EXPECT_EQ(run.execution->Run({.threads = threads}).ToString(),
               "internal error: middle: surprise in toy");
+    Interrupted odd([](const KernelArgs&, int, int64_t, int64_t) -> Status { throw 1; });
+    EXPECT_EQ(odd.execution->Run({.threads = threads}).ToString(),
+              "internal error: middle: an exception of unknown type in toy");
     Interrupted starved(
         [](const KernelArgs&, int, int64_t, int64_t) -> Status { throw std::bad_alloc(); });
     EXPECT_EQ(starved.execution->Run({.threads = threads}).code(), StatusCode::kOutOfMemory);
