@@ -62,6 +62,7 @@
   X(Tanh) \
   X(Tile) \
   X(Transpose) \
+  X(TransposeConv) \
   X(Unpack)
 // clang-format on
 

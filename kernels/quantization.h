@@ -5,6 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
+
+#include "kernels/fields.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
 
 namespace fuselite::kernels {
 
@@ -54,5 +59,29 @@ inline int32_t MultiplyByQuantizedMultiplier(int32_t x, int32_t multiplier, int3
   const auto shifted = static_cast<int32_t>(static_cast<uint32_t>(x) << left);
   return RoundingDivideByPowerOfTwo(SaturatingRoundingDoublingHighMul(shifted, multiplier), right);
 }
+
+// 64-bit accumulators (16-bit activations): a 16-bit multiplier and one rounding, half up.
+// Precondition: shift <= 14; the result fits into 32 bits.
+inline int32_t MultiplyByQuantizedMultiplier64(int64_t x, int32_t multiplier, int32_t shift) {
+  const int64_t reduced = multiplier < 0x7FFF0000 ? (multiplier + (1 << 15)) >> 16 : 0x7FFF;
+  const int32_t total = 15 - shift;
+  return static_cast<int32_t>((x * reduced + (int64_t{1} << (total - 1))) >> total);
+}
+
+// The smallest and the largest value of a quantized type. Precondition: an integer type of at most
+// 32 bits.
+void QuantizedTypeRange(DataType type, int32_t* min, int32_t* max);
+
+// The range that a fused activation leaves of a quantized type: the type's own for kNone, and for
+// kTanh and kSignBit, which TFLite's quantized kernels ignore. Bounds are
+// zero_point + round(bound / scale), cut to the type's range. Fails where that leaves 32 bits.
+Status QuantizedActivationRange(Activation activation, DataType type,
+                                const Quantization& quantization, int32_t* min, int32_t* max);
+
+// What scales the sums of products x * w to the output, per entry of `weights.scales`:
+// x.scale * weights.scales[c] / output.scale in double precision. Fails on scales that are not
+// positive and finite.
+Result<std::vector<FixedPoint>> OutputScaling(const Quantization& x, const Quantization& weights,
+                                              const Quantization& output);
 
 }  // namespace fuselite::kernels

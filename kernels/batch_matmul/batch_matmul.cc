@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -22,7 +23,12 @@ constexpr Field kFields[] = {
 };
 
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32}};
+constexpr DataType kI8 = DataType::kInt8, kI16 = DataType::kInt16;
+constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32},
+                              {{kI8, kI8}, kI8},
+                              {{kI8, kI8}, DataType::kInt32},
+                              {{kI16, kI16}, kI16},
+                              {{kI16, kI8}, kI16}};
 
 // Dimension `i` of `shape` as if ones were put in front of it up to `rank` dimensions.
 int32_t ExtendedDim(const Shape& shape, int rank, int i) {
@@ -55,8 +61,15 @@ Status BroadcastBatches(const Shape& x, const Shape& y, BatchMatMulShape* shape)
 
 Status InferBatchMatMul(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
-  op.outputs[0].type = op.inputs[0].type;
-  op.outputs[0].shape = shape.output;
+  TensorInfo& output = op.outputs[0];
+  if (output.type == DataType::kNone) output.type = op.inputs[0].type;
+  output.shape = shape.output;
+  if (op.inputs[0].type != kF32) {
+    const ProductInputs inputs{.x = 0, .weights = 1, .bias = -1};
+    FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, inputs, true));
+    return MakeQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns)
+        .status();
+  }
   return MakeFloatTail(op, Activation::kNone).status();
 }
 
@@ -87,6 +100,17 @@ Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op) {
     return InvalidArgument("the product of ", x, " and ", y, " is too large");
   }
   return shape;
+}
+
+BatchMatMulStrides StridesOf(const OpDescription& op) {
+  const auto& params = op.params.as<BatchMatMulParams>();
+  const int64_t x = op.inputs[0].pitch(), y = op.inputs[1].pitch();
+  return {.x_matrix = op.inputs[0].shape.dim(-2) * x,
+          .x_row = params.adj_x ? 1 : x,
+          .x_term = params.adj_x ? x : 1,
+          .y_matrix = op.inputs[1].shape.dim(-2) * y,
+          .y_term = params.adj_y ? 1 : y,
+          .y_column = params.adj_y ? y : 1};
 }
 
 const OperatorDef& BatchMatMulOperator() {

@@ -39,11 +39,22 @@ struct BatchMatMulShape {
 // Validates ranks, sizes and parameters; everything that a kernel relies on.
 Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op);
 
+// Distances in elements between neighbours in the operands: matrices, rows, terms and columns.
+struct BatchMatMulStrides {
+  int64_t x_matrix, x_row, x_term;
+  int64_t y_matrix, y_term, y_column;
+};
+BatchMatMulStrides StridesOf(const OpDescription& op);
+
 // z[b][r][c] = sum over d of x[b][r][d] * y[b][d][c]. x is [..., rows, depth], with adj_x
 // [..., depth, rows]; y is [..., depth, columns], with adj_y [..., columns, depth]. Ranks 2 to 5;
-// batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32.
+// batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32; the
+// reference also int8 to int8 or int32, int16 to int16, and int16 with int8.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
                                                           const BuildContext&);
+// The part of the reference that takes integers.
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
+// float32 alone.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

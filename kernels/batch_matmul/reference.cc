@@ -6,15 +6,10 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription& op,
                                                           const BuildContext&) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildBatchMatMulQuantizedReference(op);
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail, MakeFloatTail(op, Activation::kNone));
-  const auto& params = op.params.as<BatchMatMulParams>();
-  const int64_t x_pitch = op.inputs[0].pitch(), y_pitch = op.inputs[1].pitch();
-  // Distances between consecutive rows, terms and columns.
-  const int64_t x_row = params.adj_x ? 1 : x_pitch, x_term = params.adj_x ? x_pitch : 1;
-  const int64_t y_term = params.adj_y ? 1 : y_pitch, y_column = params.adj_y ? y_pitch : 1;
-  const int64_t x_matrix = op.inputs[0].shape.dim(-2) * x_pitch;
-  const int64_t y_matrix = op.inputs[1].shape.dim(-2) * y_pitch;
+  const BatchMatMulStrides s = StridesOf(op);
   const int64_t rows = shape.columns == 0 ? 0 : shape.rows * shape.batches();
   const Work work{.units = rows,
                   .grain = GrainFor(int64_t{shape.depth} * shape.columns),
@@ -26,13 +21,13 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription& o
                       for (int64_t row = begin; row < end; ++row) {
                         const auto pair = shape.PairOf(row / shape.rows);
                         const auto* x = static_cast<const float*>(args.inputs[0]) +
-                                        pair.x * x_matrix + row % shape.rows * x_row;
+                                        pair.x * s.x_matrix + row % shape.rows * s.x_row;
                         const auto* y =
-                            static_cast<const float*>(args.inputs[1]) + pair.y * y_matrix;
+                            static_cast<const float*>(args.inputs[1]) + pair.y * s.y_matrix;
                         for (int64_t c = 0; c < shape.columns; ++c) {
                           float sum = 0;
                           for (int64_t d = 0; d < shape.depth; ++d) {
-                            sum += x[d * x_term] * y[d * y_term + c * y_column];
+                            sum += x[d * s.x_term] * y[d * s.y_term + c * s.y_column];
                           }
                           sums[c] = sum;
                         }

@@ -37,8 +37,13 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 //   x[n][oy * stride_h - top + ky * dilation_h][ox * stride_w - left + kx * dilation_w][first + c]
 //   * w[o][ky][kx][c]),   first = o / group_out * group_in,
 // positions outside of the image being zero. Filters and biases may be run-time values. Rows
-// (pixels) of input and output may be pitched. float32.
+// (pixels) of input and output may be pitched. float32; the reference also 8-bit integers (int8,
+// uint8) and int16 with int8 weights, to the bit of TFLite\'s reference kernels, int4 weights among
+// them.
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
+// The part of the reference that takes integers.
+Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescription&);
+// float32 alone.
 Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

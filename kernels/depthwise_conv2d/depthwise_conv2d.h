@@ -31,9 +31,14 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op);
 // y[n][oy][ox][o] = act(bias[o] + sum over ky, kx of
 //   x[n][oy * stride_h - top + ky * dilation_h][ox * stride_w - left + kx * dilation_w]
 //    [o / multiplier] * w[0][ky][kx][o]), positions outside of the image being zero. Filters and
-// biases may be run-time values. Rows (pixels) of input and output may be pitched. float32.
+// biases may be run-time values. Rows (pixels) of input and output may be pitched. float32; the
+// reference also 8-bit integers (int8, uint8) and int16 with int8 weights, to the bit of TFLite\'s
+// reference kernels, int4 weights among them.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescription&,
                                                               const BuildContext&);
+// The part of the reference that takes integers.
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpDescription&);
+// float32 alone.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription&,
                                                             const BuildContext&);
 

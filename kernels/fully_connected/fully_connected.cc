@@ -1,6 +1,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 
 #include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -29,7 +30,12 @@ constexpr Field kFields[] = {
 };
 
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
+constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
+                              {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
+                              {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
+                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}};
 
 Status InferFullyConnected(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
@@ -41,7 +47,11 @@ Status InferFullyConnected(OpDescription& op) {
   } else {
     output.shape = Shape({static_cast<int32_t>(shape.rows), shape.units});
   }
-  return MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation).status();
+  const auto& params = op.params.as<FullyConnectedParams>();
+  if (op.inputs[0].type == kF32) return MakeFloatTail(op, params.activation).status();
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, true));
+  return MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {}, shape.units)
+      .status();
 }
 
 constexpr Candidate kCandidates[] = {

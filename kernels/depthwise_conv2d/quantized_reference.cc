@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/gemm/quantized_operands.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/make_kernel.h"
+
+namespace fuselite::kernels {
+namespace {
+
+struct Geometry {
+  DepthwiseConv2DShape shape;
+  int64_t pitch;
+  int32_t x_offset, weights_offset;
+};
+
+// The sums of all channels at one output pixel. Padding is the zero point: it adds nothing.
+template <class X, class Weights>
+void PixelSums(const Geometry& g, const X* input, const Weights& weights, int64_t row,
+               int64_t* sums) {
+  const auto& [y, x] = g.shape.window;
+  const X* image = input + row / x.output / y.output * y.input * x.input * g.pitch;
+  const int32_t start_y = y.start(static_cast<int32_t>(row / x.output % y.output));
+  const int32_t start_x = x.start(static_cast<int32_t>(row % x.output));
+  std::fill_n(sums, g.shape.channels_out, 0);
+  for (int32_t ky = y.first_tap(start_y); ky < y.last_tap(start_y); ++ky) {
+    for (int32_t kx = x.first_tap(start_x); kx < x.last_tap(start_x); ++kx) {
+      const int64_t pixel =
+          int64_t{start_y + ky * y.dilation} * x.input + (start_x + kx * x.dilation);
+      const X* values = image + pixel * g.pitch;
+      const int64_t tap = (int64_t{ky} * x.filter + kx) * g.shape.channels_out;
+      for (int32_t o = 0; o < g.shape.channels_out; ++o) {
+        sums[o] += int64_t{values[o / g.shape.multiplier] + g.x_offset} *
+                   (weights[tap + o] + g.weights_offset);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpDescription& op) {
+  const auto& params = op.params.as<DepthwiseConv2DParams>();
+  Geometry g{.shape = {}, .pitch = op.inputs[0].pitch(), .x_offset = 0, .weights_offset = 0};
+  FUSELITE_ASSIGN_OR_RETURN(g.shape, ResolveDepthwiseConv2D(op));
+  g.x_offset = -op.inputs[0].quantization.zero_point();
+  g.weights_offset = -op.inputs[1].quantization.zero_point();
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      MakeQuantizedTail(op, params.activation, DataType::kNone, {}, g.shape.channels_out));
+  const size_t sums_bytes = AlignUp(g.shape.channels_out * sizeof(int64_t));
+  const Work work{.units = g.shape.pixels_out(),
+                  .grain = GrainFor(int64_t{g.shape.window.taps()} * g.shape.channels_out),
+                  .scratch_bytes = sums_bytes + tail.row_bytes()};
+  return MakeKernel(
+      internal::Join("depthwise ", DataTypeName(op.inputs[0].type), " reference"), work,
+      [g, sums_bytes, tail = std::move(tail), x_type = op.inputs[0].type,
+       weights_type = op.inputs[1].type](const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* sums = reinterpret_cast<int64_t*>(args.scratch);
+        for (int64_t row = begin; row < end; ++row) {
+          WithQuantizedOperands(
+              x_type, args.inputs[0], weights_type, args.inputs[1],
+              [&](const auto* x, const auto& weights) { PixelSums(g, x, weights, row, sums); });
+          tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
+        }
+      });
+}
+
+}  // namespace fuselite::kernels

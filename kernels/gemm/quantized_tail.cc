@@ -1,0 +1,150 @@
+#include "kernels/gemm/quantized_tail.h"
+
+#include <algorithm>
+
+#include "kernels/quantization.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Beyond it, the single-rounding multiplication would shift by a negative amount.
+constexpr int32_t kMaxWideShift = 14;
+
+Result<Requantize> MakeRequantize(const OpDescription& op, Activation activation,
+                                  const ProductInputs& inputs, int64_t channels) {
+  const TensorInfo& output = op.outputs[0];
+  const Quantization& weights = op.inputs[inputs.weights].quantization;
+  if (weights.scales.size() > 1 && static_cast<int64_t>(weights.scales.size()) != channels) {
+    return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
+                           " channels");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(
+      const std::vector<FixedPoint> scaling,
+      OutputScaling(op.inputs[inputs.x].quantization, weights, output.quantization));
+  Requantize result;
+  for (const FixedPoint& fixed : scaling) {
+    result.multipliers.push_back(fixed.multiplier);
+    result.shifts.push_back(fixed.shift);
+  }
+  result.zero_point = output.quantization.zero_point();
+  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(activation, output.type, output.quantization,
+                                                    &result.min, &result.max));
+  return result;
+}
+
+bool TakesSums(const Tail& tail) {
+  if (tail.empty()) return false;
+  const TailStage::Kind kind = tail.stages.front().kind;
+  return kind == TailStage::Kind::kRequantize || kind == TailStage::Kind::kDequantize;
+}
+
+TailStage StageOf(Requantize requantize) {
+  TailStage stage;
+  stage.kind = TailStage::Kind::kRequantize;
+  stage.requantize = std::move(requantize);
+  return stage;
+}
+
+Status CheckWide(const Requantize& scaling) {
+  for (int32_t shift : scaling.shifts) {
+    if (shift > kMaxWideShift) return InvalidArgument("an output scale too small for 16 bits");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
+                                        DataType bias_hint, const ProductInputs& inputs,
+                                        int64_t channels) {
+  QuantizedTail result;
+  result.tail = op.tail;
+  result.output = op.outputs[0];
+  result.inputs = inputs;
+  result.channels = channels;
+  if (op.has_input(inputs.bias)) result.bias_type = op.inputs[inputs.bias].type;
+  const DataType sum_type = result.bias_type == DataType::kNone ? bias_hint : result.bias_type;
+  result.wide = op.inputs[inputs.x].type == DataType::kInt16 && sum_type != DataType::kInt32;
+  if (result.output.type == DataType::kInt32 && op.tail.empty()) return result;  // the sums
+  if (!TakesSums(op.tail)) {
+    FUSELITE_ASSIGN_OR_RETURN(Requantize scaling, MakeRequantize(op, activation, inputs, channels));
+    if (result.wide) {
+      FUSELITE_RETURN_IF_ERROR(CheckWide(scaling));
+      result.wide_scaling = std::move(scaling);
+      result.source_type = DataType::kInt16;
+    } else {
+      result.tail.stages.insert(result.tail.stages.begin(), StageOf(std::move(scaling)));
+    }
+  } else if (result.wide) {
+    return Unsupported("a tail on 64-bit sums");
+  }
+  OpDescription checked = op;
+  checked.tail = result.tail;
+  FUSELITE_RETURN_IF_ERROR(CheckTail(checked, result.source_type));
+  return result;
+}
+
+Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
+                                  const ProductInputs& inputs, int64_t channels) {
+  FUSELITE_ASSIGN_OR_RETURN(Requantize requantize,
+                            MakeRequantize(op, activation, inputs, channels));
+  return StageOf(std::move(requantize));
+}
+
+int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
+  if (bias_type == DataType::kNone) return 0;
+  const void* bias = args.inputs[inputs.bias];
+  return bias_type == DataType::kInt64 ? static_cast<const int64_t*>(bias)[c]
+                                       : static_cast<const int32_t*>(bias)[c];
+}
+
+void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
+                             std::byte* scratch) const {
+  const Requantize& r = wide_scaling;
+  for (int64_t c = 0; c < channels; ++c) {
+    // Wraps around as sums of 32 bits do.
+    const auto sum = static_cast<uint64_t>(sums[c]) + static_cast<uint64_t>(Bias(args, c));
+    if (!wide) {
+      reinterpret_cast<int32_t*>(scratch)[c] = static_cast<int32_t>(sum);
+      continue;
+    }
+    const int64_t i = r.multipliers.size() > 1 ? c : 0;
+    const int32_t scaled =
+        MultiplyByQuantizedMultiplier64(static_cast<int64_t>(sum), r.multipliers[i], r.shifts[i]);
+    const int64_t value = std::clamp<int64_t>(int64_t{scaled} + r.zero_point, r.min, r.max);
+    reinterpret_cast<int16_t*>(scratch)[c] = static_cast<int16_t>(value);
+  }
+  ApplyTailReference(tail, args.inputs,
+                     {.source = scratch,
+                      .source_pitch = channels,
+                      .source_type = source_type,
+                      .destination = static_cast<std::byte*>(args.outputs[0]) +
+                                     row * output.pitch() * (BitWidth(output.type) / 8),
+                      .destination_pitch = output.pitch(),
+                      .destination_type = output.type,
+                      .row = row,
+                      .rows = 1,
+                      .channel = 0,
+                      .channels = channels});
+}
+
+Status CheckZeroPoints(const OpDescription& op, const ProductInputs& inputs,
+                       bool weights_may_offset) {
+  const TensorInfo& x = op.inputs[inputs.x];
+  const TensorInfo& weights = op.inputs[inputs.weights];
+  if (x.type == DataType::kInt16 &&
+      (x.quantization.zero_point() != 0 || op.outputs[0].quantization.zero_point() != 0)) {
+    return InvalidArgument("int16 activations must have zero point 0");
+  }
+  const bool may_offset = weights.type == DataType::kUInt8 ||
+                          (weights_may_offset && !weights.quantization.per_channel());
+  for (int32_t zero_point : weights.quantization.zero_points) {
+    if (zero_point != 0 && !may_offset) {
+      return InvalidArgument(DataTypeName(weights.type), " weights must have zero point 0, not ",
+                             zero_point);
+    }
+  }
+  return Status();
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,57 @@
+// What the quantized matrix-multiplying operators do with their sums: bias, requantization with the
+// fused activation's range, tail.
+#pragma once
+
+#include "kernels/operator.h"
+#include "kernels/tail/apply.h"
+
+namespace fuselite::kernels {
+
+// Which inputs of an operator are what.
+struct ProductInputs {
+  int x = 0, weights = 1, bias = 2;
+};
+
+// The way from integer sums to the output. Sums of 8-bit activations are int32 (wrapping around);
+// those of 16-bit activations are int64, or int32 where the bias or quantized_bias_type is int32.
+//
+// A tail whose first stage takes int32 (requantize, dequantize) takes the sums themselves, and
+// holds the fused activation's range: this is what rewrites give a product whose own output is an
+// intermediate value with a scale that the description does not hold (RequantizeStage makes it).
+// Other tails follow the operator's own requantization to outputs[0].
+struct QuantizedTail {
+  bool wide = false;  // int64 sums
+  Requantize wide_scaling;
+  // From int32 sums; of a wide one, from the int16 values that wide_scaling gives.
+  Tail tail;
+  DataType source_type = DataType::kInt32;
+  DataType bias_type = DataType::kNone;  // kNone: no bias
+  TensorInfo output;
+  ProductInputs inputs;
+  int64_t channels = 0;
+
+  // Of scratch that StoreRow needs.
+  size_t row_bytes() const { return channels * sizeof(int32_t); }
+  // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
+  void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
+  // Bias of channel `c`; 0 without one.
+  int64_t Bias(const KernelArgs& args, int64_t c) const;
+};
+
+// `bias_hint` is the parameters' quantized_bias_type. Fails on missing or impossible quantization.
+Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
+                                        DataType bias_hint, const ProductInputs& inputs,
+                                        int64_t channels);
+
+// The requantization of an operator with 8-bit activations, from `op` as the model has it (without
+// tail), for a rewrite that puts stages behind it.
+Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
+                                  const ProductInputs& inputs, int64_t channels);
+
+// Whether zero points are where TFLite's kernels heed them: none of 16-bit activations (nor of
+// their output), none of weights with several scales, none of int8 weights unless
+// `weights_may_offset`.
+Status CheckZeroPoints(const OpDescription& op, const ProductInputs& inputs,
+                       bool weights_may_offset);
+
+}  // namespace fuselite::kernels

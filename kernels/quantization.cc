@@ -1,0 +1,65 @@
+#include "kernels/quantization.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Into [*min, *max], which it narrows where `keep_min` (the lower bound) or else the upper.
+Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t* min,
+              int32_t* max) {
+  const float scaled = std::round(bound / quantization.scale());
+  if (!(scaled >= -0x1p31f && scaled < 0x1p31f)) {
+    return InvalidArgument("the activation's bound ", bound, " at scale ", quantization.scale(),
+                           " leaves 32 bits");
+  }
+  const int64_t value = static_cast<int64_t>(scaled) + quantization.zero_point();
+  if (lower) {
+    *min = static_cast<int32_t>(std::clamp<int64_t>(value, *min, INT32_MAX));
+  } else {
+    *max = static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, *max));
+  }
+  return Status();
+}
+
+bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
+
+}  // namespace
+
+void QuantizedTypeRange(DataType type, int32_t* min, int32_t* max) {
+  const int bits = BitWidth(type);
+  const bool is_signed = type != DataType::kUInt8 && type != DataType::kUInt16;
+  *max = static_cast<int32_t>((int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
+  *min = is_signed ? -*max - 1 : 0;
+}
+
+Status QuantizedActivationRange(Activation activation, DataType type,
+                                const Quantization& quantization, int32_t* min, int32_t* max) {
+  QuantizedTypeRange(type, min, max);
+  switch (activation) {
+    case Activation::kRelu: return Narrow(0, true, quantization, min, max);
+    case Activation::kReluN1To1:
+      FUSELITE_RETURN_IF_ERROR(Narrow(-1, true, quantization, min, max));
+      return Narrow(1, false, quantization, min, max);
+    case Activation::kRelu6:
+      FUSELITE_RETURN_IF_ERROR(Narrow(0, true, quantization, min, max));
+      return Narrow(6, false, quantization, min, max);
+    default: return Status();
+  }
+}
+
+Result<std::vector<FixedPoint>> OutputScaling(const Quantization& x, const Quantization& weights,
+                                              const Quantization& output) {
+  if (!IsScale(x.scale()) || !IsScale(output.scale())) {
+    return InvalidArgument("input scale ", x.scale(), " and output scale ", output.scale(),
+                           " must be positive");
+  }
+  std::vector<FixedPoint> result;
+  for (float scale : weights.scales) {
+    if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
+    const double product = static_cast<double>(x.scale()) * static_cast<double>(scale);
+    result.push_back(ToFixedPoint(product / static_cast<double>(output.scale())));
+  }
+  if (result.empty()) return InvalidArgument("the weights have no scale");
+  return result;
+}
+
+}  // namespace fuselite::kernels
