@@ -1,0 +1,42 @@
+// The subcommands of `fuselite`, one file each.
+//
+// Each function adds its subcommand with its options to the application. When the command line is
+// parsed, the chosen one runs and leaves by returning, or by throwing CommandError.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "runtime/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fuselite::tools {
+
+// Ends the program: one line on standard error, exit status 1 (2: wrong usage).
+class CommandError : public std::runtime_error {
+ public:
+  explicit CommandError(const std::string& what, int exit_status = 1)
+      : std::runtime_error(what), exit_status_(exit_status) {}
+  int exit_status() const { return exit_status_; }
+
+ private:
+  int exit_status_;
+};
+
+// Throws CommandError for an error.
+inline void Check(const Status& status) {
+  if (!status.ok()) throw CommandError(status.message());
+}
+template <class T>
+T Check(Result<T> result) {
+  if (!result.ok()) throw CommandError(result.status().message());
+  return std::move(result).value();
+}
+
+void AddInfoCommand(CLI::App& app);
+void AddZooCommand(CLI::App& app);
+
+}  // namespace fuselite::tools

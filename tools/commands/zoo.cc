@@ -1,0 +1,52 @@
+// fuselite zoo: writes well-known networks with seeded weights.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "tools/commands/commands.h"
+#include "tools/common/table.h"
+#include "tools/zoo/zoo.h"
+
+namespace fuselite::tools {
+namespace {
+
+struct Arguments {
+  std::string name;
+  std::string output;
+  uint64_t seed = 1;
+};
+
+void List() {
+  Table table({"name", "what it is"});
+  for (const ZooModel& model : Zoo()) {
+    table.AddRow({std::string(model.name), std::string(model.description)});
+  }
+  table.Print(std::cout);
+}
+
+void Write(const Arguments& arguments) {
+  const std::vector<std::byte> bytes = Check(BuildZooModel(arguments.name, arguments.seed));
+  const std::string path = arguments.output.empty() ? arguments.name + ".tflite" : arguments.output;
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw CommandError(path + ": cannot be written");
+  std::cout << path << ": " << Bytes(static_cast<double>(bytes.size())) << '\n';
+}
+
+}  // namespace
+
+void AddZooCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("zoo", "Write a well-known network with seeded weights");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("name", arguments->name, "The network; without a name: a list of them");
+  command->add_option("-o,--output", arguments->output, "The file to write (NAME.tflite)");
+  command->add_option("--seed", arguments->seed, "Of the weights")->capture_default_str();
+  command->callback([arguments] { arguments->name.empty() ? List() : Write(*arguments); });
+}
+
+}  // namespace fuselite::tools

@@ -1,0 +1,72 @@
+#include "tools/common/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <ostream>
+#include <string_view>
+
+namespace fuselite::tools {
+namespace {
+
+// Bytes of UTF-8 that continue a character take no column.
+size_t Width(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+bool LooksNumeric(std::string_view cell) {
+  return cell.empty() || cell == "-" || std::isdigit(static_cast<unsigned char>(cell[0])) ||
+         (cell.size() > 1 && (cell[0] == '-' || cell[0] == '.') &&
+          std::isdigit(static_cast<unsigned char>(cell[1])));
+}
+
+std::string Scaled(double value, std::string_view suffix) {
+  static constexpr std::array<const char*, 5> kPrefixes = {"", "K", "M", "G", "T"};
+  size_t i = 0;
+  while (value >= 1000 && i + 1 < kPrefixes.size()) {
+    value /= 1000;
+    ++i;
+  }
+  const int digits = i == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return Fixed(value, digits) + ' ' + kPrefixes[i] + std::string(suffix);
+}
+
+}  // namespace
+
+void Table::Print(std::ostream& out) const {
+  const size_t columns = rows_[0].size();
+  std::vector<size_t> widths(columns, 0);
+  std::vector<bool> numeric(columns, true);
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    for (size_t c = 0; c < columns && c < rows_[r].size(); ++c) {
+      widths[c] = std::max(widths[c], Width(rows_[r][c]));
+      if (r > 0) numeric[c] = numeric[c] && LooksNumeric(rows_[r][c]);
+    }
+  }
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t c = 0; c < columns && c < row.size(); ++c) {
+      const std::string fill(widths[c] - Width(row[c]), ' ');
+      if (c) line += "  ";
+      line += numeric[c] ? fill + row[c] : row[c] + fill;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << '\n';
+  }
+}
+
+std::string Fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string Bytes(double bytes) { return Scaled(bytes, "B"); }
+std::string Count(double count) {
+  std::string text = Scaled(count, "");
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace fuselite::tools

@@ -1,0 +1,29 @@
+// Text tables for terminals.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace fuselite::tools {
+
+// Columns as wide as their widest cell, two spaces apart. Columns whose cells (all but the heading)
+// are numbers are aligned to the right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void Print(std::ostream& out) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// `value` with `digits` digits after the point.
+std::string Fixed(double value, int digits);
+// "1.2 GB", "34 KB": decimal units.
+std::string Bytes(double bytes);
+// "1.14 G", "569 M": for counts of operations.
+std::string Count(double count);
+
+}  // namespace fuselite::tools

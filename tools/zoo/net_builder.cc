@@ -1,0 +1,181 @@
+#include "tools/zoo/net_builder.h"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <stdexcept>
+
+namespace fuselite::tools {
+namespace {
+
+using kernels::Field;
+using kernels::FieldKind;
+using kernels::OperatorDef;
+using kernels::Params;
+
+// A zoo model is fixed at compile time: what goes wrong here is a mistake in its recipe, which the
+// subcommand reports as an internal error.
+[[noreturn]] void Fail(const std::string& what) { throw std::logic_error("zoo: " + what); }
+
+template <class T>
+void Put(Params* params, size_t offset, T value) {
+  std::memcpy(static_cast<std::byte*>(params->data()) + offset, &value, sizeof value);
+}
+
+void SetOption(const OperatorDef& op, std::string_view name, double value, Params* params) {
+  for (const Field& field : op.fields) {
+    if (field.name != name) continue;
+    switch (field.kind) {
+      case FieldKind::kFloat: Put(params, field.offset, static_cast<float>(value)); return;
+      case FieldKind::kBool: Put(params, field.offset, value != 0); return;
+      case FieldKind::kInt64: Put(params, field.offset, static_cast<int64_t>(value)); return;
+      case FieldKind::kDataType:
+        Put(params, field.offset, static_cast<DataType>(static_cast<int>(value)));
+        return;
+      case FieldKind::kIntList: Fail(std::string(name) + " is a list");
+      default: Put(params, field.offset, static_cast<int32_t>(value)); return;
+    }
+  }
+  Fail(std::string(op.name) + " has no option " + std::string(name));
+}
+
+const OperatorDef& Find(std::string_view name) {
+  const OperatorDef* op = kernels::FindOperator(name);
+  if (op == nullptr) Fail("there is no operator " + std::string(name));
+  return *op;
+}
+
+Params MakeParams(const OperatorDef& op, Options options) {
+  Params params;
+  kernels::SetDefaults(op.fields, params.data());
+  for (const auto& [name, value] : options) SetOption(op, name, value, &params);
+  return params;
+}
+
+}  // namespace
+
+NetBuilder::NetBuilder(std::string description, uint64_t seed) : state_(seed) {
+  writer_.set_description(std::move(description));
+}
+
+Net NetBuilder::Input(std::string name, const Shape& shape) {
+  const int tensor = writer_.AddTensor(name, DataType::kFloat32, shape);
+  inputs_.emplace_back(std::move(name), tensor);
+  tensors_.push_back({.type = DataType::kFloat32, .shape = shape});
+  return {tensor, shape};
+}
+
+Net NetBuilder::Constant(std::string_view name, const Shape& shape,
+                         const std::vector<float>& values) {
+  constants_.push_back(interpreter::BytesOf(values));
+  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
+  const int tensor = writer_.AddConstant(unique, DataType::kFloat32, shape, values);
+  tensors_.push_back(
+      {.type = DataType::kFloat32, .shape = shape, .data = constants_.back().data()});
+  return {tensor, shape};
+}
+
+Net NetBuilder::IntConstant(std::string_view name, const std::vector<int32_t>& values) {
+  constants_.push_back(interpreter::BytesOf(values));
+  const Shape shape{static_cast<int32_t>(values.size())};
+  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
+  const int tensor = writer_.AddConstant(unique, DataType::kInt32, shape, values);
+  tensors_.push_back({.type = DataType::kInt32, .shape = shape, .data = constants_.back().data()});
+  return {tensor, shape};
+}
+
+Net NetBuilder::Random(std::string_view name, const Shape& shape, int64_t fan_in) {
+  const float deviation = std::sqrt(2.0f / static_cast<float>(fan_in));
+  std::vector<float> values(shape.elements());
+  for (float& value : values) value = deviation * NextNormal();
+  return Constant(name, shape, values);
+}
+
+Net NetBuilder::Zeros(std::string_view name, const Shape& shape) {
+  return Constant(name, shape, std::vector<float>(shape.elements()));
+}
+
+Net NetBuilder::Apply(std::string_view op, std::vector<Net> inputs, Options options) {
+  const OperatorDef& def = Find(op);
+  return Declare(def, MakeParams(def, options), inputs);
+}
+
+Net NetBuilder::Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
+                     kernels::Activation activation) {
+  const int32_t in = x.shape.dim(-1);
+  const Net weights =
+      Random("conv_weights", {channels, filter, filter, in}, int64_t{filter} * filter * in);
+  return Apply("CONV_2D", {x, weights, Zeros("conv_bias", {channels})},
+               {{"padding", static_cast<double>(kernels::Padding::kSame)},
+                {"stride_w", stride},
+                {"stride_h", stride},
+                {"fused_activation_function", static_cast<double>(activation)}});
+}
+
+Net NetBuilder::Depthwise(const Net& x, int32_t filter, int32_t stride,
+                          kernels::Activation activation) {
+  const int32_t channels = x.shape.dim(-1);
+  const Net weights =
+      Random("depthwise_weights", {1, filter, filter, channels}, int64_t{filter} * filter);
+  return Apply("DEPTHWISE_CONV_2D", {x, weights, Zeros("depthwise_bias", {channels})},
+               {{"padding", static_cast<double>(kernels::Padding::kSame)},
+                {"stride_w", stride},
+                {"stride_h", stride},
+                {"depth_multiplier", 1},
+                {"fused_activation_function", static_cast<double>(activation)}});
+}
+
+Net NetBuilder::Dense(const Net& x, int32_t units) {
+  const int32_t in = x.shape.dim(-1);
+  // Half the variance of the convolutions': no ReLU follows directly.
+  const Net weights = Random("dense_weights", {units, in}, 2 * int64_t{in});
+  return Apply("FULLY_CONNECTED", {x, weights, Zeros("dense_bias", {units})},
+               {{"keep_num_dims", x.shape.rank() > 2}});
+}
+
+Net NetBuilder::Add(const Net& x, const Net& y) { return Apply("ADD", {x, y}); }
+
+Net NetBuilder::Declare(const OperatorDef& op, const Params& params,
+                        const std::vector<Net>& inputs) {
+  kernels::OpDescription description;
+  description.op = &op;
+  description.params = params;
+  std::vector<int> indices;
+  for (const Net& input : inputs) {
+    indices.push_back(input.tensor);
+    description.inputs.push_back(tensors_[input.tensor]);
+  }
+  description.outputs.push_back({.type = DataType::kFloat32});
+  if (const Status status = kernels::Infer(description); !status.ok()) {
+    Fail(std::string(op.name) + ": " + status.message());
+  }
+  const TensorInfo& result = description.outputs[0];
+  const std::string name = std::string(op.name) + "_" + std::to_string(count_++);
+  const int tensor = writer_.AddTensor(name, result.type, result.shape);
+  tensors_.push_back({.type = result.type, .shape = result.shape});
+  writer_.AddOperator(op, params, indices, {tensor});
+  return {tensor, result.shape};
+}
+
+std::vector<std::byte> NetBuilder::Finish(const Net& output) {
+  std::vector<int> indices;
+  for (const auto& [name, tensor] : inputs_) indices.push_back(tensor);
+  writer_.SetInputs(indices);
+  writer_.SetOutputs({output.tensor});
+  writer_.AddSignature("serving_default", inputs_, {{"output", output.tensor}});
+  return writer_.Finish();
+}
+
+// SplitMix64 and Box-Muller: the standard library's distributions differ between implementations.
+float NetBuilder::NextNormal() {
+  const auto uniform = [this] {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (static_cast<double>((z ^ z >> 31) >> 11) + 0.5) * 0x1p-53;
+  };
+  const double radius = std::sqrt(-2.0 * std::log(uniform()));
+  return static_cast<float>(radius * std::cos(2.0 * std::numbers::pi * uniform()));
+}
+
+}  // namespace fuselite::tools

@@ -1,0 +1,64 @@
+// Builds networks layer by layer, with seeded weights, for the zoo.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "interpreter/writer.h"
+#include "kernels/operator.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::tools {
+
+// A float32 tensor of the network being built.
+struct Net {
+  int tensor = -1;
+  Shape shape;
+};
+
+// Options of an operator by the names of its field table: {"stride_w", 2}. Enums by number.
+using Options = std::initializer_list<std::pair<std::string_view, double>>;
+
+// Weights have zero mean and the variance that keeps activations near unit size through ReLUs
+// (2 / fan-in); the same seed gives the same bytes everywhere.
+class NetBuilder {
+ public:
+  NetBuilder(std::string description, uint64_t seed);
+
+  Net Input(std::string name, const Shape& shape);
+  // Any operator of one output: computes the shape by the operator's own shape rule.
+  Net Apply(std::string_view op, std::vector<Net> inputs, Options options = {});
+  Net Constant(std::string_view name, const Shape& shape, const std::vector<float>& values);
+  Net IntConstant(std::string_view name, const std::vector<int32_t>& values);
+  Net Random(std::string_view name, const Shape& shape, int64_t fan_in);
+  Net Zeros(std::string_view name, const Shape& shape);
+
+  // SAME padding, square filters, bias; `activation` as kernels::Activation numbers it.
+  Net Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
+           kernels::Activation activation);
+  Net Depthwise(const Net& x, int32_t filter, int32_t stride, kernels::Activation activation);
+  // Over the innermost dimension, which is kept among the others.
+  Net Dense(const Net& x, int32_t units);
+  Net Add(const Net& x, const Net& y);
+
+  // The file's bytes, with `output` as the only output and a signature "serving_default".
+  std::vector<std::byte> Finish(const Net& output);
+
+ private:
+  Net Declare(const kernels::OperatorDef& op, const kernels::Params& params,
+              const std::vector<Net>& inputs);
+  float NextNormal();
+
+  interpreter::ModelWriter writer_;
+  uint64_t state_;
+  int count_ = 0;
+  std::vector<std::pair<std::string, int>> inputs_;
+  std::vector<TensorInfo> tensors_;                // by tensor index, for the shape rules
+  std::vector<std::vector<std::byte>> constants_;  // what their `data` points into
+};
+
+}  // namespace fuselite::tools

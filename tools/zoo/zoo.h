@@ -1,0 +1,30 @@
+// Well-known networks with seeded weights, so that nothing needs to be downloaded to try one.
+// Right for speed and for differences between engines, meaningless for accuracy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/status.h"
+
+namespace fuselite::tools {
+
+struct ZooModel {
+  std::string_view name;
+  std::string_view description;
+  std::vector<std::byte> (*build)(uint64_t seed);
+};
+
+std::span<const ZooModel> Zoo();
+
+// The .tflite bytes of a model by name; an unknown name is answered with those there are.
+Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t seed);
+
+std::vector<std::byte> BuildMobileNetV1(uint64_t seed);
+std::vector<std::byte> BuildMobileNetV2(uint64_t seed);
+std::vector<std::byte> BuildTransformer(uint64_t seed);
+
+}  // namespace fuselite::tools
