@@ -2,6 +2,7 @@
 
 #include "jit/conv2d.h"
 #include "jit/depthwise.h"
+#include "jit/matmul.h"
 
 namespace fuselite::jit {
 namespace {
@@ -15,8 +16,10 @@ struct Entry {
 
 // One line per operator.
 constexpr Entry kEntries[] = {
+    {"BATCH_MATMUL", {"jit", BuildBatchMatMul}},
     {"CONV_2D", {"jit", BuildConv2D}},
     {"DEPTHWISE_CONV_2D", {"jit", BuildDepthwiseConv2D}},
+    {"FULLY_CONNECTED", {"jit", BuildFullyConnected}},
 };
 
 }  // namespace

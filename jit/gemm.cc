@@ -1,5 +1,7 @@
 #include "jit/gemm.h"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -23,6 +25,32 @@ double StepCycles(int rows, int vectors) {
 // A tile's start and end: bias, addresses, stores.
 double TileCycles(int rows, int vectors, int64_t depth) {
   return depth * StepCycles(rows, vectors) + rows * vectors + 12;
+}
+
+// to[k * width + n] = from[n * n_step + k * k_step].
+void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_step, int64_t depth,
+                    float* to, int64_t width) {
+  int64_t k = 0;
+  for (; k_step == 1 && k + 4 <= depth; k += 4) {
+    int64_t n = 0;
+    for (; n + 4 <= count; n += 4) {
+      const float* corner = from + n * n_step + k;
+      __m128 r0 = _mm_loadu_ps(corner), r1 = _mm_loadu_ps(corner + n_step);
+      __m128 r2 = _mm_loadu_ps(corner + 2 * n_step), r3 = _mm_loadu_ps(corner + 3 * n_step);
+      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+      float* place = to + k * width + n;
+      _mm_storeu_ps(place, r0);
+      _mm_storeu_ps(place + width, r1);
+      _mm_storeu_ps(place + 2 * width, r2);
+      _mm_storeu_ps(place + 3 * width, r3);
+    }
+    for (; n < count; ++n) {
+      for (int64_t i = 0; i < 4; ++i) to[(k + i) * width + n] = from[n * n_step + k + i];
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int64_t n = 0; n < count; ++n) to[k * width + n] = from[n * n_step + k * k_step];
+  }
 }
 
 }  // namespace
@@ -122,7 +150,7 @@ void Gemm::Pack(const WeightsView& weights, float* packed, int64_t begin, int64_
     const int64_t width = (last ? tiling_.last_vectors : tiling_.vectors) * isa_.lanes();
     const int64_t first = panel * tiling_.vectors * isa_.lanes();
     const int64_t used = std::min(width, problem_.channels - first);
-    std::memset(to, 0, panel_bytes());
+    if (used < width || weights.bias == nullptr) std::memset(to, 0, width * (depth + 1) * kFloat);
     if (weights.bias != nullptr) std::memcpy(to, weights.bias + first, used * kFloat);
     to += width;
     const float* from = weights.values + first * weights.n_step;
@@ -132,14 +160,7 @@ void Gemm::Pack(const WeightsView& weights, float* packed, int64_t begin, int64_
       }
       continue;
     }
-    // Sixteen depths at a time: a cache line of each channel's weights.
-    for (int64_t k0 = 0; k0 < depth; k0 += 16) {
-      const int64_t k1 = std::min(depth, k0 + 16);
-      for (int64_t n = 0; n < used; ++n) {
-        const float* row = from + n * weights.n_step;
-        for (int64_t k = k0; k < k1; ++k) to[k * width + n] = row[k * weights.k_step];
-      }
-    }
+    CopyTransposed(from, weights.n_step, used, weights.k_step, depth, to, width);
   }
 }
 
