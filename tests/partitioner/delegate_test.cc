@@ -1,0 +1,342 @@
+#include "partitioner/delegate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/partitioner/fake_host.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeHost;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using namespace tflite;
+
+Options DefaultOptions() {
+  return *ParseOptions({}, [](const char*) { return nullptr; });
+}
+
+std::vector<float> Ramp(int64_t count) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 7) - 3;
+  return values;
+}
+
+// y = x w^T for one row, in double.
+std::vector<double> Expected(const float* x, const std::vector<float>& w, int inputs) {
+  std::vector<double> y(w.size() / inputs);
+  for (size_t o = 0; o < y.size(); ++o) {
+    for (int i = 0; i < inputs; ++i) y[o] += double{x[i]} * w[o * inputs + i];
+  }
+  return y;
+}
+
+// Fully connected layers of 64x64 in a row, each 4096 multiply-adds, with what a test puts between.
+class DelegateTest : public ::testing::Test {
+ protected:
+  static constexpr int kWidth = 64;
+
+  int Layer(int input) {
+    const int output = host_.AddTensor({1, kWidth});
+    const int weights = host_.AddConstant({kWidth, kWidth}, Ramp(kWidth * kWidth));
+    host_.AddNode("FULLY_CONNECTED", {input, weights, -1}, {output});
+    return output;
+  }
+  int Layers(int input, int count) {
+    for (int i = 0; i < count; ++i) input = Layer(input);
+    return input;
+  }
+  int Custom(int input) {
+    const int output = host_.AddTensor({1, kWidth});
+    host_.AddCustomNode("Foo", {input}, {output});
+    return output;
+  }
+  void Apply(const Options& options) {
+    delegate_ = std::make_unique<Delegate>(options);
+    ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
+  }
+  std::vector<std::string> Reasons() const {
+    std::vector<std::string> reasons;
+    for (const Verdict& verdict : delegate_->Explain().graphs.at(0).verdicts) {
+      reasons.push_back(verdict.reason);
+    }
+    return reasons;
+  }
+
+  FakeHost host_;
+  std::unique_ptr<Delegate> delegate_;
+  int input_ = host_.AddTensor({1, kWidth});
+};
+
+TEST_F(DelegateTest, AWholeGraphIsTakenHoweverSmall) {
+  const int in = host_.AddTensor({1, 2});
+  const int out = host_.AddTensor({1, 2});
+  host_.AddNode("SOFTMAX", {in}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_THAT(host_.kernels, ElementsAre(ElementsAre(0)));
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  host_.Floats(in)[0] = 0;
+  host_.Floats(in)[1] = std::log(3.0f);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  EXPECT_NEAR(host_.Floats(out)[0], 0.25f, 1e-6);
+  EXPECT_NEAR(host_.Floats(out)[1], 0.75f, 1e-6);
+}
+
+TEST_F(DelegateTest, ComputesAChainAndFollowsMovingPointers) {
+  const std::vector<float> weights = Ramp(kWidth * kWidth);
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  for (int run = 0; run < 3; ++run) {
+    // The same shape at another address.
+    host_.Resize(input_, {1, kWidth});
+    host_.Resize(out, {1, kWidth});
+    for (int i = 0; i < kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i * run) / 64;
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+    const std::vector<double> expected = Expected(host_.Floats(input_), weights, kWidth);
+    for (int i = 0; i < kWidth; ++i) EXPECT_NEAR(host_.Floats(out)[i], expected[i], 1e-3) << i;
+  }
+}
+
+TEST_F(DelegateTest, UnknownOperatorsSplitTheGraph) {
+  const int out = Layers(Custom(Layers(input_, 4)), 5);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4), SizeIs(5)));
+  EXPECT_EQ(Reasons()[4], "the operator is not implemented");
+  EXPECT_EQ(delegate_->Explain().graphs[0].verdicts[4].op, "custom operator Foo");
+}
+
+TEST_F(DelegateTest, PartitionsWithTooLittleWorkAreTheHosts) {
+  const int small_in = Layers(input_, 4), custom = Custom(small_in);
+  const int out = host_.AddTensor({1, kWidth});
+  host_.AddNode("SOFTMAX", {custom}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4)));
+  EXPECT_THAT(Reasons()[5], HasSubstr("too little work"));
+}
+
+TEST_F(DelegateTest, OptionsLimitPartitions) {
+  const int out = Layers(Custom(Layers(Custom(Layers(input_, 4)), 6)), 5);
+  host_.SetOutputs({out});
+  Options options = DefaultOptions();
+  options.max_partitions = 2;
+  Apply(options);
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(6), SizeIs(5)));
+  EXPECT_THAT(Reasons()[0], HasSubstr("max_partitions is 2"));
+  options = DefaultOptions();
+  options.min_nodes_per_partition = 6;
+  Apply(options);
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(6)));
+  EXPECT_THAT(Reasons()[0], HasSubstr("min_nodes_per_partition (6)"));
+}
+
+TEST_F(DelegateTest, DeniedOperatorsAreTheHosts) {
+  const int middle = Layers(input_, 4);
+  const int out = host_.AddTensor({1, kWidth});
+  host_.AddNode("SOFTMAX", {middle}, {out});
+  host_.SetOutputs({out});
+  Options options = DefaultOptions();
+  options.ops_deny = {"SOFTMAX"};
+  Apply(options);
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4)));
+  EXPECT_EQ(Reasons()[4], "ops_deny names it");
+}
+
+TEST_F(DelegateTest, RegistrationsMayCarryTheOpaqueFormOnly) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  int opaque = 0;
+  for (TfLiteRegistration& registration : host_.registrations) {
+    registration.registration_external = reinterpret_cast<TfLiteOperator*>(&opaque);
+  }
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, SizeIs(1));
+}
+
+TEST_F(DelegateTest, NodesOfOtherDelegatesStayTheirs) {
+  const int out = Layers(input_, 2);
+  host_.SetOutputs({out});
+  TfLiteDelegate other{};
+  host_.nodes[0].delegate = &other;
+  Options options = DefaultOptions();
+  Apply(options);
+  EXPECT_EQ(Reasons()[0], "another delegate has taken it");
+}
+
+TEST_F(DelegateTest, NewerVersionsAndStrangeTypesAreTheHostsWithTheReason) {
+  const int out = Layers(input_, 2);
+  host_.SetOutputs({out});
+  host_.registrations[0].version = 99;
+  host_.context.tensors[out].type = kTfLiteFloat64;
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons()[0], HasSubstr("version 99"));
+  EXPECT_THAT(Reasons()[1], HasSubstr("float64"));
+}
+
+TEST_F(DelegateTest, ReplansAfterAResize) {
+  const std::vector<float> weights = Ramp(kWidth * kWidth);
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  for (int rows : {3, 1, 17}) {
+    host_.Resize(input_, {rows, kWidth});
+    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+    EXPECT_EQ(host_.ShapeOf(out), Shape({rows, kWidth}));
+    for (int i = 0; i < rows * kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i % 11);
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+    const float* last = host_.Floats(input_) + (rows - 1) * kWidth;
+    const std::vector<double> expected = Expected(last, weights, kWidth);
+    for (int i = 0; i < kWidth; ++i) {
+      EXPECT_NEAR(host_.Floats(out)[(rows - 1) * kWidth + i], expected[i], 1e-3);
+    }
+  }
+}
+
+TEST_F(DelegateTest, CanBeAppliedAgainAndDieBeforeItsKernels) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  EXPECT_THAT(delegate_->Explain().graphs, SizeIs(1));
+  delegate_.reset();
+  EXPECT_EQ(host_.Invoke(), kTfLiteOk);
+}
+
+TEST_F(DelegateTest, WeightsMayBeValuesOfTheRun) {
+  const int weights = host_.AddTensor({2, kWidth}), out = host_.AddTensor({1, 2});
+  host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_THAT(host_.kernels, SizeIs(1));
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  host_.Floats(input_)[5] = 2;
+  for (float value : {3.0f, -4.0f}) {
+    host_.Floats(weights)[kWidth + 5] = value;
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+    EXPECT_EQ(host_.Floats(out)[0], 0);
+    EXPECT_EQ(host_.Floats(out)[1], 2 * value);
+  }
+}
+
+TEST_F(DelegateTest, ShapesThatDependOnValuesAreTheHosts) {
+  const int shape = host_.AddTensor({2}, DataType::kInt32);
+  const int unknown = host_.AddTensor({}), out = host_.AddTensor({});
+  host_.AddNode("RESHAPE", {input_, shape}, {unknown});
+  host_.AddNode("SOFTMAX", {unknown}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons()[1], HasSubstr("known only at run time"));
+}
+
+TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  host_.fail_plan = true;
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(delegate_->Explain().graphs[0].error, HasSubstr("execution plan"));
+  host_.fail_plan = false;
+  host_.fail_preview = true;
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons()[0], HasSubstr("preview"));
+}
+
+TEST_F(DelegateTest, ErrorsOfAKernelAreReportedToTheHost) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_EQ(host_.Invoke(), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("not prepared"));
+  host_.fail_resize = true;
+  EXPECT_EQ(host_.Prepare(), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("cannot resize"));
+  host_.fail_resize = false;
+  // A shape that the model's own rules forbid, as after a wrong resize.
+  host_.Resize(input_, {1, kWidth + 1});
+  EXPECT_EQ(host_.Prepare(), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("FULLY_CONNECTED (node 0)"));
+}
+
+TEST_F(DelegateTest, ThreadsComeFromTheOptionThenTheHostThenTheMachine) {
+  Options options = DefaultOptions();
+  host_.context.recommended_num_threads = 3;
+  EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), 3);
+  options.num_threads = 5;
+  EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), 5);
+  options.num_threads = 0;
+  host_.context.recommended_num_threads = -1;
+  EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), ReadCpuInfo().physical_cores);
+}
+
+class FilesTest : public DelegateTest {
+ protected:
+  std::string Path(const std::string& name) const { return ::testing::TempDir() + name; }
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+};
+
+TEST_F(FilesTest, ExplainFileSaysWhatBecameOfEachNode) {
+  const int out = Layers(Custom(Layers(input_, 4)), 5);
+  host_.SetOutputs({out});
+  Options options = DefaultOptions();
+  options.explain_file = Path("fuselite_explain.txt");
+  Apply(options);
+  EXPECT_THAT(Read(options.explain_file), HasSubstr("not yet prepared"));
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  const std::string text = Read(options.explain_file);
+  EXPECT_THAT(text, HasSubstr("10 nodes, 9 taken, in 2 partitions"));
+  EXPECT_THAT(text, HasSubstr("left to the host: the operator is not implemented"));
+  EXPECT_THAT(text, HasSubstr("partition 1: 5 nodes"));
+  std::filesystem::remove(options.explain_file);
+}
+
+TEST_F(FilesTest, ProfileFileHasTheStepsTimes) {
+  const int out = Layers(input_, 2);
+  host_.SetOutputs({out});
+  Options options = DefaultOptions();
+  options.profile_file = Path("fuselite_profile.txt");
+  Apply(options);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  host_.DropKernels();
+  const std::string text = Read(options.profile_file);
+  EXPECT_THAT(text, HasSubstr("partition from node 0"));
+  EXPECT_THAT(text, HasSubstr("FULLY_CONNECTED"));
+  std::filesystem::remove(options.profile_file);
+}
+
+TEST_F(FilesTest, AFileThatCannotBeWrittenFailsNothing) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Options options = DefaultOptions();
+  options.explain_file = options.profile_file = "/nowhere/at/all.json";
+  Apply(options);
+  EXPECT_EQ(host_.Prepare(), kTfLiteOk);
+  EXPECT_EQ(host_.Invoke(), kTfLiteOk);
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner

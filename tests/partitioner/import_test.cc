@@ -1,0 +1,145 @@
+#include "partitioner/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/tflite_builtin_codes.h"
+#include "tests/partitioner/fake_host.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeHost;
+using ::testing::HasSubstr;
+using namespace tflite;
+
+TEST(ImportTensorTest, ConstantsHaveTheirBytesOthersDoNot) {
+  FakeHost host;
+  const int constant = host.AddConstant({2, 2}, std::vector<float>{1, 2, 3, 4});
+  const int value = host.AddTensor({1, 5}, DataType::kInt8);
+  const Result<TensorInfo> a = ImportTensor(host.context.tensors[constant]);
+  ASSERT_TRUE(a.ok());
+  EXPECT_EQ(a->data, host.context.tensors[constant].data.data);
+  EXPECT_EQ(a->shape, Shape({2, 2}));
+  const Result<TensorInfo> b = ImportTensor(host.context.tensors[value]);
+  ASSERT_TRUE(b.ok());
+  EXPECT_FALSE(b->constant());
+  EXPECT_EQ(b->type, DataType::kInt8);
+}
+
+TEST(ImportTensorTest, ConstantsWithoutElementsAreConstants) {
+  FakeHost host;
+  TfLiteTensor& tensor = host.context.tensors[host.AddTensor({0, 3})];
+  tensor.allocation_type = kTfLiteMmapRo;
+  tensor.data.data = nullptr;
+  EXPECT_TRUE(ImportTensor(tensor)->constant());
+}
+
+TEST(ImportTensorTest, ConstantsWithTooFewBytesAreRefused) {
+  FakeHost host;
+  TfLiteTensor& tensor = host.context.tensors[host.AddConstant({2}, std::vector<float>{1, 2})];
+  tensor.bytes = 4;
+  EXPECT_EQ(ImportTensor(tensor).status().message(), "has 4 bytes of 8");
+}
+
+class QuantizationTest : public ::testing::Test {
+ protected:
+  Result<TensorInfo> Import(std::vector<float> scales, std::vector<int> zero_points, int axis) {
+    const FloatArrayPtr scale = MakeFloatArray(scales);
+    const IntArrayPtr zero_point = MakeIntArray(zero_points);
+    TfLiteAffineQuantization affine{scale.get(), zero_point.get(), axis};
+    TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4, 3}, DataType::kInt8)];
+    tensor.quantization = {kTfLiteAffineQuantization, &affine};
+    return ImportTensor(tensor);
+  }
+  FakeHost host_;
+};
+
+TEST_F(QuantizationTest, PerTensor) {
+  const Result<TensorInfo> info = Import({0.5f}, {-3}, 0);
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->quantization.scale(), 0.5f);
+  EXPECT_EQ(info->quantization.zero_point(), -3);
+}
+
+TEST_F(QuantizationTest, OneZeroPointServesAllChannels) {
+  const Result<TensorInfo> info = Import({1, 2, 3}, {0}, 1);
+  ASSERT_TRUE(info.ok());
+  EXPECT_THAT(info->quantization.scales, ElementsAre(1, 2, 3));
+  EXPECT_THAT(info->quantization.zero_points, ElementsAre(0, 0, 0));
+  EXPECT_EQ(info->quantization.axis, 1);
+}
+
+TEST_F(QuantizationTest, CountsAndAxisAreChecked) {
+  EXPECT_THAT(Import({1, 2, 3}, {0, 0}, 1).status().message(), HasSubstr("2 zero points"));
+  EXPECT_THAT(Import({1, 2, 3}, {0}, 0).status().message(), HasSubstr("along dimension 0"));
+  EXPECT_THAT(Import({1, 2, 3}, {0}, 2).status().message(), HasSubstr("along dimension 2"));
+  EXPECT_THAT(Import({1, 2, 3}, {0}, -1).status().message(), HasSubstr("along dimension -1"));
+}
+
+TEST_F(QuantizationTest, TheOldPerTensorFormIsRead) {
+  TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4}, DataType::kUInt8)];
+  tensor.params = {0.25f, 128};
+  const Result<TensorInfo> info = ImportTensor(tensor);
+  EXPECT_EQ(info->quantization.scale(), 0.25f);
+  EXPECT_EQ(info->quantization.zero_point(), 128);
+}
+
+TEST_F(QuantizationTest, BlockwiseIsRefused) {
+  TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4}, DataType::kInt4)];
+  tensor.quantization.type = kTfLiteBlockwiseQuantization;
+  EXPECT_EQ(ImportTensor(tensor).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(ImportTensorTest, WhatNobodyComputesIsRefused) {
+  FakeHost host;
+  TfLiteTensor tensor = host.context.tensors[host.AddTensor({4})];
+  const auto refusal = [&](auto change) {
+    TfLiteTensor changed = tensor;
+    change(changed);
+    return ImportTensor(changed).status().message();
+  };
+  EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteString; }), "is of type string");
+  EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteFloat8E5M2; }), "is of unknown type 23");
+  TfLiteSparsity sparsity{};
+  EXPECT_EQ(refusal([&](auto& t) { t.sparsity = &sparsity; }), "is sparse");
+  const IntArrayPtr nine = MakeIntArray(std::vector<int>(9, 1));
+  EXPECT_THAT(refusal([&](auto& t) { t.dims = nine.get(); }), HasSubstr("9 dimensions"));
+  const IntArrayPtr negative = MakeIntArray(std::vector<int>{2, -1});
+  EXPECT_THAT(refusal([&](auto& t) { t.dims = negative.get(); }), HasSubstr("negative"));
+}
+
+TEST(ImportNodeTest, ReadsOperatorParametersAndTensors) {
+  FakeHost host;
+  const int in = host.AddTensor({1, 3}), out = host.AddTensor({1, 3});
+  const Result<ImportedNode> node =
+      ImportNode(&host.context, host.AddNode("SOFTMAX", {in, -1}, {out}));
+  ASSERT_TRUE(node.ok());
+  EXPECT_EQ(node->op, kernels::FindOperator("SOFTMAX"));
+  EXPECT_THAT(node->inputs, ElementsAre(in, -1));
+  EXPECT_THAT(node->outputs, ElementsAre(out));
+}
+
+TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
+  FakeHost host;
+  const int node = host.AddNode("SOFTMAX", {7}, {0});
+  EXPECT_FALSE(ImportNode(&host.context, node).ok());
+}
+
+TEST(NodeNameTest, NamesBuiltinAndCustomOperators) {
+  TfLiteRegistration registration{};
+  registration.builtin_code = kTfLiteBuiltinConv2d;
+  EXPECT_EQ(NodeName(registration), "CONV_2D");
+  registration.builtin_code = kTfLiteBuiltinStablehloCase;
+  EXPECT_EQ(NodeName(registration), "STABLEHLO_CASE");
+  registration.builtin_code = 5000;
+  EXPECT_EQ(NodeName(registration), "operator 5000");
+  registration.builtin_code = kTfLiteBuiltinCustom;
+  EXPECT_EQ(NodeName(registration), "custom operator without a name");
+  registration.custom_name = "Foo";
+  EXPECT_EQ(NodeName(registration), "custom operator Foo");
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner

@@ -1,0 +1,138 @@
+#include "partitioner/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace fuselite::partitioner {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result<Options> Parse(std::vector<KeyValue> given,
+                      std::map<std::string, std::string> environment = {}) {
+  return ParseOptions(given, [&](const char* name) -> const char* {
+    const auto variable = environment.find(name);
+    return variable == environment.end() ? nullptr : variable->second.c_str();
+  });
+}
+
+std::string ErrorOf(std::vector<KeyValue> given,
+                    std::map<std::string, std::string> environment = {}) {
+  const Result<Options> options = Parse(std::move(given), std::move(environment));
+  return options.ok() ? "no error" : options.status().message();
+}
+
+TEST(OptionsTest, DefaultsAreThoseOfTheTable) {
+  const Result<Options> options = Parse({});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->num_threads, 0);
+  EXPECT_EQ(options->isa, DetectIsa());
+  EXPECT_TRUE(options->jit);
+  EXPECT_TRUE(options->fusion);
+  EXPECT_EQ(options->precision, kernels::Precision::kDefault);
+  EXPECT_EQ(options->max_partitions, 0);
+  EXPECT_EQ(options->min_nodes_per_partition, 1);
+  EXPECT_FALSE(options->verbose);
+  EXPECT_TRUE(options->ops_deny.empty());
+}
+
+TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
+  const std::map<std::string, std::string> values = {{"num_threads", "3"},
+                                                     {"isa", "scalar"},
+                                                     {"jit", "off"},
+                                                     {"fusion", "off"},
+                                                     {"precision", "strict"},
+                                                     {"max_partitions", "4"},
+                                                     {"min_nodes_per_partition", "5"},
+                                                     {"ops_deny", "softmax,CONV_2D"},
+                                                     {"verbose", "on"},
+                                                     {"explain_file", "e.txt"},
+                                                     {"profile_file", "p.json"}};
+  ASSERT_EQ(OptionTable().size(), values.size());
+  std::vector<KeyValue> given(values.begin(), values.end());
+  std::map<std::string, std::string> environment;
+  for (const auto& [key, value] : values) environment[EnvironmentName(key)] = value;
+  for (const Result<Options>& options : {Parse(given), Parse({}, environment)}) {
+    ASSERT_TRUE(options.ok()) << options.status().message();
+    EXPECT_EQ(options->num_threads, 3);
+    EXPECT_EQ(options->isa, Isa::kScalar);
+    EXPECT_FALSE(options->jit);
+    EXPECT_FALSE(options->fusion);
+    EXPECT_EQ(options->precision, kernels::Precision::kStrict);
+    EXPECT_EQ(options->max_partitions, 4);
+    EXPECT_EQ(options->min_nodes_per_partition, 5);
+    EXPECT_THAT(options->ops_deny, ElementsAre("SOFTMAX", "CONV_2D"));
+    EXPECT_TRUE(options->verbose);
+    EXPECT_EQ(options->explain_file, "e.txt");
+    EXPECT_EQ(options->profile_file, "p.json");
+  }
+}
+
+TEST(OptionsTest, AnOptionWinsOverTheEnvironment) {
+  const Result<Options> options =
+      Parse({{"num_threads", "2"}}, {{"FUSELITE_NUM_THREADS", "7"}, {"FUSELITE_JIT", ""}});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->num_threads, 2);
+  EXPECT_TRUE(options->jit) << "an empty variable counts as unset";
+}
+
+TEST(OptionsTest, SwitchesTakeTheUsualWords) {
+  for (const char* word : {"on", "On", "true", "True", "TRUE", "yes", "1"}) {
+    EXPECT_TRUE(Parse({{"verbose", word}})->verbose) << word;
+  }
+  for (const char* word : {"off", "false", "False", "no", "0"}) {
+    EXPECT_FALSE(Parse({{"jit", word}})->jit) << word;
+  }
+  EXPECT_THAT(ErrorOf({{"jit", "of"}}), AllOf(HasSubstr("option jit"), HasSubstr("'of'"),
+                                              HasSubstr("nearest valid value is o")));
+}
+
+TEST(OptionsTest, UnknownKeysNameTheNearestOne) {
+  EXPECT_THAT(ErrorOf({{"num_thread", "1"}}), AllOf(HasSubstr("option num_thread "),
+                                                    HasSubstr("nearest valid one is num_threads")));
+  EXPECT_THAT(ErrorOf({{"Min_Nodes", "1"}}), HasSubstr("min_nodes_per_partition"));
+}
+
+TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
+  EXPECT_THAT(ErrorOf({{"isa", "avx512vni"}}),
+              AllOf(HasSubstr("option isa"), HasSubstr("nearest valid value is avx512vnni")));
+  EXPECT_THAT(ErrorOf({{"precision", "fats"}}), HasSubstr("nearest valid value is fast"));
+  EXPECT_THAT(ErrorOf({{"num_threads", "5000"}}), HasSubstr("nearest valid value is 1024"));
+  EXPECT_THAT(ErrorOf({{"num_threads", "-3"}}), HasSubstr("nearest valid value is 0"));
+  EXPECT_THAT(ErrorOf({{"max_partitions", "1.5"}}), HasSubstr("not a whole number"));
+  EXPECT_THAT(ErrorOf({{"num_threads", ""}}), HasSubstr("not a whole number"));
+  EXPECT_THAT(ErrorOf({{"ops_deny", "CONV2D"}}), HasSubstr("nearest one is CONV_2D"));
+  EXPECT_THAT(ErrorOf({}, {{"FUSELITE_ISA", "mmx"}}),
+              HasSubstr("environment variable FUSELITE_ISA"));
+  EXPECT_THAT(ErrorOf({{"isa", "mmx"}}), Not(HasSubstr("\n")));
+}
+
+TEST(OptionsTest, IsaIsACap) {
+  for (Isa isa : RunnableIsas()) EXPECT_EQ(*CapIsa(isa), isa) << IsaName(isa);
+  // Another architecture's level cannot be meant as a cap.
+  const bool x86 = DetectIsa() != Isa::kNeon;
+  EXPECT_FALSE(CapIsa(x86 ? Isa::kNeon : Isa::kAvx2).ok());
+  if (x86) {
+    EXPECT_TRUE(Includes(DetectIsa(), *CapIsa(Isa::kAvx512Bf16)));
+  }
+}
+
+TEST(OptionsTest, MinusOneThreadsMeansNoWish) {
+  EXPECT_EQ(Parse({{"num_threads", "-1"}})->num_threads, 0);
+}
+
+TEST(NearestTest, CountsEdits) {
+  constexpr std::string_view kWords[] = {"fusion", "jit", "isa"};
+  EXPECT_EQ(Nearest("fussion", kWords), "fusion");
+  EXPECT_EQ(Nearest("JITT", kWords), "jit");
+  EXPECT_EQ(Nearest("", kWords), "jit") << "the first of the shortest";
+  EXPECT_EQ(Nearest("x", {}), "");
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner
