@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/softmax/softmax.h"
 #include "tests/partitioner/fake_host.h"
 
 namespace fuselite::partitioner {
@@ -64,8 +65,9 @@ class DelegateTest : public ::testing::Test {
     ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
   }
   std::vector<std::string> Reasons() const {
+    const Explanation explanation = delegate_->Explain();
     std::vector<std::string> reasons;
-    for (const Verdict& verdict : delegate_->Explain().graphs.at(0).verdicts) {
+    for (const Verdict& verdict : explanation.graphs.at(0).verdicts) {
       reasons.push_back(verdict.reason);
     }
     return reasons;
@@ -79,7 +81,8 @@ class DelegateTest : public ::testing::Test {
 TEST_F(DelegateTest, AWholeGraphIsTakenHoweverSmall) {
   const int in = host_.AddTensor({1, 2});
   const int out = host_.AddTensor({1, 2});
-  host_.AddNode("SOFTMAX", {in}, {out});
+  const kernels::Params params(kernels::SoftmaxParams{.beta = 1});
+  host_.AddNode("SOFTMAX", {in}, {out}, &params);
   host_.SetOutputs({out});
   Apply(DefaultOptions());
   ASSERT_THAT(host_.kernels, ElementsAre(ElementsAre(0)));

@@ -26,6 +26,8 @@ std::shared_ptr<void> Allocate(size_t bytes) {
 }  // namespace
 
 FakeHost::FakeHost() {
+  table_.reserve(256);  // tests keep references
+  context.tensors = table_.data();
   context.impl_ = this;
   context.recommended_num_threads = 1;
   context.ReportError = ReportError;

@@ -95,7 +95,7 @@ TEST(OptionsTest, SwitchesTakeTheUsualWords) {
 TEST(OptionsTest, UnknownKeysNameTheNearestOne) {
   EXPECT_THAT(ErrorOf({{"num_thread", "1"}}), AllOf(HasSubstr("option num_thread "),
                                                     HasSubstr("nearest valid one is num_threads")));
-  EXPECT_THAT(ErrorOf({{"Min_Nodes", "1"}}), HasSubstr("min_nodes_per_partition"));
+  EXPECT_THAT(ErrorOf({{"Min_Nodes_Per_Part", "1"}}), HasSubstr("min_nodes_per_partition"));
 }
 
 TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
