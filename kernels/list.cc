@@ -8,12 +8,14 @@
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
   X(BroadcastTo) \
+  X(Cast) \
   X(Ceil) \
   X(Concatenation) \
   X(Conv2D) \
   X(Cos) \
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
+  X(Dequantize) \
   X(Div) \
   X(Elu) \
   X(Exp) \
@@ -34,6 +36,7 @@
   X(Pad) \
   X(PadV2) \
   X(Prelu) \
+  X(Quantize) \
   X(Relu) \
   X(Relu0To1) \
   X(Relu6) \

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/convert/convert.h"
+#include "kernels/convert/float16.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// The two short floats as types of their own; converted by way of float.
+struct Half {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+template <class T>
+auto Widen(T value) {
+  return value;
+}
+inline float Widen(Half value) { return HalfToFloat(value.bits); }
+inline float Widen(BFloat16 value) { return BFloat16ToFloat(value.bits); }
+
+// A float's integer part in 64 bits, what x86 gives for all that do not fit (NaN too) included.
+template <class T>
+int64_t Truncate(T value) {
+  return value >= static_cast<T>(-0x1p63) && value < static_cast<T>(0x1p63)
+             ? static_cast<int64_t>(value)
+             : std::numeric_limits<int64_t>::min();
+}
+
+template <class To, class From>
+To Convert(From value) {
+  if constexpr (std::is_same_v<To, Half>) {
+    return {FloatToHalf(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return {FloatToBFloat16(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != 0;
+  } else if constexpr (std::is_floating_point_v<To> || std::is_integral_v<From>) {
+    return static_cast<To>(value);
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, int32_t>) {
+    // 2147483520 is the largest float below 2^31.
+    return value <= 2147483520.0f ? static_cast<int32_t>(std::max(value, -0x1p31f))
+                                  : std::numeric_limits<int32_t>::max();
+  } else if constexpr (std::is_same_v<From, float> &&
+                       (std::is_same_v<To, int16_t> || std::is_same_v<To, uint8_t>)) {
+    const auto low = static_cast<float>(std::numeric_limits<To>::min());
+    const auto high = static_cast<float>(std::numeric_limits<To>::max());
+    return static_cast<To>(Truncate(std::max(std::min(value, high), low)));
+  } else {
+    return static_cast<To>(Truncate(value));
+  }
+}
+
+using CastFunction = void(const void*, int64_t, void*, int64_t, int64_t);
+
+template <class From, class To>
+void CastRun(const void* in, int64_t in_start, void* out, int64_t out_start, int64_t count) {
+  const auto* from = static_cast<const From*>(in) + in_start;
+  auto* to = static_cast<To*>(out) + out_start;
+  for (int64_t i = 0; i < count; ++i) to[i] = Convert<To>(Widen(from[i]));
+}
+
+template <class From>
+CastFunction* CastTo(DataType to) {
+  switch (to) {
+    case DataType::kFloat32: return CastRun<From, float>;
+    case DataType::kFloat64: return CastRun<From, double>;
+    case DataType::kFloat16: return CastRun<From, Half>;
+    case DataType::kBFloat16: return CastRun<From, BFloat16>;
+    case DataType::kBool: return CastRun<From, bool>;
+    case DataType::kInt8: return CastRun<From, int8_t>;
+    case DataType::kUInt8: return CastRun<From, uint8_t>;
+    case DataType::kInt16: return CastRun<From, int16_t>;
+    case DataType::kUInt16: return CastRun<From, uint16_t>;
+    case DataType::kInt32: return CastRun<From, int32_t>;
+    case DataType::kUInt32: return CastRun<From, uint32_t>;
+    case DataType::kInt64: return CastRun<From, int64_t>;
+    case DataType::kUInt64: return CastRun<From, uint64_t>;
+    default: return nullptr;
+  }
+}
+
+CastFunction* CastBetween(DataType from, DataType to) {
+  switch (from) {
+    case DataType::kFloat32: return CastTo<float>(to);
+    case DataType::kFloat64: return CastTo<double>(to);
+    case DataType::kFloat16: return CastTo<Half>(to);
+    case DataType::kBFloat16: return CastTo<BFloat16>(to);
+    case DataType::kBool: return CastTo<bool>(to);
+    case DataType::kInt8: return CastTo<int8_t>(to);
+    case DataType::kUInt8: return CastTo<uint8_t>(to);
+    case DataType::kInt16: return CastTo<int16_t>(to);
+    case DataType::kUInt16: return CastTo<uint16_t>(to);
+    case DataType::kInt32: return CastTo<int32_t>(to);
+    case DataType::kUInt32: return CastTo<uint32_t>(to);
+    case DataType::kInt64: return CastTo<int64_t>(to);
+    case DataType::kUInt64: return CastTo<uint64_t>(to);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("CAST takes no fused tail");
+  const TensorInfo& in = op.inputs[0];
+  const TensorInfo& out = op.outputs[0];
+  CastFunction* const function = CastBetween(in.type, out.type);
+  if (function == nullptr) return Unsupported("this cast");
+  const Pieces pieces(in, out);
+  return MakeKernel(
+      "cast " + std::string(DataTypeName(in.type)) + " " + std::string(DataTypeName(out.type)),
+      {.units = pieces.units, .grain = GrainFor(pieces.size)},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        pieces.ForEach(begin, end, [&](int64_t from, int64_t to, int64_t, int64_t count) {
+          function(args.inputs[0], from, args.outputs[0], to, count);
+        });
+      });
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,58 @@
+// CAST, QUANTIZE and DEQUANTIZE: the same numbers in another type.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// The types are those of the tensors; these are only what the file says.
+struct CastParams {
+  DataType in_data_type;
+  DataType out_data_type;
+};
+
+// Any of float16, bfloat16, float32, float64, bool and the integers of 8 to 64 bits. Integers wrap;
+// floats are truncated, saturating for int32, int16 and uint8, wrapping through int64 for the
+// others; anything but zero is true.
+Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
+
+// float32 -> int8, uint8, int16, per tensor or per channel:
+//   clamp(round(x / scale) + zero_point), half away from zero.
+// Between int8, uint8, int16 and int32, per tensor:
+//   clamp(MultiplyByQuantizedMultiplier(x - zero_point, scale / output scale) + output zero_point).
+Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription&, const BuildContext&);
+// float32 to 8 and 16 bits per tensor; the reference's bits.
+Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription&, const BuildContext&);
+
+// int8, uint8, int16, int32 -> float32: scale * (x - zero_point), per tensor or per channel;
+// float16 -> float32.
+Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription&, const BuildContext&);
+// int8, uint8 and int16 per tensor; the reference's bits.
+Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription&, const BuildContext&);
+
+// The channel of an element of `info`, as in its quantization: element / inner % channels.
+struct ChannelOf {
+  explicit ChannelOf(const TensorInfo& info);
+  int64_t inner, channels;
+  int64_t operator()(int64_t element) const { return element / inner % channels; }
+};
+
+// The work of an elementwise kernel over `rows` of `width` elements: dense operands are one row,
+// cut into pieces; pitched ones a unit each.
+struct Pieces {
+  Pieces(const TensorInfo& in, const TensorInfo& out);
+  // Calls body(in_start, out_start, first, count) in elements; `first` counts densely.
+  template <class Body>
+  void ForEach(int64_t begin, int64_t end, Body body) const {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t row = unit / per_row, from = unit % per_row * size;
+      const int64_t count = from + size < width ? size : width - from;
+      body(row * in_pitch + from, row * out_pitch + from, row * width + from, count);
+    }
+  }
+
+  int64_t width, size, per_row, units;
+  int64_t in_pitch, out_pitch;
+};
+
+}  // namespace fuselite::kernels

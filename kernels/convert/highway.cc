@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <limits>
+
+#include "kernels/convert/convert.h"
+#include "kernels/make_kernel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/convert/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// round(x / scale) + zero_point in [low, high] as int32; D has any number of lanes.
+template <class D>
+hn::Vec<hn::RebindToSigned<D>> QuantizeVector(D d, hn::Vec<D> x, float scale, int32_t zero_point,
+                                              int32_t low, int32_t high) {
+  const hn::RebindToSigned<D> di;
+  const auto quotient = hn::Div(x, hn::Set(d, scale));
+  // Half away from zero: what is cut off decides. From 2^23 on nothing is.
+  const auto whole = hn::Trunc(quotient);
+  const auto away = hn::Ge(hn::Abs(hn::Sub(quotient, whole)), hn::Set(d, 0.5f));
+  const auto one = hn::CopySign(hn::Set(d, 1.0f), quotient);
+  auto rounded = hn::Add(whole, hn::IfThenElseZero(away, one));
+  // Beyond these bounds the zero point, within int16's range, cannot bring a value back. A NaN
+  // becomes the lowest.
+  const auto lowest = hn::Set(d, -131072.0f);
+  rounded =
+      hn::IfThenElse(hn::Gt(rounded, lowest), hn::Min(rounded, hn::Set(d, 131072.0f)), lowest);
+  const auto value = hn::Add(hn::ConvertTo(di, rounded), hn::Set(di, zero_point));
+  return hn::Min(hn::Max(value, hn::Set(di, low)), hn::Set(di, high));
+}
+
+template <class T>
+void QuantizeRun(const float* in, T* out, int64_t count, float scale, int32_t zero_point) {
+  constexpr int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::DemoteTo(
+                   narrow, QuantizeVector(d, hn::LoadU(d, in + i), scale, zero_point, kLow, kHigh)),
+               narrow, out + i);
+  }
+  const hn::CappedTag<float, 1> one;
+  for (; i < count; ++i) {
+    out[i] = static_cast<T>(
+        hn::GetLane(QuantizeVector(one, hn::LoadU(one, in + i), scale, zero_point, kLow, kHigh)));
+  }
+}
+
+void QuantizeInt8(const float* in, void* out, int64_t n, float scale, int32_t zero_point) {
+  QuantizeRun(in, static_cast<int8_t*>(out), n, scale, zero_point);
+}
+void QuantizeUInt8(const float* in, void* out, int64_t n, float scale, int32_t zero_point) {
+  QuantizeRun(in, static_cast<uint8_t*>(out), n, scale, zero_point);
+}
+void QuantizeInt16(const float* in, void* out, int64_t n, float scale, int32_t zero_point) {
+  QuantizeRun(in, static_cast<int16_t*>(out), n, scale, zero_point);
+}
+
+// x - zero_point is exact in float, so that the product is the one rounding, as in the reference.
+template <class T>
+void DequantizeRun(const T* in, float* out, int64_t count, float scale, int32_t zero_point) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto zero = hn::Set(di, zero_point);
+  const auto factor = hn::Set(d, scale);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto wide = hn::PromoteTo(di, hn::LoadU(narrow, in + i));
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, hn::Sub(wide, zero)), factor), d, out + i);
+  }
+  for (; i < count; ++i) out[i] = static_cast<float>(in[i] - zero_point) * scale;
+}
+
+void DequantizeInt8(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
+  DequantizeRun(static_cast<const int8_t*>(in), out, n, scale, zero_point);
+}
+void DequantizeUInt8(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
+  DequantizeRun(static_cast<const uint8_t*>(in), out, n, scale, zero_point);
+}
+void DequantizeInt16(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
+  DequantizeRun(static_cast<const int16_t*>(in), out, n, scale, zero_point);
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+// Whether scale and zero point are one, and the latter within 16 bits.
+Status CheckVectorizable(const OpDescription& op, const TensorInfo& quantized) {
+  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
+  if (quantized.quantization.per_channel()) return Unsupported("scales per channel");
+  const int32_t zero = quantized.quantization.zero_point();
+  if (zero < -65536 || zero > 65536) return Unsupported("a zero point of ", zero);
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription& op,
+                                                     const BuildContext& context) {
+  constexpr auto kInt8 = FUSELITE_SIMD_TABLE(QuantizeInt8);
+  constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(QuantizeUInt8);
+  constexpr auto kInt16 = FUSELITE_SIMD_TABLE(QuantizeInt16);
+  const TensorInfo& out = op.outputs[0];
+  if (op.inputs[0].type != DataType::kFloat32) return Unsupported("the input is not float32");
+  FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, out));
+  const auto& table = out.type == DataType::kInt8    ? kInt8
+                      : out.type == DataType::kUInt8 ? kUInt8
+                                                     : kInt16;
+  auto* const function = table.For(context.isa);
+  if (function == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  const Pieces pieces(op.inputs[0], out);
+  return MakeKernel(
+      "quantize " + std::string(DataTypeName(out.type)) + " " + SimdName(context.isa),
+      {.units = pieces.units, .grain = 1},
+      [=, scale = out.quantization.scale(), zero = out.quantization.zero_point(),
+       bytes = BitWidth(out.type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const float*>(args.inputs[0]);
+        auto* to = static_cast<std::byte*>(args.outputs[0]);
+        pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t count) {
+          function(in + i, to + o * bytes, count, scale, zero);
+        });
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
+                                                       const BuildContext& context) {
+  constexpr auto kInt8 = FUSELITE_SIMD_TABLE(DequantizeInt8);
+  constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(DequantizeUInt8);
+  constexpr auto kInt16 = FUSELITE_SIMD_TABLE(DequantizeInt16);
+  const TensorInfo& in = op.inputs[0];
+  if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
+    return Unsupported(DataTypeName(in.type), " is not int8, uint8 or int16");
+  }
+  FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, in));
+  const auto& table = in.type == DataType::kInt8    ? kInt8
+                      : in.type == DataType::kUInt8 ? kUInt8
+                                                    : kInt16;
+  auto* const function = table.For(context.isa);
+  if (function == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  const Pieces pieces(in, op.outputs[0]);
+  return MakeKernel(
+      "dequantize " + std::string(DataTypeName(in.type)) + " " + SimdName(context.isa),
+      {.units = pieces.units, .grain = 1},
+      [=, scale = in.quantization.scale(), zero = in.quantization.zero_point(),
+       bytes = BitWidth(in.type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* from = static_cast<const std::byte*>(args.inputs[0]);
+        auto* to = static_cast<float*>(args.outputs[0]);
+        pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t count) {
+          function(from + i * bytes, to + o, count, scale, zero);
+        });
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/convert/convert.h"
+#include "kernels/convert/float16.h"
+#include "kernels/make_kernel.h"
+#include "kernels/quantization.h"
+
+namespace fuselite::kernels {
+namespace {
+
+template <class T>
+T QuantizeOne(float x, float scale, int32_t zero_point) {
+  constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  const double value = static_cast<double>(std::round(x / scale)) + zero_point;
+  return static_cast<T>(value > kLow ? std::min(value, kHigh) : kLow);  // NaN: the lowest
+}
+
+// A kernel that computes every element by itself: f(value, channel) -> Out.
+template <class In, class Out, class F>
+std::unique_ptr<Kernel> Elementwise(const OpDescription& op, std::string name, ChannelOf channel,
+                                    F f) {
+  const Pieces pieces(op.inputs[0], op.outputs[0]);
+  return MakeKernel(
+      std::move(name), {.units = pieces.units, .grain = GrainFor(pieces.size)},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const In*>(args.inputs[0]);
+        auto* out = static_cast<Out*>(args.outputs[0]);
+        pieces.ForEach(begin, end, [&](int64_t from, int64_t to, int64_t first, int64_t count) {
+          for (int64_t i = 0; i < count; ++i) {
+            out[to + i] = f(in[from + i], channel.channels == 1 ? 0 : channel(first + i));
+          }
+        });
+      });
+}
+
+template <class Out>
+std::unique_ptr<Kernel> MakeQuantize(const OpDescription& op) {
+  const TensorInfo& out = op.outputs[0];
+  return Elementwise<float, Out>(
+      op, "quantize " + std::string(DataTypeName(out.type)) + " reference", ChannelOf(out),
+      [scales = out.quantization.scales, zeros = out.quantization.zero_points](float x, int64_t c) {
+        return QuantizeOne<Out>(x, scales[c], zeros[c]);
+      });
+}
+
+template <class Out>
+struct Requantizer {
+  explicit Requantizer(const OpDescription& op)
+      : factor(ToFixedPoint(static_cast<double>(op.inputs[0].quantization.scale()) /
+                            static_cast<double>(op.outputs[0].quantization.scale()))),
+        in_zero(op.inputs[0].quantization.zero_point()),
+        out_zero(op.outputs[0].quantization.zero_point()) {}
+  FixedPoint factor;
+  int32_t in_zero, out_zero;
+
+  // Sums wrap, as they do in TFLite's builds.
+  Out operator()(int32_t x, int64_t) const {
+    const auto centered =
+        static_cast<int32_t>(static_cast<uint32_t>(x) - static_cast<uint32_t>(in_zero));
+    const auto value = static_cast<int32_t>(static_cast<uint32_t>(MultiplyByQuantizedMultiplier(
+                                                centered, factor.multiplier, factor.shift)) +
+                                            static_cast<uint32_t>(out_zero));
+    return static_cast<Out>(std::clamp<int32_t>(value, std::numeric_limits<Out>::min(),
+                                                std::numeric_limits<Out>::max()));
+  }
+};
+
+template <class In, class Out>
+std::unique_ptr<Kernel> MakeRequantize(const OpDescription& op) {
+  const std::string name = "requantize " + std::string(DataTypeName(op.inputs[0].type)) + " " +
+                           std::string(DataTypeName(op.outputs[0].type));
+  const Requantizer<Out> requantize(op);
+  if constexpr (sizeof(In) == 1) {
+    std::array<Out, 256> table;
+    for (int x = 0; x < 256; ++x) table[x] = requantize(static_cast<In>(x), 0);
+    return Elementwise<In, Out>(op, name, ChannelOf(TensorInfo()),
+                                [table](In x, int64_t) { return table[static_cast<uint8_t>(x)]; });
+  } else {
+    return Elementwise<In, Out>(op, name, ChannelOf(TensorInfo()), requantize);
+  }
+}
+
+template <class In>
+std::unique_ptr<Kernel> MakeDequantize(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  return Elementwise<In, float>(
+      op, "dequantize " + std::string(DataTypeName(in.type)) + " reference", ChannelOf(in),
+      [scales = in.quantization.scales, zeros = in.quantization.zero_points](In x, int64_t c) {
+        const double value = static_cast<double>(x) - zeros[c];
+        return static_cast<float>(static_cast<double>(scales[c]) * value);
+      });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription& op,
+                                                       const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("QUANTIZE takes no fused tail");
+  const DataType to = op.outputs[0].type;
+  switch (op.inputs[0].type) {
+    case DataType::kFloat32:
+      if (to == DataType::kInt8) return MakeQuantize<int8_t>(op);
+      return to == DataType::kUInt8 ? MakeQuantize<uint8_t>(op) : MakeQuantize<int16_t>(op);
+    case DataType::kInt8:
+      return to == DataType::kInt8 ? MakeRequantize<int8_t, int8_t>(op)
+                                   : MakeRequantize<int8_t, uint8_t>(op);
+    case DataType::kUInt8:
+      return to == DataType::kInt8 ? MakeRequantize<uint8_t, int8_t>(op)
+                                   : MakeRequantize<uint8_t, uint8_t>(op);
+    case DataType::kInt16:
+      if (to == DataType::kInt8) return MakeRequantize<int16_t, int8_t>(op);
+      return to == DataType::kInt16 ? MakeRequantize<int16_t, int16_t>(op)
+                                    : MakeRequantize<int16_t, int32_t>(op);
+    default:
+      return to == DataType::kInt8 ? MakeRequantize<int32_t, int8_t>(op)
+                                   : MakeRequantize<int32_t, int16_t>(op);
+  }
+}
+
+Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription& op,
+                                                         const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("DEQUANTIZE takes no fused tail");
+  switch (op.inputs[0].type) {
+    case DataType::kInt8: return MakeDequantize<int8_t>(op);
+    case DataType::kUInt8: return MakeDequantize<uint8_t>(op);
+    case DataType::kInt16: return MakeDequantize<int16_t>(op);
+    case DataType::kInt32: return MakeDequantize<int32_t>(op);
+    default:
+      return Elementwise<uint16_t, float>(op, "dequantize float16", ChannelOf(TensorInfo()),
+                                          [](uint16_t x, int64_t) { return HalfToFloat(x); });
+  }
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,200 @@
+// CAST, QUANTIZE, DEQUANTIZE.
+#include "kernels/convert/convert.h"
+
+#include <limits>
+
+#include "kernels/convert/float16.h"
+#include "tests/kernels/movement_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kU8 = DataType::kUInt8,
+                   kI16 = DataType::kInt16, kI32 = DataType::kInt32;
+
+template <class From, class To>
+std::vector<To> Convert(std::string_view name, DataType from_type, const std::vector<From>& from,
+                        DataType to_type, Quantization in = {}, Quantization out = {},
+                        Shape shape = {}) {
+  OpTester tester(name);
+  if (shape.rank() == 0) shape = {static_cast<int32_t>(from.size())};
+  tester.Input(TestTensor::Of<From>(from_type, shape, from, in)).Output(to_type, out);
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? (*outputs)[0].template values<To>() : std::vector<To>();
+}
+
+TEST(CastTest, FromFloat) {
+  const std::vector<float> in = {0, 1.9f, -1.9f, 3e9f, -3e9f, 300, -5};
+  EXPECT_THAT((Convert<float, int32_t>("CAST", kF32, in, kI32)),
+              ElementsAre(0, 1, -1, 2147483647, INT32_MIN, 300, -5));
+  EXPECT_THAT((Convert<float, int16_t>("CAST", kF32, in, kI16)),
+              ElementsAre(0, 1, -1, 32767, -32768, 300, -5));
+  EXPECT_THAT((Convert<float, uint8_t>("CAST", kF32, in, kU8)),
+              ElementsAre(0, 1, 0, 255, 0, 255, 0));
+  EXPECT_THAT((Convert<float, int64_t>("CAST", kF32, {3e9f, -3e9f}, DataType::kInt64)),
+              ElementsAre(3000000000, -3000000000));
+  EXPECT_THAT((Convert<float, uint8_t>("CAST", kF32, {0, -0.0f, 0.5f}, DataType::kBool)),
+              ElementsAre(0, 0, 1));
+  EXPECT_THAT((Convert<float, double>("CAST", kF32, {0.5f}, DataType::kFloat64)), ElementsAre(0.5));
+}
+
+TEST(CastTest, FromIntegers) {
+  EXPECT_THAT((Convert<int32_t, uint8_t>("CAST", kI32, {-1, 256, 257}, kU8)),
+              ElementsAre(255, 0, 1));
+  EXPECT_THAT((Convert<int32_t, float>("CAST", kI32, {-7, 16777217}, kF32)),
+              ElementsAre(-7, 16777216));
+  EXPECT_THAT((Convert<uint8_t, int64_t>("CAST", kU8, {200}, DataType::kInt64)), ElementsAre(200));
+  EXPECT_THAT((Convert<uint8_t, float>("CAST", DataType::kBool, {1, 0}, kF32)), ElementsAre(1, 0));
+}
+
+TEST(CastTest, TakesTheTypeOfTheParameters) {
+  OpTester tester("CAST");
+  tester.params<CastParams>().out_data_type = kI32;
+  tester.Input(TestTensor::Of<float>(kF32, {1}, {1.5f}));
+  ASSERT_TRUE(tester.Infer().ok());
+  EXPECT_EQ(tester.op.outputs[0].type, kI32);
+  OpTester complex("CAST");
+  complex.Input(TestTensor({.type = DataType::kComplex64, .shape = {1}})).Output(kF32);
+  EXPECT_EQ(complex.Infer().code(), StatusCode::kUnsupported);
+}
+
+TEST(Float16Test, EveryHalfSurvives) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = HalfToFloat(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(HalfToFloat(FloatToHalf(value))));
+    } else {
+      ASSERT_EQ(FloatToHalf(value), bits);
+    }
+  }
+}
+
+TEST(Float16Test, Values) {
+  EXPECT_EQ(HalfToFloat(0x3C00), 1.0f);
+  EXPECT_EQ(HalfToFloat(0x0001), 0x1p-24f);
+  EXPECT_EQ(HalfToFloat(0xFBFF), -65504.0f);
+  EXPECT_EQ(FloatToHalf(65519.99f), 0x7BFF);
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7C00);
+  EXPECT_EQ(FloatToHalf(1 + 0x1p-11f), 0x3C00);      // a tie: to even
+  EXPECT_EQ(FloatToHalf(1 + 3 * 0x1p-11f), 0x3C02);  // a tie: to even
+  EXPECT_EQ(FloatToHalf(0x1p-25f), 0);
+  EXPECT_EQ(FloatToHalf(0x1.8p-25f), 1);
+  EXPECT_EQ(FloatToHalf(-1e30f), 0xFC00);
+  EXPECT_EQ(FloatToBFloat16(1 + 0x1p-8f), 0x3F80);
+  EXPECT_EQ(FloatToBFloat16(1 + 3 * 0x1p-8f), 0x3F82);
+  EXPECT_EQ(BFloat16ToFloat(0xC000), -2.0f);
+  EXPECT_TRUE(std::isnan(BFloat16ToFloat(FloatToBFloat16(NAN))));
+}
+
+TEST(QuantizeTest, RoundsHalfAwayFromZeroAndSaturates) {
+  const std::vector<float> in = {0, 0.25f, -0.25f, 0.24f, 1, 1000, -1000, INFINITY, -INFINITY};
+  EXPECT_THAT((Convert<float, int8_t>("QUANTIZE", kF32, in, kI8, {}, {{0.5f}, {-1}})),
+              ElementsAre(-1, 0, -2, -1, 1, 127, -128, 127, -128));
+  EXPECT_THAT((Convert<float, uint8_t>("QUANTIZE", kF32, in, kU8, {}, {{0.5f}, {128}})),
+              ElementsAre(128, 129, 127, 128, 130, 255, 0, 255, 0));
+  EXPECT_THAT((Convert<float, int16_t>("QUANTIZE", kF32, {1, 1e9f}, kI16, {}, {{0.5f}, {0}})),
+              ElementsAre(2, 32767));
+}
+
+TEST(QuantizeTest, PerChannel) {
+  const Quantization q = {{1.0f, 0.5f}, {0, 10}, 1};
+  EXPECT_THAT((Convert<float, int8_t>("QUANTIZE", kF32, {1, 1, 2, 2}, kI8, {}, q, {2, 2})),
+              ElementsAre(1, 12, 2, 14));
+  EXPECT_THAT((Convert<int8_t, float>("DEQUANTIZE", kI8, {1, 12, 2, 14}, kF32, q, {}, {2, 2})),
+              ElementsAre(1, 1, 2, 2));
+}
+
+TEST(QuantizeTest, Requantizes) {
+  EXPECT_THAT((Convert<int8_t, uint8_t>("QUANTIZE", kI8, {-128, 0, 127}, kU8, {{0.5f}, {0}},
+                                        {{0.5f}, {128}})),
+              ElementsAre(0, 128, 255));
+  EXPECT_THAT((Convert<int8_t, int8_t>("QUANTIZE", kI8, {-128, -3, 3, 127}, kI8, {{0.5f}, {0}},
+                                       {{1.0f}, {1}})),
+              ElementsAre(-63, 0, 3, 65));  // -1.5 becomes -1: ties go up below zero
+  EXPECT_THAT((Convert<int16_t, int32_t>("QUANTIZE", kI16, {-32768, 5}, kI32, {{1.0f}, {0}},
+                                         {{0.25f}, {0}})),
+              ElementsAre(-131072, 20));
+  EXPECT_THAT((Convert<int32_t, int16_t>("QUANTIZE", kI32, {1 << 30, -6}, kI16, {{0.5f}, {0}},
+                                         {{1.0f}, {0}})),
+              ElementsAre(32767, -3));
+}
+
+TEST(QuantizeTest, Refuses) {
+  const auto code = [](DataType from, DataType to, Quantization q) {
+    OpTester tester("QUANTIZE");
+    tester.Input(TestTensor({.type = from, .shape = {2}, .quantization = {{1.0f}, {0}}}));
+    tester.Output(to, q);
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code(kF32, kI8, {{1.0f}, {0}}), StatusCode::kOk);
+  EXPECT_EQ(code(kF32, kI8, {}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(kF32, kI8, {{0.0f}, {0}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(kF32, kI8, {{NAN}, {0}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(kF32, kI8, {{1.0f, 1.0f, 1.0f}, {0, 0, 0}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(kI8, kI8, {{1.0f, 1.0f}, {0, 0}}), StatusCode::kUnsupported);
+  EXPECT_EQ(code(kF32, kI32, {{1.0f}, {0}}), StatusCode::kUnsupported);
+}
+
+TEST(DequantizeTest, Values) {
+  EXPECT_THAT((Convert<uint8_t, float>("DEQUANTIZE", kU8, {0, 128, 255}, kF32, {{0.5f}, {128}})),
+              ElementsAre(-64, 0, 63.5f));
+  EXPECT_THAT((Convert<uint16_t, float>("DEQUANTIZE", DataType::kFloat16, {0x3C00, 0xC000}, kF32)),
+              ElementsAre(1, -2));
+}
+
+template <class Out>
+void CompareHighway(std::string_view name, DataType from, DataType to, uint64_t seed) {
+  Random random(seed);
+  SCOPED_TRACE(random.Trace());
+  const Quantization q = {
+      {random.Float(0.001f, 0.3f)},
+      {static_cast<int32_t>(from == kI16 || to == kI16 ? 0 : random.Int(0, 100))}};
+  TensorInfo info{.type = from, .shape = RandomShape(random, 3, 60)};
+  if (random.Chance(0.2)) info.shape = {static_cast<int32_t>(random.Int(30000, 40000))};
+  if (from != kF32) info.quantization = q;
+  if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(1, 5);
+  TestTensor in(info, random.Int(0, 3) * (BitWidth(from) / 8));
+  in.Fill(random, from == kF32 ? -30 : from == kU8 ? 0 : -128, from == kF32 ? 30 : 127);
+  if (from == kF32) {  // ties, and what does not fit
+    for (int64_t i = 0; i < info.elements(); i += 3) {
+      in.at<float>(i) = (static_cast<float>(random.Int(-200, 200)) + 0.5f) * q.scales[0];
+    }
+    in.at<float>(0) = random.Pick({INFINITY, -INFINITY, NAN, 1e20f, -3e9f});
+  }
+  OpTester tester(name);
+  tester.Input(in).Output(to, to == kF32 ? Quantization{} : q);
+  ASSERT_TRUE(tester.Infer().ok());
+  if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = info.shape.dim(-1) + random.Int(1, 5);
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok());
+  for (const Isa isa : RunnableIsas()) {
+    const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
+    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSame<Out>((*expected)[0], (*actual)[0], IsaName(isa));
+  }
+}
+
+TEST(QuantizeTest, HighwayHasTheReferencesBits) {
+  for (uint64_t seed = 100; seed < 140; ++seed) {
+    CompareHighway<int8_t>("QUANTIZE", kF32, kI8, seed);
+    CompareHighway<uint8_t>("QUANTIZE", kF32, kU8, seed);
+    CompareHighway<int16_t>("QUANTIZE", kF32, kI16, seed);
+    CompareHighway<float>("DEQUANTIZE", kI8, kF32, seed);
+    CompareHighway<float>("DEQUANTIZE", kU8, kF32, seed);
+    CompareHighway<float>("DEQUANTIZE", kI16, kF32, seed);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
