@@ -17,6 +17,7 @@
   X(DepthwiseConv2D) \
   X(Dequantize) \
   X(Div) \
+  X(Elementwise) \
   X(Elu) \
   X(Exp) \
   X(ExpandDims) \

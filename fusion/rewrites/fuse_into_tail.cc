@@ -8,19 +8,16 @@
 namespace fuselite::fusion {
 namespace {
 
-// Operators whose kernels make their output tile by tile and can hand it to a tail. Elementwise
-// ones are, too: AsStages knows them.
+// Operators whose kernels make their output tile by tile and can hand it to a tail; so do the
+// elementwise ones.
 constexpr std::string_view kHosts[] = {
     "CONV_2D",      "DEPTHWISE_CONV_2D",   "FULLY_CONNECTED",    "TRANSPOSE_CONV",
     "BATCH_MATMUL", "FUSELITE_LAYER_NORM", "FUSELITE_ATTENTION",
 };
 
-bool TakesTail(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  if (node.outputs.size() != 1) return false;
-  if (std::ranges::find(kHosts, node.op->name) != std::end(kHosts)) return true;
-  return std::ranges::any_of(
-      node.inputs, [&](ValueId v) { return v != kNone && AsStages(graph, id, v).has_value(); });
+bool TakesTail(const Node& node) {
+  return node.outputs.size() == 1 &&
+         (IsElementwise(*node.op) || std::ranges::find(kHosts, node.op->name) != std::end(kHosts));
 }
 
 // A node that reads the host's state must not move behind one that changes it.
@@ -33,7 +30,8 @@ bool ReadsState(const Graph& graph, const Node& node) {
 NodeId HostOf(const Graph& graph, const Uses& uses, NodeId id, ValueId flowing) {
   if (flowing == kNone || uses.SingleConsumer(flowing) != id) return kNone;
   const NodeId host = uses.producer(flowing);
-  if (host == kNone || !TakesTail(graph, host) || ReadsState(graph, graph.node(host))) return kNone;
+  if (host == kNone || !TakesTail(graph.node(host)) || ReadsState(graph, graph.node(host)))
+    return kNone;
   return host;
 }
 

@@ -1,0 +1,39 @@
+// FUSELITE_ELEMENTWISE: the input itself, then the tail. What rewrites make of functions that no
+// operator of TFLite stands for, and of chains of elementwise operators.
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+
+Status InferElementwise(OpDescription& op) {
+  return SetElementwiseOutput(op, op.inputs[0].type, op.inputs[0].shape);
+}
+
+template <TailCandidate kCandidate>
+Result<std::unique_ptr<Kernel>> BuildElementwise(const OpDescription& op,
+                                                 const BuildContext& context) {
+  return BuildTailKernel("elementwise", op, context, Tail{}, 0, kCandidate);
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildElementwise<TailCandidate::kHighway>},
+    {"reference", BuildElementwise<TailCandidate::kReference>},
+};
+
+}  // namespace
+
+const OperatorDef& ElementwiseOperator() {
+  static const OperatorDef kDef = {
+      .name = "FUSELITE_ELEMENTWISE",
+      .types = kTypes,
+      .infer = InferElementwise,
+      .candidates = kCandidates,
+      .cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,182 @@
+// Activations, residuals, scales and gates in the tails of layers, chains of elementwise nodes.
+#include "fusion/rewrites/rewrites.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+TEST(FuseIntoTail, AnyActivationAfterAnyLayer) {
+  for (const char* activation :
+       {"RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "GELU", "ELU", "ABS"}) {
+    GraphBuilder b;
+    const ValueId c = b.Op(activation, {b.Conv(b.Input({1, 5, 6, 3}), 7, 3)});
+    const ValueId d = b.Op(activation, {b.Depthwise(c, 3)});
+    b.Output(b.Op(activation, {b.Dense(d, 5)}));
+    SCOPED_TRACE(activation);
+    EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 2e-6f).ops().size(), 3u);
+  }
+}
+
+TEST(FuseIntoTail, ResidualInEitherOrderWithItsActivation) {
+  for (const bool swapped : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Input({1, 6, 5, 8});
+    const ValueId c = b.Conv(x, 8, 3);
+    const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
+    b.Output(b.Op("ADD", operands, {{"fused_activation_function", kRelu6}}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+    EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D + add #3 + clamp(0, 6)"));
+    EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0, 1));
+  }
+}
+
+TEST(FuseIntoTail, SubtractsFromEitherSide) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 6, 5, 8});
+  b.Output(b.Op("SUB", {x, b.Conv(x, 8, 3)}));
+  b.Output(b.Op("SUB", {b.Conv(x, 8, 1), x}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("CONV_2D + reverse_sub #3", "CONV_2D + sub #3"));
+}
+
+TEST(FuseIntoTail, OfTwoLayersTheLaterTakesTheSum) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 6, 5, 8});
+  const ValueId shortcut = b.Conv(x, 8, 1), main = b.Conv(x, 8, 3);
+  b.Output(b.Op("RELU", {b.Op("ADD", {shortcut, main})}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "CONV_2D + add #3 + clamp(0, inf)"));
+  EXPECT_THAT(outcome.report.steps[1].host_nodes, ElementsAre(1, 2, 3));
+}
+
+TEST(FuseIntoTail, GatesAndMasksOfSeveralBatches) {
+  GraphBuilder b;
+  const ValueId x = b.Input({3, 4, 5, 8});
+  const ValueId gate = b.Input({3, 1, 1, 8}), mask = b.Input({3, 4, 5, 1}), channel = b.Input({8}),
+                map = b.Input({1, 4, 5, 8});
+  ValueId v = b.Op("ADD", {b.Conv(x, 8, 3), x});
+  v = b.Op("MUL", {v, gate});
+  v = b.Op("MUL", {mask, v});
+  v = b.Op("ADD", {channel, v});
+  b.Output(b.Op("MAXIMUM", {v, map}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("CONV_2D + add #3 + mul #4 + mul #5 + add #6 + maximum #7"));
+}
+
+TEST(FuseIntoTail, NotWhatTheLayerWouldHaveToBroadcastTo) {
+  GraphBuilder b;
+  const ValueId x = b.Input({2, 4, 5, 8});
+  const ValueId gate = b.Conv(b.Input({2, 1, 1, 8}), 8, 1);
+  b.Output(b.Op("MUL", {x, gate}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D", "MUL"));
+}
+
+TEST(FuseIntoTail, AnObservedValueIsABarrier) {
+  GraphBuilder b;
+  const ValueId c = b.Conv(b.Input({1, 5, 5, 3}), 4, 3);
+  b.Output(c);
+  b.Output(b.Op("TANH", {c}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D", "TANH"));
+}
+
+TEST(FuseIntoTail, AValueReadTwiceStays) {
+  GraphBuilder b;
+  const ValueId c = b.Conv(b.Input({1, 5, 5, 3}), 4, 3);
+  const ValueId left = b.Op("TANH", {c}), right = b.Op("EXP", {c});
+  b.Output(b.Op("ADD", {left, right}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("CONV_2D", "TANH", "EXP + add #1"));
+}
+
+TEST(FuseIntoTail, ChainsOfElementwiseNodesAreOneStep) {
+  GraphBuilder b;
+  const ValueId x = b.Input({2, 33});
+  ValueId v = b.Op("MUL", {x, b.Constant({33})});
+  v = b.Op("ADD", {v, b.Scalar(0.25f)});
+  v = b.Op("TANH", {v});
+  b.Output(b.Op("SQUARED_DIFFERENCE", {v, x}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("MUL + add #2 + tanh + squared_difference #3"));
+}
+
+TEST(FuseIntoTail, AProductWithItselfIsASquare) {
+  GraphBuilder b;
+  const ValueId c = b.Conv(b.Input({1, 5, 5, 3}), 4, 3);
+  b.Output(b.Op("MUL", {c, c}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D + square"));
+}
+
+TEST(FuseIntoTail, PlacedOperandsKeepTheirPlace) {
+  GraphBuilder b;
+  const ValueId x = b.Input({2, 4, 5, 8});
+  const ValueId c = b.Conv(x, 8, 1);
+  const auto parts = b.Op("SPLIT", {b.Ints({1}, {3}), c}, {{"num_splits", 2}}, 2);
+  b.Output(b.Op("ADD", {b.Conv(x, 4, 3), parts[1]}));
+  b.Output(b.Conv(parts[0], 3, 1));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("CONV_2D", "CONV_2D + add #3", "CONV_2D"));
+}
+
+TEST(FoldScale, BatchNormalizationGoesIntoTheLayer) {
+  GraphBuilder b;
+  ValueId v = b.Conv(b.Input({2, 6, 5, 8}), 6, 3);
+  v = b.Op("MUL", {v, b.Constant({6})});
+  v = b.Op("ADD", {b.Constant({1, 1, 1, 6}), v}, {{"fused_activation_function", kRelu}});
+  v = b.Depthwise(v, 3);
+  v = b.Op("SUB", {v, b.Constant({6})});
+  v = b.Op("DIV", {v, b.Constant({6}, 1, 2)});
+  v = b.Dense(v, 4);
+  b.Output(b.Op("SUB", {b.Constant({4}), v}, {{"fused_activation_function", kRelu6}}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(),
+              ElementsAre("CONV_2D + relu", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED + relu6"));
+  EXPECT_THAT(outcome.report.rewrites,
+              Contains("fold MUL into the weights of CONV_2D: nodes 0, 1"));
+}
+
+TEST(FoldScale, OfInputChannels) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 6, 5, 8});
+  b.Output(b.Conv(b.Op("MUL", {x, b.Constant({8})}), 6, 3));
+  b.Output(b.Depthwise(b.Op("MUL", {b.Constant({1, 1, 8}), x}), 3));
+  b.Output(b.Dense(b.Op("MUL", {x, b.Scalar(0.5f)}), 3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"));
+}
+
+TEST(FoldScale, OfGroupedConvolutions) {
+  GraphBuilder b;
+  const ValueId x = b.Op("MUL", {b.Input({1, 4, 4, 6}), b.Constant({6})});
+  const ValueId c =
+      b.Op("CONV_2D", {x, b.Constant({4, 3, 3, 3})}, {{"stride_w", 1}, {"stride_h", 1}});
+  b.Output(b.Op("MUL", {c, b.Constant({4})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("CONV_2D"));
+}
+
+TEST(FoldScale, NotBehindAnActivationNorWhereOthersRead) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 6, 5, 8});
+  const ValueId c = b.Conv(x, 6, 3, {{"fused_activation_function", kRelu}});
+  b.Output(b.Op("MUL", {c, b.Constant({6})}));
+  const ValueId d = b.Conv(x, 6, 1);
+  b.Output(d);
+  b.Output(b.Op("MUL", {d, b.Constant({6})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("CONV_2D + relu + mul #3", "CONV_2D", "MUL"));
+}
+
+TEST(Identity, ProductsByOneAndSumsWithZeroGo) {
+  GraphBuilder b;
+  ValueId v = b.Op("TANH", {b.Input({3, 4})});
+  v = b.Op("MUL", {v, b.Scalar(1)});
+  v = b.Op("ADD", {b.Scalar(0), v});
+  v = b.Op("SUB", {v, b.Scalar(0)});
+  b.Output(b.Op("DIV", {v, b.Scalar(1)}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("TANH"));
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
