@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <new>
 #include <vector>
@@ -135,7 +135,8 @@ void* Team::Main(void* argument) {
   } else {
     RunOpenMpTeam(threads, [team](int index, int) { team->Help(index + 1); });
   }
-  team->Disown();
+  // The leader's share keeps the team until here.
+  team->Disown();  // NOLINT(clang-analyzer-cplusplus.NewDelete)
   return nullptr;
 }
 

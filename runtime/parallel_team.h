@@ -34,7 +34,7 @@ class Team {
 
  private:
   Team(int helpers, std::chrono::nanoseconds spin) : helpers_(helpers), spin_(spin) {}
-  static void* Main(void* team);
+  static void* Main(void* argument);
   // Deletes the team when the last of its owners is done with it: whoever retires it, the leader,
   // every helper.
   void Disown();
