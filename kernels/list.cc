@@ -5,6 +5,8 @@
 #define FUSELITE_OPERATORS(X) \
   X(Abs) \
   X(Add) \
+  X(ArgMax) \
+  X(ArgMin) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
   X(BroadcastTo) \
@@ -13,16 +15,21 @@
   X(Concatenation) \
   X(Conv2D) \
   X(Cos) \
+  X(Cumsum) \
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(Dequantize) \
   X(Div) \
   X(Elementwise) \
   X(Elu) \
+  X(EmbeddingLookup) \
   X(Exp) \
   X(ExpandDims) \
+  X(Fill) \
   X(Floor) \
   X(FullyConnected) \
+  X(Gather) \
+  X(GatherNd) \
   X(Gelu) \
   X(HardSwish) \
   X(LeakyRelu) \
@@ -33,11 +40,14 @@
   X(MirrorPad) \
   X(Mul) \
   X(Neg) \
+  X(OneHot) \
   X(Pack) \
   X(Pad) \
   X(PadV2) \
   X(Prelu) \
   X(Quantize) \
+  X(Range) \
+  X(Rank) \
   X(Relu) \
   X(Relu0To1) \
   X(Relu6) \
@@ -49,6 +59,8 @@
   X(ReverseV2) \
   X(Round) \
   X(Rsqrt) \
+  X(ScatterNd) \
+  X(Shape) \
   X(Sign) \
   X(Sin) \
   X(Slice) \
@@ -65,9 +77,12 @@
   X(Sub) \
   X(Tanh) \
   X(Tile) \
+  X(TopK) \
   X(Transpose) \
   X(TransposeConv) \
-  X(Unpack)
+  X(Unpack) \
+  X(Where) \
+  X(ZerosLike)
 // clang-format on
 
 namespace fuselite::kernels {

@@ -92,7 +92,7 @@ CastFunction* CastBetween(DataType from, DataType to) {
     case DataType::kFloat64: return CastTo<double>(to);
     case DataType::kFloat16: return CastTo<Half>(to);
     case DataType::kBFloat16: return CastTo<BFloat16>(to);
-    case DataType::kBool: return CastTo<bool>(to);
+    case DataType::kBool: return CastTo<uint8_t>(to);  // 0 or 1
     case DataType::kInt8: return CastTo<int8_t>(to);
     case DataType::kUInt8: return CastTo<uint8_t>(to);
     case DataType::kInt16: return CastTo<int16_t>(to);

@@ -1,0 +1,30 @@
+// GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP: elements chosen by run-time indices.
+//
+// Indices are checked when the kernel runs: one out of range fails the run. Dense operands only.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// (input, indices): output[batch.., before.., i.., after..] =
+// input[batch.., before.., indices[batch.., i..], after..], where `axis` is the dimension that
+// is gone and the first `batch_dims` dimensions belong to both operands. A negative `batch_dims`
+// counts from the indices' rank.
+struct GatherParams {
+  int32_t axis;
+  int32_t batch_dims;
+};
+Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription&, const BuildContext&);
+
+// (input, indices [.., k]): the slices at the k outermost coordinates.
+Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription&, const BuildContext&);
+
+// (indices [.., k], updates, shape): zeros of `shape`, to which the updates are added in order.
+Result<std::unique_ptr<Kernel>> BuildScatterNd(const OpDescription&, const BuildContext&);
+
+// (ids, rows): the rows of the ids; of int8 rows with float32 results, multiplied by their scale
+// (one for all or one per row). uint8 rows hold int8 then, as TFLite's hybrid models do.
+Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription&, const BuildContext&);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,177 @@
+#include "kernels/gather/gather.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+namespace {
+
+Status CheckPlain(const OpDescription& op) {
+  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
+  return RequireDense(op);
+}
+
+Status OutOfRange(int64_t index, int64_t size) {
+  return InvalidArgument("index ", index, " is not in [0, ", size, ")");
+}
+
+// The position, in slices, that one tuple of coordinates names; -1 where one is out of range.
+class Coordinates {
+ public:
+  Coordinates(const TensorInfo& indices, const Shape& into)
+      : type_(indices.type), depth_(indices.shape.dim(-1)), into_(into) {}
+  int64_t Locate(const void* indices, int64_t tuple) const {
+    int64_t position = 0;
+    for (int d = 0; d < depth_; ++d) {
+      const int64_t index = LoadIndex(type_, indices, tuple * depth_ + d);
+      if (index < 0 || index >= into_[d]) return -1;
+      position = position * into_[d] + index;
+    }
+    return position;
+  }
+
+ private:
+  DataType type_;
+  int depth_;
+  Shape into_;
+};
+
+template <class T>
+void AddTo(std::byte* out, const std::byte* update, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const T sum = static_cast<T>(LoadUnaligned<T>(out, i) + LoadUnaligned<T>(update, i));
+    std::memcpy(out + i * sizeof(T), &sum, sizeof(T));
+  }
+}
+
+void AddElements(DataType type, std::byte* out, const std::byte* update, int64_t count) {
+  switch (type) {
+    case DataType::kFloat32: AddTo<float>(out, update, count); break;
+    case DataType::kInt64: AddTo<uint64_t>(out, update, count); break;
+    case DataType::kInt32: AddTo<uint32_t>(out, update, count); break;
+    case DataType::kBool:
+      for (int64_t i = 0; i < count; ++i) out[i] |= update[i];
+      break;
+    default: AddTo<uint8_t>(out, update, count); break;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription& op, const BuildContext&) {
+  FUSELITE_RETURN_IF_ERROR(CheckPlain(op));
+  const Shape& in = op.inputs[0].shape;
+  const Shape& indices = op.inputs[1].shape;
+  const auto& params = op.params.as<GatherParams>();
+  const int64_t before = in.elements(params.batch_dims, params.axis);
+  const int64_t picks = indices.elements(params.batch_dims, indices.rank());
+  const int64_t size = in[params.axis];
+  const int64_t after = in.elements(params.axis + 1, in.rank());
+  const int64_t bytes = after * BitWidth(op.inputs[0].type) / 8;
+  const int64_t units = bytes ? in.elements(0, params.axis) * picks : 0;
+  return MakeKernel(
+      "gather " + std::string(DataTypeName(op.inputs[0].type)),
+      {.units = units, .grain = GrainFor(bytes / 4 + 1)},
+      [=, type = op.inputs[1].type](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+        const auto* from = static_cast<const std::byte*>(args.inputs[0]);
+        auto* to = static_cast<std::byte*>(args.outputs[0]);
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t outer = unit / picks;  // batch and `before` together
+          const int64_t pick = outer / before * picks + unit % picks;
+          const int64_t index = LoadIndex(type, args.inputs[1], pick);
+          if (index < 0 || index >= size) return OutOfRange(index, size);
+          std::memcpy(to + unit * bytes, from + (outer * size + index) * bytes, bytes);
+        }
+        return Status();
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription& op, const BuildContext&) {
+  FUSELITE_RETURN_IF_ERROR(CheckPlain(op));
+  const Shape& in = op.inputs[0].shape;
+  const Shape& indices = op.inputs[1].shape;
+  const int depth = indices.dim(-1);
+  const int64_t bytes = in.elements(depth, in.rank()) * BitWidth(op.inputs[0].type) / 8;
+  const int64_t units = bytes ? indices.elements(0, indices.rank() - 1) : 0;
+  return MakeKernel("gather_nd " + std::string(DataTypeName(op.inputs[0].type)),
+                    {.units = units, .grain = GrainFor(bytes / 4 + depth)},
+                    [=, coordinates = Coordinates(op.inputs[1], in)](
+                        const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                      const auto* from = static_cast<const std::byte*>(args.inputs[0]);
+                      auto* to = static_cast<std::byte*>(args.outputs[0]);
+                      for (int64_t unit = begin; unit < end; ++unit) {
+                        const int64_t position = coordinates.Locate(args.inputs[1], unit);
+                        if (position < 0) {
+                          return InvalidArgument("coordinates ", unit, " are out of ", in);
+                        }
+                        std::memcpy(to + unit * bytes, from + position * bytes, bytes);
+                      }
+                      return Status();
+                    });
+}
+
+// One unit: updates of one place are added in their order.
+Result<std::unique_ptr<Kernel>> BuildScatterNd(const OpDescription& op, const BuildContext&) {
+  FUSELITE_RETURN_IF_ERROR(CheckPlain(op));
+  const TensorInfo& out = op.outputs[0];
+  const Shape& indices = op.inputs[0].shape;
+  const int depth = indices.dim(-1);
+  const int64_t slice = out.shape.elements(depth, out.shape.rank());
+  const int64_t updates = indices.elements(0, indices.rank() - 1);
+  return MakeKernel("scatter_nd " + std::string(DataTypeName(out.type)), {},
+                    [=, coordinates = Coordinates(op.inputs[0], out.shape), shape = out.shape,
+                     type = out.type, element = BitWidth(out.type) / 8,
+                     bytes = out.bytes()](const KernelArgs& args, int64_t, int64_t) -> Status {
+                      const auto* from = static_cast<const std::byte*>(args.inputs[1]);
+                      auto* to = static_cast<std::byte*>(args.outputs[0]);
+                      if (bytes == 0) return Status();
+                      std::memset(to, 0, bytes);
+                      for (int64_t i = 0; i < updates; ++i) {
+                        const int64_t position = coordinates.Locate(args.inputs[0], i);
+                        if (position < 0)
+                          return InvalidArgument("coordinates ", i, " are out of ", shape);
+                        AddElements(type, to + position * slice * element,
+                                    from + i * slice * element, slice);
+                      }
+                      return Status();
+                    });
+}
+
+Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription& op, const BuildContext&) {
+  FUSELITE_RETURN_IF_ERROR(CheckPlain(op));
+  const TensorInfo& rows = op.inputs[1];
+  const TensorInfo& out = op.outputs[0];
+  const int64_t count = rows.shape[0];
+  const int64_t width = rows.shape.elements(1, rows.shape.rank());
+  const int64_t bytes = width * BitWidth(rows.type) / 8;
+  const Work work = {.units = width ? int64_t{out.shape[0]} : 0, .grain = GrainFor(width)};
+  if (rows.type == out.type) {
+    return MakeKernel("embedding_lookup " + std::string(DataTypeName(rows.type)), work,
+                      [=](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                        const auto* from = static_cast<const std::byte*>(args.inputs[1]);
+                        auto* to = static_cast<std::byte*>(args.outputs[0]);
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t id = LoadUnaligned<int32_t>(args.inputs[0], i);
+                          if (id < 0 || id >= count) return OutOfRange(id, count);
+                          std::memcpy(to + i * bytes, from + id * bytes, bytes);
+                        }
+                        return Status();
+                      });
+  }
+  return MakeKernel("embedding_lookup int8 float32", work,
+                    [=, scales = rows.quantization.scales](const KernelArgs& args, int64_t begin,
+                                                           int64_t end) -> Status {
+                      const auto* from = static_cast<const int8_t*>(args.inputs[1]);
+                      auto* to = static_cast<float*>(args.outputs[0]);
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t id = LoadUnaligned<int32_t>(args.inputs[0], i);
+                        if (id < 0 || id >= count) return OutOfRange(id, count);
+                        const float scale = scales[scales.size() > 1 ? id : 0];
+                        for (int64_t j = 0; j < width; ++j) {
+                          to[i * width + j] = static_cast<float>(from[id * width + j]) * scale;
+                        }
+                      }
+                      return Status();
+                    });
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,88 @@
+#include "kernels/generate/generate.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"axis", FieldKind::kInt32, 0, offsetof(OneHotParams, axis),
+     offsetof(tflite::TfLiteOneHotParams, axis)},
+};
+
+Result<int> AxisOf(const OpDescription& op) {
+  const int32_t axis = op.params.as<OneHotParams>().axis;
+  const int rank = op.inputs[0].shape.rank();
+  if (axis < -1 || axis > rank) return InvalidArgument("axis ", axis, " for rank ", rank);
+  return axis == -1 ? rank : axis;
+}
+
+Status InferOneHot(OpDescription& op) {
+  const TensorInfo& indices = op.inputs[0];
+  if (indices.type != DataType::kInt32 && indices.type != DataType::kInt64) {
+    return Unsupported("indices of type ", DataTypeName(indices.type));
+  }
+  const TensorInfo& on = op.inputs[2];
+  if (on.elements() != 1 || op.inputs[3].elements() != 1 || op.inputs[3].type != on.type) {
+    return InvalidArgument("the on and off values must be scalars of one type");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(op.inputs[1], "the depth"));
+  std::vector<int64_t> dims(indices.shape.dims().begin(), indices.shape.dims().end());
+  dims.insert(dims.begin() + axis, depth);
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(on.type).status());
+  return SetOutput(op, 0, on.type, shape);
+}
+
+constexpr Candidate kCandidates[] = {{"reference", BuildOneHot}};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildOneHot(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("ONE_HOT takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
+  const Shape& indices = op.inputs[0].shape;
+  const int64_t depth = op.outputs[0].shape[axis];
+  const int64_t after = indices.elements(axis, indices.rank());
+  const int64_t units = after ? indices.elements(0, axis) * depth : 0;
+  return MakeKernel("one_hot " + std::string(DataTypeName(op.outputs[0].type)),
+                    {.units = units, .grain = GrainFor(after)},
+                    [=, type = op.inputs[0].type, bytes = BitWidth(op.outputs[0].type) / 8](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
+                      auto* to = static_cast<std::byte*>(args.outputs[0]);
+                      for (int64_t unit = begin; unit < end; ++unit) {
+                        const int64_t before = unit / depth;
+                        for (int64_t k = 0; k < after; ++k) {
+                          // As TFLite: the low 32 bits decide.
+                          const auto index = static_cast<int32_t>(
+                              LoadIndex(type, args.inputs[0], before * after + k));
+                          const void* value = args.inputs[index == unit % depth ? 2 : 3];
+                          std::memcpy(to + (unit * after + k) * bytes, value, bytes);
+                        }
+                      }
+                    });
+}
+
+const OperatorDef& OneHotOperator() {
+  static const OperatorDef kDef = {
+      .name = "ONE_HOT",
+      .builtin_code = tflite::kTfLiteBuiltinOneHot,
+      .options_type = 61,
+      .max_version = 1,
+      .fields = kFields,
+      .params_bytes = sizeof(OneHotParams),
+      .struct_bytes = sizeof(tflite::TfLiteOneHotParams),
+      .min_inputs = 4,
+      .max_inputs = 4,
+      .limits = "any type but int4 and string; int32 and int64 indices",
+      .infer = InferOneHot,
+      .candidates = kCandidates,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

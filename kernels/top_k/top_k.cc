@@ -1,0 +1,101 @@
+#include "kernels/top_k/top_k.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow kTypes[] = {
+    {{DataType::kFloat32}, DataType::kFloat32}, {{DataType::kInt8}, DataType::kInt8},
+    {{DataType::kUInt8}, DataType::kUInt8},     {{DataType::kInt16}, DataType::kInt16},
+    {{DataType::kInt32}, DataType::kInt32},     {{DataType::kInt64}, DataType::kInt64},
+};
+
+Status InferTopK(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  if (in.shape.rank() < 1) return InvalidArgument("the input is a scalar");
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(op.inputs[1], "k"));
+  if (k < 0 || k > in.shape.dim(-1)) {
+    return InvalidArgument("the ", k, " largest of ", in.shape.dim(-1), " values");
+  }
+  Shape shape = in.shape;
+  shape.set(shape.rank() - 1, static_cast<int32_t>(k));
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, in.type, shape));
+  return SetOutput(op, 1, DataType::kInt32, shape);
+}
+
+template <class T>
+void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, int32_t* indices) {
+  std::iota(order, order + size, 0);
+  std::partial_sort(order, order + k, order + size, [row](int32_t a, int32_t b) {
+    const T x = row[a], y = row[b];
+    if (x > y || y > x) return x > y;
+    const bool x_nan = x != x, y_nan = y != y;
+    return x_nan != y_nan ? y_nan : a < b;
+  });
+  for (int64_t i = 0; i < k; ++i) {
+    values[i] = row[order[i]];
+    indices[i] = order[i];
+  }
+}
+
+template <class T>
+std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
+  const int64_t size = op.inputs[0].shape.dim(-1);
+  const int64_t k = op.outputs[0].shape.dim(-1);
+  return MakeKernel("topk " + std::string(DataTypeName(op.inputs[0].type)),
+                    {.units = k ? op.inputs[0].elements() / size : 0,
+                     .grain = GrainFor(4 * size),
+                     .scratch_bytes = static_cast<size_t>(size) * sizeof(int32_t)},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      for (int64_t row = begin; row < end; ++row) {
+                        TopRow(static_cast<const T*>(args.inputs[0]) + row * size, size, k,
+                               reinterpret_cast<int32_t*>(args.scratch),
+                               static_cast<T*>(args.outputs[0]) + row * k,
+                               static_cast<int32_t*>(args.outputs[1]) + row * k);
+                      }
+                    });
+}
+
+constexpr Candidate kCandidates[] = {{"reference", BuildTopK}};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildTopK(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("TOPK_V2 takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  switch (op.inputs[0].type) {
+    case DataType::kFloat32: return MakeTopK<float>(op);
+    case DataType::kInt8: return MakeTopK<int8_t>(op);
+    case DataType::kUInt8: return MakeTopK<uint8_t>(op);
+    case DataType::kInt16: return MakeTopK<int16_t>(op);
+    case DataType::kInt32: return MakeTopK<int32_t>(op);
+    default: return MakeTopK<int64_t>(op);
+  }
+}
+
+const OperatorDef& TopKOperator() {
+  static const OperatorDef kDef = {
+      .name = "TOPK_V2",
+      .builtin_code = tflite::kTfLiteBuiltinTopkV2,
+      .options_type = 34,
+      .max_version = 3,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .min_outputs = 2,
+      .max_outputs = 2,
+      .types = kTypes,
+      .limits = "int32 indices",
+      .infer = InferTopK,
+      .candidates = kCandidates,
+      .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

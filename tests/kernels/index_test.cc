@@ -1,0 +1,228 @@
+// GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM, ONE_HOT,
+// WHERE, SHAPE, RANK, FILL, ZEROS_LIKE, RANGE.
+#include "kernels/arg_max/arg_max.h"
+#include "kernels/cumsum/cumsum.h"
+#include "kernels/gather/gather.h"
+#include "kernels/generate/generate.h"
+#include "tests/kernels/movement_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32, kI64 = DataType::kInt64,
+                   kI8 = DataType::kInt8, kU8 = DataType::kUInt8;
+
+std::vector<TestTensor> RunReference(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? *std::move(outputs) : std::vector<TestTensor>();
+}
+
+template <class T>
+std::vector<T> Values(OpTester& tester, size_t output = 0) {
+  const std::vector<TestTensor> outputs = RunReference(tester);
+  return output < outputs.size() ? outputs[output].values<T>() : std::vector<T>();
+}
+
+TestTensor Floats(const Shape& shape, const std::vector<float>& values) {
+  return TestTensor::Of<float>(kF32, shape, values);
+}
+
+TEST(GatherTest, MatchesItsDefinition) {
+  for (int i = 0; i < 80; ++i) {
+    Random random(100 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(1, 4));
+    const int axis = static_cast<int>(random.Int(0, rank - 1));
+    const int batch = static_cast<int>(random.Int(0, axis));
+    const Shape shape = RandomShape(random, rank, 5);
+    Shape picks;
+    for (int d = 0; d < batch; ++d) picks.push_back(shape[d]);
+    for (int64_t d = random.Int(0, 2); d > 0; --d) {
+      picks.push_back(static_cast<int32_t>(random.Int(1, 4)));
+    }
+    const auto tensor = RandomTensor(random, kWidths[i % 4], shape, false);
+    TestTensor indices({.type = random.Chance(0.5) ? kI32 : kI64, .shape = picks});
+    indices.Fill(random, 0, shape[axis] - 1);
+    OpTester tester("GATHER");
+    const bool from_back = picks.rank() > batch && random.Chance(0.3);
+    tester.params<GatherParams>() = {random.Chance(0.5) ? axis : axis - rank,
+                                     from_back ? batch - picks.rank() : batch};
+    tester.Input(tensor).Input(indices);
+    const int inner = picks.rank() - batch;
+    ExpectMoved(
+        tester, random,
+        [&](int, const Index& o) {
+          Index pick(o.begin(), o.begin() + batch);
+          pick.insert(pick.end(), o.begin() + axis, o.begin() + axis + inner);
+          const int64_t flat = Flatten(picks, pick);
+          Index in(o.begin(), o.begin() + axis);
+          in.push_back(indices.info().type == kI32 ? indices.at<int32_t>(flat)
+                                                   : indices.at<int64_t>(flat));
+          in.insert(in.end(), o.begin() + axis + inner, o.end());
+          return ElementOf(tensor, Flatten(shape, in));
+        },
+        false);
+  }
+}
+
+TEST(GatherTest, FailsOnIndicesOutOfRange) {
+  for (const int32_t index : {-1, 3}) {
+    OpTester tester("GATHER");
+    tester.Input(Floats({3}, {1, 2, 3})).Input(Ints({index}));
+    ASSERT_TRUE(tester.Infer().ok());
+    EXPECT_EQ(tester.Run("reference", Isa::kScalar).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(GatherNdTest, Values) {
+  const TestTensor in = Floats({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  OpTester full("GATHER_ND");
+  full.Input(in).Input(TestTensor::Of<int32_t>(kI32, {2, 3}, {0, 1, 0, 1, 1, 1}));
+  EXPECT_THAT(Values<float>(full), ElementsAre(2, 7));
+  OpTester slices("GATHER_ND");
+  slices.Input(in).Input(TestTensor::Of<int64_t>(kI64, {2, 1, 2}, {1, 0, 0, 1}));
+  EXPECT_THAT(Values<float>(slices), ElementsAre(4, 5, 2, 3));
+  EXPECT_EQ(slices.op.outputs[0].shape, (Shape{2, 1, 2}));
+  OpTester wrong("GATHER_ND");
+  wrong.Input(in).Input(TestTensor::Of<int32_t>(kI32, {1, 2}, {0, 2}));
+  ASSERT_TRUE(wrong.Infer().ok());
+  EXPECT_FALSE(wrong.Run("reference", Isa::kScalar).ok());
+}
+
+TEST(ScatterNdTest, AddsWhatMeets) {
+  OpTester tester("SCATTER_ND");
+  tester.Input(TestTensor::Of<int32_t>(kI32, {3, 1}, {2, 0, 2}));
+  tester.Input(Floats({3, 2}, {1, 2, 3, 4, 5, 6})).Constant(Ints({4, 2}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(3, 4, 0, 0, 6, 8, 0, 0));
+  OpTester wrong("SCATTER_ND");
+  wrong.Input(TestTensor::Of<int32_t>(kI32, {1, 1}, {4}));
+  wrong.Input(Floats({1}, {1})).Constant(Ints({4}));
+  ASSERT_TRUE(wrong.Infer().ok());
+  EXPECT_FALSE(wrong.Run("reference", Isa::kScalar).ok());
+  OpTester shape("SCATTER_ND");
+  shape.Input(TestTensor::Of<int32_t>(kI32, {1, 1}, {0}));
+  shape.Input(Floats({1, 3}, {1, 2, 3})).Constant(Ints({4, 2}));
+  EXPECT_EQ(shape.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(EmbeddingLookupTest, Values) {
+  OpTester plain("EMBEDDING_LOOKUP");
+  plain.Input(Ints({2, 0})).Input(Floats({3, 2}, {0, 1, 2, 3, 4, 5}));
+  EXPECT_THAT(Values<float>(plain), ElementsAre(4, 5, 0, 1));
+  OpTester hybrid("EMBEDDING_LOOKUP");
+  hybrid.Input(Ints({1, 0})).Output(kF32);
+  hybrid.Input(TestTensor::Of<int8_t>(kI8, {2, 2}, {1, -2, 3, -4}, {{0.5f, 0.25f}, {0, 0}}));
+  EXPECT_THAT(Values<float>(hybrid), ElementsAre(0.75f, -1, 0.5f, -1));
+  OpTester wrong("EMBEDDING_LOOKUP");
+  wrong.Input(Ints({3})).Input(Floats({3, 1}, {0, 1, 2}));
+  ASSERT_TRUE(wrong.Infer().ok());
+  EXPECT_FALSE(wrong.Run("reference", Isa::kScalar).ok());
+}
+
+TEST(ArgMaxTest, FirstOfEqualOnesAndNoNan) {
+  const std::vector<float> in = {3, NAN, 1, 3, 5, 5};
+  const auto run = [&](std::string_view name, int32_t axis) {
+    OpTester tester(name);
+    tester.params<ArgMaxParams>().output_type = kI32;
+    tester.Input(Floats({2, 3}, in)).Constant(Scalar(axis));
+    return Values<int32_t>(tester);
+  };
+  EXPECT_THAT(run("ARG_MAX", 1), ElementsAre(0, 1));
+  EXPECT_THAT(run("ARG_MIN", -1), ElementsAre(2, 0));
+  EXPECT_THAT(run("ARG_MAX", 0), ElementsAre(0, 1, 1));
+  EXPECT_THAT(run("ARG_MIN", 0), ElementsAre(0, 1, 0));
+  OpTester wide("ARG_MAX");
+  wide.params<ArgMaxParams>().output_type = kI64;
+  wide.Input(TestTensor::Of<int8_t>(kI8, {3}, {-3, -1, -2})).Constant(Scalar(0));
+  EXPECT_THAT(Values<int64_t>(wide), ElementsAre(1));
+}
+
+TEST(TopKTest, Sorts) {
+  OpTester tester("TOPK_V2");
+  tester.Input(Floats({2, 4}, {1, 4, NAN, 4, -1, -2, -3, -4})).Constant(Scalar(3));
+  tester.Output().Output();
+  EXPECT_THAT(Values<float>(tester), ElementsAre(4, 4, 1, -1, -2, -3));
+  EXPECT_THAT(Values<int32_t>(tester, 1), ElementsAre(1, 3, 0, 0, 1, 2));
+  OpTester wrong("TOPK_V2");
+  wrong.Input(Floats({2}, {1, 2})).Constant(Scalar(3)).Output().Output();
+  EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(CumsumTest, Directions) {
+  const auto run = [](int32_t axis, CumsumParams params) {
+    OpTester tester("CUMSUM");
+    tester.params<CumsumParams>() = params;
+    tester.Input(TestTensor::Of<int32_t>(kI32, {2, 3}, {1, 2, 3, 4, 5, 6})).Constant(Scalar(axis));
+    return Values<int32_t>(tester);
+  };
+  EXPECT_THAT(run(1, {false, false}), ElementsAre(1, 3, 6, 4, 9, 15));
+  EXPECT_THAT(run(-1, {true, false}), ElementsAre(0, 1, 3, 0, 4, 9));
+  EXPECT_THAT(run(1, {false, true}), ElementsAre(6, 5, 3, 15, 11, 6));
+  EXPECT_THAT(run(0, {true, true}), ElementsAre(4, 5, 6, 0, 0, 0));
+}
+
+TEST(OneHotTest, Axes) {
+  const auto run = [](int32_t axis) {
+    OpTester tester("ONE_HOT");
+    tester.params<OneHotParams>().axis = axis;
+    tester.Input(Ints({2, -1})).Constant(Scalar(3)).Input(Floats({}, {5})).Input(Floats({}, {1}));
+    return Values<float>(tester);
+  };
+  EXPECT_THAT(run(-1), ElementsAre(1, 1, 5, 1, 1, 1));
+  EXPECT_THAT(run(0), ElementsAre(1, 1, 1, 1, 5, 1));
+}
+
+TEST(WhereTest, Coordinates) {
+  OpTester tester("WHERE");
+  tester.Constant(TestTensor::Of<uint8_t>(DataType::kBool, {2, 3}, {0, 1, 0, 1, 0, 1}));
+  EXPECT_THAT(Values<int64_t>(tester), ElementsAre(0, 1, 1, 0, 1, 2));
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{3, 2}));
+  OpTester dynamic("WHERE");
+  dynamic.Input(TestTensor::Of<uint8_t>(DataType::kBool, {2}, {0, 1}));
+  EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
+}
+
+TEST(ShapeTest, ShapeAndRank) {
+  OpTester shape("SHAPE");
+  shape.params<ShapeParams>().out_type = kI64;
+  shape.Input(TestTensor({.type = kU8, .shape = {4, 0, 7}}));
+  EXPECT_THAT(Values<int64_t>(shape), ElementsAre(4, 0, 7));
+  OpTester rank("RANK");
+  rank.Input(TestTensor({.type = kU8, .shape = {4, 1, 7}}));
+  EXPECT_THAT(Values<int32_t>(rank), ElementsAre(3));
+}
+
+TEST(FillTest, FillsAndZeros) {
+  OpTester fill("FILL");
+  fill.Constant(Ints({2, 2})).Input(TestTensor::Of<int8_t>(kI8, {}, {-7}));
+  EXPECT_THAT(Values<int8_t>(fill), ElementsAre(-7, -7, -7, -7));
+  OpTester zeros("ZEROS_LIKE");
+  zeros.Input(Floats({3}, {1, 2, 3}));
+  EXPECT_THAT(Values<float>(zeros), ElementsAre(0, 0, 0));
+}
+
+TEST(RangeTest, Values) {
+  OpTester down("RANGE");
+  down.Constant(Scalar(5)).Constant(Scalar(-2)).Constant(Scalar(-3));
+  EXPECT_THAT(Values<int32_t>(down), ElementsAre(5, 2, -1));
+  OpTester real("RANGE");
+  real.Constant(Floats({}, {0})).Constant(Floats({}, {1})).Constant(Floats({}, {0.3f}));
+  float sum = 0.3f;
+  sum += 0.3f;
+  EXPECT_THAT(Values<float>(real), ElementsAre(0, 0.3f, sum, sum + 0.3f));
+  OpTester empty("RANGE");
+  empty.Constant(Scalar(1)).Constant(Scalar(1)).Constant(Scalar(1));
+  EXPECT_THAT(Values<int32_t>(empty), ElementsAre());
+  OpTester wrong("RANGE");
+  wrong.Constant(Scalar(0)).Constant(Scalar(5)).Constant(Scalar(-1));
+  EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
