@@ -46,17 +46,22 @@ Status QuantizedActivationRange(Activation activation, DataType type,
   }
 }
 
-Result<std::vector<FixedPoint>> OutputScaling(const Quantization& x, const Quantization& weights,
-                                              const Quantization& output) {
+Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
+                                         const Quantization& output, bool float_product) {
   if (!IsScale(x.scale()) || !IsScale(output.scale())) {
     return InvalidArgument("input scale ", x.scale(), " and output scale ", output.scale(),
                            " must be positive");
   }
-  std::vector<FixedPoint> result;
+  std::vector<double> result;
   for (float scale : weights.scales) {
     if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
-    const double product = static_cast<double>(x.scale()) * static_cast<double>(scale);
-    result.push_back(ToFixedPoint(product / static_cast<double>(output.scale())));
+    const float rounded = x.scale() * scale;
+    const double exact = static_cast<double>(x.scale()) * static_cast<double>(scale);
+    const double product = float_product ? static_cast<double>(rounded) : exact;
+    result.push_back(product / static_cast<double>(output.scale()));
+    if (!std::isfinite(result.back())) {
+      return InvalidArgument("the scales ", x.scale(), " and ", scale, " overflow");
+    }
   }
   if (result.empty()) return InvalidArgument("the weights have no scale");
   return result;

@@ -79,9 +79,10 @@ Status QuantizedActivationRange(Activation activation, DataType type,
                                 const Quantization& quantization, int32_t* min, int32_t* max);
 
 // What scales the sums of products x * w to the output, per entry of `weights.scales`:
-// x.scale * weights.scales[c] / output.scale in double precision. Fails on scales that are not
-// positive and finite.
-Result<std::vector<FixedPoint>> OutputScaling(const Quantization& x, const Quantization& weights,
-                                              const Quantization& output);
+// x.scale * weights.scales[c] / output.scale in double precision, the product rounded to float
+// first where `float_product`: TFLite has both ways, and they differ in the multiplier's last bits.
+// Fails on scales that are not positive and finite.
+Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
+                                         const Quantization& output, bool float_product);
 
 }  // namespace fuselite::kernels

@@ -65,7 +65,8 @@ Status InferBatchMatMul(OpDescription& op) {
   if (output.type == DataType::kNone) output.type = op.inputs[0].type;
   output.shape = shape.output;
   if (op.inputs[0].type != kF32) {
-    const ProductInputs inputs{.x = 0, .weights = 1, .bias = -1};
+    const ProductInputs inputs{
+        .x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
     FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, inputs, true));
     return MakeQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns)
         .status();

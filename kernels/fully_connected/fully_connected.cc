@@ -49,8 +49,9 @@ Status InferFullyConnected(OpDescription& op) {
   }
   const auto& params = op.params.as<FullyConnectedParams>();
   if (op.inputs[0].type == kF32) return MakeFloatTail(op, params.activation).status();
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, true));
-  return MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {}, shape.units)
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {.scaling = SumScaling::kReal}, true));
+  return MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
+                           {.scaling = SumScaling::kReal}, shape.units)
       .status();
 }
 

@@ -8,9 +8,9 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription& op) {
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
-  FUSELITE_ASSIGN_OR_RETURN(
-      QuantizedTail tail,
-      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {}, shape.units));
+  FUSELITE_ASSIGN_OR_RETURN(QuantizedTail tail,
+                            MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
+                                              {.scaling = SumScaling::kReal}, shape.units));
   const size_t sums_bytes = AlignUp(shape.units * sizeof(int64_t));
   const Work work{.units = shape.rows,
                   .grain = GrainFor(int64_t{shape.depth} * shape.units),

@@ -1,6 +1,7 @@
 #include "kernels/gemm/quantized_tail.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/quantization.h"
 
@@ -10,49 +11,73 @@ namespace {
 // Beyond it, the single-rounding multiplication would shift by a negative amount.
 constexpr int32_t kMaxWideShift = 14;
 
-Result<Requantize> MakeRequantize(const OpDescription& op, Activation activation,
-                                  const ProductInputs& inputs, int64_t channels) {
-  const TensorInfo& output = op.outputs[0];
+Result<std::vector<double>> ScalesOf(const OpDescription& op, const ProductInputs& inputs,
+                                     int64_t channels) {
+  const TensorInfo& x = op.inputs[inputs.x];
   const Quantization& weights = op.inputs[inputs.weights].quantization;
-  if (weights.scales.size() > 1 && static_cast<int64_t>(weights.scales.size()) != channels) {
+  if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
     return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
                            " channels");
   }
-  FUSELITE_ASSIGN_OR_RETURN(
-      const std::vector<FixedPoint> scaling,
-      OutputScaling(op.inputs[inputs.x].quantization, weights, output.quantization));
-  Requantize result;
-  for (const FixedPoint& fixed : scaling) {
-    result.multipliers.push_back(fixed.multiplier);
-    result.shifts.push_back(fixed.shift);
-  }
-  result.zero_point = output.quantization.zero_point();
-  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(activation, output.type, output.quantization,
-                                                    &result.min, &result.max));
-  return result;
+  const bool float_product =
+      inputs.scaling == SumScaling::kFixedPointOfFloat ||
+      (inputs.scaling == SumScaling::kFixedPoint && x.type == DataType::kUInt8);
+  return OutputScales(x.quantization, weights, op.outputs[0].quantization, float_product);
 }
 
 bool TakesSums(const Tail& tail) {
+  using Kind = TailStage::Kind;
   if (tail.empty()) return false;
-  const TailStage::Kind kind = tail.stages.front().kind;
-  return kind == TailStage::Kind::kRequantize || kind == TailStage::Kind::kDequantize;
+  const Kind kind = tail.stages.front().kind;
+  return kind == Kind::kRequantize || kind == Kind::kRescale || kind == Kind::kDequantize;
 }
 
-TailStage StageOf(Requantize requantize) {
-  TailStage stage;
-  stage.kind = TailStage::Kind::kRequantize;
-  stage.requantize = std::move(requantize);
-  return stage;
-}
-
-Status CheckWide(const Requantize& scaling) {
-  for (int32_t shift : scaling.shifts) {
+Status CheckWide(const TailStage& stage) {
+  for (int32_t shift : stage.requantize.shifts) {
     if (shift > kMaxWideShift) return InvalidArgument("an output scale too small for 16 bits");
   }
   return Status();
 }
 
+// A wide sum brought to the output's scale.
+int64_t ScaleWide(const TailStage& stage, int64_t sum, int64_t channel) {
+  if (stage.kind == TailStage::Kind::kRescale) {
+    const double scale = stage.real_scales[stage.real_scales.size() > 1 ? channel : 0];
+    const double scaled = std::round(static_cast<double>(sum) * scale) + stage.zero_point;
+    return static_cast<int64_t>(std::clamp<double>(scaled, stage.min, stage.max));
+  }
+  const Requantize& r = stage.requantize;
+  const int64_t i = r.multipliers.size() > 1 ? channel : 0;
+  const int64_t scaled = MultiplyByQuantizedMultiplier64(sum, r.multipliers[i], r.shifts[i]);
+  return std::clamp<int64_t>(scaled + r.zero_point, r.min, r.max);
+}
+
 }  // namespace
+
+Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
+                                  const ProductInputs& inputs, int64_t channels) {
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales, ScalesOf(op, inputs, channels));
+  const TensorInfo& output = op.outputs[0];
+  TailStage stage;
+  stage.zero_point = output.quantization.zero_point();
+  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(activation, output.type, output.quantization,
+                                                    &stage.min, &stage.max));
+  if (inputs.scaling == SumScaling::kReal) {
+    stage.kind = TailStage::Kind::kRescale;
+    stage.real_scales = std::move(scales);
+    return stage;
+  }
+  stage.kind = TailStage::Kind::kRequantize;
+  for (double scale : scales) {
+    const FixedPoint fixed = ToFixedPoint(scale);
+    stage.requantize.multipliers.push_back(fixed.multiplier);
+    stage.requantize.shifts.push_back(fixed.shift);
+  }
+  stage.requantize.zero_point = stage.zero_point;
+  stage.requantize.min = stage.min;
+  stage.requantize.max = stage.max;
+  return stage;
+}
 
 Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
                                         DataType bias_hint, const ProductInputs& inputs,
@@ -67,13 +92,13 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
   result.wide = op.inputs[inputs.x].type == DataType::kInt16 && sum_type != DataType::kInt32;
   if (result.output.type == DataType::kInt32 && op.tail.empty()) return result;  // the sums
   if (!TakesSums(op.tail)) {
-    FUSELITE_ASSIGN_OR_RETURN(Requantize scaling, MakeRequantize(op, activation, inputs, channels));
+    FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, inputs, channels));
     if (result.wide) {
-      FUSELITE_RETURN_IF_ERROR(CheckWide(scaling));
-      result.wide_scaling = std::move(scaling);
+      FUSELITE_RETURN_IF_ERROR(CheckWide(stage));
+      result.wide_stage = std::move(stage);
       result.source_type = DataType::kInt16;
     } else {
-      result.tail.stages.insert(result.tail.stages.begin(), StageOf(std::move(scaling)));
+      result.tail.stages.insert(result.tail.stages.begin(), std::move(stage));
     }
   } else if (result.wide) {
     return Unsupported("a tail on 64-bit sums");
@@ -82,13 +107,6 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
   checked.tail = result.tail;
   FUSELITE_RETURN_IF_ERROR(CheckTail(checked, result.source_type));
   return result;
-}
-
-Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
-                                  const ProductInputs& inputs, int64_t channels) {
-  FUSELITE_ASSIGN_OR_RETURN(Requantize requantize,
-                            MakeRequantize(op, activation, inputs, channels));
-  return StageOf(std::move(requantize));
 }
 
 int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
@@ -100,7 +118,6 @@ int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
 
 void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
                              std::byte* scratch) const {
-  const Requantize& r = wide_scaling;
   for (int64_t c = 0; c < channels; ++c) {
     // Wraps around as sums of 32 bits do.
     const auto sum = static_cast<uint64_t>(sums[c]) + static_cast<uint64_t>(Bias(args, c));
@@ -108,11 +125,8 @@ void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t*
       reinterpret_cast<int32_t*>(scratch)[c] = static_cast<int32_t>(sum);
       continue;
     }
-    const int64_t i = r.multipliers.size() > 1 ? c : 0;
-    const int32_t scaled =
-        MultiplyByQuantizedMultiplier64(static_cast<int64_t>(sum), r.multipliers[i], r.shifts[i]);
-    const int64_t value = std::clamp<int64_t>(int64_t{scaled} + r.zero_point, r.min, r.max);
-    reinterpret_cast<int16_t*>(scratch)[c] = static_cast<int16_t>(value);
+    reinterpret_cast<int16_t*>(scratch)[c] =
+        static_cast<int16_t>(ScaleWide(wide_stage, static_cast<int64_t>(sum), c));
   }
   ApplyTailReference(tail, args.inputs,
                      {.source = scratch,

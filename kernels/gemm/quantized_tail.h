@@ -7,22 +7,30 @@
 
 namespace fuselite::kernels {
 
-// Which inputs of an operator are what.
+// How TFLite's reference kernels bring the sums to the output's scale.
+enum class SumScaling : uint8_t {
+  kFixedPoint,  // convolutions: fixed-point multipliers (of uint8 from the float product of scales)
+  kFixedPointOfFloat,  // BATCH_MATMUL: likewise, always from the float product
+  kReal,               // FULLY_CONNECTED: in double precision
+};
+
+// Which inputs of an operator are what, and how its sums are scaled.
 struct ProductInputs {
   int x = 0, weights = 1, bias = 2;
+  SumScaling scaling = SumScaling::kFixedPoint;
 };
 
 // The way from integer sums to the output. Sums of 8-bit activations are int32 (wrapping around);
 // those of 16-bit activations are int64, or int32 where the bias or quantized_bias_type is int32.
 //
-// A tail whose first stage takes int32 (requantize, dequantize) takes the sums themselves, and
-// holds the fused activation's range: this is what rewrites give a product whose own output is an
-// intermediate value with a scale that the description does not hold (RequantizeStage makes it).
+// A tail whose first stage takes int32 (requantize, rescale, dequantize) takes the sums themselves,
+// and holds the fused activation's range: this is what rewrites give a product whose own output is
+// an intermediate value with a scale that the description does not hold (RequantizeStage makes it).
 // Other tails follow the operator's own requantization to outputs[0].
 struct QuantizedTail {
-  bool wide = false;  // int64 sums
-  Requantize wide_scaling;
-  // From int32 sums; of a wide one, from the int16 values that wide_scaling gives.
+  bool wide = false;     // int64 sums
+  TailStage wide_stage;  // of wide sums: kRequantize with a 16-bit multiplier, or kRescale
+  // From int32 sums; of wide ones, from the int16 values that wide_stage gives.
   Tail tail;
   DataType source_type = DataType::kInt32;
   DataType bias_type = DataType::kNone;  // kNone: no bias

@@ -95,6 +95,7 @@ void StageRun(const TailStage& stage, const void* const* inputs, DataType type,
     case Kind::kLookup: return LookupRun(stage.table.data(), type, ints, ints_out, n);
     case Kind::kDequantize: return DequantizeRun(stage, at.channel, ints, floats_out, n);
     case Kind::kQuantize: return QuantizeRun(stage, floats, ints_out, n);
+    case Kind::kRescale: return RescaleRun(stage, at.channel, ints, ints_out, n);
   }
 }
 
@@ -127,6 +128,7 @@ bool RunsOverRows(const TailStage& stage, int64_t channels, bool one_batch,
   using Kind = TailStage::Kind;
   if (stage.kind == Kind::kRequantize) return stage.requantize.multipliers.size() == 1;
   if (stage.kind == Kind::kDequantize) return stage.scales.size() == 1;
+  if (stage.kind == Kind::kRescale) return stage.real_scales.size() == 1;
   if (stage.kind != Kind::kBinary && stage.kind != Kind::kQuantizedAdd) return true;
   const TailOperand& y = stage.operand;
   const bool batches_follow = one_batch || y.batch_stride == rows_per_batch * y.row_stride;

@@ -116,6 +116,30 @@ HWY_INLINE void RequantizeRun(const Requantize& r, int64_t channel, const int32_
   });
 }
 
+// Channels begin at `channel`. In place.
+HWY_INLINE void RescaleRun(const TailStage& stage, int64_t channel, const int32_t* in, int32_t* out,
+                           size_t n) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<int32_t, decltype(d)> narrow;
+  const bool per_channel = stage.real_scales.size() > 1;
+  const double* scales = stage.real_scales.data() + (per_channel ? channel : 0);
+  const auto zero_point = hn::Set(d, static_cast<double>(stage.zero_point));
+  const auto min = hn::Set(d, static_cast<double>(stage.min));
+  const auto max = hn::Set(d, static_cast<double>(stage.max));
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t count = n - i < lanes ? n - i : lanes;
+    const auto scale = per_channel ? LoadUpTo(d, scales + i, count) : hn::Set(d, *scales);
+    const auto x = hn::Mul(hn::PromoteTo(d, LoadUpTo(narrow, in + i, count)), scale);
+    // The fraction is exact, so that halves are told from what is just below.
+    const auto whole = hn::Trunc(x);
+    const auto away = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(d, 0.5));
+    const auto rounded = hn::Add(whole, hn::IfThenElseZero(away, hn::CopySign(hn::Set(d, 1.0), x)));
+    const auto clamped = hn::Min(hn::Max(hn::Add(rounded, zero_point), min), max);
+    StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out + i, count);
+  }
+}
+
 // `y` advances by `stride` (0 or 1) per value.
 template <class T>
 HWY_INLINE void QuantizedAddRun(const QuantizedAdd& q, const T* y, int stride, const int32_t* in,

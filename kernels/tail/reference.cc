@@ -65,6 +65,12 @@ int32_t ApplyQuantize(const TailStage& stage, float x) {
       std::clamp(rounded, static_cast<float>(stage.min), static_cast<float>(stage.max)));
 }
 
+int32_t ApplyRescale(const TailStage& stage, int32_t x, int64_t channel) {
+  const double scale = stage.real_scales[stage.real_scales.size() > 1 ? channel : 0];
+  const double scaled = std::round(static_cast<double>(x) * scale) + stage.zero_point;
+  return static_cast<int32_t>(std::clamp<double>(scaled, stage.min, stage.max));
+}
+
 class Runner {
  public:
   Runner(const Tail& tail, const void* const* inputs, DataType output_type)
@@ -111,6 +117,7 @@ class Runner {
         break;
       }
       case Kind::kQuantize: v.integer = ApplyQuantize(stage, v.real); break;
+      case Kind::kRescale: v.integer = ApplyRescale(stage, v.integer, channel); break;
     }
     return v;
   }
@@ -126,7 +133,8 @@ DataType TypeAfter(const TailStage& stage, DataType in, DataType output) {
   switch (stage.kind) {
     case Kind::kUnary:
     case Kind::kBinary: return IsFloat(in) ? in : DataType::kNone;
-    case Kind::kRequantize: return in == DataType::kInt32 ? output : DataType::kNone;
+    case Kind::kRequantize:
+    case Kind::kRescale: return in == DataType::kInt32 ? output : DataType::kNone;
     case Kind::kQuantizedAdd:
     case Kind::kLookup: return in == output && !IsFloat(in) ? in : DataType::kNone;
     case Kind::kDequantize: return IsFloat(in) ? DataType::kNone : DataType::kFloat32;

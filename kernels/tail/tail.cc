@@ -56,6 +56,7 @@ std::string TailStage::ToString() const {
     case Kind::kLookup: out << "lookup"; break;
     case Kind::kDequantize: out << "dequantize"; break;
     case Kind::kQuantize: out << "quantize"; break;
+    case Kind::kRescale: out << "rescale"; break;
   }
   return std::move(out).str();
 }

@@ -61,6 +61,9 @@ struct TailStage {
     kLookup,        // 8-bit -> 8-bit, table[uint8(value)]
     kDequantize,    // int32 or quantized -> float: scales[c] * (value - zero_point)
     kQuantize,      // float -> quantized: clamp(round(x / scales[0]) + zero_point)
+    // int32 -> quantized: clamp(round(real_scales[c] * x) + zero_point) in double precision, halves
+    // away from zero: how TFLite's reference of FULLY_CONNECTED requantizes.
+    kRescale,
   };
   Kind kind = Kind::kUnary;
   UnaryKind unary = UnaryKind::kIdentity;
@@ -69,8 +72,9 @@ struct TailStage {
   TailOperand operand;
   Requantize requantize;
   QuantizedAdd add;
-  std::vector<uint8_t> table;  // 256 entries
-  std::vector<float> scales;   // kDequantize: 1 or channels; kQuantize: 1
+  std::vector<uint8_t> table;       // 256 entries
+  std::vector<float> scales;        // kDequantize: 1 or channels; kQuantize: 1
+  std::vector<double> real_scales;  // kRescale: 1 or channels
   int32_t zero_point = 0, min = 0, max = 0;
 
   static TailStage Unary(UnaryKind kind, float a = 0, float b = 0);

@@ -285,6 +285,39 @@ TEST_P(TailTest, DequantizesAndQuantizesToTheBit) {
   }
 }
 
+TEST_P(TailTest, RescalesToTheBit) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    auto tile = MakeTile<int32_t, int8_t>(random, DataType::kInt32, DataType::kInt8, true);
+    for (int32_t& x : tile.source) x = static_cast<int32_t>(random.Int(-5000, 5000));
+    TailStage rescale;
+    rescale.kind = TailStage::Kind::kRescale;
+    const int64_t scales = random.Chance(0.5) ? 1 : tile.channels + tile.channel;
+    for (int64_t i = 0; i < scales; ++i) {
+      rescale.real_scales.push_back(random.Pick({0.5, 0.0625, 0.013 * random.Float(0.1f, 2)}));
+    }
+    rescale.zero_point = static_cast<int32_t>(random.Int(-100, 100));
+    rescale.min = -128;
+    rescale.max = 127;
+    const Tail tail{{rescale}};
+    ASSERT_EQ(tile.Run(&ApplyTailReference, tail, {}), tile.Run(apply(), tail, {}));
+  }
+}
+
+TEST_P(TailTest, RescaleRoundsHalvesAwayFromZero) {
+  const auto tile = RowOf<int32_t, int8_t>({1, -1, 3, -5, 2147483647, -2147483647, 0, 2},
+                                           DataType::kInt32, DataType::kInt8);
+  TailStage rescale;
+  rescale.kind = TailStage::Kind::kRescale;
+  rescale.real_scales = {0.5};
+  rescale.zero_point = 3;
+  rescale.min = -128;
+  rescale.max = 127;
+  const std::vector<int8_t> expected = {0, 4, 2, 5, 0, 127, -128, 3, 4, 0};
+  EXPECT_EQ(tile.Run(apply(), {{rescale}}, {}), expected);
+}
+
 TEST_P(TailTest, QuantizeRoundsHalvesAwayFromZero) {
   const auto tile = RowOf<float, int8_t>({0.5f, -0.5f, 1.5f, 0.49999997f, -2.5f, 300, -300},
                                          DataType::kFloat32, DataType::kInt8);
