@@ -112,6 +112,7 @@ Result<Gemm> Gemm::Build(GemmProblem problem, const kernels::BuildContext& conte
                       .depth = gemm.problem_.depth,
                       .a_step = gemm.problem_.a_step,
                       .out_step = gemm.problem_.out_step,
+                      .prefetch_weights = gemm.packed_bytes() > (256 << 10),
                       .tail = gemm.problem_.tail.emitted};
   FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
   if (context.judging) return gemm;

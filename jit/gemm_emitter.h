@@ -31,7 +31,8 @@ struct GemmSpec {
   DepthRuns depth;
   int64_t a_step = 0;  // from a row of a tile to the next
   int64_t out_step = 0;
-  kernels::Tail tail;  // emitted wholly (FuseTail)
+  bool prefetch_weights = false;  // they come from beyond L2
+  kernels::Tail tail;             // emitted wholly (FuseTail)
 };
 
 struct GemmTile {
