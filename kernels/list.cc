@@ -7,6 +7,7 @@
   X(Add) \
   X(ArgMax) \
   X(ArgMin) \
+  X(AveragePool2D) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
   X(BroadcastTo) \
@@ -32,10 +33,15 @@
   X(GatherNd) \
   X(Gelu) \
   X(HardSwish) \
+  X(L2Normalization) \
+  X(L2Pool2D) \
   X(LeakyRelu) \
   X(Log) \
+  X(LogSoftmax) \
   X(Logistic) \
+  X(MaxPool2D) \
   X(Maximum) \
+  X(Mean) \
   X(Minimum) \
   X(MirrorPad) \
   X(Mul) \
@@ -48,6 +54,11 @@
   X(Quantize) \
   X(Range) \
   X(Rank) \
+  X(ReduceAll) \
+  X(ReduceAny) \
+  X(ReduceMax) \
+  X(ReduceMin) \
+  X(ReduceProd) \
   X(Relu) \
   X(Relu0To1) \
   X(Relu6) \
@@ -75,6 +86,7 @@
   X(Squeeze) \
   X(StridedSlice) \
   X(Sub) \
+  X(Sum) \
   X(Tanh) \
   X(Tile) \
   X(TopK) \

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/make_kernel.h"
+#include "kernels/row_kernel.h"
 #include "kernels/softmax/softmax.h"
 
 namespace fuselite::kernels {
@@ -21,19 +21,10 @@ void SoftmaxRow(const float* in, float* out, int64_t n, float beta) {
 
 Result<std::unique_ptr<Kernel>> BuildSoftmaxReference(const OpDescription& op,
                                                       const BuildContext&) {
-  const TensorInfo& in = op.inputs[0];
-  const int64_t depth = in.shape.dim(-1);
-  const int64_t rows = depth ? in.elements() / depth : 0;
-  const float beta = op.params.as<SoftmaxParams>().beta;
-  return MakeKernel("softmax f32 reference", {.units = rows, .grain = GrainFor(depth)},
-                    [depth, beta, in_pitch = in.pitch(), out_pitch = op.outputs[0].pitch()](
-                        const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* x = static_cast<const float*>(args.inputs[0]);
-                      auto* y = static_cast<float*>(args.outputs[0]);
-                      for (int64_t r = begin; r < end; ++r) {
-                        SoftmaxRow(x + r * in_pitch, y + r * out_pitch, depth, beta);
-                      }
-                    });
+  return MakeRowKernel(
+      "softmax f32 reference", op, &ApplyTailReference, 8,
+      [n = op.inputs[0].shape.dim(-1), beta = op.params.as<SoftmaxParams>().beta](
+          const KernelArgs&, const float* x, float* y) { SoftmaxRow(x, y, n, beta); });
 }
 
 }  // namespace fuselite::kernels

@@ -1,5 +1,6 @@
 #include "kernels/softmax/softmax.h"
 
+#include "kernels/row_kernel.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -11,14 +12,6 @@ constexpr Field kFields[] = {
 };
 
 constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
-
-Status InferSoftmax(OpDescription& op) {
-  const TensorInfo& in = op.inputs[0];
-  if (in.shape.rank() < 1) return Unsupported("a scalar has no dimension to normalize over");
-  op.outputs[0].type = in.type;
-  op.outputs[0].shape = in.shape;
-  return Status();
-}
 
 constexpr Candidate kCandidates[] = {
     {"highway", BuildSoftmaxHighway},
@@ -37,8 +30,7 @@ const OperatorDef& SoftmaxOperator() {
       .params_bytes = sizeof(SoftmaxParams),
       .struct_bytes = sizeof(tflite::TfLiteSoftmaxParams),
       .types = kTypes,
-      .limits = "",
-      .infer = InferSoftmax,
+      .infer = InferRowKernel,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
   };

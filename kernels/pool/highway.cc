@@ -1,0 +1,243 @@
+// Pools with vectors along the channels: eight of them stay in registers over a window's taps.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/make_kernel.h"
+#include "kernels/pool/pool.h"
+#include "kernels/quantization.h"
+#include "kernels/row_tail.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pool/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/simd_math-inl.h"
+
+// What the vector code needs of a pool; the same for every target.
+#ifndef FUSELITE_KERNELS_POOL_HIGHWAY_ONCE_
+#define FUSELITE_KERNELS_POOL_HIGHWAY_ONCE_
+namespace fuselite::kernels {
+struct PoolWindow {
+  PoolKind kind;
+  int64_t pixel_pitch, row_pitch;  // elements between neighbouring pixels and rows
+  float low, high;                 // of the fused activation
+};
+struct IntegerPoolWindow {
+  PoolKind kind;
+  int64_t pixel_pitch, row_pitch;
+  int32_t low, high;
+};
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+
+template <PoolKind kKind, class V>
+HWY_INLINE V Combine(V total, V value) {
+  // The new value as Max's first operand: where it is NaN, x86 returns the second, as std::max
+  // keeps its first.
+  if constexpr (kKind == PoolKind::kMax) return hn::Max(value, total);
+  if constexpr (kKind == PoolKind::kL2) return hn::Add(total, hn::Mul(value, value));
+  return hn::Add(total, value);
+}
+
+template <PoolKind kKind, class V>
+HWY_INLINE V FinishVec(V total, V count, const PoolWindow& pool) {
+  const D d;
+  V value = total;
+  if constexpr (kKind != PoolKind::kMax) value = hn::Div(total, count);
+  if constexpr (kKind == PoolKind::kL2) value = hn::Sqrt(value);
+  return AtMost(d, AtLeast(d, value, pool.low), pool.high);
+}
+
+// `kVectors` whole vectors of channels, or where it is 0 the last `n` < Lanes channels.
+template <PoolKind kKind, size_t kVectors>
+HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const float* in,
+                             float* out, size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const auto start =
+      hn::Set(d, kKind == PoolKind::kMax ? std::numeric_limits<float>::lowest() : 0.0f);
+  const auto count = hn::Set(d, static_cast<float>(taps.count()));
+  if constexpr (kVectors == 0) {
+    auto total = start;
+    for (int32_t y = 0; y < taps.rows; ++y) {
+      const float* pixel = in + y * pool.row_pitch;
+      for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
+        total = Combine<kKind>(total, LoadPartial(d, pixel, n));
+      }
+    }
+    StorePartial(FinishVec<kKind>(total, count, pool), d, out, n);
+  } else {
+    hn::Vec<D> totals[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) totals[v] = start;
+    for (int32_t y = 0; y < taps.rows; ++y) {
+      const float* pixel = in + y * pool.row_pitch;
+      for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
+        for (size_t v = 0; v < kVectors; ++v) {
+          totals[v] = Combine<kKind>(totals[v], hn::LoadU(d, pixel + v * lanes));
+        }
+      }
+    }
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(FinishVec<kKind>(totals[v], count, pool), d, out + v * lanes);
+    }
+  }
+}
+
+template <PoolKind kKind>
+void PoolPixelOf(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
+                 size_t channels) {
+  const size_t lanes = hn::Lanes(D());
+  size_t c = 0;
+  for (; c + 8 * lanes <= channels; c += 8 * lanes) {
+    PoolChannels<kKind, 8>(pool, taps, in + c, out + c, 0);
+  }
+  for (; c + lanes <= channels; c += lanes) {
+    PoolChannels<kKind, 1>(pool, taps, in + c, out + c, 0);
+  }
+  if (c < channels) PoolChannels<kKind, 0>(pool, taps, in + c, out + c, channels - c);
+}
+
+void PoolPixel(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
+               size_t channels) {
+  switch (pool.kind) {
+    case PoolKind::kAverage: return PoolPixelOf<PoolKind::kAverage>(pool, taps, in, out, channels);
+    case PoolKind::kMax: return PoolPixelOf<PoolKind::kMax>(pool, taps, in, out, channels);
+    case PoolKind::kL2: return PoolPixelOf<PoolKind::kL2>(pool, taps, in, out, channels);
+  }
+}
+
+// Integer pools: widened to int32, one vector of channels at a time; the division is scalar.
+template <class T>
+HWY_INLINE void IntegerPoolChannels(const IntegerPoolWindow& pool, const PoolTaps& taps,
+                                    const T* in, T* out, size_t n) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const bool is_max = pool.kind == PoolKind::kMax;
+  auto total = hn::Set(d, is_max ? static_cast<int32_t>(std::numeric_limits<T>::lowest()) : 0);
+  for (int32_t y = 0; y < taps.rows; ++y) {
+    const T* pixel = in + y * pool.row_pitch;
+    for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
+      const auto value = hn::PromoteTo(d, LoadUpTo(narrow, pixel, n));
+      total = is_max ? hn::Max(total, value) : hn::Add(total, value);
+    }
+  }
+  if (!is_max) {
+    HWY_ALIGN int32_t sums[hn::MaxLanes(d)];
+    hn::Store(total, d, sums);
+    const int32_t count = taps.count(), half = count / 2;
+    for (size_t i = 0; i < n; ++i) {
+      const bool down = std::numeric_limits<T>::is_signed && sums[i] <= 0;
+      sums[i] = (down ? sums[i] - half : sums[i] + half) / count;
+    }
+    total = hn::Load(d, sums);
+  }
+  const auto clamped = hn::Min(hn::Max(total, hn::Set(d, pool.low)), hn::Set(d, pool.high));
+  StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out, n);
+}
+
+template <class T>
+HWY_INLINE void IntegerPoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps,
+                                 const void* in, void* out, size_t channels) {
+  const size_t lanes = hn::Lanes(hn::ScalableTag<int32_t>());
+  for (size_t c = 0; c < channels; c += lanes) {
+    IntegerPoolChannels(pool, taps, static_cast<const T*>(in) + c, static_cast<T*>(out) + c,
+                        std::min(lanes, channels - c));
+  }
+}
+
+void Int8PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
+                   size_t channels) {
+  IntegerPoolPixel<int8_t>(pool, taps, in, out, channels);
+}
+void UInt8PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
+                    size_t channels) {
+  IntegerPoolPixel<uint8_t>(pool, taps, in, out, channels);
+}
+void Int16PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
+                    size_t channels) {
+  IntegerPoolPixel<int16_t>(pool, taps, in, out, channels);
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+using IntegerPixel = void(const IntegerPoolWindow&, const PoolTaps&, const void*, void*, size_t);
+
+IntegerPixel* IntegerPixelOf(DataType type, Isa isa) {
+  constexpr auto kInt8 = FUSELITE_SIMD_TABLE(Int8PoolPixel);
+  constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(UInt8PoolPixel);
+  constexpr auto kInt16 = FUSELITE_SIMD_TABLE(Int16PoolPixel);
+  if (type == DataType::kInt8) return kInt8.For(isa);
+  return type == DataType::kUInt8 ? kUInt8.For(isa) : kInt16.For(isa);
+}
+
+Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op, const PoolShape& shape,
+                                             const Work& work, Isa isa) {
+  IntegerPixel* const pixel_function = IntegerPixelOf(op.inputs[0].type, isa);
+  if (pixel_function == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  const int64_t pitch = op.inputs[0].pitch();
+  IntegerPoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
+  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(op.params.as<PoolParams>().activation,
+                                                    op.inputs[0].type, op.outputs[0].quantization,
+                                                    &pool.low, &pool.high));
+  const int64_t size = BitWidth(op.inputs[0].type) / 8;
+  return MakeKernel(
+      "pool " + std::string(DataTypeName(op.inputs[0].type)) + " " + SimdName(isa), work,
+      [=, out_pitch = op.outputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const std::byte*>(args.inputs[0]);
+        auto* out = static_cast<std::byte*>(args.outputs[0]);
+        for (int64_t p = begin; p < end; ++p) {
+          const PoolTaps taps = TapsOf(shape, p);
+          pixel_function(pool, taps, in + taps.first * pitch * size, out + p * out_pitch * size,
+                         shape.channels);
+        }
+      });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
+                                                 const BuildContext& context) {
+  constexpr auto kPoolPixel = FUSELITE_SIMD_TABLE(PoolPixel);
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  Work work{.units = shape.pixels_out(),
+            .grain = GrainFor(int64_t{shape.channels} * shape.window.taps())};
+  if (op.inputs[0].type != DataType::kFloat32) return BuildInteger(op, shape, work, context.isa);
+  auto* const pixel_function = kPoolPixel.For(context.isa);
+  if (pixel_function == nullptr) {
+    return Unsupported("no vector target at isa=", IsaName(context.isa));
+  }
+  const int64_t pitch = op.inputs[0].pitch();
+  PoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
+  ActivationRange(op.params.as<PoolParams>().activation, &pool.low, &pool.high);
+  const RowTail tail(op, ApplyTail(context.isa));
+  work.scratch_bytes = tail.scratch_bytes();
+  return MakeKernel(std::string("pool f32 ") + SimdName(context.isa), work,
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      const auto* in = static_cast<const float*>(args.inputs[0]);
+                      for (int64_t p = begin; p < end; ++p) {
+                        const PoolTaps taps = TapsOf(shape, p);
+                        pixel_function(pool, taps, in + taps.first * pitch, tail.Row(args, p),
+                                       shape.channels);
+                        tail.Finish(args, p);
+                      }
+                    });
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,144 @@
+#include "kernels/pool/pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/quantization.h"
+#include "kernels/shape_rules.h"
+#include "kernels/tail/apply.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"padding", FieldKind::kPadding, 0, offsetof(PoolParams, padding),
+     offsetof(tflite::TfLitePoolParams, padding)},
+    {"stride_w", FieldKind::kInt32, 1, offsetof(PoolParams, stride_w),
+     offsetof(tflite::TfLitePoolParams, stride_width)},
+    {"stride_h", FieldKind::kInt32, 2, offsetof(PoolParams, stride_h),
+     offsetof(tflite::TfLitePoolParams, stride_height)},
+    {"filter_width", FieldKind::kInt32, 3, offsetof(PoolParams, filter_width),
+     offsetof(tflite::TfLitePoolParams, filter_width)},
+    {"filter_height", FieldKind::kInt32, 4, offsetof(PoolParams, filter_height),
+     offsetof(tflite::TfLitePoolParams, filter_height)},
+    {"fused_activation_function", FieldKind::kActivation, 5, offsetof(PoolParams, activation),
+     offsetof(tflite::TfLitePoolParams, activation)},
+};
+
+constexpr TypeRow Same(DataType type) { return {{type}, type}; }
+constexpr TypeRow kTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                              Same(DataType::kUInt8), Same(DataType::kInt16)};
+constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
+
+Status CheckQuantization(const OpDescription& op) {
+  const Quantization& in = op.inputs[0].quantization;
+  const Quantization& out = op.outputs[0].quantization;
+  if (std::abs(in.scale() - out.scale()) > 1e-6f || in.zero_point() != out.zero_point()) {
+    return Unsupported("input and output have different scales or zero points");
+  }
+  int32_t min, max;
+  return QuantizedActivationRange(op.params.as<PoolParams>().activation, op.inputs[0].type, out,
+                                  &min, &max);
+}
+
+Status InferPool(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  const Shape out({shape.batch, shape.window.y.output, shape.window.x.output, shape.channels});
+  if (in.type != DataType::kFloat32) FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
+  float low, high;
+  if (!ActivationRange(op.params.as<PoolParams>().activation, &low, &high)) {
+    return Unsupported("a fused activation other than a clamp");
+  }
+  if (op.tail.empty()) return SetOutput(op, 0, in.type, out);
+  if (in.type != DataType::kFloat32) return Unsupported("a tail behind a quantized pool");
+  op.outputs[0].shape = out;
+  return CheckTail(op, in.type);
+}
+
+double PoolCost(const OpDescription& op) {
+  const auto& params = op.params.as<PoolParams>();
+  return static_cast<double>(op.outputs[0].elements()) * params.filter_width * params.filter_height;
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildPoolHighway},
+    {"reference", BuildPoolReference},
+};
+
+OperatorDef MakePool(std::string_view name, int code, int max_version,
+                     std::span<const TypeRow> types) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = 5;
+  def.max_version = max_version;
+  def.fields = kFields;
+  def.params_bytes = sizeof(PoolParams);
+  def.struct_bytes = sizeof(tflite::TfLitePoolParams);
+  def.types = types;
+  def.infer = InferPool;
+  def.candidates = kCandidates;
+  def.cost = PoolCost;
+  return def;
+}
+
+}  // namespace
+
+PoolKind PoolKindOf(const OperatorDef& op) {
+  if (op.builtin_code == tflite::kTfLiteBuiltinMaxPool2d) return PoolKind::kMax;
+  return op.builtin_code == tflite::kTfLiteBuiltinL2Pool2d ? PoolKind::kL2 : PoolKind::kAverage;
+}
+
+Result<PoolShape> ResolvePool(const OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  const auto& params = op.params.as<PoolParams>();
+  if (in.rank() != 4) return InvalidArgument("input ", in, " must have 4 dimensions");
+  PoolShape shape;
+  shape.batch = in[0];
+  shape.channels = in[3];
+  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveWindow({.input_h = in[1],
+                                                         .input_w = in[2],
+                                                         .filter_h = params.filter_height,
+                                                         .filter_w = params.filter_width,
+                                                         .stride_h = params.stride_h,
+                                                         .stride_w = params.stride_w,
+                                                         .padding = params.padding}));
+  // A mean's integer sum must fit into 32 bits.
+  if (int64_t{params.filter_height} * params.filter_width > (1 << 15)) {
+    return Unsupported("a window of ", params.filter_height, " x ", params.filter_width,
+                       " is too large");
+  }
+  return shape;
+}
+
+PoolTaps TapsOf(const PoolShape& shape, int64_t pixel_out) {
+  const auto& [y, x] = shape.window;
+  const int64_t image = pixel_out / x.output / y.output;
+  const int32_t start_y = y.start(static_cast<int32_t>(pixel_out / x.output % y.output));
+  const int32_t start_x = x.start(static_cast<int32_t>(pixel_out % x.output));
+  const int32_t top = std::max(start_y, 0), left = std::max(start_x, 0);
+  return {.first = (image * y.input + top) * x.input + left,
+          .rows = std::min(start_y + y.filter, y.input) - top,
+          .columns = std::min(start_x + x.filter, x.input) - left};
+}
+
+const OperatorDef& AveragePool2DOperator() {
+  static const OperatorDef kDef =
+      MakePool("AVERAGE_POOL_2D", tflite::kTfLiteBuiltinAveragePool2d, 3, kTypes);
+  return kDef;
+}
+
+const OperatorDef& L2Pool2DOperator() {
+  static const OperatorDef kDef = MakePool("L2_POOL_2D", tflite::kTfLiteBuiltinL2Pool2d, 1, kFloat);
+  return kDef;
+}
+
+const OperatorDef& MaxPool2DOperator() {
+  static const OperatorDef kDef =
+      MakePool("MAX_POOL_2D", tflite::kTfLiteBuiltinMaxPool2d, 3, kTypes);
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

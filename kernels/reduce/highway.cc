@@ -1,0 +1,172 @@
+// float32 reductions with vectors: along the channels that stay, or along runs of terms.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/make_kernel.h"
+#include "kernels/reduce/reduce.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+template <ReduceKind kKind>
+HWY_INLINE float Start() {
+  if constexpr (kKind == ReduceKind::kProd) return 1;
+  if constexpr (kKind == ReduceKind::kMax) return std::numeric_limits<float>::lowest();
+  if constexpr (kKind == ReduceKind::kMin) return std::numeric_limits<float>::max();
+  return 0;
+}
+
+// Max and Min keep the total where the value is NaN, as the reference's comparison does.
+template <ReduceKind kKind>
+HWY_INLINE V Combine(V total, V value) {
+  if constexpr (kKind == ReduceKind::kProd) return hn::Mul(total, value);
+  if constexpr (kKind == ReduceKind::kMax) return hn::Max(value, total);
+  if constexpr (kKind == ReduceKind::kMin) return hn::Min(value, total);
+  return hn::Add(total, value);
+}
+
+// `kVectors` vectors of lanes through all terms, in the order of the reference. `n` < Lanes lanes
+// where kVectors is 0.
+template <ReduceKind kKind, size_t kVectors>
+HWY_INLINE void ReduceVectors(const ReducePlan& plan, const float* in, float* out, size_t n) {
+  constexpr size_t kTotals = kVectors == 0 ? 1 : kVectors;
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V totals[kTotals];
+  for (size_t v = 0; v < kTotals; ++v) totals[v] = hn::Set(d, Start<kKind>());
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const float* term = in + plan.RunOffset(run);
+    for (int64_t i = 0; i < plan.run_count; ++i, term += plan.run_stride) {
+      for (size_t v = 0; v < kTotals; ++v) {
+        const V value = kVectors == 0 ? LoadPartial(d, term, n) : hn::LoadU(d, term + v * lanes);
+        totals[v] = Combine<kKind>(totals[v], value);
+      }
+    }
+  }
+  for (size_t v = 0; v < kTotals; ++v) {
+    if (kKind == ReduceKind::kMean) {
+      totals[v] = hn::Div(totals[v], hn::Set(d, static_cast<float>(plan.terms())));
+    }
+    if (kVectors == 0) {
+      StorePartial(totals[v], d, out, n);
+    } else {
+      hn::StoreU(totals[v], d, out + v * lanes);
+    }
+  }
+}
+
+template <ReduceKind kKind>
+void ReduceLanesOf(const ReducePlan& plan, const float* in, float* out, size_t n) {
+  const size_t lanes = hn::Lanes(D());
+  size_t c = 0;
+  for (; c + 8 * lanes <= n; c += 8 * lanes) ReduceVectors<kKind, 8>(plan, in + c, out + c, 0);
+  for (; c + lanes <= n; c += lanes) ReduceVectors<kKind, 1>(plan, in + c, out + c, 0);
+  if (c < n) ReduceVectors<kKind, 0>(plan, in + c, out + c, n - c);
+}
+
+// One output from runs of neighbouring terms: four vectors of partial totals that go through all
+// runs, joined at the end.
+template <ReduceKind kKind>
+void ReduceRunsOf(const ReducePlan& plan, const float* in, float* out) {
+  const D d;
+  const size_t lanes = hn::Lanes(d), n = plan.run_count;
+  const V start = hn::Set(d, Start<kKind>());
+  V a = start, b = start, c = start, e = start;
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const float* x = in + plan.RunOffset(run);
+    size_t i = 0;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      a = Combine<kKind>(a, hn::LoadU(d, x + i));
+      b = Combine<kKind>(b, hn::LoadU(d, x + i + lanes));
+      c = Combine<kKind>(c, hn::LoadU(d, x + i + 2 * lanes));
+      e = Combine<kKind>(e, hn::LoadU(d, x + i + 3 * lanes));
+    }
+    for (; i + lanes <= n; i += lanes) a = Combine<kKind>(a, hn::LoadU(d, x + i));
+    if (i < n) {
+      const auto mask = hn::FirstN(d, n - i);
+      b = Combine<kKind>(b, hn::IfThenElse(mask, LoadPartial(d, x + i, n - i), start));
+    }
+  }
+  HWY_ALIGN float parts[hn::MaxLanes(d)];
+  hn::Store(Combine<kKind>(Combine<kKind>(a, b), Combine<kKind>(c, e)), d, parts);
+  float total = parts[0];
+  for (size_t i = 1; i < lanes; ++i) {
+    total = hn::GetLane(Combine<kKind>(hn::Set(d, total), hn::Set(d, parts[i])));
+  }
+  *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
+}
+
+// Outputs [lane, lane + n) of one outer index; `in` at the outer index's first term.
+void ReduceLanes(ReduceKind kind, const ReducePlan& plan, const float* in, float* out, size_t n) {
+  switch (kind) {
+    case ReduceKind::kMean: return ReduceLanesOf<ReduceKind::kMean>(plan, in, out, n);
+    case ReduceKind::kSum: return ReduceLanesOf<ReduceKind::kSum>(plan, in, out, n);
+    case ReduceKind::kProd: return ReduceLanesOf<ReduceKind::kProd>(plan, in, out, n);
+    case ReduceKind::kMax: return ReduceLanesOf<ReduceKind::kMax>(plan, in, out, n);
+    default: return ReduceLanesOf<ReduceKind::kMin>(plan, in, out, n);
+  }
+}
+
+void ReduceRuns(ReduceKind kind, const ReducePlan& plan, const float* in, float* out, size_t) {
+  switch (kind) {
+    case ReduceKind::kMean: return ReduceRunsOf<ReduceKind::kMean>(plan, in, out);
+    case ReduceKind::kSum: return ReduceRunsOf<ReduceKind::kSum>(plan, in, out);
+    case ReduceKind::kProd: return ReduceRunsOf<ReduceKind::kProd>(plan, in, out);
+    case ReduceKind::kMax: return ReduceRunsOf<ReduceKind::kMax>(plan, in, out);
+    default: return ReduceRunsOf<ReduceKind::kMin>(plan, in, out);
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+// Channels of a unit: eight AVX-512 vectors.
+constexpr int64_t kLaneBlock = 128;
+
+Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
+                                                   const BuildContext& context) {
+  constexpr auto kLanes = FUSELITE_SIMD_TABLE(ReduceLanes);
+  constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
+  if (op.inputs[0].type != DataType::kFloat32) {
+    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+  }
+  const ReducePlan plan = PlanReduce(op);
+  if (plan.terms() == 0) return Unsupported("a reduction of nothing");
+  const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;
+  auto* const reduce = along_runs ? kRuns.For(context.isa) : kLanes.For(context.isa);
+  if (reduce == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  const int64_t blocks = (plan.lanes + kLaneBlock - 1) / kLaneBlock;
+  return MakeKernel(
+      std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),
+      {.units = plan.outer * blocks,
+       .grain = GrainFor(plan.terms() * std::min(plan.lanes, kLaneBlock))},
+      [=, kind = ReduceKindOf(*op.op)](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const float*>(args.inputs[0]);
+        auto* out = static_cast<float*>(args.outputs[0]);
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t o = unit / blocks, lane = unit % blocks * kLaneBlock;
+          reduce(kind, plan, in + plan.OuterOffset(o) + lane, out + o * plan.lanes + lane,
+                 std::min(kLaneBlock, plan.lanes - lane));
+        }
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,170 @@
+#include "kernels/reduce/reduce.h"
+
+#include <array>
+
+#include "kernels/quantization.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr Field kFields[] = {
+    {"keep_dims", FieldKind::kBool, 0, offsetof(ReduceParams, keep_dims),
+     offsetof(tflite::TfLiteReducerParams, keep_dims)},
+};
+
+constexpr TypeRow Row(DataType type) { return {{type, DataType::kInt32}, type}; }
+constexpr TypeRow kNumbers[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
+                                Row(DataType::kInt64)};
+constexpr TypeRow kSumTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
+                                 Row(DataType::kInt64), Row(DataType::kUInt8)};
+constexpr TypeRow kAllNumbers[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
+                                   Row(DataType::kInt64),   Row(DataType::kInt8),
+                                   Row(DataType::kUInt8),   Row(DataType::kInt16)};
+constexpr TypeRow kBool[] = {Row(DataType::kBool)};
+
+using Axes = std::array<bool, Shape::kMaxRank>;
+
+Result<Axes> ReadAxes(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
+                            ReadIntegers(op.inputs[1], "the axes"));
+  Axes reduced{};
+  const int rank = op.inputs[0].shape.rank();
+  if (rank == 0) return reduced;
+  for (const int64_t value : values) {
+    FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(value, rank));
+    reduced[axis] = true;
+  }
+  return reduced;
+}
+
+Status CheckQuantization(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const TensorInfo& out = op.outputs[0];
+  if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
+    return Status();
+  }
+  const Quantization& from = in.quantization;
+  const Quantization& to = out.quantization;
+  const ReduceKind kind = ReduceKindOf(*op.op);
+  if (kind == ReduceKind::kMax || kind == ReduceKind::kMin) {
+    if (from.scale() == to.scale() && from.zero_point() == to.zero_point()) return Status();
+    return Unsupported("input and output have different scales or zero points");
+  }
+  if (in.type == DataType::kInt16 && (from.zero_point() != 0 || to.zero_point() != 0)) {
+    return InvalidArgument("the zero points of int16 operands must be 0");
+  }
+  return OutputScaling(from, {.scales = {1.0f}, .zero_points = {0}}, to).status();
+}
+
+Status InferReduce(OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  FUSELITE_ASSIGN_OR_RETURN(const Axes reduced, ReadAxes(op));
+  if (!op.tail.empty()) return Unsupported("a tail behind a reduction");
+  if (op.outputs[0].row_pitch != 0) return Unsupported("pitched rows of the output");
+  FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
+  Shape out;
+  for (int d = 0; d < in.rank(); ++d) {
+    if (!reduced[d]) out.push_back(in[d]);
+    if (reduced[d] && op.params.as<ReduceParams>().keep_dims) out.push_back(1);
+  }
+  return SetOutput(op, 0, op.inputs[0].type, out);
+}
+
+constexpr Candidate kCandidates[] = {
+    {"highway", BuildReduceHighway},
+    {"reference", BuildReduceReference},
+};
+
+OperatorDef MakeReduce(std::string_view name, int code, int max_version,
+                       std::span<const TypeRow> types) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = 27;
+  def.max_version = max_version;
+  def.fields = kFields;
+  def.params_bytes = sizeof(ReduceParams);
+  def.struct_bytes = sizeof(tflite::TfLiteReducerParams);
+  def.min_inputs = def.max_inputs = 2;
+  def.types = types;
+  def.infer = InferReduce;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+ReduceKind ReduceKindOf(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinSum: return ReduceKind::kSum;
+    case tflite::kTfLiteBuiltinReduceProd: return ReduceKind::kProd;
+    case tflite::kTfLiteBuiltinReduceMax: return ReduceKind::kMax;
+    case tflite::kTfLiteBuiltinReduceMin: return ReduceKind::kMin;
+    case tflite::kTfLiteBuiltinReduceAny: return ReduceKind::kAny;
+    case tflite::kTfLiteBuiltinReduceAll: return ReduceKind::kAll;
+    default: return ReduceKind::kMean;
+  }
+}
+
+ReducePlan PlanReduce(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const Axes axes = ReadAxes(op).value();
+  ReducePlan plan;
+  // Outermost first; a dimension joins the one before it where that steps over exactly its extent.
+  std::vector<ReducePlan::Dim> dims[2];
+  int64_t strides[Shape::kMaxRank];
+  int64_t stride = 1;
+  for (int d = in.shape.rank() - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride = d == in.shape.rank() - 1 ? in.pitch() : stride * in.shape[d];
+  }
+  int last_kind = -1;
+  for (int d = 0; d < in.shape.rank(); ++d) {
+    const int kind = axes[d] ? 1 : 0;
+    const ReducePlan::Dim dim{in.shape[d], strides[d]};
+    if (dim.size == 1) continue;
+    std::vector<ReducePlan::Dim>& list = dims[kind];
+    if (kind == last_kind && list.back().stride == dim.stride * dim.size) {
+      list.back() = {list.back().size * dim.size, dim.stride};
+    } else {
+      list.push_back(dim);
+    }
+    last_kind = kind;
+  }
+  plan.kept = std::move(dims[0]);
+  plan.reduced = std::move(dims[1]);
+  if (!plan.kept.empty() && plan.kept.back().stride == 1) {
+    plan.lanes = plan.kept.back().size;
+    plan.kept.pop_back();
+  }
+  if (!plan.reduced.empty()) {
+    plan.run_count = plan.reduced.back().size;
+    plan.run_stride = plan.reduced.back().stride;
+    plan.reduced.pop_back();
+  }
+  for (const auto& dim : plan.kept) plan.outer *= dim.size;
+  for (const auto& dim : plan.reduced) plan.runs *= dim.size;
+  return plan;
+}
+
+#define FUSELITE_REDUCE(Name, NAME, max_version, types)                     \
+  const OperatorDef& Name##Operator() {                                     \
+    static const OperatorDef kDef =                                         \
+        MakeReduce(NAME, tflite::kTfLiteBuiltin##Name, max_version, types); \
+    return kDef;                                                            \
+  }
+
+FUSELITE_REDUCE(Mean, "MEAN", 3, kAllNumbers)
+FUSELITE_REDUCE(ReduceAll, "REDUCE_ALL", 1, kBool)
+FUSELITE_REDUCE(ReduceAny, "REDUCE_ANY", 1, kBool)
+FUSELITE_REDUCE(ReduceMax, "REDUCE_MAX", 3, kAllNumbers)
+FUSELITE_REDUCE(ReduceMin, "REDUCE_MIN", 3, kAllNumbers)
+FUSELITE_REDUCE(ReduceProd, "REDUCE_PROD", 2, kNumbers)
+FUSELITE_REDUCE(Sum, "SUM", 2, kSumTypes)
+
+#undef FUSELITE_REDUCE
+
+}  // namespace fuselite::kernels

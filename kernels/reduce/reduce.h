@@ -1,0 +1,59 @@
+// MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY and REDUCE_ALL over any dimensions.
+#pragma once
+
+#include <vector>
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+struct ReduceParams {
+  bool keep_dims;
+};
+
+enum class ReduceKind { kMean, kSum, kProd, kMax, kMin, kAny, kAll };
+ReduceKind ReduceKindOf(const OperatorDef& op);
+
+// The input's dimensions, neighbours merged where memory allows: those that stay and those that go.
+//
+// Outputs are counted as outer * lanes + lane: `lanes` elements lie side by side in the input where
+// the innermost dimension stays, and are 1 where it goes. An output's terms are runs: `run_count`
+// elements `run_stride` apart from each offset of `reduced`, outermost dimension first.
+struct ReducePlan {
+  struct Dim {
+    int64_t size, stride;
+  };
+  std::vector<Dim> kept;     // without the lanes
+  std::vector<Dim> reduced;  // without the runs
+  int64_t lanes = 1;
+  int64_t run_count = 1, run_stride = 1;
+  int64_t outer = 1;  // the product of kept
+  int64_t runs = 1;   // the product of reduced
+
+  int64_t terms() const { return runs * run_count; }
+  // Where outer output `o` begins in the input.
+  int64_t OuterOffset(int64_t o) const { return Offset(kept, o); }
+  int64_t RunOffset(int64_t run) const { return Offset(reduced, run); }
+
+ private:
+  static int64_t Offset(const std::vector<Dim>& dims, int64_t index) {
+    int64_t offset = 0;
+    for (size_t d = dims.size(); d-- > 0;) {
+      offset += index % dims[d].size * dims[d].stride;
+      index /= dims[d].size;
+    }
+    return offset;
+  }
+};
+
+// Precondition: the axes (input 1) are known and valid: this comes after the shape rule.
+ReducePlan PlanReduce(const OpDescription& op);
+
+// Terms are combined in the order of memory by the reference. float32; int32 and int64 (sums and
+// products wrap around, means are cut off towards zero); bool; MAX and MIN also of int8, uint8 and
+// int16 with one scale on both sides; MEAN of those and SUM of uint8 with TFLite's rescaling.
+Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription&, const BuildContext&);
+// float32 only.
+Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription&, const BuildContext&);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,16 @@
+#include "kernels/row_kernel.h"
+
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+
+Status InferRowKernel(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  if (in.shape.rank() < 1) return Unsupported("a scalar has no dimension to normalize over");
+  if (op.tail.empty()) return SetOutput(op, 0, in.type, in.shape);
+  if (op.outputs[0].absent()) op.outputs[0].type = in.type;
+  op.outputs[0].shape = in.shape;
+  return CheckTail(op, in.type);
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,55 @@
+// The softmax of one row, for SOFTMAX and for attention.
+
+// Per-target include guard.
+#if defined(FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_
+#undef FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_
+#else
+#define FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/row_sums-inl.h"
+#include "kernels/simd_math/simd_math-inl.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// out[i] = exp(beta (in[i] - largest)); returns the sum of all. In place where in == out.
+HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto largest = hn::Set(d, RowMax(in, n));
+  const auto scale = hn::Set(d, beta);
+  auto sum = hn::Zero(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto e = VecExp(d, hn::Mul(hn::Sub(hn::LoadU(d, in + i), largest), scale));
+    hn::StoreU(e, d, out + i);
+    sum = hn::Add(sum, e);
+  }
+  if (i < n) {
+    const auto x = LoadPartial(d, in + i, n - i);
+    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
+    StorePartial(e, d, out + i, n - i);
+    sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// One pass writes the exponentials and sums them; the row is still in L1 for the second.
+HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
+  const hn::ScalableTag<float> d;
+  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta));
+  RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, inverse); });
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // FUSELITE_SIMD_TARGET
+
+#endif  // include guard

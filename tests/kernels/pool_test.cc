@@ -1,0 +1,141 @@
+#include "kernels/pool/pool.h"
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+OpTester Pool(std::string_view name, TestTensor in, int filter, int stride, Padding padding) {
+  OpTester tester(name);
+  tester.params<PoolParams>() = {.padding = padding,
+                                 .stride_w = stride,
+                                 .stride_h = stride,
+                                 .filter_width = filter,
+                                 .filter_height = filter,
+                                 .activation = Activation::kNone};
+  tester.Output(in.info().type, in.info().quantization).Input(std::move(in));
+  return tester;
+}
+
+template <class T>
+std::vector<T> RunReference(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok());
+  return (*outputs)[0].values<T>();
+}
+
+TestTensor Square() {
+  return TestTensor::Of<float>(kF32, {1, 3, 3, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+}
+
+TEST(PoolTest, PaddingIsLeftOut) {
+  OpTester average = Pool("AVERAGE_POOL_2D", Square(), 2, 2, Padding::kSame);
+  EXPECT_THAT(RunReference<float>(average), ElementsAre(3, 4.5f, 7.5f, 9));
+  OpTester max = Pool("MAX_POOL_2D", Square(), 2, 2, Padding::kSame);
+  EXPECT_THAT(RunReference<float>(max), ElementsAre(5, 6, 8, 9));
+  OpTester valid = Pool("MAX_POOL_2D", Square(), 2, 1, Padding::kValid);
+  EXPECT_THAT(RunReference<float>(valid), ElementsAre(5, 6, 8, 9));
+  OpTester l2 = Pool("L2_POOL_2D", Square(), 2, 2, Padding::kSame);
+  EXPECT_THAT(RunReference<float>(l2),
+              ElementsAre(std::sqrt(46.0f / 4), std::sqrt(45.0f / 2), std::sqrt(113.0f / 2), 9));
+}
+
+TEST(PoolTest, ActivationAndTail) {
+  OpTester tester = Pool("MAX_POOL_2D", Square(), 2, 1, Padding::kValid);
+  tester.params<PoolParams>().activation = Activation::kRelu6;
+  tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kNeg));
+  EXPECT_THAT(RunReference<float>(tester), ElementsAre(-5, -6, -6, -6));
+}
+
+TEST(PoolTest, IntegersRoundHalvesAsTFLite) {
+  const auto run = [](DataType type, auto values) {
+    using T = typename decltype(values)::value_type;
+    OpTester tester =
+        Pool("AVERAGE_POOL_2D",
+             TestTensor::Of<T>(type, {1, 1, 4, 1}, values, {.scales = {0.1f}, .zero_points = {0}}),
+             1, 2, Padding::kSame);
+    tester.params<PoolParams>().filter_width = 2;
+    return RunReference<T>(tester);
+  };
+  EXPECT_THAT(run(DataType::kInt8, std::vector<int8_t>{1, 2, -1, -2}), ElementsAre(2, -2));
+  EXPECT_THAT(run(DataType::kUInt8, std::vector<uint8_t>{1, 2, 4, 4}), ElementsAre(2, 4));
+  EXPECT_THAT(run(DataType::kInt16, std::vector<int16_t>{1, 2, -1, 0}), ElementsAre(2, -1));
+}
+
+TEST(PoolTest, Refuses) {
+  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 4, 1, Padding::kValid).Infer().ok());
+  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 2, 0, Padding::kSame).Infer().ok());
+  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 1 << 20, 1, Padding::kSame).Infer().ok());
+  OpTester scales = Pool("MAX_POOL_2D",
+                         TestTensor({.type = DataType::kInt8,
+                                     .shape = {1, 2, 2, 1},
+                                     .quantization = {.scales = {1}, .zero_points = {0}}}),
+                         1, 1, Padding::kSame);
+  scales.op.outputs[0].quantization.scales = {2};
+  EXPECT_EQ(scales.Infer().code(), StatusCode::kUnsupported);
+}
+
+class PoolIsaTest : public ::testing::TestWithParam<Isa> {};
+
+template <class T>
+void Compare(const TestTensor& expected, const Result<std::vector<TestTensor>>& actual, Isa isa) {
+  if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+    EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+    return;
+  }
+  ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+  ExpectSame<T>(expected, (*actual)[0], "pool");
+}
+
+TEST_P(PoolIsaTest, HighwayHasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type =
+        random.Pick({kF32, kF32, kF32, DataType::kInt8, DataType::kUInt8, DataType::kInt16});
+    const char* name = random.Pick({"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"});
+    if (type != kF32 && name[0] == 'L') name = "MAX_POOL_2D";
+    TensorInfo info{
+        .type = type,
+        .shape = {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(3, 9)),
+                  static_cast<int32_t>(random.Int(3, 9)),
+                  static_cast<int32_t>(random.Pick({1, 3, 8, 16, 17, 40, 130, 257}))}};
+    if (type != kF32) info.quantization = {.scales = {0.1f}, .zero_points = {3}};
+    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    TestTensor x(info, random.Int(0, 3) * (BitWidth(type) / 8));
+    x.Fill(random, type == DataType::kUInt8 ? 0 : -100, 120);
+    OpTester tester = Pool(name, x, 1, 1, random.Chance(0.5) ? Padding::kSame : Padding::kValid);
+    auto& params = tester.params<PoolParams>();
+    params.filter_height = static_cast<int32_t>(random.Int(1, 3));
+    params.filter_width = static_cast<int32_t>(random.Int(1, 3));
+    params.stride_h = static_cast<int32_t>(random.Int(1, 3));
+    params.stride_w = static_cast<int32_t>(random.Int(1, 3));
+    params.activation = random.Pick({Activation::kNone, Activation::kRelu6});
+    ASSERT_TRUE(tester.Infer().ok());
+    if (type == kF32 && random.Chance(0.3)) {
+      tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 2, 1));
+    }
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    switch (type) {
+      case DataType::kInt8: Compare<int8_t>((*expected)[0], actual, GetParam()); break;
+      case DataType::kUInt8: Compare<uint8_t>((*expected)[0], actual, GetParam()); break;
+      case DataType::kInt16: Compare<int16_t>((*expected)[0], actual, GetParam()); break;
+      default: Compare<float>((*expected)[0], actual, GetParam());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, PoolIsaTest, ::testing::ValuesIn(RunnableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace fuselite::kernels::testing

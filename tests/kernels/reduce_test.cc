@@ -1,0 +1,168 @@
+#include "kernels/reduce/reduce.h"
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+TestTensor Axes(std::vector<int32_t> axes) {
+  return TestTensor::Of<int32_t>(DataType::kInt32, {static_cast<int32_t>(axes.size())}, axes);
+}
+
+template <class T>
+std::vector<T> Reduce(std::string_view name, TestTensor in, std::vector<int32_t> axes,
+                      Quantization output = {}) {
+  OpTester tester(name);
+  const DataType type = in.info().type;
+  tester.Input(std::move(in)).Constant(Axes(std::move(axes))).Output(type, std::move(output));
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok());
+  return (*outputs)[0].values<T>();
+}
+
+TEST(ReduceTest, EveryKind) {
+  const TestTensor x = TestTensor::Of<float>(kF32, {2, 3}, {1, 2, 3, 4, 5, 9});
+  EXPECT_THAT(Reduce<float>("MEAN", x, {1}), ElementsAre(2, 6));
+  EXPECT_THAT(Reduce<float>("SUM", x, {0}), ElementsAre(5, 7, 12));
+  EXPECT_THAT(Reduce<float>("REDUCE_PROD", x, {-1}), ElementsAre(6, 180));
+  EXPECT_THAT(Reduce<float>("REDUCE_MAX", x, {0, 1, 1, -2}), ElementsAre(9));
+  EXPECT_THAT(Reduce<float>("REDUCE_MIN", x, {1}), ElementsAre(1, 4));
+  EXPECT_THAT(Reduce<float>("SUM", x, {}), ElementsAre(1, 2, 3, 4, 5, 9));
+  const TestTensor flags = TestTensor::Of<uint8_t>(DataType::kBool, {2, 2}, {0, 1, 1, 1});
+  EXPECT_THAT(Reduce<bool>("REDUCE_ANY", flags, {0}), ElementsAre(true, true));
+  EXPECT_THAT(Reduce<bool>("REDUCE_ALL", flags, {0}), ElementsAre(false, true));
+}
+
+TEST(ReduceTest, Integers) {
+  const TestTensor x = TestTensor::Of<int32_t>(DataType::kInt32, {2}, {INT32_MAX, 10});
+  EXPECT_THAT(Reduce<int32_t>("SUM", x, {0}), ElementsAre(INT32_MIN + 9));
+  const TestTensor y = TestTensor::Of<int64_t>(DataType::kInt64, {3}, {-7, 1, 1});
+  EXPECT_THAT(Reduce<int64_t>("MEAN", y, {0}), ElementsAre(-1)) << "cut off towards zero";
+}
+
+TEST(ReduceTest, QuantizedMeanRescales) {
+  const Quantization in{.scales = {0.5f}, .zero_points = {-10}};
+  const Quantization out{.scales = {0.25f}, .zero_points = {5}};
+  const TestTensor x = TestTensor::Of<int8_t>(DataType::kInt8, {1, 4}, {0, 10, 20, 34}, in);
+  // Real values 5, 10, 15, 22: mean 13, that is 52 steps of 0.25.
+  EXPECT_THAT(Reduce<int8_t>("MEAN", x, {1}, out), ElementsAre(57));
+}
+
+TEST(ReduceTest, KeepsDimensions) {
+  OpTester tester("MEAN");
+  tester.params<ReduceParams>().keep_dims = true;
+  tester.Input(TestTensor({.type = kF32, .shape = {2, 3, 4, 5}})).Constant(Axes({1, 2}));
+  ASSERT_TRUE(tester.Infer().ok());
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{2, 1, 1, 5}));
+  tester.op.inputs[1].data = nullptr;
+  EXPECT_EQ(tester.Infer().code(), StatusCode::kDynamicShape);
+}
+
+TEST(ReduceTest, RefusesAxesOutOfRange) {
+  OpTester tester("SUM");
+  tester.Input(TestTensor({.type = kF32, .shape = {2, 3}})).Constant(Axes({2}));
+  EXPECT_FALSE(tester.Infer().ok());
+}
+
+// From the definition, in double precision.
+std::vector<double> Expected(ReduceKind kind, const TestTensor& in, uint32_t axes, const Shape& out,
+                             std::vector<double>* magnitude) {
+  const Shape& shape = in.info().shape;
+  std::vector<double> totals(out.elements(), kind == ReduceKind::kProd ? 1 : 0);
+  std::vector<int64_t> counts(out.elements());
+  magnitude->assign(out.elements(), 0);
+  for (int64_t i = 0; i < in.info().elements(); ++i) {
+    int64_t rest = i, o = 0, stride = 1;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      if (!(axes >> d & 1)) {
+        o += rest % shape[d] * stride;
+        stride *= shape[d];
+      }
+      rest /= shape[d];
+    }
+    const double x = in.at<float>(i);
+    double& total = totals[o];
+    const bool first = counts[o]++ == 0;
+    (*magnitude)[o] += std::abs(x);
+    switch (kind) {
+      case ReduceKind::kProd: total *= x; break;
+      case ReduceKind::kMax: total = first ? x : std::max(total, x); break;
+      case ReduceKind::kMin: total = first ? x : std::min(total, x); break;
+      default: total += x; break;
+    }
+  }
+  for (size_t o = 0; o < totals.size(); ++o) {
+    if (kind != ReduceKind::kMean) continue;
+    totals[o] /= static_cast<double>(counts[o]);
+    (*magnitude)[o] /= static_cast<double>(counts[o]);
+  }
+  return totals;
+}
+
+class ReduceIsaTest : public ::testing::TestWithParam<Isa> {};
+
+TEST_P(ReduceIsaTest, AnyAxes) {
+  const struct {
+    const char* name;
+    ReduceKind kind;
+  } kOperators[] = {{"MEAN", ReduceKind::kMean},
+                    {"SUM", ReduceKind::kSum},
+                    {"REDUCE_PROD", ReduceKind::kProd},
+                    {"REDUCE_MAX", ReduceKind::kMax},
+                    {"REDUCE_MIN", ReduceKind::kMin}};
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto& [name, kind] = kOperators[seed % std::size(kOperators)];
+    Shape shape;
+    const int rank = static_cast<int>(random.Int(1, 5));
+    for (int d = 0; d < rank; ++d) {
+      shape.push_back(static_cast<int32_t>(random.Int(1, d == rank - 1 ? 150 : 6)));
+    }
+    TensorInfo info{.type = kF32, .shape = shape};
+    if (random.Chance(0.3)) info.row_pitch = shape.dim(-1) + random.Int(0, 5);
+    TestTensor x(info, 4 * random.Int(0, 3));
+    const bool product = kind == ReduceKind::kProd;
+    x.Fill(random, product ? 0.9 : -2, product ? 1.1 : 3);
+    const auto axes = static_cast<uint32_t>(random.Int(1, (1 << rank) - 1));
+    std::vector<int32_t> list;
+    for (int d = 0; d < rank; ++d) {
+      if (axes >> d & 1) list.push_back(random.Chance(0.5) ? d : d - rank);
+    }
+    OpTester tester(name);
+    tester.params<ReduceParams>().keep_dims = random.Chance(0.5);
+    tester.Input(x).Constant(Axes(list));
+    ASSERT_TRUE(tester.Infer().ok());
+    std::vector<double> magnitude;
+    const Shape& out = tester.op.outputs[0].shape;
+    const std::vector<double> expected = Expected(kind, x, axes, out, &magnitude);
+    const double terms = static_cast<double>(x.info().elements()) / out.elements();
+    for (const char* candidate : {"reference", "highway"}) {
+      const auto actual = tester.Run(candidate, GetParam(), seed);
+      if (!actual.ok()) {
+        EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+        EXPECT_FALSE(Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon));
+        continue;
+      }
+      for (int64_t o = 0; o < out.elements(); ++o) {
+        const double bound = product ? 1e-6 * terms * std::abs(expected[o])
+                                     : 1e-5 + 4 * 0x1p-23 * std::sqrt(terms) * magnitude[o];
+        ASSERT_NEAR((*actual)[0].at<float>(o), expected[o], bound)
+            << candidate << ' ' << name << ' ' << shape << " axes " << axes << " at " << o;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, ReduceIsaTest, ::testing::ValuesIn(RunnableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
