@@ -25,12 +25,14 @@ auto Widen(T value) {
 inline float Widen(Half value) { return HalfToFloat(value.bits); }
 inline float Widen(BFloat16 value) { return BFloat16ToFloat(value.bits); }
 
-// A float's integer part in 64 bits, what x86 gives for all that do not fit (NaN too) included.
-template <class T>
-int64_t Truncate(T value) {
-  return value >= static_cast<T>(-0x1p63) && value < static_cast<T>(0x1p63)
-             ? static_cast<int64_t>(value)
-             : std::numeric_limits<int64_t>::min();
+// The integer part, saturated; the largest for a NaN.
+template <class To, class From>
+To Saturate(From value) {
+  using Limits = std::numeric_limits<To>;
+  // One above the largest value: a power of two, thus exact.
+  const From above = std::ldexp(From{1}, Limits::digits);
+  if (!(value < above)) return Limits::max();
+  return value > static_cast<From>(Limits::min()) ? static_cast<To>(value) : Limits::min();
 }
 
 template <class To, class From>
@@ -43,17 +45,8 @@ To Convert(From value) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<To> || std::is_integral_v<From>) {
     return static_cast<To>(value);
-  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, int32_t>) {
-    // 2147483520 is the largest float below 2^31.
-    return value <= 2147483520.0f ? static_cast<int32_t>(std::max(value, -0x1p31f))
-                                  : std::numeric_limits<int32_t>::max();
-  } else if constexpr (std::is_same_v<From, float> &&
-                       (std::is_same_v<To, int16_t> || std::is_same_v<To, uint8_t>)) {
-    const auto low = static_cast<float>(std::numeric_limits<To>::min());
-    const auto high = static_cast<float>(std::numeric_limits<To>::max());
-    return static_cast<To>(Truncate(std::max(std::min(value, high), low)));
   } else {
-    return static_cast<To>(Truncate(value));
+    return Saturate<To>(value);
   }
 }
 

@@ -12,8 +12,7 @@ struct CastParams {
 };
 
 // Any of float16, bfloat16, float32, float64, bool and the integers of 8 to 64 bits. Integers wrap;
-// floats are truncated, saturating for int32, int16 and uint8, wrapping through int64 for the
-// others; anything but zero is true.
+// floats are truncated and saturate, a NaN to the largest integer; anything but zero is true.
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
 
 // float32 -> int8, uint8, int16, per tensor or per channel:

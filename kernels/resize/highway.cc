@@ -108,7 +108,8 @@ void ResizeUInt8Row(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t w
     ForChannels(row.channels, hn::Lanes(d), [&](int64_t c, int64_t n) HWY_ATTR {
       const auto value = Blend(d, load(top + left + c, n), load(bottom + left + c, n),
                                load(top + right + c, n), load(bottom + right + c, n), y, xs[x]);
-      StoreNarrow(d32, hn::ConvertTo(d32, value), out + c, n);  // truncates, then saturates
+      // Truncates, then saturates.
+      StoreNarrow(d32, hn::ConvertTo(d32, hn::Add(value, hn::Set(d, 0.5f))), out + c, n);
     });
   }
 }

@@ -31,7 +31,7 @@ T Interpolate(T a, T b, T c, T d, const Tap& y, const Tap& x) {
                       static_cast<float>(b) * y.t * (1 - x.t) +
                       static_cast<float>(c) * (1 - y.t) * x.t + static_cast<float>(d) * y.t * x.t;
   if constexpr (std::is_same_v<T, uint8_t>) {
-    return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
+    return static_cast<uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
   } else {
     return value;
   }

@@ -35,7 +35,8 @@ std::vector<FixedTap> FixedBilinearTaps(int32_t in, int32_t out, ResizeParams pa
 std::vector<int32_t> NearestTaps(int32_t in, int32_t out, ResizeParams params);
 
 // One unit is one row of the output's pixels; pixels may be pitched. uint8 is interpolated in
-// float and truncated, int8 and int16 in fixed point with rounding, as TFLite's reference does.
+// float and rounded half up, int8 and int16 in fixed point, half away from zero, as TFLite's
+// reference does.
 Result<std::unique_ptr<Kernel>> BuildResizeBilinearReference(const OpDescription&,
                                                              const BuildContext&);
 // float32, uint8 and int8; the reference's bits.

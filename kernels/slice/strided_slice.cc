@@ -57,6 +57,13 @@ Result<Spec> ReadSpec(const OpDescription& op) {
     return InvalidArgument("begin, end and strides have ", count, ", ", spec.end.size(), " and ",
                            spec.strides.size(), " entries, expected equally many up to 31");
   }
+  const StridedSliceParams& p = spec.params;
+  if (p.offset && (p.begin_mask || p.end_mask || p.ellipsis_mask || p.new_axis_mask)) {
+    return Unsupported("offset together with masks");
+  }
+  if (p.offset && static_cast<int>(count) != op.inputs[0].shape.rank()) {
+    return Unsupported("offset with fewer entries than dimensions");
+  }
   if (std::ranges::find(spec.strides, 0) != spec.strides.end()) {
     return InvalidArgument("a stride is 0");
   }
@@ -82,6 +89,10 @@ Result<AxisSlice> SliceAxis(const Spec& spec, size_t i, int dim, int64_t size) {
     axis.stride = 1;
     return axis;
   }
+  // With an offset, the host takes the sizes as they stand, and clamps the elements only.
+  if (spec.params.offset && (!forward || spec.end[i] < 0 || axis.start + spec.end[i] > size)) {
+    return Unsupported("an offset end that leaves dimension ", dim);
+  }
   int64_t end = wrap(spec.params.offset ? axis.start + spec.end[i] : spec.end[i]);
   if (Spec::Bit(spec.params.end_mask, i)) end = forward ? size : -1;
   const int64_t distance = forward ? end - axis.start : axis.start - end;
@@ -104,6 +115,8 @@ Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
   if (named > in.rank()) {
     return InvalidArgument(named, " indices for rank ", in.rank());
   }
+  // The host lets an ellipsis stand for one dimension at least, at the cost of the last entry.
+  if (ellipses == 1 && named == in.rank()) return Unsupported("an ellipsis for no dimension");
   std::vector<AxisSlice> axes;
   int dim = 0;
   const auto whole = [&] {

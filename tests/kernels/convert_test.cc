@@ -38,6 +38,12 @@ TEST(CastTest, FromFloat) {
               ElementsAre(0, 1, -1, 32767, -32768, 300, -5));
   EXPECT_THAT((Convert<float, uint8_t>("CAST", kF32, in, kU8)),
               ElementsAre(0, 1, 0, 255, 0, 255, 0));
+  EXPECT_THAT((Convert<float, int8_t>("CAST", kF32, in, kI8)),
+              ElementsAre(0, 1, -1, 127, -128, 127, -5));
+  EXPECT_THAT((Convert<float, int8_t>("CAST", kF32, {NAN, -INFINITY}, kI8)),
+              ElementsAre(127, -128));
+  EXPECT_THAT((Convert<float, uint32_t>("CAST", kF32, {-1, 5e9f, 4e9f}, DataType::kUInt32)),
+              ElementsAre(0, 4294967295, 4000000000));
   EXPECT_THAT((Convert<float, int64_t>("CAST", kF32, {3e9f, -3e9f}, DataType::kInt64)),
               ElementsAre(3000000000, -3000000000));
   EXPECT_THAT((Convert<float, uint8_t>("CAST", kF32, {0, -0.0f, 0.5f}, DataType::kBool)),

@@ -380,6 +380,20 @@ TEST(StridedSliceTest, Refuses) {
   EXPECT_EQ(code({0}, {1, 1}, 0), StatusCode::kInvalidArgument);
 }
 
+TEST(StridedSliceTest, RefusesWhatHostsDoOtherwise) {
+  const auto code = [](StridedSliceParams params, std::vector<int32_t> end) {
+    OpTester tester("STRIDED_SLICE");
+    tester.params<StridedSliceParams>() = params;
+    tester.Input(Iota({3})).Constant(Ints(std::vector<int32_t>(end.size(), 1)));
+    tester.Constant(Ints(end)).Constant(Ints(std::vector<int32_t>(end.size(), 1)));
+    return tester.Infer().code();
+  };
+  EXPECT_EQ(code({.ellipsis_mask = 1}, {0, 2}), StatusCode::kUnsupported);
+  EXPECT_EQ(code({.offset = true}, {2}), StatusCode::kOk);
+  EXPECT_EQ(code({.offset = true}, {3}), StatusCode::kUnsupported);
+  EXPECT_EQ(code({.end_mask = 1, .offset = true}, {2}), StatusCode::kUnsupported);
+}
+
 TEST(StridedSliceTest, MatchesItsDefinition) {
   for (int i = 0; i < 2 * kCases; ++i) {
     Random random(900 + i);
