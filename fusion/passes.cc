@@ -20,6 +20,7 @@ constexpr RewriteFunction kRewrites[] = {
     FoldScaleAfter,        //
     FoldScaleBefore,       //
     FuseIntoTail,          //
+    GateIntoWeights,       //
 };
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.

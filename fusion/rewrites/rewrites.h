@@ -38,6 +38,10 @@ bool RecognizeHardSwish(Graph&, const Uses&, NodeId, RewriteContext&);
 // x / 2 (1 + erf(x / sqrt 2)) and its form with tanh, from their parts -> GELU.
 bool RecognizeGelu(Graph&, const Uses&, NodeId, RewriteContext&);
 
+// A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
+// pixels, where those are many more.
+bool GateIntoWeights(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // An elementwise node becomes stages in the tail of the node that makes one of its operands: the
 // activation, residual, scale or gate after a convolution, and chains of elementwise nodes.
 bool FuseIntoTail(Graph&, const Uses&, NodeId, RewriteContext&);

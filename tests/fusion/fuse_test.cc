@@ -168,6 +168,31 @@ TEST(FoldScale, NotBehindAnActivationNorWhereOthersRead) {
               ElementsAre("CONV_2D + relu + mul #3", "CONV_2D", "MUL"));
 }
 
+// x * gate before a 1x1 convolution of `filters`, and a residual behind it.
+GraphBuilder SqueezeExcite(int batch, int filters) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TANH", {b.Input({batch, 8, 9, 6})});
+  const ValueId gate = b.Op("LOGISTIC", {b.Conv(b.Input({batch, 1, 1, 4}), 6, 1)});
+  b.Output(x);
+  const ValueId c = b.Conv(b.Op("MUL", {x, gate}), filters, 1);
+  b.Output(b.Op("ADD", {c, b.Input({batch, 8, 9, filters})}));
+  return b;
+}
+
+TEST(GateIntoWeights, WhereWeightsAreFewerThanPixels) {
+  const GraphBuilder b = SqueezeExcite(1, 5);
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("TANH", "CONV_2D + logistic", "MUL", "FULLY_CONNECTED + add #3"));
+}
+
+TEST(GateIntoWeights, NotOfSeveralImagesNorOfManyFilters) {
+  for (const auto& [batch, filters] : {std::pair(2, 5), std::pair(1, 40)}) {
+    const GraphBuilder b = SqueezeExcite(batch, filters);
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+                ElementsAre("TANH", "CONV_2D + logistic", "MUL", "CONV_2D + add #3"));
+  }
+}
+
 TEST(Identity, ProductsByOneAndSumsWithZeroGo) {
   GraphBuilder b;
   ValueId v = b.Op("TANH", {b.Input({3, 4})});
