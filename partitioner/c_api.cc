@@ -5,6 +5,7 @@
 #include "partitioner/delegate.h"
 #include "partitioner/fuselite_delegate.h"
 #include "partitioner/guard.h"
+#include "runtime/version.h"
 
 namespace {
 
@@ -109,7 +110,7 @@ void FuseliteDelegateDelete(TfLiteDelegate* delegate) {
   delete Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
 }
 
-const char* FuseliteVersion(void) { return FUSELITE_VERSION; }
+const char* FuseliteVersion(void) { return fuselite::kVersion; }
 
 TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, size_t count,
                                               void (*report_error)(const char*)) {

@@ -1,6 +1,9 @@
 #include "partitioner/import.h"
 
+#include <algorithm>
+
 #include "partitioner/builtin_names.h"
+#include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -62,6 +65,22 @@ Status ImportType(const TfLiteTensor& tensor, DataType& type) {
   return Status();
 }
 
+// Younger than what HasSubgraphFunctions() tells.
+constexpr std::string_view kYoungestField = "quantized_bias_type";
+
+// LiteRT reads every field of its structs, whatever the version; files that state a smaller one
+// than their options need exist. So does this, where the host is known to have the field.
+Status ImportAllParams(const TfLiteContext* context, const void* builtin_data, ImportedNode& node) {
+  const bool whole_structs = HasSubgraphFunctions(context);
+  for (const kernels::Field& field : node.op->fields) {
+    const bool there = whole_structs && field.name != kYoungestField;
+    const int version = there ? std::max<int>(node.version, field.since_version) : node.version;
+    FUSELITE_RETURN_IF_ERROR(
+        kernels::ImportParams(std::span(&field, 1), builtin_data, version, node.params.data()));
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<TensorInfo> ImportTensor(const TfLiteTensor& tensor) {
@@ -108,8 +127,7 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
                     : kernels::FindOperator(registration->builtin_code);
   if (imported.op == nullptr) return Unsupported("the operator is not implemented");
   imported.version = registration->version;
-  FUSELITE_RETURN_IF_ERROR(kernels::ImportParams(imported.op->fields, node->builtin_data,
-                                                 imported.version, imported.params.data()));
+  FUSELITE_RETURN_IF_ERROR(ImportAllParams(context, node->builtin_data, imported));
   const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
     for (int tensor : Elements(from)) {
       if (tensor >= static_cast<int>(context->tensors_size)) return false;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/gather/gather.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/partitioner/fake_host.h"
 
@@ -119,6 +120,27 @@ TEST(ImportNodeTest, ReadsOperatorParametersAndTensors) {
   EXPECT_EQ(node->op, kernels::FindOperator("SOFTMAX"));
   EXPECT_THAT(node->inputs, ElementsAre(in, -1));
   EXPECT_THAT(node->outputs, ElementsAre(out));
+}
+
+// A host's functions, for the question what a host is made of.
+TfLiteStatus Acquire(TfLiteContext*, int, TfLiteContext**) { return kTfLiteError; }
+
+TEST(ImportNodeTest, FieldsThatTheVersionDoesNotReachAreReadFromHostsThatHaveThem) {
+  FakeHost host;
+  kernels::GatherParams params{.axis = 0, .batch_dims = 1};
+  const kernels::Params given(params);
+  const int in = host.AddTensor({2, 3}), at = host.AddTensor({2, 1}, DataType::kInt32);
+  const int node = host.AddNode("GATHER", {in, at}, {host.AddTensor({2, 1})}, &given, 1);
+  const auto imported = [&] {
+    return ImportNode(&host.context, node)->params.as<kernels::GatherParams>().batch_dims;
+  };
+  EXPECT_EQ(imported(), 0);
+  host.context.AcquireSubgraphContext = Acquire;
+  EXPECT_EQ(imported(), 1);
+  // What an older host has in that place.
+  int no_function = 0;
+  host.context.AcquireSubgraphContext = reinterpret_cast<decltype(&Acquire)>(&no_function);
+  EXPECT_EQ(imported(), 0);
 }
 
 TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
