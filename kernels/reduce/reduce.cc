@@ -1,6 +1,7 @@
 #include "kernels/reduce/reduce.h"
 
 #include <array>
+#include <cmath>
 
 #include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
@@ -55,7 +56,9 @@ Status CheckQuantization(const OpDescription& op) {
   if (in.type == DataType::kInt16 && (from.zero_point() != 0 || to.zero_point() != 0)) {
     return InvalidArgument("the zero points of int16 operands must be 0");
   }
-  return OutputScaling(from, {.scales = {1.0f}, .zero_points = {0}}, to).status();
+  const double ratio = static_cast<double>(from.scale()) / to.scale();
+  if (std::isfinite(ratio) && ratio > 0) return Status();
+  return InvalidArgument("scales ", from.scale(), " and ", to.scale(), " must be positive");
 }
 
 Status InferReduce(OpDescription& op) {
