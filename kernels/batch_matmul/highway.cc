@@ -25,8 +25,9 @@ class BatchMatMulKernel final : public ProductKernelF32 {
     x_pitch_ = x.pitch();
     x_matrix_ = x.shape.dim(-2) * x_pitch_;
     transposed_ = params.adj_x;
-    blocks_ = SplitProduct(*gemm_, shape_.rows, shape_.depth, shape_.columns, shape_.batches(),
-                           context.threads, transposed_);
+    blocks_ =
+        SplitProduct({gemm_->tile_rows, gemm_->panel}, shape_.rows, shape_.depth * sizeof(float),
+                     shape_.columns, shape_.batches(), context.threads, transposed_);
     SetUnits(shape_.batches(), blocks_,
              transposed_ ? blocks_.block_rows * shape_.depth * sizeof(float) : 0);
     return Status();

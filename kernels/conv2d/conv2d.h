@@ -43,7 +43,10 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
 // The part of the reference that takes integers.
 Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescription&);
-// float32 alone.
+// float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription&, const BuildContext&);
+// The part of the Highway version that takes 8-bit activations with constant 8-bit or 4-bit
+// weights.
+Result<std::unique_ptr<Kernel>> BuildConv2DHighwayS8(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

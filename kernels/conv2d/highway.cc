@@ -1,8 +1,8 @@
 // Convolution as a matrix product: rows are output pixels, terms the window's taps and channels.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/windows.h"
 #include "kernels/gemm/product_f32.h"
 
 namespace fuselite::kernels {
@@ -26,8 +26,9 @@ class Conv2DKernel final : public ProductKernelF32 {
     // Rows of the product are then the input's own pixels.
     direct_ = shape_.window.taps() == 1 && y.stride == 1 && x.stride == 1 &&
               y.before + y.after + x.before + x.after == 0;
-    blocks_ = SplitProduct(*gemm_, shape_.pixels_out(), shape_.depth(), shape_.group_out,
-                           shape_.groups, context.threads, !direct_);
+    blocks_ = SplitProduct({gemm_->tile_rows, gemm_->panel}, shape_.pixels_out(),
+                           shape_.depth() * sizeof(float), shape_.group_out, shape_.groups,
+                           context.threads, !direct_);
     SetUnits(shape_.groups, blocks_,
              direct_ ? 0 : blocks_.block_rows * shape_.depth() * sizeof(float));
     return Status();
@@ -51,53 +52,12 @@ class Conv2DKernel final : public ProductKernelF32 {
     if (biased_) part.bias = static_cast<const float*>(args.inputs[2]) + part.channel;
     if (!direct_) {
       auto* to = reinterpret_cast<float*>(args.scratch);
-      CopyWindows(input, row, part.rows, to);
+      CopyWindows(shape_, 0, pitch_, row, part.rows, shape_.depth(), to,
+                  [input](int64_t at, int64_t n, float* row) { std::copy_n(input + at, n, row); });
       part.a = to;
       part.a_pitch = shape_.depth();
     }
     RunPart(args, part);
-  }
-
-  // The windows of the output pixels [row, row + rows), one behind the other.
-  void CopyWindows(const float* input, int64_t row, int64_t rows, float* to) const {
-    const auto& [y, x] = shape_.window;
-    int32_t ox = static_cast<int32_t>(row % x.output);
-    int32_t oy = static_cast<int32_t>(row / x.output % y.output);
-    const float* image = input + row / x.output / y.output * y.input * x.input * pitch_;
-    for (int64_t r = 0; r < rows; ++r) {
-      to = CopyWindow(image, y.start(oy), x.start(ox), to);
-      if (++ox < x.output) continue;
-      ox = 0;
-      if (++oy < y.output) continue;
-      oy = 0;
-      image += int64_t{y.input} * x.input * pitch_;
-    }
-  }
-
-  float* CopyWindow(const float* image, int32_t start_y, int32_t start_x, float* to) const {
-    const auto& [y, x] = shape_.window;
-    const int64_t channels = shape_.group_in, row_floats = x.filter * channels;
-    const int32_t first = x.first_tap(start_x), last = x.last_tap(start_x);
-    // Taps side by side in memory are copied at once.
-    const bool adjacent = x.dilation == 1 && pitch_ == channels;
-    for (int32_t ky = 0; ky < y.filter; ++ky, to += row_floats) {
-      const int32_t iy = start_y + ky * y.dilation;
-      if (iy < 0 || iy >= y.input || first >= last) {
-        std::fill_n(to, row_floats, 0.0f);
-        continue;
-      }
-      std::fill_n(to, first * channels, 0.0f);
-      std::fill_n(to + last * channels, (x.filter - last) * channels, 0.0f);
-      const float* from = image + (int64_t{iy} * x.input + start_x + first * x.dilation) * pitch_;
-      if (adjacent) {
-        std::copy_n(from, (last - first) * channels, to + first * channels);
-        continue;
-      }
-      for (int32_t kx = first; kx < last; ++kx, from += x.dilation * pitch_) {
-        std::copy_n(from, channels, to + kx * channels);
-      }
-    }
-    return to;
   }
 
   Conv2DShape shape_;
@@ -111,6 +71,7 @@ class Conv2DKernel final : public ProductKernelF32 {
 
 Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription& op,
                                                    const BuildContext& context) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildConv2DHighwayS8(op, context);
   auto kernel = std::make_unique<Conv2DKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

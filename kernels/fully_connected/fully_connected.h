@@ -32,8 +32,12 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription
                                                              const BuildContext&);
 // The part of the reference that takes integers.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription&);
-// float32 alone.
+// float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription&,
                                                            const BuildContext&);
+// The part of the Highway version that takes 8-bit activations with constant 8-bit or 4-bit
+// weights.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighwayS8(const OpDescription&,
+                                                             const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -15,7 +15,8 @@ class FullyConnectedKernel final : public ProductKernelF32 {
              {.input = 1, .n_stride = shape.depth, .depth = shape.depth, .columns = shape.units}));
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
     biased_ = op.has_input(2);
-    blocks_ = SplitProduct(*gemm_, shape.rows, shape.depth, shape.units, 1, context.threads, false);
+    blocks_ = SplitProduct({gemm_->tile_rows, gemm_->panel}, shape.rows,
+                           shape.depth * sizeof(float), shape.units, 1, context.threads, false);
     SetUnits(1, blocks_, 0);
     return Status();
   }
@@ -44,6 +45,7 @@ class FullyConnectedKernel final : public ProductKernelF32 {
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription& op,
                                                            const BuildContext& context) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildFullyConnectedHighwayS8(op, context);
   auto kernel = std::make_unique<FullyConnectedKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

@@ -19,19 +19,19 @@ constexpr int64_t kTailFloats = 4096;
 
 }  // namespace
 
-ProductBlocks SplitProduct(const GemmF32& gemm, int64_t rows, int64_t depth, int64_t columns,
+ProductBlocks SplitProduct(const TileSize& tile, int64_t rows, int64_t row_bytes, int64_t columns,
                            int64_t products, int threads, bool a_copied) {
   ProductBlocks blocks{.rows = rows, .columns = columns};
-  const int64_t tile_bytes = std::max<int64_t>(1, gemm.tile_rows * depth * sizeof(float));
+  const int64_t tile_bytes = std::max<int64_t>(1, tile.rows * row_bytes);
   int64_t tiles = std::clamp<int64_t>(kLeftSideBytes / tile_bytes, 1, kMaxRowTiles);
   // Enough units for every thread, as far as whole tiles go.
   const int64_t wanted = threads > 1 ? 3 * int64_t{threads} : 1;
-  const int64_t row_tiles = (rows + gemm.tile_rows - 1) / gemm.tile_rows;
+  const int64_t row_tiles = (rows + tile.rows - 1) / tile.rows;
   tiles = std::clamp<int64_t>(row_tiles * products / wanted, 1, tiles);
-  blocks.block_rows = tiles * gemm.tile_rows;
+  blocks.block_rows = tiles * tile.rows;
   blocks.row_blocks = (rows + blocks.block_rows - 1) / blocks.block_rows;
   // Copies are repeated by every column block: four panels repay them.
-  const int64_t step = gemm.panel * (a_copied ? 4 : 1);
+  const int64_t step = tile.panel * (a_copied ? 4 : 1);
   const int64_t steps = (columns + step - 1) / step;
   const int64_t have = std::max<int64_t>(1, blocks.row_blocks * products);
   const int64_t splits =

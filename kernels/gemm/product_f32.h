@@ -28,8 +28,14 @@ struct ProductBlocks {
   int64_t units() const { return row_blocks * column_blocks; }
 };
 
-// `a_copied`: units copy their rows of the left side into scratch, which must stay in the cache.
-ProductBlocks SplitProduct(const GemmF32& gemm, int64_t rows, int64_t depth, int64_t columns,
+// The register tile of a matrix product.
+struct TileSize {
+  int rows, panel;
+};
+
+// `row_bytes`: of a row of the left side. `a_copied`: units copy their rows of it into scratch,
+// which must stay in the cache. `products`: how many there are of this size.
+ProductBlocks SplitProduct(const TileSize& tile, int64_t rows, int64_t row_bytes, int64_t columns,
                            int64_t products, int threads, bool a_copied);
 
 // Base of the kernels. A constant right side is packed when the kernel is built, another one in a

@@ -1,0 +1,141 @@
+#include "kernels/gemm/gemm_s16.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/gemm_s16.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D32 = hn::ScalableTag<int32_t>;
+using V32 = hn::Vec<D32>;
+using D16 = hn::ScalableTag<int16_t>;
+
+// Two vectors of columns: 12 * 2 sums, 2 of b, 1 of a and a product are 28 of AVX-512's 32
+// registers; 5 * 2 + 2 + 1 + 1 are 14 of 16. NEON keeps two sums for each.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kRows = 12;
+#else
+constexpr int kRows = 5;
+#endif
+
+struct TileS16 {
+  const int16_t* a;
+  int64_t depth;
+  const int16_t* b;
+  const int32_t* bias;  // of all the tile's columns, padded
+  int32_t* c;
+  int64_t c_pitch;
+  int64_t columns;
+};
+
+template <int kTile>
+HWY_NOINLINE void RunTileS16(const TileS16& t) {
+  const D32 d;
+  const D16 d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V32 even[kTile][2], odd[kTile][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kTile; ++r) {
+    even[r][0] = even[r][1] = odd[r][0] = odd[r][1] = hn::Zero(d);
+  }
+  const int16_t* HWY_RESTRICT b = t.b;
+  const int16_t* HWY_RESTRICT a = t.a;
+  for (int64_t k = 0; k < t.depth; k += 2, a += 2, b += 4 * lanes) {
+    const auto w0 = hn::LoadU(d16, b), w1 = hn::LoadU(d16, b + 2 * lanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kTile; ++r) {
+      int32_t pair;
+      std::memcpy(&pair, a + r * t.depth, sizeof(pair));
+      const auto x = hn::BitCast(d16, hn::Set(d, pair));
+      even[r][0] = hn::ReorderWidenMulAccumulate(d, x, w0, even[r][0], odd[r][0]);
+      even[r][1] = hn::ReorderWidenMulAccumulate(d, x, w1, even[r][1], odd[r][1]);
+    }
+  }
+  HWY_ALIGN int32_t row[2 * hn::MaxLanes(D32())];
+#pragma GCC unroll 16
+  for (int r = 0; r < kTile; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      const V32 sum = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
+      hn::Store(hn::Add(sum, hn::LoadU(d, t.bias + v * lanes)), d, row + v * lanes);
+    }
+    std::memcpy(t.c + r * t.c_pitch, row, t.columns * sizeof(int32_t));
+  }
+}
+
+using RunTileS16Function = void(const TileS16&);
+
+template <int kTile = kRows>
+RunTileS16Function* TileS16For(int64_t rows) {
+  if constexpr (kTile == 1) {
+    return RunTileS16<1>;
+  } else {
+    return rows == kTile ? RunTileS16<kTile> : TileS16For<kTile - 1>(rows);
+  }
+}
+
+void RunGemmS16(const GemmS16Block& block) {
+  const auto panel = static_cast<int64_t>(2 * hn::Lanes(D32()));
+  HWY_ALIGN int32_t bias[2 * hn::MaxLanes(D32())];
+  for (int64_t n = 0; n < block.columns; n += panel) {
+    TileS16 tile{.a = block.a,
+                 .depth = block.depth,
+                 .b = block.b + n * block.depth,
+                 .bias = bias,
+                 .c = block.c + n,
+                 .c_pitch = block.c_pitch,
+                 .columns = std::min(panel, block.columns - n)};
+    std::fill_n(bias, panel, 0);
+    if (block.bias != nullptr) {
+      std::memcpy(bias, block.bias + n, tile.columns * sizeof(int32_t));
+    }
+    for (int64_t r = 0; r < block.rows; r += kRows) {
+      tile.a = block.a + r * block.depth;
+      tile.c = block.c + r * block.c_pitch + n;
+      TileS16For(std::min<int64_t>(kRows, block.rows - r))(tile);
+    }
+  }
+}
+
+template <class T>
+void Widen(const T* from, int64_t n, int32_t offset, int16_t* to) {
+  const D16 d;
+  const hn::Rebind<T, D16> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, static_cast<int16_t>(offset));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), shift), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = static_cast<int16_t>(from[i] + offset);
+}
+
+constexpr GemmS16 kGemmS16 = {.tile_rows = kRows,
+                              .panel = 2 * hn::MaxLanes(D32()),
+                              .run = RunGemmS16,
+                              .widen_s8 = Widen<int8_t>,
+                              .widen_u8 = Widen<uint8_t>};
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+const GemmS16* FindGemmS16(Isa isa) {
+  static constexpr auto kTable = FUSELITE_SIMD_TABLE(kGemmS16);
+  return kTable.For(isa);
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,47 @@
+// The matrix product under 8-bit operators: both sides as int16 with their zero points taken off,
+// sums of pairs in int32. Exact for every operand, and needs no instruction beyond SSSE3; 8-bit dot
+// products (VNNI) are the JIT's.
+//
+// Depths are even: an odd one gets a zero behind it. The right-hand side is packed into panels of
+// `panel` columns, two vectors of int32 wide; panel p holds for each pair of terms the columns
+// [p * panel, (p + 1) * panel) side by side, each as its two values, zeros behind the last column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/cpu.h"
+
+namespace fuselite::kernels {
+
+// c[r][n] = bias[n] + sum over k of a[r][k] * b[k][n], wrapping around.
+struct GemmS16Block {
+  const int16_t* a;  // rows of `depth`, side by side
+  int64_t rows;
+  int64_t depth;     // even
+  const int16_t* b;  // packed
+  int64_t columns;
+  const int32_t* bias;  // null for none
+  int32_t* c;
+  int64_t c_pitch;
+};
+
+struct GemmS16 {
+  int tile_rows;
+  int panel;
+  void (*run)(const GemmS16Block& block);
+  // to[i] = from[i] + offset
+  void (*widen_s8)(const int8_t* from, int64_t n, int32_t offset, int16_t* to);
+  void (*widen_u8)(const uint8_t* from, int64_t n, int32_t offset, int16_t* to);
+
+  int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
+  // int16 values of one packed matrix.
+  int64_t PackedValues(int64_t depth, int64_t columns) const {
+    return panels(columns) * panel * ((depth + 1) & ~int64_t{1});
+  }
+};
+
+// The version for `isa`; null below SSSE3.
+const GemmS16* FindGemmS16(Isa isa);
+
+}  // namespace fuselite::kernels

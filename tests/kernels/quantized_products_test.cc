@@ -1,0 +1,199 @@
+// Quantized convolutions and fully connected layers.
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "tests/kernels/quantized_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
+constexpr DataType kI32 = DataType::kInt32, kI64 = DataType::kInt64, kI4 = DataType::kInt4;
+
+Quantization Per(std::vector<float> scales, int32_t zero_point = 0) {
+  Quantization q;
+  q.zero_points.assign(scales.size(), zero_point);
+  q.scales = std::move(scales);
+  return q;
+}
+
+template <class T>
+std::vector<T> RunReference(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? (*outputs)[0].values<T>() : std::vector<T>{};
+}
+
+// One pixel of two channels, two filters.
+template <class X, class W, class B>
+OpTester SmallConv(DataType x, std::vector<X> values, Quantization xq, DataType w,
+                   std::vector<W> weights, Quantization wq, DataType b, std::vector<B> bias) {
+  OpTester tester("CONV_2D");
+  tester.params<Conv2DParams>().stride_w = tester.params<Conv2DParams>().stride_h = 1;
+  tester.Input(TestTensor::Of<X>(x, {1, 1, 1, 2}, values, xq));
+  tester.Constant(TestTensor::Of<W>(w, {2, 1, 1, 2}, weights, wq));
+  tester.Constant(TestTensor::Of<B>(b, {2}, bias));
+  return tester;
+}
+
+TEST(QuantizedConv2DTest, Int8PerChannel) {
+  // Sums (10 - 1) * 2 + (-5 - 1) * 3 + 7 = 7 and 9 * -4 + -6 * 1 - 8 = -50; scales 0.5, 0.25.
+  OpTester tester = SmallConv<int8_t, int8_t, int32_t>(
+      kI8, {10, -5}, Per({1.0f}, 1), kI8, {2, 3, -4, 1}, Per({0.5f, 0.25f}), kI32, {7, -8});
+  tester.Output(kI8, Per({1.0f}, -3));
+  EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(1, -16)) << "3.5 -> 4, -12.5";
+}
+
+TEST(QuantizedConv2DTest, Int4WeightsLowerNibbleFirst) {
+  OpTester tester = SmallConv<int8_t, uint8_t, int32_t>(kI8, {10, 1}, Per({1.0f}), kI4,
+                                                        {0x2F, 0x81}, Per({1.0f}), kI32, {0, 0});
+  tester.Output(kI8, Per({1.0f}));
+  EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(-10 + 2, 10 - 8));
+}
+
+TEST(QuantizedConv2DTest, Uint8WithZeroPointsAndRelu6) {
+  OpTester tester = SmallConv<uint8_t, uint8_t, int32_t>(
+      kU8, {130, 128}, Per({1.0f}, 128), kU8, {129, 0, 255, 0}, Per({1.0f}, 127), kI32, {0, 0});
+  tester.params<Conv2DParams>().activation = Activation::kRelu6;
+  tester.Output(kU8, Per({1.0f}, 10));
+  EXPECT_THAT(RunReference<uint8_t>(tester), ::testing::ElementsAre(14, 16)) << "4, and 256 -> 6";
+}
+
+TEST(QuantizedConv2DTest, Int16WithInt64Bias) {
+  OpTester tester =
+      SmallConv<int16_t, int8_t, int64_t>(kI16, {30000, 30000}, Per({1.0f}), kI8, {100, 127, 1, -1},
+                                          Per({1.0f}), kI64, {int64_t{1} << 33, 5});
+  tester.Output(kI16, Per({0x1p19f}));
+  // 30000 * 227 + 2^33 = 8,596,744,592, over 2^19 with a 16-bit multiplier: 16396.9.
+  EXPECT_THAT(RunReference<int16_t>(tester), ::testing::ElementsAre(16397, 0));
+}
+
+TEST(QuantizedFullyConnectedTest, RoundsInDoublePrecision) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.Input(TestTensor::Of<int8_t>(kI8, {1, 1}, {1}, Per({1.0f})));
+  tester.Constant(TestTensor::Of<int8_t>(kI8, {3, 1}, {5, -5, 7}, Per({0.5f})));
+  tester.Output(kI8, Per({1.0f}, 1));
+  EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(4, -2, 5));
+}
+
+TEST(QuantizedInferTest, RefusesWhatHasNoMeaning) {
+  const auto infer = [](Quantization x, Quantization w, Quantization y) {
+    OpTester tester =
+        SmallConv<int8_t, int8_t, int32_t>(kI8, {1, 1}, x, kI8, {1, 1, 1, 1}, w, kI32, {0, 0});
+    tester.Output(kI8, y);
+    return tester.Infer();
+  };
+  EXPECT_TRUE(infer(Per({1}), Per({1}), Per({1})).ok());
+  EXPECT_FALSE(infer({}, Per({1}), Per({1})).ok()) << "no input scale";
+  EXPECT_FALSE(infer(Per({1}), {}, Per({1})).ok()) << "no scale of the weights";
+  EXPECT_FALSE(infer(Per({1}), Per({1}), Per({0})).ok()) << "output scale 0";
+  EXPECT_FALSE(infer(Per({1}), Per({1, 2, 3}), Per({1})).ok()) << "three scales, two filters";
+  EXPECT_FALSE(infer(Per({1}), Per({1}, 4), Per({1})).ok()) << "zero point of int8 weights";
+}
+
+TEST(QuantizedTailTest, AnExplicitStageTakesTheSums) {
+  OpTester tester = SmallConv<int8_t, int8_t, int32_t>(
+      kI8, {10, -5}, Per({1.0f}, 1), kI8, {2, 3, -4, 1}, Per({0.5f, 0.25f}), kI32, {7, -8});
+  tester.Output(kI8, Per({1.0f}, -3));
+  ASSERT_TRUE(tester.Infer().ok());
+  Result<TailStage> stage = RequantizeStage(tester.op, Activation::kNone, {}, 2);
+  ASSERT_TRUE(stage.ok());
+  TailStage lookup;
+  lookup.kind = TailStage::Kind::kLookup;
+  lookup.table.resize(256);
+  for (int i = 0; i < 256; ++i) lookup.table[i] = static_cast<uint8_t>(i + 1);
+  tester.op.tail.stages = {*stage, lookup};
+  tester.op.outputs[0].quantization = Per({7.0f}, 5);  // of what the table gives
+  EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(2, -15));
+}
+
+OpTester RandomConv(Random& random, DataType x, DataType w) {
+  OpTester tester("CONV_2D");
+  auto& params = tester.params<Conv2DParams>();
+  params.padding = random.Pick({Padding::kSame, Padding::kValid});
+  params.stride_h = random.Int(1, 2);
+  params.stride_w = random.Int(1, 2);
+  params.dilation_w = random.Int(1, 2);
+  params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  const bool is_signed = x == kI8;
+  const int32_t groups = random.Pick({1, 1, 2}), in = random.Int(1, 40), out = random.Int(1, 50);
+  const int64_t low = is_signed ? -128 : 0;
+  tester.Input(RandomTensor(random,
+                            {.type = x,
+                             .shape = {1, static_cast<int32_t>(random.Int(4, 9)), 9, in * groups},
+                             .quantization = RandomQuantization(random, 1, false, low, low + 255),
+                             .row_pitch = random.Chance(0.3) ? in * groups + random.Int(1, 9) : 0},
+                            random.Int(0, 3)));
+  tester.Constant(RandomTensor(
+      random, {.type = w,
+               .shape = {out * groups, static_cast<int32_t>(random.Int(1, 3)),
+                         static_cast<int32_t>(random.Int(1, 3)), in},
+               .quantization =
+                   is_signed ? RandomQuantization(random, out * groups, random.Chance(0.7), 0, 0)
+                             : RandomQuantization(random, 1, false, 0, 255)}));
+  if (random.Chance(0.7)) {
+    tester.Input(RandomTensor(random, {.type = kI32, .shape = {out * groups}}, 4));
+  }
+  Quantization output = RandomQuantization(random, 1, false, low, low + 255);
+  output.scales[0] *= 10;
+  tester.Output(x, output);
+  return tester;
+}
+
+TEST(QuantizedHighwayTest, ConvolutionsToTheBit) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool is_signed = random.Chance(0.7);
+    OpTester tester = is_signed ? RandomConv(random, kI8, random.Pick({kI8, kI8, kI4}))
+                                : RandomConv(random, kU8, kU8);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    runs += is_signed ? CompareToTheBit<int8_t>(tester, random)
+                      : CompareToTheBit<uint8_t>(tester, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("FULLY_CONNECTED");
+    const int32_t depth = random.Int(1, 150), units = random.Int(1, 120);
+    tester.Input(
+        RandomTensor(random, {.type = kI8,
+                              .shape = {random.Pick({1, 2, 7, 30}), depth},
+                              .quantization = RandomQuantization(random, 1, false, -128, 127)}));
+    const bool per_channel = random.Chance(0.5);
+    const int64_t zero = per_channel ? 0 : 100;
+    tester.Constant(RandomTensor(
+        random, {.type = random.Pick({kI8, kI4}),
+                 .shape = {units, depth},
+                 .quantization = RandomQuantization(random, units, per_channel, -zero, zero)}));
+    if (random.Chance(0.7)) {
+      tester.Input(RandomTensor(random, {.type = kI32, .shape = {units}}, 4));
+    }
+    Quantization output = RandomQuantization(random, 1, false, -128, 127);
+    output.scales[0] *= 10;
+    tester.Output(kI8, output);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    runs += CompareToTheBit<int8_t>(tester, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
