@@ -63,6 +63,7 @@ Status InferTransposeConv(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway", BuildTransposeConvHighway},
     {"reference", BuildTransposeConvReference},
 };
 

@@ -35,5 +35,8 @@ Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op);
 // integers (int8, uint8), int16 with int8 weights, to the bit of TFLite's reference kernels.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&,
                                                             const BuildContext&);
+// float32 with constant filters.
+Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription&,
+                                                          const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -1,0 +1,108 @@
+#include "kernels/transpose_conv/transpose_conv.h"
+
+#include "tests/kernels/float_cases.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+OpTester Of(const std::vector<int32_t>& output, const TestTensor& filter, const TestTensor& input,
+            Padding padding, int32_t stride_h, int32_t stride_w) {
+  OpTester tester("TRANSPOSE_CONV");
+  auto& params = tester.params<TransposeConvParams>();
+  params.padding = padding;
+  params.stride_h = stride_h;
+  params.stride_w = stride_w;
+  tester.Constant(TestTensor::Of<int32_t>(DataType::kInt32, {4}, output));
+  tester.Constant(filter);
+  tester.Input(input);
+  return tester;
+}
+
+TEST(TransposeConvReferenceTest, AddsWhereWindowsOverlap) {
+  OpTester tester = Of({1, 1, 5, 1}, TestTensor::Of<float>(kF32, {1, 1, 3, 1}, {1, 10, 100}),
+                       TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {1, 2}), Padding::kValid, 1, 2);
+  tester.Constant(TestTensor::Of<float>(kF32, {1}, {0.5f}));
+  ASSERT_TRUE(tester.Infer().ok());
+  Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  EXPECT_THAT((*outputs)[0].values<float>(),
+              ::testing::ElementsAre(1.5f, 10.5f, 102.5f, 20.5f, 200.5f));
+}
+
+TEST(TransposeConvInferTest, Refuses) {
+  const auto infer = [](std::vector<int32_t> output, Shape filter, Shape input, int32_t stride) {
+    return Of(output, TestTensor({.type = kF32, .shape = filter}),
+              TestTensor({.type = kF32, .shape = input}), Padding::kSame, stride, stride)
+        .Infer();
+  };
+  EXPECT_TRUE(infer({1, 8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok());
+  EXPECT_FALSE(infer({1, 9, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok()) << "9 comes from 5";
+  EXPECT_FALSE(infer({1, 8, 8, 3}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok()) << "channels out";
+  EXPECT_FALSE(infer({1, 8, 8, 2}, {2, 3, 3, 5}, {1, 4, 4, 4}, 2).ok()) << "channels in";
+  EXPECT_FALSE(infer({1, 8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 0).ok()) << "stride";
+  EXPECT_FALSE(infer({1, -8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok()) << "negative";
+  OpTester dynamic = Of({1, 8, 8, 2}, TestTensor({.type = kF32, .shape = {2, 3, 3, 4}}),
+                        TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2);
+  dynamic.op.inputs[0].data = nullptr;
+  EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
+}
+
+OpTester RandomTransposeConv(Random& random) {
+  const int32_t out_h = random.Int(5, 14), out_w = random.Int(5, 30);
+  const int32_t filter_h = random.Int(1, 5), filter_w = random.Int(1, 5);
+  const int32_t stride_h = random.Int(1, 3), stride_w = random.Int(1, 3);
+  const Padding padding = random.Pick({Padding::kSame, Padding::kValid});
+  Result<Window> window = ResolveWindow({.input_h = out_h,
+                                         .input_w = out_w,
+                                         .filter_h = filter_h,
+                                         .filter_w = filter_w,
+                                         .stride_h = stride_h,
+                                         .stride_w = stride_w,
+                                         .padding = padding});
+  EXPECT_TRUE(window.ok());
+  const int32_t batch = random.Int(1, 2), in = random.Int(1, 20), out = random.Int(1, 40);
+  const TestTensor input({.type = kF32,
+                          .shape = {batch, window->y.output, window->x.output, in},
+                          .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
+                         4 * random.Int(0, 3));
+  const TestTensor filter({.type = kF32, .shape = {out, filter_h, filter_w, in}});
+  input.Fill(random, -1, 1);
+  filter.Fill(random, -1, 1);
+  OpTester tester = Of({batch, out_h, out_w, out}, filter, input, padding, stride_h, stride_w);
+  tester.params<TransposeConvParams>().activation =
+      random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
+  if (random.Chance(0.7)) {
+    const TestTensor bias({.type = kF32, .shape = {out}}, 4);
+    bias.Fill(random, -1, 1);
+    tester.Input(bias);
+  }
+  return tester;
+}
+
+TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = RandomTransposeConv(random);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    AddRandomTail(tester, random);
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    const Shape& filter = tester.op.inputs[1].shape;
+    const auto bounds = Bounds(tester, filter.elements(1, 4), [](OpTester& plain) {
+      plain.params<TransposeConvParams>().activation = Activation::kNone;
+    });
+    runs += CompareCandidates(tester, bounds, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
