@@ -3,6 +3,7 @@
 #include "jit/conv2d.h"
 #include "jit/depthwise.h"
 #include "jit/matmul.h"
+#include "jit/product_s8.h"
 
 namespace fuselite::jit {
 namespace {
@@ -11,22 +12,29 @@ using kernels::Candidate;
 
 struct Entry {
   std::string_view op;
-  Candidate candidate;
+  std::span<const Candidate> candidates;
 };
+
+// Each refuses what the others take, by its types.
+constexpr Candidate kBatchMatMul[] = {{"jit", BuildBatchMatMul}};
+constexpr Candidate kConv2D[] = {{"jit", BuildConv2D}, {"jit int8", BuildConv2DInt8}};
+constexpr Candidate kDepthwiseConv2D[] = {{"jit", BuildDepthwiseConv2D}};
+constexpr Candidate kFullyConnected[] = {{"jit", BuildFullyConnected},
+                                         {"jit int8", BuildFullyConnectedInt8}};
 
 // One line per operator.
 constexpr Entry kEntries[] = {
-    {"BATCH_MATMUL", {"jit", BuildBatchMatMul}},
-    {"CONV_2D", {"jit", BuildConv2D}},
-    {"DEPTHWISE_CONV_2D", {"jit", BuildDepthwiseConv2D}},
-    {"FULLY_CONNECTED", {"jit", BuildFullyConnected}},
+    {"BATCH_MATMUL", kBatchMatMul},
+    {"CONV_2D", kConv2D},
+    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
+    {"FULLY_CONNECTED", kFullyConnected},
 };
 
 }  // namespace
 
 std::span<const Candidate> CandidatesFor(const kernels::OperatorDef& op) {
   for (const Entry& entry : kEntries) {
-    if (entry.op == op.name) return {&entry.candidate, 1};
+    if (entry.op == op.name) return entry.candidates;
   }
   return {};
 }

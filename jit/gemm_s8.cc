@@ -1,0 +1,391 @@
+#include "jit/gemm_s8.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "runtime/hash.h"
+
+namespace fuselite::jit {
+
+using kernels::TailStage;
+
+namespace {
+
+constexpr int64_t kSum = sizeof(int32_t);
+constexpr int kMaxLanes = 16;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Cycles that a tile of rows x vectors takes for one group of the depth on a core with two
+// multiplications and two loads a cycle (compare gemm.cc), and for its start and end.
+double TileCycles(bool dot, int rows, int vectors, int64_t groups) {
+  const double multiplies = rows * vectors / 2.0 * (dot ? 1.0 : 1.5);
+  const double loads = (rows + vectors) / 2.0;
+  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
+  const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
+  return groups * step + rows * (3.0 * vectors + 2.0 * stores) + 16;
+}
+
+GemmTiling ChooseS8Tiling(const VectorIsa& isa, int64_t line_rows, int64_t groups,
+                          int64_t channels) {
+  const bool dot = HasDotProduct(isa.level);
+  const int64_t all_vectors = CeilDiv(channels, isa.lanes());
+  GemmTiling best;
+  double best_cycles = 1e300;
+  for (int vectors = 1; vectors <= 8 && vectors <= all_vectors; ++vectors) {
+    const int max_rows = MaxS8TileRows(isa, vectors);
+    for (int rows = 1; rows <= max_rows && rows <= line_rows; ++rows) {
+      const int64_t panels = CeilDiv(all_vectors, vectors);
+      const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
+      const auto last_rows = static_cast<int>(line_rows % rows);
+      const auto line_cycles = [&](int v) {
+        return (line_rows / rows) * TileCycles(dot, rows, v, groups) +
+               (last_rows ? TileCycles(dot, last_rows, v, groups) : 0.0);
+      };
+      const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
+      if (cycles >= best_cycles * 0.999) continue;
+      best_cycles = cycles;
+      best = {.rows = rows,
+              .vectors = vectors,
+              .last_rows = last_rows,
+              .last_vectors = last_vectors,
+              .last_lanes = 0,
+              .tiles_per_line = CeilDiv(line_rows, rows),
+              .panels = panels};
+    }
+  }
+  best.last_lanes = static_cast<int>(channels - (all_vectors - 1) * isa.lanes());
+  return best;
+}
+
+int64_t SumBytes(const uint8_t* values, int64_t n, uint8_t flip) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  __m128i sums = _mm_setzero_si128();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
+    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(x, flips), _mm_setzero_si128()));
+  }
+  std::array<int64_t, 2> halves;
+  std::memcpy(halves.data(), &sums, sizeof(halves));
+  int64_t sum = halves[0] + halves[1];
+  for (; i < n; ++i) sum += values[i] ^ flip;
+  return sum;
+}
+
+// Stages that run on the bytes that were stored.
+bool OnBytes(std::span<const TailStage> stages) {
+  return std::ranges::all_of(stages, [](const TailStage& stage) {
+    return stage.kind == TailStage::Kind::kQuantizedAdd || stage.kind == TailStage::Kind::kLookup;
+  });
+}
+
+}  // namespace
+
+Result<GemmS8> GemmS8::Build(GemmS8Problem problem, const kernels::BuildContext& context) {
+  if (!VectorIsa::Supported(context.isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
+  }
+  if (problem.rows() == 0 || problem.channels == 0 || problem.depth.depth() == 0) {
+    return Unsupported("nothing is emitted for an empty product");
+  }
+  GemmS8 gemm;
+  gemm.isa_ = VectorIsa(context.isa);
+  gemm.problem_ = std::move(problem);
+  FUSELITE_RETURN_IF_ERROR(gemm.Plan(context));
+  if (context.judging) return gemm;
+  std::vector<GemmS8Tile> tiles;  // full, last panel; then the same for the shorter tile
+  for (const int rows : {gemm.tiling_.rows, gemm.tiling_.last_rows}) {
+    if (rows == 0) continue;
+    tiles.push_back(gemm.Tile(rows, gemm.tiling_.panels == 1));
+    tiles.push_back(gemm.Tile(rows, true));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(gemm.code_, EmitGemmS8(gemm.spec_, tiles, gemm.name()));
+  return gemm;
+}
+
+Status GemmS8::Plan(const kernels::BuildContext& context) {
+  const GemmS8Problem& p = problem_;
+  tiling_ = ChooseS8Tiling(isa_, p.line_rows, DepthGroups(p.depth, context.isa), p.channels);
+  ChooseBlocks(context.threads);
+
+  spec_.isa = context.isa;
+  spec_.depth = p.depth;
+  spec_.a_step = p.a_step;
+  spec_.flips = p.flips;
+  const int32_t middle = p.weights_type == DataType::kUInt8 ? 128 : 0;
+  spec_.corrects = HasDotProduct(context.isa) && p.weights_zero_point != middle;
+  tail_ = p.tail.tail;
+  std::vector<TailStage>& stages = tail_.stages;
+  const bool requantizes = !stages.empty() && stages[0].kind == TailStage::Kind::kRequantize &&
+                           OnBytes(std::span(stages).subspan(1));
+  if (requantizes) {
+    const int64_t largest_weight =
+        p.weights_type == DataType::kUInt8 || p.weights_zero_point ? 255 : 128;
+    const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
+    auto plan = PlanRequantization(stages[0].requantize, p.tail.output.type, largest_sum);
+    if (plan.ok()) {
+      spec_.requantization = *plan;
+      stages.erase(stages.begin());
+    }
+  }
+  if (!spec_.requantization || !stages.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
+  spec_.out_step = spec_.requantization ? p.out_pitch : panel_channels() * kSum;
+  return CheckGemmS8(spec_);
+}
+
+GemmS8Tile GemmS8::Tile(int rows, bool last_panel) const {
+  GemmS8Tile tile{.rows = rows,
+                  .vectors = last_panel ? tiling_.last_vectors : tiling_.vectors,
+                  .last_channels = last_panel ? tiling_.last_lanes : isa_.lanes()};
+  if (spec_.requantization) {
+    int rest = tile.vectors;
+    while (rest > GroupSize(rest)) rest -= GroupSize(rest);
+    tile.last_channels += (rest - 1) * isa_.lanes();
+  }
+  return tile;
+}
+
+// As for float32 (Gemm::ChooseBlocks): a block's rows stay in the cache while the panels pass.
+void GemmS8::ChooseBlocks(int threads) {
+  const int64_t tile_bytes = tiling_.rows * DepthGroups(problem_.depth, isa_.level) * 4;
+  const bool panels_stay = static_cast<int64_t>(packed_bytes()) <= (512 << 10);
+  const int64_t block_bytes = panels_stay ? (32 << 10) : (384 << 10);
+  const int64_t tiles = tiling_.tiles_per_line * problem_.lines();
+  int64_t most = std::max<int64_t>(1, block_bytes / tile_bytes);
+  // Enough units for the threads to share evenly.
+  const int64_t wanted_blocks = CeilDiv(threads > 1 ? 4 * threads : 1, tiling_.panels);
+  most = std::max<int64_t>(1, std::min(most, tiles / wanted_blocks));
+  blocks_ = CeilDiv(tiles, most);
+  block_tiles_ = CeilDiv(tiles, blocks_);
+  blocks_ = CeilDiv(tiles, block_tiles_);
+}
+
+size_t GemmS8::scratch_bytes() const {
+  if (spec_.requantization) return 0;
+  return static_cast<size_t>(block_tiles_ * tiling_.rows * panel_channels() * kSum);
+}
+
+size_t GemmS8::panel_bytes() const {
+  const int64_t vectors = 1 + DepthGroups(problem_.depth, isa_.level) + spec_.constants();
+  return static_cast<size_t>(vectors * tiling_.vectors * isa_.bytes);
+}
+
+std::vector<int64_t> GemmS8::LaneChannels(int64_t panel, int v) const {
+  const int vectors = PanelVectors(panel);
+  int64_t first = panel * panel_channels();
+  int group = 1;
+  if (spec_.requantization) {
+    int begin = 0;
+    while (begin + GroupSize(vectors - begin) <= v) begin += GroupSize(vectors - begin);
+    group = GroupSize(vectors - begin);
+    first += int64_t{begin} * isa_.lanes();
+    v -= begin;
+  } else {
+    first += int64_t{v} * isa_.lanes();
+    v = 0;
+  }
+  std::vector<int64_t> channels(isa_.lanes());
+  for (int lane = 0; lane < isa_.lanes(); ++lane) {
+    const int64_t channel = first + ChannelOfLane(group, v, lane);
+    channels[lane] = channel < problem_.channels ? channel : -1;
+  }
+  return channels;
+}
+
+void GemmS8::Pack(const std::byte* weights, const int32_t* bias, std::byte* packed) const {
+  std::memset(packed, 0, packed_bytes());
+  for (int64_t panel = 0; panel < tiling_.panels; ++panel) {
+    PackPanel(weights, bias, packed + panel * panel_bytes(), panel);
+  }
+}
+
+// With values u = a + 128 (or a) and s = w - 128 (or w) that the dot product multiplies, zero
+// points u0 and s0 in their terms, and K terms:
+//   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
+// where the last part differs by row (CorrectRows). Pair products have s0 = 0 and u = a.
+void GemmS8::PackPanel(const std::byte* weights, const int32_t* bias, std::byte* to,
+                       int64_t panel) const {
+  const GemmS8Problem& p = problem_;
+  const int vectors = PanelVectors(panel);
+  const int64_t step = int64_t{vectors} * isa_.bytes;
+  const bool dot = HasDotProduct(isa_.level);
+  const int32_t s0 =
+      dot ? p.weights_zero_point - (p.weights_type == DataType::kUInt8 ? 128 : 0) : 0;
+  const int64_t u0 = p.zero_point + (dot && p.type == DataType::kInt8 ? 128 : 0);
+  const int64_t constants_at = step * (1 + DepthGroups(p.depth, isa_.level));
+  for (int v = 0; v < vectors; ++v) {
+    const std::vector<int64_t> channels = LaneChannels(panel, v);
+    std::array<int64_t, kMaxLanes> sums{};
+    PackVector(weights, channels, step, to + step + v * isa_.bytes, sums.data());
+    auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
+    for (size_t lane = 0; lane < channels.size(); ++lane) {
+      if (channels[lane] < 0) continue;
+      const int64_t value = (bias != nullptr ? bias[channels[lane]] : 0) - u0 * sums[lane] +
+                            p.depth.depth() * u0 * s0;
+      biases[lane] = static_cast<int32_t>(value);
+    }
+    if (!spec_.requantization) continue;
+    const auto& requantize = p.tail.tail.stages[0].requantize;
+    PackRequantization(requantize, *spec_.requantization, channels,
+                       reinterpret_cast<int32_t*>(to + constants_at +
+                                                  int64_t{v} * spec_.constants() * isa_.bytes));
+  }
+}
+
+// One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
+void GemmS8::PackVector(const std::byte* weights, std::span<const int64_t> channels, int64_t step,
+                        std::byte* to, int64_t* sums) const {
+  const GemmS8Problem& p = problem_;
+  const bool dot = HasDotProduct(isa_.level), is_unsigned = p.weights_type == DataType::kUInt8;
+  const int each = GroupValues(isa_.level);
+  const int32_t offset = dot ? (is_unsigned ? 128 : 0) : p.weights_zero_point;
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    if (channels[lane] < 0) continue;
+    const std::byte* from = weights + channels[lane] * p.depth.depth();
+    std::byte* group = to + lane * 4;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < p.depth.outer; ++i) {
+      for (const DepthRuns::Run& run : p.depth.runs) {
+        for (int64_t k = 0; k < run.length; ++k) {
+          const auto byte = static_cast<uint8_t>(*from++);
+          const int32_t w = (is_unsigned ? byte : static_cast<int8_t>(byte)) - offset;
+          sum += w;
+          std::byte* at = group + k / each * step;
+          if (dot) {
+            at[k % each] = static_cast<std::byte>(w);
+          } else {
+            reinterpret_cast<int16_t*>(at)[k % each] = static_cast<int16_t>(w);
+          }
+        }
+        group += CeilDiv(run.length, each) * step;
+      }
+    }
+    sums[lane] = sum;
+  }
+}
+
+std::string GemmS8::layout() const {
+  const GemmS8Problem& p = problem_;
+  std::string text = internal::Join(
+      "gemm s8 k", p.depth.outer, " n", p.channels, " p", panel_channels(), " last",
+      tiling_.last_vectors, " t", static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
+      " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
+  for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
+  if (!spec_.requantization) return text + " sums";
+  const auto& r = p.tail.tail.stages[0].requantize;
+  const Hash128 multipliers = HashBytes(r.multipliers.data(), r.multipliers.size() * 4);
+  const Hash128 shifts = HashBytes(r.shifts.data(), r.shifts.size() * 4);
+  return text + spec_.requantization->key() +
+         internal::Join(" z", r.zero_point, " m", multipliers.low, " s", shifts.low);
+}
+
+int64_t GemmS8::grain() const {
+  const double unit = 1.0 * block_tiles_ * tiling_.rows * problem_.depth.depth() * panel_channels();
+  return std::max<int64_t>(1, static_cast<int64_t>(2e6 / unit));  // about 10 microseconds
+}
+
+std::string GemmS8::name() const {
+  return internal::Join(problem_.name, ' ', DataTypeName(problem_.type), ' ', tiling_.rows, 'x',
+                        panel_channels(), ' ',
+                        HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name(), " jit");
+}
+
+int64_t GemmS8::LineOffset(int64_t line) const {
+  return line / problem_.lines_per_image * problem_.image_step +
+         line % problem_.lines_per_image * problem_.line_step;
+}
+
+void GemmS8::CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin,
+                         int64_t end) const {
+  const int32_t s0 =
+      problem_.weights_zero_point - (problem_.weights_type == DataType::kUInt8 ? 128 : 0);
+  const uint8_t flip = problem_.flips ? 0x80 : 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const std::byte* from =
+        a + LineOffset(row / problem_.line_rows) + row % problem_.line_rows * problem_.a_step;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < problem_.depth.outer; ++i) {
+      for (const DepthRuns::Run& run : problem_.depth.runs) {
+        const std::byte* values = from + i * problem_.depth.outer_step + run.offset;
+        sum += SumBytes(reinterpret_cast<const uint8_t*>(values), run.length, flip);
+      }
+    }
+    corrections[row] = static_cast<int32_t>(-s0 * sum);
+  }
+}
+
+void GemmS8::Run(const KernelArgs& args, const std::byte* a, const std::byte* packed,
+                 const int32_t* corrections, int64_t begin, int64_t end) const {
+  const int64_t all_tiles = tiling_.tiles_per_line * problem_.lines();
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t panel = unit % tiling_.panels;
+    int64_t tile = unit / tiling_.panels * block_tiles_;
+    const int64_t last = std::min(all_tiles, tile + block_tiles_);
+    while (tile < last) {
+      const int64_t line = tile / tiling_.tiles_per_line;
+      const int64_t first = tile % tiling_.tiles_per_line;
+      const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
+      const GemmS8Args call{.a = a + LineOffset(line),
+                            .panel = packed + panel * panel_bytes(),
+                            .out = nullptr,
+                            .tiles = 0,
+                            .corrections = nullptr};
+      RunTiles(args, call, corrections, line, first, count, panel);
+      tile += count;
+    }
+  }
+}
+
+// Tiles [first_tile, first_tile + tiles) of one line.
+void GemmS8::RunTiles(const KernelArgs& args, GemmS8Args call, const int32_t* corrections,
+                      int64_t line, int64_t first_tile, int64_t tiles, int64_t panel) const {
+  const int64_t channel = panel * panel_channels();
+  const int64_t first_row = first_tile * tiling_.rows;  // in the line
+  const int64_t line_row = line * problem_.line_rows;
+  const bool last_panel = panel == tiling_.panels - 1;
+  const std::byte* a = call.a;
+  const auto run = [&](int64_t row, int64_t count, size_t entry) {
+    GemmS8Args now = call;
+    now.a = a + row * problem_.a_step;
+    now.out = spec_.requantization ? static_cast<std::byte*>(args.outputs[0]) +
+                                         (line_row + row) * problem_.out_pitch + channel
+                                   : args.scratch + (row - first_row) * spec_.out_step;
+    now.tiles = count;
+    now.corrections = corrections != nullptr ? corrections + line_row + row : nullptr;
+    code_->entry<GemmS8Function>(entry + last_panel)(&now);
+  };
+  const bool shorter = tiling_.last_rows != 0 && first_tile + tiles == tiling_.tiles_per_line;
+  const int64_t full = tiles - shorter;
+  if (full > 0) run(first_row, full, 0);
+  if (shorter) run(first_row + full * tiling_.rows, 1, 2);
+  if (apply_tail_ == nullptr) return;
+  ApplyTail(args, line_row + first_row,
+            std::min(tiles * tiling_.rows, problem_.line_rows - first_row), channel,
+            std::min(panel_channels(), problem_.channels - channel));
+}
+
+// On the sums in scratch, or in place on the bytes that were stored.
+void GemmS8::ApplyTail(const KernelArgs& args, int64_t row, int64_t rows, int64_t channel,
+                       int64_t channels) const {
+  const DataType type = problem_.tail.output.type;
+  std::byte* out = static_cast<std::byte*>(args.outputs[0]) +
+                   (row * problem_.out_pitch + channel) * (BitWidth(type) / 8);
+  const bool on_bytes = spec_.requantization.has_value();
+  apply_tail_(tail_, args.inputs,
+              {.source = on_bytes ? out : args.scratch,
+               .source_pitch = on_bytes ? problem_.out_pitch : panel_channels(),
+               .source_type = on_bytes ? type : DataType::kInt32,
+               .destination = out,
+               .destination_pitch = problem_.out_pitch,
+               .destination_type = type,
+               .row = row,
+               .rows = rows,
+               .channel = channel,
+               .channels = channels});
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,94 @@
+// Products of matrices of 8-bit integers over lines of rows: how they are tiled, packed, split into
+// units and run. The common part of quantized convolutions and fully connected layers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "jit/gemm.h"
+#include "jit/gemm_s8_emitter.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/operator.h"
+
+namespace fuselite::jit {
+
+// sum[row][n] = bias[n] + sum over k of (a[row][k] - zero point) * (w[k][n] - weights' zero point),
+// then the tail. Rows come in lines as in GemmProblem; `a` is as the kernel reads it.
+struct GemmS8Problem {
+  DepthRuns depth;  // in values
+  int64_t a_step = 0;
+  int64_t out_pitch = 0;  // elements
+  int64_t line_rows = 0;
+  int64_t lines_per_image = 1, images = 1;
+  int64_t line_step = 0, image_step = 0;  // of `a`, bytes
+  int64_t channels = 0;
+  DataType type = DataType::kInt8;  // of the activations: int8 or uint8
+  DataType weights_type = DataType::kInt8;
+  int32_t zero_point = 0, weights_zero_point = 0;
+  bool flips = false;        // the activations are int8 in memory and read by dot products
+  int64_t largest_bias = 0;  // absolute
+  kernels::QuantizedTail tail;
+  std::string name;  // "conv"
+
+  int64_t lines() const { return lines_per_image * images; }
+  int64_t rows() const { return lines() * line_rows; }
+};
+
+class GemmS8 {
+ public:
+  // Emits the code unless `context.judging`.
+  static Result<GemmS8> Build(GemmS8Problem problem, const kernels::BuildContext& context);
+
+  // `weights`: rows of problem.depth.depth() values, one for each channel; `bias` may be null.
+  void Pack(const std::byte* weights, const int32_t* bias, std::byte* packed) const;
+  size_t packed_bytes() const { return panel_bytes() * tiling_.panels; }
+  // What decides the packed bytes, for PackRequest::layout.
+  std::string layout() const;
+
+  int64_t units() const { return blocks_ * tiling_.panels; }
+  int64_t grain() const;
+  std::string name() const;  // "conv int8 6x64 avx512vnni jit"
+  // For sums that are stored before the tail.
+  size_t scratch_bytes() const;
+
+  // Whether rows need CorrectRows: dot products with weights that have a zero point (of uint8,
+  // other than 128).
+  bool corrects() const { return spec_.corrects; }
+  // Writes for rows [begin, end) what the weights' zero point adds to every sum. `a` is at row 0.
+  void CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin, int64_t end) const;
+
+  // Computes units [begin, end). `a` and the output are at row 0.
+  void Run(const KernelArgs& args, const std::byte* a, const std::byte* packed,
+           const int32_t* corrections, int64_t begin, int64_t end) const;
+
+ private:
+  Status Plan(const kernels::BuildContext& context);
+  void ChooseBlocks(int threads);
+  size_t panel_bytes() const;
+  int64_t panel_channels() const { return int64_t{tiling_.vectors} * isa_.lanes(); }
+  // The channel in each lane of vector `v` of a panel of `vectors`, negative beyond the channels.
+  std::vector<int64_t> LaneChannels(int64_t panel, int v) const;
+  int PanelVectors(int64_t panel) const {
+    return panel == tiling_.panels - 1 ? tiling_.last_vectors : tiling_.vectors;
+  }
+  GemmS8Tile Tile(int rows, bool last_panel) const;
+  void PackPanel(const std::byte* weights, const int32_t* bias, std::byte* to, int64_t panel) const;
+  void PackVector(const std::byte* weights, std::span<const int64_t> channels, int64_t step,
+                  std::byte* to, int64_t* sums) const;
+  int64_t LineOffset(int64_t line) const;
+  void RunTiles(const KernelArgs& args, GemmS8Args call, const int32_t* corrections, int64_t line,
+                int64_t first_tile, int64_t tiles, int64_t panel) const;
+  void ApplyTail(const KernelArgs& args, int64_t row, int64_t rows, int64_t channel,
+                 int64_t channels) const;
+
+  GemmS8Problem problem_;
+  VectorIsa isa_{Isa::kAvx2};
+  GemmS8Spec spec_;
+  GemmTiling tiling_;
+  int64_t block_tiles_ = 1, blocks_ = 1;
+  kernels::Tail tail_;                                // behind what is emitted
+  kernels::ApplyTailFunction* apply_tail_ = nullptr;  // where there is such a tail
+  SharedCode code_;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,69 @@
+// The inner function of every matrix product of 8-bit integers: tiles of rows x channels summed in
+// 32 bits in registers over the whole depth, then requantized and stored.
+//
+// Activations are read in groups of four bytes, broadcast to all lanes:
+//   dot products (AVX-VNNI, AVX512-VNNI)   4 unsigned bytes with 4 signed weights a lane. Signed
+//                                          activations are flipped: + 128
+//   pair products (AVX2, AVX-512)          2 int16 values with 2 int16 weights a lane
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/gemm_emitter.h"
+#include "jit/integer_tail_emitter.h"
+
+namespace fuselite::jit {
+
+inline bool HasDotProduct(Isa isa) {
+  return Includes(isa, Isa::kAvxVnni) || Includes(isa, Isa::kAvx512Vnni);
+}
+// The values in a group of four bytes.
+inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
+
+struct GemmS8Spec {
+  Isa isa = Isa::kAvx2;
+  // In values; each run is read in whole groups, so up to three bytes behind its end.
+  DepthRuns depth;
+  int64_t a_step = 0;  // bytes from a row of a tile to the next
+  int64_t out_step = 0;
+  bool flips = false;     // dot products: the activations are int8 in memory
+  bool corrects = false;  // rows have a correction that is added to their sums
+  // Absent: the sums are stored as int32, channels in order.
+  std::optional<Requantization> requantization;
+
+  int constants() const { return requantization ? requantization->constants() : 0; }
+};
+
+// A tile has `rows` rows of `vectors` vectors; the last `group` of the vectors (4, 2, 1) stores
+// `last_channels` channels of those that it has.
+struct GemmS8Tile {
+  int rows = 1;
+  int vectors = 1;
+  int last_channels = 0;
+};
+
+// `panel` holds, for `vectors` vectors of channels: the bias; the weights of each group of the
+// depth; the constants of the requantization vector by vector. Lanes are those of ChannelOfLane,
+// or in order where the sums are stored.
+struct GemmS8Args {
+  const std::byte* a;
+  const std::byte* panel;
+  std::byte* out;
+  int64_t tiles;
+  const int32_t* corrections;  // of the first tile's rows
+};
+using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
+
+// The groups in one pass over the depth.
+int64_t DepthGroups(const DepthRuns& depth, Isa isa);
+// The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
+int MaxS8TileRows(const VectorIsa& isa, int vectors);
+// kUnsupported where strides do not fit instructions.
+Status CheckGemmS8(const GemmS8Spec& spec);
+// Entry i computes tiles[i]. Precondition: CheckGemmS8(spec).
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles,
+                              const std::string& name);
+
+}  // namespace fuselite::jit

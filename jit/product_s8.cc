@@ -1,0 +1,220 @@
+#include "jit/product_s8.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "jit/aligned_constant.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::BuildContext;
+using kernels::Conv2DParams;
+using kernels::Conv2DShape;
+using kernels::FullyConnectedParams;
+using kernels::FullyConnectedShape;
+using kernels::OpDescription;
+using kernels::QuantizedTail;
+using kernels::Window;
+using kernels::WindowAxis;
+
+constexpr int64_t kRowsPerCorrection = 64;  // of a unit
+
+// Up to three phases: the image is converted, rows are corrected, products are summed.
+class ProductS8Kernel final : public Kernel {
+ public:
+  ProductS8Kernel(GemmS8 gemm, std::optional<ConvertedImage> image, int64_t rows,
+                  PackedWeights weights)
+      : gemm_(std::move(gemm)),
+        image_(image),
+        rows_(rows),
+        weights_(std::move(weights)),
+        name_(gemm_.name()) {
+    if (image_) phases_[phase_count_++] = Phase::kConvert;
+    if (gemm_.corrects()) phases_[phase_count_++] = Phase::kCorrect;
+    phases_[phase_count_++] = Phase::kMultiply;
+  }
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return phase_count_; }
+  int64_t units(int phase) const override {
+    switch (phases_[phase]) {
+      case Phase::kConvert: return image_->rows();
+      case Phase::kCorrect: return (rows_ + kRowsPerCorrection - 1) / kRowsPerCorrection;
+      default: return gemm_.units();
+    }
+  }
+  int64_t grain(int phase) const override {
+    switch (phases_[phase]) {
+      case Phase::kConvert: return image_->grain();
+      case Phase::kCorrect: return 4;
+      default: return gemm_.grain();
+    }
+  }
+  size_t scratch_bytes() const override { return gemm_.scratch_bytes(); }
+  size_t shared_bytes() const override {
+    return corrections_at() + (gemm_.corrects() ? rows_ * sizeof(int32_t) : 0);
+  }
+
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    const auto* input = static_cast<const std::byte*>(args.inputs[0]);
+    const std::byte* a = image_ ? args.shared : input;
+    auto* corrections = reinterpret_cast<int32_t*>(args.shared + corrections_at());
+    switch (phases_[phase]) {
+      case Phase::kConvert: image_->CopyRows(input, args.shared, begin, end); break;
+      case Phase::kCorrect:
+        gemm_.CorrectRows(a, corrections, begin * kRowsPerCorrection,
+                          std::min(rows_, end * kRowsPerCorrection));
+        break;
+      default: gemm_.Run(args, a, weights_->data(), corrections, begin, end); break;
+    }
+    return Status();
+  }
+
+ private:
+  enum class Phase : uint8_t { kConvert, kCorrect, kMultiply };
+  size_t corrections_at() const { return image_ ? AlignUp(image_->bytes()) : 0; }
+
+  GemmS8 gemm_;
+  std::optional<ConvertedImage> image_;
+  int64_t rows_;
+  PackedWeights weights_;
+  std::string name_;
+  Phase phases_[3] = {};
+  int phase_count_ = 0;
+};
+
+// The operands' part of a problem. `op` passes CheckInt8Operands.
+GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail tail) {
+  GemmS8Problem problem;
+  problem.channels = channels;
+  problem.out_pitch = op.outputs[0].pitch();
+  problem.type = op.inputs[0].type;
+  problem.weights_type = op.inputs[1].type;
+  problem.zero_point = op.inputs[0].quantization.zero_point();
+  problem.weights_zero_point = op.inputs[1].quantization.zero_point();
+  if (op.has_input(2)) {
+    const AlignedConstant bias(op.inputs[2]);
+    for (int64_t i = 0; i < channels; ++i) {
+      problem.largest_bias =
+          std::max(problem.largest_bias, std::abs(int64_t{bias.as<int32_t>()[i]}));
+    }
+  }
+  problem.tail = std::move(tail);
+  return problem;
+}
+
+// The image that a product with `window` reads; nullopt: the input itself. Its values are read in
+// groups of 4 bytes, which must not reach behind the input's end: `run` values follow each other.
+std::optional<ConvertedImage> ImageFor(const OpDescription& op, const Window& window, int64_t batch,
+                                       int64_t channels, int64_t pitch, int64_t run, Isa isa) {
+  const bool dot = HasDotProduct(isa), is_signed = op.inputs[0].type == DataType::kInt8;
+  if (dot && window.unpadded() && run % 4 == 0) return std::nullopt;
+  const ActivationFormat format = !dot        ? ActivationFormat::kWide
+                                  : is_signed ? ActivationFormat::kFlipped
+                                              : ActivationFormat::kAsIs;
+  return ConvertedImage(window, batch, channels, pitch, op.inputs[0].type,
+                        op.inputs[0].quantization.zero_point(), format);
+}
+
+Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
+                                             GemmS8Problem problem,
+                                             std::optional<ConvertedImage> image) {
+  problem.flips = HasDotProduct(context.isa) && !image && op.inputs[0].type == DataType::kInt8;
+  const int64_t rows = problem.rows();
+  FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
+  const TensorInfo& weights = op.inputs[1];
+  const AlignedConstant bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
+  const auto pack = [&](std::byte* to) {
+    gemm.Pack(static_cast<const std::byte*>(weights.data), bias.as<int32_t>(), to);
+  };
+  const PackRequest request{weights.data, weights.bytes(), bias.source(),
+                            bias.bytes(), gemm.layout(),   gemm.packed_bytes()};
+  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
+  return std::unique_ptr<Kernel>(
+      new ProductS8Kernel(std::move(gemm), image, rows, std::move(packed)));
+}
+
+}  // namespace
+
+Status CheckInt8Operands(const OpDescription& op) {
+  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) || weights.type != in.type) {
+    return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
+                       " with weights of ", DataTypeName(weights.type));
+  }
+  if (!weights.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
+    return Unsupported("weights or biases known only at run time have no emitter");
+  }
+  if (op.has_input(2) && op.inputs[2].type != DataType::kInt32) {
+    return Unsupported("a bias of ", DataTypeName(op.inputs[2].type), " has no emitter");
+  }
+  return Status();
+}
+
+Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const OpDescription& op,
+                                                const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
+  if (shape.groups != 1) return Unsupported(shape.groups, " groups have no emitter");
+  const auto& params = op.params.as<Conv2DParams>();
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {},
+                                 shape.channels_out));
+  const auto& [y, x] = shape.window;
+  const int64_t pitch = op.inputs[0].pitch(), channels = shape.channels_in;
+  const bool rows_follow = x.dilation == 1 && (pitch == channels || !shape.window.unpadded());
+  const int64_t run = rows_follow ? x.filter * channels : channels;
+  const std::optional<ConvertedImage> image =
+      ImageFor(op, shape.window, shape.batch, channels, pitch, run, context.isa);
+
+  GemmS8Problem problem = ProblemOf(op, shape.channels_out, std::move(tail));
+  problem.name = "conv";
+  const int64_t pixel = image ? image->pixel_bytes() : pitch;
+  const int64_t row_bytes = image ? image->row_bytes() : pitch * x.input;
+  for (int32_t kx = 0; kx < (rows_follow ? 1 : x.filter); ++kx) {
+    problem.depth.runs.push_back({kx * x.dilation * pixel, run});
+  }
+  problem.depth.outer = y.filter;
+  problem.depth.outer_step = y.filter > 1 ? y.dilation * row_bytes : 0;
+  problem.a_step = x.stride * pixel;
+  problem.line_rows = x.output;
+  problem.lines_per_image = y.output;
+  problem.images = shape.batch;
+  problem.line_step = y.stride * row_bytes;
+  problem.image_step = image ? image->image_bytes() : row_bytes * y.input;
+  if (shape.window.unpadded() && shape.window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
+      x.output == x.input && y.output == y.input) {
+    problem.line_rows *= problem.lines_per_image * problem.images;
+    problem.lines_per_image = problem.images = 1;
+  }
+  return BuildProduct(op, context, std::move(problem), image);
+}
+
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
+                                                        const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
+  const auto& params = op.params.as<FullyConnectedParams>();
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail, kernels::MakeQuantizedTail(op, params.activation,
+                                                     params.quantized_bias_type, {}, shape.units));
+  const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
+  const auto rows = static_cast<int32_t>(shape.rows);
+  Window window;  // the rows as the pixels of one line
+  window.y.input = window.y.output = 1;
+  window.x.input = window.x.output = rows;
+  const std::optional<ConvertedImage> image =
+      ImageFor(op, window, 1, shape.depth, pitch, shape.depth, context.isa);
+  GemmS8Problem problem = ProblemOf(op, shape.units, std::move(tail));
+  problem.name = "fully_connected";
+  problem.depth.runs = {{0, shape.depth}};
+  problem.a_step = image ? image->pixel_bytes() : pitch;
+  problem.line_rows = shape.rows;
+  return BuildProduct(op, context, std::move(problem), image);
+}
+
+}  // namespace fuselite::jit
