@@ -107,8 +107,8 @@ Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& c
     // The file may have left the constant misaligned.
     std::vector<float> aligned(filters.elements());
     std::memcpy(aligned.data(), filters.data, filters.bytes());
-    for (int32_t ry = 0; ry < y.stride; ++ry) {
-      for (int32_t rx = 0; rx < x.stride; ++rx) {
+    for (int32_t ry = 0; ry < shape_.window.y.stride; ++ry) {
+      for (int32_t rx = 0; rx < shape_.window.x.stride; ++rx) {
         PackPhase(aligned.data(), ry, rx, reinterpret_cast<float*>(to));
       }
     }
