@@ -7,6 +7,7 @@
   X(Add) \
   X(ArgMax) \
   X(ArgMin) \
+  X(Attention) \
   X(AveragePool2D) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
@@ -35,6 +36,7 @@
   X(HardSwish) \
   X(L2Normalization) \
   X(L2Pool2D) \
+  X(LayerNorm) \
   X(LeakyRelu) \
   X(Log) \
   X(LogSoftmax) \

@@ -1,12 +1,16 @@
 // FUSELITE_ELEMENTWISE: the input itself, then the tail. What rewrites make of functions that no
 // operator of TFLite stands for, and of chains of elementwise operators.
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
 
-constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+// The output's type is what the tail gives.
+constexpr TypeRow kTypes[] = {
+    {{DataType::kFloat32}, DataType::kNone}, {{DataType::kInt32}, DataType::kNone},
+    {{DataType::kInt8}, DataType::kNone},    {{DataType::kUInt8}, DataType::kNone},
+    {{DataType::kInt16}, DataType::kNone},
+};
 
 Status InferElementwise(OpDescription& op) {
   return SetElementwiseOutput(op, op.inputs[0].type, op.inputs[0].shape);

@@ -1,0 +1,64 @@
+#include "kernels/layer_norm/layer_norm.h"
+#include "kernels/row_kernel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/layer_norm/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/row_sums-inl.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// gamma and beta may be null.
+void LayerNormRow(const float* x, const float* gamma, const float* beta, float* y, size_t n,
+                  float epsilon) {
+  const hn::ScalableTag<float> d;
+  const auto terms = static_cast<float>(n);
+  const float mean = RowSum(x, n, [](auto v) HWY_ATTR { return v; }) / terms;
+  const auto centre = hn::Set(d, mean);
+  const float squares = RowSum(x, n, [&](auto v) HWY_ATTR {
+    const auto difference = hn::Sub(v, centre);
+    return hn::Mul(difference, difference);
+  });
+  const auto inverse = hn::Set(d, 1.0f / std::sqrt(squares / terms + epsilon));
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t count = n - i < lanes ? n - i : lanes;
+    auto v = hn::Mul(hn::Sub(LoadUpTo(d, x + i, count), centre), inverse);
+    if (gamma != nullptr) v = hn::Mul(v, LoadUpTo(d, gamma + i, count));
+    if (beta != nullptr) v = hn::Add(v, LoadUpTo(d, beta + i, count));
+    StoreUpTo(v, d, y + i, count);
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+Result<std::unique_ptr<Kernel>> BuildLayerNormHighway(const OpDescription& op,
+                                                      const BuildContext& context) {
+  constexpr auto kRow = FUSELITE_SIMD_TABLE(LayerNormRow);
+  auto* const row = kRow.For(context.isa);
+  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  return MakeRowKernel(
+      std::string("layer_norm f32 ") + SimdName(context.isa), op, ApplyTail(context.isa), 4,
+      [row, n = op.inputs[0].shape.dim(-1), epsilon = op.params.as<LayerNormParams>().epsilon,
+       scaled = op.has_input(1),
+       shifted = op.has_input(2)](const KernelArgs& args, const float* x, float* y) {
+        row(x, scaled ? static_cast<const float*>(args.inputs[1]) : nullptr,
+            shifted ? static_cast<const float*>(args.inputs[2]) : nullptr, y, n, epsilon);
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif

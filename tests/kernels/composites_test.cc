@@ -1,0 +1,154 @@
+// The operators that only rewrites make: chains, layer normalization, attention.
+#include "kernels/attention/attention.h"
+#include "kernels/layer_norm/layer_norm.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+TestTensor RandomTensor(Random& random, Shape shape, float magnitude) {
+  TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
+  tensor.Fill(random, -magnitude, magnitude);
+  return tensor;
+}
+
+bool HasVectors(Isa isa) { return Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon); }
+
+class CompositesTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  void Compare(const OpTester& tester, const TestTensor& expected, float absolute) {
+    const auto actual = tester.Run("highway", GetParam(), 3, 1);
+    if (!HasVectors(GetParam())) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      return;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectNear(
+        expected, (*actual)[0],
+        [&](int64_t i) { return absolute + 2e-6f * std::abs(expected.at<float>(i)); },
+        tester.op.op->name);
+  }
+};
+
+TEST_P(CompositesTest, ChainRunsItsTail) {
+  OpTester tester("FUSELITE_ELEMENTWISE");
+  tester.Input(TestTensor::Of<float>(kF32, {2, 3}, {-1, 2, 3, -4, 5, 6}));
+  tester.Input(TestTensor::Of<float>(kF32, {3}, {10, 20, 30}));
+  tester.op.tail.stages = {TailStage::Unary(UnaryKind::kClamp, 0, 5),
+                           TailStage::Binary(BinaryKind::kMul, {.input = 1, .channel_stride = 1})};
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok());
+  EXPECT_THAT((*expected)[0].values<float>(), ::testing::ElementsAre(0, 40, 90, 0, 100, 150));
+  Compare(tester, (*expected)[0], 0);
+}
+
+TEST_P(CompositesTest, ChainWithoutStagesCopies) {
+  OpTester tester("FUSELITE_ELEMENTWISE");
+  tester.Input(TestTensor::Of<int8_t>(DataType::kInt8, {5}, {-128, -1, 0, 1, 127}));
+  ASSERT_TRUE(tester.Infer().ok());
+  for (const char* candidate : {"reference", "highway"}) {
+    const auto actual = tester.Run(candidate, GetParam());
+    if (!actual.ok()) continue;
+    EXPECT_EQ((*actual)[0].values<int8_t>(), tester.inputs[0].values<int8_t>());
+  }
+}
+
+TEST_P(CompositesTest, LayerNorm) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto channels = static_cast<int32_t>(random.Pick({1, 2, 5, 16, 33, 192, 1000}));
+    OpTester tester("FUSELITE_LAYER_NORM");
+    tester.params<LayerNormParams>().epsilon = 1e-3f;
+    tester.Input(RandomTensor(random, {2, 3, channels}, random.Pick({0.5f, 8.0f})));
+    const bool gamma = random.Chance(0.7), beta = random.Chance(0.7);
+    gamma ? tester.Input(RandomTensor(random, {channels}, 2)) : tester.Absent();
+    if (beta) tester.Input(RandomTensor(random, {channels}, 2));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const TestTensor& x = tester.inputs[0];
+    for (int64_t r = 0; r < 6; ++r) {
+      double mean = 0, variance = 0;
+      for (int64_t c = 0; c < channels; ++c) mean += x.at<float>(r * channels + c) / channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        variance += std::pow(x.at<float>(r * channels + c) - mean, 2) / channels;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        double y = (x.at<float>(r * channels + c) - mean) / std::sqrt(variance + 1e-3);
+        if (gamma) y *= tester.inputs[1].at<float>(c);
+        if (beta) y += tester.inputs[2].at<float>(c);
+        ASSERT_NEAR((*expected)[0].at<float>(r * channels + c), y, 2e-5);
+      }
+    }
+    Compare(tester, (*expected)[0], 1e-5f);
+  }
+}
+
+TEST_P(CompositesTest, Attention) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto dim = [&](int low, int high) { return static_cast<int32_t>(random.Int(low, high)); };
+    const int32_t n = dim(1, 2), h = dim(1, 3), queries = dim(1, 60), keys = dim(1, 70);
+    const int32_t depth = dim(1, 40), values = dim(1, 70);
+    OpTester tester("FUSELITE_ATTENTION");
+    auto& params = tester.params<AttentionParams>();
+    params.scale = random.Pick({1.0f, 0.125f});
+    params.keys_by_rows = random.Chance(0.5);
+    tester.Input(RandomTensor(random, {n, h, queries, depth}, 1));
+    tester.Input(RandomTensor(
+        random, params.keys_by_rows ? Shape{n, h, keys, depth} : Shape{n, h, depth, keys}, 1));
+    tester.Input(RandomTensor(random, {n, h, keys, values}, 2));
+    if (random.Chance(0.5)) {
+      const Shape mask = random.Pick({Shape{n, h, queries, keys}, Shape{n, 1, 1, keys},
+                                      Shape{queries, keys}, Shape{n, h, 1, 1}});
+      tester.Input(RandomTensor(random, mask, 3));
+    }
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, h, queries, values}));
+    if (random.Chance(0.3)) {
+      tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 2, 1));
+    }
+    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = values + 2;
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    Compare(tester, (*expected)[0], 2e-5f);
+  }
+}
+
+TEST(AttentionTest, OneKeyGivesItsValue) {
+  OpTester tester("FUSELITE_ATTENTION");
+  tester.params<AttentionParams>() = {.scale = 0.5f, .keys_by_rows = true};
+  tester.Input(TestTensor::Of<float>(kF32, {2, 1}, {4, -7}));
+  tester.Input(TestTensor::Of<float>(kF32, {1, 1}, {3}));
+  tester.Input(TestTensor::Of<float>(kF32, {1, 2}, {5, 6}));
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto actual = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(actual.ok());
+  EXPECT_THAT((*actual)[0].values<float>(), ::testing::ElementsAre(5, 6, 5, 6));
+}
+
+TEST(AttentionTest, RefusesWhatDoesNotFit) {
+  const auto infer = [](Shape q, Shape k, Shape v) {
+    OpTester tester("FUSELITE_ATTENTION");
+    tester.params<AttentionParams>() = {.scale = 1, .keys_by_rows = true};
+    for (const Shape& shape : {q, k, v}) tester.Input(TestTensor({.type = kF32, .shape = shape}));
+    return tester.Infer().ok();
+  };
+  EXPECT_TRUE(infer({2, 3, 4}, {2, 5, 4}, {2, 5, 6}));
+  EXPECT_FALSE(infer({2, 3, 4}, {1, 5, 4}, {1, 5, 6}));
+  EXPECT_FALSE(infer({2, 3, 4}, {2, 5, 3}, {2, 5, 6}));
+  EXPECT_FALSE(infer({2, 3, 4}, {2, 5, 4}, {2, 7, 6}));
+  EXPECT_FALSE(infer({4}, {4}, {4}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, CompositesTest, ::testing::ValuesIn(RunnableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
