@@ -47,10 +47,11 @@ bool IsQuantizedType(DataType type) {
 }
 
 Status CheckZeroPoint(const TensorInfo& out) {
+  if (!IsQuantizedType(out.type)) return Status();
   const int32_t zero = out.quantization.zero_point();
-  const int bits = BitWidth(out.type);
-  const int32_t low = out.type == DataType::kUInt8 ? 0 : -(1 << (bits - 1));
-  if (!IsQuantizedType(out.type) || (zero >= low && zero < low + (1 << bits))) return Status();
+  const int32_t count = 1 << BitWidth(out.type);
+  const int32_t low = out.type == DataType::kUInt8 ? 0 : -count / 2;
+  if (zero >= low && zero < low + count) return Status();
   return InvalidArgument("the zero point ", zero, " is not in ", DataTypeName(out.type));
 }
 

@@ -63,7 +63,7 @@ class TestTensor {
                        Quantization quantization = {}) {
     TestTensor tensor({.type = type, .shape = shape, .quantization = std::move(quantization)});
     EXPECT_EQ(tensor.info().bytes(), values.size() * sizeof(T)) << shape;
-    std::memcpy(tensor.bytes(), values.data(), tensor.info().bytes());
+    if (!values.empty()) std::memcpy(tensor.bytes(), values.data(), tensor.info().bytes());
     return tensor;
   }
   TestTensor Clone() const {
