@@ -25,7 +25,11 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   context.store = options.store ? options.store : &ProcessPackedStore();
   RewriteContext rewriting(context, options.jit, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);
-  const StoragePlan plan = options.fusion ? PlanStorage(graph, rewriting) : StoragePlan(graph);
+  StoragePlan plan(graph);
+  if (options.fusion) {
+    plan = PlanStorage(graph, rewriting);
+    PlanInPlace(graph, rewriting, plan);
+  }
   return Lower(graph, plan, context, options.jit, report);
 }
 

@@ -28,6 +28,8 @@ constexpr int kMaxRounds = 8;
 
 }  // namespace
 
+std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
+
 int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
   const std::vector<NodeId> order(graph.order().begin(), graph.order().end());
   int changes = 0;

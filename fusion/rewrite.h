@@ -2,6 +2,7 @@
 // take their place, and replace them. fusion/passes.cc lists them in their order.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,11 @@ class RewriteContext {
   // reference computes it, or the reference is all that its operator has.
   bool AcceptsComposite(const kernels::OpDescription& op) const;
 
+  // The kernel that would compute `op`, for questions only: it is not to be run.
+  Result<std::unique_ptr<Kernel>> Judge(const kernels::OpDescription& op) const {
+    return SelectKernel(op, context_, jit_, nullptr, nullptr);
+  }
+
   // For the report: "fold pad into convolution: nodes 3, 4".
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 
@@ -44,6 +50,9 @@ class RewriteContext {
 // `uses` is that of the graph before the change.
 using RewriteFunction = bool (*)(Graph& graph, const Uses& uses, NodeId node,
                                  RewriteContext& context);
+
+// All of them, in the order in which they run.
+std::span<const RewriteFunction> AllRewrites();
 
 // Runs all rewrites to a fixed point.
 void RunRewrites(Graph& graph, RewriteContext& context);

@@ -15,6 +15,7 @@ struct Work {
   int64_t units = 1;
   int64_t grain = 1;
   size_t scratch_bytes = 0;
+  int in_place_input = -1;
 };
 
 // The grain that gives a thread about 16 thousand elements' worth of work, some microseconds: less
@@ -33,6 +34,7 @@ std::unique_ptr<Kernel> MakeKernel(std::string name, Work work, Body body) {
     std::string_view name() const override { return name_; }
     int64_t units(int) const override { return work_.units; }
     int64_t grain(int) const override { return work_.grain; }
+    int in_place_input() const override { return work_.in_place_input; }
     size_t scratch_bytes() const override { return work_.scratch_bytes; }
     Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
       if constexpr (std::is_void_v<

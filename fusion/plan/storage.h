@@ -51,4 +51,8 @@ bool IsInternal(const Value& value);
 // pitched rows and is as good as before.
 StoragePlan PlanStorage(const Graph& graph, RewriteContext& context);
 
+// Lets steps whose kernels compute in place write over an input that nobody reads afterwards: less
+// memory to go through. After PlanStorage.
+void PlanInPlace(const Graph& graph, const RewriteContext& context, StoragePlan& plan);
+
 }  // namespace fuselite::fusion

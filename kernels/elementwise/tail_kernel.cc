@@ -112,9 +112,11 @@ Result<std::unique_ptr<Kernel>> BuildTailKernel(std::string_view name, const OpD
                 Passes(std::move(first), op.tail), Operand(flowing_input, in),
                 Operand(0, op.outputs[0]), grid);
   const int64_t unit = grid.rows_per_unit * std::min(grid.channels, kUnitElements);
+  const bool in_place = in.type == op.outputs[0].type && in.pitch() == op.outputs[0].pitch();
   const Work work{.units = grid.units(),
                   .grain = GrainFor(unit),
-                  .scratch_bytes = runner.NeedsScratch() ? unit * sizeof(float) : 0};
+                  .scratch_bytes = runner.NeedsScratch() ? unit * sizeof(float) : 0,
+                  .in_place_input = in_place ? flowing_input : -1};
   std::string full_name = std::string(name) + ' ' + std::string(DataTypeName(in.type)) + ' ' +
                           (vectors ? SimdName(context.isa) : "reference");
   return MakeKernel(std::move(full_name), work, std::move(runner));

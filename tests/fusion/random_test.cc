@@ -138,9 +138,13 @@ TEST(RandomGraphs, StayValidAfterEveryRewrite) {
     context.store = &ProcessPackedStore();
     std::vector<std::string> log;
     RewriteContext rewriting(context, true, &log);
+    for (RewriteFunction rewrite : AllRewrites()) {
+      RunRewrite(rewrite, graph, rewriting);
+      const Status status = Validate(graph);
+      ASSERT_TRUE(status.ok()) << status.ToString()
+                               << " after: " << (log.empty() ? "" : log.back());
+    }
     RunRewrites(graph, rewriting);
-    const Status status = Validate(graph);
-    ASSERT_TRUE(status.ok()) << status.ToString();
     // At the fixed point, nothing is left to do.
     const size_t changes = log.size();
     RunRewrites(graph, rewriting);

@@ -120,6 +120,39 @@ TEST(Storage, SliceOfAnInputIsReadInPlace) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D"));
 }
 
+TEST(InPlace, WritesOverWhatNobodyReadsAfterwards) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TRANSPOSE", {b.Input({16, 4}), b.Ints({1, 0})});
+  const ValueId y = b.Op("TRANSPOSE", {b.Input({16, 4}), b.Ints({1, 0})});
+  b.Output(b.Dense(b.Op("ADD", {x, y}), 3));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  ASSERT_THAT(outcome.ops(), ElementsAre("TRANSPOSE", "TRANSPOSE", "ADD", "FULLY_CONNECTED"));
+  EXPECT_THAT(outcome.report.steps[2].placement, HasSubstr("inside TRANSPOSE"));
+}
+
+TEST(InPlace, NotOverWhatIsReadLaterNorOverAnInput) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TRANSPOSE", {b.Input({4, 4}), b.Ints({1, 0})});
+  const ValueId y = b.Op("EXP", {x});
+  b.Output(b.Op("ADD", {b.Op("TRANSPOSE", {y, b.Ints({1, 0})}), x}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  ASSERT_THAT(outcome.ops(), ElementsAre("TRANSPOSE", "EXP", "TRANSPOSE", "ADD"));
+  EXPECT_EQ(outcome.report.steps[1].placement, "arena");
+
+  GraphBuilder input;
+  input.Output(input.Dense(input.Op("EXP", {input.Input({4, 4})}), 3));
+  EXPECT_EQ(ExpectFusedEqualsUnfused(input.graph(), 0).report.steps[0].placement, "arena");
+}
+
+TEST(InPlace, AnOutputIsMadeWhereItsOperandWas) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TRANSPOSE", {b.Input({4, 6}), b.Ints({1, 0})});
+  b.Output(b.Op("EXP", {x}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  ASSERT_THAT(outcome.ops(), ElementsAre("TRANSPOSE", "EXP"));
+  EXPECT_EQ(outcome.report.steps[0].placement, "inside output 0");
+}
+
 TEST(StoragePlan, MovesWhatIsInside) {
   GraphBuilder b;
   const ValueId x = b.Input({2, 4});

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "fusion/plan/storage.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// The last step, counted in the order, that reads anything in the memory of each root.
+std::vector<int> LastReaders(const Graph& graph, const StoragePlan& plan) {
+  std::vector<int> last(graph.value_count(), -1);
+  int step = 0;
+  for (NodeId id : graph.order()) {
+    for (ValueId v : graph.node(id).inputs) {
+      if (v != kNone && !plan.silent(id)) last[plan.of(v).root] = step;
+    }
+    ++step;
+  }
+  return last;
+}
+
+// Whether the operand alone is in its memory, as far as this node sees.
+bool SharesMemory(const Node& node, ValueId in, const StoragePlan& plan) {
+  const auto inside = [&](ValueId v) { return v != kNone && plan.of(v).root == plan.of(in).root; };
+  return std::ranges::count_if(node.inputs, inside) > 1 ||
+         std::ranges::any_of(node.outputs, inside);
+}
+
+bool WriteOver(const Graph& graph, const Node& node, ValueId in, StoragePlan& plan) {
+  const ValueId out = node.outputs[0];
+  if (graph.value(in).info.bytes() != graph.value(out).info.bytes() ||
+      plan.of(in).pitch != plan.of(out).pitch) {
+    return false;
+  }
+  // A bound output may also be where the input was made.
+  return plan.Place(out, in, 0, plan.of(in).pitch) || plan.Place(in, out, 0, plan.of(in).pitch);
+}
+
+}  // namespace
+
+void PlanInPlace(const Graph& graph, const RewriteContext& context, StoragePlan& plan) {
+  std::vector<int> last = LastReaders(graph, plan);
+  int step = -1;
+  for (NodeId id : graph.order()) {
+    ++step;
+    const Node& node = graph.node(id);
+    if (plan.silent(id) || node.outputs.size() != 1) continue;
+    const Result<std::unique_ptr<Kernel>> kernel = context.Judge(plan.Describe(id));
+    const int input = kernel.ok() ? (*kernel)->in_place_input() : -1;
+    if (input < 0) continue;
+    const ValueId in = node.inputs[input];
+    if (!IsInternal(graph.value(plan.of(in).root)) || last[plan.of(in).root] != step ||
+        SharesMemory(node, in, plan)) {
+      continue;
+    }
+    if (WriteOver(graph, node, in, plan)) last = LastReaders(graph, plan);
+  }
+}
+
+}  // namespace fuselite::fusion
