@@ -179,6 +179,33 @@ Status ReadMetadata(const Source& source, Model& model) {
   return Status();
 }
 
+constexpr int kMaxNesting = 32;
+constexpr int kUnknown = -1;
+constexpr int kVisiting = -2;
+
+// How deep subgraphs are nested below `index`, into `depths`. Those that run themselves would never
+// end.
+Status CheckCalls(const Model& model, int index, int level, std::vector<int>& depths) {
+  if (depths[index] == kVisiting) return InvalidArgument("subgraph ", index, " runs itself");
+  if (depths[index] != kUnknown) return Status();
+  depths[index] = kVisiting;
+  int depth = 0;
+  for (const ModelOperator& op : model.subgraphs[index].operators) {
+    for (int callee : op.subgraphs) {
+      // Ahead of the recursion, which is as deep as the file says.
+      if (level < kMaxNesting) {
+        FUSELITE_RETURN_IF_ERROR(CheckCalls(model, callee, level + 1, depths));
+      }
+      depth = std::max(depth, level < kMaxNesting ? depths[callee] + 1 : kMaxNesting + 1);
+    }
+  }
+  if (depth > kMaxNesting) {
+    return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep");
+  }
+  depths[index] = depth;
+  return Status();
+}
+
 Status ReadModel(const Source& source, Model& model) {
   if (source.model->description() != nullptr)
     model.description = source.model->description()->str();
@@ -191,6 +218,10 @@ Status ReadModel(const Source& source, Model& model) {
     auto graph = ReadSubgraph(source, *subgraphs->Get(i));
     if (!graph.ok()) return i == 0 ? graph.status() : graph.status().In(At("subgraph", i, ""));
     model.subgraphs.push_back(std::move(*graph));
+  }
+  std::vector<int> depths(model.subgraphs.size(), kUnknown);
+  for (int i = 0; i < static_cast<int>(model.subgraphs.size()); ++i) {
+    FUSELITE_RETURN_IF_ERROR(CheckCalls(model, i, 0, depths));
   }
   if (source.model->signature_defs() != nullptr) {
     for (const schema::SignatureDef* from : *source.model->signature_defs()) {

@@ -24,7 +24,7 @@
 //    oldest host supported.
 //  * Params structs end earlier too: see tflite_params.h.
 //
-// tests/runtime/tflite_abi_test.cc pins sizes and offsets, tests/python/abi_test.py compares what
+// tests/runtime/tflite_abi_test.cc pins sizes and offsets, tests/python/test_abi.py compares what
 // this header makes of a real LiteRT's structs with what LiteRT's own Python interface says of
 // them.
 

@@ -10,9 +10,10 @@
 // one unused byte).
 //
 // The host allocates these with the size of its own version. A field marked "op version N" was
-// appended later: read it only when the node's `registration->version` is at least N, since an
-// older host has no such bytes. (The version that a model states for an operator is the smallest
-// that has what it uses, so a lower number also means that the field has its default.)
+// appended later: where the node's `registration->version` is below N, a host that old has no such
+// bytes, and they must not be read. (A host that has them honours the field at any version: there
+// are files that state version 1 for a TRANSPOSE_CONV with an activation, or a RESIZE with
+// half-pixel centers.)
 
 namespace fuselite::tflite {
 

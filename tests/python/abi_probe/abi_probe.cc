@@ -1,4 +1,4 @@
-// A delegate that writes down what it reads of its host's graph, for tests/python/abi_test.py.
+// A delegate that writes down what it reads of its host's graph, for tests/python/test_abi.py.
 // Options:
 //   output   the text file to write
 //   claim    "none", or "add": also take over float32 ADD operators and compute them here

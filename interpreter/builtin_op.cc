@@ -1,0 +1,218 @@
+#include "interpreter/builtin_op.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "interpreter/subgraph.h"
+#include "runtime/packed_store.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using kernels::OpDescription;
+using tflite::Elements;
+using tflite::TfLiteContext;
+using tflite::TfLiteNode;
+using tflite::TfLiteStatus;
+using tflite::TfLiteTensor;
+
+bool IsConstant(const TfLiteTensor& tensor) {
+  return tensor.allocation_type == tflite::kTfLiteMmapRo ||
+         tensor.allocation_type == tflite::kTfLitePersistentRo;
+}
+
+class BuiltinOp {
+ public:
+  BuiltinOp(const kernels::OperatorDef& def, int version) : def_(def), version_(version) {}
+
+  Status Prepare(Subgraph& graph, const TfLiteNode& node) {
+    kernel_.reset();
+    FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
+    const Status status = kernels::Infer(op_);
+    dynamic_ = status.code() == StatusCode::kDynamicShape;
+    if (dynamic_) {
+      for (int output : Elements(node.outputs)) graph.SetDynamic(graph.tensor(output));
+      return Status();
+    }
+    FUSELITE_RETURN_IF_ERROR(status);
+    FUSELITE_RETURN_IF_ERROR(ResizeOutputs(graph, node));
+    return Build();
+  }
+
+  Status Invoke(Subgraph& graph, const TfLiteNode& node) {
+    if (dynamic_) {
+      // Every value is there by this time; what is built with them serves this run alone.
+      FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
+      for (size_t i = 0; i < op_.inputs.size(); ++i) {
+        const int input = node.inputs->data[i];
+        if (input >= 0) op_.inputs[i].data = graph.tensor(input).data.raw;
+      }
+      FUSELITE_RETURN_IF_ERROR(kernels::Infer(op_));
+      FUSELITE_RETURN_IF_ERROR(ResizeOutputs(graph, node));
+      FUSELITE_RETURN_IF_ERROR(Build());
+    }
+    return Run(graph, node);
+  }
+
+ private:
+  Status Describe(Subgraph& graph, const TfLiteNode& node) {
+    op_ = OpDescription();
+    op_.op = &def_;
+    op_.version = version_;
+    // The struct is this room's own and whole, and files use fields that the operator's version
+    // does not have yet: such a field counts, as it does in LiteRT.
+    constexpr int kEveryField = std::numeric_limits<int>::max();
+    FUSELITE_RETURN_IF_ERROR(
+        kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
+    for (int input : Elements(node.inputs)) {
+      TensorInfo info;
+      if (input >= 0) {
+        auto described = DescribeTensor(graph.tensor(input));
+        if (!described.ok()) return described.status().In("input tensor " + std::to_string(input));
+        info = std::move(*described);
+      }
+      op_.inputs.push_back(std::move(info));
+    }
+    for (int output : Elements(node.outputs)) {
+      auto described = DescribeTensor(graph.tensor(output));
+      if (!described.ok()) return described.status().In("output tensor " + std::to_string(output));
+      op_.outputs.push_back(std::move(*described));
+    }
+    return Status();
+  }
+
+  Status ResizeOutputs(Subgraph& graph, const TfLiteNode& node) {
+    for (size_t i = 0; i < op_.outputs.size(); ++i) {
+      TfLiteTensor& tensor = graph.tensor(node.outputs->data[i]);
+      const TensorInfo& info = op_.outputs[i];
+      if (static_cast<int>(info.type) != tensor.type) {
+        return InvalidArgument("output ", i, " is declared as ",
+                               DataTypeName(static_cast<DataType>(tensor.type)), ", but is ",
+                               DataTypeName(info.type));
+      }
+      FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, info.shape.dims()));
+    }
+    return Status();
+  }
+
+  Status Build() {
+    kernels::BuildContext context;
+    context.store = &ProcessPackedStore();
+    FUSELITE_ASSIGN_OR_RETURN(kernel_, kernels::BuildReference(op_, context));
+    return Status();
+  }
+
+  Status Run(Subgraph& graph, const TfLiteNode& node) {
+    input_pointers_.clear();
+    output_pointers_.clear();
+    for (int input : Elements(node.inputs)) {
+      input_pointers_.push_back(input < 0 ? nullptr : graph.tensor(input).data.raw);
+    }
+    for (int output : Elements(node.outputs)) {
+      output_pointers_.push_back(graph.tensor(output).data.raw);
+    }
+    const size_t scratch_bytes = AlignUp(kernel_->scratch_bytes());
+    std::byte* memory = graph.Scratch(scratch_bytes + AlignUp(kernel_->shared_bytes()));
+    if (memory == nullptr && scratch_bytes + kernel_->shared_bytes() > 0) {
+      return OutOfMemory("no memory for the scratch of ", kernel_->name());
+    }
+    const KernelArgs args = {input_pointers_.data(), output_pointers_.data(), memory,
+                             memory + scratch_bytes};
+    for (int phase = 0; phase < kernel_->phases(); ++phase) {
+      const int64_t units = kernel_->units(phase);
+      if (units > 0) FUSELITE_RETURN_IF_ERROR(kernel_->Run(args, phase, 0, units));
+    }
+    return Status();
+  }
+
+  const kernels::OperatorDef& def_;
+  const int version_;
+  OpDescription op_;
+  std::unique_ptr<Kernel> kernel_;
+  bool dynamic_ = false;
+  std::vector<const void*> input_pointers_;
+  std::vector<void*> output_pointers_;
+};
+
+template <class Body>
+TfLiteStatus Call(TfLiteContext* context, TfLiteNode* node, Body body) {
+  Subgraph& graph = Subgraph::From(context);
+  try {
+    Status status = body(*static_cast<BuiltinOp*>(node->user_data), graph);
+    return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
+  } catch (const std::exception& error) {
+    return graph.Fail(Internal(error.what()));
+  }
+}
+
+}  // namespace
+
+tflite::TfLiteRegistration BuiltinRegistration(const kernels::OperatorDef& def, int version) {
+  tflite::TfLiteRegistration registration{};
+  registration.builtin_code = def.builtin_code;
+  registration.version = version;
+  registration.free = [](TfLiteContext*, void* op) { delete static_cast<BuiltinOp*>(op); };
+  registration.prepare = [](TfLiteContext* context, TfLiteNode* node) {
+    return Call(context, node,
+                [&](BuiltinOp& op, Subgraph& graph) { return op.Prepare(graph, *node); });
+  };
+  registration.invoke = [](TfLiteContext* context, TfLiteNode* node) {
+    return Call(context, node,
+                [&](BuiltinOp& op, Subgraph& graph) { return op.Invoke(graph, *node); });
+  };
+  return registration;
+}
+
+void* NewBuiltinOp(const kernels::OperatorDef& def, int version) {
+  return new BuiltinOp(def, version);
+}
+
+void* MakeBuiltinData(const ModelOperator& op) {
+  if (!op.subgraphs.empty()) {
+    // IF, WHILE and CALL_ONCE: the indices, one after the other, are their whole struct.
+    auto* indices = static_cast<int*>(std::calloc(op.subgraphs.size(), sizeof(int)));
+    std::ranges::copy(op.subgraphs, indices);
+    return indices;
+  }
+  if (op.def == nullptr || op.def->struct_bytes == 0) return nullptr;
+  void* data = std::calloc(1, op.def->struct_bytes);
+  kernels::ExportParams(op.def->fields, op.params.data(), data);
+  return data;
+}
+
+Result<TensorInfo> DescribeTensor(const TfLiteTensor& tensor) {
+  TensorInfo info;
+  if (!IsKnownDataType(tensor.type) || tensor.type == tflite::kTfLiteNoType) {
+    return Unsupported("element type ", int{tensor.type});
+  }
+  info.type = static_cast<DataType>(tensor.type);
+  const auto shape = Shape::FromDims(Elements(tensor.dims));
+  if (!shape) return Unsupported("a shape of rank ", Elements(tensor.dims).size());
+  info.shape = *shape;
+  if (tensor.sparsity != nullptr) return Unsupported("a sparse tensor");
+  switch (tensor.quantization.type) {
+    case tflite::kTfLiteNoQuantization: break;
+    case tflite::kTfLiteAffineQuantization: {
+      const auto* affine =
+          static_cast<const tflite::TfLiteAffineQuantization*>(tensor.quantization.params);
+      if (affine == nullptr || affine->scale == nullptr) break;
+      const auto scales = Elements(affine->scale);
+      const auto zero_points =
+          Elements(const_cast<const tflite::TfLiteIntArray*>(affine->zero_point));
+      if (scales.size() != zero_points.size()) return InvalidArgument("scales without zero points");
+      info.quantization.scales.assign(scales.begin(), scales.end());
+      info.quantization.zero_points.assign(zero_points.begin(), zero_points.end());
+      info.quantization.axis = affine->quantized_dimension;
+      break;
+    }
+    default: return Unsupported("block-wise quantization");
+  }
+  if (IsConstant(tensor)) info.data = tensor.data.raw_const;
+  return info;
+}
+
+}  // namespace fuselite::interpreter

@@ -1,0 +1,22 @@
+// The operators of kernels/ behind TfLiteRegistration: prepare runs the shape rule and builds the
+// reference kernel, invoke binds pointers and runs it.
+#pragma once
+
+#include "interpreter/model.h"
+#include "kernels/operator.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::interpreter {
+
+// The functions. `user_data` of the node is to be NewBuiltinOp()'s result; they free it.
+tflite::TfLiteRegistration BuiltinRegistration(const kernels::OperatorDef& def, int version);
+void* NewBuiltinOp(const kernels::OperatorDef& def, int version);
+
+// The TfLite*Params of `op`, malloc'ed; null where the operator has none.
+void* MakeBuiltinData(const ModelOperator& op);
+
+// The description of one tensor. Its data is set for constants only. Fails on types and
+// quantizations that kernels do not know.
+Result<TensorInfo> DescribeTensor(const tflite::TfLiteTensor& tensor);
+
+}  // namespace fuselite::interpreter

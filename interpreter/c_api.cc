@@ -1,0 +1,317 @@
+#include "interpreter/c_api.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "interpreter/interpreter.h"
+#include "runtime/aligned_buffer.h"
+
+struct FuseliteModel {
+  std::shared_ptr<const fuselite::interpreter::Model> model;
+};
+
+struct FuseliteInterpreter {
+  std::unique_ptr<fuselite::interpreter::Interpreter> interpreter;
+  fuselite::Quantization quantization;                         // of the tensor asked for last
+  std::vector<fuselite::interpreter::NodeEvent> events;        // not taken yet
+  std::vector<fuselite::interpreter::NodeEvent> taken_events;  // by the last call
+};
+
+namespace fuselite::interpreter {
+namespace {
+
+thread_local Status last_status;
+
+FuseliteStatus Code(StatusCode code) { return static_cast<FuseliteStatus>(code); }
+static_assert(static_cast<int>(StatusCode::kInvalidArgument) == kFuseliteInvalidArgument);
+static_assert(static_cast<int>(StatusCode::kUnsupported) == kFuseliteUnsupported);
+static_assert(static_cast<int>(StatusCode::kNotFound) == kFuseliteNotFound);
+static_assert(static_cast<int>(StatusCode::kCancelled) == kFuseliteCancelled);
+static_assert(static_cast<int>(StatusCode::kInternal) == kFuseliteInternal);
+static_assert(static_cast<int>(DataType::kBFloat16) == kFuseliteBFloat16);
+
+FuseliteStatus Report(Status status) {
+  const FuseliteStatus code = Code(status.code());
+  if (!status.ok()) last_status = std::move(status);
+  return code;
+}
+
+// Runs a body that returns Status; nothing is thrown into C.
+template <class Body>
+FuseliteStatus Try(Body body) {
+  try {
+    return Report(body());
+  } catch (const std::bad_alloc&) {
+    last_status = Status();  // no memory for a message
+    return kFuseliteOutOfMemory;
+  } catch (const std::exception& error) {
+    return Report(Internal(error.what()));
+  }
+}
+
+Status NullHandle() { return InvalidArgument("a handle or pointer is null"); }
+
+bool Valid(const FuseliteInterpreter* interpreter) {
+  return interpreter != nullptr && interpreter->interpreter != nullptr;
+}
+
+template <class Load>
+FuseliteModel* LoadWith(Load load) {
+  FuseliteModel* model = nullptr;
+  Try([&]() -> Status {
+    FUSELITE_ASSIGN_OR_RETURN(auto loaded, load());
+    model = new FuseliteModel{std::move(loaded)};
+    return Status();
+  });
+  return model;
+}
+
+const Signature* FindSignature(const FuseliteInterpreter* interpreter, const char* key) {
+  if (!Valid(interpreter)) return nullptr;
+  const Interpreter& runs = *interpreter->interpreter;
+  const Signature* signature = nullptr;
+  if (key != nullptr) {
+    signature = runs.FindSignature(key);
+  } else if (!runs.model().signatures.empty()) {
+    signature = &runs.model().signatures.front();
+  }
+  return signature != nullptr && signature->subgraph == 0 ? signature : nullptr;
+}
+
+int32_t At(std::span<const int> indices, size_t i) { return i < indices.size() ? indices[i] : -1; }
+
+// The memory of the i-th of `ends`, if it has `size` bytes.
+Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, size_t i,
+                     size_t size) {
+  if (i >= ends.size()) return InvalidArgument("there is no tensor ", i, ", of ", ends.size());
+  const TensorView view = interpreter.tensor(ends[i]);
+  if (view.bytes != size) {
+    return InvalidArgument("\"", view.name, "\" has ", view.bytes, " bytes, not ", size);
+  }
+  if (view.data == nullptr && size > 0) {
+    return InvalidArgument("\"", view.name, "\" has no memory yet: allocate first");
+  }
+  return view.data;
+}
+
+}  // namespace
+}  // namespace fuselite::interpreter
+
+using fuselite::Status;
+using namespace fuselite::interpreter;  // NOLINT(google-build-using-namespace): C functions only
+
+const char* FuseliteVersion() { return FUSELITE_VERSION; }
+
+const char* FuseliteLastError() { return last_status.message().c_str(); }
+
+FuseliteStatus FuseliteLastStatus() { return Code(last_status.code()); }
+
+FuseliteModel* FuseliteModelLoadFile(const char* path) {
+  return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
+    if (path == nullptr) return NullHandle();
+    return LoadModelFromFile(path);
+  });
+}
+
+FuseliteModel* FuseliteModelLoadMemory(const void* data, size_t size) {
+  return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
+    if (data == nullptr) return NullHandle();
+    auto copy = std::make_shared<fuselite::AlignedBuffer>(size);
+    if (size > 0 && copy->data() == nullptr)
+      return fuselite::OutOfMemory("no memory for the model");
+    if (size > 0) std::memcpy(copy->data(), data, size);
+    const std::span<const std::byte> bytes(copy->data(), size);
+    return LoadModelFromMemory(bytes, std::move(copy));
+  });
+}
+
+void FuseliteModelDelete(FuseliteModel* model) { delete model; }
+
+size_t FuseliteModelSignatureCount(const FuseliteModel* model) {
+  return model ? model->model->signatures.size() : 0;
+}
+
+const char* FuseliteModelSignatureKey(const FuseliteModel* model, size_t index) {
+  if (index >= FuseliteModelSignatureCount(model)) return nullptr;
+  return model->model->signatures[index].key.c_str();
+}
+
+FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault() {
+  return {sizeof(FuseliteInterpreterOptions), 0, 0};
+}
+
+FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
+                                               const FuseliteInterpreterOptions* options) {
+  FuseliteInterpreter* interpreter = nullptr;
+  Try([&]() -> Status {
+    if (model == nullptr) return NullHandle();
+    InterpreterOptions to;
+    if (options != nullptr) {
+      if (options->struct_size < sizeof *options) {
+        return fuselite::InvalidArgument("struct_size of the options is ", options->struct_size);
+      }
+      to.num_threads = options->num_threads > 0 ? options->num_threads : -1;
+      to.preserve_all_tensors = options->preserve_tensors != 0;
+    }
+    FUSELITE_ASSIGN_OR_RETURN(auto created, Interpreter::Create(model->model, to));
+    interpreter = new FuseliteInterpreter{std::move(created), {}, {}, {}};
+    return Status();
+  });
+  return interpreter;
+}
+
+void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter) { delete interpreter; }
+
+FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter, void* delegate) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter) || delegate == nullptr) return NullHandle();
+    return interpreter->interpreter->ApplyDelegate(
+        static_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
+  });
+}
+
+size_t FuseliteInterpreterInputCount(const FuseliteInterpreter* interpreter) {
+  return Valid(interpreter) ? interpreter->interpreter->inputs().size() : 0;
+}
+
+size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter* interpreter) {
+  return Valid(interpreter) ? interpreter->interpreter->outputs().size() : 0;
+}
+
+size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter) {
+  return Valid(interpreter) ? static_cast<size_t>(interpreter->interpreter->tensor_count()) : 0;
+}
+
+int32_t FuseliteInterpreterInput(const FuseliteInterpreter* interpreter, size_t i) {
+  return Valid(interpreter) ? At(interpreter->interpreter->inputs(), i) : -1;
+}
+
+int32_t FuseliteInterpreterOutput(const FuseliteInterpreter* interpreter, size_t i) {
+  return Valid(interpreter) ? At(interpreter->interpreter->outputs(), i) : -1;
+}
+
+int32_t FuseliteInterpreterFindTensor(const FuseliteInterpreter* interpreter, const char* name) {
+  return Valid(interpreter) && name ? interpreter->interpreter->FindTensor(name) : -1;
+}
+
+int32_t FuseliteInterpreterSignatureInput(const FuseliteInterpreter* interpreter,
+                                          const char* signature, const char* name) {
+  const Signature* found = FindSignature(interpreter, signature);
+  return found && name ? Interpreter::FindInput(*found, name) : -1;
+}
+
+int32_t FuseliteInterpreterSignatureOutput(const FuseliteInterpreter* interpreter,
+                                           const char* signature, const char* name) {
+  const Signature* found = FindSignature(interpreter, signature);
+  return found && name ? Interpreter::FindOutput(*found, name) : -1;
+}
+
+FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32_t tensor,
+                                         FuseliteTensor* out) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter) || out == nullptr) return NullHandle();
+    if (tensor < 0 || tensor >= interpreter->interpreter->tensor_count()) {
+      return fuselite::InvalidArgument("there is no tensor ", tensor);
+    }
+    TensorView view = interpreter->interpreter->tensor(tensor);
+    *out = FuseliteTensor{};
+    out->type = static_cast<FuseliteType>(view.type);
+    out->rank = view.shape.rank();
+    std::ranges::copy(view.shape.dims(), out->dims);
+    out->name = view.name.data();
+    out->data = view.data;
+    out->bytes = view.bytes;
+    interpreter->quantization = std::move(view.quantization);
+    const fuselite::Quantization& quantization = interpreter->quantization;
+    if (quantization.scales.size() == 1) {
+      out->scale = quantization.scale();
+      out->zero_point = quantization.zero_point();
+    }
+    out->scale_count = quantization.scales.size();
+    out->scales = quantization.scales.data();
+    out->zero_points = quantization.zero_points.data();
+    out->quantized_dimension = quantization.axis;
+    return Status();
+  });
+}
+
+FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, size_t i,
+                                              const int32_t* dims, size_t rank) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter) || (dims == nullptr && rank > 0)) return NullHandle();
+    const int input = i < interpreter->interpreter->inputs().size() ? static_cast<int>(i) : -1;
+    return interpreter->interpreter->ResizeInput(input, std::span(dims, rank));
+  });
+}
+
+FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter)) return NullHandle();
+    return interpreter->interpreter->AllocateTensors();
+  });
+}
+
+FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter)) return NullHandle();
+    return interpreter->interpreter->Invoke();
+  });
+}
+
+void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter) {
+  if (Valid(interpreter)) interpreter->interpreter->Cancel();
+}
+
+void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter) {
+  if (Valid(interpreter)) interpreter->interpreter->ResetVariables();
+}
+
+FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_t i,
+                                         const void* data, size_t size) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter) || (data == nullptr && size > 0)) return NullHandle();
+    const Interpreter& runs = *interpreter->interpreter;
+    FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), i, size));
+    if (size > 0) std::memcpy(memory, data, size);
+    return Status();
+  });
+}
+
+FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter, size_t i, void* data,
+                                          size_t size) {
+  return Try([&]() -> Status {
+    if (!Valid(interpreter) || (data == nullptr && size > 0)) return NullHandle();
+    const Interpreter& runs = *interpreter->interpreter;
+    FUSELITE_ASSIGN_OR_RETURN(const void* memory, Memory(runs, runs.outputs(), i, size));
+    if (size > 0) std::memcpy(data, memory, size);
+    return Status();
+  });
+}
+
+void FuseliteInterpreterSetProfiling(FuseliteInterpreter* interpreter, int32_t on) {
+  if (Valid(interpreter)) interpreter->interpreter->SetProfiling(on != 0);
+}
+
+size_t FuseliteInterpreterTakeEvents(FuseliteInterpreter* interpreter, FuseliteProfileEvent* events,
+                                     size_t capacity) {
+  if (!Valid(interpreter) || events == nullptr) return 0;
+  size_t count = 0;
+  Try([&]() -> Status {
+    auto& waiting = interpreter->events;
+    auto fresh = interpreter->interpreter->TakeEvents();
+    waiting.insert(waiting.end(), std::make_move_iterator(fresh.begin()),
+                   std::make_move_iterator(fresh.end()));
+    const auto end = waiting.begin() + static_cast<ptrdiff_t>(std::min(capacity, waiting.size()));
+    interpreter->taken_events.assign(std::make_move_iterator(waiting.begin()),
+                                     std::make_move_iterator(end));
+    waiting.erase(waiting.begin(), end);
+    for (const NodeEvent& event : interpreter->taken_events) {
+      events[count++] = {event.subgraph, event.node, event.name.c_str(), event.start_ns,
+                         event.duration_ns};
+    }
+    return Status();
+  });
+  return count;
+}

@@ -1,0 +1,170 @@
+// Running .tflite models without LiteRT: the C interface of libfuselite.so.
+//
+// Functions that can fail return a FuseliteStatus or a null pointer; the reason is then one line in
+// FuseliteLastError(), of the calling thread. Handles are not locked: one thread at a time may use
+// an interpreter, but a model may be shared, and FuseliteInterpreterCancel is for any thread.
+#ifndef FUSELITE_INTERPRETER_C_API_H_
+#define FUSELITE_INTERPRETER_C_API_H_
+
+// NOLINTBEGIN(modernize-deprecated-headers,modernize-use-using): this is C.
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FUSELITE_EXPORT __attribute__((visibility("default")))
+#else
+#define FUSELITE_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum FuseliteStatus {
+  kFuseliteOk = 0,
+  kFuseliteInvalidArgument = 1,
+  kFuseliteUnsupported = 2,
+  kFuseliteDynamicShape = 3,
+  kFuseliteNotFound = 4,
+  kFuseliteOutOfMemory = 5,
+  kFuseliteIo = 6,
+  kFuseliteCancelled = 7,
+  kFuseliteDeadlineExceeded = 8,
+  kFuseliteInternal = 9,
+} FuseliteStatus;
+
+// Numbered as TfLiteType.
+typedef enum FuseliteType {
+  kFuseliteNoType = 0,
+  kFuseliteFloat32 = 1,
+  kFuseliteInt32 = 2,
+  kFuseliteUInt8 = 3,
+  kFuseliteInt64 = 4,
+  kFuseliteString = 5,
+  kFuseliteBool = 6,
+  kFuseliteInt16 = 7,
+  kFuseliteComplex64 = 8,
+  kFuseliteInt8 = 9,
+  kFuseliteFloat16 = 10,
+  kFuseliteFloat64 = 11,
+  kFuseliteComplex128 = 12,
+  kFuseliteUInt64 = 13,
+  kFuseliteResource = 14,
+  kFuseliteVariant = 15,
+  kFuseliteUInt32 = 16,
+  kFuseliteUInt16 = 17,
+  kFuseliteInt4 = 18,
+  kFuseliteBFloat16 = 19,
+} FuseliteType;
+
+typedef struct FuseliteModel FuseliteModel;
+typedef struct FuseliteInterpreter FuseliteInterpreter;
+
+// The version of the library: "0.1.0".
+FUSELITE_EXPORT const char* FuseliteVersion(void);
+
+// The last error of the calling thread; "" where there was none. Valid until its next failing call.
+FUSELITE_EXPORT const char* FuseliteLastError(void);
+FUSELITE_EXPORT FuseliteStatus FuseliteLastStatus(void);
+
+// The file is mapped. Null where it cannot be read or is no valid model.
+FUSELITE_EXPORT FuseliteModel* FuseliteModelLoadFile(const char* path);
+// The bytes are copied.
+FUSELITE_EXPORT FuseliteModel* FuseliteModelLoadMemory(const void* data, size_t size);
+// Interpreters of the model may live on.
+FUSELITE_EXPORT void FuseliteModelDelete(FuseliteModel* model);
+FUSELITE_EXPORT size_t FuseliteModelSignatureCount(const FuseliteModel* model);
+// Null where there is no such signature.
+FUSELITE_EXPORT const char* FuseliteModelSignatureKey(const FuseliteModel* model, size_t index);
+
+// What a future version adds has a zero that means today's behaviour. Begin with
+// FuseliteInterpreterOptionsDefault().
+typedef struct FuseliteInterpreterOptions {
+  size_t struct_size;        // sizeof(FuseliteInterpreterOptions)
+  int32_t num_threads;       // what delegates are told; 0: no wish
+  int32_t preserve_tensors;  // not 0: every value is kept until the next invoke
+} FuseliteInterpreterOptions;
+FUSELITE_EXPORT FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault(void);
+
+// `options` may be null. Fails with kFuseliteUnsupported naming the operators that are not
+// implemented.
+FUSELITE_EXPORT FuseliteInterpreter* FuseliteInterpreterCreate(
+    const FuseliteModel* model, const FuseliteInterpreterOptions* options);
+FUSELITE_EXPORT void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter);
+
+// A `struct TfLiteDelegate*`, which must outlive the interpreter. Where it fails, the model runs as
+// before.
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter,
+                                                                void* delegate);
+
+FUSELITE_EXPORT size_t FuseliteInterpreterInputCount(const FuseliteInterpreter* interpreter);
+FUSELITE_EXPORT size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter* interpreter);
+FUSELITE_EXPORT size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter);
+
+// Indices of tensors: of the i-th input and output, by a tensor's own name, and by the name that a
+// signature gives it (`signature` null: the first one). -1 where there is none.
+FUSELITE_EXPORT int32_t FuseliteInterpreterInput(const FuseliteInterpreter* interpreter, size_t i);
+FUSELITE_EXPORT int32_t FuseliteInterpreterOutput(const FuseliteInterpreter* interpreter, size_t i);
+FUSELITE_EXPORT int32_t FuseliteInterpreterFindTensor(const FuseliteInterpreter* interpreter,
+                                                      const char* name);
+FUSELITE_EXPORT int32_t FuseliteInterpreterSignatureInput(const FuseliteInterpreter* interpreter,
+                                                          const char* signature, const char* name);
+FUSELITE_EXPORT int32_t FuseliteInterpreterSignatureOutput(const FuseliteInterpreter* interpreter,
+                                                           const char* signature, const char* name);
+
+// What a tensor is now. Pointers are valid until the next call that resizes, allocates, applies a
+// delegate or invokes.
+typedef struct FuseliteTensor {
+  FuseliteType type;
+  int32_t rank;
+  int32_t dims[8];
+  float scale;  // 0: not quantized, or per channel: see `scales`
+  int32_t zero_point;
+  const char* name;
+  void* data;  // null before memory is allocated, and where a delegate keeps the value
+  size_t bytes;
+  // Per-channel quantization along `quantized_dimension`; of the last tensor that was asked for.
+  size_t scale_count;
+  const float* scales;
+  const int32_t* zero_points;
+  int32_t quantized_dimension;
+} FuseliteTensor;
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter,
+                                                         int32_t tensor, FuseliteTensor* out);
+
+// `i` counts the inputs. Memory must be allocated again before the next invoke.
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter,
+                                                              size_t i, const int32_t* dims,
+                                                              size_t rank);
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter);
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter);
+// Ends the invoke that is under way with kFuseliteCancelled.
+FUSELITE_EXPORT void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter);
+FUSELITE_EXPORT void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter);
+
+// Copies to the i-th input and from the i-th output. `size` must be the tensor's bytes.
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_t i,
+                                                         const void* data, size_t size);
+FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter,
+                                                          size_t i, void* data, size_t size);
+
+// One node's time in one invoke.
+typedef struct FuseliteProfileEvent {
+  int32_t subgraph;
+  int32_t node;
+  const char* name;  // valid until the next call that takes events
+  int64_t start_ns;  // of the monotonic clock
+  int64_t duration_ns;
+} FuseliteProfileEvent;
+FUSELITE_EXPORT void FuseliteInterpreterSetProfiling(FuseliteInterpreter* interpreter, int32_t on);
+// Takes up to `capacity` events, oldest first; the number taken. The rest wait for the next call.
+FUSELITE_EXPORT size_t FuseliteInterpreterTakeEvents(FuseliteInterpreter* interpreter,
+                                                     FuseliteProfileEvent* events, size_t capacity);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+// NOLINTEND(modernize-deprecated-headers,modernize-use-using)
+
+#endif  // FUSELITE_INTERPRETER_C_API_H_

@@ -1,0 +1,156 @@
+#include "interpreter/interpreter.h"
+
+#include <algorithm>
+#include <new>
+
+#include "interpreter/builtin_op.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+// The library throws nothing into its host.
+template <class Body>
+auto Guarded(Body body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory("the interpreter ran out of memory");
+  } catch (const std::exception& error) {
+    return Internal(error.what());
+  }
+}
+
+int FindIn(const std::vector<SignatureTensor>& tensors, std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &SignatureTensor::name);
+  return found == tensors.end() ? -1 : found->tensor;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const Model> model,
+                                                         const InterpreterOptions& options) {
+  return Guarded([&]() -> Result<std::unique_ptr<Interpreter>> {
+    std::unique_ptr<Interpreter> interpreter(new Interpreter());
+    SubgraphHost& host = interpreter->host_;
+    host.model = std::move(model);
+    host.num_threads = options.num_threads;
+    host.preserve_all_tensors = options.preserve_all_tensors;
+    host.cluster_partitions = options.cluster_partitions;
+    static const OpResolver kBuiltins = OpResolver::WithBuiltins();
+    const OpResolver& resolver = options.resolver ? *options.resolver : kBuiltins;
+    for (size_t i = 0; i < host.model->subgraphs.size(); ++i) {
+      FUSELITE_ASSIGN_OR_RETURN(auto graph, Subgraph::Build(host, static_cast<int>(i), resolver));
+      host.subgraphs.push_back(std::move(graph));
+    }
+    return interpreter;
+  });
+}
+
+Interpreter::~Interpreter() {
+  // Delegates' kernels may look into other subgraphs while they are freed.
+  for (auto& graph : host_.subgraphs) {
+    if (Status status = graph->RemoveDelegates(); !status.ok()) continue;
+  }
+}
+
+TensorView Interpreter::tensor(int index) const {
+  const Subgraph& graph = main();
+  const tflite::TfLiteTensor& tensor = graph.tensor(index);
+  TensorView view;
+  view.index = index;
+  view.name = tensor.name ? tensor.name : "";
+  view.data = tensor.data.data;
+  view.bytes = tensor.bytes;
+  view.constant = tensor.allocation_type == tflite::kTfLiteMmapRo;
+  view.is_variable = tensor.is_variable;
+  if (const auto info = DescribeTensor(tensor); info.ok()) {
+    view.type = info->type;
+    view.shape = info->shape;
+    view.quantization = info->quantization;
+  }
+  const auto signature = tflite::Elements(tensor.dims_signature);
+  view.shape_signature.assign(signature.begin(), signature.end());
+  return view;
+}
+
+int Interpreter::FindTensor(std::string_view name) const {
+  const auto& tensors = main().model().tensors;
+  const auto found = std::ranges::find(tensors, name, &ModelTensor::name);
+  return found == tensors.end() ? -1 : static_cast<int>(found - tensors.begin());
+}
+
+const Signature* Interpreter::FindSignature(std::string_view key) const {
+  const auto& signatures = model().signatures;
+  const auto found = std::ranges::find(signatures, key, &Signature::key);
+  return found == signatures.end() ? nullptr : &*found;
+}
+
+int Interpreter::FindInput(const Signature& signature, std::string_view name) {
+  return FindIn(signature.inputs, name);
+}
+
+int Interpreter::FindOutput(const Signature& signature, std::string_view name) {
+  return FindIn(signature.outputs, name);
+}
+
+Status Interpreter::ResizeInput(int i, std::span<const int32_t> dims) {
+  return Guarded([&]() -> Status {
+    if (i < 0 || static_cast<size_t>(i) >= inputs().size()) {
+      return InvalidArgument("there is no input ", i, ", the model has ", inputs().size());
+    }
+    return main().ResizeInput(inputs()[i], dims);
+  });
+}
+
+Status Interpreter::AllocateTensors() {
+  return Guarded([&] { return main().AllocateTensors(); });
+}
+
+Status Interpreter::Invoke() {
+  Status status = Guarded([&] { return main().Invoke(); });
+  host_.cancelled = false;
+  return status;
+}
+
+void Interpreter::ResetVariables() {
+  for (auto& graph : host_.subgraphs) graph->ResetVariables();
+}
+
+Status Interpreter::ApplyDelegate(tflite::TfLiteDelegate* delegate) {
+  return Guarded([&]() -> Status {
+    for (auto& graph : host_.subgraphs) {
+      Status status = graph->ApplyDelegate(delegate);
+      if (status.ok()) continue;
+      FUSELITE_RETURN_IF_ERROR(RemoveDelegates());
+      return status;
+    }
+    return Status();
+  });
+}
+
+Status Interpreter::RemoveDelegates() {
+  return Guarded([&]() -> Status {
+    for (auto& graph : host_.subgraphs) {
+      const bool was_ready = graph->ready();
+      FUSELITE_RETURN_IF_ERROR(graph->RemoveDelegates());
+      if (was_ready) FUSELITE_RETURN_IF_ERROR(graph->AllocateTensors());
+    }
+    return Status();
+  });
+}
+
+std::vector<std::string> Interpreter::Plan() const {
+  std::vector<std::string> names;
+  for (int index : main().plan()) names.push_back(main().node(index).name);
+  return names;
+}
+
+void Interpreter::SetProfiling(bool on) {
+  host_.events = on ? std::make_unique<std::vector<NodeEvent>>() : nullptr;
+}
+
+std::vector<NodeEvent> Interpreter::TakeEvents() {
+  return host_.events ? std::exchange(*host_.events, {}) : std::vector<NodeEvent>();
+}
+
+}  // namespace fuselite::interpreter

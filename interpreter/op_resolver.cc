@@ -1,0 +1,62 @@
+#include "interpreter/op_resolver.h"
+
+#include "interpreter/control_flow.h"
+
+namespace fuselite::interpreter {
+
+using tflite::TfLiteRegistration;
+
+OpResolver OpResolver::WithBuiltins() {
+  OpResolver resolver;
+  for (const kernels::OperatorDef* def : kernels::AllOperators()) {
+    if (def->builtin_code >= 0) resolver.table_[def->builtin_code].def = def;
+  }
+  AddControlFlow(resolver);
+  return resolver;
+}
+
+void OpResolver::AddBuiltin(int builtin_code, const TfLiteRegistration& registration,
+                            int min_version, int max_version) {
+  for (int version = min_version; version <= max_version; ++version) {
+    OpImplementation& entry = builtin_[{builtin_code, version}];
+    entry.registration = registration;
+    entry.registration.builtin_code = builtin_code;
+    entry.registration.version = version;
+  }
+}
+
+void OpResolver::AddCustom(const std::string& name, const TfLiteRegistration& registration,
+                           int min_version, int max_version) {
+  for (int version = min_version; version <= max_version; ++version) {
+    const auto [entry, added] = custom_.insert_or_assign({name, version}, OpImplementation{});
+    entry->second.registration = registration;
+    entry->second.registration.builtin_code = tflite::kTfLiteBuiltinCustom;
+    entry->second.registration.custom_name = entry->first.first.c_str();
+    entry->second.registration.version = version;
+  }
+}
+
+void OpResolver::AddAll(const OpResolver& other) {
+  for (const auto& [code, entry] : other.table_) table_[code] = entry;
+  for (const auto& [key, entry] : other.builtin_) {
+    AddBuiltin(key.first, entry.registration, key.second, key.second);
+  }
+  for (const auto& [key, entry] : other.custom_) {
+    AddCustom(key.first, entry.registration, key.second, key.second);
+  }
+}
+
+const OpImplementation* OpResolver::FindBuiltin(int builtin_code, int version) const {
+  if (const auto found = builtin_.find({builtin_code, version}); found != builtin_.end()) {
+    return &found->second;
+  }
+  const auto found = table_.find(builtin_code);
+  return found == table_.end() ? nullptr : &found->second;
+}
+
+const OpImplementation* OpResolver::FindCustom(const std::string& name, int version) const {
+  const auto found = custom_.find({name, version});
+  return found == custom_.end() ? nullptr : &found->second;
+}
+
+}  // namespace fuselite::interpreter

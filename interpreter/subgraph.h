@@ -1,0 +1,184 @@
+// One subgraph at work: tensors, nodes and memory behind the C structs that delegates and custom
+// operators see.
+//
+// The life of a subgraph: Build, ApplyDelegate any number of times, ResizeInput, AllocateTensors,
+// Invoke. Not thread-safe, except for what Interpreter says.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "interpreter/model.h"
+#include "interpreter/node.h"
+#include "interpreter/op_resolver.h"
+#include "interpreter/partition.h"
+#include "runtime/aligned_buffer.h"
+#include "runtime/status.h"
+#include "runtime/tflite_abi.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::interpreter {
+
+class Subgraph;
+
+// One node's time in one invoke.
+struct NodeEvent {
+  int subgraph = 0;
+  int node = 0;
+  std::string name;
+  int64_t start_ns = 0;  // of the monotonic clock
+  int64_t duration_ns = 0;
+};
+
+// What the subgraphs of one interpreter share.
+struct SubgraphHost {
+  std::shared_ptr<const Model> model;
+  std::vector<std::unique_ptr<Subgraph>> subgraphs;
+  int num_threads = -1;
+  bool preserve_all_tensors = false;
+  bool cluster_partitions = true;
+  std::atomic<bool> cancelled{false};
+  tflite::TfLiteExternalContext* external_contexts[tflite::kTfLiteMaxExternalContexts] = {};
+  // Recorded while not null; at most kMaxEvents of them.
+  static constexpr size_t kMaxEvents = 1 << 20;
+  std::unique_ptr<std::vector<NodeEvent>> events;
+};
+
+class Subgraph {
+ public:
+  // Adds `index`'s tensors and nodes; see Missing() for operators that nobody implements.
+  static Result<std::unique_ptr<Subgraph>> Build(SubgraphHost& host, int index,
+                                                 const OpResolver& resolver);
+  ~Subgraph();
+  Subgraph(const Subgraph&) = delete;
+  Subgraph& operator=(const Subgraph&) = delete;
+
+  static Subgraph& From(tflite::TfLiteContext* context) {
+    return *static_cast<Subgraph*>(context->impl_);
+  }
+
+  const ModelSubgraph& model() const { return model_; }
+  SubgraphHost& host() { return host_; }
+  int index() const { return index_; }
+  std::span<const int> inputs() const { return model_.inputs; }
+  std::span<const int> outputs() const { return model_.outputs; }
+  tflite::TfLiteTensor& tensor(int index) { return tensors_[index]; }
+  const tflite::TfLiteTensor& tensor(int index) const { return tensors_[index]; }
+  int tensor_count() const { return static_cast<int>(tensors_.size()); }
+  std::span<const int> plan() const { return plan_; }
+  const Node& node(int index) const { return *nodes_[index]; }
+  bool ready() const { return state_ == State::kReady; }
+  bool has_dynamic_tensors() const { return has_dynamic_tensors_; }
+
+  // Gives an input another shape; the next AllocateTensors adapts everything else.
+  Status ResizeInput(int tensor, std::span<const int> dims);
+  // Shapes, memory, kernels. Nothing is done where nothing changed, except that variables are
+  // reset.
+  Status AllocateTensors();
+  Status Invoke();
+  void ResetVariables();
+
+  // Lets the delegate replace nodes. Where it fails, every delegate is taken off again and the
+  // graph is as it was in the file. The delegate must outlive the subgraph.
+  Status ApplyDelegate(tflite::TfLiteDelegate* delegate);
+  Status RemoveDelegates();
+
+  // For operators' prepare and invoke. Dimensions of a dynamic tensor may change at any time, of
+  // others only before memory is planned.
+  Status ResizeTensor(tflite::TfLiteTensor& tensor, std::span<const int> dims);
+  // To be called in prepare, for an output whose shape only invoke knows.
+  void SetDynamic(tflite::TfLiteTensor& tensor);
+  // Keeps the reason and gives the code that the C interface knows. For operators of this room.
+  tflite::TfLiteStatus Fail(Status status);
+  // Memory that is free to use until the function that asks returns. Null where there is none.
+  std::byte* Scratch(size_t bytes);
+
+ private:
+  enum class State { kUnprepared, kReady };
+
+  // Nodes of the plan that are prepared together and share an arena: up to a node with a dynamic
+  // output.
+  struct Segment {
+    size_t begin = 0, end = 0;  // positions in the plan
+    AlignedBuffer arena;
+    std::vector<int> dynamic_shapes;  // of what was dynamic when it was prepared
+  };
+
+  Subgraph(SubgraphHost& host, int index);
+
+  // subgraph.cc
+  Status AddModelTensors();
+  Status AddModelNodes(const OpResolver& resolver);
+  int AddNode(std::unique_ptr<Node> node);
+  void FreeTensor(tflite::TfLiteTensor& tensor);
+  void SetTensorsSize(size_t size);
+  void ReserveTensors();
+  bool HasSideEffect(const Node& node) const;
+  Status StatusOf(tflite::TfLiteStatus code, const std::string& where);
+  std::string Where(const Node& node) const;
+
+  // subgraph_memory.cc
+  void ForgetMemory();
+  void ForgetMemoryOf(tflite::TfLiteTensor& tensor);
+  void ForgetMemoryFrom(size_t position);
+  void ReleaseHeap(tflite::TfLiteTensor& tensor);
+  Status PrepareFrom(size_t position);
+  Status PropagateShapes();
+  Status PrepareNode(Node& node);
+  bool HasDynamicOutput(const Node& node) const;
+  Status PlanSegment(Segment& segment);
+  Status AllocatePersistent();
+  std::vector<int> DynamicShapes(size_t end) const;
+  Status EnsurePrepared(size_t position);
+
+  // subgraph_invoke.cc
+  Status InvokeNode(Node& node);
+  Status CheckInputs(const Node& node);
+
+  // subgraph_delegates.cc
+  void ReplaceNodes(const tflite::TfLiteRegistration& registration, std::span<const int> nodes,
+                    tflite::TfLiteDelegate* delegate);
+  Status RunDelegatePrepare(tflite::TfLiteDelegate* delegate);
+  Status UndoDelegates();
+  Status RedoDelegates();
+  std::vector<NodeSubset> Partition(std::span<const int> nodes) const;
+  void ClearPreview();
+
+  // subgraph_context.cc: the functions of the context.
+  struct ContextFunctions;
+  void InitContext();
+  void SetDelegateFunctions(bool allowed);
+
+  SubgraphHost& host_;
+  const int index_;
+  const ModelSubgraph& model_;
+  tflite::TfLiteContext context_{};
+  std::vector<tflite::TfLiteTensor> tensors_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<int> plan_;
+  State state_ = State::kUnprepared;
+
+  std::vector<Segment> segments_;
+  std::vector<AlignedBuffer> persistent_;  // of each tensor; most are empty
+  AlignedBuffer scratch_;
+  bool has_dynamic_tensors_ = false;
+  size_t prepared_ = 0;  // positions of the plan that are prepared in this run
+
+  size_t original_nodes_ = 0;  // those behind are delegates' kernels
+  std::vector<int> original_plan_;
+  std::vector<tflite::TfLiteDelegate*> delegates_;
+  bool delegates_undone_ = false;
+  bool delegates_are_static_ = false;  // one of them does not take dynamic tensors
+
+  std::string errors_;  // what ReportError was told since the last Status
+  Status failure_;      // what Fail was told since then
+  tflite::IntArrayPtr plan_array_;
+  std::vector<tflite::TfLiteDelegateParams> preview_;
+};
+
+}  // namespace fuselite::interpreter

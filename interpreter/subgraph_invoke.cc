@@ -1,0 +1,77 @@
+#include <chrono>
+
+#include "interpreter/printable.h"
+#include "interpreter/subgraph.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Status Subgraph::Invoke() {
+  if (state_ != State::kReady) {
+    return InvalidArgument("tensors are not allocated: AllocateTensors comes before Invoke");
+  }
+  prepared_ = segments_.empty() ? 0 : segments_.front().end;
+  for (size_t position = 0; position < plan_.size(); ++position) {
+    if (host_.cancelled.load(std::memory_order_relaxed)) {
+      return Status(StatusCode::kCancelled, "the invoke was cancelled");
+    }
+    FUSELITE_RETURN_IF_ERROR(EnsurePrepared(position));
+    FUSELITE_RETURN_IF_ERROR(InvokeNode(*nodes_[plan_[position]]));
+  }
+  for (int output : model_.outputs) {
+    tflite::TfLiteTensor& tensor = tensors_[output];
+    if (!tensor.data_is_stale || tensor.delegate == nullptr) continue;
+    FUSELITE_RETURN_IF_ERROR(
+        StatusOf(tensor.delegate->CopyFromBufferHandle(&context_, tensor.delegate,
+                                                       tensor.buffer_handle, &tensor),
+                 "reading an output back from its delegate"));
+    tensor.data_is_stale = false;
+  }
+  return Status();
+}
+
+// Fetches what another delegate keeps in memory of its own; a node must not meet a tensor without
+// memory.
+Status Subgraph::CheckInputs(const Node& node) {
+  for (int input : tflite::Elements(node.node.inputs)) {
+    if (input < 0) continue;
+    tflite::TfLiteTensor& tensor = tensors_[input];
+    if (tensor.data_is_stale && tensor.delegate != nullptr &&
+        tensor.delegate != node.node.delegate) {
+      FUSELITE_RETURN_IF_ERROR(
+          StatusOf(tensor.delegate->CopyFromBufferHandle(&context_, tensor.delegate,
+                                                         tensor.buffer_handle, &tensor),
+                   Where(node)));
+      tensor.data_is_stale = false;
+    }
+    if (tensor.data.raw == nullptr && tensor.bytes > 0) {
+      return InvalidArgument(Where(node), ": its input tensor ", input, " \"",
+                             Printable(tensor.name ? tensor.name : ""), "\" has no memory");
+    }
+  }
+  return Status();
+}
+
+Status Subgraph::InvokeNode(Node& node) {
+  FUSELITE_RETURN_IF_ERROR(CheckInputs(node));
+  if (node.registration.invoke == nullptr) {
+    return Unsupported(Where(node), ": has no functions that the interpreter can call");
+  }
+  const bool recording = host_.events && host_.events->size() < SubgraphHost::kMaxEvents;
+  const int64_t start = recording ? Now() : 0;
+  FUSELITE_RETURN_IF_ERROR(StatusOf(node.registration.invoke(&context_, &node.node), Where(node)));
+  if (recording) {
+    host_.events->push_back({index_, node.index, node.name, start, Now() - start});
+  }
+  return Status();
+}
+
+}  // namespace fuselite::interpreter

@@ -1,0 +1,276 @@
+// Shapes and memory: preparing nodes in order, and placing what they need.
+//
+// A node whose output is dynamic ends a segment: what follows can only be prepared when it has run.
+// Each segment has an arena of its own, so that preparing the next one moves nothing that is in
+// use.
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "interpreter/printable.h"
+#include "interpreter/subgraph.h"
+#include "runtime/arena.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using tflite::Elements;
+using tflite::TfLiteTensor;
+
+// What tensors without elements point to: a null pointer means absent.
+alignas(kAlignment) std::byte no_elements[kAlignment];
+
+bool IsArena(const TfLiteTensor& tensor) {
+  return tensor.allocation_type == tflite::kTfLiteArenaRw;
+}
+
+Result<size_t> BytesOf(const TfLiteTensor& tensor, std::span<const int> dims) {
+  const auto shape = Shape::FromDims(dims);
+  if (!shape) return InvalidArgument("a shape of rank ", dims.size(), " is out of range");
+  if (!IsKnownDataType(tensor.type)) return Unsupported("element type ", int{tensor.type});
+  TensorInfo info;
+  info.type = static_cast<DataType>(tensor.type);
+  info.shape = *shape;
+  constexpr double kMaxBytes = 1e15;
+  if (static_cast<double>(info.elements()) * BitWidth(info.type) / 8 > kMaxBytes) {
+    return OutOfMemory("no machine has the memory for ", shape->ToString());
+  }
+  return info.bytes();
+}
+
+}  // namespace
+
+Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
+  if (std::ranges::find(model_.inputs, tensor_index) == model_.inputs.end()) {
+    return InvalidArgument("tensor ", tensor_index, " is not an input");
+  }
+  TfLiteTensor& tensor = tensors_[tensor_index];
+  if (std::ranges::equal(Elements(tensor.dims), dims)) return Status();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0) return InvalidArgument("dimension ", i, " of the new shape is ", dims[i]);
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
+  if (delegates_are_static_) FUSELITE_RETURN_IF_ERROR(UndoDelegates());
+  state_ = State::kUnprepared;
+  std::free(tensor.dims);
+  tensor.dims = tflite::MakeIntArray(dims).release();
+  tensor.bytes = bytes;
+  return Status();
+}
+
+Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
+  const bool dynamic = tensor.allocation_type == tflite::kTfLiteDynamic ||
+                       tensor.allocation_type == tflite::kTfLitePersistentRo;
+  if (!dynamic && !IsArena(tensor) && tensor.allocation_type != tflite::kTfLiteArenaRwPersistent) {
+    return InvalidArgument("a tensor in fixed memory cannot be resized");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
+  if (!std::ranges::equal(Elements(tensor.dims), dims)) {
+    std::free(tensor.dims);
+    tensor.dims = tflite::MakeIntArray(dims).release();
+    if (!dynamic) tensor.data.raw = nullptr;
+  }
+  if (dynamic && (bytes != tensor.bytes || tensor.data.raw == nullptr)) {
+    void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
+    if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");
+    tensor.data.raw = static_cast<char*>(memory);
+  }
+  tensor.bytes = bytes;
+  return Status();
+}
+
+void Subgraph::SetDynamic(TfLiteTensor& tensor) {
+  if (tensor.allocation_type == tflite::kTfLiteDynamic) return;
+  tensor.allocation_type = tflite::kTfLiteDynamic;
+  tensor.data.raw = nullptr;
+}
+
+// The tensor loses its memory, and is in the arena again where it was dynamic.
+void Subgraph::ForgetMemoryOf(TfLiteTensor& tensor) {
+  switch (tensor.allocation_type) {
+    case tflite::kTfLiteDynamic:
+    case tflite::kTfLitePersistentRo:
+    case tflite::kTfLiteArenaRw:
+      ReleaseHeap(tensor);
+      tensor.allocation_type = tflite::kTfLiteArenaRw;
+      break;
+    default: break;
+  }
+}
+
+void Subgraph::ForgetMemory() {
+  for (TfLiteTensor& tensor : tensors_) ForgetMemoryOf(tensor);
+  segments_.clear();
+}
+
+void Subgraph::ForgetMemoryFrom(size_t position) {
+  while (!segments_.empty() && segments_.back().begin >= position) segments_.pop_back();
+  for (size_t i = position; i < plan_.size(); ++i) {
+    for (int output : Elements(nodes_[plan_[i]]->node.outputs)) {
+      if (output >= 0) ForgetMemoryOf(tensors_[output]);
+    }
+    for (int temporary : Elements(nodes_[plan_[i]]->node.temporaries)) {
+      ForgetMemoryOf(tensors_[temporary]);
+    }
+  }
+}
+
+Status Subgraph::AllocateTensors() {
+  FUSELITE_RETURN_IF_ERROR(RedoDelegates());
+  if (state_ != State::kReady) {
+    ForgetMemory();
+    FUSELITE_RETURN_IF_ERROR(PropagateShapes());
+    FUSELITE_RETURN_IF_ERROR(PrepareFrom(0));
+    state_ = State::kReady;
+  }
+  ResetVariables();
+  return Status();
+}
+
+// For delegates that ask for it: the nodes that they replaced still tell shapes.
+Status Subgraph::PropagateShapes() {
+  const bool asked = std::ranges::any_of(delegates_, [](const tflite::TfLiteDelegate* delegate) {
+    return (delegate->flags & tflite::kTfLiteDelegateFlagsRequirePropagatedShapes) != 0;
+  });
+  if (!asked || delegates_undone_) return Status();
+  for (int index : original_plan_) {
+    FUSELITE_RETURN_IF_ERROR(PrepareNode(*nodes_[index]));
+    if (HasDynamicOutput(*nodes_[index])) break;
+  }
+  return Status();
+}
+
+Status Subgraph::PrepareNode(Node& node) {
+  if (node.registration.prepare == nullptr) {
+    if (node.registration.invoke != nullptr) return Status();
+    return Unsupported(Where(node), ": has no functions that the interpreter can call");
+  }
+  ReserveTensors();
+  return StatusOf(node.registration.prepare(&context_, &node.node), Where(node));
+}
+
+bool Subgraph::HasDynamicOutput(const Node& node) const {
+  return std::ranges::any_of(Elements(node.node.outputs), [&](int output) {
+    return output >= 0 && tensors_[output].allocation_type == tflite::kTfLiteDynamic;
+  });
+}
+
+Status Subgraph::PrepareFrom(size_t position) {
+  Segment segment;
+  segment.begin = position;
+  segment.dynamic_shapes = DynamicShapes(position);
+  bool dynamic = false;
+  while (position < plan_.size() && !dynamic) {
+    Node& node = *nodes_[plan_[position]];
+    FUSELITE_RETURN_IF_ERROR(PrepareNode(node));
+    dynamic = HasDynamicOutput(node);
+    ++position;
+  }
+  segment.end = position;
+  if (segment.begin == 0) has_dynamic_tensors_ = dynamic;
+  FUSELITE_RETURN_IF_ERROR(PlanSegment(segment));
+  segments_.push_back(std::move(segment));
+  prepared_ = position;
+  return Status();
+}
+
+// The shapes of everything dynamic that the plan's first `end` nodes write.
+std::vector<int> Subgraph::DynamicShapes(size_t end) const {
+  std::vector<int> shapes;
+  for (size_t i = 0; i < end; ++i) {
+    for (int output : Elements(nodes_[plan_[i]]->node.outputs)) {
+      if (output < 0 || tensors_[output].allocation_type != tflite::kTfLiteDynamic) continue;
+      const auto dims = Elements(tensors_[output].dims);
+      shapes.push_back(static_cast<int>(dims.size()));
+      shapes.insert(shapes.end(), dims.begin(), dims.end());
+    }
+  }
+  return shapes;
+}
+
+// Before the node at `position` runs: prepares it where that waited for dynamic shapes, or where
+// they are others than the last time.
+Status Subgraph::EnsurePrepared(size_t position) {
+  if (position < prepared_) return Status();
+  const auto next = std::ranges::find_if(
+      segments_, [&](const Segment& segment) { return segment.begin == position; });
+  if (next != segments_.end() && next->dynamic_shapes == DynamicShapes(position)) {
+    prepared_ = next->end;
+    return Status();
+  }
+  ForgetMemoryFrom(position);
+  return PrepareFrom(position);
+}
+
+Status Subgraph::PlanSegment(Segment& segment) {
+  FUSELITE_RETURN_IF_ERROR(AllocatePersistent());
+  const int last_step = std::max(static_cast<int>(segment.end) - 1, 0);
+  // The last step at which each tensor is read; the caller and later segments read after all steps.
+  std::vector<int> last_use(tensors_.size(), 0);
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    const int step = std::min(static_cast<int>(i), last_step);
+    for (int input : Elements(nodes_[plan_[i]]->node.inputs)) {
+      if (input >= 0) last_use[input] = step;
+    }
+  }
+  for (int input : model_.inputs) last_use[input] = last_step;
+  for (int output : model_.outputs) last_use[output] = last_step;
+
+  std::vector<ArenaValue> values;
+  std::vector<int> placed;
+  const auto place = [&](int index, int first, int last) {
+    if (index < 0 || !IsArena(tensors_[index])) return;
+    if (host_.preserve_all_tensors) last = last_step;
+    values.push_back({tensors_[index].bytes, first, std::max(first, last)});
+    placed.push_back(index);
+  };
+  if (segment.begin == 0) {
+    for (int input : model_.inputs) place(input, 0, last_use[input]);
+  }
+  for (size_t i = segment.begin; i < segment.end; ++i) {
+    const int step = static_cast<int>(i);
+    const tflite::TfLiteNode& node = nodes_[plan_[i]]->node;
+    for (int output : Elements(node.outputs))
+      place(output, step, output < 0 ? 0 : last_use[output]);
+    for (int temporary : Elements(node.temporaries)) place(temporary, step, step);
+  }
+  const ArenaPlan plan = PlanArena(values);
+  segment.arena = AlignedBuffer(plan.bytes);
+  if (plan.bytes > 0 && segment.arena.data() == nullptr) {
+    return OutOfMemory("no memory for ", plan.bytes, " bytes of tensors");
+  }
+  for (size_t i = 0; i < placed.size(); ++i) {
+    TfLiteTensor& tensor = tensors_[placed[i]];
+    std::byte* data = values[i].bytes ? segment.arena.data() + plan.offsets[i] : no_elements;
+    tensor.data.raw = reinterpret_cast<char*>(data);
+  }
+  return Status();
+}
+
+Status Subgraph::AllocatePersistent() {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    TfLiteTensor& tensor = tensors_[i];
+    if (tensor.allocation_type != tflite::kTfLiteArenaRwPersistent) continue;
+    if (persistent_[i].data() == nullptr || persistent_[i].size() != tensor.bytes) {
+      persistent_[i] = AlignedBuffer(std::max<size_t>(tensor.bytes, 1));
+      if (persistent_[i].data() == nullptr) {
+        return OutOfMemory("no memory for ", tensor.bytes, " bytes of variables");
+      }
+      std::memset(persistent_[i].data(), 0, tensor.bytes);
+    }
+    tensor.data.raw = persistent_[i].as<char>();
+  }
+  return Status();
+}
+
+// Variables begin at zero, in the quantized types at what stands for zero.
+void Subgraph::ResetVariables() {
+  for (TfLiteTensor& tensor : tensors_) {
+    if (!tensor.is_variable || tensor.data.raw == nullptr) continue;
+    const bool narrow = tensor.type == tflite::kTfLiteInt8 || tensor.type == tflite::kTfLiteUInt8;
+    std::memset(tensor.data.raw, narrow ? tensor.params.zero_point : 0, tensor.bytes);
+  }
+}
+
+}  // namespace fuselite::interpreter

@@ -1,0 +1,138 @@
+#include "interpreter/c_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "interpreter/writer.h"
+#include "tests/interpreter/c_api_use.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> SoftmaxModel() {
+  ModelWriter writer;
+  const int in = writer.AddTensor("in", DataType::kFloat32, {1, 3});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {1, 3});
+  writer.AddOperator(*kernels::FindOperator("SOFTMAX"), {in}, {out});
+  writer.SetInputs({in});
+  writer.SetOutputs({out});
+  writer.AddSignature("serve", {{"x", in}}, {{"y", out}});
+  return writer.Finish();
+}
+
+TEST(CApiTest, RunsAModelFromC) {
+  const std::vector<std::byte> bytes = SoftmaxModel();
+  float values[3] = {1, 1, 1};
+  ASSERT_EQ(RunModelFromC(bytes.data(), bytes.size(), values, 3), 0) << FuseliteLastError();
+  for (float value : values) EXPECT_NEAR(value, 1.0f / 3, 1e-6);
+}
+
+class CApiInterpreterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<std::byte> bytes = SoftmaxModel();
+    FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+    ASSERT_NE(model, nullptr) << FuseliteLastError();
+    ASSERT_EQ(FuseliteModelSignatureCount(model), 1u);
+    EXPECT_STREQ(FuseliteModelSignatureKey(model, 0), "serve");
+    EXPECT_EQ(FuseliteModelSignatureKey(model, 1), nullptr);
+    interpreter_ = FuseliteInterpreterCreate(model, nullptr);
+    FuseliteModelDelete(model);
+    ASSERT_NE(interpreter_, nullptr) << FuseliteLastError();
+  }
+  void TearDown() override { FuseliteInterpreterDelete(interpreter_); }
+
+  FuseliteInterpreter* interpreter_ = nullptr;
+};
+
+TEST_F(CApiInterpreterTest, FindsTensors) {
+  EXPECT_EQ(FuseliteInterpreterInputCount(interpreter_), 1u);
+  EXPECT_EQ(FuseliteInterpreterTensorCount(interpreter_), 2u);
+  EXPECT_EQ(FuseliteInterpreterFindTensor(interpreter_, "out"), 1);
+  EXPECT_EQ(FuseliteInterpreterFindTensor(interpreter_, "none"), -1);
+  EXPECT_EQ(FuseliteInterpreterSignatureInput(interpreter_, "serve", "x"), 0);
+  EXPECT_EQ(FuseliteInterpreterSignatureOutput(interpreter_, nullptr, "y"), 1);
+  EXPECT_EQ(FuseliteInterpreterSignatureOutput(interpreter_, "other", "y"), -1);
+  EXPECT_EQ(FuseliteInterpreterOutput(interpreter_, 0), 1);
+  EXPECT_EQ(FuseliteInterpreterOutput(interpreter_, 1), -1);
+  FuseliteTensor tensor;
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter_, 0, &tensor), kFuseliteOk);
+  EXPECT_EQ(tensor.type, kFuseliteFloat32);
+  EXPECT_EQ(tensor.rank, 2);
+  EXPECT_EQ(tensor.dims[1], 3);
+  EXPECT_STREQ(tensor.name, "in");
+  EXPECT_EQ(tensor.bytes, 12u);
+  EXPECT_EQ(tensor.scale, 0);
+  EXPECT_EQ(FuseliteInterpreterTensor(interpreter_, 2, &tensor), kFuseliteInvalidArgument);
+}
+
+TEST_F(CApiInterpreterTest, SaysWhatIsWrong) {
+  EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteInvalidArgument);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("AllocateTensors"));
+  EXPECT_EQ(FuseliteLastStatus(), kFuseliteInvalidArgument);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  float values[4] = {};
+  EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, values, 16), kFuseliteInvalidArgument);
+  EXPECT_STREQ(FuseliteLastError(), "\"in\" has 12 bytes, not 16");
+  EXPECT_NE(FuseliteInterpreterCopyIn(interpreter_, 1, values, 12), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterCopyIn(interpreter_, 0, nullptr, 12), kFuseliteOk);
+  const int32_t dims[] = {-2};
+  EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, 0, dims, 1), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterApplyDelegate(interpreter_, nullptr), kFuseliteOk);
+  EXPECT_EQ(FuseliteModelLoadFile("/no/such/file"), nullptr);
+  EXPECT_EQ(FuseliteLastStatus(), kFuseliteNotFound);
+  EXPECT_EQ(FuseliteModelLoadMemory("nonsense", 8), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("not a .tflite file"));
+}
+
+TEST_F(CApiInterpreterTest, TakesNullHandles) {
+  FuseliteTensor tensor;
+  EXPECT_EQ(FuseliteModelLoadFile(nullptr), nullptr);
+  EXPECT_EQ(FuseliteInterpreterCreate(nullptr, nullptr), nullptr);
+  EXPECT_NE(FuseliteInterpreterInvoke(nullptr), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterTensor(nullptr, 0, &tensor), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterTensor(interpreter_, 0, nullptr), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterInputCount(nullptr), 0u);
+  EXPECT_EQ(FuseliteInterpreterInput(nullptr, 0), -1);
+  FuseliteModelDelete(nullptr);
+  FuseliteInterpreterDelete(nullptr);
+  FuseliteInterpreterCancel(nullptr);
+}
+
+TEST_F(CApiInterpreterTest, ResizesAndProfiles) {
+  const int32_t dims[] = {2, 2};
+  ASSERT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, dims, 2), kFuseliteOk);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  FuseliteInterpreterSetProfiling(interpreter_, 1);
+  const float values[4] = {0, 1, 2, 3};
+  ASSERT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, values, 16), kFuseliteOk);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteOk);
+  FuseliteProfileEvent events[2];
+  ASSERT_EQ(FuseliteInterpreterTakeEvents(interpreter_, events, 2), 2u);
+  EXPECT_STREQ(events[1].name, "SOFTMAX");
+  EXPECT_GE(events[1].duration_ns, 0);
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, events, 2), 1u);
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, events, 2), 0u);
+}
+
+TEST(CApiTest, RefusesOptionsOfAnotherSize) {
+  const std::vector<std::byte> bytes = SoftmaxModel();
+  FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+  FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
+  options.struct_size = 4;
+  EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("struct_size"));
+  options = FuseliteInterpreterOptionsDefault();
+  FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
+  EXPECT_NE(interpreter, nullptr);
+  FuseliteInterpreterDelete(interpreter);
+  FuseliteModelDelete(model);
+}
+
+}  // namespace
+}  // namespace fuselite::interpreter
