@@ -5,6 +5,7 @@
 
 #include "jit/aligned_constant.h"
 #include "jit/depthwise_emitter.h"
+#include "jit/depthwise_int8.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/tail/apply.h"
 
@@ -27,9 +28,7 @@ class DepthwiseKernel final : public Kernel {
     const auto& y = shape_.window.y;
     const std::vector<Taps> patterns = RowPatterns(y);
     for (int32_t i = 0; i < y.output; ++i) {
-      const int32_t start = y.start(i);
-      const Taps taps{y.first_tap(start), std::max(y.first_tap(start), y.last_tap(start))};
-      const auto at = std::find(patterns.begin(), patterns.end(), taps);
+      const auto at = std::find(patterns.begin(), patterns.end(), TapsAt(y, i));
       entry_of_row_.push_back(static_cast<int>(at - patterns.begin()));
     }
     blocks_ = (shape_.channels_out + isa_.lanes() - 1) / isa_.lanes();
@@ -139,14 +138,16 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   const TensorInfo &in = op.inputs[0], &filter = op.inputs[1];
-  if (in.type != DataType::kFloat32 || op.outputs[0].type != DataType::kFloat32) {
-    return Unsupported("only float32 is emitted, not ", DataTypeName(in.type));
+  const bool bytes = in.type == DataType::kInt8 || in.type == DataType::kUInt8;
+  if (!bytes && (in.type != DataType::kFloat32 || op.outputs[0].type != DataType::kFloat32)) {
+    return Unsupported(DataTypeName(in.type), " has no emitter");
   }
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   if (!filter.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
     return Unsupported("filters or biases known only at run time have no emitter");
   }
   if (shape.pixels_out() == 0) return Unsupported("nothing is emitted for an empty output");
+  if (bytes) return BuildDepthwiseInt8(op, shape, context);
   FUSELITE_ASSIGN_OR_RETURN(
       FusedTail tail,
       FuseTail(op, op.params.as<DepthwiseConv2DParams>().activation, shape.window.x.output));

@@ -11,31 +11,6 @@ using Xbyak::Reg64;
 
 namespace {
 
-Taps TapsAt(const WindowAxis& axis, int32_t position) {
-  const int32_t start = axis.start(position);
-  return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};
-}
-
-// Neighbouring outputs that are computed together, and how many such tiles follow each other.
-struct TileRun {
-  std::vector<Taps> columns;  // of each output's window
-  int64_t count = 0;
-};
-
-// The row of outputs as runs of equal tiles: those at the borders have fewer taps.
-std::vector<TileRun> SplitRow(const WindowAxis& x, int tile) {
-  std::vector<TileRun> runs;
-  for (int32_t first = 0; first < x.output; first += tile) {
-    std::vector<Taps> columns;
-    for (int32_t i = first; i < std::min(x.output, first + tile); ++i) {
-      columns.push_back(TapsAt(x, i));
-    }
-    if (runs.empty() || runs.back().columns != columns) runs.push_back({std::move(columns), 0});
-    ++runs.back().count;
-  }
-  return runs;
-}
-
 class DepthwiseEmitter : public Assembler {
  public:
   explicit DepthwiseEmitter(const DepthwiseSpec& spec)
@@ -182,6 +157,24 @@ std::string Key(const DepthwiseSpec& spec) {
 }
 
 }  // namespace
+
+Taps TapsAt(const WindowAxis& axis, int32_t position) {
+  const int32_t start = axis.start(position);
+  return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};
+}
+
+std::vector<TileRun> SplitRow(const WindowAxis& x, int tile) {
+  std::vector<TileRun> runs;
+  for (int32_t first = 0; first < x.output; first += tile) {
+    std::vector<Taps> columns;
+    for (int32_t i = first; i < std::min(x.output, first + tile); ++i) {
+      columns.push_back(TapsAt(x, i));
+    }
+    if (runs.empty() || runs.back().columns != columns) runs.push_back({std::move(columns), 0});
+    ++runs.back().count;
+  }
+  return runs;
+}
 
 std::vector<Taps> RowPatterns(const WindowAxis& y) {
   std::vector<Taps> patterns;

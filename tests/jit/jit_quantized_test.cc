@@ -62,6 +62,47 @@ TEST(JitQuantizedConv2DTest, HasTheBitsOfTheReference) {
   }
 }
 
+TEST(JitQuantizedDepthwiseTest, HasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Chance(0.7) ? DataType::kInt8 : DataType::kUInt8;
+    OpTester tester("DEPTHWISE_CONV_2D");
+    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
+    params.padding = random.Pick({Padding::kSame, Padding::kValid});
+    params.stride_h = random.Int(1, 3);
+    params.stride_w = random.Int(1, 3);
+    params.dilation_h = random.Int(1, 3);
+    params.dilation_w = random.Pick({1, 1, 1, 2, 3});
+    params.depth_multiplier = 1;
+    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    if (random.Chance(0.3)) params.extra_padding = {1, 2, 0, 1};
+    // Blocks of AVX-VNNI are whole ones.
+    const auto channels = random.Chance(0.5) ? 32 * static_cast<int32_t>(random.Int(1, 5))
+                                             : static_cast<int32_t>(random.Int(1, 150));
+    std::vector<Isa> isas;
+    for (Isa isa : ByteIsas()) {
+      if (channels % 32 == 0 || Includes(isa, Isa::kAvx512Vnni)) isas.push_back(isa);
+    }
+    const int32_t least = params.padding == Padding::kSame ? 1 : 19;
+    tester.Input(RandomInput(
+        random, type,
+        {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(least, 25)),
+         static_cast<int32_t>(random.Int(least, 30)), channels}));
+    tester.Constant(RandomWeights(
+        random, type,
+        {1, static_cast<int32_t>(random.Int(1, 5)), random.Pick({1, 2, 3, 4, 5, 7}), channels}, 3));
+    if (random.Chance(0.7)) tester.Constant(RandomBias(random, channels));
+    tester.Output(type, RandomQuantization(random, type));
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    AddQuantizedTail(tester, random);
+    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = channels + random.Int(1, 9);
+    CompareBytes(tester, random, isas);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(JitQuantizedFullyConnectedTest, HasTheBitsOfTheReference) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);

@@ -81,11 +81,12 @@ inline void AddQuantizedTail(OpTester& tester, Random& random) {
   }
 }
 
-inline void CompareBytes(const OpTester& tester, Random& random) {
+inline void CompareBytes(const OpTester& tester, Random& random,
+                         const std::vector<Isa>& isas = ByteIsas()) {
   auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   const kernels::Candidate& candidate = CandidatesFor(*tester.op.op)[0];
-  for (Isa isa : ByteIsas()) {
+  for (Isa isa : isas) {
     OpTester copy = tester;
     copy.threads = static_cast<int>(random.Int(1, 9));
     auto actual = copy.RunBuild(candidate.build, isa, random.Int(1, 99), random.Int(0, 3));
