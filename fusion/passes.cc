@@ -16,6 +16,8 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeHardSwish,    //
     RecognizeHardSigmoid,  //
     RecognizeGelu,         //
+    RecognizeLayerNorm,    //
+    RecognizeAttention,    //
     FoldPadding,           //
     FoldScaleAfter,        //
     FoldScaleBefore,       //

@@ -38,6 +38,12 @@ bool RecognizeHardSwish(Graph&, const Uses&, NodeId, RewriteContext&);
 // x / 2 (1 + erf(x / sqrt 2)) and its form with tanh, from their parts -> GELU.
 bool RecognizeGelu(Graph&, const Uses&, NodeId, RewriteContext&);
 
+// MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
+bool RecognizeLayerNorm(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
+bool RecognizeAttention(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
 bool GateIntoWeights(Graph&, const Uses&, NodeId, RewriteContext&);

@@ -113,5 +113,96 @@ TEST(Gelu, NotWithAnotherFactor) {
   }
 }
 
+const Attributes kKeepDims = {{"keep_dims", 1}};
+
+// 1 / sqrt(variance + epsilon) of rows with this mean.
+ValueId InverseDeviation(GraphBuilder& b, ValueId x, ValueId mean) {
+  const ValueId squares = b.Op("SQUARED_DIFFERENCE", {x, mean});
+  const ValueId variance = b.Op("MEAN", {squares, b.Ints({-1})}, kKeepDims);
+  return b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(1e-3f)})});
+}
+
+TEST(LayerNorm, AsKerasExpandsIt) {
+  for (const bool negated : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Dense(b.Input({5, 7}), 12);
+    const ValueId mean = b.Op("MEAN", {x, b.Ints({-1})}, kKeepDims);
+    const ValueId g = b.Op("MUL", {InverseDeviation(b, x, mean), b.Constant({1, 12})});
+    const ValueId beta = b.Constant({1, 12});
+    const ValueId shift = negated ? b.Op("ADD", {b.Op("MUL", {b.Op("NEG", {mean}), g}), beta})
+                                  : b.Op("SUB", {beta, b.Op("MUL", {mean, g})});
+    b.Output(b.Op("ADD", {b.Op("MUL", {x, g}), shift}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+    EXPECT_THAT(outcome.ops(), ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM"));
+  }
+}
+
+TEST(LayerNorm, CentredFirst) {
+  for (const bool quotient : {false, true}) {
+    for (const bool scaled : {false, true}) {
+      GraphBuilder b;
+      const ValueId x = b.Input({2, 5, 12});
+      const ValueId mean = b.Op("MEAN", {x, b.Ints({2})}, kKeepDims);
+      const ValueId centred = b.Op("SUB", {x, mean});
+      ValueId v;
+      if (quotient) {
+        const ValueId variance = b.Op("MEAN", {b.Op("SQUARE", {centred}), b.Ints({2})}, kKeepDims);
+        v = b.Op("DIV", {centred, b.Op("SQRT", {b.Op("ADD", {variance, b.Scalar(1e-5f)})})});
+      } else {
+        v = b.Op("MUL", {centred, InverseDeviation(b, x, mean)});
+      }
+      if (scaled) v = b.Op("ADD", {b.Op("MUL", {v, b.Constant({12})}), b.Constant({12})});
+      b.Output(v);
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                  ElementsAre("FUSELITE_LAYER_NORM"));
+    }
+  }
+}
+
+TEST(LayerNorm, NotWhereSomebodyReadsTheMean) {
+  GraphBuilder b;
+  const ValueId x = b.Input({5, 12});
+  const ValueId mean = b.Op("MEAN", {x, b.Ints({-1})}, kKeepDims);
+  b.Output(mean);
+  b.Output(b.Op("MUL", {b.Op("SUB", {x, mean}), InverseDeviation(b, x, mean)}));
+  EXPECT_GT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops().size(), 2u);
+}
+
+TEST(LayerNorm, NotOverAnotherDimension) {
+  GraphBuilder b;
+  const ValueId x = b.Input({5, 12});
+  const ValueId mean = b.Op("MEAN", {x, b.Ints({0})}, kKeepDims);
+  b.Output(b.Op("MUL", {b.Op("SUB", {x, mean}), InverseDeviation(b, x, mean)}));
+  EXPECT_GT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops().size(), 2u);
+}
+
+TEST(Attention, WithScaleMaskAndEitherOrderOfKeys) {
+  for (const bool by_rows : {false, true}) {
+    for (const bool masked : {false, true}) {
+      GraphBuilder b;
+      const ValueId q = b.Input({2, 3, 9, 8});
+      const ValueId k = by_rows ? b.Input({2, 3, 11, 8}) : b.Input({2, 3, 8, 11});
+      const ValueId v = b.Input({2, 3, 11, 5});
+      ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", by_rows}});
+      scores = b.Op("MUL", {scores, b.Scalar(0.05f)});
+      if (masked) scores = b.Op("ADD", {b.Input({1, 1, 9, 11}), scores});
+      const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+      b.Output(b.Op("BATCH_MATMUL", {weights, v}));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                  ElementsAre("FUSELITE_ATTENTION"));
+    }
+  }
+}
+
+TEST(Attention, NotWhereSomebodyReadsTheWeights) {
+  GraphBuilder b;
+  const ValueId q = b.Input({3, 9, 8}), k = b.Input({3, 8, 11}), v = b.Input({3, 11, 5});
+  const ValueId weights = b.Op("SOFTMAX", {b.Op("BATCH_MATMUL", {q, k})}, {{"beta", 1}});
+  b.Output(weights);
+  b.Output(b.Op("BATCH_MATMUL", {weights, v}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("BATCH_MATMUL", "SOFTMAX", "BATCH_MATMUL"));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing

@@ -1,0 +1,251 @@
+// Layer normalization over the innermost dimension, from its parts. Exporters write
+//   mean = MEAN(x), var = MEAN(SQUARED_DIFFERENCE(x, mean)), r = RSQRT(var + epsilon)
+// and then, with g = r * gamma, either
+//   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, or
+//   (x - mean) * r * gamma + beta, also as a quotient by SQRT(var + epsilon).
+#include "kernels/layer_norm/layer_norm.h"
+
+#include <algorithm>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+
+namespace fuselite::fusion {
+namespace {
+
+struct Match {
+  ValueId x = kNone, gamma = kNone, beta = kNone;
+  float epsilon = 0;
+  std::vector<NodeId> nodes;  // without the last one; some twice
+};
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+
+  // `last` makes the normalized value.
+  std::optional<Match> Run(NodeId last) {
+    match_ = {};
+    if (ExpandedForm(last)) return match_;
+    match_ = {};
+    if (CentredForm(last)) return match_;
+    return std::nullopt;
+  }
+
+ private:
+  NodeId Step(ValueId value, std::string_view op) {
+    const NodeId id = ProducerIs(graph_, uses_, value, op);
+    if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
+    match_.nodes.push_back(id);
+    return id;
+  }
+  ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
+  const Shape& ShapeOf(ValueId v) const { return graph_.value(v).info.shape; }
+
+  bool IsPerChannel(ValueId v) const {
+    const Shape& shape = ShapeOf(v);
+    const int32_t channels = ShapeOf(match_.x).dim(-1);
+    return IsFloat(graph_, v) && shape.rank() > 0 && shape.dim(-1) == channels &&
+           shape.elements() == channels;
+  }
+
+  // x * g + (beta - mean * g)
+  bool ExpandedForm(NodeId last) {
+    if (!Is(graph_, last, "ADD")) return false;
+    for (int i : {0, 1}) {
+      match_ = {};
+      const NodeId scaled = Step(In(last, i), "MUL");
+      if (scaled == kNone) continue;
+      for (int k : {0, 1}) {
+        match_ = {};
+        match_.nodes.push_back(scaled);
+        match_.x = In(scaled, k);
+        if (Shift(In(last, 1 - i), In(scaled, 1 - k))) return true;
+      }
+    }
+    return false;
+  }
+  // beta - mean * g
+  bool Shift(ValueId value, ValueId g) {
+    if (ShapeOf(match_.x).rank() == 0) return false;
+    if (const NodeId sub = Step(value, "SUB"); sub != kNone) {
+      match_.beta = In(sub, 0);
+      const NodeId product = Step(In(sub, 1), "MUL");
+      return product != kNone && MeanTimes(product, g, false);
+    }
+    const NodeId add = Step(value, "ADD");
+    if (add == kNone) return false;
+    for (int i : {0, 1}) {
+      const NodeId product = ProducerIs(graph_, uses_, In(add, i), "MUL");
+      if (product == kNone) continue;
+      match_.nodes.push_back(product);
+      match_.beta = In(add, 1 - i);
+      return MeanTimes(product, g, true);
+    }
+    return false;
+  }
+  bool MeanTimes(NodeId product, ValueId g, bool negated) {
+    for (int i : {0, 1}) {
+      if (In(product, i) != g) continue;
+      ValueId mean = In(product, 1 - i);
+      if (negated) {
+        const NodeId neg = Step(mean, "NEG");
+        if (neg == kNone) return false;
+        mean = In(neg, 0);
+      }
+      return IsPerChannel(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
+    }
+    return false;
+  }
+  // r or r * gamma
+  bool Gain(ValueId g, ValueId mean) {
+    if (InverseDeviation(g, mean, kNone)) return true;
+    const NodeId product = Step(g, "MUL");
+    if (product == kNone) return false;
+    for (int i : {0, 1}) {
+      match_.gamma = In(product, 1 - i);
+      if (IsPerChannel(match_.gamma) && InverseDeviation(In(product, i), mean, kNone)) return true;
+    }
+    return false;
+  }
+
+  // (x - mean) * r * gamma + beta, without gamma or beta where they are absent
+  bool CentredForm(NodeId last) {
+    const std::string_view op = graph_.node(last).op->name;
+    if (op == "ADD") {
+      for (int i : {0, 1}) {
+        match_ = {};
+        const NodeId id = uses_.producer(In(last, i));
+        if (id == kNone || !graph_.node(id).tail.empty()) continue;
+        match_.nodes.push_back(id);
+        if (Product(id) && IsPerChannel(In(last, 1 - i))) {
+          match_.beta = In(last, 1 - i);
+          return true;
+        }
+      }
+      return false;
+    }
+    return Product(last);
+  }
+  // The factors x - mean, r and perhaps gamma in any nesting of two products.
+  bool Product(NodeId id) {
+    const std::vector<NodeId> before = match_.nodes;
+    if (Normalized(id)) return true;
+    match_.nodes = before;
+    if (!Is(graph_, id, "MUL")) return false;
+    for (int i : {0, 1}) {
+      match_.nodes = before;
+      const NodeId inner = uses_.producer(In(id, i));
+      if (inner == kNone || !graph_.node(inner).tail.empty()) continue;
+      match_.nodes.push_back(inner);
+      if (Normalized(inner) && IsPerChannel(In(id, 1 - i))) {
+        match_.gamma = In(id, 1 - i);
+        return true;
+      }
+      match_.nodes = before;
+      // (x - mean) * (r * gamma)
+      const NodeId centre = Step(In(id, i), "SUB");
+      if (centre == kNone) continue;
+      match_.x = In(centre, 0);
+      if (ShapeOf(match_.x).rank() == 0) continue;
+      if (IsMean(In(centre, 1), match_.x) && Gain(In(id, 1 - i), In(centre, 1))) return true;
+    }
+    return false;
+  }
+  // (x - mean) * r, or (x - mean) / SQRT(var + epsilon)
+  bool Normalized(NodeId id) {
+    const bool quotient = Is(graph_, id, "DIV");
+    if (!quotient && !Is(graph_, id, "MUL")) return false;
+    if (FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return false;
+    const std::vector<NodeId> before = match_.nodes;
+    for (int i : {0, 1}) {
+      match_.nodes = before;
+      if (quotient && i == 1) return false;
+      const ValueId centred = In(id, i);
+      const NodeId centre = Step(centred, "SUB");
+      if (centre == kNone) continue;
+      match_.x = In(centre, 0);
+      const ValueId mean = In(centre, 1);
+      if (ShapeOf(match_.x).rank() == 0 || !IsMean(mean, match_.x)) continue;
+      const ValueId r = In(id, 1 - i);
+      if (quotient ? Deviation(r, mean, centred) : InverseDeviation(r, mean, centred)) return true;
+    }
+    return false;
+  }
+
+  // RSQRT(var + epsilon)
+  bool InverseDeviation(ValueId r, ValueId mean, ValueId centred) {
+    const NodeId rsqrt = Step(r, "RSQRT");
+    return rsqrt != kNone && VariancePlusEpsilon(In(rsqrt, 0), mean, centred);
+  }
+  bool Deviation(ValueId value, ValueId mean, ValueId centred) {
+    const NodeId root = Step(value, "SQRT");
+    return root != kNone && VariancePlusEpsilon(In(root, 0), mean, centred);
+  }
+  bool VariancePlusEpsilon(ValueId value, ValueId mean, ValueId centred) {
+    const NodeId add = Step(value, "ADD");
+    if (add == kNone) return false;
+    for (int i : {0, 1}) {
+      const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
+      if (!epsilon) continue;
+      match_.epsilon = *epsilon;
+      return IsVariance(In(add, i), mean, centred);
+    }
+    return false;
+  }
+  // MEAN of SQUARED_DIFFERENCE(x, mean), of SQUARE(x - mean), or of its product with itself.
+  bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
+    const NodeId id = ProducerIs(graph_, uses_, value, "MEAN");
+    if (id == kNone || !IsMean(value, In(id, 0))) return false;
+    const ValueId squares = In(id, 0);
+    if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
+      const ValueId a = In(difference, 0), b = In(difference, 1);
+      return (a == match_.x && b == mean) || (a == mean && b == match_.x);
+    }
+    if (centred == kNone) return false;
+    if (const NodeId square = Step(squares, "SQUARE"); square != kNone) {
+      return In(square, 0) == centred;
+    }
+    const NodeId product = Step(squares, "MUL");
+    return product != kNone && In(product, 0) == centred && In(product, 1) == centred;
+  }
+  // Whether `value` is the mean of `of` over its innermost dimension, which it keeps.
+  bool IsMean(ValueId value, ValueId of) {
+    const NodeId id = Step(value, "MEAN");
+    if (id == kNone || In(id, 0) != of) return false;
+    const int rank = ShapeOf(of).rank();
+    const auto axes = IntConstant(graph_, In(id, 1));
+    if (!axes || axes->size() != 1 || ((*axes)[0] != -1 && (*axes)[0] != rank - 1)) return false;
+    return ShapeOf(value).rank() == rank && ShapeOf(of).dim(-1) > 1;
+  }
+
+  const Graph& graph_;
+  const Uses& uses_;
+  Match match_;
+};
+
+}  // namespace
+
+bool RecognizeLayerNorm(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  if (!Is(graph, id, "ADD") && !Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
+  if (!graph.node(id).tail.empty() || !kernels::FindOperator("FUSELITE_LAYER_NORM")) return false;
+  std::optional<Match> match = Matcher(graph, uses).Run(id);
+  if (!match || !IsFloat(graph, match->x)) return false;
+  // Without its gain or shift, which the next node brings: the pattern ends there.
+  const NodeId next = uses.SingleConsumer(graph.node(id).outputs[0]);
+  if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph, uses).Run(next)) {
+    return false;
+  }
+  std::ranges::sort(match->nodes);
+  const auto rest = std::ranges::unique(match->nodes);
+  match->nodes.erase(rest.begin(), rest.end());
+  if (!OnlyReadWithin(graph, uses, match->nodes, id)) return false;
+  Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma, match->beta});
+  node.params.as<kernels::LayerNormParams>().epsilon = match->epsilon;
+  if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;
+  return ReplacePattern(graph, id, match->nodes, std::move(node), "recognize layer normalization",
+                        context);
+}
+
+}  // namespace fuselite::fusion
