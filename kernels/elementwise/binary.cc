@@ -2,6 +2,7 @@
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/binary_rows.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/quantized_binary.h"
 #include "kernels/make_kernel.h"
 #include "runtime/tflite_abi.h"
 
@@ -34,11 +35,18 @@ constexpr Field kMulFields[] = {kAddFields[0]};
 constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
 constexpr TypeRow kFloatInt32[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
-constexpr TypeRow kFloatInt32Int64[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                        Same(DataType::kInt64)};
+constexpr TypeRow kArithmeticTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                        Same(DataType::kInt64), Same(DataType::kInt8),
+                                        Same(DataType::kUInt8)};
 constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                      Same(DataType::kInt64),   Same(DataType::kInt8),
                                      Same(DataType::kUInt8),   Same(DataType::kInt16)};
+
+// ADD, SUB and MUL of 8-bit values; those of MAXIMUM and MINIMUM are compared as they are.
+bool IsQuantized(BinaryKind kind, const OpDescription& op) {
+  const DataType type = op.inputs[0].type;
+  return HasActivation(kind) && (type == DataType::kInt8 || type == DataType::kUInt8);
+}
 
 Status InferBinary(OpDescription& op) {
   const TensorInfo& x = op.inputs[0];
@@ -52,6 +60,10 @@ Status InferBinary(OpDescription& op) {
   if (HasActivation(kind) &&
       !ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high)) {
     return Unsupported("a fused activation other than a clamp");
+  }
+  if (IsQuantized(kind, op)) {
+    op.outputs[0].type = x.type;
+    FUSELITE_RETURN_IF_ERROR(CheckQuantizedBinary(kind, op));
   }
   return SetElementwiseOutput(op, x.type, shape);
 }
@@ -67,6 +79,7 @@ void AppendRange(const OpDescription& op, BinaryKind kind, Tail* tail) {
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
+  if (IsQuantized(kind, op)) return BuildQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
     if (kCandidate == TailCandidate::kReference) return BuildIntegerBinary(kind, op);
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
@@ -143,18 +156,18 @@ bool HasActivation(BinaryKind kind) {
     return kDef;                                                                   \
   }
 
-FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 5, .types = kFloatInt32Int64,
+FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 5, .types = kArithmeticTypes,
                 .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams))
 FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kFloatInt32,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
 FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
 FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
-FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kFloatInt32Int64,
+FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kArithmeticTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
 FUSELITE_BINARY(Prelu, "PRELU", )
 FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,
                 .types = kFloatInt32)
-FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kFloatInt32Int64,
+FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kArithmeticTypes,
                 .fields = kSubFields, .struct_bytes = sizeof(tflite::TfLiteSubParams))
 
 #undef FUSELITE_BINARY

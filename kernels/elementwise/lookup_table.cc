@@ -1,0 +1,153 @@
+#include "kernels/elementwise/lookup_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/quantization.h"
+#include "kernels/tail/apply.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::kernels {
+namespace {
+
+using Function = std::function<int32_t(int32_t)>;  // of the quantized value; clamped afterwards
+
+struct Scales {
+  float in, out;
+  int32_t in_zero, out_zero;
+};
+
+// A real multiplier of either sign.
+struct Multiplier {
+  FixedPoint magnitude;
+  bool negative;
+  explicit Multiplier(double real) : magnitude(ToFixedPoint(std::abs(real))), negative(real < 0) {}
+  int32_t operator()(int32_t x) const {
+    const int32_t y = MultiplyByQuantizedMultiplier(x, magnitude.multiplier, magnitude.shift);
+    return negative ? -y : y;
+  }
+};
+
+Function Real(const Scales& s, const TailStage& stage) {
+  const float inverse = 1 / s.out;
+  return [=](int32_t x) {
+    const float real = s.in * static_cast<float>(x - s.in_zero);
+    const float y = ApplyUnary(stage.unary, real, stage.a, stage.b);
+    const float rounded = std::round(y * inverse) + static_cast<float>(s.out_zero);
+    // Beyond 8 bits on either side is clamped anyway; beyond 32 a cast would be undefined.
+    return static_cast<int32_t>(std::clamp(rounded, -1e6f, 1e6f));
+  };
+}
+
+Function Relu(const Scales& s, float low, float high) {
+  const auto bound = [&](float x) {
+    return std::clamp(std::round(x / s.out), -1e6f, 1e6f) + static_cast<float>(s.out_zero);
+  };
+  const auto min = static_cast<int32_t>(bound(low));
+  const int32_t max =
+      std::isinf(high) ? std::numeric_limits<int32_t>::max() : static_cast<int32_t>(bound(high));
+  return [=, scale = Multiplier(s.in / s.out)](int32_t x) {
+    return std::min(std::max(scale(x - s.in_zero) + s.out_zero, min), max);
+  };
+}
+
+Function LeakyRelu(const Scales& s, float alpha) {
+  return [=, identity = Multiplier(s.in / s.out),
+          scaled = Multiplier(s.in * alpha / s.out)](int32_t x) {
+    const int32_t centred = x - s.in_zero;
+    return s.out_zero + (centred >= 0 ? identity(centred) : scaled(centred));
+  };
+}
+
+// 16-bit fixed point, as the reference's hard-swish computes.
+int32_t Saturate16(int32_t x) { return std::clamp(x, -32768, 32767); }
+
+int32_t RoundingHighMul16(int32_t a, int32_t b) {
+  const int32_t product = a * b;
+  if (a == -32768 && b == -32768) return 32767;
+  return (product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15);
+}
+
+int32_t HighMul16(int32_t a, int32_t b) {
+  return a == -32768 && b == -32768 ? 32767 : a * b / (1 << 15);
+}
+
+int32_t Multiplier16(const FixedPoint& m) {
+  return m.multiplier >= std::numeric_limits<int32_t>::max() - (1 << 15)
+             ? 32767
+             : (m.multiplier + (1 << 15)) >> 16;
+}
+
+// x relu6(x + 3) / 6: `gate` is the second factor in [0, 1], 15 bits of fraction.
+Result<Function> HardSwish(const Scales& s) {
+  const float fine = (1.0f / 128.0f) * s.in;
+  const FixedPoint output = ToFixedPoint(fine / s.out);
+  const FixedPoint reluish = ToFixedPoint(fine / (3.0f / 32768.0f));
+  if (output.shift > 0 || output.shift < -15 || reluish.shift < -15 || reluish.shift > 16) {
+    return Unsupported("hard-swish from scale ", s.in, " to ", s.out);
+  }
+  return Function(
+      [=, output_factor = Multiplier16(output), gate_factor = Multiplier16(reluish)](int32_t x) {
+        const int32_t value = (x - s.in_zero) * (1 << 7);
+        const int32_t scaled = RoundingHighMul16(value, output_factor);
+        int32_t gate = value;
+        if (reluish.shift > 0) gate = Saturate16(gate * (1 << (reluish.shift - 1)));
+        gate = RoundingHighMul16(gate, gate_factor);
+        if (reluish.shift > 0) gate = Saturate16(gate * 2);
+        if (reluish.shift < 0) gate = RoundingDivideByPowerOfTwo(gate, -reluish.shift);
+        gate = (gate + (1 << 15)) >> 1;
+        return RoundingDivideByPowerOfTwo(HighMul16(gate, scaled), -output.shift) + s.out_zero;
+      });
+}
+
+Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  switch (op.op->builtin_code) {
+    case tflite::kTfLiteBuiltinRelu: return Relu(s, 0, kInfinity);
+    case tflite::kTfLiteBuiltinRelu6: return Relu(s, 0, 6);
+    case tflite::kTfLiteBuiltinReluN1To1: return Relu(s, -1, 1);
+    case tflite::kTfLiteBuiltinRelu0To1: return Relu(s, 0, 1);
+    case tflite::kTfLiteBuiltinLeakyRelu:
+      return LeakyRelu(s, op.params.as<LeakyReluParams>().alpha);
+    case tflite::kTfLiteBuiltinHardSwish: return HardSwish(s);
+    case tflite::kTfLiteBuiltinLogistic:
+      if (s.out != 1.0f / 256) return Unsupported("an output scale of ", s.out, ", not 1/256");
+      break;
+    default: break;
+  }
+  OpDescription real = op;
+  real.inputs[0].type = DataType::kFloat32;
+  const std::optional<TailStage> stage = UnaryStage(real);
+  if (!stage) return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  return Real(s, *stage);
+}
+
+}  // namespace
+
+Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
+  const Quantization& in = op.inputs[0].quantization;
+  const Quantization& out = op.outputs[0].quantization;
+  const Scales s{in.scale(), out.scale(), in.zero_point(), out.zero_point()};
+  const auto valid = [](float scale) { return std::isfinite(scale) && scale > 0; };
+  if (!valid(s.in) || !valid(s.out) || in.per_channel() || out.per_channel()) {
+    return InvalidArgument("scales ", s.in, " and ", s.out, " must be positive, one per tensor");
+  }
+  int32_t min, max;
+  QuantizedTypeRange(op.inputs[0].type, &min, &max);
+  if (std::clamp(s.in_zero, min, max) != s.in_zero ||
+      std::clamp(s.out_zero, min, max) != s.out_zero) {
+    return InvalidArgument("zero points ", s.in_zero, " and ", s.out_zero, " leave 8 bits");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Function function, FunctionOf(op, s));
+  std::vector<uint8_t> table(256);
+  for (int32_t x = min; x <= max; ++x) {
+    table[static_cast<uint8_t>(x)] = static_cast<uint8_t>(std::clamp(function(x), min, max));
+  }
+  return table;
+}
+
+}  // namespace fuselite::kernels
