@@ -200,8 +200,9 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(
-      QuantizedTail tail, kernels::MakeQuantizedTail(op, params.activation,
-                                                     params.quantized_bias_type, {}, shape.units));
+      QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
+                                 {.scaling = kernels::SumScaling::kReal}, shape.units));
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
   const auto rows = static_cast<int32_t>(shape.rows);
   Window window;  // the rows as the pixels of one line
