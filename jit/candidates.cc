@@ -2,6 +2,7 @@
 
 #include "jit/conv2d.h"
 #include "jit/depthwise.h"
+#include "jit/depthwise_s8.h"
 #include "jit/matmul.h"
 #include "jit/product_s8.h"
 
@@ -18,7 +19,8 @@ struct Entry {
 // Each refuses what the others take, by its types.
 constexpr Candidate kBatchMatMul[] = {{"jit", BuildBatchMatMul}};
 constexpr Candidate kConv2D[] = {{"jit", BuildConv2D}, {"jit int8", BuildConv2DInt8}};
-constexpr Candidate kDepthwiseConv2D[] = {{"jit", BuildDepthwiseConv2D}};
+constexpr Candidate kDepthwiseConv2D[] = {{"jit", BuildDepthwiseConv2D},
+                                          {"jit int8", BuildDepthwiseConv2DInt8}};
 constexpr Candidate kFullyConnected[] = {{"jit", BuildFullyConnected},
                                          {"jit int8", BuildFullyConnectedInt8}};
 

@@ -10,8 +10,6 @@
 
 namespace fuselite::jit {
 
-using kernels::TailStage;
-
 namespace {
 
 constexpr int64_t kSum = sizeof(int32_t);
@@ -76,13 +74,6 @@ int64_t SumBytes(const uint8_t* values, int64_t n, uint8_t flip) {
   return sum;
 }
 
-// Stages that run on the bytes that were stored.
-bool OnBytes(std::span<const TailStage> stages) {
-  return std::ranges::all_of(stages, [](const TailStage& stage) {
-    return stage.kind == TailStage::Kind::kQuantizedAdd || stage.kind == TailStage::Kind::kLookup;
-  });
-}
-
 }  // namespace
 
 Result<GemmS8> GemmS8::Build(GemmS8Problem problem, const kernels::BuildContext& context) {
@@ -119,20 +110,11 @@ Status GemmS8::Plan(const kernels::BuildContext& context) {
   const int32_t middle = p.weights_type == DataType::kUInt8 ? 128 : 0;
   spec_.corrects = HasDotProduct(context.isa) && p.weights_zero_point != middle;
   tail_ = p.tail.tail;
-  std::vector<TailStage>& stages = tail_.stages;
-  const bool requantizes = !stages.empty() && stages[0].kind == TailStage::Kind::kRequantize &&
-                           OnBytes(std::span(stages).subspan(1));
-  if (requantizes) {
-    const int64_t largest_weight =
-        p.weights_type == DataType::kUInt8 || p.weights_zero_point ? 255 : 128;
-    const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
-    auto plan = PlanRequantization(stages[0].requantize, p.tail.output.type, largest_sum);
-    if (plan.ok()) {
-      spec_.requantization = *plan;
-      stages.erase(stages.begin());
-    }
-  }
-  if (!spec_.requantization || !stages.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
+  const int64_t largest_weight =
+      p.weights_type == DataType::kUInt8 || p.weights_zero_point != 0 ? 255 : 128;
+  const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
+  spec_.requantization = TakeRequantization(&tail_, p.tail.output.type, largest_sum, &requantize_);
+  if (!spec_.requantization || !tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
   spec_.out_step = spec_.requantization ? p.out_pitch : panel_channels() * kSum;
   return CheckGemmS8(spec_);
 }
@@ -229,8 +211,7 @@ void GemmS8::PackPanel(const std::byte* weights, const int32_t* bias, std::byte*
       biases[lane] = static_cast<int32_t>(value);
     }
     if (!spec_.requantization) continue;
-    const auto& requantize = p.tail.tail.stages[0].requantize;
-    PackRequantization(requantize, *spec_.requantization, channels,
+    PackRequantization(requantize_, *spec_.requantization, channels,
                        reinterpret_cast<int32_t*>(to + constants_at +
                                                   int64_t{v} * spec_.constants() * isa_.bytes));
   }
@@ -276,7 +257,7 @@ std::string GemmS8::layout() const {
       " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
   for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
   if (!spec_.requantization) return text + " sums";
-  const auto& r = p.tail.tail.stages[0].requantize;
+  const kernels::Requantize& r = requantize_;
   const Hash128 multipliers = HashBytes(r.multipliers.data(), r.multipliers.size() * 4);
   const Hash128 shifts = HashBytes(r.shifts.data(), r.shifts.size() * 4);
   return text + spec_.requantization->key() +

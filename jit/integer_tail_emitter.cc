@@ -62,6 +62,23 @@ Result<Requantization> PlanRequantization(const kernels::Requantize& requantize,
   return plan;
 }
 
+std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
+                                                 int64_t largest_sum,
+                                                 kernels::Requantize* requantize) {
+  using Kind = kernels::TailStage::Kind;
+  auto& stages = tail->stages;
+  if (stages.empty() || stages[0].kind != Kind::kRequantize) return std::nullopt;
+  const bool on_bytes = std::all_of(stages.begin() + 1, stages.end(), [](const auto& stage) {
+    return stage.kind == Kind::kQuantizedAdd || stage.kind == Kind::kLookup;
+  });
+  if (!on_bytes) return std::nullopt;
+  const auto plan = PlanRequantization(stages[0].requantize, output, largest_sum);
+  if (!plan.ok()) return std::nullopt;
+  *requantize = std::move(stages[0].requantize);
+  stages.erase(stages.begin());
+  return *plan;
+}
+
 void PackRequantization(const kernels::Requantize& requantize, const Requantization& plan,
                         std::span<const int64_t> channels, int32_t* to) {
   const size_t lanes = channels.size();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,6 +37,13 @@ struct Requantization {
 // Refuses what does not stay within 32 bits: sums beyond `largest_sum` do not occur.
 Result<Requantization> PlanRequantization(const kernels::Requantize& requantize, DataType output,
                                           int64_t largest_sum);
+
+// Takes the requantization off the front of `tail`, whose input is int32 sums, where it is emitted:
+// the stages left run on the bytes that were stored. nullopt leaves the tail as it is, to be run on
+// the sums.
+std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
+                                                 int64_t largest_sum,
+                                                 kernels::Requantize* requantize);
 
 // The channel, relative to its group's first, in lane `lane` of vector `v` of a group of `group`.
 inline int ChannelOfLane(int group, int v, int lane) {
