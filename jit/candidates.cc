@@ -18,11 +18,11 @@ struct Entry {
 
 // Each refuses what the others take, by its types.
 constexpr Candidate kBatchMatMul[] = {{"jit", BuildBatchMatMul}};
-constexpr Candidate kConv2D[] = {{"jit", BuildConv2D}, {"jit int8", BuildConv2DInt8}};
-constexpr Candidate kDepthwiseConv2D[] = {{"jit", BuildDepthwiseConv2D},
-                                          {"jit int8", BuildDepthwiseConv2DInt8}};
-constexpr Candidate kFullyConnected[] = {{"jit", BuildFullyConnected},
-                                         {"jit int8", BuildFullyConnectedInt8}};
+constexpr Candidate kConv2D[] = {{"jit int8", BuildConv2DInt8}, {"jit", BuildConv2D}};
+constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
+                                          {"jit", BuildDepthwiseConv2D}};
+constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},
+                                         {"jit", BuildFullyConnected}};
 
 // One line per operator.
 constexpr Entry kEntries[] = {
