@@ -99,6 +99,11 @@ void DelegateState::AddProfile(int first_node, const std::vector<StepTimes>& ste
   }
 }
 
+std::map<int, std::vector<StepTimes>> DelegateState::Profile() const {
+  const std::lock_guard lock(mutex_);
+  return profile_;
+}
+
 void DelegateState::WriteExplainFile() const {
   if (options_.explain_file.empty()) return;
   Explanation explanation{options_, {}};

@@ -40,10 +40,11 @@ class DelegateState {
   // Adds to the times of the partition that begins at host node `first_node`, and writes the
   // profile's file.
   void AddProfile(int first_node, const std::vector<StepTimes>& steps);
+  // What was added, by first host node. Kernels add at the latest when they end.
+  std::map<int, std::vector<StepTimes>> Profile() const;
 
  private:
   void WriteExplainFile() const;
-  void WriteProfileFile() const;
 
   const Options options_;
   const int physical_cores_;

@@ -84,7 +84,8 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   const std::span<const int> outputs = Elements(params.output_tensors);
   partition_.inputs.assign(inputs.begin(), inputs.end());
   partition_.outputs.assign(outputs.begin(), outputs.end());
-  if (!state_->options().profile_file.empty()) profile_ = std::make_unique<Profile>();
+  const Options& options = state_->options();
+  if (options.keep_profile || !options.profile_file.empty()) profile_ = std::make_unique<Profile>();
   return Status();
 }
 

@@ -27,6 +27,8 @@ struct Options {
   bool verbose = false;
   std::string explain_file;  // empty: none
   std::string profile_file;
+  // Not an option of users: keep the steps' times for DelegateState::Profile().
+  bool keep_profile = false;
 };
 
 // One option. Each is also read from the environment variable EnvironmentName(name).

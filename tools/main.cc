@@ -22,8 +22,13 @@ int main(int argc, char** argv) {
   CLI::App app("Runs, measures, compares and explains .tflite models on the CPU.", "fuselite");
   app.set_version_flag("--version", fuselite::kVersion);
   app.require_subcommand(1);
+  AddRunCommand(app);
+  AddBenchmarkCommand(app);
+  AddDiffCommand(app);
+  AddExplainCommand(app);
   AddInfoCommand(app);
   AddZooCommand(app);
+  AddDemoCommand(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -35,8 +35,19 @@ T Check(Result<T> result) {
   if (!result.ok()) throw CommandError(result.status().message());
   return std::move(result).value();
 }
+// The same for what the command line itself says wrongly.
+template <class T>
+T CheckUsage(Result<T> result) {
+  if (!result.ok()) throw CommandError(result.status().message(), 2);
+  return std::move(result).value();
+}
 
+void AddBenchmarkCommand(CLI::App& app);
+void AddDemoCommand(CLI::App& app);
+void AddDiffCommand(CLI::App& app);
+void AddExplainCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
+void AddRunCommand(CLI::App& app);
 void AddZooCommand(CLI::App& app);
 
 }  // namespace fuselite::tools

@@ -1,0 +1,314 @@
+// fuselite benchmark: how long a model takes, with the flags and lines of benchmark_model.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/commands/commands.h"
+#include "tools/common/measure.h"
+#include "tools/common/op_profile.h"
+#include "tools/common/progress.h"
+#include "tools/common/session.h"
+#include "tools/common/statistics.h"
+#include "tools/common/table.h"
+#include "tools/common/tensors.h"
+
+namespace fuselite::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string graph;
+  std::string mode = "on";  // the delegate: on, off, both
+  std::vector<std::string> inputs;
+  uint64_t seed = 0;
+  int warmup_runs = 1;
+  double warmup_min_secs = 0.5;
+  MeasureLimits limits;
+  double run_delay = -1, run_frequency = -1;
+  bool dry_run = false, require_full_delegation = false, enable_op_profiling = false;
+  std::string profiling_mode = "stdout", profiling_file, result_file, benchmark_name, output_prefix;
+  DelegateFlags delegate;
+};
+
+struct Outcome {
+  Summary warmup, runs;
+  double init_us = 0, first_us = 0;
+  double init_mb = 0, overall_mb = 0;
+};
+
+double Megabytes(int64_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
+
+class Benchmark {
+ public:
+  Benchmark(const Arguments& arguments, const partitioner::Options& options, bool use_delegate)
+      : arguments_(arguments), options_(options), use_delegate_(use_delegate) {
+    options_.keep_profile = arguments.enable_op_profiling;
+  }
+
+  Outcome Run() {
+    const int64_t memory = ResidentBytes();
+    Initialize();
+    outcome_.init_mb = Megabytes(PeakResidentBytes() - memory);
+    if (arguments_.dry_run) return outcome_;
+    FillRandom(*session_.interpreter, arguments_.seed);
+    Check(LoadInputs(*session_.interpreter, arguments_.inputs));
+    MeasureLimits warmup = arguments_.limits;
+    warmup.min_runs = arguments_.warmup_runs;
+    warmup.min_seconds = arguments_.warmup_min_secs;
+    if (warmup.min_runs > 0) outcome_.warmup = Series("warming up", warmup);
+    session_.interpreter->SetProfiling(arguments_.enable_op_profiling);
+    outcome_.runs = Series("measuring", arguments_.limits);
+    outcome_.first_us = warmup.min_runs > 0 ? outcome_.warmup.first : outcome_.runs.first;
+    outcome_.overall_mb = Megabytes(PeakResidentBytes() - memory);
+    PrintInference();
+    if (arguments_.enable_op_profiling) PrintProfile();
+    return outcome_;
+  }
+
+ private:
+  void Line(const std::string& text) const {
+    std::cout << arguments_.output_prefix << text << std::endl;
+  }
+
+  void Initialize() {
+    const Clock::time_point start = Clock::now();
+    const auto model = Check(OpenModel(arguments_.graph));
+    Line("Loaded model " + arguments_.graph);
+    session_ = Check(OpenSession(model, options_.num_threads, use_delegate_ ? &options_ : nullptr));
+    outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    if (use_delegate_) PrintDelegation();
+    Line("The input model file size (MB): " +
+         Fixed(static_cast<double>(model->file_bytes) / 1e6, 6));
+    Line("Initialized session in " + Fixed(outcome_.init_us / 1e3, 3) + "ms.");
+  }
+
+  void PrintDelegation() const {
+    const DelegateCounts counts = CountDelegated(*session_.delegate);
+    const bool completely = counts.claimed == counts.nodes && counts.partitions > 0;
+    if (completely) {
+      Line(
+          "Explicitly applied FUSELITE delegate, and the model graph will be completely executed "
+          "by the delegate.");
+    } else if (counts.partitions > 0) {
+      Line(
+          "Explicitly applied FUSELITE delegate, and the model graph will be partially executed "
+          "by the delegate w/ " +
+          std::to_string(counts.partitions) + " delegate kernels.");
+    } else {
+      Line(
+          "Though FUSELITE delegate is explicitly applied, the model graph will not be executed "
+          "by the delegate.");
+    }
+    if (arguments_.require_full_delegation && !completely) {
+      throw CommandError(arguments_.graph + ": the delegate takes only " +
+                         std::to_string(counts.claimed) + " of " + std::to_string(counts.nodes) +
+                         " nodes; fuselite explain says why");
+    }
+  }
+
+  Summary Series(const char* label, const MeasureLimits& limits) {
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "Running benchmark for at least %d iterations and at least %g seconds but "
+                  "terminate if exceeding %g seconds.",
+                  limits.min_runs, limits.min_seconds, limits.max_seconds);
+    Line(text);
+    std::vector<double> times;
+    {
+      Progress progress(label, limits.min_runs);
+      times = Check(Measure(
+          limits, [&] { return session_.interpreter->Invoke(); },
+          [&](int64_t runs) { progress.Update(runs); }));
+    }
+    const Summary s = Summarize(times);
+    std::snprintf(text, sizeof text,
+                  "count=%zu first=%.0f curr=%.0f min=%.0f max=%.0f avg=%.6g std=%.0f p5=%.0f "
+                  "median=%.0f p95=%.0f",
+                  s.count, s.first, s.current, s.min, s.max, s.mean, s.deviation, s.p5, s.median,
+                  s.p95);
+    Line(text);
+    return s;
+  }
+
+  void PrintInference() const {
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "Inference timings in us: Init: %.0f, First inference: %.0f, Warmup (avg): %.6g, "
+                  "Inference (avg): %.6g",
+                  outcome_.init_us, outcome_.first_us, outcome_.warmup.mean, outcome_.runs.mean);
+    Line(text);
+    std::snprintf(text, sizeof text,
+                  "Memory footprint delta from the start of the tool (MB): init=%.6g overall=%.6g",
+                  outcome_.init_mb, outcome_.overall_mb);
+    Line(text);
+  }
+
+  // Nodes of the interpreter in the order in which they ran; a partition's steps in its place.
+  void PrintProfile() {
+    const std::vector<interpreter::NodeEvent> events = session_.interpreter->TakeEvents();
+    std::shared_ptr<partitioner::DelegateState> state;
+    if (session_.delegate != nullptr) state = session_.delegate->state();
+    session_ = Session();
+    std::vector<OpTime> ops = NodeTimes(events);
+    if (state != nullptr) ops = WithSteps(ops, state->Profile());
+    if (arguments_.profiling_file.empty()) return Print(ops, std::cout);
+    std::ofstream file(arguments_.profiling_file, std::ios::trunc);
+    Print(ops, file);
+    file.close();
+    if (!file) throw CommandError(arguments_.profiling_file + ": cannot be written");
+  }
+
+  void Print(const std::vector<OpTime>& ops, std::ostream& out) const {
+    arguments_.profiling_mode == "csv" ? PrintOpProfileCsv(ops, out) : PrintOpProfile(ops, out);
+  }
+
+  static std::vector<OpTime> NodeTimes(const std::vector<interpreter::NodeEvent>& events) {
+    std::vector<OpTime> ops;
+    std::map<std::pair<int, int>, size_t> index;
+    int64_t run_start = 0;
+    for (const interpreter::NodeEvent& event : events) {
+      const auto [entry, fresh] = index.try_emplace({event.subgraph, event.node}, ops.size());
+      if (fresh) ops.push_back({.type = event.name, .name = "node " + std::to_string(event.node)});
+      OpTime& op = ops[entry->second];
+      if (entry->second == 0) run_start = event.start_ns;
+      const double ms = static_cast<double>(event.duration_ns) / 1e6;
+      if (fresh) {
+        op.first_ms = ms;
+        op.start_ms = static_cast<double>(event.start_ns - run_start) / 1e6;
+      }
+      op.total_ms += ms;
+      ++op.runs;
+    }
+    return ops;
+  }
+
+  // The nodes that stand for partitions, which run in the order of their first nodes, replaced by
+  // the partitions' steps.
+  static std::vector<OpTime> WithSteps(const std::vector<OpTime>& nodes,
+                                       const std::map<int, std::vector<StepTimes>>& partitions) {
+    std::vector<OpTime> ops;
+    auto partition = partitions.begin();
+    for (const OpTime& node : nodes) {
+      if (node.type.find(partitioner::kDelegateName) == std::string::npos ||
+          partition == partitions.end()) {
+        ops.push_back(node);
+        continue;
+      }
+      double start = node.start_ms;
+      for (const StepTimes& step : partition->second) {
+        OpTime op{.type = step.ops,
+                  .name = step.name + " [" + step.kernel + "]",
+                  .start_ms = start,
+                  .total_ms = static_cast<double>(step.wall_ns) / 1e6,
+                  .runs = step.runs};
+        op.first_ms = op.average_ms();
+        start += op.average_ms();
+        ops.push_back(std::move(op));
+      }
+      ++partition;
+    }
+    return ops;
+  }
+
+  const Arguments& arguments_;
+  partitioner::Options options_;
+  const bool use_delegate_;
+  Session session_;
+  Outcome outcome_;
+};
+
+nlohmann::ordered_json ToJson(const Outcome& outcome) {
+  return {{"init_us", outcome.init_us},
+          {"first_us", outcome.first_us},
+          {"warmup_avg_us", outcome.warmup.mean},
+          {"runs", outcome.runs.count},
+          {"avg_us", outcome.runs.mean},
+          {"min_us", outcome.runs.min},
+          {"max_us", outcome.runs.max},
+          {"median_us", outcome.runs.median},
+          {"p5_us", outcome.runs.p5},
+          {"p95_us", outcome.runs.p95},
+          {"std_us", outcome.runs.deviation},
+          {"init_mb", outcome.init_mb},
+          {"overall_mb", outcome.overall_mb}};
+}
+
+void RunBenchmark(Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  arguments.limits.delay_seconds = std::max(arguments.run_delay, 0.0);
+  arguments.limits.runs_per_second = std::max(arguments.run_frequency, 0.0);
+  std::cout << arguments.output_prefix << "STARTING!\n"
+            << arguments.output_prefix << "Graph: [" << arguments.graph << "]\n";
+  nlohmann::ordered_json results = {{"graph", arguments.graph}};
+  if (!arguments.benchmark_name.empty()) results["name"] = arguments.benchmark_name;
+  std::map<bool, Outcome> outcomes;
+  for (bool use_delegate : {false, true}) {
+    if (arguments.mode == (use_delegate ? "off" : "on")) continue;
+    if (arguments.mode == "both") {
+      std::cout << (use_delegate ? "\nWith the delegate:\n" : "\nReference kernels:\n");
+    }
+    outcomes[use_delegate] = Benchmark(arguments, options, use_delegate).Run();
+    results[use_delegate ? "delegate" : "reference"] = ToJson(outcomes[use_delegate]);
+  }
+  if (arguments.mode == "both" && !arguments.dry_run) {
+    const double ratio = outcomes[false].runs.mean / outcomes[true].runs.mean;
+    std::cout << "\nRatio (reference / delegate): " << Fixed(ratio, 2) << '\n';
+    results["ratio"] = ratio;
+  }
+  if (arguments.result_file.empty()) return;
+  std::ofstream file(arguments.result_file, std::ios::trunc);
+  file << results.dump(1) << '\n';
+  file.close();
+  if (!file) throw CommandError(arguments.result_file + ": cannot be written");
+}
+
+void AddFlags(CLI::App& command, Arguments& a) {
+  command.add_option("model,--graph", a.graph, "A .tflite file, or zoo:NAME")->required();
+  command.add_option("--delegate", a.mode, "on, off or both (with the ratio)")
+      ->check(CLI::IsMember({"on", "off", "both"}))
+      ->capture_default_str();
+  command.add_option("-i,--input", a.inputs,
+                     "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command.add_option("--seed", a.seed, "Of random inputs")->capture_default_str();
+  const auto number = [&](const char* flag, auto& value, const char* help) {
+    command.add_option(flag, value, help)->capture_default_str();
+  };
+  number("--warmup_runs", a.warmup_runs, "Least number of runs before those that count");
+  number("--warmup_min_secs", a.warmup_min_secs, "Least time of them");
+  number("--num_runs", a.limits.min_runs, "Least number of runs");
+  number("--min_secs", a.limits.min_seconds, "Least time to run");
+  number("--max_secs", a.limits.max_seconds, "Greatest time to run");
+  number("--run_delay", a.run_delay, "Seconds between runs");
+  number("--run_frequency", a.run_frequency, "Runs in a second; -1: as many as there can be");
+  number("--benchmark_name", a.benchmark_name, "Written to the result file");
+  number("--output_prefix", a.output_prefix, "Put before each line");
+  number("--result_file_path", a.result_file, "Where to write the results as JSON");
+  command.add_option("--dry_run", a.dry_run, "Only load and prepare the model");
+  command.add_option("--require_full_delegation", a.require_full_delegation,
+                     "Fail unless the delegate takes every node");
+  command.add_option("--enable_op_profiling", a.enable_op_profiling, "Print the time of each op");
+  command.add_option("--op_profiling_output_mode", a.profiling_mode, "stdout or csv")
+      ->check(CLI::IsMember({"stdout", "csv"}));
+  command.add_option("--op_profiling_output_file", a.profiling_file, "Where to write the profile");
+  command.add_option_function<std::string>(
+      "--max_delegated_partitions",
+      [&](const std::string& value) { a.delegate.values["max_partitions"] = value; },
+      "As --max_partitions");
+}
+
+}  // namespace
+
+void AddBenchmarkCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("benchmark", "Measure a model, as benchmark_model does");
+  auto arguments = std::make_shared<Arguments>();
+  AddFlags(*command, *arguments);
+  arguments->delegate.AddTo(*command);
+  command->callback([arguments] { RunBenchmark(*arguments); });
+}
+
+}  // namespace fuselite::tools

@@ -1,0 +1,132 @@
+// fuselite demo: the main job in one table. Writes the zoo's networks, runs each with the reference
+// kernels and with the delegate.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "tools/commands/commands.h"
+#include "tools/common/progress.h"
+#include "tools/common/session.h"
+#include "tools/common/table.h"
+#include "tools/common/tensors.h"
+#include "tools/zoo/zoo.h"
+
+namespace fuselite::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string directory;
+  std::vector<std::string> models;
+  double seconds = 0.5;
+  DelegateFlags delegate;
+};
+
+// The fastest of the runs that fit in `seconds`; at least two, since the first pays for caches.
+double BestMilliseconds(interpreter::Interpreter& interpreter, double seconds, Progress& progress) {
+  double best = 0;
+  const Clock::time_point begin = Clock::now();
+  for (int run = 0;; ++run) {
+    const Clock::time_point start = Clock::now();
+    Check(interpreter.Invoke());
+    const Clock::time_point end = Clock::now();
+    const double ms = std::chrono::duration<double, std::milli>(end - start).count();
+    best = run == 0 ? ms : std::min(best, ms);
+    progress.Update(0);
+    if (run > 0 && std::chrono::duration<double>(end - begin).count() > seconds) return best;
+  }
+}
+
+// Writes the zoo's models that are not there yet; the paths of all.
+std::vector<std::string> WriteZoo(const std::string& directory) {
+  const std::filesystem::path folder = directory.empty()
+                                           ? std::filesystem::temp_directory_path() / "fuselite-zoo"
+                                           : std::filesystem::path(directory);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw CommandError(folder.string() + ": " + error.message());
+  std::vector<std::string> paths;
+  for (const ZooModel& model : Zoo()) {
+    const std::string path = (folder / (std::string(model.name) + ".tflite")).string();
+    const std::vector<std::byte> bytes = Check(BuildZooModel(model.name, 1));
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw CommandError(path + ": cannot be written");
+    paths.push_back(path);
+  }
+  return paths;
+}
+
+// Whether the outputs agree within the default tolerance; one row of the table.
+bool AddModel(const std::string& path, const Arguments& arguments,
+              const partitioner::Options& options, Table& table) {
+  const std::string name = std::filesystem::path(path).stem().string();
+  Progress progress(name, 0);
+  const auto model = Check(OpenModel(path));
+  Session reference = Check(OpenSession(model, options.num_threads, nullptr));
+  Session fuselite = Check(OpenSession(model, options.num_threads, &options));
+  FillRandom(*reference.interpreter, 0);
+  FillRandom(*fuselite.interpreter, 0);
+  const double reference_ms = BestMilliseconds(*reference.interpreter, arguments.seconds, progress);
+  const double fuselite_ms = BestMilliseconds(*fuselite.interpreter, arguments.seconds, progress);
+  double worst = 0;
+  bool good = true;
+  for (size_t i = 0; i < reference.interpreter->outputs().size(); ++i) {
+    const interpreter::TensorView tensor = reference.interpreter->output(static_cast<int>(i));
+    const Difference difference =
+        Compare(Check(CopyTensor(fuselite.interpreter->output(static_cast<int>(i)))),
+                Check(CopyTensor(tensor)));
+    worst = std::max(worst, difference.max);
+    good &= difference.max <= DefaultTolerance(tensor.type, difference.range);
+  }
+  const DelegateCounts counts = CountDelegated(*fuselite.delegate);
+  char difference[32];
+  std::snprintf(difference, sizeof difference, "%.2g", worst);
+  table.AddRow({name, std::to_string(counts.nodes), std::to_string(counts.claimed),
+                std::to_string(counts.partitions), std::to_string(counts.steps), difference,
+                Fixed(reference_ms, 2), Fixed(fuselite_ms, 2),
+                Fixed(reference_ms / fuselite_ms, 1) + "x"});
+  return good;
+}
+
+void Demo(const Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  const CpuInfo cpu = ReadCpuInfo();
+  const int threads = options.num_threads > 0 ? options.num_threads : cpu.physical_cores;
+  std::cout << "fuselite on " << (cpu.model.empty() ? "this machine" : cpu.model) << ", "
+            << IsaName(options.isa) << ", " << threads << (threads == 1 ? " thread" : " threads")
+            << '\n';
+  const std::vector<std::string> paths =
+      arguments.models.empty() ? WriteZoo(arguments.directory) : arguments.models;
+  Table table({"model", "nodes", "claimed", "partitions", "steps", "largest difference",
+               "reference ms", "fuselite ms", "ratio"});
+  bool good = true;
+  for (const std::string& path : paths) good &= AddModel(path, arguments, options, table);
+  table.Print(std::cout);
+  if (!good) throw CommandError("a model's outputs differ from the reference beyond the tolerance");
+}
+
+}  // namespace
+
+void AddDemoCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "demo", "Run networks with the reference kernels and with fuselite, and print a table");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("models", arguments->models, "Models to run; else those of the zoo");
+  command->add_option("--directory", arguments->directory,
+                      "Where to write the zoo's models; else a folder for temporary files");
+  command->add_option("--seconds", arguments->seconds, "To measure each model and engine for")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  arguments->delegate.AddTo(*command);
+  command->callback([arguments] { Demo(*arguments); });
+}
+
+}  // namespace fuselite::tools

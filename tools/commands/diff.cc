@@ -1,0 +1,188 @@
+// fuselite diff: how far the delegate's results are from those of the reference kernels.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include "tools/commands/commands.h"
+#include "tools/common/progress.h"
+#include "tools/common/session.h"
+#include "tools/common/table.h"
+#include "tools/common/tensors.h"
+
+namespace fuselite::tools {
+namespace {
+
+using ModelPtr = std::shared_ptr<const interpreter::Model>;
+
+struct Arguments {
+  std::string model;
+  std::vector<std::string> inputs;
+  uint64_t seed = 0;
+  int runs = 1;
+  std::optional<double> tolerance;
+  bool layers = false;
+  DelegateFlags delegate;
+};
+
+// A pair of interpreters on the same model and inputs: the reference and the delegate.
+class Pair {
+ public:
+  Pair(const ModelPtr& model, const Arguments& arguments, const partitioner::Options& options)
+      : arguments_(arguments),
+        reference_(Check(OpenSession(model, options.num_threads, nullptr))),
+        fuselite_(Check(OpenSession(model, options.num_threads, &options))) {}
+
+  void Run(uint64_t seed) {
+    for (interpreter::Interpreter* interpreter : {&reference(), &fuselite()}) {
+      FillRandom(*interpreter, seed);
+      Check(LoadInputs(*interpreter, arguments_.inputs));
+      interpreter->ResetVariables();
+      Check(interpreter->Invoke());
+    }
+  }
+  Difference Output(int i) {
+    return Compare(Check(CopyTensor(fuselite().output(i))),
+                   Check(CopyTensor(reference().output(i))));
+  }
+  double Tolerance(DataType type, const Difference& difference) const {
+    return arguments_.tolerance.value_or(DefaultTolerance(type, difference.range));
+  }
+  interpreter::Interpreter& reference() { return *reference_.interpreter; }
+  interpreter::Interpreter& fuselite() { return *fuselite_.interpreter; }
+
+ private:
+  const Arguments& arguments_;
+  Session reference_, fuselite_;
+};
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+// Whether all outputs are within the tolerance; prints them.
+bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
+                    const partitioner::Options& options) {
+  Pair pair(model, arguments, options);
+  Table table({"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
+  Progress progress("comparing", arguments.runs);
+  bool good = true;
+  for (int run = 0; run < arguments.runs; ++run) {
+    progress.Update(run);
+    pair.Run(arguments.seed + static_cast<uint64_t>(run));
+    for (size_t i = 0; i < pair.reference().outputs().size(); ++i) {
+      const int place = static_cast<int>(i);
+      const interpreter::TensorView tensor = pair.reference().output(place);
+      const Difference difference = pair.Output(place);
+      const double allowed = pair.Tolerance(tensor.type, difference);
+      const bool within = difference.max <= allowed;
+      good &= within;
+      table.AddRow({std::to_string(run), std::string(tensor.name),
+                    std::string(DataTypeName(tensor.type)), Number(difference.max),
+                    Number(difference.mean), Number(difference.deviation), Number(difference.range),
+                    Number(allowed),
+                    within                  ? "within"
+                    : difference.same_shape ? "beyond"
+                                            : "other shape"});
+    }
+  }
+  table.Print(std::cout);
+  return good;
+}
+
+// The model with these tensors of the main graph as its outputs: what is observed is computed and
+// stored, so the tensors before them are too.
+ModelPtr WithOutputs(const ModelPtr& model, std::vector<int> outputs) {
+  auto changed = std::make_shared<interpreter::Model>(*model);
+  changed->subgraphs.front().outputs = std::move(outputs);
+  changed->signatures.clear();
+  return changed;
+}
+
+// Numeric tensors that operators make, in running order.
+std::vector<int> ComputedTensors(const interpreter::Model& model) {
+  const interpreter::ModelSubgraph& graph = model.subgraphs.front();
+  std::vector<int> tensors;
+  for (const interpreter::ModelOperator& op : graph.operators) {
+    for (int tensor : op.outputs) {
+      if (tensor >= 0 && BitWidth(graph.tensors[tensor].type) > 0) tensors.push_back(tensor);
+    }
+  }
+  return tensors;
+}
+
+std::string MakerOf(const interpreter::Model& model, int tensor) {
+  const auto& operators = model.subgraphs.front().operators;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    if (std::ranges::count(operators[i].outputs, tensor) > 0) {
+      return "node " + std::to_string(i) + " " + interpreter::Model::OperatorName(operators[i]);
+    }
+  }
+  return "no node";
+}
+
+// Compares `tensors`, all observed at once; prints the first one beyond its tolerance.
+bool FindFirst(const ModelPtr& model, const Arguments& arguments,
+               const partitioner::Options& options, const std::vector<int>& tensors) {
+  Pair pair(WithOutputs(model, tensors), arguments, options);
+  pair.Run(arguments.seed);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Difference difference = pair.Output(static_cast<int>(i));
+    const interpreter::TensorView tensor = pair.reference().output(static_cast<int>(i));
+    const double allowed = pair.Tolerance(tensor.type, difference);
+    if (difference.max <= allowed) continue;
+    std::cout << "first difference beyond tolerance: tensor " << tensors[i] << " '" << tensor.name
+              << "' of " << MakerOf(*model, tensors[i]) << ": max " << Number(difference.max)
+              << ", mean " << Number(difference.mean) << ", allowed " << Number(allowed) << '\n';
+    return true;
+  }
+  return false;
+}
+
+// First with every tensor observed, where nothing is fused; then one at a time, which leaves the
+// steps before it as they are.
+bool FindFirstLayer(const ModelPtr& model, const Arguments& arguments,
+                    const partitioner::Options& options) {
+  const std::vector<int> tensors = ComputedTensors(*model);
+  if (FindFirst(model, arguments, options, tensors)) return true;
+  Progress progress("looking at fused layers", static_cast<int64_t>(tensors.size()));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    progress.Update(static_cast<int64_t>(i));
+    if (FindFirst(model, arguments, options, {tensors[i]})) return true;
+  }
+  std::cout << "no tensor differs beyond tolerance\n";
+  return false;
+}
+
+void Diff(const Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  const ModelPtr model = Check(OpenModel(arguments.model));
+  bool good = CompareOutputs(model, arguments, options);
+  if (arguments.layers) good &= !FindFirstLayer(model, arguments, options);
+  if (!good) throw CommandError(arguments.model + ": differs beyond the tolerance");
+}
+
+}  // namespace
+
+void AddDiffCommand(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("diff", "Compare fuselite with the reference kernels; exit 1 past bounds");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
+  command->add_option("-i,--input", arguments->inputs,
+                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command->add_option("--seed", arguments->seed, "Of random inputs")->capture_default_str();
+  command->add_option("--runs", arguments->runs, "Comparisons, each with the next seed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--tolerance", arguments->tolerance,
+                      "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range");
+  command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
+  arguments->delegate.AddTo(*command);
+  command->callback([arguments] { Diff(*arguments); });
+}
+
+}  // namespace fuselite::tools

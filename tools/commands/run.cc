@@ -1,0 +1,97 @@
+// fuselite run: one inference, from .npy files or random inputs to .npy files.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "tools/commands/commands.h"
+#include "tools/common/session.h"
+#include "tools/common/table.h"
+#include "tools/common/tensors.h"
+
+namespace fuselite::tools {
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string output_dir;
+  uint64_t seed = 0;
+  bool use_delegate = true;
+  DelegateFlags delegate;
+};
+
+// A tensor's name as a file's: what a path must not contain is replaced.
+std::string FileName(std::string_view name, size_t index) {
+  std::string file = name.empty() ? "output_" + std::to_string(index) : std::string(name);
+  for (char& c : file) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.') c = '_';
+  }
+  return file + ".npy";
+}
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string& output_dir) {
+  Table table({"output", "type", "shape", "min", "max", "mean", "file"});
+  for (size_t i = 0; i < interpreter.outputs().size(); ++i) {
+    const interpreter::TensorView tensor = interpreter.output(static_cast<int>(i));
+    const Array array = Check(CopyTensor(tensor));
+    std::string path;
+    if (!output_dir.empty()) {
+      path = (std::filesystem::path(output_dir) / FileName(tensor.name, i)).string();
+      Check(WriteNpy(path, array));
+    }
+    const std::vector<double> values = ToDoubles(array);
+    double low = 0, high = 0, sum = 0;
+    if (!values.empty()) {
+      low = *std::ranges::min_element(values);
+      high = *std::ranges::max_element(values);
+      for (double value : values) sum += value;
+    }
+    const double count = static_cast<double>(std::max<size_t>(values.size(), 1));
+    table.AddRow({std::string(tensor.name), std::string(DataTypeName(tensor.type)),
+                  tensor.shape.ToString(), Number(low), Number(high), Number(sum / count), path});
+  }
+  table.Print(std::cout);
+}
+
+void Run(const Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  if (!arguments.output_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(arguments.output_dir, error);
+    if (error) throw CommandError(arguments.output_dir + ": " + error.message());
+  }
+  const auto model = Check(OpenModel(arguments.model));
+  Session session =
+      Check(OpenSession(model, options.num_threads, arguments.use_delegate ? &options : nullptr));
+  interpreter::Interpreter& interpreter = *session.interpreter;
+  FillRandom(interpreter, arguments.seed);
+  Check(LoadInputs(interpreter, arguments.inputs));
+  Check(interpreter.Invoke());
+  PrintOutputs(interpreter, arguments.output_dir);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "Run a model once");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
+  command->add_option("-i,--input", arguments->inputs,
+                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command->add_option("-o,--output-dir", arguments->output_dir,
+                      "Where to write each output as a .npy file");
+  command->add_option("--seed", arguments->seed, "Of random inputs")->capture_default_str();
+  command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
+                    "With fuselite, or with the reference kernels alone");
+  arguments->delegate.AddTo(*command);
+  command->callback([arguments] { Run(*arguments); });
+}
+
+}  // namespace fuselite::tools

@@ -1,0 +1,57 @@
+#include "tools/common/measure.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+namespace fuselite::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::function<Status()>& run,
+                                    const std::function<void(int64_t runs)>& done) {
+  std::vector<double> times;
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    const double elapsed = SecondsSince(begin);
+    const auto runs = static_cast<int64_t>(times.size());
+    const bool enough = runs >= limits.min_runs && elapsed >= limits.min_seconds;
+    if (enough || (runs > 0 && elapsed >= limits.max_seconds)) return times;
+    const Clock::time_point start = Clock::now();
+    FUSELITE_RETURN_IF_ERROR(run());
+    times.push_back(SecondsSince(start) * 1e6);
+    done(runs + 1);
+    if (limits.delay_seconds > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(limits.delay_seconds));
+    }
+    if (limits.runs_per_second > 0) {
+      std::this_thread::sleep_until(start +
+                                    std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(1 / limits.runs_per_second)));
+    }
+  }
+}
+
+int64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return file ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+int64_t PeakResidentBytes() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? int64_t{usage.ru_maxrss} * 1024 : 0;
+}
+
+}  // namespace fuselite::tools

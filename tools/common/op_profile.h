@@ -1,0 +1,27 @@
+// The tables of benchmark_model's op profile.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace fuselite::tools {
+
+// One node, or one step of a delegate's partition, over all runs.
+struct OpTime {
+  std::string type;  // "CONV_2D", or what a step fuses: "CONV_2D + ADD"
+  std::string name;
+  double start_ms = 0;  // on average, after the run's start
+  double first_ms = 0;
+  double total_ms = 0;
+  int64_t runs = 0;
+  double average_ms() const { return runs ? total_ms / static_cast<double>(runs) : 0; }
+};
+
+// In the order of running, by time, and summed by type.
+void PrintOpProfile(const std::vector<OpTime>& ops, std::ostream& out);
+// The first table alone, as comma-separated values.
+void PrintOpProfileCsv(const std::vector<OpTime>& ops, std::ostream& out);
+
+}  // namespace fuselite::tools

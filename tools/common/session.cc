@@ -1,0 +1,69 @@
+#include "tools/common/session.h"
+
+#include <CLI/CLI.hpp>
+
+#include "interpreter/loader.h"
+#include "tools/zoo/zoo.h"
+
+namespace fuselite::tools {
+namespace {
+
+constexpr std::string_view kZooPrefix = "zoo:";
+constexpr uint64_t kZooSeed = 1;
+
+}  // namespace
+
+void DelegateFlags::AddTo(CLI::App& command) {
+  for (const partitioner::OptionRow& row : partitioner::OptionTable()) {
+    const std::string name(row.name);
+    command
+        .add_option_function<std::string>(
+            "--" + name, [this, name](const std::string& value) { values[name] = value; },
+            std::string(row.doc) + " (" + std::string(row.default_value) + ")")
+        ->group("Delegate");
+  }
+}
+
+Result<partitioner::Options> DelegateFlags::Parse() const {
+  std::vector<partitioner::KeyValue> given(values.begin(), values.end());
+  return partitioner::ParseOptions(given);
+}
+
+Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name) {
+  if (!name.starts_with(kZooPrefix)) return interpreter::LoadModelFromFile(name);
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<std::byte> built,
+                            BuildZooModel(name.substr(kZooPrefix.size()), kZooSeed));
+  auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(built));
+  return interpreter::LoadModelFromMemory(*bytes, bytes);
+}
+
+Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
+                            const partitioner::Options* options) {
+  Session session;
+  interpreter::InterpreterOptions interpreter_options;
+  interpreter_options.num_threads = num_threads > 0 ? num_threads : -1;
+  FUSELITE_ASSIGN_OR_RETURN(
+      session.interpreter, interpreter::Interpreter::Create(std::move(model), interpreter_options));
+  if (options != nullptr) {
+    session.delegate = std::make_unique<partitioner::Delegate>(*options);
+    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
+  }
+  FUSELITE_RETURN_IF_ERROR(session.interpreter->AllocateTensors());
+  return session;
+}
+
+DelegateCounts CountDelegated(const partitioner::Delegate& delegate) {
+  DelegateCounts counts;
+  const partitioner::Explanation explanation = delegate.Explain();
+  if (explanation.graphs.empty()) return counts;
+  const partitioner::GraphReport& graph = explanation.graphs.front();
+  counts.nodes = static_cast<int>(graph.verdicts.size());
+  for (const partitioner::Verdict& verdict : graph.verdicts) counts.claimed += verdict.claimed;
+  counts.partitions = static_cast<int>(graph.partitions.size());
+  for (const partitioner::PartitionReport& partition : graph.partitions) {
+    counts.steps += static_cast<int>(partition.report.steps.size());
+  }
+  return counts;
+}
+
+}  // namespace fuselite::tools

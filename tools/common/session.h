@@ -1,0 +1,48 @@
+// A model opened to be run: the interpreter with or without the delegate.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interpreter/interpreter.h"
+#include "partitioner/delegate.h"
+#include "runtime/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fuselite::tools {
+
+// The delegate's options as the command line has them: --num_threads, --isa, --jit, ...
+struct DelegateFlags {
+  std::map<std::string, std::string> values;  // only those that were given
+
+  // One flag for each option of the delegate.
+  void AddTo(CLI::App& command);
+  Result<partitioner::Options> Parse() const;
+};
+
+// The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
+Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name);
+
+// An allocated interpreter. Not to be moved apart: the delegate outlives its interpreter.
+struct Session {
+  std::unique_ptr<partitioner::Delegate> delegate;  // null: the reference kernels alone
+  std::unique_ptr<interpreter::Interpreter> interpreter;
+};
+
+// Without `options`, no delegate. `num_threads` 0: the host has no wish.
+Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
+                            const partitioner::Options* options);
+
+// Nodes of the main graph, how many the delegate took, in how many partitions, and the steps that
+// these became.
+struct DelegateCounts {
+  int nodes = 0, claimed = 0, partitions = 0, steps = 0;
+};
+DelegateCounts CountDelegated(const partitioner::Delegate& delegate);
+
+}  // namespace fuselite::tools

@@ -1,0 +1,201 @@
+#include "tools/common/tensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+namespace fuselite::tools {
+namespace {
+
+template <class T>
+void FillIntegers(const interpreter::TensorView& tensor, std::mt19937_64& engine, int64_t low,
+                  int64_t high) {
+  auto* values = static_cast<T*>(tensor.data);
+  const auto span = static_cast<uint64_t>(high - low + 1);
+  for (size_t i = 0; i < tensor.bytes / sizeof(T); ++i) {
+    values[i] = static_cast<T>(low + static_cast<int64_t>(engine() % span));
+  }
+}
+
+template <class T>
+void FillReals(const interpreter::TensorView& tensor, std::mt19937_64& engine) {
+  auto* values = static_cast<T*>(tensor.data);
+  for (size_t i = 0; i < tensor.bytes / sizeof(T); ++i) {
+    values[i] = static_cast<T>(static_cast<double>(engine() >> 11) * 0x1p-52 - 1.0);
+  }
+}
+
+void FillRandom(const interpreter::TensorView& tensor, std::mt19937_64& engine) {
+  switch (tensor.type) {
+    case DataType::kFloat32: return FillReals<float>(tensor, engine);
+    case DataType::kFloat64: return FillReals<double>(tensor, engine);
+    case DataType::kInt8: return FillIntegers<int8_t>(tensor, engine, -128, 127);
+    case DataType::kUInt8: return FillIntegers<uint8_t>(tensor, engine, 0, 255);
+    case DataType::kInt16: return FillIntegers<int16_t>(tensor, engine, -32768, 32767);
+    case DataType::kInt32: return FillIntegers<int32_t>(tensor, engine, 0, 1);
+    case DataType::kInt64: return FillIntegers<int64_t>(tensor, engine, 0, 1);
+    case DataType::kBool: return FillIntegers<uint8_t>(tensor, engine, 0, 1);
+    default:
+      if (tensor.data != nullptr && BitWidth(tensor.type) > 0) {
+        std::memset(tensor.data, 0, tensor.bytes);
+      }
+  }
+}
+
+// The place of the input called `name`; -1 where there is none.
+int FindInput(const interpreter::Interpreter& interpreter, const std::string& name) {
+  int tensor = interpreter.FindTensor(name);
+  if (tensor < 0 && !interpreter.model().signatures.empty()) {
+    tensor = interpreter::Interpreter::FindInput(interpreter.model().signatures.front(), name);
+  }
+  const auto inputs = interpreter.inputs();
+  const auto place = std::ranges::find(inputs, tensor);
+  return place == inputs.end() ? -1 : static_cast<int>(place - inputs.begin());
+}
+
+std::string InputNames(const interpreter::Interpreter& interpreter) {
+  std::string names;
+  for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
+    names += (i ? ", " : "") + std::string(interpreter.input(static_cast<int>(i)).name);
+  }
+  return names;
+}
+
+struct GivenInput {
+  int place = 0;
+  std::string path;
+  Array array;
+};
+
+Result<GivenInput> ReadInput(const interpreter::Interpreter& interpreter, const std::string& text,
+                             int& next) {
+  GivenInput given;
+  const size_t equals = text.rfind('=');
+  given.path = equals == std::string::npos ? text : text.substr(equals + 1);
+  given.place =
+      equals == std::string::npos ? next++ : FindInput(interpreter, text.substr(0, equals));
+  if (given.place < 0) {
+    return NotFound("the model has no input '", text.substr(0, equals), "'; it has ",
+                    InputNames(interpreter));
+  }
+  if (given.place >= static_cast<int>(interpreter.inputs().size())) {
+    return InvalidArgument(text, ": the model has only ", interpreter.inputs().size(), " inputs");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(given.array, ReadNpy(given.path));
+  const interpreter::TensorView tensor = interpreter.input(given.place);
+  if (given.array.type != tensor.type) {
+    return InvalidArgument(given.path, ": is ", DataTypeName(given.array.type), ", but input '",
+                           tensor.name, "' is ", DataTypeName(tensor.type));
+  }
+  return given;
+}
+
+template <class T>
+void Append(const Array& array, std::vector<double>& values) {
+  const size_t count = array.bytes.size() / sizeof(T);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, array.bytes.data() + i * sizeof(T), sizeof(T));
+    values.push_back(static_cast<double>(value));
+  }
+}
+
+}  // namespace
+
+void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed) {
+  for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
+    std::mt19937_64 engine(seed * 1000 + i);
+    FillRandom(interpreter.input(static_cast<int>(i)), engine);
+  }
+}
+
+Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::string>& files) {
+  std::vector<GivenInput> all;
+  int next = 0;
+  bool resized = false;
+  for (const std::string& file : files) {
+    FUSELITE_ASSIGN_OR_RETURN(GivenInput given, ReadInput(interpreter, file, next));
+    const interpreter::TensorView tensor = interpreter.input(given.place);
+    if (!(tensor.shape == given.array.shape)) {
+      Status status = interpreter.ResizeInput(given.place, given.array.shape.dims());
+      if (!status.ok()) return status.In(given.path);
+      resized = true;
+    }
+    all.push_back(std::move(given));
+  }
+  if (resized) FUSELITE_RETURN_IF_ERROR(interpreter.AllocateTensors());
+  for (const GivenInput& given : all) {
+    const interpreter::TensorView tensor = interpreter.input(given.place);
+    if (tensor.bytes != given.array.bytes.size()) {
+      return InvalidArgument(given.path, ": has ", given.array.bytes.size(), " bytes, input '",
+                             tensor.name, "' ", tensor.bytes);
+    }
+    if (tensor.bytes > 0) std::memcpy(tensor.data, given.array.bytes.data(), tensor.bytes);
+  }
+  return Status();
+}
+
+Result<Array> CopyTensor(const interpreter::TensorView& tensor) {
+  if (BitWidth(tensor.type) == 0) {
+    return Unsupported("tensor '", tensor.name, "' is ", DataTypeName(tensor.type));
+  }
+  Array array{tensor.type, tensor.shape, std::vector<std::byte>(tensor.bytes)};
+  if (tensor.bytes > 0) std::memcpy(array.bytes.data(), tensor.data, tensor.bytes);
+  return array;
+}
+
+std::vector<double> ToDoubles(const Array& array) {
+  std::vector<double> values;
+  switch (array.type) {
+    case DataType::kFloat32: Append<float>(array, values); break;
+    case DataType::kFloat64: Append<double>(array, values); break;
+    case DataType::kInt8: Append<int8_t>(array, values); break;
+    case DataType::kInt16: Append<int16_t>(array, values); break;
+    case DataType::kUInt16: Append<uint16_t>(array, values); break;
+    case DataType::kInt32: Append<int32_t>(array, values); break;
+    case DataType::kUInt32: Append<uint32_t>(array, values); break;
+    case DataType::kInt64: Append<int64_t>(array, values); break;
+    case DataType::kUInt64: Append<uint64_t>(array, values); break;
+    // Others are compared by their bytes.
+    default: Append<uint8_t>(array, values);
+  }
+  return values;
+}
+
+Difference Compare(const Array& actual, const Array& expected) {
+  Difference difference;
+  if (actual.type != expected.type || !(actual.shape == expected.shape)) {
+    difference.max = std::numeric_limits<double>::infinity();
+    difference.same_shape = false;
+    return difference;
+  }
+  const std::vector<double> a = ToDoubles(actual), e = ToDoubles(expected);
+  if (e.empty()) return difference;
+  double sum = 0, squares = 0, low = e[0], high = e[0];
+  for (size_t i = 0; i < e.size(); ++i) {
+    double error = std::abs(a[i] - e[i]);
+    if (a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) error = 0;
+    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+    difference.max = std::max(difference.max, error);
+    sum += error;
+    squares += error * error;
+    if (!std::isfinite(e[i])) continue;
+    low = std::min(low, e[i]);
+    high = std::max(high, e[i]);
+  }
+  const auto n = static_cast<double>(e.size());
+  difference.mean = sum / n;
+  difference.deviation = std::sqrt(std::max(0.0, squares / n - difference.mean * difference.mean));
+  difference.range = high - low;
+  return difference;
+}
+
+double DefaultTolerance(DataType type, double range) {
+  const bool real = type == DataType::kFloat32 || type == DataType::kFloat64;
+  return real ? std::max(1e-6, 1e-5 * range) : 0;
+}
+
+}  // namespace fuselite::tools

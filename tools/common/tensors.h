@@ -1,0 +1,41 @@
+// Filling inputs and comparing outputs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interpreter/interpreter.h"
+#include "runtime/status.h"
+#include "tools/common/npy.h"
+
+namespace fuselite::tools {
+
+// Values that repeat for a seed: floats in [-1, 1], 8-bit integers and int16 over their range,
+// other integers and bool 0 or 1, strings empty. Each input has its own sequence.
+void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
+
+// "FILE.npy" for the next input, "NAME=FILE.npy" for the one of that name (a tensor's, or an
+// input's of the first signature). Resizes inputs to the arrays' shapes and allocates anew where
+// that is needed. Inputs not given stay as they are.
+Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::string>& files);
+
+// A copy of the tensor's value; kUnsupported for strings.
+Result<Array> CopyTensor(const interpreter::TensorView& tensor);
+
+// The elements as doubles.
+std::vector<double> ToDoubles(const Array& array);
+
+struct Difference {
+  double max = 0, mean = 0,
+         deviation = 0;  // of |actual - expected|; infinite where only one is NaN
+  double range = 0;      // largest minus smallest expected value
+  bool same_shape = true;
+};
+Difference Compare(const Array& actual, const Array& expected);
+
+// The greatest difference that is no fault: 0 for integers, else 1e-5 of the range or, where that
+// is more, 1e-6.
+double DefaultTolerance(DataType type, double range);
+
+}  // namespace fuselite::tools
