@@ -13,9 +13,8 @@ struct AttentionParams {
 };
 
 // Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the
-// scores [..., M, N] (in a way that AsTailOperand can say); the leading dimensions of Q, K and V are
-// the same. Output [..., M, D].
-// float32, K and V dense.
+// scores [..., M, N] (in a way that AsTailOperand can say); the leading dimensions of Q, K and V
+// are the same. Output [..., M, D]. float32, K and V dense.
 struct AttentionShape {
   int64_t heads = 1;                                     // the product of the leading dimensions
   int64_t queries = 0, keys = 0, depth = 0, values = 0;  // M, N, K, D
