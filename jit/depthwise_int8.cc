@@ -122,9 +122,9 @@ class DepthwiseInt8Kernel final : public Kernel {
               channel,
         .weights = weights_->data() + block * DepthwiseInt8BlockBytes(spec_),
         .out = static_cast<std::byte*>(args.outputs[0]) + row * x.output * spec_.out_pixel_bytes +
-               channel,
-        .mask = channels == 64 ? ~uint64_t{0} : (uint64_t{1} << channels) - 1};
-    code_->entry<DepthwiseInt8Function>(entry_of_row_[oy])(&call);
+               channel};
+    const int partial = channels < spec_.block_channels();
+    code_->entry<DepthwiseInt8Function>(2 * entry_of_row_[oy] + partial)(&call);
     if (apply_rest_ == nullptr) return;
     const DataType type = spec_.is_signed ? DataType::kInt8 : DataType::kUInt8;
     apply_rest_(rest_, args.inputs,
@@ -198,6 +198,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseInt8(const OpDescription& op,
                          .zero_point = in.quantization.zero_point(),
                          .pixel_bytes = in.pitch(),
                          .out_pixel_bytes = op.outputs[0].pitch(),
+                         .channels = shape.channels_out,
                          .tail = std::move(tail.emitted)};
   FUSELITE_RETURN_IF_ERROR(CheckDepthwiseInt8(spec));
   auto kernel = std::make_unique<DepthwiseInt8Kernel>(shape, std::move(spec), std::move(tail.rest));

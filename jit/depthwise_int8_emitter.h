@@ -19,9 +19,12 @@ struct DepthwiseInt8Spec {
   bool is_signed = true;  // activations: int8, else uint8
   int32_t zero_point = 0;
   int64_t pixel_bytes = 0, out_pixel_bytes = 0;
+  int32_t channels = 0;
   kernels::Tail tail;  // one stage that takes int32 (FuseQuantizedTail)
 
   int block_channels() const { return VectorIsa(isa).bytes; }
+  // Of the last block, where it is not whole.
+  int partial_channels() const { return channels % block_channels(); }
 };
 
 // How neighbouring outputs share columns.
@@ -38,17 +41,17 @@ ColumnPlan PlanColumns(const VectorIsa& isa, const kernels::WindowAxis& x);
 // channel 16 l + 4 i + r.
 int64_t DepthwiseInt8BlockBytes(const DepthwiseInt8Spec& spec);
 
-// Computes one row of output pixels for one block of channels, of which `mask` says which exist.
+// Computes one row of output pixels for one block of channels.
 struct DepthwiseInt8Args {
   const std::byte* in;  // where the first window would start, be it outside of the image
   const std::byte* weights;
   std::byte* out;
-  uint64_t mask;
 };
 using DepthwiseInt8Function = void(const DepthwiseInt8Args* args);
 
 Status CheckDepthwiseInt8(const DepthwiseInt8Spec& spec);
-// Entry i computes rows of outputs whose windows have the filter rows RowPatterns()[i].
+// Entry 2 i computes rows of outputs whose windows have the filter rows RowPatterns()[i], for whole
+// blocks; entry 2 i + 1 for the partial one.
 Result<SharedCode> EmitDepthwiseInt8(const DepthwiseInt8Spec& spec, const std::string& name);
 
 }  // namespace fuselite::jit

@@ -26,11 +26,13 @@ using Xbyak::Zmm;
 namespace {
 
 // The vectors of a requantization's channel data.
-enum { kMultiplier, kOffset, kShift, kNegative, kLeft, kRequantizeVectors };
+// The products of even lanes take kEven, those of odd lanes kOdd, whose values stand in even lanes.
+enum { kEven, kOdd, kOffset, kShift, kNegative, kLeft, kRequantizeVectors };
 
 // Within them nothing leaves 32 bits: |x| < 2^29, so |w| < 2^30; 2^e and the offset stay below
 // 2^29.
 constexpr int64_t kMaxSum = int64_t{1} << 29;
+constexpr int kScale = 2;  // 4 x m has w as its upper 32 bits
 constexpr int kMaxRight = 20;
 constexpr int kMaxAddRight = 28;  // without an offset
 
@@ -90,11 +92,14 @@ void PackChannelData(const TailStage& stage, const VectorIsa& isa,
     const auto set = [&](int vector, int32_t value) {
       std::memcpy(to + vector * isa.bytes + lane * sizeof(value), &value, sizeof(value));
     };
-    set(kMultiplier, r.multipliers[i]);
+    set(kEven, r.multipliers[i]);
+    if (lane % 2 == 1) {
+      std::memcpy(to + kOdd * isa.bytes + (lane - 1) * 4, &r.multipliers[i], 4);
+    }
     set(kOffset, 1 + (right > 0 ? 1 << right : 0) + r.zero_point * (1 << (right + 1)));
     set(kShift, right + 1);
     set(kNegative, right > 0 ? 2 : 0);
-    set(kLeft, std::max(r.shifts[i], 0));
+    set(kLeft, kScale + std::max(r.shifts[i], 0));
   }
 }
 
@@ -127,10 +132,10 @@ Result<FusedTail> FuseQuantizedTail(const Tail& stages, DataType output, int64_t
   return tail;
 }
 
-// The upper halves of 64-bit lanes, where MergeProducts takes the odd products from.
+// The even lanes, which MergeProducts fills.
 void TailEmitter::Prepare(Assembler& a, const Tail& tail) {
   if (!a.isa().avx512 || tail.empty()) return;
-  a.mov(a.eax, 0xAAAA);
+  a.mov(a.eax, 0x5555);
   a.kmovw(a.k3, a.eax);
 }
 
@@ -149,31 +154,25 @@ void TailEmitter::ClampIntegers(int v, int32_t min, int32_t max, bool last) {
   if (high) a_.vpminsd(x, x, a_.Const(static_cast<uint32_t>(max)));
 }
 
-// floor(product / 2^30) of all lanes: v holds the products of odd lanes, `even` of even ones.
+// The upper halves of all products: v holds those of odd lanes, `even` those of even ones.
 void TailEmitter::MergeProducts(int v, int even) {
-  const Xmm x = a_.Vec(v), e = a_.Vec(even);
-  a_.vpsrlq(e, e, 30);
-  a_.vpsllq(x, x, 2);
-  if (a_.isa().avx512) {
-    a_.vpblendmd(x | a_.k3, e, x);
-  } else {
-    a_.vpblendd(Ymm(v), Ymm(even), Ymm(v), 0xAA);
-  }
+  if (a_.isa().avx512) return a_.vmovshdup(Zmm(v) | a_.k3, Zmm(even));
+  a_.vpsrlq(Ymm(even), Ymm(even), 32);
+  a_.vpblendd(Ymm(v), Ymm(v), Ymm(even), 0x55);
 }
 
 void TailEmitter::EmitRequantize(const TailStage& stage, std::span<const TileValue> values,
                                  bool last) {
   const Requantize& r = stage.requantize;
   const bool left = std::any_of(r.shifts.begin(), r.shifts.end(), [](int s) { return s > 0; });
-  const Xmm t0 = a_.Vec(t(0)), t1 = a_.Vec(t(1));
+  const Xmm t0 = a_.Vec(t(0));
   for (const TileValue& value : values) {
     const Xmm x = a_.Vec(value.reg);
     const auto data = [&](int i) { return ChannelData(value, kRequantizeVectors, i); };
-    if (left) a_.vpsllvd(x, x, data(kLeft));
-    a_.vpmuldq(t0, x, data(kMultiplier));
-    a_.vmovshdup(t1, data(kMultiplier));
-    a_.vpsrlq(x, x, 32);
-    a_.vpmuldq(x, x, t1);
+    left ? a_.vpsllvd(x, x, data(kLeft)) : a_.vpslld(x, x, kScale);
+    a_.vpmuldq(t0, x, data(kEven));
+    a_.vmovshdup(x, x);
+    a_.vpmuldq(x, x, data(kOdd));
     MergeProducts(value.reg, t(0));
     if (a_.isa().avx512) {
       a_.vpcmpd(a_.k2, x, a_.Const(~0u), 1);
@@ -194,8 +193,9 @@ void TailEmitter::EmitRequantize(const TailStage& stage, std::span<const TileVal
 void TailEmitter::Multiply(int v, int32_t multiplier, int32_t shift) {
   const Xmm x = a_.Vec(v), t1 = a_.Vec(t(1)), t2 = a_.Vec(t(2));
   a_.LoadConst(t(2), static_cast<uint32_t>(multiplier));
+  a_.vpslld(x, x, kScale);
   a_.vpmuldq(t1, x, t2);
-  a_.vpsrlq(x, x, 32);
+  a_.vmovshdup(x, x);
   a_.vpmuldq(x, x, t2);
   MergeProducts(v, t(1));
   const int right = -shift;
