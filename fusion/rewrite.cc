@@ -30,9 +30,17 @@ bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
   return rank >= 0 && rank <= JudgeRank(before, context_, jit_);
 }
 
-bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op) const {
-  std::string candidate;
-  if (Rank(op) < 0 || !SelectKernel(op, context_, jit_, &candidate, nullptr).ok()) return false;
+bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
+                                      const kernels::OpDescription* heaviest) const {
+  const auto candidate_of = [&](const kernels::OpDescription& asked) {
+    std::string candidate;
+    const bool ok = SelectKernel(asked, context_, jit_, &candidate, nullptr).ok();
+    return ok ? candidate : std::string();
+  };
+  if (Rank(op) < 0) return false;
+  const std::string candidate = candidate_of(op);
+  if (candidate.empty()) return false;
+  if (heaviest && candidate != "jit" && candidate_of(*heaviest) == "jit") return false;
   return candidate != op.op->candidates.back().name || op.op->candidates.size() == 1;
 }
 

@@ -25,8 +25,12 @@ class RewriteContext {
   bool AcceptsInsteadOf(const kernels::OpDescription& before,
                         const kernels::OpDescription& after) const;
   // The same for an `op` of another operator than those that it replaces: a kernel other than the
-  // reference computes it, or the reference is all that its operator has.
-  bool AcceptsComposite(const kernels::OpDescription& op) const;
+  // reference computes it, or the reference is all that its operator has. `heaviest`, if any, is
+  // the replaced operation that does most of the work: where the JIT computes that, it has to
+  // compute `op`, too (vectors take thrice the time for ViT's attention that emitted products
+  // take).
+  bool AcceptsComposite(const kernels::OpDescription& op,
+                        const kernels::OpDescription* heaviest = nullptr) const;
 
   // The kernel that would compute `op`, for questions only: it is not to be run.
   Result<std::unique_ptr<Kernel>> Judge(const kernels::OpDescription& op) const {

@@ -77,7 +77,7 @@ bool GateIntoWeights(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
   dense.tail = graph.node(id).tail;
   dense.host_nodes = MergeHostNodes(graph, {mul_id, id});
   std::swap(graph.node(id), dense);
-  if (!context.AcceptsComposite(graph.Describe(id))) {
+  if (!context.AcceptsComposite(graph.Describe(id), &conv)) {
     std::swap(graph.node(id), dense);
     return false;
   }

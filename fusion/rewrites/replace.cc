@@ -21,7 +21,7 @@ Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) 
 }
 
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
-                    std::string_view what, RewriteContext& context) {
+                    std::string_view what, RewriteContext& context, NodeId heaviest) {
   if (!node.op) return false;
   node.outputs = graph.node(id).outputs;
   node.host_nodes = graph.node(id).host_nodes;
@@ -32,8 +32,10 @@ bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, 
   std::ranges::sort(node.host_nodes);
   const auto rest = std::ranges::unique(node.host_nodes);
   node.host_nodes.erase(rest.begin(), rest.end());
+  const kernels::OpDescription heavy =
+      heaviest == kNone ? kernels::OpDescription() : graph.Describe(heaviest);
   std::swap(graph.node(id), node);
-  if (!context.AcceptsComposite(graph.Describe(id))) {
+  if (!context.AcceptsComposite(graph.Describe(id), heaviest == kNone ? nullptr : &heavy)) {
     std::swap(graph.node(id), node);
     return false;
   }

@@ -167,22 +167,27 @@ CompileOptions Unfused() {
   return options;
 }
 
-Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
-  const Outcome expected = RunGraph(graph, Unfused());
-  Outcome fused = RunGraph(graph, Fused());
-  EXPECT_EQ(expected.outputs.size(), fused.outputs.size());
-  for (size_t i = 0; i < fused.outputs.size(); ++i) {
+void ExpectClose(const std::vector<std::vector<float>>& expected,
+                 const std::vector<std::vector<float>>& actual, float tolerance) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(expected[i].size(), actual[i].size());
     int shown = 0;
-    for (size_t k = 0; k < fused.outputs[i].size() && shown < 5; ++k) {
-      const float e = expected.outputs[i][k], a = fused.outputs[i][k];
+    for (size_t k = 0; k < actual[i].size() && shown < 5; ++k) {
+      const float e = expected[i][k], a = actual[i][k];
       if (e == a || (std::isnan(e) && std::isnan(a))) continue;
       if (!(std::abs(e - a) <= tolerance * std::max(1.0f, std::abs(e)))) {
-        ADD_FAILURE() << "output " << i << ", element " << k << ": fused " << a << ", unfused "
-                      << e;
+        ADD_FAILURE() << "output " << i << ", element " << k << " is " << a << ", expected " << e;
         ++shown;
       }
     }
   }
+}
+
+Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
+  const Outcome expected = RunGraph(graph, Unfused());
+  Outcome fused = RunGraph(graph, Fused());
+  ExpectClose(expected.outputs, fused.outputs, tolerance);
   return fused;
 }
 

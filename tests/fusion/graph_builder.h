@@ -79,8 +79,11 @@ CompileOptions Fused();
 // The same, each node a step of its own.
 CompileOptions Unfused();
 
-// Runs both ways and compares: |difference| <= tolerance * max(1, |expected|); 0 demands the same
-// bits. Returns the fused outcome.
+// |difference| <= tolerance * max(1, |expected|); 0 demands the same bits.
+void ExpectClose(const std::vector<std::vector<float>>& expected,
+                 const std::vector<std::vector<float>>& actual, float tolerance);
+
+// Runs both ways and compares. Returns the fused outcome.
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 
 }  // namespace fuselite::fusion::testing
