@@ -17,7 +17,8 @@ struct Entry {
 };
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kBatchMatMul[] = {{"jit", BuildBatchMatMul}};
+constexpr Candidate kBatchMatMul[] = {{"jit int8", BuildBatchMatMulInt8},
+                                      {"jit", BuildBatchMatMul}};
 constexpr Candidate kConv2D[] = {{"jit int8", BuildConv2DInt8}, {"jit", BuildConv2D}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
                                           {"jit", BuildDepthwiseConv2D}};

@@ -85,6 +85,10 @@ Result<GemmS8> GemmS8::Build(GemmS8Problem problem, const kernels::BuildContext&
   }
   GemmS8 gemm;
   gemm.isa_ = VectorIsa(context.isa);
+  if (problem.out_line_pitch == 0) {
+    problem.out_line_pitch = problem.line_rows * problem.out_pitch;
+    problem.out_image_pitch = problem.lines_per_image * problem.out_line_pitch;
+  }
   gemm.problem_ = std::move(problem);
   FUSELITE_RETURN_IF_ERROR(gemm.Plan(context));
   if (context.judging) return gemm;
@@ -178,10 +182,10 @@ std::vector<int64_t> GemmS8::LaneChannels(int64_t panel, int v) const {
   return channels;
 }
 
-void GemmS8::Pack(const std::byte* weights, const int32_t* bias, std::byte* packed) const {
-  std::memset(packed, 0, packed_bytes());
-  for (int64_t panel = 0; panel < tiling_.panels; ++panel) {
-    PackPanel(weights, bias, packed + panel * panel_bytes(), panel);
+void GemmS8::Pack(const S8Weights& weights, std::byte* packed, int64_t begin, int64_t end) const {
+  std::memset(packed + begin * panel_bytes(), 0, (end - begin) * panel_bytes());
+  for (int64_t panel = begin; panel < end; ++panel) {
+    PackPanel(weights, packed + panel * panel_bytes(), panel);
   }
 }
 
@@ -189,8 +193,7 @@ void GemmS8::Pack(const std::byte* weights, const int32_t* bias, std::byte* pack
 // points u0 and s0 in their terms, and K terms:
 //   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
 // where the last part differs by row (CorrectRows). Pair products have s0 = 0 and u = a.
-void GemmS8::PackPanel(const std::byte* weights, const int32_t* bias, std::byte* to,
-                       int64_t panel) const {
+void GemmS8::PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const {
   const GemmS8Problem& p = problem_;
   const int vectors = PanelVectors(panel);
   const int64_t step = int64_t{vectors} * isa_.bytes;
@@ -206,8 +209,8 @@ void GemmS8::PackPanel(const std::byte* weights, const int32_t* bias, std::byte*
     auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
     for (size_t lane = 0; lane < channels.size(); ++lane) {
       if (channels[lane] < 0) continue;
-      const int64_t value = (bias != nullptr ? bias[channels[lane]] : 0) - u0 * sums[lane] +
-                            p.depth.depth() * u0 * s0;
+      const int64_t value = (weights.bias != nullptr ? weights.bias[channels[lane]] : 0) -
+                            u0 * sums[lane] + p.depth.depth() * u0 * s0;
       biases[lane] = static_cast<int32_t>(value);
     }
     if (!spec_.requantization) continue;
@@ -218,7 +221,7 @@ void GemmS8::PackPanel(const std::byte* weights, const int32_t* bias, std::byte*
 }
 
 // One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
-void GemmS8::PackVector(const std::byte* weights, std::span<const int64_t> channels, int64_t step,
+void GemmS8::PackVector(const S8Weights& weights, std::span<const int64_t> channels, int64_t step,
                         std::byte* to, int64_t* sums) const {
   const GemmS8Problem& p = problem_;
   const bool dot = HasDotProduct(isa_.level), is_unsigned = p.weights_type == DataType::kUInt8;
@@ -226,13 +229,14 @@ void GemmS8::PackVector(const std::byte* weights, std::span<const int64_t> chann
   const int32_t offset = dot ? (is_unsigned ? 128 : 0) : p.weights_zero_point;
   for (size_t lane = 0; lane < channels.size(); ++lane) {
     if (channels[lane] < 0) continue;
-    const std::byte* from = weights + channels[lane] * p.depth.depth();
+    const std::byte* from = weights.values + channels[lane] * weights.n_step;
     std::byte* group = to + lane * 4;
     int64_t sum = 0;
     for (int64_t i = 0; i < p.depth.outer; ++i) {
       for (const DepthRuns::Run& run : p.depth.runs) {
         for (int64_t k = 0; k < run.length; ++k) {
-          const auto byte = static_cast<uint8_t>(*from++);
+          const auto byte = static_cast<uint8_t>(*from);
+          from += weights.k_step;
           const int32_t w = (is_unsigned ? byte : static_cast<int8_t>(byte)) - offset;
           sum += w;
           std::byte* at = group + k / each * step;
@@ -299,8 +303,12 @@ void GemmS8::CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin
   }
 }
 
-void GemmS8::Run(const KernelArgs& args, const std::byte* a, const std::byte* packed,
-                 const int32_t* corrections, int64_t begin, int64_t end) const {
+int64_t GemmS8::OutOffset(int64_t line) const {
+  return line / problem_.lines_per_image * problem_.out_image_pitch +
+         line % problem_.lines_per_image * problem_.out_line_pitch;
+}
+
+void GemmS8::Run(const S8Product& product, int64_t begin, int64_t end) const {
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.lines();
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t panel = unit % tiling_.panels;
@@ -310,33 +318,29 @@ void GemmS8::Run(const KernelArgs& args, const std::byte* a, const std::byte* pa
       const int64_t line = tile / tiling_.tiles_per_line;
       const int64_t first = tile % tiling_.tiles_per_line;
       const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
-      const GemmS8Args call{.a = a + LineOffset(line),
-                            .panel = packed + panel * panel_bytes(),
-                            .out = nullptr,
-                            .tiles = 0,
-                            .corrections = nullptr};
-      RunTiles(args, call, corrections, line, first, count, panel);
+      RunTiles(product, line, first, count, panel);
       tile += count;
     }
   }
 }
 
 // Tiles [first_tile, first_tile + tiles) of one line.
-void GemmS8::RunTiles(const KernelArgs& args, GemmS8Args call, const int32_t* corrections,
-                      int64_t line, int64_t first_tile, int64_t tiles, int64_t panel) const {
+void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
+                      int64_t panel) const {
   const int64_t channel = panel * panel_channels();
   const int64_t first_row = first_tile * tiling_.rows;  // in the line
   const int64_t line_row = line * problem_.line_rows;
   const bool last_panel = panel == tiling_.panels - 1;
-  const std::byte* a = call.a;
   const auto run = [&](int64_t row, int64_t count, size_t entry) {
-    GemmS8Args now = call;
-    now.a = a + row * problem_.a_step;
-    now.out = spec_.requantization ? static_cast<std::byte*>(args.outputs[0]) +
-                                         (line_row + row) * problem_.out_pitch + channel
-                                   : args.scratch + (row - first_row) * spec_.out_step;
-    now.tiles = count;
-    now.corrections = corrections != nullptr ? corrections + line_row + row : nullptr;
+    GemmS8Args now{.a = product.a + LineOffset(line) + row * problem_.a_step,
+                   .panel = product.packed + panel * panel_bytes(),
+                   .out = product.args.scratch + (row - first_row) * spec_.out_step,
+                   .tiles = count,
+                   .corrections = nullptr};
+    if (spec_.requantization) {
+      now.out = product.out + OutOffset(line) + row * problem_.out_pitch + channel;
+    }
+    if (spec_.corrects) now.corrections = product.corrections + line_row + row;
     code_->entry<GemmS8Function>(entry + last_panel)(&now);
   };
   const bool shorter = tiling_.last_rows != 0 && first_tile + tiles == tiling_.tiles_per_line;
@@ -344,26 +348,25 @@ void GemmS8::RunTiles(const KernelArgs& args, GemmS8Args call, const int32_t* co
   if (full > 0) run(first_row, full, 0);
   if (shorter) run(first_row + full * tiling_.rows, 1, 2);
   if (apply_tail_ == nullptr) return;
-  ApplyTail(args, line_row + first_row,
+  ApplyTail(product, line_row + first_row,
             std::min(tiles * tiling_.rows, problem_.line_rows - first_row), channel,
             std::min(panel_channels(), problem_.channels - channel));
 }
 
 // On the sums in scratch, or in place on the bytes that were stored.
-void GemmS8::ApplyTail(const KernelArgs& args, int64_t row, int64_t rows, int64_t channel,
+void GemmS8::ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,
                        int64_t channels) const {
   const DataType type = problem_.tail.output.type;
-  std::byte* out = static_cast<std::byte*>(args.outputs[0]) +
-                   (row * problem_.out_pitch + channel) * (BitWidth(type) / 8);
+  std::byte* out = product.out + (row * problem_.out_pitch + channel) * (BitWidth(type) / 8);
   const bool on_bytes = spec_.requantization.has_value();
-  apply_tail_(tail_, args.inputs,
-              {.source = on_bytes ? out : args.scratch,
+  apply_tail_(tail_, product.args.inputs,
+              {.source = on_bytes ? out : product.args.scratch,
                .source_pitch = on_bytes ? problem_.out_pitch : panel_channels(),
                .source_type = on_bytes ? type : DataType::kInt32,
                .destination = out,
                .destination_pitch = problem_.out_pitch,
                .destination_type = type,
-               .row = row,
+               .row = product.first_row + row,
                .rows = rows,
                .channel = channel,
                .channels = channels});

@@ -17,7 +17,10 @@ namespace fuselite::jit {
 struct GemmS8Problem {
   DepthRuns depth;  // in values
   int64_t a_step = 0;
-  int64_t out_pitch = 0;  // elements
+  int64_t out_pitch = 0;  // elements from an output row to the next
+  // Likewise for lines and images; 0: the lines follow each other. Where they do not, there must be
+  // no tail behind the requantization.
+  int64_t out_line_pitch = 0, out_image_pitch = 0;
   int64_t line_rows = 0;
   int64_t lines_per_image = 1, images = 1;
   int64_t line_step = 0, image_step = 0;  // of `a`, bytes
@@ -34,13 +37,32 @@ struct GemmS8Problem {
   int64_t rows() const { return lines() * line_rows; }
 };
 
+// The weights of one product: w[k][n] at values[k * k_step + n * n_step].
+struct S8Weights {
+  const std::byte* values = nullptr;
+  int64_t k_step = 1, n_step = 0;
+  const int32_t* bias = nullptr;  // null: zeros
+};
+
+// What one product is computed from. `a` and `out` are at row 0, which is row `first_row` of the
+// output in the eyes of the tail.
+struct S8Product {
+  const KernelArgs& args;
+  const std::byte* a;
+  const std::byte* packed;
+  const int32_t* corrections;  // null unless GemmS8::corrects()
+  std::byte* out;
+  int64_t first_row = 0;
+};
+
 class GemmS8 {
  public:
   // Emits the code unless `context.judging`.
   static Result<GemmS8> Build(GemmS8Problem problem, const kernels::BuildContext& context);
 
-  // `weights`: rows of problem.depth.depth() values, one for each channel; `bias` may be null.
-  void Pack(const std::byte* weights, const int32_t* bias, std::byte* packed) const;
+  int64_t panels() const { return tiling_.panels; }
+  // Writes panels [begin, end) behind `packed`, panel 0's place.
+  void Pack(const S8Weights& weights, std::byte* packed, int64_t begin, int64_t end) const;
   size_t packed_bytes() const { return panel_bytes() * tiling_.panels; }
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
@@ -57,9 +79,11 @@ class GemmS8 {
   // Writes for rows [begin, end) what the weights' zero point adds to every sum. `a` is at row 0.
   void CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin, int64_t end) const;
 
-  // Computes units [begin, end). `a` and the output are at row 0.
-  void Run(const KernelArgs& args, const std::byte* a, const std::byte* packed,
-           const int32_t* corrections, int64_t begin, int64_t end) const;
+  // Whether stages are left behind what is emitted.
+  bool has_rest() const { return apply_tail_ != nullptr; }
+
+  // Computes units [begin, end).
+  void Run(const S8Product& product, int64_t begin, int64_t end) const;
 
  private:
   Status Plan(const kernels::BuildContext& context);
@@ -72,13 +96,14 @@ class GemmS8 {
     return panel == tiling_.panels - 1 ? tiling_.last_vectors : tiling_.vectors;
   }
   GemmS8Tile Tile(int rows, bool last_panel) const;
-  void PackPanel(const std::byte* weights, const int32_t* bias, std::byte* to, int64_t panel) const;
-  void PackVector(const std::byte* weights, std::span<const int64_t> channels, int64_t step,
+  void PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const;
+  void PackVector(const S8Weights& weights, std::span<const int64_t> channels, int64_t step,
                   std::byte* to, int64_t* sums) const;
   int64_t LineOffset(int64_t line) const;
-  void RunTiles(const KernelArgs& args, GemmS8Args call, const int32_t* corrections, int64_t line,
-                int64_t first_tile, int64_t tiles, int64_t panel) const;
-  void ApplyTail(const KernelArgs& args, int64_t row, int64_t rows, int64_t channel,
+  int64_t OutOffset(int64_t line) const;  // elements
+  void RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
+                int64_t panel) const;
+  void ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,
                  int64_t channels) const;
 
   GemmS8Problem problem_;

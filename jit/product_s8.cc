@@ -68,7 +68,11 @@ class ProductS8Kernel final : public Kernel {
         gemm_.CorrectRows(a, corrections, begin * kRowsPerCorrection,
                           std::min(rows_, end * kRowsPerCorrection));
         break;
-      default: gemm_.Run(args, a, weights_->data(), corrections, begin, end); break;
+      default:
+        gemm_.Run(
+            {args, a, weights_->data(), corrections, static_cast<std::byte*>(args.outputs[0])},
+            begin, end);
+        break;
     }
     return Status();
   }
@@ -106,8 +110,28 @@ GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail
   return problem;
 }
 
-// The image that a product with `window` reads; nullopt: the input itself. Its values are read in
-// groups of 4 bytes, which must not reach behind the input's end: `run` values follow each other.
+Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
+                                             GemmS8Problem problem,
+                                             std::optional<ConvertedImage> image) {
+  problem.flips = HasDotProduct(context.isa) && !image && op.inputs[0].type == DataType::kInt8;
+  const int64_t rows = problem.rows();
+  FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
+  const TensorInfo& weights = op.inputs[1];
+  const AlignedConstant bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
+  const auto pack = [&](std::byte* to) {
+    const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
+    gemm.Pack({static_cast<const std::byte*>(weights.data), 1, depth, bias.as<int32_t>()}, to, 0,
+              gemm.panels());
+  };
+  const PackRequest request{weights.data, weights.bytes(), bias.source(),
+                            bias.bytes(), gemm.layout(),   gemm.packed_bytes()};
+  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
+  return std::unique_ptr<Kernel>(
+      new ProductS8Kernel(std::move(gemm), image, rows, std::move(packed)));
+}
+
+}  // namespace
+
 std::optional<ConvertedImage> ImageFor(const OpDescription& op, const Window& window, int64_t batch,
                                        int64_t channels, int64_t pitch, int64_t run, Isa isa) {
   const bool dot = HasDotProduct(isa), is_signed = op.inputs[0].type == DataType::kInt8;
@@ -118,26 +142,6 @@ std::optional<ConvertedImage> ImageFor(const OpDescription& op, const Window& wi
   return ConvertedImage(window, batch, channels, pitch, op.inputs[0].type,
                         op.inputs[0].quantization.zero_point(), format);
 }
-
-Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
-                                             GemmS8Problem problem,
-                                             std::optional<ConvertedImage> image) {
-  problem.flips = HasDotProduct(context.isa) && !image && op.inputs[0].type == DataType::kInt8;
-  const int64_t rows = problem.rows();
-  FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
-  const TensorInfo& weights = op.inputs[1];
-  const AlignedConstant bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
-  const auto pack = [&](std::byte* to) {
-    gemm.Pack(static_cast<const std::byte*>(weights.data), bias.as<int32_t>(), to);
-  };
-  const PackRequest request{weights.data, weights.bytes(), bias.source(),
-                            bias.bytes(), gemm.layout(),   gemm.packed_bytes()};
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
-  return std::unique_ptr<Kernel>(
-      new ProductS8Kernel(std::move(gemm), image, rows, std::move(packed)));
-}
-
-}  // namespace
 
 Status CheckInt8Operands(const OpDescription& op) {
   const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];

@@ -17,6 +17,17 @@ Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const kernels::OpDescription&,
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const kernels::OpDescription&,
                                                         const kernels::BuildContext&);
 
+// BATCH_MATMUL: int8 with int8, the right matrices known only at run time. To the bit of the
+// reference.
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulInt8(const kernels::OpDescription&,
+                                                     const kernels::BuildContext&);
+
+// The image that a product with `window` reads; nullopt: input 0 itself. Its values are read in
+// groups of 4 bytes, which must not reach behind the input's end: `run` values follow each other.
+std::optional<ConvertedImage> ImageFor(const kernels::OpDescription& op,
+                                       const kernels::Window& window, int64_t batch,
+                                       int64_t channels, int64_t pitch, int64_t run, Isa isa);
+
 // Whether inputs 0 to 2 of `op` are what these kernels take: 8-bit activations, constant weights of
 // the same type, a constant int32 bias or none.
 Status CheckInt8Operands(const kernels::OpDescription& op);

@@ -1,3 +1,4 @@
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/quantization.h"
@@ -7,6 +8,7 @@ namespace fuselite::jit::testing {
 namespace {
 
 using kernels::Activation;
+using kernels::BatchMatMulParams;
 using kernels::Conv2DParams;
 using kernels::FullyConnectedParams;
 using kernels::Padding;
@@ -80,6 +82,39 @@ TEST(JitProductInt8Test, FullyConnectedEqualsTheReference) {
             Int8Tensor(c, random, {units, depth}, WeightsQuantization(c, random, units, 0, true)));
     AddInt32Bias(tester, random, units);
     tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    AddInt8Tail(tester, c, random);
+    CompareInt8(tester, random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("BATCH_MATMUL");
+    const bool adj_y = random.Chance(0.5);
+    tester.params<BatchMatMulParams>().adj_y = adj_y;
+    const auto rows = static_cast<int32_t>(random.Int(1, 30));
+    const auto depth = static_cast<int32_t>(random.Int(1, 100));
+    const auto columns = static_cast<int32_t>(random.Int(1, 150));
+    const auto batch = static_cast<int32_t>(random.Int(1, 3));
+    Int8Case c = RandomInt8(random, depth);
+    c.type = DataType::kInt8;
+    c.zero_point = std::clamp(c.zero_point, -128, 127);
+    c.output_zero_point = std::clamp(c.output_zero_point, -128, 127);
+    c.per_channel = false;
+    const auto pitch = [&](int32_t width) { return random.Chance(0.3) ? width + 5 : 0; };
+    const Shape right = {random.Chance(0.3) ? 1 : batch, 2, adj_y ? columns : depth,
+                         adj_y ? depth : columns};
+    tester
+        .Input(Int8Tensor(c, random, {batch, 2, rows, depth}, {{c.input_scale}, {c.zero_point}},
+                          pitch(depth)))
+        .Input(Int8Tensor(c, random, right, WeightsQuantization(c, random, 1, 0, true),
+                          pitch(right[3])))
+        .Output(c.type, {{c.output_scale}, {c.output_zero_point}});
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddInt8Tail(tester, c, random);
