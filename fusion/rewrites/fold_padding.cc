@@ -2,6 +2,7 @@
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/pool/pool.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -13,6 +14,7 @@ kernels::ExtraPadding* ExtraPaddingOf(Node& node) {
   if (node.op->name == "DEPTHWISE_CONV_2D") {
     return &node.params.as<kernels::DepthwiseConv2DParams>().extra_padding;
   }
+  if (node.op->name == "MAX_POOL_2D") return &node.params.as<kernels::PoolParams>().extra_padding;
   return nullptr;
 }
 
@@ -36,6 +38,40 @@ bool FillsWithZero(const Graph& graph, const Node& pad) {
          ScalarConstant(graph, pad.inputs[2]) == 0.0f;
 }
 
+// Whether the value is made by a clamp at zero or above.
+bool IsNonNegative(const Graph& graph, const Uses& uses, ValueId value) {
+  const NodeId id = uses.producer(value);
+  if (id == kNone || !IsFloat(graph, value)) return false;
+  const Node& node = graph.node(id);
+  if (!node.tail.empty()) {
+    const kernels::TailStage& last = node.tail.stages.back();
+    return last.kind == kernels::TailStage::Kind::kUnary &&
+           last.unary == kernels::UnaryKind::kClamp && last.a >= 0;
+  }
+  const kernels::Activation activation = FusedActivation(node);
+  return activation == kernels::Activation::kRelu || activation == kernels::Activation::kRelu6 ||
+         node.op->name == "RELU" || node.op->name == "RELU6";
+}
+
+bool EveryWindowHasATap(const kernels::WindowAxis& axis) {
+  for (int32_t o = 0; o < axis.output; ++o) {
+    if (axis.first_tap(axis.start(o)) >= axis.last_tap(axis.start(o))) return false;
+  }
+  return true;
+}
+
+// A maximum leaves its padding out, a PAD before it counts as zeros: the same where nothing is
+// below zero and no window is all padding.
+bool PadsLikeZeros(const Graph& graph, const Uses& uses, const Node& pool, const Node& pad) {
+  if (!IsNonNegative(graph, uses, pad.inputs[0])) return false;
+  kernels::OpDescription op;
+  op.op = pool.op;
+  op.params = pool.params;
+  op.inputs = {graph.value(pad.inputs[0]).info};
+  const auto shape = kernels::ResolvePool(op);
+  return shape.ok() && EveryWindowHasATap(shape->window.y) && EveryWindowHasATap(shape->window.x);
+}
+
 }  // namespace
 
 bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
@@ -57,6 +93,7 @@ bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& cont
   extra->left += padding->left;
   extra->bottom += padding->bottom;
   extra->right += padding->right;
+  if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, uses, folded, pad)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   folded.inputs[0] = pad.inputs[0];
   const bool own = uses.SingleConsumer(pad.outputs[0]) == id;

@@ -11,8 +11,9 @@ namespace {
 // Operators whose kernels make their output tile by tile and can hand it to a tail; so do the
 // elementwise ones.
 constexpr std::string_view kHosts[] = {
-    "CONV_2D",      "DEPTHWISE_CONV_2D",   "FULLY_CONNECTED",    "TRANSPOSE_CONV",
-    "BATCH_MATMUL", "FUSELITE_LAYER_NORM", "FUSELITE_ATTENTION",
+    "CONV_2D",         "DEPTHWISE_CONV_2D",   "FULLY_CONNECTED",    "TRANSPOSE_CONV",
+    "BATCH_MATMUL",    "FUSELITE_LAYER_NORM", "FUSELITE_ATTENTION", "MAX_POOL_2D",
+    "AVERAGE_POOL_2D",
 };
 
 bool TakesTail(const Node& node) {

@@ -17,7 +17,8 @@ bool RemoveIdentity(Graph&, const Uses&, NodeId, RewriteContext&);
 // Of RESHAPE, SQUEEZE and EXPAND_DIMS in a row the last one remains.
 bool MergeReshapes(Graph&, const Uses&, NodeId, RewriteContext&);
 
-// PAD with zeros before a convolution or depthwise convolution becomes its extra padding.
+// PAD with zeros before a convolution or depthwise convolution becomes its extra padding; before a
+// maximum pool, too, where the padded values are not negative.
 bool FoldPadding(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise

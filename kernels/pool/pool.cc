@@ -104,7 +104,8 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
                                                          .filter_w = params.filter_width,
                                                          .stride_h = params.stride_h,
                                                          .stride_w = params.stride_w,
-                                                         .padding = params.padding}));
+                                                         .padding = params.padding,
+                                                         .extra = params.extra_padding}));
   // A mean's integer sum must fit into 32 bits.
   if (int64_t{params.filter_height} * params.filter_width > (1 << 15)) {
     return Unsupported("a window of ", params.filter_height, " x ", params.filter_width,

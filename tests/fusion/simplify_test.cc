@@ -134,6 +134,41 @@ TEST(FoldPadding, NotOfChannelsNorWithAValue) {
               ElementsAre("PAD", "CONV_2D", "PADV2", "CONV_2D"));
 }
 
+TEST(FoldPadding, IntoAMaximumOfWhatIsNotNegative) {
+  for (const bool relu : {false, true}) {
+    GraphBuilder b;
+    const ValueId c =
+        b.Conv(b.Input({1, 9, 9, 3}), 4, 1, {{"fused_activation_function", relu ? kRelu : 0}});
+    const ValueId padded = b.Op("PAD", {c, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
+    b.Output(b.Op("MAX_POOL_2D", {padded},
+                  {{"filter_width", 3},
+                   {"filter_height", 3},
+                   {"stride_w", 2},
+                   {"stride_h", 2},
+                   {"padding", kValid}}));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+    if (relu) {
+      EXPECT_THAT(ops, ElementsAre("CONV_2D + relu", "MAX_POOL_2D"));
+    } else {
+      EXPECT_THAT(ops, ElementsAre("CONV_2D", "PAD", "MAX_POOL_2D"));
+    }
+  }
+}
+
+TEST(FoldPadding, NotIntoAMaximumOverPaddingAlone) {
+  GraphBuilder b;
+  const ValueId c = b.Op("RELU", {b.Input({1, 6, 6, 3})});
+  const ValueId padded = b.Op("PAD", {c, b.Ints({4, 2}, {0, 0, 4, 4, 0, 0, 0, 0})});
+  b.Output(b.Op("MAX_POOL_2D", {padded},
+                {{"filter_width", 2},
+                 {"filter_height", 2},
+                 {"stride_w", 2},
+                 {"stride_h", 2},
+                 {"padding", kValid}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("RELU", "PAD", "MAX_POOL_2D"));
+}
+
 TEST(FoldPadding, AnObservedPadIsComputed) {
   GraphBuilder b;
   const ValueId padded =
