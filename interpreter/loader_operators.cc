@@ -74,13 +74,25 @@ Status ReadCustomOptions(const Source& source, const schema::Operator& op, Model
   return Status();
 }
 
+// The code decides which subgraphs an operator runs; options of another kind say nothing.
 Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, ModelOperator& out) {
-  if (const auto* branch = op.builtin_options_as_IfOptions()) {
-    out.subgraphs = {branch->then_subgraph_index(), branch->else_subgraph_index()};
-  } else if (const auto* loop = op.builtin_options_as_WhileOptions()) {
-    out.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
-  } else if (const auto* once = op.builtin_options_as_CallOnceOptions()) {
-    out.subgraphs = {once->init_subgraph_index()};
+  const auto* branch = op.builtin_options_as_IfOptions();
+  const auto* loop = op.builtin_options_as_WhileOptions();
+  const auto* once = op.builtin_options_as_CallOnceOptions();
+  switch (out.builtin_code) {
+    case tflite::kTfLiteBuiltinIf:
+      if (branch == nullptr) return InvalidArgument("does not name its subgraphs");
+      out.subgraphs = {branch->then_subgraph_index(), branch->else_subgraph_index()};
+      break;
+    case tflite::kTfLiteBuiltinWhile:
+      if (loop == nullptr) return InvalidArgument("does not name its subgraphs");
+      out.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
+      break;
+    case tflite::kTfLiteBuiltinCallOnce:
+      if (once == nullptr) return InvalidArgument("does not name its subgraph");
+      out.subgraphs = {once->init_subgraph_index()};
+      break;
+    default: return Status();
   }
   const int count = static_cast<int>(model.subgraphs()->size());
   for (int index : out.subgraphs) {

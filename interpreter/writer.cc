@@ -81,17 +81,19 @@ Offset<schema::Tensor> WriteTensor(FlatBufferBuilder& builder, const TensorSpec&
 
 std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBuilder& builder,
                                                                     const OperatorSpec& op) {
-  switch (op.builtin_code) {
-    case tflite::kTfLiteBuiltinIf:
-      return {schema::BuiltinOptions::IfOptions,
-              schema::CreateIfOptions(builder, op.subgraphs.at(0), op.subgraphs.at(1)).Union()};
-    case tflite::kTfLiteBuiltinWhile:
-      return {schema::BuiltinOptions::WhileOptions,
-              schema::CreateWhileOptions(builder, op.subgraphs.at(0), op.subgraphs.at(1)).Union()};
-    case tflite::kTfLiteBuiltinCallOnce:
-      return {schema::BuiltinOptions::CallOnceOptions,
-              schema::CreateCallOnceOptions(builder, op.subgraphs.at(0)).Union()};
-    default: break;
+  // Too few subgraphs are written as none at all.
+  const std::vector<int>& run = op.subgraphs;
+  if (op.builtin_code == tflite::kTfLiteBuiltinIf && run.size() == 2) {
+    return {schema::BuiltinOptions::IfOptions,
+            schema::CreateIfOptions(builder, run[0], run[1]).Union()};
+  }
+  if (op.builtin_code == tflite::kTfLiteBuiltinWhile && run.size() == 2) {
+    return {schema::BuiltinOptions::WhileOptions,
+            schema::CreateWhileOptions(builder, run[0], run[1]).Union()};
+  }
+  if (op.builtin_code == tflite::kTfLiteBuiltinCallOnce && run.size() == 1) {
+    return {schema::BuiltinOptions::CallOnceOptions,
+            schema::CreateCallOnceOptions(builder, run[0]).Union()};
   }
   if (op.def == nullptr || op.def->options_type == 0) return {schema::BuiltinOptions::NONE, 0};
   return {static_cast<schema::BuiltinOptions>(op.def->options_type),

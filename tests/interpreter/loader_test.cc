@@ -214,6 +214,14 @@ const Broken kBroken[] = {
      [](ModelWriter& w) {
        w.AddControlFlow(tflite::kTfLiteBuiltinIf, {0, 5}, {0}, {1});
      }},
+    {"operator 0: WHILE: does not name its subgraphs",
+     [](ModelWriter& w) { w.AddOperator(tflite::kTfLiteBuiltinWhile, {0}, {1}); }},
+    {"operator 0: IF: does not name its subgraphs",
+     [](ModelWriter& w) { w.AddOperator(tflite::kTfLiteBuiltinIf, {0}, {1}); }},
+    {"subgraph 0 runs itself",
+     [](ModelWriter& w) {
+       w.AddControlFlow(tflite::kTfLiteBuiltinIf, {0, 0}, {0}, {1});
+     }},
     {"operator 0: operator version 0",
      [](ModelWriter& w) { w.AddOperator(Softmax(), {0}, {1}, 0); }},
 };
