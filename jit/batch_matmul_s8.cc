@@ -136,7 +136,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulInt8(const OpDescription& op,
   window.y.input = window.y.output = 1;
   window.x.input = window.x.output = static_cast<int32_t>(m.left_rows);
   const std::optional<ConvertedImage> image =
-      ImageFor(op, window, 1, shape.depth, left.pitch(), shape.depth, context.isa);
+      ImageFor(left, window, 1, shape.depth, shape.depth, context.isa);
   m.left_step = image ? image->pixel_bytes() : left.pitch();
 
   GemmS8Problem problem;

@@ -24,13 +24,13 @@ constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8}
                                           {"jit", BuildDepthwiseConv2D}};
 constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},
                                          {"jit", BuildFullyConnected}};
+constexpr Candidate kTransposeConv[] = {{"jit int8", BuildTransposeConvInt8}};
 
 // One line per operator.
 constexpr Entry kEntries[] = {
-    {"BATCH_MATMUL", kBatchMatMul},
-    {"CONV_2D", kConv2D},
-    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
-    {"FULLY_CONNECTED", kFullyConnected},
+    {"BATCH_MATMUL", kBatchMatMul},          {"CONV_2D", kConv2D},
+    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D}, {"FULLY_CONNECTED", kFullyConnected},
+    {"TRANSPOSE_CONV", kTransposeConv},
 };
 
 }  // namespace

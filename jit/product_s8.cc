@@ -90,26 +90,6 @@ class ProductS8Kernel final : public Kernel {
   int phase_count_ = 0;
 };
 
-// The operands' part of a problem. `op` passes CheckInt8Operands.
-GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail tail) {
-  GemmS8Problem problem;
-  problem.channels = channels;
-  problem.out_pitch = op.outputs[0].pitch();
-  problem.type = op.inputs[0].type;
-  problem.weights_type = op.inputs[1].type;
-  problem.zero_point = op.inputs[0].quantization.zero_point();
-  problem.weights_zero_point = op.inputs[1].quantization.zero_point();
-  if (op.has_input(2)) {
-    const AlignedConstant bias(op.inputs[2]);
-    for (int64_t i = 0; i < channels; ++i) {
-      problem.largest_bias =
-          std::max(problem.largest_bias, std::abs(int64_t{bias.as<int32_t>()[i]}));
-    }
-  }
-  problem.tail = std::move(tail);
-  return problem;
-}
-
 Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
                                              GemmS8Problem problem,
                                              std::optional<ConvertedImage> image) {
@@ -132,28 +112,49 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
 
 }  // namespace
 
-std::optional<ConvertedImage> ImageFor(const OpDescription& op, const Window& window, int64_t batch,
-                                       int64_t channels, int64_t pitch, int64_t run, Isa isa) {
-  const bool dot = HasDotProduct(isa), is_signed = op.inputs[0].type == DataType::kInt8;
+GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail tail,
+                        const kernels::ProductInputs& inputs) {
+  GemmS8Problem problem;
+  problem.channels = channels;
+  problem.out_pitch = op.outputs[0].pitch();
+  problem.type = op.inputs[inputs.x].type;
+  problem.weights_type = op.inputs[inputs.weights].type;
+  problem.zero_point = op.inputs[inputs.x].quantization.zero_point();
+  problem.weights_zero_point = op.inputs[inputs.weights].quantization.zero_point();
+  if (op.has_input(inputs.bias)) {
+    const AlignedConstant bias(op.inputs[inputs.bias]);
+    for (int64_t i = 0; i < channels; ++i) {
+      problem.largest_bias =
+          std::max(problem.largest_bias, std::abs(int64_t{bias.as<int32_t>()[i]}));
+    }
+  }
+  problem.tail = std::move(tail);
+  return problem;
+}
+
+std::optional<ConvertedImage> ImageFor(const TensorInfo& in, const Window& window, int64_t batch,
+                                       int64_t channels, int64_t run, Isa isa) {
+  const bool dot = HasDotProduct(isa), is_signed = in.type == DataType::kInt8;
   if (dot && window.unpadded() && run % 4 == 0) return std::nullopt;
   const ActivationFormat format = !dot        ? ActivationFormat::kWide
                                   : is_signed ? ActivationFormat::kFlipped
                                               : ActivationFormat::kAsIs;
-  return ConvertedImage(window, batch, channels, pitch, op.inputs[0].type,
-                        op.inputs[0].quantization.zero_point(), format);
+  return ConvertedImage(window, batch, channels, in.pitch(), in.type, in.quantization.zero_point(),
+                        format);
 }
 
-Status CheckInt8Operands(const OpDescription& op) {
-  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& inputs) {
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  const TensorInfo bias = op.has_input(inputs.bias) ? op.inputs[inputs.bias] : TensorInfo();
   if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) || weights.type != in.type) {
     return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
                        " with weights of ", DataTypeName(weights.type));
   }
-  if (!weights.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
+  if (!weights.constant() || (!bias.absent() && !bias.constant())) {
     return Unsupported("weights or biases known only at run time have no emitter");
   }
-  if (op.has_input(2) && op.inputs[2].type != DataType::kInt32) {
-    return Unsupported("a bias of ", DataTypeName(op.inputs[2].type), " has no emitter");
+  if (!bias.absent() && bias.type != DataType::kInt32) {
+    return Unsupported("a bias of ", DataTypeName(bias.type), " has no emitter");
   }
   return Status();
 }
@@ -173,7 +174,7 @@ Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const OpDescription& op,
   const bool rows_follow = x.dilation == 1 && (pitch == channels || !shape.window.unpadded());
   const int64_t run = rows_follow ? x.filter * channels : channels;
   const std::optional<ConvertedImage> image =
-      ImageFor(op, shape.window, shape.batch, channels, pitch, run, context.isa);
+      ImageFor(op.inputs[0], shape.window, shape.batch, channels, run, context.isa);
 
   GemmS8Problem problem = ProblemOf(op, shape.channels_out, std::move(tail));
   problem.name = "conv";
@@ -209,11 +210,13 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
                                  {.scaling = kernels::SumScaling::kReal}, shape.units));
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
   const auto rows = static_cast<int32_t>(shape.rows);
+  TensorInfo rows_of = op.inputs[0];
+  rows_of.row_pitch = pitch;
   Window window;  // the rows as the pixels of one line
   window.y.input = window.y.output = 1;
   window.x.input = window.x.output = rows;
   const std::optional<ConvertedImage> image =
-      ImageFor(op, window, 1, shape.depth, pitch, shape.depth, context.isa);
+      ImageFor(rows_of, window, 1, shape.depth, shape.depth, context.isa);
   GemmS8Problem problem = ProblemOf(op, shape.units, std::move(tail));
   problem.name = "fully_connected";
   problem.depth.runs = {{0, shape.depth}};

@@ -22,14 +22,24 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const kernels::OpDescrip
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulInt8(const kernels::OpDescription&,
                                                      const kernels::BuildContext&);
 
-// The image that a product with `window` reads; nullopt: input 0 itself. Its values are read in
-// groups of 4 bytes, which must not reach behind the input's end: `run` values follow each other.
-std::optional<ConvertedImage> ImageFor(const kernels::OpDescription& op,
-                                       const kernels::Window& window, int64_t batch,
-                                       int64_t channels, int64_t pitch, int64_t run, Isa isa);
+// TRANSPOSE_CONV: int8 or uint8 with constant weights of the same type, without a tail. To the bit
+// of the reference.
+Result<std::unique_ptr<Kernel>> BuildTransposeConvInt8(const kernels::OpDescription&,
+                                                       const kernels::BuildContext&);
 
-// Whether inputs 0 to 2 of `op` are what these kernels take: 8-bit activations, constant weights of
-// the same type, a constant int32 bias or none.
-Status CheckInt8Operands(const kernels::OpDescription& op);
+// Whether the operands are what these kernels take: 8-bit activations, constant weights of the same
+// type, a constant int32 bias or none.
+Status CheckInt8Operands(const kernels::OpDescription& op,
+                         const kernels::ProductInputs& inputs = {});
+
+// The operands' part of a problem. `op` passes CheckInt8Operands.
+GemmS8Problem ProblemOf(const kernels::OpDescription& op, int64_t channels,
+                        kernels::QuantizedTail tail, const kernels::ProductInputs& inputs = {});
+
+// The image that a product with `window` reads; nullopt: the input `in` itself. Its values are read
+// in groups of 4 bytes, which must not reach behind the input's end: `run` values follow each
+// other.
+std::optional<ConvertedImage> ImageFor(const TensorInfo& in, const kernels::Window& window,
+                                       int64_t batch, int64_t channels, int64_t run, Isa isa);
 
 }  // namespace fuselite::jit

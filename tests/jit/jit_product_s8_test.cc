@@ -2,6 +2,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/quantization.h"
+#include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/jit/int8_cases.h"
 
 namespace fuselite::jit::testing {
@@ -12,6 +13,7 @@ using kernels::BatchMatMulParams;
 using kernels::Conv2DParams;
 using kernels::FullyConnectedParams;
 using kernels::Padding;
+using kernels::TransposeConvParams;
 
 Activation RandomActivation(Random& random) {
   return random.Pick({Activation::kNone, Activation::kNone, Activation::kRelu, Activation::kRelu6,
@@ -118,6 +120,48 @@ TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddInt8Tail(tester, c, random);
+    CompareInt8(tester, random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("TRANSPOSE_CONV");
+    auto& params = tester.params<TransposeConvParams>();
+    params.padding = random.Pick({Padding::kSame, Padding::kValid});
+    params.stride_h = random.Int(1, 3);
+    params.stride_w = random.Int(1, 3);
+    params.activation = RandomActivation(random);
+    const auto filter_h = static_cast<int32_t>(random.Int(params.stride_h, 5));
+    const auto filter_w = static_cast<int32_t>(random.Int(params.stride_w, 5));
+    const auto channels_in = static_cast<int32_t>(random.Int(1, 40));
+    const auto channels_out = static_cast<int32_t>(random.Int(1, 80));
+    const Shape in = {static_cast<int32_t>(random.Int(1, 2)),
+                      static_cast<int32_t>(random.Int(1, 9)),
+                      static_cast<int32_t>(random.Int(1, 9)), channels_in};
+    const auto size = [&](int32_t n, int32_t stride, int32_t filter) {
+      if (params.padding == Padding::kValid) return (n - 1) * stride + filter;
+      return n * stride - static_cast<int32_t>(random.Int(0, stride - 1));
+    };
+    const std::vector<int32_t> out = {in[0], size(in[1], params.stride_h, filter_h),
+                                      size(in[2], params.stride_w, filter_w), channels_out};
+    Int8Case c = RandomInt8(random, int64_t{filter_h} * filter_w * channels_in);
+    // What is requantized in registers.
+    c.output_scale = std::clamp(c.output_scale, 0.1f * c.input_scale, 100 * c.input_scale);
+    Quantization weights = WeightsQuantization(c, random, channels_out, 0, false);
+    if (c.type == DataType::kUInt8) weights.zero_points = {128};
+    tester.Constant(TestTensor::Of(DataType::kInt32, {4}, out))
+        .Constant(Int8Tensor(c, random, {channels_out, filter_h, filter_w, channels_in}, weights))
+        .Input(Int8Tensor(c, random, in, {{c.input_scale}, {c.zero_point}},
+                          random.Chance(0.3) ? channels_in + random.Int(1, 9) : 0));
+    AddInt32Bias(tester, random, channels_out);
+    tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = channels_out + random.Int(1, 9);
     CompareInt8(tester, random);
     if (HasFailure()) return;
   }
