@@ -1,8 +1,13 @@
 // fuselite: the command line.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "partitioner/options.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 
@@ -13,6 +18,19 @@ constexpr int kUsageError = 2;
 int Fail(const char* what, int exit_status) {
   std::fprintf(stderr, "fuselite: %s\n", what);
   return exit_status;
+}
+
+// CLI11 answers an unknown command with "A subcommand is required".
+void CheckCommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  const std::string given = argv[1];
+  if (std::ranges::count(names, given) > 0) return;
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  throw fuselite::tools::CommandError("there is no command '" + given + "'; the nearest one is " +
+                                          std::string(fuselite::partitioner::Nearest(given, views)),
+                                      kUsageError);
 }
 
 }  // namespace
@@ -30,6 +48,7 @@ int main(int argc, char** argv) {
   AddZooCommand(app);
   AddDemoCommand(app);
   try {
+    CheckCommand(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);

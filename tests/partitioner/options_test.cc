@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
+#include <sstream>
 
 namespace fuselite::partitioner {
 namespace {
@@ -124,6 +126,18 @@ TEST(OptionsTest, IsaIsACap) {
 
 TEST(OptionsTest, MinusOneThreadsMeansNoWish) {
   EXPECT_EQ(Parse({{"num_threads", "-1"}})->num_threads, 0);
+}
+
+TEST(OptionsTest, TheDocumentHasTheTable) {
+  std::ifstream file(FUSELITE_SOURCE_DIR "/docs/options.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const OptionRow& row : OptionTable()) {
+    const std::string line = "| `" + std::string(row.name) + "` | " + std::string(row.values) +
+                             " | " + std::string(row.default_value) + " | " + std::string(row.doc) +
+                             " |\n";
+    EXPECT_THAT(text.str(), HasSubstr(line));
+  }
 }
 
 TEST(NearestTest, CountsEdits) {

@@ -134,7 +134,8 @@ def test_the_bits_are_the_same_on_every_run_and_thread_count(name, load_delegate
             assert all(np.array_equal(a, b) for a, b in zip(outputs, first))
 
 
-@pytest.mark.parametrize("name", ["ad01_fp32", "keras_mlp_float"])
+# kws_float is left out: its convolutions have 8-bit weights.
+@pytest.mark.parametrize("name", [name for name in LARGE + SMALL if name != "kws_float"])
 def test_is_taken_in_one_partition(name, load_delegate, models, tmp_path):
     path = tmp_path / "explain.json"
     running.delegated(models / f"{name}.tflite", load_delegate(explain_file=path))

@@ -1,0 +1,176 @@
+"""The command line, run as a person runs it."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def tool():
+    """tool("run", "model.tflite"): runs build/release/tools/fuselite, or what FUSELITE_TOOL names."""
+    path = pathlib.Path(os.environ.get("FUSELITE_TOOL") or ROOT / "build" / "release" / "tools" / "fuselite")
+    if not path.is_file():
+        pytest.fail(f"{path} is not there; build it (cmake --build --preset release) or set FUSELITE_TOOL")
+
+    def run(*arguments, status=0):
+        result = subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+        assert result.returncode == status, result.stderr
+        if status:
+            # One line that says what is wrong.
+            assert re.fullmatch(r"fuselite: .+\n", result.stderr), result.stderr
+            return result.stderr
+        assert result.stderr == ""
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def mobilenet(tool, tmp_path_factory):
+    path = tmp_path_factory.mktemp("zoo") / "mobilenet_v2.tflite"
+    tool("zoo", "mobilenet_v2", "-o", path)
+    return path
+
+
+def test_run_writes_outputs_that_do_not_depend_on_the_delegate(tool, mobilenet, tmp_path):
+    tool("run", mobilenet, "-o", tmp_path / "with", "--seed", 3)
+    tool("run", mobilenet, "-o", tmp_path / "without", "--seed", 3, "--no-delegate")
+    (name,) = os.listdir(tmp_path / "with")
+    a, b = np.load(tmp_path / "with" / name), np.load(tmp_path / "without" / name)
+    assert a.shape == (1, 1000) and a.dtype == np.float32
+    assert np.ptp(a) > 0
+    assert np.abs(a - b).max() <= 1e-5 * np.ptp(b)
+
+
+def test_run_reads_inputs(tool, mobilenet, tmp_path):
+    image = np.random.default_rng(0).uniform(-1, 1, (1, 224, 224, 3)).astype(np.float32)
+    np.save(tmp_path / "image.npy", image)
+    np.save(tmp_path / "other.npy", -image)
+    tables = [tool("run", mobilenet, "--input", tmp_path / f"{name}.npy") for name in ("image", "image", "other")]
+    assert tables[0] == tables[1] != tables[2]
+
+
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        (np.zeros((1, 224, 224, 3), np.float64), "is float64, but input"),
+        (np.zeros((1, 224, 224, 4), np.float32), ""),
+        (np.zeros((2,), np.float32), ""),
+    ],
+)
+def test_run_refuses_inputs_that_do_not_fit(tool, mobilenet, tmp_path, array, message):
+    np.save(tmp_path / "input.npy", array)
+    assert message in tool("run", mobilenet, "-i", tmp_path / "input.npy", status=1)
+
+
+def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1,), np.float32))
+    assert "no input 'nonesuch'; it has" in tool("run", mobilenet, "-i", f"nonesuch={tmp_path / 'x.npy'}", status=1)
+
+
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        (["run", "/nowhere.tflite"], 1, "/nowhere.tflite"),
+        (["run", "zoo:mobilenet_v9"], 1, "mobilenet_v2"),
+        (["run"], 2, "model"),
+        (["fly"], 2, "fly"),
+        (["run", "zoo:mobilenet_v1", "--isa", "mmx"], 2, "nearest valid value"),
+        (["run", "zoo:mobilenet_v1", "--num_threads", "many"], 2, "num_threads"),
+        (["benchmark", "zoo:mobilenet_v1", "--delegate", "perhaps"], 2, "perhaps"),
+        (["explain", "zoo:mobilenet_v1", "--format", "xml"], 2, "xml"),
+    ],
+)
+def test_errors_are_one_line(tool, arguments, status, message):
+    assert message in tool(*arguments, status=status)
+
+
+def test_broken_models_are_refused(tool, mobilenet, tmp_path):
+    whole, path = mobilenet.read_bytes(), tmp_path / "broken.tflite"
+    for length in (0, 7, 100, 5000, len(whole) // 2):
+        path.write_bytes(whole[:length])
+        assert "broken.tflite" in tool("run", path, status=1)
+
+
+def test_benchmark_prints_the_lines_that_scripts_parse(tool, mobilenet, tmp_path):
+    result = tmp_path / "result.json"
+    flags = ["--num_threads=1", "--num_runs=3", "--min_secs=0", "--warmup_min_secs=0", f"--result_file_path={result}"]
+    text = tool("benchmark", f"--graph={mobilenet}", *flags, "--delegate=both")
+    for pattern in (
+        r"^STARTING!$",
+        r"^Loaded model .*mobilenet_v2\.tflite$",
+        r"^The input model file size \(MB\): \d+\.\d+$",
+        r"^Initialized session in \d+\.\d+ms\.$",
+        r"^Running benchmark for at least 3 iterations and at least 0 seconds but terminate if exceeding 150 seconds\.$",
+        r"^count=3 first=\d+ curr=\d+ min=\d+ max=\d+ avg=\S+ std=\d+ p5=\d+ median=\d+ p95=\d+$",
+        r"^Inference timings in us: Init: \d+, First inference: \d+, Warmup \(avg\): \S+, Inference \(avg\): \S+$",
+        r"^Memory footprint delta from the start of the tool \(MB\): init=\S+ overall=\S+$",
+        r"^Explicitly applied FUSELITE delegate, and the model graph will be completely executed by the delegate\.$",
+        r"^Ratio \(reference / delegate\): \d+\.\d+$",
+    ):
+        assert re.search(pattern, text, re.M), pattern
+    results = json.loads(result.read_text())
+    assert results["ratio"] > 1
+    assert results["delegate"]["runs"] == 3
+
+
+def test_benchmark_profiles_the_steps(tool, mobilenet, tmp_path):
+    csv = tmp_path / "profile.csv"
+    flags = ["--num_runs=3", "--min_secs=0", "--enable_op_profiling=true"]
+    text = tool("benchmark", mobilenet, *flags)
+    assert "Run Order" in text and "Top by Computation Time" in text and "Summary by node type" in text
+    assert "CONV_2D" in text
+    tool("benchmark", mobilenet, *flags, "--op_profiling_output_mode=csv", f"--op_profiling_output_file={csv}")
+    lines = csv.read_text().splitlines()
+    assert lines[0].startswith("node type, start, first, avg_ms") and len(lines) > 20
+
+
+def test_benchmark_can_require_full_delegation(tool):
+    refused = ["--require_full_delegation=true", "--ops_deny=SOFTMAX", "--dry_run=true"]
+    assert "fuselite explain says why" in tool("benchmark", "zoo:mobilenet_v1", *refused, status=1)
+    tool("benchmark", "zoo:mobilenet_v1", "--require_full_delegation=true", "--dry_run=true")
+
+
+def test_diff_is_within_and_fails_past_the_tolerance(tool, tmp_path):
+    assert "within" in tool("diff", "zoo:transformer", "--runs", 2)
+    assert "differs beyond" in tool("diff", "zoo:transformer", "--tolerance", 0, status=1)
+
+
+def test_diff_looks_at_layers(tool):
+    assert "no tensor differs beyond tolerance" in tool("diff", "zoo:transformer", "--layers")
+
+
+def test_explain_in_every_form(tool, tmp_path):
+    text = tool("explain", "zoo:mobilenet_v2", "--ops_deny", "SOFTMAX")
+    assert "left to the host: ops_deny names it" in text and "multiply-adds" in text
+    graph = json.loads(tool("explain", "zoo:mobilenet_v2", "--format", "json"))["graphs"][0]
+    assert all(node["claimed"] for node in graph["nodes"])
+    (partition,) = graph["partitions"]
+    assert 0 < len(partition["steps"]) < len(graph["nodes"]), "some nodes are fused"
+    dot = tmp_path / "plan.dot"
+    tool("explain", "zoo:mobilenet_v2", "--format", "dot", "-o", dot)
+    assert dot.read_text().startswith("digraph") and "->" in dot.read_text()
+
+
+def test_info_and_zoo(tool):
+    info = json.loads(tool("info", "--json"))
+    assert info["isa"] in info["runnable_isas"] and info["physical_cores"] >= 1
+    assert "mobilenet_v1" in tool("zoo") and "transformer" in tool("zoo")
+    assert tool("--version").strip() == info["version"]
+
+
+def test_demo_prints_one_row_for_each_network(tool, tmp_path):
+    text = tool("demo", "--seconds", 0, "--directory", tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["mobilenet_v1.tflite", "mobilenet_v2.tflite", "transformer.tflite"]
+    rows = [line.split() for line in text.splitlines() if re.match("mobilenet|transformer", line)]
+    assert len(rows) == 3
+    for _, nodes, claimed, partitions, steps, difference, _, _, ratio in rows:
+        assert nodes == claimed and partitions == "1" and int(steps) <= int(nodes)
+        assert float(difference) < 1e-4 and float(ratio.rstrip("x")) > 1
