@@ -37,8 +37,8 @@ class Kernel {
   // The fewest units worth handing to a thread of their own.
   virtual int64_t grain(int /*phase*/) const { return 1; }
 
-  // The input in whose memory output 0 may lie, element on element, or -1. A unit then reads of that
-  // input only what it writes itself; no other input may share the memory.
+  // The input in whose memory output 0 may lie, element on element, or -1. A unit then reads of
+  // that input only what it writes itself; no other input may share the memory.
   virtual int in_place_input() const { return -1; }
 
   // Neither survives a run; both are undefined when phase 0 begins.
