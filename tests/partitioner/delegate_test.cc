@@ -8,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/concatenation/concatenation.h"
+#include "kernels/generate/generate.h"
+#include "kernels/slice/slice.h"
 #include "kernels/softmax/softmax.h"
 #include "tests/partitioner/fake_host.h"
 
@@ -246,6 +249,53 @@ TEST_F(DelegateTest, ShapesThatDependOnValuesAreTheHosts) {
   Apply(DefaultOptions());
   EXPECT_THAT(host_.kernels, IsEmpty());
   EXPECT_THAT(Reasons()[1], HasSubstr("known only at run time"));
+}
+
+// in [N, 4] -> [N, 2, 2], with N read from the input's own shape, as converters write it for models
+// of any batch size.
+TEST_F(DelegateTest, ShapesComputedFromShapesAreKnown) {
+  const int in = host_.AddTensor({1, 4}), shape = host_.AddTensor({2}, DataType::kInt32);
+  const int batch = host_.AddTensor({}, DataType::kInt32);
+  const int target = host_.AddTensor({3}, DataType::kInt32), out = host_.AddTensor({1, 2, 2});
+  const int zero = host_.AddConstant({1}, std::vector<int32_t>{0});
+  const int one = host_.AddConstant({1}, std::vector<int32_t>{1});
+  const int two = host_.AddConstant({}, std::vector<int32_t>{2});
+  const kernels::Params as_int(kernels::ShapeParams{.out_type = DataType::kInt32});
+  const kernels::Params first(kernels::StridedSliceParams{.shrink_axis_mask = 1});
+  const kernels::Params three(kernels::PackParams{.values_count = 3, .axis = 0});
+  host_.AddNode("SHAPE", {in}, {shape}, &as_int);
+  host_.AddNode("STRIDED_SLICE", {shape, zero, one, one}, {batch}, &first);
+  host_.AddNode("PACK", {batch, two, two}, {target}, &three);
+  host_.AddNode("RESHAPE", {in, target}, {out});
+  host_.SetOutputs({out});
+  for (const bool fusion : {true, false}) {
+    Options options = DefaultOptions();
+    options.fusion = fusion;
+    Apply(options);
+    ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(4))) << Reasons().back();
+    for (int n : {1, 3, 2}) {
+      host_.Resize(in, {n, 4});
+      ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+      ASSERT_EQ(host_.ShapeOf(out), Shape({n, 2, 2}));
+      for (int i = 0; i < 4 * n; ++i) host_.Floats(in)[i] = static_cast<float>(i);
+      ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+      for (int i = 0; i < 4 * n; ++i) EXPECT_EQ(host_.Floats(out)[i], static_cast<float>(i));
+    }
+  }
+}
+
+// The same shape, but the host computes a part of it: then it is a value of the run.
+TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
+  const int in = host_.AddTensor({1, 4}), shape = host_.AddTensor({2}, DataType::kInt32);
+  const int changed = host_.AddTensor({2}, DataType::kInt32), out = host_.AddTensor({1, 4});
+  const kernels::Params as_int(kernels::ShapeParams{.out_type = DataType::kInt32});
+  host_.AddNode("SHAPE", {in}, {shape}, &as_int);
+  host_.AddCustomNode("Foo", {shape}, {changed});
+  host_.AddNode("RESHAPE", {in, changed}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons()[2], HasSubstr("run time"));
 }
 
 TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
