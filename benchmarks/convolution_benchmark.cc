@@ -1,4 +1,6 @@
 // Convolutions of well-known models, batch 1: the layers that take most of their time.
+#include <algorithm>
+
 #include "benchmarks/op_benchmark.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
@@ -48,6 +50,31 @@ void SetWindow(Params& params, int32_t stride) {
   params.activation = kernels::Activation::kRelu6;
 }
 
+// int8, as converters make them: one scale for each channel, symmetric weights.
+void RunInt8Layer(benchmark::State& state, const Layer& layer, const char* candidate, Isa isa) {
+  const bool depthwise = layer.channels_out == 0;
+  const int32_t channels_out = depthwise ? layer.channels_in : layer.channels_out;
+  const Quantization activations{.scales = {0.02f}, .zero_points = {-128}};
+  const auto per_channel = [&](float scale, int axis) {
+    return Quantization{.scales = std::vector<float>(channels_out, scale),
+                        .zero_points = std::vector<int32_t>(channels_out, 0),
+                        .axis = axis};
+  };
+  OpBenchmark bench(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D");
+  bench.Input({1, layer.size, layer.size, layer.channels_in}, false, DataType::kInt8, activations);
+  if (depthwise) {
+    SetWindow(bench.params<kernels::DepthwiseConv2DParams>(), layer.stride);
+    bench.Input({1, layer.filter, layer.filter, layer.channels_in}, true, DataType::kInt8,
+                per_channel(0.01f, 3));
+  } else {
+    SetWindow(bench.params<kernels::Conv2DParams>(), layer.stride);
+    bench.Input({channels_out, layer.filter, layer.filter, layer.channels_in}, true,
+                DataType::kInt8, per_channel(0.01f, 0));
+  }
+  bench.Output(DataType::kInt8, activations);
+  bench.Run(state, candidate, isa);
+}
+
 void RunLayer(benchmark::State& state, const Layer& layer, const char* candidate, Isa isa) {
   const bool depthwise = layer.channels_out == 0;
   OpBenchmark bench(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D");
@@ -64,19 +91,31 @@ void RunLayer(benchmark::State& state, const Layer& layer, const char* candidate
   bench.Run(state, candidate, isa);
 }
 
+std::string Name(const Layer& layer, const char* type, const char* candidate, Isa isa) {
+  const std::string to = layer.channels_out ? std::to_string(layer.channels_out) : "dw";
+  return std::string(layer.model) + "/" + std::to_string(layer.size) + "x" +
+         std::to_string(layer.channels_in) + "->" + to + "/k" + std::to_string(layer.filter) + "s" +
+         std::to_string(layer.stride) + "/" + type + "/" + candidate + "/" +
+         std::string(IsaName(isa));
+}
+
 const bool kRegistered = [] {
   for (const Layer& layer : kLayers) {
     ForEachCandidate([&](const char* candidate, Isa isa) {
-      const std::string name = std::string(layer.model) + "/" + std::to_string(layer.size) + "x" +
-                               std::to_string(layer.channels_in) + "->" +
-                               (layer.channels_out ? std::to_string(layer.channels_out) : "dw") +
-                               "/k" + std::to_string(layer.filter) + "s" +
-                               std::to_string(layer.stride) + "/" + candidate + "/" +
-                               std::string(IsaName(isa));
-      benchmark::RegisterBenchmark(name.c_str(), [&layer, candidate, isa](benchmark::State& state) {
-        RunLayer(state, layer, candidate, isa);
-      });
+      benchmark::RegisterBenchmark(Name(layer, "float32", candidate, isa).c_str(),
+                                   [&layer, candidate, isa](benchmark::State& state) {
+                                     RunLayer(state, layer, candidate, isa);
+                                   });
     });
+    for (const char* candidate : {"jit", "jit int8", "highway"}) {
+      for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
+        if (!Includes(DetectIsa(), isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
+        benchmark::RegisterBenchmark(Name(layer, "int8", candidate, isa).c_str(),
+                                     [&layer, candidate, isa](benchmark::State& state) {
+                                       RunInt8Layer(state, layer, candidate, isa);
+                                     });
+      }
+    }
   }
   return true;
 }();

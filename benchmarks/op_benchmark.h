@@ -31,9 +31,14 @@ class OpBenchmark {
   T& params() {
     return op.params.as<T>();
   }
-  void Input(Shape shape, bool constant) {
-    TensorInfo info{.type = DataType::kFloat32, .shape = shape};
-    buffers_.push_back(Values(shape.elements()));
+  void Output(DataType type, Quantization quantization) {
+    op.outputs[0].type = type;
+    op.outputs[0].quantization = std::move(quantization);
+  }
+  void Input(Shape shape, bool constant, DataType type = DataType::kFloat32,
+             Quantization quantization = {}) {
+    TensorInfo info{.type = type, .shape = shape, .quantization = std::move(quantization)};
+    buffers_.push_back(type == DataType::kFloat32 ? Values(shape.elements()) : Bytes(info.bytes()));
     if (constant) info.data = buffers_.back().data();
     op.inputs.push_back(info);
   }
@@ -74,6 +79,13 @@ class OpBenchmark {
     return buffer;
   }
 
+  static AlignedBuffer Bytes(size_t n) {
+    AlignedBuffer buffer(n);
+    std::mt19937 engine(1);
+    for (size_t i = 0; i < n; ++i) buffer.as<uint8_t>()[i] = static_cast<uint8_t>(engine() >> 24);
+    return buffer;
+  }
+
   Result<std::unique_ptr<Kernel>> Build(std::string_view name,
                                         const kernels::BuildContext& context) const {
     std::vector<kernels::Candidate> all(op.op->candidates.begin(), op.op->candidates.end());
@@ -92,7 +104,9 @@ class OpBenchmark {
     state.SetLabel(name);
     state.counters["us"] = seconds * 1e6;
     state.counters["GFLOP/s"] = rate;
-    if (const double peak = FloatPeak(isa); peak > 0) state.counters["%peak"] = 100 * rate / peak;
+    const bool floats = op.inputs[0].type == DataType::kFloat32;
+    const double peak = floats ? FloatPeak(isa) : Int8Peak(isa);
+    if (peak > 0) state.counters["%peak"] = 100 * rate / peak;
   }
 
   std::vector<AlignedBuffer> buffers_;
