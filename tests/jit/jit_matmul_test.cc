@@ -51,7 +51,7 @@ TEST(JitFullyConnectedTest, RefusesToPackForFewRows) {
   tester.Input(TestTensor({.type = kF32, .shape = {1, 8}}));
   tester.Input(TestTensor({.type = kF32, .shape = {3, 8}}));
   ASSERT_TRUE(tester.Infer().ok());
-  const auto& candidate = CandidatesFor(*tester.op.op)[0];
+  const auto& candidate = *FloatCandidate(*tester.op.op);
   const std::unique_ptr<PackedStore> store = NewPackedStore();
   for (Isa isa : EmittedIsas()) {
     auto kernel = candidate.build(tester.op, {.isa = isa, .store = store.get()});
