@@ -9,7 +9,6 @@
 #include "jit/product_s8.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "runtime/hash.h"
 
 namespace fuselite::jit {
 namespace {
@@ -19,7 +18,6 @@ using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::OpDescription;
 using kernels::QuantizedTail;
-using kernels::Requantize;
 using kernels::Tail;
 using kernels::TailStage;
 
@@ -31,7 +29,7 @@ struct DepthwiseS8Plan {
   DataType type = DataType::kInt8, output_type = DataType::kInt8;
   int32_t weights_zero_point = 0;
   int64_t out_pitch = 0;  // elements
-  Requantize requantize;  // what is emitted of the tail
+  TailStage requantize;   // what is emitted of the tail
   Tail tail;              // the rest
 };
 
@@ -122,11 +120,7 @@ std::string DepthwiseS8Kernel::layout() const {
                      " z", spec().zero_point, '.', plan_.weights_zero_point);
   for (const auto& b : plan_.blocks) text += internal::Join(" b", b.width, '.', b.channels);
   if (!spec().requantization) return text + " sums";
-  const Requantize& r = plan_.requantize;
-  const Hash128 multipliers = HashBytes(r.multipliers.data(), r.multipliers.size() * 4);
-  const Hash128 shifts = HashBytes(r.shifts.data(), r.shifts.size() * 4);
-  return text + spec().requantization->key() +
-         internal::Join(" z", r.zero_point, " m", multipliers.low, " s", shifts.low);
+  return text + spec().requantization->key() + ConstantsKey(plan_.requantize);
 }
 
 void DepthwiseS8Kernel::Pack(const std::byte* filter, const int32_t* bias,

@@ -6,8 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/hash.h"
-
 namespace fuselite::jit {
 
 namespace {
@@ -261,11 +259,7 @@ std::string GemmS8::layout() const {
       " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
   for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
   if (!spec_.requantization) return text + " sums";
-  const kernels::Requantize& r = requantize_;
-  const Hash128 multipliers = HashBytes(r.multipliers.data(), r.multipliers.size() * 4);
-  const Hash128 shifts = HashBytes(r.shifts.data(), r.shifts.size() * 4);
-  return text + spec_.requantization->key() +
-         internal::Join(" z", r.zero_point, " m", multipliers.low, " s", shifts.low);
+  return text + spec_.requantization->key() + ConstantsKey(requantize_);
 }
 
 int64_t GemmS8::grain() const {

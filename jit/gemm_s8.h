@@ -111,7 +111,7 @@ class GemmS8 {
   GemmS8Spec spec_;
   GemmTiling tiling_;
   int64_t block_tiles_ = 1, blocks_ = 1;
-  kernels::Requantize requantize_;                    // what is emitted of the tail
+  kernels::TailStage requantize_;                     // what is emitted of the tail
   kernels::Tail tail_;                                // the rest
   kernels::ApplyTailFunction* apply_tail_ = nullptr;  // where there is such a tail
   SharedCode code_;

@@ -1,12 +1,15 @@
 #include "jit/integer_tail_emitter.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/quantization.h"
+#include "runtime/hash.h"
 #include "runtime/status.h"
 
 namespace fuselite::jit {
 
+using kernels::TailStage;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
@@ -29,28 +32,40 @@ Xmm VectorOf(int i, int width) {
 }
 
 std::string Requantization::key() const {
-  return internal::Join(" requantize", is_unsigned, '.', min, '.', max, '.', left, '.', unshifted);
+  return internal::Join(" requantize", is_unsigned, '.', real, '.', zero_point, '.', min, '.', max,
+                        '.', left, '.', unshifted);
 }
 
-Result<Requantization> PlanRequantization(const kernels::Requantize& requantize, DataType output,
+Result<Requantization> PlanRequantization(const TailStage& stage, DataType output,
                                           int64_t largest_sum) {
   if (output != DataType::kInt8 && output != DataType::kUInt8) {
     return Unsupported("requantization to ", DataTypeName(output), " has no emitter");
   }
-  Requantization plan{.is_unsigned = output == DataType::kUInt8,
-                      .min = requantize.min,
-                      .max = requantize.max,
-                      .left = false,
-                      .unshifted = false};
+  const kernels::Requantize& r = stage.requantize;
+  Requantization plan;
+  plan.is_unsigned = output == DataType::kUInt8;
+  plan.real = stage.kind == TailStage::Kind::kRescale;
+  plan.min = plan.real ? stage.min : r.min;
+  plan.max = plan.real ? stage.max : r.max;
+  const int32_t zero_point = plan.real ? stage.zero_point : r.zero_point;
   int32_t type_min, type_max;
   kernels::QuantizedTypeRange(output, &type_min, &type_max);
   if (plan.min < type_min || plan.max > type_max || plan.min > plan.max) {
     return Unsupported("an output range from ", plan.min, " to ", plan.max, " has no emitter");
   }
-  if (requantize.zero_point < type_min || requantize.zero_point > type_max) {
-    return Unsupported("output zero point ", requantize.zero_point, " has no emitter");
+  if (zero_point < type_min || zero_point > type_max) {
+    return Unsupported("output zero point ", zero_point, " has no emitter");
   }
-  for (const int32_t shift : requantize.shifts) {
+  if (plan.real) {
+    plan.zero_point = zero_point;
+    for (const double scale : stage.real_scales) {
+      if (scale * static_cast<double>(largest_sum) < 0x1p30) continue;
+      return Unsupported("sums up to ", largest_sum, " scaled by ", scale,
+                         " have no emitted rescaling");
+    }
+    return plan;
+  }
+  for (const int32_t shift : r.shifts) {
     const int left = std::max(shift, 0);
     if (shift < -kMaxRightShift || left > 24 || largest_sum << left >= kMaxSum) {
       return Unsupported("sums up to ", largest_sum, " scaled by 2^", shift,
@@ -63,36 +78,55 @@ Result<Requantization> PlanRequantization(const kernels::Requantize& requantize,
 }
 
 std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
-                                                 int64_t largest_sum,
-                                                 kernels::Requantize* requantize) {
-  using Kind = kernels::TailStage::Kind;
+                                                 int64_t largest_sum, TailStage* taken) {
+  using Kind = TailStage::Kind;
   auto& stages = tail->stages;
-  if (stages.empty() || stages[0].kind != Kind::kRequantize) return std::nullopt;
+  if (stages.empty()) return std::nullopt;
+  if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) return std::nullopt;
   const bool on_bytes = std::all_of(stages.begin() + 1, stages.end(), [](const auto& stage) {
     return stage.kind == Kind::kQuantizedAdd || stage.kind == Kind::kLookup;
   });
   if (!on_bytes) return std::nullopt;
-  const auto plan = PlanRequantization(stages[0].requantize, output, largest_sum);
+  const auto plan = PlanRequantization(stages[0], output, largest_sum);
   if (!plan.ok()) return std::nullopt;
-  *requantize = std::move(stages[0].requantize);
+  *taken = std::move(stages[0]);
   stages.erase(stages.begin());
   return *plan;
 }
 
-void PackRequantization(const kernels::Requantize& requantize, const Requantization& plan,
+namespace {
+
+// The scales of the lower and the upper half of the lanes, the sign bit, what rounds.
+void PackRescaling(const TailStage& stage, std::span<const int64_t> channels, int32_t* to) {
+  constexpr uint64_t kSignBit = uint64_t{1} << 63;
+  constexpr double kBelowHalf = 0.49999999999999994;
+  const size_t lanes = channels.size();
+  auto* constants = reinterpret_cast<std::byte*>(to);
+  for (size_t i = 0; i < lanes; ++i) {
+    const size_t c = stage.real_scales.size() > 1 && channels[i] >= 0 ? channels[i] : 0;
+    std::memcpy(constants + i * 8, &stage.real_scales[c], 8);
+    std::memcpy(constants + (lanes + i / 2) * 8, &kSignBit, 8);
+    std::memcpy(constants + (lanes + lanes / 2 + i / 2) * 8, &kBelowHalf, 8);
+  }
+}
+
+}  // namespace
+
+void PackRequantization(const TailStage& stage, const Requantization& plan,
                         std::span<const int64_t> channels, int32_t* to) {
+  if (plan.real) return PackRescaling(stage, channels, to);
+  const kernels::Requantize& r = stage.requantize;
   const size_t lanes = channels.size();
   std::fill_n(to, lanes * plan.constants(), 0);
   for (size_t i = 0; i < lanes; ++i) {
     if (channels[i] < 0) continue;
-    const size_t c = requantize.multipliers.size() > 1 ? channels[i] : 0;
-    const int32_t shift = requantize.shifts[c];
+    const size_t c = r.multipliers.size() > 1 ? channels[i] : 0;
+    const int32_t shift = r.shifts[c];
     const int right = std::max(-shift, 0);
     int32_t* constant = to + i;
-    constant[0] = requantize.multipliers[c];
-    if (i % 2 == 1) to[lanes + i - 1] = requantize.multipliers[c];
-    constant[2 * lanes] =
-        1 + (right > 0 ? 1 << right : 0) + requantize.zero_point * (1 << (right + 1));
+    constant[0] = r.multipliers[c];
+    if (i % 2 == 1) to[lanes + i - 1] = r.multipliers[c];
+    constant[2 * lanes] = 1 + (right > 0 ? 1 << right : 0) + r.zero_point * (1 << (right + 1));
     constant[3 * lanes] = right + 1;
     constant += 4 * lanes;
     if (plan.left) {
@@ -101,6 +135,15 @@ void PackRequantization(const kernels::Requantize& requantize, const Requantizat
     }
     if (plan.unshifted) *constant = right > 0 ? 2 : 0;
   }
+}
+
+std::string ConstantsKey(const TailStage& stage) {
+  const kernels::Requantize& r = stage.requantize;
+  const auto hash = [](const auto& values) {
+    return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
+  };
+  return internal::Join(" z", r.zero_point, " m", hash(r.multipliers), " s", hash(r.shifts), " r",
+                        hash(stage.real_scales));
 }
 
 void IntegerTailEmitter::Prepare(int partial_bytes) {
@@ -113,6 +156,7 @@ void IntegerTailEmitter::Prepare(int partial_bytes) {
 }
 
 void IntegerTailEmitter::Requantize(int reg, int width, const RegExp& constants) {
+  if (plan_.real) return Rescale(reg, constants);
   if (a_.isa().avx512) return RequantizeAvx512(reg, width, constants);
   RequantizeAvx2(reg, width, constants);
 }
@@ -157,6 +201,32 @@ void IntegerTailEmitter::RequantizeAvx2(int reg, int width, const RegExp& consta
   a_.vpaddd(t, t, constant(2));
   a_.vpsubd(t, t, sign);
   a_.vpsravd(v, t, constant(3));
+}
+
+// Half of the lanes at a time, as 64-bit floats.
+void IntegerTailEmitter::Rescale(int reg, const RegExp& constants) {
+  const int width = a_.isa().bytes;
+  const auto constant = [&](int i) { return a_.ptr[constants + i * width]; };
+  const auto round = [&](int half, int i) {
+    const Xmm x = a_.Vec(half), summand = a_.Vec(t1_);
+    a_.vcvtdq2pd(x, VectorOf(half, width / 2));
+    a_.vmulpd(x, x, constant(i));
+    a_.vandpd(summand, x, constant(2));
+    a_.vorpd(summand, summand, constant(3));
+    a_.vaddpd(x, x, summand);
+    a_.vcvttpd2dq(VectorOf(half, width / 2), x);
+  };
+  const Ymm y(reg), t(t0_);
+  width == 64 ? a_.vextracti64x4(t, Zmm(reg), 1) : a_.vextracti128(Xmm(t0_), y, 1);
+  round(reg, 0);
+  round(t0_, 1);
+  if (width == 64) {
+    a_.vinserti64x4(Zmm(reg), Zmm(reg), t, 1);
+  } else {
+    a_.vinserti128(y, y, Xmm(t0_), 1);
+  }
+  if (plan_.zero_point == 0) return;
+  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), a_.Const(static_cast<uint32_t>(plan_.zero_point)));
 }
 
 void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegExp& address,

@@ -22,28 +22,34 @@
 
 namespace fuselite::jit {
 
-// What decides the code. Multipliers, shifts and zero point are constants in memory.
+// A rescaling in double precision (TailStage::kRescale) rounds x half away from zero as the integer
+// part of x + 0.49999999999999994, x's sign given to the summand.
+//
+// What decides the code. Multipliers, shifts and zero point of a requantization, scales of a
+// rescaling are constants in memory.
 struct Requantization {
   bool is_unsigned = false;  // the result is uint8, not int8
   int32_t min = 0, max = 0;  // within that type
-  bool left = false;         // some channel is shifted left first
-  bool unshifted = false;    // some channel has e = 0
+  bool real = false;         // kRescale, with this zero point
+  int32_t zero_point = 0;
+  bool left = false;       // some channel is shifted left first
+  bool unshifted = false;  // some channel has e = 0
 
   // Vectors of constants behind each other for each vector of channels.
-  int constants() const { return 4 + left + unshifted; }
+  int constants() const { return real ? 4 : 4 + left + unshifted; }
   std::string key() const;
 };
 
-// Refuses what does not stay within 32 bits: sums beyond `largest_sum` do not occur.
-Result<Requantization> PlanRequantization(const kernels::Requantize& requantize, DataType output,
+// Of a kRequantize or kRescale stage. Refuses what does not stay within 32 bits: sums beyond
+// `largest_sum` do not occur.
+Result<Requantization> PlanRequantization(const kernels::TailStage& stage, DataType output,
                                           int64_t largest_sum);
 
 // Takes the requantization off the front of `tail`, whose input is int32 sums, where it is emitted:
 // the stages left run on the bytes that were stored. nullopt leaves the tail as it is, to be run on
 // the sums.
 std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
-                                                 int64_t largest_sum,
-                                                 kernels::Requantize* requantize);
+                                                 int64_t largest_sum, kernels::TailStage* taken);
 
 // The channel, relative to its group's first, in lane `lane` of vector `v` of a group of `group`.
 inline int ChannelOfLane(int group, int v, int lane) {
@@ -53,8 +59,10 @@ inline int ChannelOfLane(int group, int v, int lane) {
 inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
 
 // Writes the constants of one vector; lane i is channel channels[i], or nothing where negative.
-void PackRequantization(const kernels::Requantize& requantize, const Requantization& plan,
+void PackRequantization(const kernels::TailStage& stage, const Requantization& plan,
                         std::span<const int64_t> channels, int32_t* to);
+// What decides those constants, for PackRequest::layout.
+std::string ConstantsKey(const kernels::TailStage& stage);
 
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
@@ -66,7 +74,8 @@ class IntegerTailEmitter {
   // Once in each function. Partial stores (fewer bytes than a group gives) have `partial_bytes` of
   // them; clobbers rax.
   void Prepare(int partial_bytes);
-  // Sums in `reg`, a vector of `width` bytes, become values that are not clamped yet.
+  // Sums in `reg`, a vector of `width` bytes, become values that are not clamped yet. A rescaling
+  // takes whole vectors only.
   void Requantize(int reg, int width, const Xbyak::RegExp& constants);
   // Clamps the values of a group and stores the first `bytes` of its channels; `regs` are
   // clobbered.
@@ -75,6 +84,7 @@ class IntegerTailEmitter {
  private:
   void RequantizeAvx512(int reg, int width, const Xbyak::RegExp& constants);
   void RequantizeAvx2(int reg, int width, const Xbyak::RegExp& constants);
+  void Rescale(int reg, const Xbyak::RegExp& constants);
   // To bytes in regs[0]; returns how many.
   int Narrow(std::span<const int> regs, int width);
   void Clamp(int reg, int bytes);
