@@ -1,4 +1,4 @@
-// Kernels that map each row of a float32 input to a row of the output: softmax, normalizations.
+// Kernels that map each row of an input to a row of the output: softmax, normalizations.
 #pragma once
 
 #include <string>
@@ -31,7 +31,29 @@ std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
                     });
 }
 
-// The shape rule: float32 of any rank from 1 up gives its own shape, then the tail.
+// The same of quantized values, without a tail: `body(args, x, y)` has rows of In and of Out.
+// `scratch_bytes` is what `body` needs at args.scratch.
+template <class In, class Out, class Body>
+std::unique_ptr<Kernel> MakeQuantizedRowKernel(std::string name, const OpDescription& op,
+                                               int weight, size_t scratch_bytes, Body body) {
+  const TensorInfo& in = op.inputs[0];
+  const int64_t channels = in.shape.dim(-1);
+  const Work work{.units = channels ? in.elements() / channels : 0,
+                  .grain = GrainFor(channels * weight),
+                  .scratch_bytes = scratch_bytes};
+  return MakeKernel(std::move(name), work,
+                    [body = std::move(body), pitch = in.pitch(), out_pitch = op.outputs[0].pitch()](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
+                      const auto* x = static_cast<const In*>(args.inputs[0]);
+                      auto* y = static_cast<Out*>(args.outputs[0]);
+                      for (int64_t row = begin; row < end; ++row) {
+                        body(args, x + row * pitch, y + row * out_pitch);
+                      }
+                    });
+}
+
+// The shape rule: any type and any rank from 1 up gives its own shape; float32 then has the tail,
+// and quantized types have none. The output's type is the input's unless the model states another.
 Status InferRowKernel(OpDescription& op);
 
 }  // namespace fuselite::kernels

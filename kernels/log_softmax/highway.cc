@@ -34,6 +34,9 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildLogSoftmaxHighway(const OpDescription& op,
                                                        const BuildContext& context) {
+  if (op.inputs[0].type != DataType::kFloat32) {
+    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+  }
   constexpr auto kRow = FUSELITE_SIMD_TABLE(LogSoftmaxRow);
   auto* const row = kRow.For(context.isa);
   if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));

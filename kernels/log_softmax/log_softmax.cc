@@ -3,13 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/log_softmax/quantized.h"
 #include "kernels/row_kernel.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
 namespace {
 
-constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32},
+                              {{DataType::kInt8}, DataType::kInt8},
+                              {{DataType::kUInt8}, DataType::kUInt8}};
+
+Status InferLogSoftmax(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(InferRowKernel(op));
+  return op.inputs[0].type == DataType::kFloat32 ? Status() : CheckQuantizedLogSoftmax(op);
+}
 
 constexpr Candidate kCandidates[] = {
     {"highway", BuildLogSoftmaxHighway},
@@ -28,6 +36,7 @@ void LogSoftmaxRow(const float* in, float* out, int64_t n) {
 
 Result<std::unique_ptr<Kernel>> BuildLogSoftmaxReference(const OpDescription& op,
                                                          const BuildContext&) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedLogSoftmax(op);
   return MakeRowKernel("log_softmax f32 reference", op, &ApplyTailReference, 8,
                        [n = op.inputs[0].shape.dim(-1)](const KernelArgs&, const float* x,
                                                         float* y) { LogSoftmaxRow(x, y, n); });
@@ -40,7 +49,7 @@ const OperatorDef& LogSoftmaxOperator() {
       .options_type = 36,
       .max_version = 2,
       .types = kTypes,
-      .infer = InferRowKernel,
+      .infer = InferLogSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
   };

@@ -1,4 +1,5 @@
 #include "kernels/row_kernel.h"
+#include "kernels/softmax/quantized.h"
 #include "kernels/softmax/softmax.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -26,11 +27,11 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildSoftmaxHighway(const OpDescription& op,
                                                     const BuildContext& context) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedSoftmaxHighway(op, context);
   constexpr auto kSoftmaxRow = FUSELITE_SIMD_TABLE(SoftmaxRowVector);
   auto* const row = kSoftmaxRow.For(context.isa);
   if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
   const TensorInfo& in = op.inputs[0];
-  if (in.type != DataType::kFloat32) return Unsupported(DataTypeName(in.type), " is not float32");
   return MakeRowKernel(std::string("softmax f32 ") + SimdName(context.isa), op,
                        ApplyTail(context.isa), 8,
                        [row, n = in.shape.dim(-1), beta = op.params.as<SoftmaxParams>().beta](

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/row_kernel.h"
+#include "kernels/softmax/quantized.h"
 #include "kernels/softmax/softmax.h"
 
 namespace fuselite::kernels {
@@ -21,6 +22,7 @@ void SoftmaxRow(const float* in, float* out, int64_t n, float beta) {
 
 Result<std::unique_ptr<Kernel>> BuildSoftmaxReference(const OpDescription& op,
                                                       const BuildContext&) {
+  if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedSoftmaxReference(op);
   return MakeRowKernel(
       "softmax f32 reference", op, &ApplyTailReference, 8,
       [n = op.inputs[0].shape.dim(-1), beta = op.params.as<SoftmaxParams>().beta](

@@ -1,6 +1,7 @@
 #include "kernels/softmax/softmax.h"
 
 #include "kernels/row_kernel.h"
+#include "kernels/softmax/quantized.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -11,7 +12,16 @@ constexpr Field kFields[] = {
      offsetof(tflite::TfLiteSoftmaxParams, beta)},
 };
 
-constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+constexpr TypeRow kTypes[] = {
+    {{DataType::kFloat32}, DataType::kFloat32}, {{DataType::kInt8}, DataType::kInt8},
+    {{DataType::kInt8}, DataType::kInt16},      {{DataType::kUInt8}, DataType::kUInt8},
+    {{DataType::kUInt8}, DataType::kInt16},
+};
+
+Status InferSoftmax(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(InferRowKernel(op));
+  return op.inputs[0].type == DataType::kFloat32 ? Status() : CheckQuantizedSoftmax(op);
+}
 
 constexpr Candidate kCandidates[] = {
     {"highway", BuildSoftmaxHighway},
@@ -30,7 +40,7 @@ const OperatorDef& SoftmaxOperator() {
       .params_bytes = sizeof(SoftmaxParams),
       .struct_bytes = sizeof(tflite::TfLiteSoftmaxParams),
       .types = kTypes,
-      .infer = InferRowKernel,
+      .infer = InferSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
   };

@@ -37,6 +37,66 @@ TEST(NormalizationTest, SmallRows) {
   EXPECT_THAT(RunReference(zeros), ::testing::ElementsAre(0, 0));
 }
 
+// int8 rows of scale 0.05 and zero point 3; what LiteRT 2.3.0's reference kernels give.
+std::vector<int> RunInt8(std::string_view name, DataType out, Quantization quantization,
+                         float beta = 1) {
+  OpTester tester(name);
+  if (name == "SOFTMAX") tester.params<SoftmaxParams>().beta = beta;
+  tester.Input(TestTensor::Of<int8_t>(DataType::kInt8, {1, 8}, {-128, -20, 0, 5, 100, 127, 126, 90},
+                                      {{0.05f}, {3}}));
+  tester.Output(out, std::move(quantization));
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok());
+  std::vector<int> result;
+  for (int i = 0; i < 8; ++i) {
+    result.push_back(out == DataType::kInt8 ? (*outputs)[0].at<int8_t>(i)
+                                            : (*outputs)[0].at<int16_t>(i));
+  }
+  return result;
+}
+
+TEST(NormalizationTest, QuantizedRowsHaveTheBitsOfLiteRt) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(RunInt8("SOFTMAX", DataType::kInt8, {{1.0f / 256}, {-128}}),
+              ElementsAre(-128, -128, -128, -128, -100, -20, -25, -111));
+  EXPECT_THAT(RunInt8("SOFTMAX", DataType::kInt16, {{1.0f / 32768}, {0}}, 0.5f),
+              ElementsAre(-32731, -32214, -31854, -31732, -21635, -10902, -11442, -24098));
+  EXPECT_THAT(RunInt8("LOG_SOFTMAX", DataType::kInt8, {{1.0f / 16}, {127}}),
+              ElementsAre(-91, -4, 12, 16, 92, 113, 112, 84));
+  EXPECT_THAT(RunInt8("L2_NORMALIZATION", DataType::kInt8, {{1.0f / 128}, {0}}),
+              ElementsAre(-66, -12, -2, 1, 49, 62, 62, 44));
+}
+
+TEST(NormalizationTest, QuantizedOutputsHaveTheirScale) {
+  for (const char* name : {"SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"}) {
+    OpTester tester(name);
+    if (name[0] == 'S') tester.params<SoftmaxParams>().beta = 1;
+    tester.Input(TestTensor::Of<int8_t>(DataType::kInt8, {1}, {1}, {{1.0f}, {0}}));
+    tester.Output(DataType::kInt8, {{0.5f}, {1}});
+    EXPECT_EQ(tester.Infer().code(), StatusCode::kUnsupported) << name;
+  }
+}
+
+// 1001 equal values: their sum is beyond what the 8-bit output can express, TFLite aborts there.
+TEST(NormalizationTest, ManyEqualValuesHaveAProbabilityOfZero) {
+  OpTester tester("SOFTMAX");
+  tester.params<SoftmaxParams>().beta = 1;
+  tester.Input(
+      TestTensor::Of<int8_t>(DataType::kInt8, {1001}, std::vector<int8_t>(1001, 7), {{0.1f}, {0}}));
+  tester.Output(DataType::kInt8, {{1.0f / 256}, {-128}});
+  ASSERT_TRUE(tester.Infer().ok());
+  for (const char* candidate : {"reference", "highway"}) {
+    const auto outputs = tester.Run(candidate, RunnableIsas().back());
+    if (!outputs.ok()) {
+      EXPECT_EQ(outputs.status().code(), StatusCode::kUnsupported);  // no vector target
+      continue;
+    }
+    EXPECT_THAT((*outputs)[0].values<int8_t>(), ::testing::Each(-128)) << candidate;
+  }
+}
+
 TEST(NormalizationTest, ScalarsAreRefused) {
   OpTester tester("SOFTMAX");
   tester.Input(TestTensor({.type = kF32, .shape = {}}));
@@ -76,6 +136,43 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
     const TestTensor& e = (*expected)[0];
     ExpectNear(
         e, (*actual)[0], [&](int64_t i) { return 1e-6f + 2e-6f * std::abs(e.at<float>(i)); }, name);
+  }
+}
+
+TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType in = random.Pick({DataType::kInt8, DataType::kUInt8});
+    const DataType out = random.Chance(0.5) ? DataType::kInt16 : in;
+    OpTester tester("SOFTMAX");
+    tester.params<SoftmaxParams>().beta = random.Pick({1.0f, 0.5f});
+    TensorInfo info{.type = in,
+                    .shape = {static_cast<int32_t>(random.Int(1, 5)),
+                              static_cast<int32_t>(random.Pick({1, 2, 7, 15, 16, 65, 197, 1001}))},
+                    .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.7f})}, {3}}};
+    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    TestTensor x(info, random.Int(0, 3));
+    const int64_t lowest = in == DataType::kInt8 ? -128 : 0;
+    const int64_t low = lowest + random.Pick({0, 0, 200});
+    x.Fill(random, static_cast<double>(low), static_cast<double>(lowest + 255));
+    tester.Input(x);
+    tester.Output(out, {{1.0f / 256}, {in == DataType::kInt8 ? -128 : 0}});
+    ASSERT_TRUE(tester.Infer().ok());
+    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = info.shape.dim(-1) + 3;
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    if (!Includes(GetParam(), Isa::kSsse3) && !Includes(GetParam(), Isa::kNeon)) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    if (out == DataType::kInt16) {
+      ExpectSame<int16_t>((*expected)[0], (*actual)[0], "softmax");
+    } else {
+      ExpectSame<int8_t>((*expected)[0], (*actual)[0], "softmax");
+    }
   }
 }
 

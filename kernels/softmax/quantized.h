@@ -1,0 +1,31 @@
+// SOFTMAX of 8-bit rows, to the bit of TFLite's reference kernel.
+#pragma once
+
+#include "kernels/fixed_point.h"
+#include "kernels/softmax/softmax.h"
+
+namespace fuselite::kernels {
+
+// Of beta (x - largest).
+Result<ExpTable> SoftmaxExpTable(const OpDescription& op);
+
+// What an exponential in Q0.31 becomes: RoundingDivideByPowerOfTwo(
+// SaturatingRoundingDoublingHighMul(e, scale), shift) above the output type's smallest value.
+// `shift` > 31: everything becomes that value (TFLite aborts).
+struct SoftmaxScale {
+  int32_t scale;
+  int shift;
+};
+// `sum` in Q12.19, at least 1.0; `output_bits` of the output's type.
+SoftmaxScale ScaleOfSum(int64_t sum, int output_bits);
+
+// Whether scales and zero points are such as TFLite takes.
+Status CheckQuantizedSoftmax(const OpDescription& op);
+
+// int8 or uint8 to the same type or to int16.
+Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxReference(const OpDescription&);
+// Rows of at most 8192 elements, whose sums fit into 32 bits.
+Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription&,
+                                                             const BuildContext&);
+
+}  // namespace fuselite::kernels
