@@ -1,0 +1,116 @@
+"""Writes models of a few operators through LiteRT's own schema, for tests on random graphs."""
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+TYPES = {
+    np.dtype(np.float32): schema.TensorType.FLOAT32,
+    np.dtype(np.int8): schema.TensorType.INT8,
+    np.dtype(np.uint8): schema.TensorType.UINT8,
+    np.dtype(np.int16): schema.TensorType.INT16,
+    np.dtype(np.int32): schema.TensorType.INT32,
+    np.dtype(np.int64): schema.TensorType.INT64,
+    np.dtype(np.bool_): schema.TensorType.BOOL,
+}
+
+
+class Value:
+    """A tensor of the graph: its place in the model, shape, numpy type, and scale and zero point (None for floats)."""
+
+    def __init__(self, index, shape, dtype, scale, zero_point):
+        self.index, self.shape, self.dtype = index, tuple(int(d) for d in shape), np.dtype(dtype)
+        self.scale, self.zero_point = scale, zero_point
+
+
+class Graph:
+    """Add inputs, constants and operators, then build(outputs)."""
+
+    def __init__(self):
+        self.tensors, self.buffers, self.operators, self.codes, self.inputs = [], [schema.BufferT()], [], {}, []
+        self.text = []
+
+    def _tensor(self, shape, dtype, scale, zero_point, axis=0, buffer=0):
+        tensor = schema.TensorT()
+        tensor.name = f"t{len(self.tensors)}"
+        tensor.shape = [int(d) for d in shape]
+        tensor.type = TYPES[np.dtype(dtype)]
+        tensor.buffer = buffer
+        if scale is not None:
+            quantization = schema.QuantizationParametersT()
+            quantization.scale = [float(np.float32(s)) for s in np.atleast_1d(scale)]
+            points = np.atleast_1d(zero_point)
+            quantization.zeroPoint = [int(z) for z in np.broadcast_to(points, len(quantization.scale))]
+            quantization.quantizedDimension = axis
+            tensor.quantization = quantization
+        self.tensors.append(tensor)
+        return Value(len(self.tensors) - 1, shape, dtype, scale, zero_point)
+
+    def input(self, shape, dtype=np.float32, scale=None, zero_point=0):
+        value = self._tensor(shape, dtype, scale, zero_point)
+        self.inputs.append(value)
+        return value
+
+    def constant(self, data, scale=None, zero_point=0, axis=0):
+        data = np.ascontiguousarray(data)
+        buffer = schema.BufferT()
+        buffer.data = np.frombuffer(data.tobytes(), np.uint8)
+        self.buffers.append(buffer)
+        return self._tensor(data.shape, data.dtype, scale, zero_point, axis, len(self.buffers) - 1)
+
+    def op(
+        self,
+        name,
+        inputs,
+        shapes,
+        options=None,
+        version=1,
+        dtype=None,
+        scale=None,
+        zero_point=0,
+        like=None,
+        **fields,
+    ):
+        """Adds operator `name` with the options' `fields`; one output for each of `shapes`, returned as one value or
+        a list. Type, scale and zero point of the outputs: those given, else of the value `like`, else of the first
+        input."""
+        like = like or inputs[0]
+        if dtype is None:
+            dtype, scale, zero_point = (
+                (like.dtype, like.scale, like.zero_point) if scale is None else (like.dtype, scale, zero_point)
+            )
+        many = isinstance(shapes, list)
+        outputs = [self._tensor(shape, dtype, scale, zero_point) for shape in (shapes if many else [shapes])]
+        operator = schema.OperatorT()
+        operator.opcodeIndex = self.codes.setdefault((name, version), len(self.codes))
+        operator.inputs = [-1 if value is None else value.index for value in inputs]
+        operator.outputs = [value.index for value in outputs]
+        if options:
+            operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
+            operator.builtinOptions = getattr(schema, options + "T")()
+            for field, content in fields.items():
+                assert hasattr(operator.builtinOptions, field), (options, field)
+                setattr(operator.builtinOptions, field, content)
+        self.operators.append(operator)
+        self.text.append(
+            f"{name}({', '.join('-' if v is None else f't{v.index}{list(v.shape)}' for v in inputs)}) -> "
+            f"{', '.join(f't{v.index}{list(v.shape)}' for v in outputs)} {fields or ''}"
+        )
+        return outputs if many else outputs[0]
+
+    def build(self, outputs):
+        graph = schema.SubGraphT()
+        graph.tensors, graph.operators = self.tensors, self.operators
+        graph.inputs = [value.index for value in self.inputs]
+        graph.outputs = [value.index for value in outputs]
+        model = schema.ModelT()
+        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], self.buffers, []
+        for name, version in self.codes:
+            code = schema.OperatorCodeT()
+            code.builtinCode = getattr(schema.BuiltinOperator, name)
+            code.deprecatedBuiltinCode = min(code.builtinCode, 127)
+            code.version = version
+            model.operatorCodes.append(code)
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())

@@ -1,0 +1,96 @@
+"""What the steps of a random graph draw from: its values so far, constants, weights, scales."""
+
+import graphs
+import numpy as np
+
+NONE, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
+SAME, VALID = 0, 1
+
+
+class RandomValues:
+    def __init__(self, seed, dtype):
+        self.rng, self.dtype, self.g = np.random.default_rng(seed), np.dtype(dtype), graphs.Graph()
+        self.quantized = self.dtype != np.float32
+        self.low, self.high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if self.quantized else (0, 0)
+        scale, zero = self.scale()
+        large = self.chance(0.1)  # the sizes at which kernels work in blocks and share them among threads
+        self.extent, self.channels, self.elements = (40, 300, 100000) if large else (12, 40, 20000)
+        depths = [1, 2, 3, 4, 7, 8, 16, 17, 24, 33] + ([64, 130, 256] if large else [])
+        shape = (self.pick([1, 1, 1, 2]), self.int(1, self.extent), self.int(1, self.extent), self.pick(depths))
+        self.values = [self.g.input(shape, self.dtype, scale, zero)]
+        if self.chance(0.2):
+            self.values.append(self.g.input(shape, self.dtype, *self.scale()))
+
+    def int(self, low, high):
+        return int(self.rng.integers(low, high + 1))
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def pick(self, options):
+        return options[self.int(0, len(options) - 1)]
+
+    def scale(self):
+        """Scale and zero point of a value; zero points at the ends of the type are frequent."""
+        if not self.quantized:
+            return None, 0
+        zero = self.pick([self.low, self.high, 0 if self.low else 128, self.int(self.low, self.high)])
+        exponent = self.rng.uniform(-6, -3) if self.chance(0.9) else self.rng.uniform(-14, 3)
+        return float(np.float32(2.0**exponent)), zero
+
+    def out(self):
+        """The keywords of an output with a scale of its own."""
+        scale, zero = self.scale()
+        return {"scale": scale, "zero_point": zero}
+
+    def same(self, value):
+        return {"scale": value.scale, "zero_point": value.zero_point}
+
+    def constant(self, shape, spread=1.0):
+        """Weights of elementwise operators, of the graph's type."""
+        if not self.quantized:
+            return self.g.constant((self.rng.uniform(-1, 1, shape) * spread).astype(np.float32))
+        scale, zero = self.scale()
+        return self.g.constant(self.rng.integers(self.low, self.high + 1, shape).astype(self.dtype), scale, zero)
+
+    def indices(self, values):
+        return self.g.constant(np.array(values, np.int32))
+
+    def sometimes(self, bias):
+        return [bias] if self.chance(0.8) else []
+
+    def activation(self):
+        return self.pick([NONE, NONE, RELU, RELU6, RELU_N1_TO_1])
+
+    def product_operands(self, x, shape, axis, taps):
+        """Weights, bias and the output's keywords of an operator that sums `taps` products."""
+        channels = shape[axis]
+        if not self.quantized:
+            weights = self.rng.normal(0, 1 / np.sqrt(taps), shape).astype(np.float32)
+            bias = self.g.constant(self.rng.normal(0, 0.5, channels).astype(np.float32))
+            return self.g.constant(weights), bias, {}
+        per_channel = self.dtype == np.int8 and self.chance(0.7)
+        scales = (2.0 ** self.rng.uniform(-8, -6, channels if per_channel else 1)).astype(np.float32)
+        if self.dtype == np.int8:
+            data, zero = self.rng.integers(-127, 128, shape).astype(np.int8), 0
+        else:
+            data, zero = self.rng.integers(0, 256, shape).astype(np.uint8), self.int(0, 255)
+        weights = self.g.constant(data, scales, zero, axis)
+        values = self.rng.integers(-4000, 4000, channels).astype(np.int32)
+        bias = self.g.constant(values, (np.float32(x.scale) * scales).astype(np.float32), 0)
+        spread = x.scale * scales.mean() * 70 * np.sqrt(taps) * 2.0 ** self.rng.uniform(-2, 1)
+        return weights, bias, {"scale": float(np.float32(spread)), "zero_point": self.int(self.low, self.high)}
+
+    def any(self, rank=4):
+        """One of the values so far, a late one more likely."""
+        options = [v for v in self.values if len(v.shape) == rank]
+        return options[max(0, len(options) - 1 - int(self.rng.exponential(1.5)))] if options else None
+
+    def add(self, value):
+        """Lets further steps use the value, unless it is too large."""
+        if np.prod(value.shape) <= self.elements:
+            self.values.append(value)
+        return value
+
+    def reshape_to(self, x, shape):
+        return self.g.op("RESHAPE", [x, self.indices(shape)], shape, "ReshapeOptions", newShape=list(shape), like=x)
