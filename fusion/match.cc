@@ -94,6 +94,11 @@ bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<Node
   return true;
 }
 
+void SortUnique(std::vector<int>* ids) {
+  std::ranges::sort(*ids);
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+}
+
 bool IsFloat(const Graph& graph, ValueId value) {
   return value != kNone && graph.value(value).info.type == DataType::kFloat32;
 }

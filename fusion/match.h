@@ -33,6 +33,9 @@ std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId valu
 bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
                     NodeId last);
 
+// Ascending, each once. (clang 14 cannot take what libstdc++'s std::ranges::unique returns.)
+void SortUnique(std::vector<int>* ids);
+
 bool IsFloat(const Graph& graph, ValueId value);
 
 // For a node with two inputs, one of which is `value`: the index of the other; -1 where `value` is

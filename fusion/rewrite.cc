@@ -1,7 +1,6 @@
 #include "fusion/rewrite.h"
 
-#include <algorithm>
-
+#include "fusion/match.h"
 #include "runtime/status_join.h"
 
 namespace fuselite::fusion {
@@ -59,9 +58,7 @@ std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId
     const std::vector<int>& own = graph.node(id).host_nodes;
     merged.insert(merged.end(), own.begin(), own.end());
   }
-  std::ranges::sort(merged);
-  const auto rest = std::ranges::unique(merged);
-  merged.erase(rest.begin(), rest.end());
+  SortUnique(&merged);
   return merged;
 }
 

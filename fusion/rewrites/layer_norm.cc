@@ -5,8 +5,6 @@
 //   (x - mean) * r * gamma + beta, also as a quotient by SQRT(var + epsilon).
 #include "kernels/layer_norm/layer_norm.h"
 
-#include <algorithm>
-
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
@@ -237,9 +235,7 @@ bool RecognizeLayerNorm(Graph& graph, const Uses& uses, NodeId id, RewriteContex
   if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph, uses).Run(next)) {
     return false;
   }
-  std::ranges::sort(match->nodes);
-  const auto rest = std::ranges::unique(match->nodes);
-  match->nodes.erase(rest.begin(), rest.end());
+  SortUnique(&match->nodes);
   if (!OnlyReadWithin(graph, uses, match->nodes, id)) return false;
   Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma, match->beta});
   node.params.as<kernels::LayerNormParams>().epsilon = match->epsilon;

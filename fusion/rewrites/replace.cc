@@ -1,6 +1,6 @@
 #include "fusion/rewrites/replace.h"
 
-#include <algorithm>
+#include "fusion/match.h"
 
 namespace fuselite::fusion {
 
@@ -29,9 +29,7 @@ bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, 
     const std::vector<int>& more = graph.node(other).host_nodes;
     node.host_nodes.insert(node.host_nodes.end(), more.begin(), more.end());
   }
-  std::ranges::sort(node.host_nodes);
-  const auto rest = std::ranges::unique(node.host_nodes);
-  node.host_nodes.erase(rest.begin(), rest.end());
+  SortUnique(&node.host_nodes);
   const kernels::OpDescription heavy =
       heaviest == kNone ? kernels::OpDescription() : graph.Describe(heaviest);
   std::swap(graph.node(id), node);
