@@ -25,8 +25,7 @@ class Builder {
       fusion::Value& value = built_.graph.value(made->second);
       value.observed = true;
       built_.graph.outputs.push_back(made->second);
-      built_.outputs.push_back(tensor);
-      built_.output_shapes.push_back(value.info.shape);
+      built_.outputs.push_back({tensor, value.info.shape, value.info.bytes()});
     }
     return std::move(built_);
   }
@@ -47,6 +46,7 @@ class Builder {
     // The node that reads it gives the better message.
     if (!info.ok()) return Status();
     const bool constant = info->constant();
+    const BoundTensor bound{tensor, info->shape, info->bytes()};
     fusion::Value value = ValueOf(tensor, *std::move(info));
     value.variable = !constant && context_->tensors[tensor].is_variable;
     value.input = !constant && !value.variable;
@@ -54,8 +54,8 @@ class Builder {
     const fusion::ValueId id = built_.graph.AddValue(std::move(value));
     read_[tensor] = id;
     if (input || variable) built_.graph.inputs.push_back(id);
-    if (input) built_.inputs.push_back(tensor);
-    if (variable) built_.variables.push_back(tensor);
+    if (input) built_.inputs.push_back(bound);
+    if (variable) built_.variables.push_back(bound);
     return Status();
   }
 

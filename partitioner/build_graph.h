@@ -17,12 +17,18 @@ struct Partition {
   std::vector<int> outputs;         // made inside, and read outside
 };
 
+// What is bound at each run: the host's tensor, and how many bytes it must have.
+struct BoundTensor {
+  int tensor = -1;
+  Shape shape;
+  size_t bytes = 0;
+};
+
 struct BuiltGraph {
   fusion::Graph graph;
-  // The host's tensors behind graph.inputs: those that are only read, and the variables.
-  std::vector<int> inputs, variables;
-  std::vector<int> outputs;  // those behind graph.outputs
-  std::vector<Shape> output_shapes;
+  // Behind graph.inputs: those that are only read, and the variables.
+  std::vector<BoundTensor> inputs, variables;
+  std::vector<BoundTensor> outputs;  // behind graph.outputs
 };
 
 // Runs the shape rules over the nodes, starting from what `table` says of the partition's inputs.

@@ -47,10 +47,6 @@ TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
   });
 }
 
-void* BytesOf(const TfLiteTensor& tensor) {
-  return tensor.bytes == 0 ? no_bytes : tensor.data.data;
-}
-
 }  // namespace
 
 TfLiteRegistration DelegateKernel::Registration() {
@@ -113,12 +109,12 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
     key_ = std::move(key);
     compiled_threads_ = threads;
   }
-  for (size_t i = 0; i < built_.outputs.size(); ++i) {
-    IntArrayPtr dims = MakeIntArray(built_.output_shapes[i].dims());
+  for (const BoundTensor& output : built_.outputs) {
+    IntArrayPtr dims = MakeIntArray(output.shape.dims());
     if (dims == nullptr) return OutOfMemory("no memory for a shape");
-    if (context->ResizeTensor(context, &context->tensors[built_.outputs[i]], dims.release()) !=
+    if (context->ResizeTensor(context, &context->tensors[output.tensor], dims.release()) !=
         kTfLiteOk) {
-      return Internal("the host cannot resize output tensor ", built_.outputs[i]);
+      return Internal("the host cannot resize output tensor ", output.tensor);
     }
   }
   return Status();
@@ -160,16 +156,24 @@ Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
 
 Status DelegateKernel::Eval(TfLiteContext* context) {
   if (execution_ == nullptr) return Internal("the partition was not prepared");
-  const auto tensor = [&](int index) -> const TfLiteTensor& { return context->tensors[index]; };
-  for (size_t i = 0; i < built_.inputs.size(); ++i) {
-    execution_->BindInput(static_cast<int>(i), BytesOf(tensor(built_.inputs[i])));
-  }
-  for (size_t i = 0; i < built_.variables.size(); ++i) {
-    execution_->BindVariable(static_cast<int>(i), BytesOf(tensor(built_.variables[i])));
-  }
-  for (size_t i = 0; i < built_.outputs.size(); ++i) {
-    execution_->BindOutput(static_cast<int>(i), BytesOf(tensor(built_.outputs[i])));
-  }
+  // Hosts move tensors between runs.
+  const auto bind = [&](const std::vector<BoundTensor>& all, const auto& bind_one) -> Status {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const TfLiteTensor& tensor = context->tensors[all[i].tensor];
+      if (tensor.bytes < all[i].bytes || (tensor.data.data == nullptr && all[i].bytes > 0)) {
+        return Internal("the host changed tensor ", all[i].tensor,
+                        " without preparing its reader: ", tensor.bytes, " bytes instead of ",
+                        all[i].bytes);
+      }
+      bind_one(static_cast<int>(i), all[i].bytes == 0 ? no_bytes : tensor.data.data);
+    }
+    return Status();
+  };
+  Execution& e = *execution_;
+  FUSELITE_RETURN_IF_ERROR(bind(built_.inputs, [&](int i, void* data) { e.BindInput(i, data); }));
+  FUSELITE_RETURN_IF_ERROR(
+      bind(built_.variables, [&](int i, void* data) { e.BindVariable(i, data); }));
+  FUSELITE_RETURN_IF_ERROR(bind(built_.outputs, [&](int i, void* data) { e.BindOutput(i, data); }));
   RunOptions run;
   run.threads = compiled_threads_;
   run.profile = profile_.get();

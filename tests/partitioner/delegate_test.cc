@@ -322,6 +322,10 @@ TEST_F(DelegateTest, ErrorsOfAKernelAreReportedToTheHost) {
   EXPECT_EQ(host_.Prepare(), kTfLiteError);
   EXPECT_THAT(host_.errors.back(), HasSubstr("cannot resize"));
   host_.fail_resize = false;
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  host_.Resize(out, {1, kWidth / 2});
+  EXPECT_EQ(host_.Invoke(), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("128 bytes instead of 256"));
   // A shape that the model's own rules forbid, as after a wrong resize.
   host_.Resize(input_, {1, kWidth + 1});
   EXPECT_EQ(host_.Prepare(), kTfLiteError);
