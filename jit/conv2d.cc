@@ -163,6 +163,10 @@ Result<std::unique_ptr<Kernel>> BuildConv2D(const OpDescription& op, const Build
     return Unsupported("filters or biases known only at run time have no emitter");
   }
   const DataType type = op.inputs[0].type;
+  if (type == DataType::kFloat32 && op.inputs[1].type != type) {
+    return Unsupported("float32 with filters of ", DataTypeName(op.inputs[1].type),
+                       " has no emitter");
+  }
   if (type == DataType::kFloat32 && op.outputs[0].type == type) {
     return BuildFloat(op, shape, context);
   }

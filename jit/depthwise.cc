@@ -139,6 +139,9 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   const TensorInfo &in = op.inputs[0], &filter = op.inputs[1];
   const bool bytes = in.type == DataType::kInt8 || in.type == DataType::kUInt8;
+  if (in.type == DataType::kFloat32 && filter.type != in.type) {
+    return Unsupported("float32 with filters of ", DataTypeName(filter.type), " has no emitter");
+  }
   if (!bytes && (in.type != DataType::kFloat32 || op.outputs[0].type != DataType::kFloat32)) {
     return Unsupported(DataTypeName(in.type), " has no emitter");
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
 
@@ -24,11 +24,9 @@ constexpr Field kFields[] = {
 
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8, kI16 = DataType::kInt16;
-constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32},
-                              {{kI8, kI8}, kI8},
-                              {{kI8, kI8}, DataType::kInt32},
-                              {{kI16, kI16}, kI16},
-                              {{kI16, kI8}, kI16}};
+constexpr TypeRow kTypes[] = {
+    {{kF32, kF32}, kF32}, {{kI8, kI8}, kI8},   {{kI8, kI8}, DataType::kInt32},
+    {{kI16, kI16}, kI16}, {{kI16, kI8}, kI16}, {{kF32, kI8}, kF32}};
 
 // Dimension `i` of `shape` as if ones were put in front of it up to `rank` dimensions.
 int32_t ExtendedDim(const Shape& shape, int rank, int i) {
@@ -71,7 +69,18 @@ Status InferBatchMatMul(OpDescription& op) {
     return MakeQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns)
         .status();
   }
-  return MakeFloatTail(op, Activation::kNone).status();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, Activation::kNone).status();
+  // TFLite's kernel mixes up the scales of several batch dimensions.
+  const auto several = [](const Shape& s) {
+    int batches = 0;
+    for (int i = 0; i < s.rank() - 2; ++i) batches += s[i] > 1 ? 1 : 0;
+    return batches > 1;
+  };
+  if (several(shape.output)) {
+    return Unsupported("float32 with int8 in ", shape.output,
+                       ", with more than one batch dimension");
+  }
+  return MakeHybridTail(op, Activation::kNone, -1, shape.columns).status();
 }
 
 constexpr Candidate kCandidates[] = {

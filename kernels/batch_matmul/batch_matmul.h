@@ -49,12 +49,18 @@ BatchMatMulStrides StridesOf(const OpDescription& op);
 // z[b][r][c] = sum over d of x[b][r][d] * y[b][d][c]. x is [..., rows, depth], with adj_x
 // [..., depth, rows]; y is [..., depth, columns], with adj_y [..., columns, depth]. Ranks 2 to 5;
 // batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32; the
-// reference also int8 to int8 or int32, int16 to int16, and int16 with int8.
+// reference also int8 to int8 or int32, int16 to int16, and int16 with int8; and float32 with int8
+// (hybrid): each row of x is quantized by itself.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
                                                           const BuildContext&);
-// The part of the reference that takes integers.
+// The parts of the reference that take integers, and float32 with integers.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
-// float32 alone.
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription&);
+// float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription&, const BuildContext&);
+// The part of the Highway version that takes int8, or float32 that it quantizes, with int8. x is
+// not transposed (adj_x).
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighwayS8(const OpDescription&,
+                                                          const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -71,6 +71,7 @@ class BatchMatMulKernel final : public ProductKernelF32 {
 
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription& op,
                                                         const BuildContext& context) {
+  if (op.inputs[1].type != DataType::kFloat32) return BuildBatchMatMulHighwayS8(op, context);
   auto kernel = std::make_unique<BatchMatMulKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

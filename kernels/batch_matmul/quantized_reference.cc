@@ -1,4 +1,6 @@
 #include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
@@ -42,6 +44,43 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescr
                                   }
                                 });
           tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
+                            MakeHybridTail(op, Activation::kNone, -1, shape.columns));
+  const BatchMatMulStrides s = StridesOf(op);
+  const size_t sums_bytes = AlignUp(shape.columns * sizeof(int64_t));
+  const size_t floats_bytes = AlignUp(tail.row_bytes());
+  const Work work{.units = shape.columns == 0 ? 0 : shape.rows * shape.batches(),
+                  .grain = GrainFor(int64_t{shape.depth} * shape.columns),
+                  .scratch_bytes = sums_bytes + floats_bytes + shape.depth * sizeof(int16_t)};
+  return MakeKernel(
+      "batch_matmul hybrid int8 reference", work,
+      [=, tail = std::move(tail),
+       asymmetric = op.params.as<BatchMatMulParams>().asymmetric_quantize_inputs](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* sums = reinterpret_cast<int64_t*>(args.scratch);
+        auto* floats = reinterpret_cast<float*>(args.scratch + sums_bytes);
+        auto* quantized = reinterpret_cast<int16_t*>(args.scratch + sums_bytes + floats_bytes);
+        for (int64_t row = begin; row < end; ++row) {
+          const BatchMatMulShape::Pair pair = shape.PairOf(row / shape.rows);
+          const auto* x = static_cast<const float*>(args.inputs[0]) + pair.x * s.x_matrix +
+                          row % shape.rows * s.x_row;
+          // Terms as rows of one value: with adj_x they are not neighbours.
+          const DynamicScale scale =
+              QuantizeDynamically(x, shape.depth, 1, s.x_term, asymmetric, quantized);
+          const auto* y = static_cast<const int8_t*>(args.inputs[1]) + pair.y * s.y_matrix;
+          for (int64_t c = 0; c < shape.columns; ++c) {
+            sums[c] = 0;
+            for (int64_t d = 0; d < shape.depth; ++d) {
+              sums[c] += int64_t{quantized[d]} * y[d * s.y_term + c * s.y_column];
+            }
+          }
+          tail.StoreRow(args, row, sums, scale.scale, floats);
         }
       });
 }

@@ -7,6 +7,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription& op,
                                                           const BuildContext&) {
   if (op.inputs[0].type != DataType::kFloat32) return BuildBatchMatMulQuantizedReference(op);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildBatchMatMulHybridReference(op);
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail, MakeFloatTail(op, Activation::kNone));
   const BatchMatMulStrides s = StridesOf(op);

@@ -1,5 +1,7 @@
 #include "kernels/conv2d/conv2d.h"
 
+#include <algorithm>
+
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
@@ -42,7 +44,8 @@ constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataTy
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
                               {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
                               {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
-                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}};
+                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16},
+                              {{kF32, kI8, kF32}, kF32},  {{kF32, kI4, kF32}, kF32}};
 
 Status InferConv2D(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
@@ -50,7 +53,8 @@ Status InferConv2D(OpDescription& op) {
   op.outputs[0].shape =
       Shape({shape.batch, shape.window.y.output, shape.window.x.output, shape.channels_out});
   const auto& params = op.params.as<Conv2DParams>();
-  if (op.inputs[0].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[0].type == kF32) return MakeConv2DHybridTail(op, shape).status();
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, false));
   return MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {},
                            shape.channels_out)
@@ -63,6 +67,23 @@ constexpr Candidate kCandidates[] = {
 };
 
 }  // namespace
+
+bool Conv2DHasSeveralScales(const OpDescription& op, const Conv2DShape& shape) {
+  const std::vector<float>& scales = op.inputs[1].quantization.scales;
+  return shape.groups != 1 ||
+         std::ranges::any_of(scales, [&](float scale) { return scale != scales.front(); });
+}
+
+Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DShape& shape) {
+  if (shape.groups != 1 && !op.inputs[1].quantization.per_channel()) {
+    return Unsupported("groups of float32 channels with one scale for all 8-bit filters");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(
+      HybridTail tail,
+      MakeHybridTail(op, op.params.as<Conv2DParams>().activation, 2, shape.channels_out));
+  tail.weights_first = Conv2DHasSeveralScales(op, shape);
+  return tail;
+}
 
 Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
   const auto& params = op.params.as<Conv2DParams>();

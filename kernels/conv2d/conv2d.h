@@ -2,6 +2,7 @@
 // activation.
 #pragma once
 
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/operator.h"
 #include "kernels/window.h"
 
@@ -38,15 +39,21 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 //   * w[o][ky][kx][c]),   first = o / group_out * group_in,
 // positions outside of the image being zero. Filters and biases may be run-time values. Rows
 // (pixels) of input and output may be pitched. float32; the reference also 8-bit integers (int8,
-// uint8) and int16 with int8 weights, to the bit of TFLite\'s reference kernels, int4 weights among
-// them.
+// uint8) and int16 with int8 weights, to the bit of TFLite's reference kernels, int4 weights among
+// them; and float32 with int8 or int4 weights (hybrid).
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
-// The part of the reference that takes integers.
+// The parts of the reference that take integers, and float32 with integer weights.
 Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescription&);
+Result<std::unique_ptr<Kernel>> BuildConv2DHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription&, const BuildContext&);
-// The part of the Highway version that takes 8-bit activations with constant 8-bit or 4-bit
-// weights.
+// The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
+// with 8-bit or 4-bit weights.
 Result<std::unique_ptr<Kernel>> BuildConv2DHighwayS8(const OpDescription&, const BuildContext&);
+
+// Float32 activations with integer weights are quantized image by image; asymmetrically where the
+// filters' scales differ or there are groups, otherwise symmetrically with the first scale.
+bool Conv2DHasSeveralScales(const OpDescription& op, const Conv2DShape& shape);
+Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DShape& shape);
 
 }  // namespace fuselite::kernels

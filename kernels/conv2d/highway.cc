@@ -71,7 +71,7 @@ class Conv2DKernel final : public ProductKernelF32 {
 
 Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription& op,
                                                    const BuildContext& context) {
-  if (op.inputs[0].type != DataType::kFloat32) return BuildConv2DHighwayS8(op, context);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildConv2DHighwayS8(op, context);
   auto kernel = std::make_unique<Conv2DKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

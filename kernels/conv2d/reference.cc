@@ -26,6 +26,7 @@ float WindowSum(const Conv2DShape& s, const float* image, int64_t pitch, const f
 
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription& op, const BuildContext&) {
   if (op.inputs[0].type != DataType::kFloat32) return BuildConv2DQuantizedReference(op);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildConv2DHybridReference(op);
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
                             MakeFloatTail(op, op.params.as<Conv2DParams>().activation));

@@ -1,6 +1,6 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 
-#include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
 
@@ -36,10 +36,10 @@ constexpr Field kFields[] = {
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
 constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
-                              {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
-                              {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
-                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}};
+constexpr TypeRow kTypes[] = {
+    {{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},   {{kI8, kI4, kI32}, kI8},
+    {{kU8, kU8, kI32}, kU8},    {{kI16, kI8, kI64}, kI16}, {{kI16, kI8, kI32}, kI16},
+    {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}, {{kF32, kI8, kF32}, kF32}};
 
 Status InferDepthwiseConv2D(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, ResolveDepthwiseConv2D(op));
@@ -47,7 +47,13 @@ Status InferDepthwiseConv2D(OpDescription& op) {
   op.outputs[0].shape =
       Shape({shape.batch, shape.window.y.output, shape.window.x.output, shape.channels_out});
   const auto& params = op.params.as<DepthwiseConv2DParams>();
-  if (op.inputs[0].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[0].type == kF32) {
+    if (shape.channels_out > 1 && !op.inputs[1].quantization.per_channel()) {
+      return Unsupported("float32 channels with one scale for all 8-bit filters");
+    }
+    return MakeHybridTail(op, params.activation, 2, shape.channels_out).status();
+  }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, false));
   return MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape.channels_out).status();
 }

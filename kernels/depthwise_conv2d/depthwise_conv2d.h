@@ -32,14 +32,20 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op);
 //   x[n][oy * stride_h - top + ky * dilation_h][ox * stride_w - left + kx * dilation_w]
 //    [o / multiplier] * w[0][ky][kx][o]), positions outside of the image being zero. Filters and
 // biases may be run-time values. Rows (pixels) of input and output may be pitched. float32; the
-// reference also 8-bit integers (int8, uint8) and int16 with int8 weights, to the bit of TFLite\'s
-// reference kernels, int4 weights among them.
+// reference also 8-bit integers (int8, uint8) and int16 with int8 weights, to the bit of TFLite's
+// reference kernels, int4 weights among them; and float32 with int8 weights (hybrid): each image is
+// quantized by itself, asymmetrically.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescription&,
                                                               const BuildContext&);
-// The part of the reference that takes integers.
+// The parts of the reference that take integers, and float32 with integer weights.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpDescription&);
-// float32 alone.
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybridReference(const OpDescription&);
+// float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription&,
                                                             const BuildContext&);
+// The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
+// with constant 8-bit or 4-bit weights.
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighwayS8(const OpDescription&,
+                                                              const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -164,6 +164,7 @@ class DepthwiseKernel final : public Kernel {
 
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription& op,
                                                             const BuildContext& context) {
+  if (op.inputs[1].type != DataType::kFloat32) return BuildDepthwiseConv2DHighwayS8(op, context);
   auto kernel = std::make_unique<DepthwiseKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

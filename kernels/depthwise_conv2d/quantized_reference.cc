@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
@@ -62,6 +64,42 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpD
               x_type, args.inputs[0], weights_type, args.inputs[1],
               [&](const auto* x, const auto& weights) { PixelSums(g, x, weights, row, sums); });
           tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybridReference(const OpDescription& op) {
+  Geometry g{.shape = {}, .pitch = op.inputs[0].shape[3], .x_offset = 0, .weights_offset = 0};
+  FUSELITE_ASSIGN_OR_RETURN(g.shape, ResolveDepthwiseConv2D(op));
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
+                            MakeHybridTail(op, op.params.as<DepthwiseConv2DParams>().activation, 2,
+                                           g.shape.channels_out));
+  const int64_t pixels_in = int64_t{g.shape.window.y.input} * g.shape.window.x.input;
+  const int64_t pixels_out = int64_t{g.shape.window.y.output} * g.shape.window.x.output;
+  const size_t sums_bytes = AlignUp(g.shape.channels_out * sizeof(int64_t));
+  const size_t floats_bytes = AlignUp(tail.row_bytes());
+  // An image is quantized as a whole.
+  const Work work{
+      .units = pixels_out == 0 ? 0 : g.shape.batch,
+      .grain = 1,
+      .scratch_bytes = sums_bytes + floats_bytes + pixels_in * g.pitch * sizeof(int16_t)};
+  return MakeKernel(
+      internal::Join("depthwise hybrid ", DataTypeName(op.inputs[1].type), " reference"), work,
+      [=, tail = std::move(tail), pitch = op.inputs[0].pitch(), weights_type = op.inputs[1].type](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* sums = reinterpret_cast<int64_t*>(args.scratch);
+        auto* floats = reinterpret_cast<float*>(args.scratch + sums_bytes);
+        auto* quantized = reinterpret_cast<int16_t*>(args.scratch + sums_bytes + floats_bytes);
+        for (int64_t image = begin; image < end; ++image) {
+          const auto* x = static_cast<const float*>(args.inputs[0]) + image * pixels_in * pitch;
+          const DynamicScale scale =
+              QuantizeDynamically(x, pixels_in, g.pitch, pitch, true, quantized);
+          for (int64_t pixel = 0; pixel < pixels_out; ++pixel) {
+            WithQuantizedOperands(
+                DataType::kInt16, quantized, weights_type, args.inputs[1],
+                [&](const auto* q, const auto& weights) { PixelSums(g, q, weights, pixel, sums); });
+            tail.StoreRow(args, image * pixels_out + pixel, sums, scale.scale, floats);
+          }
         }
       });
 }

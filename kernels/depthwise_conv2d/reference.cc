@@ -30,6 +30,7 @@ void WindowSums(const DepthwiseConv2DShape& s, const float* image, int64_t pitch
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescription& op,
                                                               const BuildContext&) {
   if (op.inputs[0].type != DataType::kFloat32) return BuildDepthwiseConv2DQuantizedReference(op);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildDepthwiseConv2DHybridReference(op);
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, ResolveDepthwiseConv2D(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
                             MakeFloatTail(op, op.params.as<DepthwiseConv2DParams>().activation));

@@ -1,6 +1,6 @@
 #include "kernels/fully_connected/fully_connected.h"
 
-#include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "runtime/tflite_abi.h"
 
@@ -35,7 +35,8 @@ constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataTy
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
                               {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
                               {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
-                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}};
+                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16},
+                              {{kF32, kI8, kF32}, kF32},  {{kF32, kI4, kF32}, kF32}};
 
 Status InferFullyConnected(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
@@ -48,7 +49,10 @@ Status InferFullyConnected(OpDescription& op) {
     output.shape = Shape({static_cast<int32_t>(shape.rows), shape.units});
   }
   const auto& params = op.params.as<FullyConnectedParams>();
-  if (op.inputs[0].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[0].type == kF32) {
+    return MakeHybridTail(op, params.activation, 2, shape.units).status();
+  }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {.scaling = SumScaling::kReal}, true));
   return MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
                            {.scaling = SumScaling::kReal}, shape.units)

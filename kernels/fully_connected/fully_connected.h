@@ -27,16 +27,18 @@ Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
 // keep_num_dims the input's shape with the last dimension replaced. Weights and biases may be
 // run-time values. Input rows may be pitched where the innermost dimension is `depth`; output rows
 // may be. float32; the reference also 8-bit integers (int8, uint8) and int16 with
-// int8 weights, to the bit of TFLite\'s reference kernels, int4 weights among them.
+// int8 weights, to the bit of TFLite's reference kernels, int4 weights among them; and float32 with
+// int8 or int4 weights (hybrid): each row is quantized by itself.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription&,
                                                              const BuildContext&);
-// The part of the reference that takes integers.
+// The parts of the reference that take integers, and float32 with integer weights.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription&);
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription&,
                                                            const BuildContext&);
-// The part of the Highway version that takes 8-bit activations with constant 8-bit or 4-bit
-// weights.
+// The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
+// with 8-bit or 4-bit weights.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighwayS8(const OpDescription&,
                                                              const BuildContext&);
 

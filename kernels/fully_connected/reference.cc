@@ -7,6 +7,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription& op,
                                                              const BuildContext&) {
   if (op.inputs[0].type != DataType::kFloat32) return BuildFullyConnectedQuantizedReference(op);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildFullyConnectedHybridReference(op);
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
                             MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation));

@@ -106,24 +106,8 @@ void RunGemmS16(const GemmS16Block& block) {
   }
 }
 
-template <class T>
-void Widen(const T* from, int64_t n, int32_t offset, int16_t* to) {
-  const D16 d;
-  const hn::Rebind<T, D16> narrow;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto shift = hn::Set(d, static_cast<int16_t>(offset));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Add(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), shift), d, to + i);
-  }
-  for (; i < n; ++i) to[i] = static_cast<int16_t>(from[i] + offset);
-}
-
-constexpr GemmS16 kGemmS16 = {.tile_rows = kRows,
-                              .panel = 2 * hn::MaxLanes(D32()),
-                              .run = RunGemmS16,
-                              .widen_s8 = Widen<int8_t>,
-                              .widen_u8 = Widen<uint8_t>};
+constexpr GemmS16 kGemmS16 = {
+    .tile_rows = kRows, .panel = 2 * hn::MaxLanes(D32()), .run = RunGemmS16};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

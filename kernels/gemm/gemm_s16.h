@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "runtime/cpu.h"
+#include "runtime/tensor.h"
 
 namespace fuselite::kernels {
 
@@ -30,9 +31,6 @@ struct GemmS16 {
   int tile_rows;
   int panel;
   void (*run)(const GemmS16Block& block);
-  // to[i] = from[i] + offset
-  void (*widen_s8)(const int8_t* from, int64_t n, int32_t offset, int16_t* to);
-  void (*widen_u8)(const uint8_t* from, int64_t n, int32_t offset, int16_t* to);
 
   int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
   // int16 values of one packed matrix.
@@ -43,5 +41,20 @@ struct GemmS16 {
 
 // The version for `isa`; null below SSSE3.
 const GemmS16* FindGemmS16(Isa isa);
+
+// The matrix to be packed, of int8, uint8 or int4: element (k, n) is the one at
+// first + k * k_stride + n * n_stride, plus `offset`.
+struct GemmS16Source {
+  DataType type;
+  const void* data;
+  int64_t first;
+  int64_t k_stride, n_stride;
+  int32_t offset;
+  int64_t depth, columns;
+};
+
+// Writes panels [begin, end) to `packed`, the address of panel 0.
+void PackPanelsS16(const GemmS16Source& source, int panel, int64_t begin, int64_t end,
+                   int16_t* packed);
 
 }  // namespace fuselite::kernels

@@ -1,65 +1,103 @@
-// What 8-bit kernels around the matrix product share: packed weights, sums, the tail.
+// What 8-bit and hybrid kernels around the matrix product share: activations as int16, packed
+// weights, sums, the tail.
 #pragma once
 
 #include <string>
 
 #include "kernels/gemm/gemm_s16.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/product_f32.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/gemm/short_rows.h"
 
 namespace fuselite::kernels {
 
-// Base of the kernels: 8-bit activations with constant 8-bit or 4-bit weights [matrices * columns]
-// [depth], row-major. One phase.
+// Base of the kernels: 8-bit activations, or float32 ones quantized at run time, with 8-bit or
+// 4-bit right-hand matrices. Where activations are shared between units they are brought to int16
+// in phases of their own (ShortRows); right-hand matrices that are not constant are packed in one;
+// the last phase computes.
 class ProductKernelS16 : public Kernel {
  public:
   std::string_view name() const final { return name_; }
-  int64_t units(int) const final { return units_; }
-  int64_t grain(int) const final { return grain_; }
+  int phases() const final { return rows_.phases() + (packs_at_run() ? 2 : 1); }
+  int64_t units(int phase) const final;
+  int64_t grain(int phase) const final;
   size_t scratch_bytes() const final { return a_bytes_ + tile_bytes_; }
-  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const final {
-    for (int64_t unit = begin; unit < end; ++unit) Compute(args, unit);
-    return Status();
-  }
+  size_t shared_bytes() const final;
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const final;
 
  protected:
+  // `products` of rows x depth by depth x columns. Matrix m of the right side begins m *
+  // matrix_stride elements behind the start of input 1.
   struct Size {
-    int64_t matrices, rows, depth, columns;
+    int64_t products, rows, depth, columns;
+    int64_t matrices, matrix_stride, k_stride, n_stride;
+  };
+  // A block of the output that a unit computes: of product `product` the rows [row, row + rows) and
+  // the columns [column, column + columns).
+  struct Part {
+    int64_t product, row, rows, column, columns;
+    int64_t matrix;     // of the right side
+    int64_t out_row;    // of the output
+    int64_t channel;    // of the output
+    int64_t scale_row;  // row r has the scale of group (scale_row + r) / rows_per_scale
   };
 
   virtual void Compute(const KernelArgs& args, int64_t unit) const = 0;
 
+  // The activations must be 8-bit with `tail`. `a_copied`: units copy their rows into LeftSide.
   Status Init(const char* operation, const OpDescription& op, const BuildContext& context,
-              QuantizedTail tail, const Size& size);
+              QuantizedTail tail, const Size& size, bool a_copied);
+  // The activations must be float32, and be prepared by InitRows.
+  Status InitHybrid(const char* operation, const OpDescription& op, const BuildContext& context,
+                    HybridTail tail, int64_t rows_per_scale, const Size& size, bool a_copied);
+  Status InitRows(const OpDescription& op, const BuildContext& context,
+                  const ShortRowsLayout& layout) {
+    return rows_.Init(op.inputs[0], layout, context.isa);
+  }
 
-  // The block of the output that a unit computes: rows [row, row + rows), and of matrix `matrix`
-  // the columns [column, column + columns).
-  struct Part {
-    int64_t matrix, row, rows, column, columns;
-  };
+  // With the part's matrix and place in the output where products are groups of channels.
   Part PartOf(int64_t unit) const;
   // Where the rows of a unit's left side go: even_depth() values each, zero points taken off.
   int16_t* LeftSide(const KernelArgs& args) const {
     return reinterpret_cast<int16_t*>(args.scratch);
   }
   int64_t even_depth() const { return (size_.depth + 1) & ~int64_t{1}; }
-  // `n` activations from the input's element `at`.
+  // `n` 8-bit activations from the input's element `at`.
   void Widen(const KernelArgs& args, int64_t at, int64_t n, int16_t* to) const;
-  // Multiplies the left side, and stores through the tail.
-  void RunPart(const KernelArgs& args, const Part& part) const;
+  // Multiplies the rows at `a`, even_depth() values apart, and stores through the tail.
+  void RunPart(const KernelArgs& args, const Part& part, const int16_t* a) const;
+
+  ShortRows rows_;
 
  private:
+  Status InitProduct(const char* operation, const OpDescription& op, const BuildContext& context,
+                     const Size& size, bool a_copied);
   Status PackWeights(const OpDescription& op, const BuildContext& context);
+  GemmS16Source Source(const void* data, int64_t matrix) const;
+  bool packs_at_run() const { return packed_at_run_; }
+  int64_t matrix_values() const { return gemm_->PackedValues(size_.depth, size_.columns); }
+  const int16_t* Matrix(const KernelArgs& args, int64_t matrix) const;
+  void StoreFloats(const KernelArgs& args, const Part& part, int32_t* sums) const;
+  void Store(const KernelArgs& args, const Part& part, const Tail& tail, DataType type,
+             const void* values) const;
+  std::byte* Destination(const KernelArgs& args, const Part& part) const;
 
   const GemmS16* gemm_ = nullptr;
+  const ShortRowFunctions* functions_ = nullptr;
   ApplyTailFunction* apply_tail_ = nullptr;
   std::string name_;
   QuantizedTail tail_;
+  HybridTail hybrid_;
+  HybridRowFunction* store_hybrid_ = nullptr;  // null for integer activations
+  int64_t rows_per_scale_ = 1;
+  TensorInfo output_;
   Size size_{};
   ProductBlocks blocks_;
   PackedWeights packed_;
-  DataType x_type_ = DataType::kNone;
-  int32_t x_offset_ = 0;
+  bool packed_at_run_ = false;
+  DataType x_type_ = DataType::kNone, right_type_ = DataType::kNone;
+  int32_t x_offset_ = 0, right_offset_ = 0;
   int64_t units_ = 0, grain_ = 1;
   size_t a_bytes_ = 0, tile_bytes_ = 0;
 };

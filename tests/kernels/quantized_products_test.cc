@@ -1,4 +1,5 @@
 // Quantized convolutions and fully connected layers.
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
@@ -193,6 +194,108 @@ TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
     if (HasFailure()) return;
   }
   EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+OpTester RandomDepthwise(Random& random, DataType x, DataType w) {
+  OpTester tester("DEPTHWISE_CONV_2D");
+  auto& params = tester.params<DepthwiseConv2DParams>();
+  params.padding = random.Pick({Padding::kSame, Padding::kValid});
+  params.stride_h = random.Int(1, 2);
+  params.stride_w = random.Int(1, 2);
+  params.dilation_h = random.Int(1, 2);
+  params.dilation_w = random.Int(1, 2);
+  params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  const bool is_signed = x == kI8;
+  const int32_t in = random.Int(1, 80), multiplier = random.Pick({1, 1, 3});
+  const int32_t channels = in * multiplier;
+  params.depth_multiplier = multiplier;
+  const int64_t low = is_signed ? -128 : 0;
+  tester.Input(RandomTensor(
+      random,
+      {.type = x,
+       .shape = {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(6, 12)),
+                 static_cast<int32_t>(random.Int(8, 23)), in},
+       .quantization = RandomQuantization(random, 1, false, low, low + 255),
+       .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
+      random.Int(0, 3)));
+  tester.Constant(RandomTensor(
+      random,
+      {.type = w,
+       .shape = {1, static_cast<int32_t>(random.Int(1, 3)), static_cast<int32_t>(random.Int(1, 4)),
+                 channels},
+       .quantization = is_signed ? RandomQuantization(random, channels, random.Chance(0.7), 0, 0)
+                                 : RandomQuantization(random, 1, false, 0, 255)}));
+  if (random.Chance(0.7)) {
+    tester.Input(RandomTensor(random, {.type = kI32, .shape = {channels}}, 4));
+  }
+  Quantization output = RandomQuantization(random, 1, false, low, low + 255);
+  output.scales[0] *= 3;
+  tester.Output(x, output);
+  return tester;
+}
+
+TEST(QuantizedHighwayTest, DepthwiseConvolutionsToTheBit) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool is_signed = random.Chance(0.6);
+    OpTester tester = is_signed ? RandomDepthwise(random, kI8, random.Pick({kI8, kI8, kI4}))
+                                : RandomDepthwise(random, kU8, kU8);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    runs += is_signed ? CompareToTheBit<int8_t>(tester, random)
+                      : CompareToTheBit<uint8_t>(tester, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 80 : -1);
+}
+
+TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("BATCH_MATMUL");
+    auto& params = tester.params<BatchMatMulParams>();
+    params.adj_x = random.Chance(0.1);
+    params.adj_y = random.Chance(0.5);
+    const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
+    const int32_t outer = random.Int(1, 2), inner = random.Int(1, 3);
+    const int32_t x_inner = random.Chance(0.7) ? inner : 1,
+                  y_outer = random.Chance(0.7) ? outer : 1;
+    const Quantization quantization = RandomQuantization(random, 1, false, -128, 127);
+    TensorInfo x{.type = kI8, .quantization = quantization};
+    x.shape =
+        params.adj_x ? Shape{outer, x_inner, depth, rows} : Shape{outer, x_inner, rows, depth};
+    TensorInfo y{.type = kI8, .quantization = RandomQuantization(random, 1, false, -128, 127)};
+    y.shape = params.adj_y ? Shape{y_outer, inner, columns, depth}
+                           : Shape{y_outer, inner, depth, columns};
+    if (random.Chance(0.3)) x.row_pitch = x.shape.dim(-1) + random.Int(1, 9);
+    const bool constant = random.Chance(0.3);
+    if (!constant && random.Chance(0.3)) y.row_pitch = y.shape.dim(-1) + random.Int(1, 9);
+    tester.Input(RandomTensor(random, x, random.Int(0, 3)));
+    TestTensor right = RandomTensor(random, y, random.Int(0, 3));
+    if (constant) {
+      tester.Constant(right);
+    } else {
+      tester.Input(right);
+    }
+    const bool wide = random.Chance(0.2);
+    Quantization output = RandomQuantization(random, 1, false, -128, 127);
+    output.scales[0] *= 10;
+    tester.Output(wide ? kI32 : kI8, output);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = columns + random.Int(1, 9);
+    runs +=
+        wide ? CompareToTheBit<int32_t>(tester, random) : CompareToTheBit<int8_t>(tester, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 80 : -1);
 }
 
 }  // namespace

@@ -1,0 +1,257 @@
+// Depthwise convolution of 8-bit activations, or of float32 ones quantized at run time: brought to
+// int16 first, then row by row, with a list of pointers to the pixels under a few neighbouring
+// windows as in float32.
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "kernels/depthwise_conv2d/block_s16.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/gemm/quantized_operands.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/gemm/short_rows.h"
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Half a megabyte: beyond it, the pointers alone leave no cache for the pixels.
+constexpr int64_t kMaxPointers = 65536;
+
+class DepthwiseS8Kernel final : public Kernel {
+ public:
+  Status Build(const OpDescription& op, const BuildContext& context);
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return rows_.phases() + 1; }
+  int64_t units(int phase) const override {
+    return phase < rows_.phases() ? rows_.units() : int64_t{shape_.batch} * shape_.window.y.output;
+  }
+  int64_t grain(int phase) const override {
+    if (phase < rows_.phases()) return rows_.grain();
+    // A multiply-add is worth an eighth of what GrainFor counts.
+    return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
+  }
+  size_t scratch_bytes() const override {
+    return pointer_bytes_ + bias_bytes_ + simd_->max_count * channels_ * sizeof(int32_t);
+  }
+  size_t shared_bytes() const override { return rows_.shared_bytes(); }
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    if (phase < rows_.phases()) {
+      rows_.Run(args.inputs[0], args.shared, phase, begin, end);
+      return Status();
+    }
+    FillBias(args);
+    for (int64_t unit = begin; unit < end; ++unit) RunRow(args, unit);
+    return Status();
+  }
+
+ private:
+  Status PackFilters(const OpDescription& op, const BuildContext& context);
+  void FillBias(const KernelArgs& args) const;
+  void RunRow(const KernelArgs& args, int64_t unit) const;
+  void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
+  void Store(const KernelArgs& args, int64_t row, int count) const;
+  int32_t* Bias(const KernelArgs& args) const {
+    return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_);
+  }
+  int32_t* Sums(const KernelArgs& args) const {
+    return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_ + bias_bytes_);
+  }
+
+  const DepthwiseS16* simd_ = nullptr;
+  std::string name_;
+  DepthwiseConv2DShape shape_;
+  ShortRows rows_;
+  QuantizedTail tail_;                         // of integer activations
+  HybridTail hybrid_;                          // of float32 ones
+  HybridRowFunction* store_hybrid_ = nullptr;  // null for integers
+  ApplyTailFunction* apply_tail_ = nullptr;
+  TensorInfo output_;
+  PackedWeights filters_;
+  int64_t channels_ = 0;  // of the output, rounded up
+  int32_t taps_ = 0;      // of the window, rounded up
+  int64_t span_ = 0;      // pixels under a row of max_count windows
+  std::vector<int32_t> offsets_;
+  std::vector<int16_t> zeros_;  // a pixel of padding
+  size_t pointer_bytes_ = 0, bias_bytes_ = 0;
+};
+
+Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& context) {
+  simd_ = FindDepthwiseS16(context.isa);
+  if (simd_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));
+  const auto& params = op.params.as<DepthwiseConv2DParams>();
+  const TensorInfo& input = op.inputs[0];
+  const auto& [y, x] = shape_.window;
+  constexpr int kStep = DepthwiseS16::kChannels;
+  channels_ = (int64_t{shape_.channels_out} + kStep - 1) / kStep * kStep;
+  taps_ = (shape_.window.taps() + 1) & ~1;
+  if (input.type == DataType::kFloat32) {
+    FUSELITE_ASSIGN_OR_RETURN(hybrid_,
+                              MakeHybridTail(op, params.activation, 2, shape_.channels_out));
+    store_hybrid_ = FindHybridRow(context.isa);
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(
+        tail_, MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape_.channels_out));
+    if (tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
+      return Unsupported("a bias of ", DataTypeName(tail_.bias_type));
+    }
+  }
+  FUSELITE_RETURN_IF_ERROR(rows_.Init(input,
+                                      {.groups = shape_.batch,
+                                       .rows = int64_t{y.input} * x.input,
+                                       .values = shape_.channels_in,
+                                       .pitch = input.pitch(),
+                                       .repeat = shape_.multiplier,
+                                       .to_pitch = channels_,
+                                       .asymmetric = true},
+                                      context.isa));
+  apply_tail_ = ApplyTail(context.isa);
+  output_ = op.outputs[0];
+  name_ = internal::Join("depthwise ", store_hybrid_ == nullptr ? "" : "hybrid ",
+                         DataTypeName(op.inputs[store_hybrid_ == nullptr ? 0 : 1].type), " ",
+                         SimdName(context.isa));
+  span_ = (simd_->max_count - 1) * int64_t{x.stride} + (x.filter - 1) * int64_t{x.dilation} + 1;
+  if (y.filter * span_ > kMaxPointers) {
+    return Unsupported("a window of ", y.filter * span_, " pixels is too large");
+  }
+  pointer_bytes_ = AlignUp(y.filter * span_ * sizeof(int16_t*));
+  bias_bytes_ = AlignUp(channels_ * sizeof(int32_t));
+  zeros_.assign(channels_, 0);
+  offsets_.assign(taps_, 0);
+  for (int32_t t = 0; t < shape_.window.taps(); ++t) {
+    offsets_[t] = static_cast<int32_t>(t / x.filter * span_ + t % x.filter * x.dilation);
+  }
+  return PackFilters(op, context);
+}
+
+Status DepthwiseS8Kernel::PackFilters(const OpDescription& op, const BuildContext& context) {
+  const TensorInfo& filters = op.inputs[1];
+  const DataType type = filters.type;
+  if (type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt4) {
+    return Unsupported(DataTypeName(type), " filters are not 8-bit");
+  }
+  if (!filters.constant()) return Unsupported("filters that are not constant");
+  const int32_t offset = -filters.quantization.zero_point();
+  if (std::abs(offset) > 255) return Unsupported("a zero point beyond 8 bits");
+  PackRequest request;
+  request.source = filters.data;
+  request.source_bytes = filters.bytes();
+  request.bytes = static_cast<size_t>(taps_ * channels_) * sizeof(int16_t);
+  request.layout = internal::Join("depthwise s16 ", taps_, "x", channels_, " of ",
+                                  shape_.channels_out, " +", offset, " ", DataTypeName(type));
+  FUSELITE_ASSIGN_OR_RETURN(filters_, context.Pack(request, [&](std::byte* bytes) {
+    auto* to = reinterpret_cast<int16_t*>(bytes);
+    std::fill_n(to, taps_ * channels_, int16_t{0});
+    // The activations' type is only there to pick the filters'.
+    const DataType x = type == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
+    WithQuantizedOperands(x, nullptr, type, filters.data, [&](const auto*, const auto& weights) {
+      const int64_t channels = shape_.channels_out;
+      for (int64_t i = 0; i < shape_.window.taps() * channels; ++i) {
+        to[i / channels * channels_ + i % channels] = static_cast<int16_t>(weights[i] + offset);
+      }
+    });
+  }));
+  return Status();
+}
+
+void DepthwiseS8Kernel::FillBias(const KernelArgs& args) const {
+  int32_t* bias = Bias(args);
+  std::fill_n(bias, channels_, 0);
+  if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
+    std::copy_n(static_cast<const int32_t*>(args.inputs[2]), shape_.channels_out, bias);
+  }
+}
+
+void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t unit) const {
+  const WindowAxis& x = shape_.window.x;
+  for (int32_t ox = 0; ox < x.output;) {
+    const int count =
+        std::min<int>(simd_->max_count, std::bit_floor(static_cast<uint32_t>(x.output - ox)));
+    PointToPixels(args, unit, ox, count);
+    simd_->run({.pixels = reinterpret_cast<const int16_t* const*>(args.scratch),
+                .offsets = offsets_.data(),
+                .taps = taps_,
+                .stride = x.stride,
+                .filters = filters_->as<int16_t>(),
+                .channels = channels_,
+                .bias = Bias(args),
+                .out = Sums(args)},
+               count);
+    Store(args, unit * x.output + ox, count);
+    ox += count;
+  }
+}
+
+void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox,
+                                      int count) const {
+  const auto& [y, x] = shape_.window;
+  const auto** pixels = reinterpret_cast<const int16_t**>(args.scratch);
+  const int32_t start_y = y.start(static_cast<int32_t>(unit % y.output)), start_x = x.start(ox);
+  const int64_t used = (count - 1) * int64_t{x.stride} + (x.filter - 1) * int64_t{x.dilation} + 1;
+  for (int32_t ky = 0; ky < y.filter; ++ky, pixels += span_) {
+    const int64_t iy = start_y + int64_t{ky} * y.dilation;
+    const bool inside = iy >= 0 && iy < y.input;
+    const int64_t row = (unit / y.output * y.input + iy) * x.input;
+    for (int64_t i = 0; i < used; ++i) {
+      const int64_t ix = start_x + i;
+      pixels[i] =
+          inside && ix >= 0 && ix < x.input ? rows_.Row(args.shared, row + ix) : zeros_.data();
+    }
+  }
+}
+
+// `count` pixels from output pixel `row` on.
+void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) const {
+  const bool hybrid = store_hybrid_ != nullptr;
+  const Tail& tail = hybrid ? hybrid_.tail.rest : tail_.tail;
+  std::byte* destination = static_cast<std::byte*>(args.outputs[0]) +
+                           row * output_.pitch() * (BitWidth(output_.type) / 8);
+  int32_t* sums = Sums(args);
+  if (hybrid) {
+    const bool in_place = output_.type == DataType::kFloat32 && tail.empty();
+    const auto* bias =
+        hybrid_.bias < 0 ? nullptr : static_cast<const float*>(args.inputs[hybrid_.bias]);
+    auto* to =
+        reinterpret_cast<float*>(in_place ? destination : reinterpret_cast<std::byte*>(sums));
+    const int64_t pitch = in_place ? output_.pitch() : channels_;
+    const int64_t image = row / (int64_t{shape_.window.y.output} * shape_.window.x.output);
+    for (int j = 0; j < count; ++j) {
+      store_hybrid_({.sums = sums + j * channels_,
+                     .n = shape_.channels_out,
+                     .scale = rows_.Scale(args.shared, image),
+                     .scales = hybrid_.scales.data(),
+                     .weights_first = false,
+                     .bias = bias,
+                     .min = hybrid_.tail.min,
+                     .max = hybrid_.tail.max,
+                     .to = to + j * pitch});
+    }
+    if (in_place) return;
+  }
+  apply_tail_(tail, args.inputs,
+              {.source = sums,
+               .source_pitch = channels_,
+               .source_type = hybrid ? DataType::kFloat32 : DataType::kInt32,
+               .destination = destination,
+               .destination_pitch = output_.pitch(),
+               .destination_type = output_.type,
+               .row = row,
+               .rows = count,
+               .channel = 0,
+               .channels = shape_.channels_out});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighwayS8(const OpDescription& op,
+                                                              const BuildContext& context) {
+  auto kernel = std::make_unique<DepthwiseS8Kernel>();
+  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,79 @@
+// Quantization of float32 activations at run time, as TFLite's hybrid kernels do it, to the bit.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace fuselite::kernels {
+
+// x ~ scale * q, where q = clamp(round(x * inverse + offset), min, 127) - offset.
+struct DynamicScale {
+  float scale = 1, inverse = 0;
+  int32_t offset = 0;
+  int32_t min = -127;
+};
+
+// The extremes of the values that share a scale: NaN both where a value is not finite.
+struct DynamicRange {
+  float min = 0, max = 0;
+};
+
+// symmetric: scale = max|x| / 127. asymmetric: 255 steps from min(0, min) to max(0, max), shifted
+// so that 0 is a step. Values that are all 0 give q = 0. A NaN or infinity among them gives q = 0
+// with scale NaN: what is not a number stays visible instead of turning into an arbitrary one.
+inline DynamicScale MakeDynamicScale(const DynamicRange& range, bool asymmetric) {
+  DynamicScale result;
+  if (!(std::isfinite(range.min) && std::isfinite(range.max))) {
+    result.scale = std::numeric_limits<float>::quiet_NaN();
+    return result;
+  }
+  if (!asymmetric) {
+    const float largest = std::max(std::abs(range.min), std::abs(range.max));
+    if (largest == 0) return result;
+    result.scale = largest / 127;
+    result.inverse = 127 / largest;
+  } else {
+    const double low = std::min(0.0f, range.min), high = std::max(0.0f, range.max);
+    if (low == high) return result;
+    const double scale = (high - low) / 255;
+    // Zero is placed from the end whose own rounding is the smaller one.
+    const bool from_low = 128 + std::abs(low / scale) < 127 + std::abs(high / scale);
+    const double zero = from_low ? -128 - low / scale : 127 - high / scale;
+    result.scale = static_cast<float>(scale);
+    result.inverse = 1 / result.scale;
+    result.offset = static_cast<int32_t>(std::round(std::clamp(zero, -128.0, 127.0)));
+    result.min = -128;
+  }
+  // Values this small vanish beside any bias.
+  if (!std::isfinite(result.inverse)) result.inverse = 0;
+  return result;
+}
+
+inline int16_t QuantizeDynamically(float x, const DynamicScale& scale) {
+  const float q = std::round(static_cast<float>(scale.offset) + x * scale.inverse);
+  // Comparisons that a NaN (infinity times 0) fails.
+  const float cut = q > static_cast<float>(scale.min) ? (q < 127 ? q : 127.0f) : scale.min;
+  return static_cast<int16_t>(static_cast<int32_t>(cut) - scale.offset);
+}
+
+// Quantizes `rows` rows of `values`, `pitch` apart, that share a scale; they become dense.
+inline DynamicScale QuantizeDynamically(const float* x, int64_t rows, int64_t values, int64_t pitch,
+                                        bool asymmetric, int16_t* to) {
+  if (rows * values == 0) return {};
+  DynamicRange range{x[0], x[0]};
+  for (int64_t i = 0; i < rows * values; ++i) {
+    const float value = x[i / values * pitch + i % values];
+    const float poison = value - value;  // NaN where it is not finite
+    range.min = std::min(range.min, value) + poison;
+    range.max = std::max(range.max, value) + poison;
+  }
+  const DynamicScale scale = MakeDynamicScale(range, asymmetric);
+  for (int64_t i = 0; i < rows * values; ++i) {
+    to[i] = QuantizeDynamically(x[i / values * pitch + i % values], scale);
+  }
+  return scale;
+}
+
+}  // namespace fuselite::kernels

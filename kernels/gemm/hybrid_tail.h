@@ -1,0 +1,48 @@
+// What hybrid operators (float32 activations quantized at run time, 8-bit weights) do with their
+// integer sums: back to float32, bias, fused activation, tail.
+#pragma once
+
+#include <vector>
+
+#include "kernels/gemm/output_tail.h"
+
+namespace fuselite::kernels {
+
+struct HybridTail {
+  FloatTail tail;
+  std::vector<float> scales;  // of the weights, one for each channel
+  // TFLite rounds sum * (scale * weights_scale), and of CONV_2D with several scales
+  // (sum * weights_scale) * scale.
+  bool weights_first = false;
+  int bias = -1;  // the input that it is, or -1
+  TensorInfo output;
+
+  // Of scratch that StoreRow needs.
+  size_t row_bytes() const { return scales.size() * sizeof(float); }
+  // Stores one row of sums: `scale` is the activations'.
+  void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, float scale,
+                float* scratch) const;
+};
+
+// `bias` is the input that holds one, if present. Fails on missing or impossible quantization of
+// the weights (input 1).
+Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation, int bias,
+                                  int64_t channels);
+
+// One row of sums to float32: to[i] = clamp(real(sums[i]) + bias[i], min, max). `to` may be `sums`.
+struct HybridRow {
+  const int32_t* sums;
+  int64_t n;
+  float scale;
+  const float* scales;  // the weights'
+  bool weights_first;
+  const float* bias;  // null for none
+  float min, max;
+  float* to;
+};
+using HybridRowFunction = void(const HybridRow& row);
+
+// The version for `isa`; null below SSSE3. The same bits as StoreRow.
+HybridRowFunction* FindHybridRow(Isa isa);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,206 @@
+#include "kernels/gemm/short_rows.h"
+
+#include <cstdlib>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm/short_rows.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+#include "runtime/aligned_buffer.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+void WidenRow(const T* from, int64_t n, int32_t offset, int16_t* to) {
+  const hn::ScalableTag<int16_t> d;
+  const hn::Rebind<T, hn::ScalableTag<int16_t>> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, static_cast<int16_t>(offset));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), shift), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = static_cast<int16_t>(from[i] + offset);
+}
+
+void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto min = hn::Set(d, range->min), max = hn::Set(d, range->max);
+  // NaN once a value is not finite, else 0.
+  auto poison = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, from + i);
+    poison = hn::Add(poison, hn::Sub(x, x));
+    min = hn::Min(min, x);
+    max = hn::Max(max, x);
+  }
+  for (; i < n; ++i) {
+    const auto x = hn::Set(d, from[i]);
+    poison = hn::Add(poison, hn::Sub(x, x));
+    min = hn::Min(min, x);
+    max = hn::Max(max, x);
+  }
+  const float bad = hn::GetLane(hn::SumOfLanes(d, poison));
+  range->min = hn::GetLane(hn::MinOfLanes(d, min)) + bad;
+  range->max = hn::GetLane(hn::MaxOfLanes(d, max)) + bad;
+}
+
+// Halves away from zero: the largest float below 0.5, added away from zero, carries over exactly
+// what is to be rounded up.
+void QuantizeRow(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> d32;
+  const hn::Rebind<int16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto inverse = hn::Set(d, scale.inverse);
+  const auto offset = hn::Set(d, static_cast<float>(scale.offset));
+  const auto min = hn::Set(d, static_cast<float>(scale.min)), max = hn::Set(d, 127.0f);
+  const auto half = hn::Set(d, 0x1.fffffep-2f);
+  const auto zero_point = hn::Set(d32, scale.offset);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto x = LoadUpTo(d, from + i, static_cast<size_t>(n - i));
+    const auto shifted = hn::Add(offset, hn::Mul(x, inverse));
+    const auto cut = hn::Min(hn::Max(shifted, min), max);
+    const auto q = hn::ConvertTo(d32, hn::Add(cut, hn::CopySign(half, cut)));
+    StoreUpTo(hn::DemoteTo(d16, hn::Sub(q, zero_point)), d16, to + i, static_cast<size_t>(n - i));
+  }
+}
+
+constexpr ShortRowFunctions kShortRows = {.widen_s8 = WidenRow<int8_t>,
+                                          .widen_u8 = WidenRow<uint8_t>,
+                                          .extend_range = ExtendRange,
+                                          .quantize = QuantizeRow};
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+// Large enough to repay the phases' administration, small enough to split an image among threads.
+constexpr int64_t kChunkValues = 16384;
+
+}  // namespace
+
+const ShortRowFunctions* FindShortRowFunctions(Isa isa) {
+  static constexpr auto kTable = FUSELITE_SIMD_TABLE(kShortRows);
+  return kTable.For(isa);
+}
+
+size_t ShortRows::AlignUpFloats(int64_t n) { return AlignUp(n * sizeof(float)); }
+
+Status ShortRows::Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa isa) {
+  const ShortRowFunctions* functions = FindShortRowFunctions(isa);
+  if (functions == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  layout_ = layout;
+  type_ = x.type;
+  if (type_ == DataType::kInt8 || type_ == DataType::kUInt8) {
+    x_offset_ = -x.quantization.zero_point();
+    if (std::abs(x_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  } else if (type_ != DataType::kFloat32) {
+    return Unsupported(DataTypeName(type_), " activations are neither 8-bit nor float32");
+  }
+  if (layout.values <= 0) return Unsupported("rows without values");
+  chunk_rows_ = std::max<int64_t>(1, kChunkValues / layout.values);
+  chunks_ = (layout.rows + chunk_rows_ - 1) / chunk_rows_;
+  ranges_at_ = AlignUp(layout.groups * layout.rows * layout.to_pitch * sizeof(int16_t));
+  scales_at_ = ranges_at_ + (ranges() ? AlignUp(units() * sizeof(DynamicRange)) : 0);
+  functions_ = functions;
+  return Status();
+}
+
+int64_t ShortRows::grain() const {
+  return GrainFor(std::min(chunk_rows_, layout_.rows) * layout_.values / 4);
+}
+
+void ShortRows::Run(const void* x, std::byte* shared, int phase, int64_t begin, int64_t end) const {
+  for (int64_t unit = begin; unit < end; ++unit) {
+    if (phase + 1 < phases()) {
+      FindRange(x, shared, unit);
+    } else {
+      Convert(x, shared, unit);
+    }
+  }
+}
+
+void ShortRows::FindRange(const void* x, std::byte* shared, int64_t unit) const {
+  const int64_t first = unit % chunks_ * chunk_rows_;
+  const int64_t rows = std::min(chunk_rows_, layout_.rows - first);
+  const float* from =
+      static_cast<const float*>(x) + (unit / chunks_ * layout_.rows + first) * layout_.pitch;
+  DynamicRange range{from[0], from[0]};
+  if (layout_.pitch == layout_.values) {
+    functions_->extend_range(from, rows * layout_.values, &range);
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      functions_->extend_range(from + r * layout_.pitch, layout_.values, &range);
+    }
+  }
+  reinterpret_cast<DynamicRange*>(shared + ranges_at_)[unit] = range;
+}
+
+DynamicScale ShortRows::ScaleOf(const void* x, const std::byte* shared, int64_t unit) const {
+  DynamicRange range;
+  if (ranges()) {
+    const auto* all = reinterpret_cast<const DynamicRange*>(shared + ranges_at_);
+    const int64_t first = unit / chunks_ * chunks_;
+    range = all[first];
+    for (int64_t i = first + 1; i < first + chunks_; ++i) {
+      // Sums keep a NaN, which comparisons may lose.
+      const float bad = (range.min - range.min) + (all[i].min - all[i].min);
+      range.min = std::min(range.min, all[i].min) + bad;
+      range.max = std::max(range.max, all[i].max) + bad;
+    }
+  } else {
+    const float* from = static_cast<const float*>(x) + unit * layout_.rows * layout_.pitch;
+    range = {from[0], from[0]};
+    for (int64_t r = 0; r < layout_.rows; ++r) {
+      functions_->extend_range(from + r * layout_.pitch, layout_.values, &range);
+    }
+  }
+  return MakeDynamicScale(range, layout_.asymmetric);
+}
+
+void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
+  DynamicScale scale;
+  if (type_ == DataType::kFloat32) {
+    scale = ScaleOf(x, shared, unit);
+    // Every unit of the group finds the same one; the first tells.
+    if (unit % chunks_ == 0) {
+      reinterpret_cast<float*>(shared + scales_at_)[unit / chunks_] = scale.scale;
+    }
+  }
+  const int64_t first = unit % chunks_ * chunk_rows_;
+  const int64_t last = std::min(first + chunk_rows_, layout_.rows);
+  const int64_t group = unit / chunks_ * layout_.rows, n = layout_.values;
+  for (int64_t row = group + first; row < group + last; ++row) {
+    const int64_t at = row * layout_.pitch;
+    int16_t* to = reinterpret_cast<int16_t*>(shared) + row * layout_.to_pitch;
+    if (type_ == DataType::kFloat32) {
+      functions_->quantize(static_cast<const float*>(x) + at, n, scale, to);
+    } else if (type_ == DataType::kUInt8) {
+      functions_->widen_u8(static_cast<const uint8_t*>(x) + at, n, x_offset_, to);
+    } else {
+      functions_->widen_s8(static_cast<const int8_t*>(x) + at, n, x_offset_, to);
+    }
+    // From the last on, since a value's copies lie behind it.
+    for (int64_t i = layout_.repeat > 1 ? n - 1 : -1; i >= 0; --i) {
+      std::fill_n(to + i * layout_.repeat, layout_.repeat, int16_t{to[i]});
+    }
+    std::fill(to + n * layout_.repeat, to + layout_.to_pitch, int16_t{0});
+  }
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,288 @@
+// Float32 activations with 8-bit weights: quantized at run time.
+#include <limits>
+
+#include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gemm/dynamic_scale.h"
+#include "tests/kernels/quantized_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kI4 = DataType::kInt4;
+
+Quantization Per(std::vector<float> scales) {
+  Quantization q;
+  q.zero_points.assign(scales.size(), 0);
+  q.scales = std::move(scales);
+  return q;
+}
+
+// The reference's values; the fast candidates must have the same bits.
+std::vector<float> RunAll(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  Random random(1);
+  CompareToTheBit<float>(tester, random);
+  Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? (*outputs)[0].values<float>() : std::vector<float>{};
+}
+
+TEST(DynamicScaleTest, SymmetricSpansTheLargestMagnitude) {
+  const DynamicScale scale = MakeDynamicScale({-254, 100}, false);
+  EXPECT_EQ(scale.scale, 2);
+  EXPECT_EQ(scale.offset, 0);
+  EXPECT_EQ(QuantizeDynamically(-254, scale), -127);
+  EXPECT_EQ(QuantizeDynamically(5, scale), 3) << "halves go away from zero";
+  EXPECT_EQ(QuantizeDynamically(-5, scale), -3);
+  EXPECT_EQ(QuantizeDynamically(4.9f, scale), 2);
+}
+
+TEST(DynamicScaleTest, AsymmetricHasZeroOnAStep) {
+  const DynamicScale scale = MakeDynamicScale({-0.4f, 254.6f}, true);
+  EXPECT_FLOAT_EQ(scale.scale, 1);
+  EXPECT_EQ(scale.offset, -128);
+  EXPECT_EQ(QuantizeDynamically(0, scale), 0);
+  EXPECT_EQ(QuantizeDynamically(200.2f, scale), 200);
+  EXPECT_EQ(QuantizeDynamically(1e9f, scale), 255);
+  const DynamicScale positive = MakeDynamicScale({100, 255}, true);
+  EXPECT_FLOAT_EQ(positive.scale, 1) << "the range holds zero";
+  EXPECT_EQ(positive.offset, -128);
+  EXPECT_EQ(MakeDynamicScale({-255, -3}, true).offset, 127);
+}
+
+TEST(DynamicScaleTest, OddRanges) {
+  for (bool asymmetric : {false, true}) {
+    const DynamicScale zero = MakeDynamicScale({0, 0}, asymmetric);
+    EXPECT_EQ(zero.scale, 1);
+    EXPECT_EQ(QuantizeDynamically(0, zero), 0);
+    const DynamicScale tiny = MakeDynamicScale({0, 1e-44f}, asymmetric);
+    EXPECT_EQ(QuantizeDynamically(1e-44f, tiny), 0);
+    const float infinity = std::numeric_limits<float>::infinity();
+    EXPECT_TRUE(std::isnan(MakeDynamicScale({0, infinity}, asymmetric).scale));
+  }
+}
+
+OpTester FullyConnected(Shape shape, const std::vector<float>& x, const std::vector<int8_t>& w,
+                        std::vector<float> scales, bool asymmetric) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.params<FullyConnectedParams>().asymmetric_quantize_inputs = asymmetric;
+  tester.Input(TestTensor::Of(kF32, shape, x));
+  const int32_t depth = shape.dim(-1);
+  tester.Constant(TestTensor::Of(kI8, {static_cast<int32_t>(w.size()) / depth, depth}, w,
+                                 Per(std::move(scales))));
+  return tester;
+}
+
+TEST(HybridTest, FullyConnectedRowByRow) {
+  // Steps of 1 and of 2; -63.5 becomes -64.
+  OpTester tester = FullyConnected({2, 2}, {127, -63.5f, 254, 20}, {2, 3, 1, -1}, {0.5f, 2}, false);
+  tester.Input(TestTensor::Of<float>(kF32, {2}, {1, -7}));
+  EXPECT_THAT(RunAll(tester), ::testing::ElementsAre((254 - 192) * 0.5f + 1, (127 + 64) * 2 - 7,
+                                                     (254 + 30) * 1.0f + 1, (127 - 10) * 4.0f - 7));
+}
+
+TEST(HybridTest, FullyConnectedAsymmetricWithActivation) {
+  OpTester tester = FullyConnected({1, 2}, {0, 255}, {100, 2, 50, -1}, {0.25f}, true);
+  tester.params<FullyConnectedParams>().activation = Activation::kRelu;
+  EXPECT_THAT(RunAll(tester), ::testing::ElementsAre(127.5f, 0));
+}
+
+TEST(HybridTest, ZeroRowsGiveTheBiasAndNaNStaysInItsRow) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  OpTester tester = FullyConnected({3, 2}, {0, 0, nan, 1, 127, 0}, {1, 2}, {1}, true);
+  tester.Input(TestTensor::Of<float>(kF32, {1}, {-3}));
+  const std::vector<float> y = RunAll(tester);
+  ASSERT_EQ(y.size(), 3u);
+  EXPECT_EQ(y[0], -3);
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_NEAR(y[2], 124, 1e-3);
+}
+
+TEST(HybridTest, ConvolutionsQuantizeImageByImage) {
+  for (bool several : {false, true}) {
+    OpTester tester("CONV_2D");
+    auto& params = tester.params<Conv2DParams>();
+    params.padding = Padding::kSame;
+    params.stride_h = params.stride_w = 1;
+    tester.Input(TestTensor::Of<float>(kF32, {2, 1, 2, 1}, {127, -127, 254, 20}));
+    tester.Constant(TestTensor::Of<int8_t>(kI8, {2, 1, 2, 1}, {1, 2, 3, 1},
+                                           several ? Per({1, 0.5f}) : Per({1})));
+    // Several scales go with asymmetric steps: of 254 / 255, and from 0 to 254.
+    const float unit = several ? 0.5f : 1;
+    const float tolerance = several ? 3 : 0;
+    const std::vector<float> y = RunAll(tester);
+    const std::vector<float> expected = {127 - 254, (381 - 127) * unit, -127, -381 * unit,
+                                         254 + 40,  (762 + 20) * unit,  20,   60 * unit};
+    ASSERT_EQ(y.size(), expected.size());
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], tolerance) << i;
+  }
+}
+
+TEST(HybridTest, RefusesWhatTFLiteWouldReadWrongly) {
+  OpTester offset = FullyConnected({1, 2}, {1, 2}, {1, 2}, {1}, false);
+  offset.op.inputs[1].quantization.zero_points[0] = 3;
+  EXPECT_EQ(offset.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester count = FullyConnected({1, 2}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3}, false);
+  EXPECT_EQ(count.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester unscaled = FullyConnected({1, 2}, {1, 2}, {1, 2}, {}, false);
+  EXPECT_EQ(unscaled.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester batches("BATCH_MATMUL");
+  batches.Input(TestTensor::Of(kF32, {2, 2, 1, 1}, std::vector<float>(4)));
+  batches.Constant(TestTensor::Of(kI8, {2, 2, 1, 1}, std::vector<int8_t>(4), Per({1})));
+  EXPECT_EQ(batches.Infer().code(), StatusCode::kUnsupported);
+}
+
+// Float activations; here and there all zero, far from zero, or of one sign.
+TestTensor RandomFloats(Random& random, Shape shape, bool may_pitch) {
+  const int32_t width = shape.dim(-1);
+  const bool pitched = may_pitch && random.Chance(0.3);
+  TestTensor x({.type = kF32, .shape = shape, .row_pitch = pitched ? width + random.Int(1, 9) : 0},
+               4 * random.Int(0, 3));
+  const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f}),
+              high = random.Pick({0.0f, 1.0f, 9.0f});
+  x.Fill(random, low, high);
+  return x;
+}
+
+TestTensor RandomWeights(Random& random, DataType type, Shape shape, int64_t channels,
+                         bool per_channel) {
+  return RandomTensor(random,
+                      {.type = type,
+                       .shape = shape,
+                       .quantization = RandomQuantization(random, channels, per_channel, 0, 0)});
+}
+
+void AddBiasAndTail(Random& random, OpTester& tester, int32_t channels) {
+  if (random.Chance(0.7)) {
+    tester.Input(RandomFloats(random, {channels}, false));
+  } else {
+    tester.Absent();
+  }
+  if (random.Chance(0.3)) {
+    tester.op.tail.stages = {TailStage::Unary(UnaryKind::kAffine, 2, 1)};
+  }
+}
+
+// Random cases made by `make`, every fast version against the reference.
+template <class Make>
+void CompareRandomly(Make make) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = make(random);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    runs += CompareToTheBit<float>(tester, random);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 60 : -1);
+}
+
+TEST(HybridHighwayTest, FullyConnectedToTheBit) {
+  CompareRandomly([](Random& random) {
+    OpTester tester("FULLY_CONNECTED");
+    auto& params = tester.params<FullyConnectedParams>();
+    params.asymmetric_quantize_inputs = random.Chance(0.5);
+    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    const int32_t depth = random.Int(1, 150), units = random.Int(1, 120);
+    tester.Input(RandomFloats(random, {random.Pick({1, 2, 7, 30}), depth}, true));
+    TestTensor weights = RandomWeights(random, random.Pick({kI8, kI8, kI4}), {units, depth}, units,
+                                       random.Chance(0.5));
+    if (random.Chance(0.2)) {
+      tester.Input(weights);
+    } else {
+      tester.Constant(weights);
+    }
+    AddBiasAndTail(random, tester, units);
+    return tester;
+  });
+}
+
+TEST(HybridHighwayTest, ConvolutionsToTheBit) {
+  CompareRandomly([](Random& random) {
+    OpTester tester("CONV_2D");
+    auto& params = tester.params<Conv2DParams>();
+    params.padding = random.Pick({Padding::kSame, Padding::kValid});
+    params.stride_h = random.Int(1, 2);
+    params.stride_w = random.Int(1, 2);
+    params.dilation_w = random.Int(1, 2);
+    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    const int32_t groups = random.Pick({1, 1, 2}), in = random.Int(1, 40), out = random.Int(1, 50);
+    // The last size is beyond a unit's share of the conversion.
+    const int32_t size = random.Pick({9, 9, 9, 40});
+    tester.Input(RandomFloats(random,
+                              {static_cast<int32_t>(random.Int(1, 3)),
+                               static_cast<int32_t>(random.Int(4, size)), size, in * groups},
+                              true));
+    const bool point = random.Chance(0.3);
+    tester.Constant(RandomWeights(random, random.Pick({kI8, kI8, kI4}),
+                                  {out * groups, point ? 1 : static_cast<int32_t>(random.Int(1, 3)),
+                                   point ? 1 : static_cast<int32_t>(random.Int(1, 3)), in},
+                                  out * groups,
+                                  (groups > 1 && out * groups > 1) || random.Chance(0.7)));
+    AddBiasAndTail(random, tester, out * groups);
+    return tester;
+  });
+}
+
+TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
+  CompareRandomly([](Random& random) {
+    OpTester tester("DEPTHWISE_CONV_2D");
+    auto& params = tester.params<DepthwiseConv2DParams>();
+    params.padding = random.Pick({Padding::kSame, Padding::kValid});
+    params.stride_h = random.Int(1, 2);
+    params.stride_w = random.Int(1, 2);
+    params.dilation_h = random.Int(1, 2);
+    params.dilation_w = random.Int(1, 2);
+    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    const int32_t multiplier = random.Pick({1, 1, 3}), in = random.Int(1, 80);
+    params.depth_multiplier = multiplier;
+    const int32_t size = random.Pick({9, 9, 23});
+    tester.Input(RandomFloats(random,
+                              {static_cast<int32_t>(random.Int(1, 3)),
+                               static_cast<int32_t>(random.Int(6, size)), size, in},
+                              true));
+    tester.Constant(RandomWeights(random, kI8,
+                                  {1, static_cast<int32_t>(random.Int(1, 3)),
+                                   static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
+                                  in * multiplier, true));
+    AddBiasAndTail(random, tester, in * multiplier);
+    return tester;
+  });
+}
+
+TEST(HybridHighwayTest, BatchMatMulToTheBit) {
+  CompareRandomly([](Random& random) {
+    OpTester tester("BATCH_MATMUL");
+    auto& params = tester.params<BatchMatMulParams>();
+    params.asymmetric_quantize_inputs = random.Chance(0.5);
+    params.adj_x = random.Chance(0.1);
+    params.adj_y = random.Chance(0.5);
+    const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
+    const int32_t batches = random.Int(1, 3);
+    const int32_t x = random.Chance(0.7) ? batches : 1, y = random.Chance(0.7) ? batches : 1;
+    tester.Input(
+        RandomFloats(random, params.adj_x ? Shape{x, depth, rows} : Shape{x, rows, depth}, true));
+    TestTensor right = RandomWeights(
+        random, kI8, params.adj_y ? Shape{y, columns, depth} : Shape{y, depth, columns}, columns,
+        random.Chance(0.3));
+    if (random.Chance(0.3)) {
+      tester.Input(right);
+    } else {
+      tester.Constant(right);
+    }
+    return tester;
+  });
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
