@@ -9,6 +9,9 @@ import subprocess
 import numpy as np
 import pytest
 
+import running
+import test_models
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -68,6 +71,29 @@ def test_run_reads_inputs(tool, mobilenet, tmp_path):
 def test_run_refuses_inputs_that_do_not_fit(tool, mobilenet, tmp_path, array, message):
     np.save(tmp_path / "input.npy", array)
     assert message in tool("run", mobilenet, "-i", tmp_path / "input.npy", status=1)
+
+
+# What the interpreter has no kernel for: convolutions of floats with 8-bit weights, STABLEHLO_COMPOSITE.
+NOT_IN_OUR_HOST = {"kws_float", "ops/l2_norm_composite"}
+
+
+@pytest.mark.parametrize("name", [name for name in test_models.PEER_ERRORS if name not in NOT_IN_OUR_HOST])
+@pytest.mark.parametrize("fusion", ["on", "off"])
+def test_our_own_host_gives_the_outputs_of_litert(tool, models, tmp_path, name, fusion):
+    path = models / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    interpreter = running.reference(path)
+    inputs = running.random_inputs(interpreter, 0)
+    expected = running.run(interpreter, inputs)
+    arguments = []
+    for i, value in enumerate(inputs):
+        np.save(tmp_path / f"{i}.npy", value)
+        arguments += ["-i", tmp_path / f"{i}.npy"]
+    table = tool("run", path, *arguments, "-o", tmp_path / "out", "--fusion", fusion)
+    files = [line.split()[-1] for line in table.splitlines()[1:]]
+    actual = [np.load(file) for file in files]
+    assert running.largest_difference(actual, expected) <= test_models.allowed(name, expected)
 
 
 def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
