@@ -116,6 +116,9 @@ Status GemmS8::Plan(const kernels::BuildContext& context) {
       p.weights_type == DataType::kUInt8 || p.weights_zero_point != 0 ? 255 : 128;
   const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
   spec_.requantization = TakeRequantization(&tail_, p.tail.output.type, largest_sum, &requantize_);
+  if (spec_.requantization) {
+    spec_.residual = TakeResidual(&tail_, isa_, p.channels, &*spec_.requantization);
+  }
   if (!spec_.requantization || !tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
   spec_.out_step = spec_.requantization ? p.out_pitch : panel_channels() * kSum;
   return CheckGemmS8(spec_);
@@ -330,9 +333,15 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
                    .panel = product.packed + panel * panel_bytes(),
                    .out = product.args.scratch + (row - first_row) * spec_.out_step,
                    .tiles = count,
-                   .corrections = nullptr};
+                   .corrections = nullptr,
+                   .residual = nullptr};
     if (spec_.requantization) {
       now.out = product.out + OutOffset(line) + row * problem_.out_pitch + channel;
+    }
+    if (spec_.residual) {
+      const kernels::TailOperand& y = spec_.residual->operand;
+      now.residual = static_cast<const std::byte*>(product.args.inputs[y.input]) +
+                     (product.first_row + line_row + row) * y.row_stride + channel;
     }
     if (spec_.corrects) now.corrections = product.corrections + line_row + row;
     code_->entry<GemmS8Function>(entry + last_panel)(&now);

@@ -79,8 +79,8 @@ class GemmS8 {
   // Writes for rows [begin, end) what the weights' zero point adds to every sum. `a` is at row 0.
   void CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin, int64_t end) const;
 
-  // Whether stages are left behind what is emitted.
-  bool has_rest() const { return apply_tail_ != nullptr; }
+  // Whether outputs depend on their rows' place: by a residual, or stages that are not emitted.
+  bool has_rest() const { return apply_tail_ != nullptr || spec_.residual; }
 
   // Computes units [begin, end).
   void Run(const S8Product& product, int64_t begin, int64_t end) const;

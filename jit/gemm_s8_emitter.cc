@@ -59,6 +59,8 @@ class GemmS8Emitter : public Assembler {
     return top - (two ? row % 2 : 0);
   }
   int product() const { return weight(tile_.vectors) - 1; }
+  // When the depth is done, beside weight(0) and broadcast(0).
+  int spare() const { return tile_.vectors > 1 ? weight(1) : weight(1) - 1; }
   int acc(int row, int v) const { return row * tile_.vectors + v; }
 
   RegExp RowValue(int row, int64_t displacement) const {
@@ -209,6 +211,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   void FinishTile(IntegerTailEmitter& tail) {
+    if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, residual)]);
     for (int row = 0; row < tile_.rows; ++row) {
       spec_.requantization ? StoreValues(tail, row) : StoreSums(row);
     }
@@ -216,6 +219,10 @@ class GemmS8Emitter : public Assembler {
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
     if (spec_.corrects) {
       add(qword[args_ + offsetof(GemmS8Args, corrections)], tile_.rows * 4);
+    }
+    if (spec_.residual) {
+      add(qword[args_ + offsetof(GemmS8Args, residual)],
+          static_cast<uint32_t>(tile_.rows * spec_.residual->operand.row_stride));
     }
   }
 
@@ -238,6 +245,11 @@ class GemmS8Emitter : public Assembler {
       }
       v += group;
       const int channels = v == tile_.vectors ? tile_.last_channels : group * isa().lanes();
+      if (spec_.residual) {
+        const int64_t at = row * spec_.residual->operand.row_stride + channel;
+        ResidualEmitter residual(*this, *spec_.residual, weight(0), broadcast(0), spare());
+        residual.Emit(regs, isa().bytes, count_ + static_cast<int>(at), channels);
+      }
       tail.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
                  channels);
       channel += channels;
@@ -263,7 +275,8 @@ std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
   for (const GemmS8Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);
   }
-  return key + (spec.requantization ? spec.requantization->key() : " sums");
+  return key + (spec.requantization ? spec.requantization->key() : " sums") +
+         (spec.residual ? spec.residual->key() : "");
 }
 
 }  // namespace
@@ -276,16 +289,19 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa) {
 }
 
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
-// second group; and two temporaries when the depth is done.
+// second group; and three temporaries when the depth is done.
 int MaxS8TileRows(const VectorIsa& isa, int vectors) {
-  const int left = isa.registers() - 1 - vectors - (HasDotProduct(isa.level) ? 1 : 2);
+  const int others = HasDotProduct(isa.level) && vectors > 1 ? 1 : 2;
+  const int left = isa.registers() - 1 - vectors - others;
   return std::min(left / vectors, kBases * kRowsPerBase);
 }
 
 Status CheckGemmS8(const GemmS8Spec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
   const DepthRuns& depth = spec.depth;
-  int64_t furthest = std::max(spec.a_step, spec.out_step) * kBases * kRowsPerBase;
+  int64_t furthest = std::max({spec.a_step, spec.out_step,
+                               spec.residual ? spec.residual->operand.row_stride : 0}) *
+                     kBases * kRowsPerBase;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
   furthest += depth.outer * depth.outer_step;
   if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");

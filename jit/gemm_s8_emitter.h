@@ -13,6 +13,7 @@
 
 #include "jit/gemm_emitter.h"
 #include "jit/integer_tail_emitter.h"
+#include "jit/residual_emitter.h"
 
 namespace fuselite::jit {
 
@@ -32,6 +33,7 @@ struct GemmS8Spec {
   bool corrects = false;  // rows have a correction that is added to their sums
   // Absent: the sums are stored as int32, channels in order.
   std::optional<Requantization> requantization;
+  std::optional<Residual> residual;  // with a requantization
 
   int constants() const { return requantization ? requantization->constants() : 0; }
 };
@@ -53,6 +55,7 @@ struct GemmS8Args {
   std::byte* out;
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
+  const std::byte* residual;   // the operand's element for the first tile's row and channel
 };
 using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 
