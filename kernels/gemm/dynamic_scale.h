@@ -35,9 +35,15 @@ inline DynamicScale MakeDynamicScale(const DynamicRange& range, bool asymmetric)
     result.scale = largest / 127;
     result.inverse = 127 / largest;
   } else {
-    const double low = std::min(0.0f, range.min), high = std::max(0.0f, range.max);
+    const float low = std::min(0.0f, range.min), high = std::max(0.0f, range.max);
     if (low == high) return result;
-    const double scale = (high - low) / 255;
+    const float width = high - low;
+    if (!std::isfinite(width)) {
+      result.scale = std::numeric_limits<float>::quiet_NaN();
+      return result;
+    }
+    // The width is rounded to float32 before all else is computed in double precision.
+    const double scale = double{width} / 255;
     // Zero is placed from the end whose own rounding is the smaller one.
     const bool from_low = 128 + std::abs(low / scale) < 127 + std::abs(high / scale);
     const double zero = from_low ? -128 - low / scale : 127 - high / scale;

@@ -65,6 +65,7 @@ TEST(DynamicScaleTest, OddRanges) {
     const float infinity = std::numeric_limits<float>::infinity();
     EXPECT_TRUE(std::isnan(MakeDynamicScale({0, infinity}, asymmetric).scale));
   }
+  EXPECT_TRUE(std::isnan(MakeDynamicScale({-3e38f, 3e38f}, true).scale));
 }
 
 OpTester FullyConnected(Shape shape, const std::vector<float>& x, const std::vector<int8_t>& w,
