@@ -70,10 +70,10 @@ int32_t FixedOneOverOnePlus(int32_t x) {
   return MulByPowerOfTwo(y, 1);
 }
 
-FixedReciprocal ReciprocalOfQ12(int32_t x) {
+FixedReciprocal Reciprocal(int32_t x, int integer_bits) {
   const int zeros = LeadingZeros(x);
   const auto fraction = (static_cast<uint32_t>(x) << zeros) - (uint32_t{1} << 31);
-  return {FixedOneOverOnePlus(static_cast<int32_t>(fraction)), 12 - zeros};
+  return {FixedOneOverOnePlus(static_cast<int32_t>(fraction)), integer_bits - zeros};
 }
 
 int32_t FixedLogOfQ12(int32_t x) {

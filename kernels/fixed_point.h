@@ -15,12 +15,13 @@ int32_t FixedExpOnNegative(int32_t x);
 // 1 / (1 + x) in Q0.31 of x in [0, 1) in Q0.31.
 int32_t FixedOneOverOnePlus(int32_t x);
 
-// 1/x for x > 0 in Q12.19, as `scale` / 2^bits_over_unit with `scale` in Q0.31 within [1/2, 1].
+// 1/x for x > 0 with `integer_bits`, as `scale` / 2^bits_over_unit with `scale` in Q0.31 within
+// [1/2, 1].
 struct FixedReciprocal {
   int32_t scale;
   int bits_over_unit;
 };
-FixedReciprocal ReciprocalOfQ12(int32_t x);
+FixedReciprocal Reciprocal(int32_t x, int integer_bits);
 
 // log(x) in Q5.26 of x in Q12.19 above 2^-12.
 int32_t FixedLogOfQ12(int32_t x);

@@ -34,18 +34,24 @@ constexpr Field kMulFields[] = {kAddFields[0]};
 
 constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
-constexpr TypeRow kFloatInt32[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
 constexpr TypeRow kArithmeticTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                        Same(DataType::kInt64), Same(DataType::kInt8),
-                                        Same(DataType::kUInt8)};
+                                        Same(DataType::kInt64),   Same(DataType::kInt8),
+                                        Same(DataType::kUInt8),   Same(DataType::kInt16)};
+constexpr TypeRow kDivTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                 Same(DataType::kInt8), Same(DataType::kUInt8)};
+constexpr TypeRow kPreluTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                                   Same(DataType::kUInt8)};
+constexpr TypeRow kSquaredDifferenceTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                               Same(DataType::kInt8)};
 constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                      Same(DataType::kInt64),   Same(DataType::kInt8),
                                      Same(DataType::kUInt8),   Same(DataType::kInt16)};
 
-// ADD, SUB and MUL of 8-bit values; those of MAXIMUM and MINIMUM are compared as they are.
+// Arithmetic of 8 and 16 bits; the values of MAXIMUM and MINIMUM are compared as they are.
 bool IsQuantized(BinaryKind kind, const OpDescription& op) {
   const DataType type = op.inputs[0].type;
-  return HasActivation(kind) && (type == DataType::kInt8 || type == DataType::kUInt8);
+  return kind != BinaryKind::kMaximum && kind != BinaryKind::kMinimum &&
+         (type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt16);
 }
 
 Status InferBinary(OpDescription& op) {
@@ -158,15 +164,15 @@ bool HasActivation(BinaryKind kind) {
 
 FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 5, .types = kArithmeticTypes,
                 .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams))
-FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kFloatInt32,
+FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kDivTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
 FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
 FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
 FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kArithmeticTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
-FUSELITE_BINARY(Prelu, "PRELU", )
+FUSELITE_BINARY(Prelu, "PRELU", .types = kPreluTypes)
 FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,
-                .types = kFloatInt32)
+                .types = kSquaredDifferenceTypes)
 FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kArithmeticTypes,
                 .fields = kSubFields, .struct_bytes = sizeof(tflite::TfLiteSubParams))
 

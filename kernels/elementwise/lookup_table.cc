@@ -7,6 +7,7 @@
 
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/fixed_point.h"
 #include "kernels/quantization.h"
 #include "kernels/tail/apply.h"
 #include "runtime/tflite_builtin_codes.h"
@@ -36,7 +37,10 @@ Function Real(const Scales& s, const TailStage& stage) {
   const float inverse = 1 / s.out;
   return [=](int32_t x) {
     const float real = s.in * static_cast<float>(x - s.in_zero);
-    const float y = ApplyUnary(stage.unary, real, stage.a, stage.b);
+    // LOG of what has none is the smallest value.
+    const bool undefined = stage.unary == UnaryKind::kLog && real <= 0;
+    const float y = undefined ? static_cast<float>(-128 - s.out_zero) * s.out
+                              : ApplyUnary(stage.unary, real, stage.a, stage.b);
     const float rounded = std::round(y * inverse) + static_cast<float>(s.out_zero);
     // Beyond 8 bits on either side is clamped anyway; beyond 32 a cast would be undefined.
     return static_cast<int32_t>(std::clamp(rounded, -1e6f, 1e6f));
@@ -60,6 +64,37 @@ Function LeakyRelu(const Scales& s, float alpha) {
           scaled = Multiplier(s.in * alpha / s.out)](int32_t x) {
     const int32_t centred = x - s.in_zero;
     return s.out_zero + (centred >= 0 ? identity(centred) : scaled(centred));
+  };
+}
+
+Function Abs(const Scales& s) {
+  return [=, scale = Multiplier(s.in / s.out)](int32_t x) {
+    const int32_t magnitude = std::abs(x - s.in_zero);
+    return (s.in == s.out ? magnitude : scale(magnitude)) + s.out_zero;
+  };
+}
+
+// The fraction is cut off. Of negative numbers, where TFLite's run fails, the root is 0.
+Function Sqrt(const Scales& s) {
+  return [=](int32_t x) {
+    const float root = std::sqrt(s.in * static_cast<float>(std::max(x - s.in_zero, 0)));
+    return static_cast<int32_t>(std::min(root / s.out, 1e6f)) + s.out_zero;
+  };
+}
+
+// In fixed point, 20 bits of fraction. Of 0, and of negative numbers where TFLite's run fails, the
+// largest value.
+Function Rsqrt(const Scales& s) {
+  constexpr int kFractionBits = 20;
+  const FixedPoint output = ToFixedPoint(1.0 / (std::sqrt(s.in) * s.out));
+  return [=](int32_t x) {
+    if (x <= s.in_zero) return std::numeric_limits<int32_t>::max();
+    const FixedPoint inverse = FixedInverseSqrt(x - s.in_zero);
+    const int32_t fraction =
+        MultiplyByQuantizedMultiplier(1, inverse.multiplier, inverse.shift + kFractionBits);
+    return MultiplyByQuantizedMultiplier(fraction, output.multiplier,
+                                         output.shift - kFractionBits) +
+           s.out_zero;
   };
 }
 
@@ -114,6 +149,13 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
     case tflite::kTfLiteBuiltinLeakyRelu:
       return LeakyRelu(s, op.params.as<LeakyReluParams>().alpha);
     case tflite::kTfLiteBuiltinHardSwish: return HardSwish(s);
+    case tflite::kTfLiteBuiltinAbs: return Abs(s);
+    case tflite::kTfLiteBuiltinSqrt: return Sqrt(s);
+    case tflite::kTfLiteBuiltinRsqrt: {
+      const int shift = ToFixedPoint(1.0 / (std::sqrt(s.in) * s.out)).shift;
+      if (shift < -11 || shift > 20) return Unsupported("rsqrt from scale ", s.in, " to ", s.out);
+      return Rsqrt(s);
+    }
     case tflite::kTfLiteBuiltinLogistic:
       if (s.out != 1.0f / 256) return Unsupported("an output scale of ", s.out, ", not 1/256");
       break;

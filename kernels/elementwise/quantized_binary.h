@@ -1,4 +1,5 @@
-// ADD, SUB and MUL of int8 and uint8, to the bit of TFLite's reference kernels.
+// ADD, SUB, MUL, DIV, PRELU and SQUARED_DIFFERENCE of quantized values, to the bit of TFLite's
+// reference kernels (kernels/elementwise/quantized_functions.h).
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
@@ -8,10 +9,14 @@ namespace fuselite::kernels {
 // Whether the operands' scales and zero points are such as TFLite takes.
 Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op);
 
-// No tail. The vector version is ADD's, where one operand has the output's shape and the other can
-// be read by a tail's stage.
+// No tail. The vector version is ADD's, SUB's and MUL's; ADD is a tail's stage where one operand
+// has the output's shape and the other can be read by a stage.
 Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDescription& op,
                                                      const BuildContext& context,
                                                      TailCandidate candidate);
+
+// The vector version of ADD, SUB and MUL over any two shapes that broadcast.
+Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
+                                                   const BuildContext& context);
 
 }  // namespace fuselite::kernels

@@ -21,7 +21,8 @@ constexpr TypeRow Same(DataType type) { return {{type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
 constexpr TypeRow kNegTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt64)};
-constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
+constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                 Same(DataType::kInt8)};
 constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
 
 constexpr TypeRow kFloat8Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
@@ -108,7 +109,7 @@ FUSELITE_UNARY(HardSwish, "HARD_SWISH", .options_type = 91, .types = kFloat8Bit)
 FUSELITE_UNARY(LeakyRelu, "LEAKY_RELU", .options_type = 75, .max_version = 2, .types = kFloat8Bit,
                .fields = kLeakyReluFields, .params_bytes = sizeof(LeakyReluParams),
                .struct_bytes = sizeof(tflite::TfLiteLeakyReluParams))
-FUSELITE_UNARY(Log, "LOG", .max_version = 2)
+FUSELITE_UNARY(Log, "LOG", .max_version = 2, .types = kFloatInt8)
 FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3, .types = kFloat8Bit)
 FUSELITE_UNARY(Neg, "NEG", .options_type = 42, .types = kNegTypes)
 FUSELITE_UNARY(Relu, "RELU", .max_version = 3, .types = kFloat8Bit)
@@ -116,10 +117,10 @@ FUSELITE_UNARY(Relu0To1, "RELU_0_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3, .types = kFloat8Bit)
 FUSELITE_UNARY(ReluN1To1, "RELU_N1_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Round, "ROUND", )
-FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3)
+FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8)
 FUSELITE_UNARY(Sign, "SIGN", .options_type = 122, .max_version = 2, .types = kSignTypes)
 FUSELITE_UNARY(Sin, "SIN", )
-FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2)
+FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2, .types = kFloatInt8)
 FUSELITE_UNARY(Square, "SQUARE", .options_type = 66)
 FUSELITE_UNARY(Tanh, "TANH", .max_version = 3, .types = kFloat8Bit)
 

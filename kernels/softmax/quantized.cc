@@ -43,7 +43,7 @@ Result<ExpTable> SoftmaxExpTable(const OpDescription& op) {
 SoftmaxScale ScaleOfSum(int64_t sum, int output_bits) {
   const auto saturated =
       static_cast<int32_t>(std::min<int64_t>(sum, std::numeric_limits<int32_t>::max()));
-  const FixedReciprocal reciprocal = ReciprocalOfQ12(saturated);
+  const FixedReciprocal reciprocal = Reciprocal(saturated, 12);
   return {reciprocal.scale, reciprocal.bits_over_unit + 31 - output_bits};
 }
 
