@@ -27,11 +27,6 @@ Xbyak::Address Assembler::Const(uint32_t bits) {
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
 }
 
-Xbyak::Address Assembler::Const64(uint64_t bits) {
-  Xbyak::Label& label = constants64_[bits];
-  return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
-}
-
 void Assembler::LoadConst(int vector, uint32_t bits) {
   if (bits == 0) return Zero(vector);
   vbroadcastss(Vec(vector), ptr[rip + constants_[bits]]);
@@ -82,43 +77,9 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
   }
 }
 
-void Assembler::StoreBytes(const RegExp& address, int vector, bool partial, bool is_signed,
-                           int temporary) {
-  const bool masked = partial && partial_ != isa_.lanes();
-  if (isa_.avx512) {
-    const Xbyak::Address to = masked ? ptr[address] | k1 : ptr[address];
-    return is_signed ? vpmovsdb(to, Zmm(vector)) : vpmovusdb(to, Zmm(vector));
-  }
-  const Xmm low(vector), high(temporary);
-  vextracti128(high, Ymm(vector), 1);
-  vpackssdw(low, low, high);
-  is_signed ? vpacksswb(low, low, low) : vpackuswb(low, low, low);
-  if (!masked) return vmovq(ptr[address], low);
-  for (int i = 0; i < partial_; ++i) vpextrb(ptr[address + i], low, i);
-}
-
-void Assembler::LoadBytes(int vector, const RegExp& address, bool partial, bool is_signed) {
-  const bool masked = partial && partial_ != isa_.lanes();
-  if (isa_.avx512) {
-    const Zmm to = masked ? Zmm(vector) | k1 | T_z : Zmm(vector);
-    return is_signed ? vpmovsxbd(to, ptr[address]) : vpmovzxbd(to, ptr[address]);
-  }
-  const Ymm to(vector);
-  if (!masked) {
-    return is_signed ? vpmovsxbd(to, ptr[address]) : vpmovzxbd(to, ptr[address]);
-  }
-  Zero(vector);
-  for (int i = 0; i < partial_; ++i) vpinsrb(Xmm(vector), Xmm(vector), ptr[address + i], i);
-  is_signed ? vpmovsxbd(to, Xmm(vector)) : vpmovzxbd(to, Xmm(vector));
-}
-
 CodeBytes Assembler::Finish(std::vector<size_t> entries) {
   const int copies = isa_.avx512 ? 1 : isa_.lanes();
-  align(isa_.avx512 ? 8 : 32);
-  for (auto& [bits, label] : constants64_) {
-    L(label);
-    for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
-  }
+  align(isa_.avx512 ? 4 : 32);
   for (auto& [bits, label] : constants_) {
     L(label);
     for (int i = 0; i < copies; ++i) dd(bits);

@@ -47,8 +47,6 @@ class Assembler : public Xbyak::CodeGenerator {
   // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
   Xbyak::Address Const(uint32_t bits);
   Xbyak::Address Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
-  // A 64-bit constant in every 64-bit lane.
-  Xbyak::Address Const64(uint64_t bits);
   void LoadConst(int vector, uint32_t bits);
   void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
   void Zero(int vector) { vxorps(Xbyak::Xmm(vector), Xbyak::Xmm(vector), Xbyak::Xmm(vector)); }
@@ -61,13 +59,6 @@ class Assembler : public Xbyak::CodeGenerator {
   void LoadLanes(int vector, const Xbyak::RegExp& address, bool partial);
   // Clobbers `temporary` for a partial vector of AVX2.
   void StoreLanes(const Xbyak::RegExp& address, int vector, bool partial, int temporary);
-
-  // 32-bit integers as bytes, saturated to int8, or to uint8 where they are not negative. Clobbers
-  // the vector and `temporary`.
-  void StoreBytes(const Xbyak::RegExp& address, int vector, bool partial, bool is_signed,
-                  int temporary);
-  // Bytes as 32-bit integers; lanes beyond a partial vector are 0 and not read.
-  void LoadBytes(int vector, const Xbyak::RegExp& address, bool partial, bool is_signed);
 
   // Writes the constants behind the code and gives the bytes. The last call.
   CodeBytes Finish(std::vector<size_t> entries);
@@ -85,7 +76,6 @@ class Assembler : public Xbyak::CodeGenerator {
   VectorIsa isa_;
   std::unique_ptr<Buffer> buffer_;
   std::map<uint32_t, Xbyak::Label> constants_;
-  std::map<uint64_t, Xbyak::Label> constants64_;
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
   int partial_ = 0;
 };

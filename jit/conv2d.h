@@ -5,9 +5,8 @@
 
 namespace fuselite::jit {
 
-// One group, constant filters and bias; float32, int8 and uint8 with weights that are symmetric.
-// Padding is copied around the image first, into memory that the threads share; then every window
-// is an affine address.
+// float32, one group, constant filters and bias. Padding is copied around the image first, into
+// memory that the threads share; then every window is an affine address.
 Result<std::unique_ptr<Kernel>> BuildConv2D(const kernels::OpDescription&,
                                             const kernels::BuildContext&);
 

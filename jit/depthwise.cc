@@ -5,7 +5,6 @@
 
 #include "jit/aligned_constant.h"
 #include "jit/depthwise_emitter.h"
-#include "jit/depthwise_int8.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/tail/apply.h"
 
@@ -138,19 +137,16 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   const TensorInfo &in = op.inputs[0], &filter = op.inputs[1];
-  const bool bytes = in.type == DataType::kInt8 || in.type == DataType::kUInt8;
-  if (in.type == DataType::kFloat32 && filter.type != in.type) {
-    return Unsupported("float32 with filters of ", DataTypeName(filter.type), " has no emitter");
-  }
-  if (!bytes && (in.type != DataType::kFloat32 || op.outputs[0].type != DataType::kFloat32)) {
-    return Unsupported(DataTypeName(in.type), " has no emitter");
+  for (const DataType type : {in.type, filter.type, op.outputs[0].type}) {
+    if (type != DataType::kFloat32) {
+      return Unsupported("only float32 is emitted, not ", DataTypeName(type));
+    }
   }
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   if (!filter.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
     return Unsupported("filters or biases known only at run time have no emitter");
   }
   if (shape.pixels_out() == 0) return Unsupported("nothing is emitted for an empty output");
-  if (bytes) return BuildDepthwiseInt8(op, shape, context);
   FUSELITE_ASSIGN_OR_RETURN(
       FusedTail tail,
       FuseTail(op, op.params.as<DepthwiseConv2DParams>().activation, shape.window.x.output));

@@ -5,7 +5,7 @@
 
 namespace fuselite::jit {
 
-// Depth multiplier 1, constant filters and bias; float32, int8 and uint8 (jit/depthwise_int8.h).
+// float32, depth multiplier 1, constant filters and bias.
 // Windows at the borders have code of their own that leaves the padding's multiplications out.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const kernels::OpDescription&,
                                                      const kernels::BuildContext&);

@@ -16,17 +16,15 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Cycles per depth that a tile of rows x vectors takes on a core with two multiply-adds and two
 // loads a cycle, each multiply-add 4 cycles behind the one that it continues. What comes on top, a
 // part of each load, lets larger tiles win: they fetch weights and rows less often.
-double StepCycles(GemmType type, int rows, int vectors) {
+double StepCycles(int rows, int vectors) {
   const double multiplies = rows * vectors / 2.0;
-  // Signed bytes are made unsigned by a constant in memory.
-  const double loads = (rows * (type == GemmType::kInt8 ? 2 : 1) + vectors) / 2.0;
+  const double loads = (rows + vectors) / 2.0;
   return std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
 }
 
-// With a tile's start and end: bias, addresses, stores, requantization.
-double TileCycles(GemmType type, int rows, int vectors, int64_t steps) {
-  const double values = rows * vectors * (type == GemmType::kFloat32 ? 1 : 6);
-  return steps * StepCycles(type, rows, vectors) + values + 12;
+// A tile's start and end: bias, addresses, stores.
+double TileCycles(int rows, int vectors, int64_t depth) {
+  return depth * StepCycles(rows, vectors) + rows * vectors + 12;
 }
 
 // to[k * width + n] = from[n * n_step + k * k_step].
@@ -55,27 +53,21 @@ void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_
   }
 }
 
-const char* TypeName(GemmType type) {
-  constexpr const char* kNames[] = {"f32", "i8", "u8"};
-  return kNames[static_cast<int>(type)];
-}
-
 }  // namespace
 
-GemmTiling ChooseTiling(const VectorIsa& isa, GemmType type, int64_t line_rows, int64_t steps,
-                        int64_t channels) {
+GemmTiling ChooseTiling(const VectorIsa& isa, int64_t line_rows, int64_t depth, int64_t channels) {
   const int64_t all_vectors = CeilDiv(channels, isa.lanes());
   GemmTiling best;
   double best_cycles = 1e300;
   for (int vectors = 1; vectors <= 8 && vectors <= all_vectors; ++vectors) {
-    const int max_rows = MaxTileRows(isa, type, vectors);
+    const int max_rows = MaxTileRows(isa, vectors);
     for (int rows = 1; rows <= max_rows && rows <= line_rows; ++rows) {
       const int64_t panels = CeilDiv(all_vectors, vectors);
       const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
       const auto last_rows = static_cast<int>(line_rows % rows);
       const auto line_cycles = [&](int v) {
-        return (line_rows / rows) * TileCycles(type, rows, v, steps) +
-               (last_rows ? TileCycles(type, last_rows, v, steps) : 0.0);
+        return (line_rows / rows) * TileCycles(rows, v, depth) +
+               (last_rows ? TileCycles(last_rows, v, depth) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
       if (cycles >= best_cycles * 0.999) continue;
@@ -100,16 +92,11 @@ Result<Gemm> Gemm::Build(GemmProblem problem, const kernels::BuildContext& conte
   if (problem.rows() == 0 || problem.channels == 0 || problem.depth.depth() == 0) {
     return Unsupported("nothing is emitted for an empty product");
   }
-  const bool bytes = problem.type != GemmType::kFloat32;
-  if (bytes && !Includes(context.isa, Isa::kAvxVnni) && !Includes(context.isa, Isa::kAvx512Vnni)) {
-    return Unsupported("8-bit products are emitted from avxvnni and avx512vnni up (isa=",
-                       IsaName(context.isa), ")");
-  }
   Gemm gemm;
   if (!problem.tail.rest.empty()) gemm.apply_rest_ = kernels::ApplyTail(context.isa);
   gemm.isa_ = VectorIsa(context.isa);
-  gemm.tiling_ = ChooseTiling(gemm.isa_, problem.type, problem.line_rows, problem.depth.depth(),
-                              problem.channels);
+  gemm.tiling_ =
+      ChooseTiling(gemm.isa_, problem.line_rows, problem.depth.depth(), problem.channels);
   gemm.problem_ = std::move(problem);
   gemm.ChooseBlocks(context.threads);
 
@@ -122,7 +109,6 @@ Result<Gemm> Gemm::Build(GemmProblem problem, const kernels::BuildContext& conte
     tiles.push_back({rows, t.last_vectors, t.last_lanes});
   }
   const GemmSpec spec{.isa = context.isa,
-                      .type = gemm.problem_.type,
                       .depth = gemm.problem_.depth,
                       .a_step = gemm.problem_.a_step,
                       .out_step = gemm.problem_.out_step,
@@ -154,8 +140,7 @@ void Gemm::ChooseBlocks(int threads) {
 }
 
 size_t Gemm::panel_bytes() const {
-  return static_cast<size_t>(tiling_.vectors) * isa_.bytes *
-         (1 + problem_.depth.depth() + ChannelDataVectors(problem_.tail.emitted));
+  return static_cast<size_t>(tiling_.vectors) * isa_.bytes * (problem_.depth.depth() + 1);
 }
 
 void Gemm::Pack(const WeightsView& weights, float* packed, int64_t begin, int64_t end) const {
@@ -180,44 +165,9 @@ void Gemm::Pack(const WeightsView& weights, float* packed, int64_t begin, int64_
   }
 }
 
-// Steps run as the tile function's: bias, then for each step 4 bytes of each channel, then the
-// parameters of each channel's requantization.
-void Gemm::PackBytes(const ByteWeightsView& weights, std::byte* packed) const {
-  const int lanes = isa_.lanes();
-  for (int64_t panel = 0; panel < tiling_.panels; ++panel) {
-    std::byte* to = packed + panel * panel_bytes();
-    std::memset(to, 0, panel_bytes());
-    const bool last = panel == tiling_.panels - 1;
-    const int64_t width = (last ? tiling_.last_vectors : tiling_.vectors) * lanes;
-    const int64_t first = panel * tiling_.vectors * lanes;
-    const int64_t used = std::min(width, problem_.channels - first);
-    std::memcpy(to, weights.bias.data() + first, used * sizeof(int32_t));
-    to += width * 4;
-    for (const ByteWeightsView::Quad& quad : weights.quads) {
-      for (int64_t n = 0; n < used; ++n) {
-        const int8_t* from = weights.values + (first + n) * weights.depth + quad.k;
-        for (int i = quad.first; i < quad.last; ++i) {
-          to[n * 4 + i] = static_cast<std::byte>(from[i]);
-        }
-      }
-      to += width * 4;
-    }
-    std::vector<int64_t> channels(lanes);
-    for (int64_t v = 0; v < width / lanes; ++v) {
-      for (int i = 0; i < lanes; ++i) {
-        const int64_t c = first + v * lanes + i;
-        channels[i] = c < problem_.channels ? c : -1;
-      }
-      PackChannelData(problem_.tail.emitted.stages[0], isa_, channels, to);
-      to += ChannelDataVectors(problem_.tail.emitted) * isa_.bytes;
-    }
-  }
-}
-
 std::string Gemm::layout() const {
-  return internal::Join("gemm ", TypeName(problem_.type), " k", problem_.depth.depth(), " n",
-                        problem_.channels, " p", tiling_.vectors * isa_.lanes(), " last",
-                        tiling_.last_vectors, ChannelDataKey(problem_.tail.emitted));
+  return internal::Join("gemm f32 k", problem_.depth.depth(), " n", problem_.channels, " p",
+                        tiling_.vectors * isa_.lanes(), " last", tiling_.last_vectors);
 }
 
 int64_t Gemm::grain() const {
@@ -227,8 +177,8 @@ int64_t Gemm::grain() const {
 }
 
 std::string Gemm::name() const {
-  return internal::Join(problem_.name, ' ', TypeName(problem_.type), ' ', tiling_.rows, 'x',
-                        tiling_.vectors * isa_.lanes(), ' ', isa_.name(), " jit");
+  return internal::Join(problem_.name, " f32 ", tiling_.rows, 'x', tiling_.vectors * isa_.lanes(),
+                        ' ', isa_.name(), " jit");
 }
 
 void Gemm::Run(const void* const* inputs, const std::byte* a, const std::byte* packed,
@@ -261,7 +211,7 @@ void Gemm::RunTiles(const GemmArgs& base, const void* const* inputs, int64_t lin
     const int64_t row = line * problem_.line_rows + row_in_line;
     GemmArgs args = base;
     args.a += line_offset + row_in_line * problem_.a_step;
-    args.out += row * problem_.out_step + channel * out_bytes();
+    args.out += row * problem_.out_step + channel * kFloat;
     args.tiles = count;
     BindTailOperands(problem_.tail.emitted, inputs, first_row + row, channel, args.operands);
     code_->entry<GemmFunction>(entry + last_panel)(&args);
@@ -274,16 +224,15 @@ void Gemm::RunTiles(const GemmArgs& base, const void* const* inputs, int64_t lin
 
   if (apply_rest_ == nullptr) return;
   const int64_t row = line * problem_.line_rows + first_row_in_line;
-  std::byte* stored = base.out + row * problem_.out_step + channel * out_bytes();
-  const DataType type = out_type();
+  std::byte* stored = base.out + row * problem_.out_step + channel * kFloat;
   apply_rest_(
       problem_.tail.rest, inputs,
       {.source = stored,
-       .source_pitch = problem_.out_step / out_bytes(),
-       .source_type = type,
+       .source_pitch = problem_.out_step / kFloat,
+       .source_type = DataType::kFloat32,
        .destination = stored,
-       .destination_pitch = problem_.out_step / out_bytes(),
-       .destination_type = type,
+       .destination_pitch = problem_.out_step / kFloat,
+       .destination_type = DataType::kFloat32,
        .row = first_row + row,
        .rows = std::min(tiles * tiling_.rows, problem_.line_rows - first_row_in_line),
        .channel = channel,

@@ -14,7 +14,6 @@ namespace fuselite::jit {
 // `line_rows`, within which they are `a_step` bytes apart; the output has all lines' rows one after
 // the other.
 struct GemmProblem {
-  GemmType type = GemmType::kFloat32;
   DepthRuns depth;
   int64_t a_step = 0, out_step = 0;  // bytes
   int64_t line_rows = 0;
@@ -37,27 +36,13 @@ struct GemmTiling {
   int last_lanes = 0;    // of the last panel's last vector
   int64_t tiles_per_line = 0, panels = 0;
 };
-GemmTiling ChooseTiling(const VectorIsa& isa, GemmType type, int64_t line_rows, int64_t steps,
-                        int64_t channels);
+GemmTiling ChooseTiling(const VectorIsa& isa, int64_t line_rows, int64_t depth, int64_t channels);
 
 // One operand matrix of weights in memory: element (k, n) at values[k * k_step + n * n_step].
 struct WeightsView {
   const float* values = nullptr;
   int64_t k_step = 0, n_step = 0;
   const float* bias = nullptr;  // null: zeros
-};
-
-// 8-bit weights: channel n's are at values[n * depth], `quads` says which of them each step takes.
-struct ByteWeightsView {
-  // The bytes [first, last) of a step are the weights from `k` + first on; others are 0.
-  struct Quad {
-    int64_t k;
-    int first, last;
-  };
-  const int8_t* values = nullptr;
-  int64_t depth = 0;
-  std::vector<Quad> quads;    // of all steps, in order
-  std::vector<int32_t> bias;  // with what the activations' offset adds
 };
 
 class Gemm {
@@ -69,7 +54,6 @@ class Gemm {
   int64_t panels() const { return tiling_.panels; }
   // Writes panels [begin, end) behind `packed`, panel 0's place.
   void Pack(const WeightsView& weights, float* packed, int64_t begin, int64_t end) const;
-  void PackBytes(const ByteWeightsView& weights, std::byte* packed) const;
   size_t packed_bytes() const { return panel_bytes() * tiling_.panels; }
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
@@ -84,11 +68,6 @@ class Gemm {
            int64_t first_row, int64_t begin, int64_t end) const;
 
  private:
-  DataType out_type() const {
-    if (problem_.type == GemmType::kFloat32) return DataType::kFloat32;
-    return problem_.type == GemmType::kInt8 ? DataType::kInt8 : DataType::kUInt8;
-  }
-  int64_t out_bytes() const { return problem_.type == GemmType::kFloat32 ? 4 : 1; }
   void ChooseBlocks(int threads);
   void RunTiles(const GemmArgs& base, const void* const* inputs, int64_t line, int64_t first_tile,
                 int64_t tiles, int64_t panel, int64_t first_row) const;

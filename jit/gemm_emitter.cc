@@ -27,7 +27,6 @@ class GemmEmitter : public Assembler {
     tile_ = tile;
     BeginFunction();
     SetPartial(tile.last_lanes);
-    TailEmitter::Prepare(*this, spec_.tail);
     mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
     mov(tiles_, ptr[args_ + offsetof(GemmArgs, tiles)]);
@@ -150,29 +149,13 @@ class GemmEmitter : public Assembler {
     for (int64_t k = 0; k < run.length % unroll; ++k) Step(k * 4);
   }
 
-  // acc += value * weights.
-  void MultiplyAdd(int acc, int value, const Xbyak::Operand& weights) {
-    if (spec_.type == GemmType::kFloat32) return vfmadd231ps(Vec(acc), Vec(value), weights);
-    vpdpbusd(Vec(acc), Vec(value), weights,
-             isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
-  }
-
-  // A row's float or 4 bytes in every lane; signed bytes become unsigned by 128 more.
-  void Broadcast(int vector, const RegExp& address) {
-    if (spec_.type == GemmType::kFloat32) return vbroadcastss(Vec(vector), ptr[address]);
-    vpbroadcastd(Vec(vector), ptr[address]);
-    if (spec_.type == GemmType::kUInt8) return;
-    isa().avx512 ? vpxord(Vec(vector), Vec(vector), Const(0x80808080u))
-                 : vpxor(Vec(vector), Vec(vector), Const(0x80808080u));
-  }
-
-  // One step: each row's value times the vectors of weights.
+  // One depth: each row's value times the vectors of weights.
   void Step(int64_t displacement) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[w_ + static_cast<int>(w_offset_ + v * isa().bytes)]; };
     if (tile_.rows == 1) {
-      Broadcast(broadcast(0), RowValue(0, displacement));
-      for (int v = 0; v < vectors; ++v) MultiplyAdd(acc(0, v), broadcast(0), w(v));
+      vbroadcastss(Vec(broadcast(0)), ptr[RowValue(0, displacement)]);
+      for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(0, v)), Vec(broadcast(0)), w(v));
     } else {
       for (int v = 0; v < vectors; ++v) {
         vmovups(Vec(weight(v)), w(v));
@@ -181,13 +164,13 @@ class GemmEmitter : public Assembler {
         }
       }
       for (int row = 0; row < tile_.rows; ++row) {
-        if (vectors == 1 && isa().avx512 && spec_.type == GemmType::kFloat32) {
+        if (vectors == 1 && isa().avx512) {
           vfmadd231ps(Vec(acc(row, 0)), Vec(weight(0)), ptr_b[RowValue(row, displacement)]);
           continue;
         }
         const int b = broadcast(row);
-        Broadcast(b, RowValue(row, displacement));
-        for (int v = 0; v < vectors; ++v) MultiplyAdd(acc(row, v), b, Vec(weight(v)));
+        vbroadcastss(Vec(b), ptr[RowValue(row, displacement)]);
+        for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(row, v)), Vec(b), Vec(weight(v)));
       }
     }
     w_offset_ += vectors * isa().bytes;
@@ -197,10 +180,7 @@ class GemmEmitter : public Assembler {
     const TailRegisters registers{.slots_base = args_,
                                   .slots_offset = offsetof(GemmArgs, operands),
                                   .pointer = pointer_,
-                                  .temporaries = {Top(0), Top(1), Top(2), Top(3)},
-                                  .channel_data = w_,
-                                  .channel_data_offset = static_cast<int>(w_offset_),
-                                  .is_signed = spec_.type != GemmType::kUInt8};
+                                  .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
     TailEmitter tail(*this, spec_.tail, registers);
     std::vector<TileValue> values;
     for (int row = 0; row < tile_.rows; ++row) {
@@ -210,14 +190,9 @@ class GemmEmitter : public Assembler {
     }
     tail.Emit(values);
     for (const TileValue& value : values) {
-      const int vector_bytes = spec_.type == GemmType::kFloat32 ? isa().bytes : isa().lanes();
-      const RegExp to =
-          out_ + static_cast<int32_t>(value.row * spec_.out_step + value.vector * vector_bytes);
-      if (spec_.type == GemmType::kFloat32) {
-        StoreLanes(to, value.reg, value.partial, Top(0));
-      } else {
-        StoreBytes(to, value.reg, value.partial, spec_.type == GemmType::kInt8, Top(0));
-      }
+      const auto offset =
+          static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
+      StoreLanes(out_ + offset, value.reg, value.partial, Top(0));
     }
     tail.AdvanceRows(tile_.rows);
     add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
@@ -237,10 +212,9 @@ class GemmEmitter : public Assembler {
 };
 
 std::string Key(const GemmSpec& spec, const std::vector<GemmTile>& tiles) {
-  std::string key =
-      internal::Join("gemm ", static_cast<int>(spec.type), ' ', static_cast<int>(spec.isa), " a",
-                     spec.a_step, " o", spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
-                     spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+                                   spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
+                                   spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const GemmTile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
@@ -256,11 +230,10 @@ int64_t DepthRuns::depth() const {
   return sum * outer;
 }
 
-int MaxTileRows(const VectorIsa& isa, GemmType type, int vectors) {
+int MaxTileRows(const VectorIsa& isa, int vectors) {
   const int rows = (isa.registers() - kTemporaries) / vectors;
   // Weights and a broadcast value must fit beside the accumulators.
-  const bool in_memory = vectors == 1 && isa.avx512 && type == GemmType::kFloat32;
-  const int beside = vectors + (in_memory ? 0 : 1);
+  const int beside = vectors + (vectors == 1 && isa.avx512 ? 0 : 1);
   const int fitting = (isa.registers() - beside) / vectors;
   return std::min({rows, fitting, kBases * kRowsPerBase});
 }

@@ -16,25 +16,19 @@ namespace fuselite::jit {
 struct DepthRuns {
   struct Run {
     int64_t offset;  // bytes
-    int64_t length;  // steps of 4 bytes, consecutive: a float, or 4 bytes
+    int64_t length;  // values, consecutive
     friend bool operator==(const Run&, const Run&) = default;
   };
   int64_t outer = 1, outer_step = 0;
   std::vector<Run> runs;
 
-  int64_t depth() const;  // steps
+  int64_t depth() const;
 };
-
-// What is multiplied: float32 values, or quadruples of 8-bit activations (int8, or uint8) with int8
-// weights, whose products are summed as int32.
-enum class GemmType : uint8_t { kFloat32, kInt8, kUInt8 };
 
 // What all tiles of one matrix product share. Strides are in bytes.
 struct GemmSpec {
   Isa isa = Isa::kAvx2;
-  GemmType type = GemmType::kFloat32;
-  DepthRuns depth;  // of 4-byte steps
-
+  DepthRuns depth;
   int64_t a_step = 0;  // from a row of a tile to the next
   int64_t out_step = 0;
   bool prefetch_weights = false;  // they come from beyond L2
@@ -49,11 +43,9 @@ struct GemmTile {
 };
 
 // Computes `tiles` tiles, each `rows` below the one before. `panel` holds, for `vectors` vectors of
-// channels, the bias, then the weights of each step in the order of DepthRuns (a float for each
-// channel, or 4 bytes), then ChannelDataVectors() of the tail; lanes beyond last_lanes are there,
-// and ignored. int8 activations enter as 128 + value, which the bias makes good. 64-byte alignment
-// of panels is faster, nothing needs it. Nothing outside of the rows' values is read, nothing
-// outside of the tiles' channels is written.
+// channels, the bias and then the weights of each depth in the order of DepthRuns; lanes beyond
+// last_lanes are there, and ignored. 64-byte alignment of panels is faster, nothing needs it.
+// Nothing outside of the rows' values is read, nothing outside of the tiles' channels is written.
 struct GemmArgs {
   const std::byte* a;
   const std::byte* panel;
@@ -64,7 +56,7 @@ struct GemmArgs {
 using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
 
 // The most rows that a tile of `vectors` vectors can have.
-int MaxTileRows(const VectorIsa& isa, GemmType type, int vectors);
+int MaxTileRows(const VectorIsa& isa, int vectors);
 
 // kUnsupported where strides do not fit instructions.
 Status CheckGemm(const GemmSpec& spec);

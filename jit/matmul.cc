@@ -1,11 +1,9 @@
 #include "jit/matmul.h"
 
 #include "jit/aligned_constant.h"
-#include "jit/byte_weights.h"
 #include "jit/gemm.h"
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/fully_connected/fully_connected.h"
-#include "kernels/gemm/quantized_tail.h"
 
 namespace fuselite::jit {
 namespace {
@@ -138,44 +136,6 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
       new MatrixKernel(std::move(gemm), matrices, biased, std::move(packed), !constant));
 }
 
-// int8 and uint8, constant weights.
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
-                                                        const FullyConnectedShape& shape,
-                                                        const BuildContext& context) {
-  const TensorInfo& in = op.inputs[0];
-  if (!op.inputs[1].constant() || (op.has_input(2) && !op.inputs[2].constant())) {
-    return Unsupported("8-bit weights or biases known only at run time have no emitter");
-  }
-  if (shape.depth < 4) return Unsupported("8-bit rows of ", shape.depth, " have no emitter");
-  const auto& params = op.params.as<FullyConnectedParams>();
-  FUSELITE_ASSIGN_OR_RETURN(
-      kernels::QuantizedTail quantized,
-      MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                        {.scaling = kernels::SumScaling::kReal}, shape.units));
-  FUSELITE_ASSIGN_OR_RETURN(ByteWeights weights, ReadByteWeights(op, shape.units));
-  GemmProblem problem;
-  FUSELITE_ASSIGN_OR_RETURN(
-      problem.tail, FuseQuantizedTail(quantized.tail, op.outputs[0].type, weights.sum_bound, 1));
-  if (!TailIsLinear(problem.tail.emitted)) {
-    return Unsupported("a tail whose operands repeat per batch has no emitter");
-  }
-  problem.type = in.type == DataType::kInt8 ? GemmType::kInt8 : GemmType::kUInt8;
-  problem.a_step = in.row_pitch ? in.row_pitch : shape.depth;
-  problem.out_step = op.outputs[0].pitch();
-  problem.line_rows = shape.rows;
-  problem.channels = shape.units;
-  problem.name = "fully_connected";
-  AddByteRuns({{0, shape.depth}}, problem.depth, weights.view);
-  Matrices matrices;
-  matrices.shape.rows = static_cast<int32_t>(shape.rows);
-  matrices.shape.depth = shape.depth;
-  matrices.shape.columns = shape.units;
-  FUSELITE_ASSIGN_OR_RETURN(Gemm gemm, Gemm::Build(std::move(problem), context));
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackByteWeights(op, gemm, weights, context));
-  return std::unique_ptr<Kernel>(
-      new MatrixKernel(std::move(gemm), matrices, false, std::move(packed), false));
-}
-
 Status CheckFloat(const OpDescription& op) {
   for (const DataType type : {op.inputs[0].type, op.inputs[1].type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
@@ -189,12 +149,8 @@ Status CheckFloat(const OpDescription& op) {
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnected(const OpDescription& op,
                                                     const BuildContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
-  const DataType type = op.inputs[0].type;
-  if (type == DataType::kInt8 || type == DataType::kUInt8) {
-    return BuildFullyConnectedInt8(op, shape, context);
-  }
   FUSELITE_RETURN_IF_ERROR(CheckFloat(op));
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
   FUSELITE_ASSIGN_OR_RETURN(FusedTail tail,
                             FuseTail(op, op.params.as<FullyConnectedParams>().activation, 1));
   if (!TailIsLinear(tail.emitted)) {

@@ -17,8 +17,8 @@ int64_t Reach(const WindowAxis& axis) {
 }  // namespace
 
 PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t pixel_bytes,
-                         int64_t pitch_bytes, int fill, bool always)
-    : needed_(always || !window.unpadded()),
+                         int64_t pitch_bytes, int fill)
+    : needed_(!window.unpadded()),
       batch_(batch),
       pixel_(pixel_bytes),
       pitch_(pitch_bytes),

@@ -12,10 +12,9 @@ namespace fuselite::jit {
 // a dense copy with `fill` bytes around it, cut to what the windows reach.
 class PaddedImage {
  public:
-  // Pixels of the input are `pixel_bytes` long and `pitch_bytes` apart. `always`: a copy even where
-  // no padding is met. A copy may be read up to 3 bytes beyond its end.
+  // Pixels of the input are `pixel_bytes` long and `pitch_bytes` apart.
   PaddedImage(const kernels::Window& window, int64_t batch, int64_t pixel_bytes,
-              int64_t pitch_bytes, int fill = 0, bool always = false);
+              int64_t pitch_bytes, int fill = 0);
 
   bool needed() const { return needed_; }
   // Of the image that is read.
@@ -24,7 +23,7 @@ class PaddedImage {
   int64_t image_bytes() const { return row_bytes() * height_; }
 
   // Of the copy.
-  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + 3); }
+  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
   int64_t rows() const { return batch_ * height_; }
   int64_t grain() const { return kernels::GrainFor(row_bytes() / 8); }
   void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;

@@ -1,7 +1,6 @@
 // The stages: which there are, where their operands lie.
 #include "jit/tail_emitter.h"
 
-#include <algorithm>
 #include <cfloat>
 #include <cstring>
 
@@ -18,10 +17,6 @@ using Xbyak::Xmm;
 
 namespace {
 
-int64_t OperandBytes(const TailStage& stage) {
-  return stage.kind == TailStage::Kind::kQuantizedAdd ? 1 : 4;
-}
-
 bool HasEmitter(UnaryKind kind) {
   switch (kind) {
     case UnaryKind::kElu:
@@ -31,24 +26,6 @@ bool HasEmitter(UnaryKind kind) {
     case UnaryKind::kSign: return false;
     default: return true;
   }
-}
-
-// Constants of integer stages; those per channel lie outside of the code, but decide its form.
-std::string IntegerKey(const TailStage& stage) {
-  if (stage.kind == TailStage::Kind::kRequantize) {
-    const auto& r = stage.requantize;
-    const bool left = std::any_of(r.shifts.begin(), r.shifts.end(), [](int s) { return s > 0; });
-    return internal::Join(".r", r.min, '.', r.max, '.', left);
-  }
-  if (stage.kind == TailStage::Kind::kRescale) {
-    return internal::Join(".s", stage.zero_point, '.', stage.min, '.', stage.max);
-  }
-  if (stage.kind != TailStage::Kind::kQuantizedAdd) return "";
-  const auto& q = stage.add;
-  return internal::Join(".q", q.left_shift, '.', q.x_offset, '.', q.x_multiplier, '.', q.x_shift,
-                        '.', q.y_offset, '.', q.y_multiplier, '.', q.y_shift, '.',
-                        q.output_multiplier, '.', q.output_shift, '.', q.output_offset, '.', q.min,
-                        '.', q.max);
 }
 
 }  // namespace
@@ -86,19 +63,12 @@ Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation
 void TailEmitter::Emit(std::span<const TileValue> values) {
   int slot = 0;
   for (const TailStage& stage : tail_.stages) {
-    const bool last = &stage == &tail_.stages.back();
-    if (stage.operand.input >= 0) {
-      a_.mov(r_.pointer, a_.ptr[r_.slots_base + r_.slots_offset + 8 * slot++]);
+    if (stage.kind == TailStage::Kind::kUnary) {
+      EmitUnary(stage, values);
+      continue;
     }
-    switch (stage.kind) {
-      case TailStage::Kind::kUnary: EmitUnary(stage, values); break;
-      case TailStage::Kind::kBinary: EmitBinary(stage, values); break;
-      case TailStage::Kind::kRequantize: EmitRequantize(stage, values, last); break;
-      case TailStage::Kind::kRescale: EmitRescale(stage, values, last); break;
-      case TailStage::Kind::kQuantizedAdd: EmitQuantizedAdd(stage, values, last); break;
-      default:  // Check() refuses them
-        break;
-    }
+    a_.mov(r_.pointer, a_.ptr[r_.slots_base + r_.slots_offset + 8 * slot++]);
+    EmitBinary(stage, values);
   }
 }
 
@@ -113,7 +83,7 @@ void TailEmitter::ForEachSlot(const Function& function) {
 
 void TailEmitter::AdvanceRows(int rows) {
   ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
-    const auto step = static_cast<int32_t>(stage.operand.row_stride * OperandBytes(stage) * rows);
+    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
     if (step != 0) a_.add(slot, step);
   });
 }
@@ -197,7 +167,7 @@ void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, 
     if (y.input < 0) continue;
     const int64_t element = row / tail.rows_per_batch * y.batch_stride +
                             row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
-    *slots++ = static_cast<const std::byte*>(inputs[y.input]) + element * OperandBytes(stage);
+    *slots++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
   }
 }
 
@@ -207,12 +177,10 @@ std::string TailKey(const Tail& tail) {
     uint32_t a, b;
     std::memcpy(&a, &stage.a, sizeof(a));
     std::memcpy(&b, &stage.b, sizeof(b));
-    key += " " +
-           internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary), '.',
-                          static_cast<int>(stage.binary), '.', a, '.', b, '.',
-                          stage.operand.input >= 0, '.', stage.operand.row_stride, '.',
-                          stage.operand.channel_stride) +
-           IntegerKey(stage);
+    key += " " + internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary),
+                                '.', static_cast<int>(stage.binary), '.', a, '.', b, '.',
+                                stage.operand.input >= 0, '.', stage.operand.row_stride, '.',
+                                stage.operand.channel_stride);
   }
   return key;
 }

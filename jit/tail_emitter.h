@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "jit/assembler.h"
 #include "kernels/operator.h"
@@ -28,13 +27,9 @@ struct TailRegisters {
   int slots_offset = 0;
   Xbyak::Reg64 pointer;     // clobbered
   int temporaries[4] = {};  // vector registers, clobbered
-  // ChannelDataVectors() for each vector of the tile, from channel_data_offset on.
-  Xbyak::Reg64 channel_data = Xbyak::Reg64(0);
-  int channel_data_offset = 0;
-  bool is_signed = true;  // 8-bit outputs and operands: int8, else uint8
 };
 
-// Clobbers k2 on AVX-512, and needs k3 kept from Prepare() on.
+// Clobbers k2 on AVX-512.
 class TailEmitter {
  public:
   // Refuses, with the reason, what has no emitter.
@@ -46,8 +41,6 @@ class TailEmitter {
 
   // Float values, all stages in order.
   void Emit(std::span<const TileValue> values);
-  // Sets the masks that stages need; at a function's start, clobbers eax.
-  static void Prepare(Assembler& a, const kernels::Tail& tail);
   // Moves the operand pointers down by `rows` rows of the output.
   void AdvanceRows(int rows);
   // Moves them on by `bytes` of float32 channels, or back by as many as `reg` holds.
@@ -55,16 +48,6 @@ class TailEmitter {
   void RewindChannels(const Xbyak::Reg64& reg);
 
  private:
-  void EmitRequantize(const kernels::TailStage& stage, std::span<const TileValue> values,
-                      bool last);
-  void EmitRescale(const kernels::TailStage& stage, std::span<const TileValue> values, bool last);
-  void RescaleHalf(const Xbyak::Xmm& wide, const Xbyak::Address& scales);
-  void EmitQuantizedAdd(const kernels::TailStage& stage, std::span<const TileValue> values,
-                        bool last);
-  void Multiply(int v, int32_t multiplier, int32_t shift);  // 1, 2
-  void MergeProducts(int v, int even);
-  void ClampIntegers(int v, int32_t min, int32_t max, bool last);
-  Xbyak::Address ChannelData(const TileValue& value, int per_vector, int i) const;
   void EmitUnary(const kernels::TailStage& stage, std::span<const TileValue> values);
   void EmitClamp(float low, float high, std::span<const TileValue> values);
   void EmitFunction(const kernels::TailStage& stage, int v);
@@ -91,15 +74,6 @@ class TailEmitter {
   TailRegisters r_;
 };
 
-// Per-channel parameters of a first stage that takes int32 sums: so many vectors for each vector of
-// channels (0: the stage has none), and their bytes for the channels `channels`, one for each lane
-// (-1: the lane is unused).
-int ChannelDataVectors(const kernels::Tail& tail);
-// What decides those bytes.
-std::string ChannelDataKey(const kernels::Tail& tail);
-void PackChannelData(const kernels::TailStage& stage, const VectorIsa& isa,
-                     std::span<const int64_t> channels, std::byte* to);
-
 // A tail as far as it is emitted, and the rest, which runs over the stored tile (ApplyTail).
 struct FusedTail {
   kernels::Tail emitted, rest;
@@ -110,11 +84,6 @@ struct FusedTail {
 // steps within a line are not emitted. kUnsupported for an activation that nobody computes.
 Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
                            int64_t line_rows);
-
-// The stages of a quantized product with 8-bit output: `stages` begins with one that takes int32.
-// Sums are within +-`sum_bound`. kUnsupported where that stage is not emitted.
-Result<FusedTail> FuseQuantizedTail(const kernels::Tail& stages, DataType output, int64_t sum_bound,
-                                    int64_t line_rows);
 
 // Whether rows of different batches may follow each other in one tile: every operand's element is
 // a linear function of the row.
