@@ -27,8 +27,7 @@ class RewriteContext {
   // The same for an `op` of another operator than those that it replaces: a kernel other than the
   // reference computes it, or the reference is all that its operator has. `heaviest`, if any, is
   // the replaced operation that does most of the work: where the JIT computes that, it has to
-  // compute `op`, too (vectors take thrice the time for ViT's attention that emitted products
-  // take).
+  // compute `op`, too.
   bool AcceptsComposite(const kernels::OpDescription& op,
                         const kernels::OpDescription* heaviest = nullptr) const;
 

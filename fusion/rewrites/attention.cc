@@ -99,8 +99,7 @@ bool RecognizeAttention(Graph& graph, const Uses& uses, NodeId id, RewriteContex
   Node node = MakeNode("FUSELITE_ATTENTION", std::move(inputs));
   node.params.as<kernels::AttentionParams>().scale = match.scale;
   node.params.as<kernels::AttentionParams>().keys_by_rows = match.keys_by_rows;
-  return ReplacePattern(graph, id, match.nodes, std::move(node), "recognize attention", context,
-                        id);
+  return ReplacePattern(graph, id, match.nodes, std::move(node), "recognize attention", context);
 }
 
 }  // namespace fuselite::fusion

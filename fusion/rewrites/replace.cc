@@ -21,7 +21,7 @@ Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) 
 }
 
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
-                    std::string_view what, RewriteContext& context, NodeId heaviest) {
+                    std::string_view what, RewriteContext& context) {
   if (!node.op) return false;
   node.outputs = graph.node(id).outputs;
   node.host_nodes = graph.node(id).host_nodes;
@@ -30,10 +30,8 @@ bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, 
     node.host_nodes.insert(node.host_nodes.end(), more.begin(), more.end());
   }
   SortUnique(&node.host_nodes);
-  const kernels::OpDescription heavy =
-      heaviest == kNone ? kernels::OpDescription() : graph.Describe(heaviest);
   std::swap(graph.node(id), node);
-  if (!context.AcceptsComposite(graph.Describe(id), heaviest == kNone ? nullptr : &heavy)) {
+  if (!context.AcceptsComposite(graph.Describe(id))) {
     std::swap(graph.node(id), node);
     return false;
   }

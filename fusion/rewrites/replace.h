@@ -18,8 +18,8 @@ Node MakeChain(const Graph& graph, ValueId x, std::vector<kernels::TailStage> st
 
 // `node` takes over the outputs and the place of the pattern's last node `id`, the `others` of the
 // pattern go: those that only it reads, which the caller made sure of. Nothing happens, and false
-// is returned, where RewriteContext::AcceptsComposite says no; `heaviest` is as there.
+// is returned, where RewriteContext::AcceptsComposite says no.
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
-                    std::string_view what, RewriteContext& context, NodeId heaviest = kNone);
+                    std::string_view what, RewriteContext& context);
 
 }  // namespace fuselite::fusion
