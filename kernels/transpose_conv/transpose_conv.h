@@ -35,8 +35,11 @@ Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op);
 // integers (int8, uint8), int16 with int8 weights, to the bit of TFLite's reference kernels.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&,
                                                             const BuildContext&);
-// float32 with constant filters.
+// float32 with constant filters, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription&,
                                                           const BuildContext&);
+// The part of the Highway version that takes 8-bit activations with constant 8-bit filters.
+Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayS8(const OpDescription&,
+                                                            const BuildContext&);
 
 }  // namespace fuselite::kernels

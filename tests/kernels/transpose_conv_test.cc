@@ -2,6 +2,7 @@
 
 #include "tests/kernels/float_cases.h"
 #include "tests/kernels/op_tester.h"
+#include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -102,6 +103,66 @@ TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
     if (HasFailure()) return;
   }
   EXPECT_GT(runs, RunnableIsas().size() > 1 ? 0 : -1);
+}
+
+OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
+  const int32_t out_h = random.Int(5, 14), out_w = random.Int(5, 60);
+  const int32_t filter_h = random.Int(1, 5), filter_w = random.Int(1, 5);
+  const int32_t stride_h = random.Int(1, 3), stride_w = random.Int(1, 3);
+  const Padding padding = random.Pick({Padding::kSame, Padding::kValid});
+  Result<Window> window = ResolveWindow({.input_h = out_h,
+                                         .input_w = out_w,
+                                         .filter_h = filter_h,
+                                         .filter_w = filter_w,
+                                         .stride_h = stride_h,
+                                         .stride_w = stride_w,
+                                         .padding = padding});
+  EXPECT_TRUE(window.ok());
+  const int32_t batch = random.Int(1, 2), in = random.Int(1, 40), out = random.Int(1, 50);
+  const bool is_signed = type == DataType::kInt8;
+  const int64_t low = is_signed ? -128 : 0;
+  const TestTensor input =
+      RandomTensor(random,
+                   {.type = type,
+                    .shape = {batch, window->y.output, window->x.output, in},
+                    .quantization = RandomQuantization(random, 1, false, low, low + 255),
+                    .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
+                   random.Int(0, 3));
+  const TestTensor filter = RandomTensor(
+      random, {.type = type,
+               .shape = {out, filter_h, filter_w, in},
+               .quantization = is_signed ? RandomQuantization(random, out, random.Chance(0.7), 0, 0)
+                                         : RandomQuantization(random, 1, false, 0, 255)});
+  OpTester tester = Of({batch, out_h, out_w, out}, filter, input, padding, stride_h, stride_w);
+  tester.params<TransposeConvParams>().activation =
+      random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  if (random.Chance(0.7)) {
+    tester.Input(RandomTensor(random, {.type = DataType::kInt32, .shape = {out}}, 4));
+  }
+  Quantization output = RandomQuantization(random, 1, false, low, low + 255);
+  output.scales[0] *= 10;
+  tester.Output(type, output);
+  return tester;
+}
+
+TEST(TransposeConvHighwayTest, IntegersToTheBit) {
+  int runs = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool is_signed = random.Chance(0.6);
+    OpTester tester =
+        RandomQuantizedTransposeConv(random, is_signed ? DataType::kInt8 : DataType::kUInt8);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    runs += is_signed ? CompareToTheBit<int8_t>(tester, random)
+                      : CompareToTheBit<uint8_t>(tester, random);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, RunnableIsas().size() > 1 ? 80 : -1);
 }
 
 }  // namespace
