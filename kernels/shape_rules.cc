@@ -76,6 +76,15 @@ Status RequireDense(const OpDescription& op) {
   return Status();
 }
 
+Status RequireDenseInputs(const OpDescription& op, std::initializer_list<size_t> inputs) {
+  for (const size_t i : inputs) {
+    if (op.has_input(i) && !IsDense(op.inputs[i])) {
+      return Unsupported(op.op->name, " takes no pitched rows in input ", i);
+    }
+  }
+  return Status();
+}
+
 Result<int> ElementBytes(DataType type) {
   const int bits = BitWidth(type);
   if (bits < 8) return Unsupported("elements of type ", DataTypeName(type), " are not moved here");

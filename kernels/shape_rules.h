@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,9 @@ Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape)
 bool IsDense(const TensorInfo& info);
 // kUnsupported where any operand's rows are pitched.
 Status RequireDense(const OpDescription& op);
+// The same for the named inputs alone, where the operator has them: weights and biases known only
+// at run time, which a split or slice may have made.
+Status RequireDenseInputs(const OpDescription& op, std::initializer_list<size_t> inputs);
 
 // Bytes of an element that data movement takes, or why it does not (int4, strings).
 Result<int> ElementBytes(DataType type);

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -86,6 +87,7 @@ Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DSha
 }
 
 Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
   const auto& params = op.params.as<Conv2DParams>();
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;

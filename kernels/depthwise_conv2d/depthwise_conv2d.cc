@@ -2,6 +2,7 @@
 
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -66,6 +67,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
   const auto& params = op.params.as<DepthwiseConv2DParams>();
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;

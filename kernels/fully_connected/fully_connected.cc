@@ -2,6 +2,7 @@
 
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -67,6 +68,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
   const auto& params = op.params.as<FullyConnectedParams>();
   const Shape& in = op.inputs[0].shape;
   const Shape& weights = op.inputs[1].shape;

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -70,6 +71,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 3}));
   const auto& params = op.params.as<TransposeConvParams>();
   const Shape& in = op.inputs[2].shape;
   const Shape& filter = op.inputs[1].shape;
