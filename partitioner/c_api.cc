@@ -53,10 +53,10 @@ class Given {
  public:
   void Add(const char* key, int32_t number) {
     if (number < 0) return;
-    numbers_.push_back({key, std::to_string(number)});
+    numbers_.emplace_back(key, std::to_string(number));
   }
   void Add(const char* key, const char* text) {
-    if (text != nullptr) texts_.push_back({key, text});
+    if (text != nullptr) texts_.emplace_back(key, text);
   }
   std::vector<KeyValue> All() const {
     std::vector<KeyValue> all(texts_.begin(), texts_.end());

@@ -12,6 +12,7 @@
 #ifndef FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
 #define FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
 
+/* NOLINTBEGIN(modernize-*): this is C. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,4 +68,5 @@ FUSELITE_EXPORT void tflite_plugin_destroy_delegate(struct TfLiteDelegate* deleg
 }
 #endif
 
+/* NOLINTEND(modernize-*) */
 #endif /* FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_ */

@@ -201,12 +201,13 @@ Result<Options> ParseOptions(std::span<const KeyValue> given) {
 }
 
 Result<Isa> CapIsa(Isa cap) {
-  const std::vector<Isa> runnable = RunnableIsas();
+  std::vector<Isa> runnable = RunnableIsas();
+  std::ranges::reverse(runnable);
   if (cap == Isa::kScalar) return Isa::kScalar;
   // From the best one down; below the cap there is always kScalar, which another architecture's
   // level includes too but which nobody means by it.
-  for (auto level = runnable.rbegin(); level != runnable.rend(); ++level) {
-    if (*level != Isa::kScalar && Includes(cap, *level)) return *level;
+  for (Isa level : runnable) {
+    if (level != Isa::kScalar && Includes(cap, level)) return level;
   }
   const bool is_neon = cap == Isa::kNeon;
   const bool have_neon = DetectIsa() == Isa::kNeon;
