@@ -35,7 +35,9 @@ class Checker {
     FUSELITE_RETURN_IF_ERROR(CheckOrder());
     for (ValueId v : graph_.inputs) {
       if (!InRange(graph_, v)) return Internal("input ", v, " is not a value");
-      if (!graph_.value(v).input) return Internal("input ", v, " is not marked as one");
+      if (!graph_.value(v).input && !graph_.value(v).variable) {
+        return Internal("input ", v, " is not marked as one");
+      }
     }
     for (NodeId id : graph_.order()) {
       if (Status status = CheckNode(id); !status.ok()) {

@@ -82,6 +82,17 @@ class BuiltinOp {
       if (!described.ok()) return described.status().In("output tensor " + std::to_string(output));
       op_.outputs.push_back(std::move(*described));
     }
+    return CheckState(graph, node);
+  }
+
+  // Kernels write these in place; anything but a variable is not theirs to write.
+  Status CheckState(Subgraph& graph, const TfLiteNode& node) const {
+    const auto inputs = Elements(node.inputs);
+    for (int i : def_.state_inputs) {
+      const int tensor = i < static_cast<int>(inputs.size()) ? inputs[i] : -1;
+      if (tensor >= 0 && graph.tensor(tensor).is_variable) continue;
+      return InvalidArgument("input ", i, " must be a variable tensor");
+    }
     return Status();
   }
 

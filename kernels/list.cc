@@ -41,6 +41,7 @@
   X(Log) \
   X(LogSoftmax) \
   X(Logistic) \
+  X(Lstm) \
   X(MaxPool2D) \
   X(Maximum) \
   X(Mean) \
@@ -94,6 +95,7 @@
   X(TopK) \
   X(Transpose) \
   X(TransposeConv) \
+  X(UnidirectionalSequenceLstm) \
   X(Unpack) \
   X(Where) \
   X(ZerosLike)

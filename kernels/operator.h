@@ -113,6 +113,10 @@ struct OperatorDef {
   size_t struct_bytes = 0;             // of TFLite's C struct; 0 where there is none
   int min_inputs = 1, max_inputs = 1;  // max -1: any number
   int min_outputs = 1, max_outputs = 1;
+  // Inputs that hold the host's state: its variables, never absent, which kernels read and write in
+  // place (KernelArgs.inputs, const cast away). Whoever imports a node checks that they are
+  // variables; Infer() that they are no constants.
+  std::span<const int> state_inputs{};
   std::span<const TypeRow> types{};  // enforced by Infer() and printed in docs/operators.md
   std::string_view limits{};         // what is not taken, for docs/operators.md: "rank <= 6"
   // The shape rule. Called by Infer() after the counts and types are checked; validates the rest of

@@ -81,6 +81,16 @@ Status ImportAllParams(const TfLiteContext* context, const void* builtin_data, I
   return Status();
 }
 
+// Kernels write these in place; anything but a variable is not theirs to write.
+Status CheckState(const TfLiteContext* context, const ImportedNode& node) {
+  for (int i : node.op->state_inputs) {
+    const int tensor = i < static_cast<int>(node.inputs.size()) ? node.inputs[i] : -1;
+    if (tensor >= 0 && context->tensors[tensor].is_variable) continue;
+    return Unsupported("input ", i, " must be a variable tensor");
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<TensorInfo> ImportTensor(const TfLiteTensor& tensor) {
@@ -139,6 +149,7 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
       !copy_tensors(node->outputs, imported.outputs)) {
     return InvalidArgument("names a tensor that the graph does not have");
   }
+  FUSELITE_RETURN_IF_ERROR(CheckState(context, imported));
   return imported;
 }
 

@@ -30,8 +30,9 @@ std::vector<Access> AccessesOf(std::span<const Value> values, const Step& step,
     if (id < 0) return;
     const Value& value = values[static_cast<size_t>(id)];
     if (value.placement == Placement::kConstant) return;
-    accesses.push_back(
-        {value.placement, value.index, value.offset, value.offset + value.bytes, writes});
+    // State is written through the inputs that name it.
+    accesses.push_back({value.placement, value.index, value.offset, value.offset + value.bytes,
+                        writes || value.placement == Placement::kVariable});
   };
   for (int id : step.inputs) add(id, false);
   for (int id : step.outputs) add(id, true);

@@ -13,7 +13,9 @@ namespace fuselite {
 // built from says, and only aligned to their element. Inputs and outputs do not overlap, unless
 // the kernel says that it computes in place.
 struct KernelArgs {
-  const void* const* inputs;  // null entries for absent optional operands
+  // Null entries for absent optional operands. Read only, but for variables that hold an operator's
+  // state (OperatorDef::state_inputs).
+  const void* const* inputs;
   void* const* outputs;
   std::byte* scratch;  // scratch_bytes() of this thread's own, aligned to kAlignment
   std::byte* shared;   // shared_bytes() of all threads together, aligned to kAlignment

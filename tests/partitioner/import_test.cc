@@ -149,6 +149,18 @@ TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
   EXPECT_FALSE(ImportNode(&host.context, node).ok());
 }
 
+TEST(ImportNodeTest, StateMustBeInVariables) {
+  FakeHost host;
+  std::vector<int> inputs;
+  for (int i = 0; i < 20; ++i) inputs.push_back(host.AddTensor({1, 1}));
+  const int node = host.AddNode("LSTM", inputs, {host.AddTensor({1, 1})});
+  host.context.tensors[inputs[18]].is_variable = true;
+  EXPECT_EQ(ImportNode(&host.context, node).status().message(),
+            "input 19 must be a variable tensor");
+  host.context.tensors[inputs[19]].is_variable = true;
+  EXPECT_TRUE(ImportNode(&host.context, node).ok());
+}
+
 TEST(NodeNameTest, NamesBuiltinAndCustomOperators) {
   TfLiteRegistration registration{};
   registration.builtin_code = kTfLiteBuiltinConv2d;

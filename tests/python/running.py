@@ -47,7 +47,8 @@ def random_inputs(interpreter, seed):
 
 
 def run(interpreter, inputs):
-    """The outputs, as copies."""
+    """The outputs, as copies. Variables start at zero."""
+    interpreter.reset_all_variables()
     for detail, value in zip(interpreter.get_input_details(), inputs):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()

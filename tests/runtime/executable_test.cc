@@ -123,6 +123,16 @@ TEST(Stages, WaitOnlyForWhatTheyNeed) {
   EXPECT_TRUE(stages[2].waits);
 }
 
+TEST(Stages, WaitForWhoeverUsesTheSameVariable) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), state = b.AddVariable(kBytes);
+  b.AddStep(MakeStep("first", Nothing(), {in, state}, {b.AddOutput(kBytes)}));
+  b.AddStep(MakeStep("second", Nothing(), {in, state}, {b.AddOutput(kBytes)}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  EXPECT_TRUE((*built)->stages()[1].waits);
+}
+
 TEST(Stages, WaitWhereMemoryIsReused) {
   ExecutableBuilder b;
   const int in = b.AddInput(kBytes), out = b.AddOutput(2 * kBytes);

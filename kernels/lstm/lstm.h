@@ -1,0 +1,67 @@
+// LSTM (its full form) and UNIDIRECTIONAL_SEQUENCE_LSTM: gates over a step or a sequence of steps,
+// with a state that outlives the run.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+struct LstmParams {
+  Activation activation;  // of the cell's input and of its output; the gates are logistic
+  float cell_clip;        // 0: none
+  float proj_clip;        // 0: none
+  int32_t kernel_type;    // LSTM only; 0: full, 1: basic
+  bool time_major;        // UNIDIRECTIONAL_SEQUENCE_LSTM only
+  bool asymmetric_quantize_inputs;
+  bool diagonal_recurrent_tensors;
+};
+
+// The operator's inputs. Groups of four are in the order of the gates below.
+enum LstmInput : int {
+  kLstmX = 0,
+  kLstmInputWeights = 1,      // 4 of [cells, inputs]
+  kLstmRecurrentWeights = 5,  // 4 of [cells, outputs]
+  kLstmPeephole = 9,          // 3 of [cells]: input gate, forget gate, output gate
+  kLstmBias = 12,             // 4 of [cells]
+  kLstmProjection = 16,       // [outputs, cells]
+  kLstmProjectionBias = 17,   // [outputs]
+  kLstmOutputState = 18,      // [batch, outputs], read and written
+  kLstmCellState = 19,        // [batch, cells], read and written
+  kLstmLayerNorm = 20,        // 4 of [cells]
+};
+
+inline constexpr int kInputGate = 0, kForgetGate = 1, kCellGate = 2, kOutputGate = 3;
+inline constexpr int kLstmGates = 4;
+
+// What Infer has checked.
+struct LstmShape {
+  int64_t steps, batch, inputs, cells, outputs;
+  bool time_major;  // rows of X and of the output are [steps, batch], else [batch, steps]
+  // "Coupled input and forget gates": no input gate, 1 - forget gate stands for it.
+  bool coupled;
+  bool peephole, projection, layer_norm;
+
+  explicit LstmShape(const OpDescription& op);
+  int64_t Row(int64_t step, int64_t b) const {
+    return time_major ? step * batch + b : b * steps + step;
+  }
+  int first_gate() const { return coupled ? kForgetGate : kInputGate; }
+};
+
+// For each step, with x its input, h and c the states before it, c' and h' those after:
+//   g = Wx[g] x + Wr[g] h + p[g] c + bias[g]     (p: peepholes; the output gate's reads c')
+//   c' = clip(logistic(forget) c + logistic(input) activation(cell))
+//   m = logistic(output) activation(c')
+//   h' = clip(P m + projection bias), or m where there is no projection; the output of the step.
+// With layer normalization a gate's sum, without the bias, is brought to mean 0 and variance 1 over
+// the cells first, then scaled by its coefficients; the bias is added to that.
+// float32. The state inputs are written in place (OperatorDef::state_inputs). One unit is one row
+// of the batch through all its steps.
+Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
+// Weights must be constants. Phase 0 multiplies every step's input at once.
+Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription&, const BuildContext&);
+
+// What layer normalization adds to the variance.
+inline constexpr float kLstmVarianceFloor = 1e-8f;
+
+}  // namespace fuselite::kernels

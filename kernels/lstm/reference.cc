@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/lstm/lstm.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+namespace {
+
+float Activate(Activation activation, float x) {
+  switch (activation) {
+    case Activation::kRelu: return std::max(x, 0.0f);
+    case Activation::kReluN1To1: return std::clamp(x, -1.0f, 1.0f);
+    case Activation::kRelu6: return std::clamp(x, 0.0f, 6.0f);
+    case Activation::kTanh: return std::tanh(x);
+    default: return x;
+  }
+}
+
+float Logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+float Clip(float x, float bound) { return bound > 0 ? std::clamp(x, -bound, bound) : x; }
+
+// One row of the batch: its states, and the scratch of one step.
+class RowRun {
+ public:
+  RowRun(const LstmShape& shape, const LstmParams& params, const KernelArgs& args, int64_t b)
+      : s_(shape),
+        params_(params),
+        args_(args),
+        h_(State(kLstmOutputState) + b * shape.outputs),
+        c_(State(kLstmCellState) + b * shape.cells),
+        gates_(reinterpret_cast<float*>(args.scratch)) {}
+
+  void Step(const float* x, float* y) {
+    for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) SumGate(gate, x);
+    // Here already: it reads the output state, which is written at the end.
+    SumGate(kOutputGate, x);
+    for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) FinishGate(gate);
+    for (int64_t i = 0; i < s_.cells; ++i) {
+      const float forget = Gate(kForgetGate)[i];
+      const float input = s_.coupled ? 1.0f - forget : Gate(kInputGate)[i];
+      c_[i] = Clip(forget * c_[i] + input * Gate(kCellGate)[i], params_.cell_clip);
+    }
+    FinishGate(kOutputGate);
+    float* m = Gate(kOutputGate);
+    for (int64_t i = 0; i < s_.cells; ++i) m[i] *= Activate(params_.activation, c_[i]);
+    Project(m, y);
+    std::copy_n(y, s_.outputs, h_);
+  }
+
+ private:
+  const float* In(int i) const { return static_cast<const float*>(args_.inputs[i]); }
+  // Variables are bound as inputs and written in place.
+  float* State(int i) const { return const_cast<float*>(In(i)); }
+  float* Gate(int gate) const { return gates_ + gate * s_.cells; }
+
+  static float Dot(const float* a, const float* b, int64_t n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+  }
+
+  // Weights times input and output state; the bias too where no normalization comes between.
+  void SumGate(int gate, const float* x) {
+    const float* wx = In(kLstmInputWeights + gate);
+    const float* wr = In(kLstmRecurrentWeights + gate);
+    for (int64_t i = 0; i < s_.cells; ++i) {
+      const float start = s_.layer_norm ? 0.0f : In(kLstmBias + gate)[i];
+      Gate(gate)[i] =
+          start + Dot(wx + i * s_.inputs, x, s_.inputs) + Dot(wr + i * s_.outputs, h_, s_.outputs);
+    }
+  }
+
+  void FinishGate(int gate) {
+    float* g = Gate(gate);
+    if (s_.peephole && gate != kCellGate) {
+      const float* p = In(kLstmPeephole + (gate == kOutputGate ? 2 : gate));
+      for (int64_t i = 0; i < s_.cells; ++i) g[i] += p[i] * c_[i];
+    }
+    if (s_.layer_norm) Normalize(gate);
+    for (int64_t i = 0; i < s_.cells; ++i) {
+      g[i] = gate == kCellGate ? Activate(params_.activation, g[i]) : Logistic(g[i]);
+    }
+  }
+
+  void Normalize(int gate) {
+    float* g = Gate(gate);
+    const auto count = static_cast<float>(s_.cells);
+    float sum = 0, squares = 0;
+    for (int64_t i = 0; i < s_.cells; ++i) sum += g[i];
+    const float mean = sum / count;
+    for (int64_t i = 0; i < s_.cells; ++i) squares += (g[i] - mean) * (g[i] - mean);
+    const float scale = 1.0f / std::sqrt(squares / count + kLstmVarianceFloor);
+    const float* coefficients = In(kLstmLayerNorm + gate);
+    const float* bias = In(kLstmBias + gate);
+    for (int64_t i = 0; i < s_.cells; ++i) {
+      g[i] = (g[i] - mean) * scale * coefficients[i] + bias[i];
+    }
+  }
+
+  void Project(const float* m, float* y) const {
+    if (!s_.projection) {
+      std::copy_n(m, s_.outputs, y);
+      return;
+    }
+    const float* bias = In(kLstmProjectionBias);
+    for (int64_t o = 0; o < s_.outputs; ++o) {
+      const float start = bias != nullptr ? bias[o] : 0.0f;
+      const float sum = start + Dot(In(kLstmProjection) + o * s_.cells, m, s_.cells);
+      y[o] = Clip(sum, params_.proj_clip);
+    }
+  }
+
+  const LstmShape& s_;
+  const LstmParams& params_;
+  const KernelArgs& args_;
+  float* const h_;
+  float* const c_;
+  float* const gates_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  const LstmShape shape(op);
+  const Work work{.units = shape.steps > 0 ? shape.batch : 0,
+                  .scratch_bytes = kLstmGates * static_cast<size_t>(shape.cells) * sizeof(float)};
+  return MakeKernel("lstm f32 reference", work,
+                    [shape, params = op.params.as<LstmParams>()](const KernelArgs& args,
+                                                                 int64_t begin, int64_t end) {
+                      const auto* x = static_cast<const float*>(args.inputs[kLstmX]);
+                      auto* y = static_cast<float*>(args.outputs[0]);
+                      for (int64_t b = begin; b < end; ++b) {
+                        RowRun run(shape, params, args, b);
+                        for (int64_t t = 0; t < shape.steps; ++t) {
+                          const int64_t row = shape.Row(t, b);
+                          run.Step(x + row * shape.inputs, y + row * shape.outputs);
+                        }
+                      }
+                    });
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,214 @@
+// LSTM and UNIDIRECTIONAL_SEQUENCE_LSTM: outputs, and the states that runs leave.
+#include "kernels/lstm/lstm.h"
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+float Logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+struct LstmCase {
+  bool sequence = true, time_major = false, coupled = false, peephole = false, projection = false,
+       projection_bias = false, layer_norm = false;
+  int32_t steps = 1, batch = 1, inputs = 1, cells = 1, outputs = 1;
+  Activation activation = Activation::kTanh;
+  float cell_clip = 0, proj_clip = 0;
+};
+
+// All 24 inputs, from `value(input)`; a state is a run-time value, all else but x is constant.
+template <class Make>
+OpTester MakeTester(const LstmCase& c, Make make) {
+  OpTester tester(c.sequence ? "UNIDIRECTIONAL_SEQUENCE_LSTM" : "LSTM");
+  auto& params = tester.params<LstmParams>();
+  params.activation = c.activation;
+  params.cell_clip = c.cell_clip;
+  params.proj_clip = c.proj_clip;
+  params.time_major = c.time_major;
+  const auto constant = [&](bool there, int input, const Shape& shape) {
+    there ? tester.Constant(make(input, shape)) : tester.Absent();
+  };
+  const Shape sequence =
+      c.time_major ? Shape{c.steps, c.batch, c.inputs} : Shape{c.batch, c.steps, c.inputs};
+  tester.Input(make(kLstmX, c.sequence ? sequence : Shape{c.batch, c.inputs}));
+  for (int i = 1; i < 9; ++i) {
+    const bool input_gate = i == kLstmInputWeights || i == kLstmRecurrentWeights;
+    constant(!(c.coupled && input_gate), i, {c.cells, i < 5 ? c.inputs : c.outputs});
+  }
+  for (int i = 0; i < 3; ++i) {
+    constant(c.peephole && !(c.coupled && i == 0), kLstmPeephole + i, {c.cells});
+  }
+  for (int i = 0; i < 4; ++i) constant(!(c.coupled && i == 0), kLstmBias + i, {c.cells});
+  constant(c.projection, kLstmProjection, {c.outputs, c.cells});
+  constant(c.projection_bias, kLstmProjectionBias, {c.outputs});
+  tester.Input(make(kLstmOutputState, {c.batch, c.outputs}));
+  tester.Input(make(kLstmCellState, {c.batch, c.cells}));
+  for (int i = 0; i < 4; ++i) {
+    constant(c.layer_norm && !(c.coupled && i == 0), kLstmLayerNorm + i, {c.cells});
+  }
+  return tester;
+}
+
+// Every weight and state its input's number / 10, x[t] = t + 1.
+TestTensor Numbered(int input, const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()), static_cast<float>(input) / 10);
+  for (size_t i = 0; input == kLstmX && i < values.size(); ++i) values[i] = i + 1.0f;
+  return TestTensor::Of<float>(kF32, shape, values);
+}
+
+TEST(LstmTest, OneCellOverTwoSteps) {
+  OpTester tester = MakeTester({.steps = 2}, Numbered);
+  ASSERT_TRUE(tester.Infer().ok());
+  EXPECT_EQ(tester.op.outputs[0].shape, (Shape{1, 2, 1}));
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  float h = 1.8f, c = 1.9f;
+  for (int t = 0; t < 2; ++t) {
+    const float x = t + 1.0f;
+    const float i = Logistic(0.1f * x + 0.5f * h + 1.2f);
+    const float f = Logistic(0.2f * x + 0.6f * h + 1.3f);
+    const float g = std::tanh(0.3f * x + 0.7f * h + 1.4f);
+    const float o = Logistic(0.4f * x + 0.8f * h + 1.5f);
+    c = f * c + i * g;
+    h = o * std::tanh(c);
+    EXPECT_NEAR((*outputs)[0].at<float>(t), h, 1e-6f) << t;
+  }
+  EXPECT_NEAR(tester.inputs[kLstmOutputState].at<float>(0), h, 1e-6f);
+  EXPECT_NEAR(tester.inputs[kLstmCellState].at<float>(0), c, 1e-6f);
+}
+
+TEST(LstmTest, CoupledGatesPeepholesProjectionAndClips) {
+  const LstmCase one = {.sequence = false,
+                        .coupled = true,
+                        .peephole = true,
+                        .projection = true,
+                        .projection_bias = true,
+                        .activation = Activation::kRelu,
+                        .cell_clip = 2.0f,
+                        .proj_clip = 3.0f};
+  OpTester tester = MakeTester(one, Numbered);
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  const float h = 1.8f, c = 1.9f;
+  const float f = Logistic(0.2f + 0.6f * h + 1.0f * c + 1.3f);
+  const float g = 0.3f + 0.7f * h + 1.4f;
+  const float c2 = std::min(f * c + (1 - f) * g, 2.0f);
+  const float o = Logistic(0.4f + 0.8f * h + 1.1f * c2 + 1.5f);
+  EXPECT_NEAR(tester.inputs[kLstmCellState].at<float>(0), c2, 1e-6f);
+  EXPECT_NEAR((*outputs)[0].at<float>(0), std::min(1.6f * o * c2 + 1.7f, 3.0f), 1e-6f);
+}
+
+// Two cells whose sums differ: -1 and 1 after normalization, whatever the sums.
+TEST(LstmTest, LayerNormalizationComesBeforeTheBias) {
+  const auto make = [](int input, const Shape& shape) {
+    TestTensor tensor = Numbered(input, shape);
+    if (input >= kLstmInputWeights && input < kLstmRecurrentWeights) tensor.at<float>(1) += 5;
+    return tensor;
+  };
+  OpTester tester = MakeTester({.layer_norm = true, .cells = 2, .outputs = 2}, make);
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  for (int i = 0; i < 2; ++i) {
+    const float side = i == 0 ? -1.0f : 1.0f;
+    const float c = Logistic(2.1f * side + 1.3f) * 1.9f +
+                    Logistic(2.0f * side + 1.2f) * std::tanh(2.2f * side + 1.4f);
+    EXPECT_NEAR(tester.inputs[kLstmCellState].at<float>(i), c, 1e-5f);
+    EXPECT_NEAR((*outputs)[0].at<float>(i), Logistic(2.3f * side + 1.5f) * std::tanh(c), 1e-5f);
+  }
+}
+
+TEST(LstmTest, WhatDoesNotFitIsRefused) {
+  const auto refusal = [](const LstmCase& c, int input, TestTensor replacement, bool constant) {
+    OpTester tester = MakeTester(c, Numbered);
+    tester.op.inputs[input] = replacement.info();
+    if (constant) tester.op.inputs[input].data = replacement.bytes();
+    return tester.Infer().message();
+  };
+  using ::testing::HasSubstr;
+  const TestTensor wide({.type = kF32, .shape = {1, 3}});
+  EXPECT_THAT(refusal({}, 18, Numbered(18, {1, 1}), true), HasSubstr("output state is a constant"));
+  EXPECT_THAT(refusal({}, 19, wide, false), HasSubstr("cell state has 3 elements, expected 1"));
+  EXPECT_THAT(refusal({}, 7, wide, true), HasSubstr("cell gate's recurrent weights have shape"));
+  EXPECT_THAT(refusal({}, 2, TestTensor(), false), HasSubstr("no forget gate's input weights"));
+  EXPECT_THAT(refusal({}, 1, TestTensor(), false),
+              HasSubstr("input gate's recurrent weights, but"));
+  EXPECT_THAT(refusal({.peephole = true}, 11, TestTensor(), false), HasSubstr("peephole"));
+  EXPECT_THAT(refusal({.projection = true, .projection_bias = true}, 16, TestTensor(), false),
+              HasSubstr("projection bias"));
+  EXPECT_THAT(refusal({.cells = 2, .outputs = 1}, 0, Numbered(0, {1, 1, 1}), false),
+              HasSubstr("no projection"));
+  EXPECT_THAT(refusal({.cell_clip = -1}, 0, Numbered(0, {1, 1, 1}), false), HasSubstr("negative"));
+  OpTester diagonal = MakeTester({}, Numbered);
+  diagonal.params<LstmParams>().diagonal_recurrent_tensors = true;
+  EXPECT_EQ(diagonal.Infer().code(), StatusCode::kUnsupported);
+}
+
+class LstmIsaTest : public ::testing::TestWithParam<Isa> {};
+
+LstmCase RandomCase(Random& random) {
+  LstmCase c;
+  c.sequence = random.Chance(0.8);
+  c.time_major = c.sequence && random.Chance(0.5);
+  c.coupled = random.Chance(0.3);
+  c.peephole = random.Chance(0.4);
+  c.projection = random.Chance(0.4);
+  c.projection_bias = c.projection && random.Chance(0.5);
+  c.layer_norm = random.Chance(0.3);
+  c.steps = c.sequence ? static_cast<int32_t>(random.Int(1, 9)) : 1;
+  c.batch = static_cast<int32_t>(random.Int(1, 4));
+  c.inputs = random.Pick({1, 3, 8, 17, 40});
+  c.cells = random.Pick({1, 4, 15, 16, 20, 33, 70});
+  c.outputs = c.projection ? random.Pick({1, 5, 16, 35}) : c.cells;
+  c.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kReluN1To1,
+                              Activation::kRelu6, Activation::kTanh, Activation::kTanh});
+  c.cell_clip = random.Pick({0.0f, 0.5f});
+  c.proj_clip = random.Pick({0.0f, 0.3f});
+  return c;
+}
+
+TEST_P(LstmIsaTest, HighwayAgreesWithReference) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const LstmCase c = RandomCase(random);
+    // Small weights: differences must not grow from step to step.
+    const OpTester plain = MakeTester(c, [&](int input, const Shape& shape) {
+      TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
+      const float magnitude = input == kLstmX ? 1.0f : 0.2f;
+      tensor.Fill(random, -magnitude, magnitude);
+      return tensor;
+    });
+    const auto run = [&](std::string_view candidate, Isa isa, OpTester& tester) {
+      tester = plain;
+      for (int i : {kLstmOutputState, kLstmCellState}) tester.inputs[i] = plain.inputs[i].Clone();
+      EXPECT_TRUE(tester.Infer().ok());
+      return tester.Run(candidate, isa, seed, random.Int(0, 3));
+    };
+    OpTester reference = plain, fast = plain;
+    const auto expected = run("reference", Isa::kScalar, reference);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const auto actual = run("highway", GetParam(), fast);
+    if (!Includes(GetParam(), Isa::kSsse3) && !Includes(GetParam(), Isa::kNeon)) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    // A normalization divides by the spread of the sums, which may be small.
+    const auto tolerance = [&](int64_t) { return c.layer_norm ? 5e-4f : 1e-5f; };
+    ExpectNear((*expected)[0], (*actual)[0], tolerance, "output");
+    for (int i : {kLstmOutputState, kLstmCellState}) {
+      ExpectNear(reference.inputs[i], fast.inputs[i], tolerance, "state");
+      fast.inputs[i].CheckGuards("state");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, LstmIsaTest, ::testing::ValuesIn(RunnableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
