@@ -2,6 +2,7 @@
 #include <array>
 
 #include "fusion/match.h"
+#include "fusion/quantized_stages.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/stages.h"
 
@@ -37,9 +38,12 @@ NodeId HostOf(const Graph& graph, const Uses& uses, NodeId id, ValueId flowing) 
 }
 
 bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteContext& context) {
-  const std::optional<Stages> stages = AsStages(graph, id, flowing);
-  if (!stages) return false;
+  std::optional<Stages> stages = AsStages(graph, id, flowing);
   Node fused = graph.node(host);
+  if (!stages) {
+    stages = AsQuantizedStages(graph, id, flowing);
+    if (!stages || !RequantizeInTail(graph, host, &fused)) return false;
+  }
   if (!AppendStages(*stages, &fused)) return false;
   const kernels::OpDescription before = graph.Describe(host);
   fused.outputs = graph.node(id).outputs;

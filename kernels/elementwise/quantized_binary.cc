@@ -46,26 +46,14 @@ std::unique_ptr<Kernel> ReferenceKernel(BinaryKind kind, const OpDescription& op
   }
 }
 
-// The tail's stage for ADD, with x and y exchanged where input 1 flows.
 Result<std::unique_ptr<Kernel>> BuildAddOfTail(const OpDescription& op,
                                                const BuildContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(const QuantizedSum sum, MakeQuantizedSum(BinaryKind::kAdd, op));
   for (const int flowing : {0, 1}) {
-    if (op.inputs[flowing].shape != op.outputs[0].shape) continue;
-    const auto use = AsTailOperand(op.inputs[1 - flowing], op.outputs[0].shape);
-    if (!use) continue;
     TailStage stage;
-    stage.kind = TailStage::Kind::kQuantizedAdd;
-    stage.operand = use->operand;
-    stage.operand.input = 1 - flowing;
-    stage.add = sum.q;
-    if (flowing == 1) {
-      std::swap(stage.add.x_offset, stage.add.y_offset);
-      std::swap(stage.add.x_multiplier, stage.add.y_multiplier);
-      std::swap(stage.add.x_shift, stage.add.y_shift);
-    }
+    int64_t rows_per_batch = 0;
+    if (!QuantizedAddStage(op, flowing, &stage, &rows_per_batch)) continue;
     Tail tail;
-    AppendStage(stage, use->rows_per_batch, &tail);
+    AppendStage(stage, rows_per_batch, &tail);
     return BuildTailKernel("add", op, context, std::move(tail), flowing, TailCandidate::kHighway);
   }
   return BuildQuantizedRows(BinaryKind::kAdd, op, context);
@@ -107,6 +95,26 @@ Result<std::unique_ptr<Kernel>> BuildReferenceOf(BinaryKind kind, const OpDescri
 }
 
 }  // namespace
+
+bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* stage,
+                       int64_t* rows_per_batch) {
+  if (op.inputs[flowing_input].shape != op.outputs[0].shape) return false;
+  const auto use = AsTailOperand(op.inputs[1 - flowing_input], op.outputs[0].shape);
+  const auto sum = MakeQuantizedSum(BinaryKind::kAdd, op);
+  if (!use || !sum.ok()) return false;
+  *stage = TailStage();
+  stage->kind = TailStage::Kind::kQuantizedAdd;
+  stage->operand = use->operand;
+  stage->operand.input = 1 - flowing_input;
+  stage->add = sum->q;
+  if (flowing_input == 1) {
+    std::swap(stage->add.x_offset, stage->add.y_offset);
+    std::swap(stage->add.x_multiplier, stage->add.y_multiplier);
+    std::swap(stage->add.x_shift, stage->add.y_shift);
+  }
+  *rows_per_batch = use->rows_per_batch;
+  return true;
+}
 
 Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
   int32_t min, max;

@@ -33,6 +33,34 @@ TEST(FuseIntoTail, ResidualInEitherOrderWithItsActivation) {
   }
 }
 
+TEST(FuseIntoTail, QuantizedResidualAndTable) {
+  for (const bool swapped : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Int8Op("QUANTIZE", {b.Input({1, 6, 5, 8})}, 0.008f, -3);
+    const Attributes strides = {{"stride_w", 1}, {"stride_h", 1}};
+    const ValueId c =
+        b.Int8Op("CONV_2D", {x, b.Int8Constant({8, 3, 3, 8}, 0.01f)}, 0.02f, 5, strides);
+    const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
+    const ValueId sum =
+        b.Int8Op("ADD", operands, 0.025f, 11, {{"fused_activation_function", kRelu}});
+    const ValueId table = b.Int8Op("LOGISTIC", {sum}, 1.0f / 256, -128);
+    b.Output(b.Op("DEQUANTIZE", {table}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+    EXPECT_THAT(
+        outcome.ops(),
+        ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized add #3 + lookup", "DEQUANTIZE"));
+  }
+}
+
+TEST(FuseIntoTail, QuantizedTableAfterADenseLayer) {
+  GraphBuilder b;
+  const ValueId x = b.Int8Op("QUANTIZE", {b.Input({3, 40})}, 0.008f, -3);
+  const ValueId dense = b.Int8Op("FULLY_CONNECTED", {x, b.Int8Constant({17, 40}, 0.01f)}, 0.02f, 5);
+  b.Output(b.Op("DEQUANTIZE", {b.Int8Op("TANH", {dense}, 1.0f / 128, 0)}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "FULLY_CONNECTED + rescale + lookup", "DEQUANTIZE"));
+}
+
 TEST(FuseIntoTail, SubtractsFromEitherSide) {
   GraphBuilder b;
   const ValueId x = b.Input({1, 6, 5, 8});

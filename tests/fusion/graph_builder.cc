@@ -73,7 +73,8 @@ ValueId GraphBuilder::Ints(Shape shape, const std::vector<int32_t>& values) {
 }
 
 std::vector<ValueId> GraphBuilder::Op(std::string_view name, const std::vector<ValueId>& inputs,
-                                      const Attributes& attributes, int outputs) {
+                                      const Attributes& attributes, int outputs,
+                                      const TensorInfo& output) {
   Node node;
   node.op = kernels::FindOperator(name);
   if (node.op == nullptr) throw std::runtime_error("no operator " + std::string(name));
@@ -84,6 +85,7 @@ std::vector<ValueId> GraphBuilder::Op(std::string_view name, const std::vector<V
   node.host_nodes = {host_nodes_++};
   for (int i = 0; i < outputs; ++i) {
     Value value;
+    value.info = output;
     value.name = std::string(name) + "_" + std::to_string(node.host_nodes[0]);
     node.outputs.push_back(graph_.AddValue(std::move(value)));
   }
@@ -93,6 +95,15 @@ std::vector<ValueId> GraphBuilder::Op(std::string_view name, const std::vector<V
   if (!status.ok()) throw std::runtime_error(std::string(name) + ": " + status.ToString());
   for (int i = 0; i < outputs; ++i) graph_.value(graph_.node(id).outputs[i]).info = op.outputs[i];
   return graph_.node(id).outputs;
+}
+
+ValueId GraphBuilder::Int8Constant(Shape shape, float scale) {
+  std::vector<int8_t> values(shape.elements());
+  for (int8_t& v : values) v = static_cast<int8_t>(random_.Int(-127, 127));
+  const TensorInfo info{.type = DataType::kInt8,
+                        .shape = shape,
+                        .quantization = {.scales = {scale}, .zero_points = {0}}};
+  return graph_.AddConstant(info, std::as_bytes(std::span(values)), "int8");
 }
 
 ValueId GraphBuilder::Conv(ValueId x, int channels, int filter, const Attributes& attributes) {

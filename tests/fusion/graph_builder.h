@@ -39,10 +39,19 @@ class GraphBuilder {
   ValueId Ints(Shape shape, const std::vector<int32_t>& values);
 
   std::vector<ValueId> Op(std::string_view name, const std::vector<ValueId>& inputs,
-                          const Attributes& attributes, int outputs);
+                          const Attributes& attributes, int outputs, const TensorInfo& output = {});
   ValueId Op(std::string_view name, const std::vector<ValueId>& inputs,
              const Attributes& attributes = {}) {
     return Op(name, inputs, attributes, 1)[0];
+  }
+
+  // int8 values: a constant with one scale, and what an operator gives.
+  ValueId Int8Constant(Shape shape, float scale);
+  ValueId Int8Op(std::string_view name, const std::vector<ValueId>& inputs, float scale,
+                 int32_t zero_point, const Attributes& attributes = {}) {
+    const TensorInfo output{.type = DataType::kInt8,
+                            .quantization = {.scales = {scale}, .zero_points = {zero_point}}};
+    return Op(name, inputs, attributes, 1, output)[0];
   }
 
   // Layers with random weights and a bias. `filter` x `filter` taps.

@@ -1,0 +1,74 @@
+#include "fusion/quantized_stages.h"
+
+#include <algorithm>
+
+#include "fusion/match.h"
+#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/lookup_table.h"
+#include "kernels/elementwise/quantized_binary.h"
+#include "kernels/gemm/quantized_tail.h"
+
+namespace fuselite::fusion {
+namespace {
+
+using kernels::SumScaling;
+using kernels::TailStage;
+
+bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
+
+std::optional<kernels::ProductInputs> ProductInputsOf(std::string_view op) {
+  if (op == "CONV_2D" || op == "DEPTHWISE_CONV_2D") return kernels::ProductInputs{};
+  if (op == "FULLY_CONNECTED") return kernels::ProductInputs{.scaling = SumScaling::kReal};
+  if (op == "BATCH_MATMUL") {
+    return kernels::ProductInputs{.bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId flowing) {
+  const Node& node = graph.node(id);
+  if (node.outputs.size() != 1 || !node.tail.empty() || !IsElementwise(*node.op)) {
+    return std::nullopt;
+  }
+  const TensorInfo& output = graph.value(node.outputs[0]).info;
+  if (!IsByte(output.type) || graph.value(flowing).info.shape != output.shape) return std::nullopt;
+  const auto same_type = [&](ValueId v) {
+    return v != kNone && graph.value(v).info.type == output.type;
+  };
+  if (!std::ranges::all_of(node.inputs, same_type)) return std::nullopt;
+  const kernels::OpDescription op = graph.Describe(id);
+  Stages stages;
+  TailStage stage;
+  if (node.inputs.size() == 1) {
+    auto table = kernels::MakeLookupTable(op);
+    if (!table.ok()) return std::nullopt;
+    stage.kind = TailStage::Kind::kLookup;
+    stage.table = std::move(*table);
+    stages.tail.stages.push_back(std::move(stage));
+    return stages;
+  }
+  if (node.op->name != "ADD" || node.inputs[0] == node.inputs[1]) return std::nullopt;
+  const int flowing_input = node.inputs[0] == flowing ? 0 : 1;
+  int64_t rows_per_batch = 0;
+  if (!kernels::QuantizedAddStage(op, flowing_input, &stage, &rows_per_batch)) return std::nullopt;
+  stage.operand.input = 0;
+  stages.operands.push_back(node.inputs[1 - flowing_input]);
+  if (!kernels::AppendStage(stage, rows_per_batch, &stages.tail)) return std::nullopt;
+  return stages;
+}
+
+bool RequantizeInTail(const Graph& graph, NodeId id, Node* host) {
+  const auto inputs = ProductInputsOf(host->op->name);
+  if (!inputs) return false;
+  if (!host->tail.empty()) return true;
+  const kernels::OpDescription op = graph.Describe(id);
+  const auto stage =
+      kernels::RequantizeStage(op, FusedActivation(*host), *inputs, op.outputs[0].shape.dim(-1));
+  if (!stage.ok()) return false;
+  host->tail.stages.push_back(*stage);
+  return true;
+}
+
+}  // namespace fuselite::fusion
