@@ -134,20 +134,23 @@ void ShortRows::Run(const void* x, std::byte* shared, int phase, int64_t begin, 
   }
 }
 
+// Of `rows` rows from row `first` of all groups' on.
+DynamicRange ShortRows::RangeOf(const void* x, int64_t first, int64_t rows) const {
+  const float* from = static_cast<const float*>(x) + first * layout_.pitch;
+  DynamicRange range{from[0], from[0]};
+  // Dense rows are one long one: each call ends with a reduction.
+  const bool dense = layout_.pitch == layout_.values;
+  const int64_t calls = dense ? 1 : rows, values = dense ? rows * layout_.values : layout_.values;
+  for (int64_t r = 0; r < calls; ++r) {
+    functions_->extend_range(from + r * layout_.pitch, values, &range);
+  }
+  return range;
+}
+
 void ShortRows::FindRange(const void* x, std::byte* shared, int64_t unit) const {
   const int64_t first = unit % chunks_ * chunk_rows_;
-  const int64_t rows = std::min(chunk_rows_, layout_.rows - first);
-  const float* from =
-      static_cast<const float*>(x) + (unit / chunks_ * layout_.rows + first) * layout_.pitch;
-  DynamicRange range{from[0], from[0]};
-  if (layout_.pitch == layout_.values) {
-    functions_->extend_range(from, rows * layout_.values, &range);
-  } else {
-    for (int64_t r = 0; r < rows; ++r) {
-      functions_->extend_range(from + r * layout_.pitch, layout_.values, &range);
-    }
-  }
-  reinterpret_cast<DynamicRange*>(shared + ranges_at_)[unit] = range;
+  reinterpret_cast<DynamicRange*>(shared + ranges_at_)[unit] = RangeOf(
+      x, unit / chunks_ * layout_.rows + first, std::min(chunk_rows_, layout_.rows - first));
 }
 
 DynamicScale ShortRows::ScaleOf(const void* x, const std::byte* shared, int64_t unit) const {
@@ -163,11 +166,7 @@ DynamicScale ShortRows::ScaleOf(const void* x, const std::byte* shared, int64_t 
       range.max = std::max(range.max, all[i].max) + bad;
     }
   } else {
-    const float* from = static_cast<const float*>(x) + unit * layout_.rows * layout_.pitch;
-    range = {from[0], from[0]};
-    for (int64_t r = 0; r < layout_.rows; ++r) {
-      functions_->extend_range(from + r * layout_.pitch, layout_.values, &range);
-    }
+    range = RangeOf(x, unit * layout_.rows, layout_.rows);
   }
   return MakeDynamicScale(range, layout_.asymmetric);
 }
@@ -183,8 +182,11 @@ void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
   }
   const int64_t first = unit % chunks_ * chunk_rows_;
   const int64_t last = std::min(first + chunk_rows_, layout_.rows);
-  const int64_t group = unit / chunks_ * layout_.rows, n = layout_.values;
-  for (int64_t row = group + first; row < group + last; ++row) {
+  const int64_t group = unit / chunks_ * layout_.rows;
+  // Rows that are dense on both sides are one long one.
+  const bool dense = layout_.pitch == layout_.values && layout_.to_pitch == layout_.values;
+  const int64_t n = dense ? (last - first) * layout_.values : layout_.values;
+  for (int64_t row = group + first; row < group + (dense ? first + 1 : last); ++row) {
     const int64_t at = row * layout_.pitch;
     int16_t* to = reinterpret_cast<int16_t*>(shared) + row * layout_.to_pitch;
     if (type_ == DataType::kFloat32) {
@@ -198,7 +200,7 @@ void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
     for (int64_t i = layout_.repeat > 1 ? n - 1 : -1; i >= 0; --i) {
       std::fill_n(to + i * layout_.repeat, layout_.repeat, int16_t{to[i]});
     }
-    std::fill(to + n * layout_.repeat, to + layout_.to_pitch, int16_t{0});
+    if (!dense) std::fill(to + n * layout_.repeat, to + layout_.to_pitch, int16_t{0});
   }
 }
 

@@ -59,6 +59,7 @@ class ShortRows {
   static size_t AlignUpFloats(int64_t n);
   // Whether a group's range is gathered from several units, in a phase of its own.
   bool ranges() const { return type_ == DataType::kFloat32 && chunks_ > 1; }
+  DynamicRange RangeOf(const void* x, int64_t first, int64_t rows) const;
   void FindRange(const void* x, std::byte* shared, int64_t unit) const;
   DynamicScale ScaleOf(const void* x, const std::byte* shared, int64_t unit) const;
   void Convert(const void* x, std::byte* shared, int64_t unit) const;
