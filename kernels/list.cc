@@ -25,21 +25,31 @@
   X(Elementwise) \
   X(Elu) \
   X(EmbeddingLookup) \
+  X(Equal) \
   X(Exp) \
   X(ExpandDims) \
   X(Fill) \
   X(Floor) \
+  X(FloorDiv) \
+  X(FloorMod) \
   X(FullyConnected) \
   X(Gather) \
   X(GatherNd) \
   X(Gelu) \
+  X(Greater) \
+  X(GreaterEqual) \
   X(HardSwish) \
   X(L2Normalization) \
   X(L2Pool2D) \
   X(LayerNorm) \
   X(LeakyRelu) \
+  X(Less) \
+  X(LessEqual) \
   X(Log) \
   X(LogSoftmax) \
+  X(LogicalAnd) \
+  X(LogicalNot) \
+  X(LogicalOr) \
   X(Logistic) \
   X(Lstm) \
   X(MaxPool2D) \
@@ -49,10 +59,12 @@
   X(MirrorPad) \
   X(Mul) \
   X(Neg) \
+  X(NotEqual) \
   X(OneHot) \
   X(Pack) \
   X(Pad) \
   X(PadV2) \
+  X(Pow) \
   X(Prelu) \
   X(Quantize) \
   X(Range) \
@@ -74,6 +86,8 @@
   X(Round) \
   X(Rsqrt) \
   X(ScatterNd) \
+  X(Select) \
+  X(SelectV2) \
   X(Shape) \
   X(Sign) \
   X(Sin) \

@@ -16,7 +16,8 @@ OpTester Pool(std::string_view name, TestTensor in, int filter, int stride, Padd
                                  .stride_h = stride,
                                  .filter_width = filter,
                                  .filter_height = filter,
-                                 .activation = Activation::kNone};
+                                 .activation = Activation::kNone,
+                                 .extra_padding = {}};
   tester.Output(in.info().type, in.info().quantization).Input(std::move(in));
   return tester;
 }

@@ -1,0 +1,124 @@
+// EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER and GREATER_EQUAL: two inputs of one type that
+// broadcast to bool.
+//
+// int8 and uint8 are compared as TFLite compares them: brought to real values of 8 fraction bits by
+// each input's own scale in fixed point, so that neighbours of a fine scale can be equal.
+#include <cmath>
+#include <functional>
+
+#include "kernels/elementwise/typed_map.h"
+#include "kernels/quantization.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow Same(DataType type) { return {{type, type}, DataType::kBool}; }
+constexpr TypeRow kEqualTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                   Same(DataType::kInt64),   Same(DataType::kBool),
+                                   Same(DataType::kInt8),    Same(DataType::kUInt8)};
+constexpr TypeRow kOrderTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                   Same(DataType::kInt64),   Same(DataType::kInt16),
+                                   Same(DataType::kInt8),    Same(DataType::kUInt8)};
+
+bool IsQuantized(const OpDescription& op) {
+  return op.inputs[0].type == DataType::kInt8 || op.inputs[0].type == DataType::kUInt8;
+}
+
+// A quantized value as a real one with 8 fraction bits.
+struct Real {
+  int32_t zero_point;
+  FixedPoint scale;
+  explicit Real(const Quantization& q)
+      : zero_point(q.zero_point()), scale(ToFixedPoint(q.scale())) {}
+  int32_t operator()(int32_t x) const {
+    return MultiplyByQuantizedMultiplier((x - zero_point) * (1 << 8), scale.multiplier,
+                                         scale.shift);
+  }
+};
+
+Status InferCompare(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(InferTypedMap(op, DataType::kBool));
+  if (!IsQuantized(op)) return Status();
+  for (const TensorInfo* operand : {&op.inputs[0], &op.inputs[1]}) {
+    const Quantization& q = operand->quantization;
+    if (q.per_channel() || !(q.scale() > 0 && q.scale() < 1)) {
+      return Unsupported("an input scale of ", q.scale(), ", not between 0 and 1");
+    }
+    if (q.zero_point() < -128 || q.zero_point() > 255) {
+      return InvalidArgument("zero point ", q.zero_point(), " leaves 8 bits");
+    }
+  }
+  return Status();
+}
+
+template <class T, class Compare>
+std::unique_ptr<Kernel> BuildQuantized(const OpDescription& op, Compare compare) {
+  return MakeTypedMap<T, bool>(
+      op, [compare, a = Real(op.inputs[0].quantization), b = Real(op.inputs[1].quantization)](
+              T x, T y) { return compare(a(x), b(y)); });
+}
+
+template <class Compare>
+Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
+  constexpr Compare kCompare{};
+  switch (op.inputs[0].type) {
+    case DataType::kFloat32: return MakeTypedMap<float, bool>(op, kCompare);
+    case DataType::kInt32: return MakeTypedMap<int32_t, bool>(op, kCompare);
+    case DataType::kInt64: return MakeTypedMap<int64_t, bool>(op, kCompare);
+    case DataType::kInt16: return MakeTypedMap<int16_t, bool>(op, kCompare);
+    case DataType::kBool: return MakeTypedMap<bool, bool>(op, kCompare);
+    case DataType::kInt8: return BuildQuantized<int8_t>(op, kCompare);
+    case DataType::kUInt8: return BuildQuantized<uint8_t>(op, kCompare);
+    default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  }
+}
+
+Result<std::unique_ptr<Kernel>> BuildCompare(const OpDescription& op, const BuildContext&) {
+  switch (op.op->builtin_code) {
+    case tflite::kTfLiteBuiltinEqual: return BuildOf<std::equal_to<>>(op);
+    case tflite::kTfLiteBuiltinNotEqual: return BuildOf<std::not_equal_to<>>(op);
+    case tflite::kTfLiteBuiltinLess: return BuildOf<std::less<>>(op);
+    case tflite::kTfLiteBuiltinLessEqual: return BuildOf<std::less_equal<>>(op);
+    case tflite::kTfLiteBuiltinGreater: return BuildOf<std::greater<>>(op);
+    default: return BuildOf<std::greater_equal<>>(op);
+  }
+}
+
+constexpr Candidate kCandidates[] = {{"reference", BuildCompare}};
+
+OperatorDef MakeCompare(std::string_view name, int code, int options_type, int max_version,
+                        std::span<const TypeRow> types) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = options_type;
+  def.max_version = max_version;
+  def.min_inputs = def.max_inputs = 2;
+  def.types = types;
+  def.limits = "scales of 8-bit inputs below 1";
+  def.infer = InferCompare;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+#define FUSELITE_COMPARE(Name, NAME, options_type, max_version, types)                     \
+  const OperatorDef& Name##Operator() {                                                    \
+    static const OperatorDef kDef =                                                        \
+        MakeCompare(NAME, tflite::kTfLiteBuiltin##Name, options_type, max_version, types); \
+    return kDef;                                                                           \
+  }
+
+FUSELITE_COMPARE(Equal, "EQUAL", 53, 5, kEqualTypes)
+FUSELITE_COMPARE(Greater, "GREATER", 44, 2, kOrderTypes)
+FUSELITE_COMPARE(GreaterEqual, "GREATER_EQUAL", 45, 3, kOrderTypes)
+FUSELITE_COMPARE(Less, "LESS", 41, 3, kOrderTypes)
+FUSELITE_COMPARE(LessEqual, "LESS_EQUAL", 46, 2, kOrderTypes)
+FUSELITE_COMPARE(NotEqual, "NOT_EQUAL", 54, 4, kEqualTypes)
+
+#undef FUSELITE_COMPARE
+
+}  // namespace fuselite::kernels

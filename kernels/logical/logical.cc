@@ -1,0 +1,70 @@
+// LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT of bool.
+#include <functional>
+
+#include "kernels/elementwise/typed_map.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow kBinary[] = {{{DataType::kBool, DataType::kBool}, DataType::kBool}};
+constexpr TypeRow kUnary[] = {{{DataType::kBool}, DataType::kBool}};
+
+Status InferBinary(OpDescription& op) { return InferTypedMap(op, DataType::kBool); }
+
+Status InferNot(OpDescription& op) {
+  if (!op.tail.empty()) return Unsupported("a tail behind LOGICAL_NOT");
+  return SetOutput(op, 0, DataType::kBool, op.inputs[0].shape);
+}
+
+Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext&) {
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinLogicalAnd) {
+    return MakeTypedMap<bool, bool>(op, std::logical_and<>());
+  }
+  return MakeTypedMap<bool, bool>(op, std::logical_or<>());
+}
+
+Result<std::unique_ptr<Kernel>> BuildNot(const OpDescription& op, const BuildContext&) {
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  return MakeKernel("LOGICAL_NOT", {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+                    [plan](const KernelArgs& args, int64_t begin, int64_t end) {
+                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+                        const auto* x = static_cast<const bool*>(args.inputs[0]) + piece.offsets[0];
+                        auto* out = static_cast<bool*>(args.outputs[0]) + piece.offsets[1];
+                        for (int64_t i = 0; i < piece.count; ++i) out[i] = !x[i];
+                      });
+                    });
+}
+
+constexpr Candidate kBinaryCandidates[] = {{"reference", BuildBinary}};
+constexpr Candidate kNotCandidates[] = {{"reference", BuildNot}};
+
+OperatorDef MakeLogical(std::string_view name, int code, int options_type, int inputs) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.options_type = options_type;
+  def.min_inputs = def.max_inputs = inputs;
+  def.types = inputs == 1 ? std::span<const TypeRow>(kUnary) : kBinary;
+  def.infer = inputs == 1 ? InferNot : InferBinary;
+  def.candidates = inputs == 1 ? std::span<const Candidate>(kNotCandidates) : kBinaryCandidates;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+#define FUSELITE_LOGICAL(Name, NAME, options_type, inputs)                     \
+  const OperatorDef& Name##Operator() {                                        \
+    static const OperatorDef kDef =                                            \
+        MakeLogical(NAME, tflite::kTfLiteBuiltin##Name, options_type, inputs); \
+    return kDef;                                                               \
+  }
+
+FUSELITE_LOGICAL(LogicalAnd, "LOGICAL_AND", 62, 2)
+FUSELITE_LOGICAL(LogicalNot, "LOGICAL_NOT", 63, 1)
+FUSELITE_LOGICAL(LogicalOr, "LOGICAL_OR", 60, 2)
+
+#undef FUSELITE_LOGICAL
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,129 @@
+// Comparisons, logic, selection; FLOOR_DIV, FLOOR_MOD and POW.
+#include <limits>
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr DataType kF32 = DataType::kFloat32;
+constexpr DataType kI32 = DataType::kInt32;
+
+// std::vector<bool> has no bytes.
+TestTensor Bools(Shape shape, const std::vector<uint8_t>& values) {
+  return TestTensor::Of<uint8_t>(DataType::kBool, shape, values);
+}
+
+Result<TestTensor> Compute(std::string_view name, std::vector<TestTensor> inputs,
+                           int64_t output_pitch = 0) {
+  OpTester tester(name);
+  for (TestTensor& input : inputs) tester.Input(std::move(input));
+  FUSELITE_RETURN_IF_ERROR(tester.Infer());
+  tester.op.outputs[0].row_pitch = output_pitch;
+  FUSELITE_ASSIGN_OR_RETURN(const auto outputs, tester.Run("reference", Isa::kScalar));
+  return outputs[0];
+}
+
+template <class T>
+std::vector<T> Values(std::string_view name, std::vector<TestTensor> inputs,
+                      int64_t output_pitch = 0) {
+  const Result<TestTensor> result = Compute(name, std::move(inputs), output_pitch);
+  EXPECT_TRUE(result.ok()) << result.status().ToString();
+  return result.ok() ? result->values<T>() : std::vector<T>{};
+}
+
+TEST(CompareTest, FloatsWithNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const TestTensor x = TestTensor::Of<float>(kF32, {4}, {1, 2, 3, nan});
+  const TestTensor two = TestTensor::Of<float>(kF32, {1}, {2});
+  EXPECT_THAT(Values<uint8_t>("EQUAL", {x, two}), ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(Values<uint8_t>("NOT_EQUAL", {x, two}), ElementsAre(1, 0, 1, 1));
+  EXPECT_THAT(Values<uint8_t>("LESS", {x, two}), ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(Values<uint8_t>("LESS_EQUAL", {x, two}), ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(Values<uint8_t>("GREATER", {x, two}), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(Values<uint8_t>("GREATER_EQUAL", {x, two}), ElementsAre(0, 1, 1, 0));
+}
+
+TEST(CompareTest, BroadcastsBothInputsIntoPitchedRows) {
+  const TestTensor x = TestTensor::Of<int32_t>(kI32, {2, 1}, {1, 5});
+  const TestTensor y = TestTensor::Of<int32_t>(kI32, {1, 3}, {0, 1, 6});
+  EXPECT_THAT(Values<uint8_t>("GREATER", {x, y}, 7), ElementsAre(1, 0, 0, 1, 1, 0));
+}
+
+// Scale 1/512: in 8 fraction bits, halves away from zero, 1 and 2 are both 1, and 3 is 2.
+TEST(CompareTest, QuantizedValuesHaveEightFractionBits) {
+  const auto of = [](const std::vector<int8_t>& values) {
+    return TestTensor::Of<int8_t>(DataType::kInt8, {3}, values, {{1.0f / 512}, {0}});
+  };
+  EXPECT_THAT(Values<uint8_t>("EQUAL", {of({1, 1, -1}), of({2, 3, -2})}), ElementsAre(1, 0, 1));
+  EXPECT_THAT(Values<uint8_t>("LESS", {of({1, 1, -1}), of({2, 3, -2})}), ElementsAre(0, 1, 0));
+  const TestTensor coarse = TestTensor::Of<int8_t>(DataType::kInt8, {1}, {1}, {{1.0f}, {0}});
+  EXPECT_EQ(Compute("LESS", {coarse, coarse}).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(LogicalTest, TruthTables) {
+  const TestTensor x = Bools({4}, {0, 0, 1, 1}), y = Bools({4}, {0, 1, 0, 1});
+  EXPECT_THAT(Values<uint8_t>("LOGICAL_AND", {x, y}), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(Values<uint8_t>("LOGICAL_OR", {x, y}), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(Values<uint8_t>("LOGICAL_NOT", {x}), ElementsAre(1, 1, 0, 0));
+}
+
+TEST(SelectTest, WholeSlicesAndElements) {
+  const TestTensor x = TestTensor::Of<int32_t>(kI32, {2, 2}, {1, 2, 3, 4});
+  const TestTensor y = TestTensor::Of<int32_t>(kI32, {2, 2}, {5, 6, 7, 8});
+  EXPECT_THAT(Values<int32_t>("SELECT", {Bools({2}, {0, 1}), x, y}), ElementsAre(5, 6, 3, 4));
+  EXPECT_THAT(Values<int32_t>("SELECT_V2", {Bools({2}, {0, 1}), x, y}), ElementsAre(5, 2, 7, 4));
+  EXPECT_THAT(Values<int32_t>("SELECT", {Bools({2, 2}, {1, 0, 0, 1}), x, y}, 3),
+              ElementsAre(1, 6, 7, 4));
+  EXPECT_THAT(Values<int32_t>("SELECT", {Bools({}, {1}), x, y}), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(Compute("SELECT", {Bools({1, 2}, {0, 1}), x, y}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(SelectTest, AllThreeBroadcast) {
+  const TestTensor x = TestTensor::Of<int64_t>(DataType::kInt64, {2, 1}, {1, 2});
+  const TestTensor y = TestTensor::Of<int64_t>(DataType::kInt64, {}, {9});
+  EXPECT_THAT(Values<int64_t>("SELECT_V2", {Bools({3}, {1, 0, 1}), x, y}),
+              ElementsAre(1, 9, 1, 2, 9, 2));
+  const TestTensor other = TestTensor::Of<int32_t>(kI32, {}, {9});
+  EXPECT_EQ(Compute("SELECT_V2", {Bools({3}, {1, 0, 1}), x, other}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(FloorTest, QuotientsAndRestsRoundDown) {
+  const TestTensor x = TestTensor::Of<int32_t>(kI32, {4}, {7, -7, 7, -7});
+  const TestTensor y = TestTensor::Of<int32_t>(kI32, {4}, {2, 2, -2, -2});
+  EXPECT_THAT(Values<int32_t>("FLOOR_DIV", {x, y}), ElementsAre(3, -4, -4, 3));
+  EXPECT_THAT(Values<int32_t>("FLOOR_MOD", {x, y}), ElementsAre(1, 1, -1, -1));
+  const TestTensor f = TestTensor::Of<float>(kF32, {2}, {5.5f, -5.5f});
+  const TestTensor g = TestTensor::Of<float>(kF32, {1}, {2});
+  EXPECT_THAT(Values<float>("FLOOR_DIV", {f, g}), ElementsAre(2, -3));
+  EXPECT_THAT(Values<float>("FLOOR_MOD", {f, g}), ElementsAre(1.5f, 0.5f));
+}
+
+TEST(FloorTest, LimitsOfIntegers) {
+  const TestTensor least = TestTensor::Of<int32_t>(kI32, {1}, {INT32_MIN});
+  const TestTensor minus_one = TestTensor::Of<int32_t>(kI32, {1}, {-1});
+  const TestTensor zero = TestTensor::Of<int32_t>(kI32, {1}, {0});
+  EXPECT_THAT(Values<int32_t>("FLOOR_DIV", {least, minus_one}), ElementsAre(INT32_MAX));
+  EXPECT_THAT(Values<int32_t>("FLOOR_MOD", {least, minus_one}), ElementsAre(0));
+  for (const char* name : {"FLOOR_DIV", "FLOOR_MOD"}) {
+    EXPECT_EQ(Compute(name, {least, zero}).status().code(), StatusCode::kInvalidArgument) << name;
+  }
+}
+
+TEST(PowTest, FloatsAndIntegers) {
+  const TestTensor f = TestTensor::Of<float>(kF32, {3}, {4, 2, -3});
+  const TestTensor g = TestTensor::Of<float>(kF32, {3}, {0.5f, -1, 2});
+  EXPECT_THAT(Values<float>("POW", {f, g}), ElementsAre(2, 0.5f, 9));
+  const TestTensor x = TestTensor::Of<int32_t>(kI32, {3}, {3, -2, 0});
+  const TestTensor y = TestTensor::Of<int32_t>(kI32, {3}, {4, 3, 0});
+  EXPECT_THAT(Values<int32_t>("POW", {x, y}), ElementsAre(81, -8, 1));
+  const TestTensor negative = TestTensor::Of<int32_t>(kI32, {1}, {-1});
+  EXPECT_EQ(Compute("POW", {x, negative}).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
