@@ -79,4 +79,9 @@ NodeId Uses::SingleConsumer(ValueId value) const {
   return consumers_[value].front();
 }
 
+NodeId Uses::SingleUse(ValueId value) const {
+  const NodeId id = SingleConsumer(value);
+  return id != kNone && std::ranges::count(graph_->node(id).inputs, value) == 1 ? id : kNone;
+}
+
 }  // namespace fuselite::fusion

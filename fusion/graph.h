@@ -88,6 +88,9 @@ class Uses {
   std::span<const NodeId> consumers(ValueId value) const { return consumers_[value]; }
   // The node that alone reads `value`, which nobody observes; else kNone.
   NodeId SingleConsumer(ValueId value) const;
+  // The same where it reads `value` only once: when that input is rewired, nothing reads it. (A
+  // convolution may read its own input again, as the residual in its tail.)
+  NodeId SingleUse(ValueId value) const;
 
  private:
   const Graph* graph_;

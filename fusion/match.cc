@@ -43,7 +43,7 @@ NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::stri
 }
 
 NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op) {
-  if (value == kNone || uses.SingleConsumer(value) == kNone) return kNone;
+  if (value == kNone || uses.SingleUse(value) == kNone) return kNone;
   return ProducerIs(graph, uses, value, op);
 }
 

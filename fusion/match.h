@@ -13,7 +13,7 @@ bool Is(const Graph& graph, NodeId node, std::string_view op);
 // The node that makes `value` if it is an `op` without a tail; else kNone.
 NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
 
-// The same where nobody else reads or observes what it makes.
+// The same where one input of one node reads what it makes, and nobody observes it.
 NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
 
 // A float32 constant of one element, in any shape; quantized ones do not count.

@@ -96,7 +96,7 @@ bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& cont
   if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, uses, folded, pad)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   folded.inputs[0] = pad.inputs[0];
-  const bool own = uses.SingleConsumer(pad.outputs[0]) == id;
+  const bool own = uses.SingleUse(pad.outputs[0]) == id;
   if (own) folded.host_nodes = MergeHostNodes(graph, {pad_id, id});
   std::swap(graph.node(id), folded);
   if (!context.AcceptsInsteadOf(before, graph.Describe(id))) {

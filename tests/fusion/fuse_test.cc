@@ -221,6 +221,33 @@ TEST(GateIntoWeights, NotOfSeveralImagesNorOfManyFilters) {
   }
 }
 
+// The input of a convolution that is its residual too: what made it must stay.
+TEST(OwnInputAsResidual, OfAGatedAScaledAndAPaddedConvolution) {
+  const auto outcome = [](auto&& make) {
+    GraphBuilder b;
+    const ValueId x = b.Op("TANH", {b.Input({1, 8, 9, 6})});
+    b.Output(x);
+    const ValueId v = make(b, x);
+    b.Output(b.Op("ADD", {b.Conv(v, 6, 3), v}));
+    return ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops();
+  };
+  EXPECT_THAT(outcome([](GraphBuilder& b, ValueId x) {
+                return b.Op("MUL", {x, b.Constant({6})});
+              }),
+              ElementsAre("TANH", "MUL", "CONV_2D + add #3"));
+  EXPECT_THAT(outcome([](GraphBuilder& b, ValueId x) {
+                return b.Op("PAD", {x, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
+              }),
+              ElementsAre("TANH", "PAD", "CONV_2D + add #3"));
+  GraphBuilder b;
+  const ValueId x = b.Op("TANH", {b.Input({1, 8, 9, 6})});
+  b.Output(x);
+  const ValueId gated = b.Op("MUL", {x, b.Op("LOGISTIC", {b.Input({1, 1, 1, 6})})});
+  b.Output(b.Op("ADD", {b.Conv(gated, 6, 1), gated}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("TANH", "LOGISTIC", "MUL", "CONV_2D + add #3"));
+}
+
 TEST(Identity, ProductsByOneAndSumsWithZeroGo) {
   GraphBuilder b;
   ValueId v = b.Op("TANH", {b.Input({3, 4})});
