@@ -135,7 +135,7 @@ const OperatorDef& BatchMatMulOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "ranks 2 to 5",
+      .limits = "ranks 2 to 5; float32 × int8 with one batch dimension",
       .infer = InferBatchMatMul,
       .candidates = kCandidates,
       .cost =

@@ -73,8 +73,8 @@ def test_run_refuses_inputs_that_do_not_fit(tool, mobilenet, tmp_path, array, me
     assert message in tool("run", mobilenet, "-i", tmp_path / "input.npy", status=1)
 
 
-# What the interpreter has no kernel for: convolutions of floats with 8-bit weights, STABLEHLO_COMPOSITE.
-NOT_IN_OUR_HOST = {"kws_float", "ops/l2_norm_composite"}
+# What the interpreter has no kernel for: STABLEHLO_COMPOSITE.
+NOT_IN_OUR_HOST = {"ops/l2_norm_composite"}
 
 
 @pytest.mark.parametrize("name", [name for name in test_models.PEER_ERRORS if name not in NOT_IN_OUR_HOST])
