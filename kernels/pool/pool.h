@@ -12,7 +12,7 @@ struct PoolParams {
   int32_t filter_width, filter_height;
   Activation activation;
   // Not in the file: set by rewrites that fold a PAD into MAX_POOL_2D. Every window keeps a tap.
-  ExtraPadding extra_padding;
+  ExtraPadding extra_padding{};
 };
 
 enum class PoolKind { kAverage, kMax, kL2 };
