@@ -122,6 +122,8 @@ void ResidualEmitter::Scale(int reg, int width, int left, int32_t multiplier, in
                             int32_t zero_point) {
   const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width), m = VectorOf(t1_, width);
   const int e = -shift;
+  // The operand with the larger scale, as a rule: times 1/2, and nothing to round.
+  if (multiplier == 1 << 30 && zero_point == 0 && left > e) return a_.vpslld(v, v, left - 1 - e);
   const int32_t constant = 1 + (e > 0 ? 1 << e : 0) + zero_point * (1 << (e + 1));
   const auto nudge = a_.Const(static_cast<uint32_t>(constant));
   if (a_.isa().avx512) {

@@ -87,6 +87,10 @@ inline void AddInt8Tail(OpTester& tester, const Int8Case& c, Random& random) {
                  .output_offset = c.output_zero_point,
                  .min = c.type_min(),
                  .max = c.type_max()};
+    if (random.Chance(0.7)) {  // as ADD makes them: the larger scale is halved
+      (random.Chance(0.5) ? stage.add.x_multiplier : stage.add.y_multiplier) = 1 << 30;
+      (random.Chance(0.5) ? stage.add.x_shift : stage.add.y_shift) = -1;
+    }
     while (static_cast<int>(tester.op.inputs.size()) < tester.op.op->max_inputs) tester.Absent();
     tester.Input(Int8Tensor(c, random, shape, {}));
     stage.operand = {static_cast<int>(tester.inputs.size()) - 1, 0, channels, 1};
