@@ -37,6 +37,7 @@ kernels::OpDescription Graph::Describe(NodeId id) const {
   op.params = n.params;
   op.tail = n.tail;
   op.version = n.version;
+  op.intermediates = n.intermediates;
   for (ValueId v : n.inputs) op.inputs.push_back(v == kNone ? TensorInfo() : values_[v].info);
   for (ValueId v : n.outputs) op.outputs.push_back(values_[v].info);
   return op;

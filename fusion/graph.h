@@ -39,6 +39,7 @@ struct Node {
   std::vector<ValueId> inputs;  // kNone where an optional operand is absent; tail operands last
   std::vector<ValueId> outputs;
   kernels::Tail tail;
+  std::vector<Quantization> intermediates{};  // as OpDescription's
   std::vector<int> host_nodes;  // what it stands for: the host's node indices, in order
 };
 

@@ -82,6 +82,15 @@ class BuiltinOp {
       if (!described.ok()) return described.status().In("output tensor " + std::to_string(output));
       op_.outputs.push_back(std::move(*described));
     }
+    for (int tensor : Elements(node.intermediates)) {
+      Quantization& quantization = op_.intermediates.emplace_back();
+      if (tensor < 0) continue;
+      auto described = DescribeTensor(graph.tensor(tensor));
+      if (!described.ok()) {
+        return described.status().In("intermediate tensor " + std::to_string(tensor));
+      }
+      quantization = std::move(described->quantization);
+    }
     return CheckState(graph, node);
   }
 

@@ -64,6 +64,9 @@ struct OpDescription {
   std::vector<TensorInfo> outputs;
   Tail tail;
   int version = 1;
+  // How values that never become tensors are quantized (the model's `intermediates`); empty for
+  // most operators.
+  std::vector<Quantization> intermediates{};
 
   bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].absent(); }
 };

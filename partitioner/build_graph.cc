@@ -65,6 +65,7 @@ class Builder {
     node.op = imported.op;
     node.params = op.params;
     node.version = imported.version;
+    node.intermediates = imported.intermediates;
     node.host_nodes = {imported.host_node};
     for (int tensor : imported.inputs) {
       // Hosts list what a node reads among the partition's inputs, but not what no node writes.

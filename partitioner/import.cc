@@ -149,6 +149,16 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
       !copy_tensors(node->outputs, imported.outputs)) {
     return InvalidArgument("names a tensor that the graph does not have");
   }
+  std::vector<int> intermediates;
+  if (!copy_tensors(node->intermediates, intermediates)) {
+    return InvalidArgument("names an intermediate tensor that the graph does not have");
+  }
+  for (int tensor : intermediates) {
+    Quantization& quantization = imported.intermediates.emplace_back();
+    if (tensor < 0) continue;
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportTensor(context->tensors[tensor]));
+    quantization = std::move(info.quantization);
+  }
   FUSELITE_RETURN_IF_ERROR(CheckState(context, imported));
   return imported;
 }

@@ -18,6 +18,7 @@ struct ImportedNode {
   int version = 1;
   std::vector<int> inputs;  // -1 for an optional input left out
   std::vector<int> outputs;
+  std::vector<Quantization> intermediates{};
 };
 
 // A description of the tensor with the shape that the host has for it now. `data` is set for the

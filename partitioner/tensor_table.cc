@@ -80,6 +80,7 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
   op.op = node.op;
   op.params = node.params;
   op.version = node.version;
+  op.intermediates = node.intermediates;
   for (int tensor : node.inputs) {
     op.inputs.emplace_back();
     if (tensor >= 0) {

@@ -300,6 +300,8 @@ Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  const DataType type = op.inputs[kLstmX].type;
+  if (type != DataType::kFloat32) return Unsupported(DataTypeName(type), " is not float32");
   const LstmShape s(op);
   if (s.cells == 0 || s.inputs == 0 || s.outputs == 0) return Unsupported("empty weights");
   auto kernel = std::make_unique<LstmKernel>(op);

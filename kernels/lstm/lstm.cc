@@ -57,11 +57,22 @@ constexpr Field kSequenceFields[] = {
 };
 
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+constexpr DataType kI8 = DataType::kInt8;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI8}, kI8}};
 constexpr int kStateInputs[] = {kLstmOutputState, kLstmCellState};
 
 constexpr const char* kGateNames[] = {"input gate's", "forget gate's", "cell gate's",
                                       "output gate's"};
+
+// By the type of X.
+struct OperandTypes {
+  DataType weights, bias, output_state, cell_state;
+};
+
+OperandTypes TypesOf(const OpDescription& op) {
+  if (op.inputs[kLstmX].type == kI8) return {kI8, DataType::kInt32, kI8, DataType::kInt16};
+  return {kF32, kF32, kF32, kF32};
+}
 
 // Input `i` must be there with this type and these dimensions.
 Status CheckOperand(const OpDescription& op, int i, const std::string& what, DataType type,
@@ -104,12 +115,14 @@ Status CheckGate(const OpDescription& op, const LstmShape& s, int gate) {
   const std::string name = kGateNames[gate];
   const auto dim = [](int64_t size) { return static_cast<int32_t>(size); };
   const Shape vector{dim(s.cells)};
-  FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmInputWeights + gate, name + " input weights", kF32,
-                                        {dim(s.cells), dim(s.inputs)}));
+  const OperandTypes types = TypesOf(op);
+  FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmInputWeights + gate, name + " input weights",
+                                        types.weights, {dim(s.cells), dim(s.inputs)}));
   FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmRecurrentWeights + gate,
-                                        name + " recurrent weights", kF32,
+                                        name + " recurrent weights", types.weights,
                                         {dim(s.cells), dim(s.outputs)}));
-  FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmBias + gate, name + " biases", kF32, vector));
+  FUSELITE_RETURN_IF_ERROR(
+      CheckOperand(op, kLstmBias + gate, name + " biases", types.bias, vector));
   if (s.layer_norm) {
     FUSELITE_RETURN_IF_ERROR(CheckOperand(
         op, kLstmLayerNorm + gate, name + " layer normalization coefficients", kF32, vector));
@@ -152,10 +165,13 @@ Status CheckLeftOut(const OpDescription& op, const LstmShape& s) {
 }
 
 // Other shapes with as many elements are taken, as in TFLite.
-Status CheckState(const OpDescription& op, int i, const char* what, int64_t elements) {
+Status CheckState(const OpDescription& op, int i, const char* what, DataType type,
+                  int64_t elements) {
   if (!op.has_input(i)) return InvalidArgument("has no ", what);
   const TensorInfo& info = op.inputs[i];
-  if (info.type != kF32) return Unsupported("the ", what, " is ", DataTypeName(info.type));
+  if (info.type != type) {
+    return Unsupported("the ", what, " is ", DataTypeName(info.type), ", not ", DataTypeName(type));
+  }
   if (info.constant()) return InvalidArgument("the ", what, " is a constant");
   if (info.elements() != elements) {
     return InvalidArgument("the ", what, " has ", info.elements(), " elements, expected ",
@@ -165,6 +181,7 @@ Status CheckState(const OpDescription& op, int i, const char* what, int64_t elem
 }
 
 Status CheckOperands(const OpDescription& op, const LstmShape& s) {
+  const OperandTypes types = TypesOf(op);
   for (int gate = s.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_RETURN_IF_ERROR(CheckGate(op, s, gate));
   }
@@ -180,8 +197,11 @@ Status CheckOperands(const OpDescription& op, const LstmShape& s) {
   } else if (outputs != cells) {
     return InvalidArgument("has ", cells, " cells and ", outputs, " outputs, and no projection");
   }
-  FUSELITE_RETURN_IF_ERROR(CheckState(op, kLstmOutputState, "output state", s.batch * s.outputs));
-  return CheckState(op, kLstmCellState, "cell state", s.batch * s.cells);
+  FUSELITE_RETURN_IF_ERROR(
+      CheckState(op, kLstmOutputState, "output state", types.output_state, s.batch * s.outputs));
+  FUSELITE_RETURN_IF_ERROR(
+      CheckState(op, kLstmCellState, "cell state", types.cell_state, s.batch * s.cells));
+  return op.inputs[kLstmX].type == kI8 ? CheckIntegerLstm(op) : Status();
 }
 
 // `rank` of the input: [batch, inputs], or three dimensions with the steps.
@@ -250,7 +270,8 @@ const OperatorDef& LstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits = "the full form; no hybrid or integer weights",
+      .limits =
+          "the full form; int8 without peepholes, projection and layer normalization; not hybrid",
       .infer = [](OpDescription& op) { return InferLstm(op, 2); },
       .candidates = kCandidates,
       .cost = Cost,
@@ -271,7 +292,10 @@ const OperatorDef& UnidirectionalSequenceLstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits = "no diagonal recurrent weights, no hybrid or integer weights",
+      .limits =
+          "no diagonal recurrent weights; int8 without peepholes, projection and layer "
+          "normalization; "
+          "not hybrid",
       .infer = [](OpDescription& op) { return InferLstm(op, 3); },
       .candidates = kCandidates,
       .cost = Cost,

@@ -55,11 +55,17 @@ struct LstmShape {
 //   h' = clip(P m + projection bias), or m where there is no projection; the output of the step.
 // With layer normalization a gate's sum, without the bias, is brought to mean 0 and variance 1 over
 // the cells first, then scaled by its coefficients; the bias is added to that.
-// float32. The state inputs are written in place (OperatorDef::state_inputs). One unit is one row
-// of the batch through all its steps.
+// float32; or int8 with int8 weights, int32 biases and an int16 cell state, to the bit as TFLite's
+// integer kernel, which has tanh for both activations whatever the parameter says, and takes the
+// hidden value's quantization from op.intermediates[4]. The state inputs are written in place
+// (OperatorDef::state_inputs). One unit is one row of the batch through all its steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
-// Weights must be constants. Phase 0 multiplies every step's input at once.
+// float32 with constant weights. Phase 0 multiplies every step's input at once.
 Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription&, const BuildContext&);
+
+// The int8 form: what Infer checks beyond shapes, and the reference.
+Status CheckIntegerLstm(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildLstmInteger(const OpDescription& op);
 
 // What layer normalization adds to the variance.
 inline constexpr float kLstmVarianceFloor = 1e-8f;

@@ -126,6 +126,7 @@ class RowRun {
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  if (op.inputs[kLstmX].type == DataType::kInt8) return BuildLstmInteger(op);
   const LstmShape shape(op);
   const Work work{.units = shape.steps > 0 ? shape.batch : 0,
                   .scratch_bytes = kLstmGates * static_cast<size_t>(shape.cells) * sizeof(float)};
