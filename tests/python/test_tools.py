@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import graphs
 import running
 import test_models
 
@@ -200,3 +201,15 @@ def test_demo_prints_one_row_for_each_network(tool, tmp_path):
     for _, nodes, claimed, partitions, steps, difference, _, _, ratio in rows:
         assert nodes == claimed and partitions == "1" and int(steps) <= int(nodes)
         assert float(difference) < 1e-4 and float(ratio.rstrip("x")) > 1
+
+
+def test_explains_what_cannot_run_here(tool, tmp_path):
+    graph = graphs.Graph()
+    x = graph.input((1, 4))
+    y = graph.op("ATAN2", [x, x], (1, 4))
+    path = tmp_path / "atan2.tflite"
+    path.write_bytes(graph.build([graph.op("EXP", [y], (1, 4), "ExpOptions")]))
+    assert "ATAN2" in tool("run", path, status=1)
+    text = tool("explain", path)
+    assert re.search(r"0 +ATAN2 .*left to the host: the operator is not implemented", text)
+    assert re.search(r"1 +EXP ", text)

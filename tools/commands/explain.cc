@@ -19,7 +19,7 @@ struct Arguments {
 void Explain(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
-  const Session session = Check(OpenSession(model, options.num_threads, &options));
+  const Session session = Check(OpenForExplanation(model, options));
   const partitioner::Explanation explanation = session.delegate->Explain();
   const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
                            : arguments.format == "dot" ? partitioner::ToDot(explanation)

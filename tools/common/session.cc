@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "interpreter/loader.h"
+#include "interpreter/op_resolver.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
@@ -10,6 +11,51 @@ namespace {
 
 constexpr std::string_view kZooPrefix = "zoo:";
 constexpr uint64_t kZooSeed = 1;
+
+// An operator that leaves its outputs' shapes as the file has them.
+tflite::TfLiteRegistration Placeholder() {
+  tflite::TfLiteRegistration registration{};
+  registration.prepare = [](tflite::TfLiteContext*, tflite::TfLiteNode*) {
+    return tflite::kTfLiteOk;
+  };
+  registration.invoke = [](tflite::TfLiteContext*, tflite::TfLiteNode*) {
+    return tflite::kTfLiteError;
+  };
+  return registration;
+}
+
+interpreter::OpResolver Placeholders(const interpreter::Model& model) {
+  interpreter::OpResolver resolver;
+  for (const interpreter::ModelSubgraph& graph : model.subgraphs) {
+    for (const interpreter::ModelOperator& op : graph.operators) {
+      const int version = op.version;
+      if (op.builtin_code == tflite::kTfLiteBuiltinCustom) {
+        resolver.AddCustom(op.custom_name, Placeholder(), version, version);
+      } else {
+        resolver.AddBuiltin(op.builtin_code, Placeholder(), version, version);
+      }
+    }
+  }
+  return resolver;
+}
+
+Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
+                     std::unique_ptr<interpreter::OpResolver> resolver,
+                     const partitioner::Options* options) {
+  interpreter::InterpreterOptions host;
+  host.num_threads = num_threads > 0 ? num_threads : -1;
+  host.resolver = resolver.get();
+  Session session;
+  session.resolver = std::move(resolver);
+  FUSELITE_ASSIGN_OR_RETURN(session.interpreter,
+                            interpreter::Interpreter::Create(std::move(model), host));
+  if (options != nullptr) {
+    session.delegate = std::make_unique<partitioner::Delegate>(*options);
+    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
+  }
+  FUSELITE_RETURN_IF_ERROR(session.interpreter->AllocateTensors());
+  return session;
+}
 
 }  // namespace
 
@@ -39,17 +85,13 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
                             const partitioner::Options* options) {
-  Session session;
-  interpreter::InterpreterOptions interpreter_options;
-  interpreter_options.num_threads = num_threads > 0 ? num_threads : -1;
-  FUSELITE_ASSIGN_OR_RETURN(
-      session.interpreter, interpreter::Interpreter::Create(std::move(model), interpreter_options));
-  if (options != nullptr) {
-    session.delegate = std::make_unique<partitioner::Delegate>(*options);
-    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
-  }
-  FUSELITE_RETURN_IF_ERROR(session.interpreter->AllocateTensors());
-  return session;
+  return Open(std::move(model), num_threads, nullptr, options);
+}
+
+Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
+                                   const partitioner::Options& options) {
+  auto resolver = std::make_unique<interpreter::OpResolver>(Placeholders(*model));
+  return Open(std::move(model), options.num_threads, std::move(resolver), &options);
 }
 
 DelegateCounts CountDelegated(const partitioner::Delegate& delegate) {

@@ -30,13 +30,19 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 
 // An allocated interpreter. Not to be moved apart: the delegate outlives its interpreter.
 struct Session {
-  std::unique_ptr<partitioner::Delegate> delegate;  // null: the reference kernels alone
+  std::unique_ptr<partitioner::Delegate> delegate;    // null: the reference kernels alone
+  std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
 };
 
 // Without `options`, no delegate. `num_threads` 0: the host has no wish.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
                             const partitioner::Options* options);
+
+// The same with the delegate, in a host whose own operators compute nothing: the model need not be
+// one that runs here, and is not to be invoked. Shapes are those that the file states.
+Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
+                                   const partitioner::Options& options);
 
 // Nodes of the main graph, how many the delegate took, in how many partitions, and the steps that
 // these became.
