@@ -100,7 +100,7 @@ class BuiltinOp {
     for (int i : def_.state_inputs) {
       const int tensor = i < static_cast<int>(inputs.size()) ? inputs[i] : -1;
       if (tensor >= 0 && graph.tensor(tensor).is_variable) continue;
-      return InvalidArgument("input ", i, " must be a variable tensor");
+      return Unsupported("input ", i, " must be a variable tensor");
     }
     return Status();
   }
