@@ -54,20 +54,20 @@ std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
   const TensorInfo condition = ConditionOf(op);
   const BroadcastPlan plan({&condition, &op.inputs[1], &op.inputs[2], &op.outputs[0]},
                            /*keep_rows=*/false);
-  return MakeKernel("select " + std::string(DataTypeName(op.inputs[1].type)),
-                    {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-                    [plan](const KernelArgs& args, int64_t begin, int64_t end) {
-                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-                        const auto* c = static_cast<const uint8_t*>(args.inputs[0]) + piece.offsets[0];
-                        const auto* x = static_cast<const T*>(args.inputs[1]) + piece.offsets[1];
-                        const auto* y = static_cast<const T*>(args.inputs[2]) + piece.offsets[2];
-                        auto* out = static_cast<T*>(args.outputs[0]) + piece.offsets[3];
-                        for (int64_t i = 0; i < piece.count; ++i) {
-                          out[i] =
-                              c[i * plan.stride(0)] ? x[i * plan.stride(1)] : y[i * plan.stride(2)];
-                        }
-                      });
-                    });
+  return MakeKernel(
+      "select " + std::string(DataTypeName(op.inputs[1].type)),
+      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+      [plan](const KernelArgs& args, int64_t begin, int64_t end) {
+        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+          const auto* c = static_cast<const uint8_t*>(args.inputs[0]) + piece.offsets[0];
+          const auto* x = static_cast<const T*>(args.inputs[1]) + piece.offsets[1];
+          const auto* y = static_cast<const T*>(args.inputs[2]) + piece.offsets[2];
+          auto* out = static_cast<T*>(args.outputs[0]) + piece.offsets[3];
+          for (int64_t i = 0; i < piece.count; ++i) {
+            out[i] = c[i * plan.stride(0)] ? x[i * plan.stride(1)] : y[i * plan.stride(2)];
+          }
+        });
+      });
 }
 
 Result<std::unique_ptr<Kernel>> BuildSelect(const OpDescription& op, const BuildContext&) {
