@@ -1,9 +1,10 @@
-"""A trained model with a ground truth: the delegate reads as many digits right as LiteRT's own kernels."""
+"""A trained model with a ground truth: the delegate reads as many digits and labels right as LiteRT's own kernels."""
 
 import struct
 import zlib
 
 import numpy as np
+import pytest
 
 import running
 
@@ -35,14 +36,46 @@ def read_png(path):
     return np.array(rows, np.uint8).reshape(height, width, 3)
 
 
-def test_float_model_reads_as_many_digits_as_litert(load_delegate, models, evaluation):
-    interpreter = running.delegated(models / "digits_float.tflite", load_delegate())
+def quantize(real, detail):
+    """`real` as the input that `detail` describes: itself for float models."""
+    if detail["dtype"] == np.float32:
+        return real
+    scale, zero_point = detail["quantization"]
+    info = np.iinfo(detail["dtype"])
+    return np.clip(np.round(real / scale) + zero_point, info.min, info.max).astype(detail["dtype"])
+
+
+@pytest.mark.parametrize("name, expected", [("digits_float", 492), ("digits_int8", 491)])
+def test_reads_as_many_digits_as_litert(name, expected, load_delegate, models, evaluation):
+    interpreter = running.delegated(models / f"{name}.tflite", load_delegate())
     assert running.delegate_kernels(interpreter) > 0
     labels = [int(label) for label in (evaluation / "digits" / "ground_truth.txt").read_text().split()]
     images = sorted((evaluation / "digits" / "images").glob("*.png"))
     assert len(images) == len(labels) == 500
+    detail = interpreter.get_input_details()[0]
     right = 0
     for path, label in zip(images, labels):
-        image = (read_png(path).astype(np.float32) - 127.5) / 127.5
+        image = quantize((read_png(path).astype(np.float32) - 127.5) / 127.5, detail)
         right += int(running.run(interpreter, [image[None]])[0].argmax()) == label
-    assert right == 492
+    assert right == expected
+
+
+def read_bmp(path):
+    """The pixels of an uncompressed 24-bit image: [height, width, 3], RGB, the top row first."""
+    data = path.read_bytes()
+    offset, width, height, depth = struct.unpack_from("<10xI4xii2xH", data)
+    assert depth == 24, path
+    stride = (3 * width + 3) // 4 * 4
+    rows = np.frombuffer(data, np.uint8, stride * abs(height), offset).reshape(abs(height), stride)
+    image = rows[:, : 3 * width].reshape(abs(height), width, 3)[:, :, ::-1]
+    return image if height < 0 else image[::-1]
+
+
+def test_legacy_uint8_classifier_knows_the_uniform(load_delegate, models, evaluation):
+    interpreter = running.delegated(models / "mobilenet_v2_1.0_224_quant.tflite", load_delegate())
+    assert running.delegate_kernels(interpreter) == 1
+    image = read_bmp(evaluation / "grace_hopper.bmp")
+    rows, columns = (np.arange(224) * image.shape[axis] // 224 for axis in (0, 1))
+    scores = running.run(interpreter, [image[rows][:, columns][None].copy()])[0]
+    labels = (evaluation / "imagenet_labels.txt").read_text().splitlines()
+    assert labels[int(scores.argmax())] == "military uniform"
