@@ -16,6 +16,10 @@ namespace {
 
 using ModelPtr = std::shared_ptr<const interpreter::Model>;
 
+// Inner layers pass their errors on: in MobileNetV2 one is 1.1e-5 of its range off while the output
+// is well within its bound.
+constexpr double kLayerAllowance = 10;
+
 struct Arguments {
   std::string model;
   std::vector<std::string> inputs;
@@ -47,7 +51,8 @@ class Pair {
                    Check(CopyTensor(reference().output(i))));
   }
   double Tolerance(DataType type, const Difference& difference) const {
-    return arguments_.tolerance.value_or(DefaultTolerance(type, difference.range));
+    const double allowance = arguments_.layers ? kLayerAllowance : 1;
+    return arguments_.tolerance.value_or(allowance * DefaultTolerance(type, difference.range));
   }
   interpreter::Interpreter& reference() { return *reference_.interpreter; }
   interpreter::Interpreter& fuselite() { return *fuselite_.interpreter; }
@@ -178,8 +183,10 @@ void AddDiffCommand(CLI::App& app) {
   command->add_option("--runs", arguments->runs, "Comparisons, each with the next seed")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--tolerance", arguments->tolerance,
-                      "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range");
+  command->add_option(
+      "--tolerance", arguments->tolerance,
+      "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range (1e-4 "
+      "with --layers)");
   command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Diff(*arguments); });
