@@ -5,10 +5,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <optional>
 
+#include "runtime/environment.h"
 #include "runtime/hash.h"
 
 namespace fuselite::jit {
@@ -50,11 +51,11 @@ std::string FileName(const std::string& name) {
 }
 
 void Dump(const std::string& key, const std::string& name, std::span<const uint8_t> bytes) {
-  const char* folder = std::getenv("FUSELITE_JIT_DUMP");
-  if (folder == nullptr || *folder == '\0') return;
+  const std::optional<std::string> folder = ReadEnvironment("JIT_DUMP");
+  if (!folder) return;
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016zx", std::hash<std::string>()(key));
-  const std::string path = std::string(folder) + "/" + FileName(name) + "." + hash + ".bin";
+  const std::string path = *folder + "/" + FileName(name) + "." + hash + ".bin";
   if (std::FILE* file = std::fopen(path.c_str(), "wb")) {
     std::fwrite(bytes.data(), 1, bytes.size(), file);
     std::fclose(file);
@@ -62,8 +63,7 @@ void Dump(const std::string& key, const std::string& name, std::span<const uint8
 }
 
 void AppendPerfMap(const std::string& name, std::span<const uint8_t> bytes) {
-  const char* profile = std::getenv("FUSELITE_JIT_PROFILE");
-  if (profile == nullptr || std::strcmp(profile, "perfmap") != 0) return;
+  if (ReadEnvironment("JIT_PROFILE") != "perfmap") return;
   const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
   if (std::FILE* file = std::fopen(path.c_str(), "a")) {
     std::fprintf(file, "%zx %zx fuselite: %s\n", reinterpret_cast<size_t>(bytes.data()),

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "runtime/environment.h"
+
 namespace fuselite::partitioner {
 namespace {
 
@@ -170,12 +172,6 @@ Status UnknownOption(std::string_view name) {
 }  // namespace
 
 std::span<const OptionRow> OptionTable() { return kTable; }
-
-std::string EnvironmentName(std::string_view option) {
-  std::string name = "FUSELITE_";
-  for (char c : option) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
-}
 
 Result<Options> ParseOptions(std::span<const KeyValue> given, const ReadVariable& variable) {
   Options options;

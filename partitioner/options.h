@@ -31,7 +31,8 @@ struct Options {
   bool keep_profile = false;
 };
 
-// One option. Each is also read from the environment variable EnvironmentName(name).
+// One option. Each is also read from the environment variable EnvironmentName(name)
+// (runtime/environment.h).
 struct OptionRow {
   std::string_view name;           // "num_threads"
   std::string_view values;         // what is accepted: "a whole number from 0 to 1024"
@@ -42,7 +43,6 @@ struct OptionRow {
 };
 
 std::span<const OptionRow> OptionTable();
-std::string EnvironmentName(std::string_view option);  // "FUSELITE_NUM_THREADS"
 
 using KeyValue = std::pair<std::string_view, std::string_view>;
 // The value of an environment variable, or null.

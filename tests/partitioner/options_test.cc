@@ -7,6 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/environment.h"
+
 namespace fuselite::partitioner {
 namespace {
 
