@@ -1,7 +1,6 @@
 #include "kernels/conv2d/conv2d.h"
 
-#include "tests/kernels/float_cases.h"
-#include "tests/kernels/op_tester.h"
+#include "tests/kernels/product_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -76,61 +75,18 @@ TEST(Conv2DInferTest, Refuses) {
   EXPECT_FALSE(infer({1, 4, 4, 6}, {4, 0, 1, 6}, 4, 1).ok()) << "empty filter";
 }
 
-OpTester RandomConv(Random& random) {
-  OpTester tester("CONV_2D");
-  auto& params = tester.params<Conv2DParams>();
-  params.padding = random.Pick({Padding::kSame, Padding::kValid});
-  params.stride_h = random.Int(1, 3);
-  params.stride_w = random.Int(1, 3);
-  params.dilation_h = random.Int(1, 2);
-  params.dilation_w = random.Int(1, 2);
-  params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6,
-                                   Activation::kReluN1To1, Activation::kTanh});
-  if (random.Chance(0.3)) params.extra_padding = {1, 2, 0, 1};
-  const int32_t groups = random.Pick({1, 1, 1, 2, 3});
-  const int32_t group_in = random.Int(1, 40), group_out = random.Int(1, 70);
-  int32_t filter_h = random.Int(1, 4), filter_w = random.Int(1, 4);
-  if (random.Chance(0.3)) {
-    filter_h = filter_w = params.stride_h = params.stride_w = 1;  // rows of the input, uncopied
-    if (random.Chance(0.7)) params.extra_padding = {};
-  }
-  const int32_t h = random.Int(8, 17), w = random.Int(8, 17), n = random.Int(1, 2);
-  const int64_t channels = group_in * groups;
-  const TestTensor input({.type = kF32,
-                          .shape = {n, h, w, group_in * groups},
-                          .row_pitch = random.Chance(0.3) ? channels + random.Int(1, 9) : 0},
-                         4 * random.Int(0, 3));
-  const TestTensor filter(
-      {.type = kF32, .shape = {group_out * groups, filter_h, filter_w, group_in}},
-      4 * random.Int(0, 3));
-  input.Fill(random, -1, 1);
-  filter.Fill(random, -1, 1);
-  tester.Input(input);
-  random.Chance(0.7) ? tester.Constant(filter) : tester.Input(filter);
-  if (random.Chance(0.7)) {
-    const TestTensor bias({.type = kF32, .shape = {group_out * groups}}, 4);
-    bias.Fill(random, -1, 1);
-    tester.Input(bias);
-  }
-  return tester;
-}
-
 TEST(Conv2DHighwayTest, AgreesWithTheReference) {
   int runs = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomConv(random);
+    OpTester tester = RandomConv2D(random, {});
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddRandomTail(tester, random);
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
+    PitchOutput(tester, random);
     const Shape& filter = tester.op.inputs[1].shape;
-    const auto bounds = Bounds(tester, filter.elements(1, 4), [](OpTester& plain) {
-      plain.params<Conv2DParams>().activation = Activation::kNone;
-    });
+    const auto bounds = ProductBounds<Conv2DParams>(tester, filter.elements(1, 4));
     runs += CompareCandidates(tester, bounds, random);
     if (HasFailure()) return;
   }

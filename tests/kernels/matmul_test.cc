@@ -1,8 +1,6 @@
 // FULLY_CONNECTED and BATCH_MATMUL.
-#include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/fully_connected/fully_connected.h"
-#include "tests/kernels/float_cases.h"
 #include "tests/kernels/op_tester.h"
+#include "tests/kernels/product_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -97,39 +95,15 @@ TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester("FULLY_CONNECTED");
-    tester.params<FullyConnectedParams>().activation =
-        random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
-    const int32_t depth = random.Int(1, 150), units = random.Int(1, 200);
-    const TestTensor input({.type = kF32,
-                            .shape = {random.Pick({1, 1, 2, 7, 40}), depth},
-                            .row_pitch = random.Chance(0.3) ? depth + random.Int(1, 9) : 0},
-                           4 * random.Int(0, 3));
-    const TestTensor weights({.type = kF32, .shape = {units, depth}}, random.Int(0, 3));
-    input.Fill(random, -1, 1);
-    tester.Input(input);
-    if (random.Chance(0.7)) {
-      TestTensor aligned({.type = kF32, .shape = {units, depth}});
-      aligned.Fill(random, -1, 1);
-      std::memcpy(weights.bytes(), aligned.bytes(), aligned.info().bytes());
-      tester.Constant(aligned);
-      // The file may leave a constant at any byte; the packed form must not care.
-      tester.op.inputs[1].data = weights.bytes();
-    } else {
-      const TestTensor value({.type = kF32, .shape = {units, depth}}, 4);
-      value.Fill(random, -1, 1);
-      tester.Input(value);
-    }
-    if (random.Chance(0.7)) {
-      const TestTensor bias({.type = kF32, .shape = {units}}, 4);
-      bias.Fill(random, -1, 1);
-      tester.Input(bias);
-    }
+    OpTester tester = RandomFullyConnected(random);
+    // The file may leave a constant at any byte; the packed form must not care.
+    const TestTensor anywhere(tester.inputs[1].info(), random.Int(0, 3));
+    std::memcpy(anywhere.bytes(), tester.inputs[1].bytes(), anywhere.info().bytes());
+    if (tester.op.inputs[1].data != nullptr) tester.op.inputs[1].data = anywhere.bytes();
     ASSERT_TRUE(tester.Infer().ok());
     AddRandomTail(tester, random);
-    const auto bounds = Bounds(tester, depth, [](OpTester& plain) {
-      plain.params<FullyConnectedParams>().activation = Activation::kNone;
-    });
+    const auto bounds =
+        ProductBounds<FullyConnectedParams>(tester, tester.op.inputs[1].shape.dim(-1));
     runs += CompareCandidates(tester, bounds, random);
     if (HasFailure()) return;
   }
@@ -141,30 +115,10 @@ TEST(BatchMatMulHighwayTest, AgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester("BATCH_MATMUL");
-    auto& params = tester.params<BatchMatMulParams>();
-    params.adj_x = random.Chance(0.3);
-    params.adj_y = random.Chance(0.5);
-    const int32_t rows = random.Int(1, 40), depth = random.Int(1, 70), columns = random.Int(1, 70);
-    const auto matrix = [&](Shape batches, int32_t outer, int32_t inner, bool adjoint) {
-      if (adjoint) std::swap(outer, inner);
-      batches.push_back(outer);
-      batches.push_back(inner);
-      const TestTensor tensor({.type = kF32,
-                               .shape = batches,
-                               .row_pitch = random.Chance(0.3) ? inner + random.Int(1, 9) : 0},
-                              4 * random.Int(0, 3));
-      tensor.Fill(random, -1, 1);
-      return tensor;
-    };
-    const bool broadcast = random.Chance(0.4);
-    tester.Input(matrix(broadcast ? Shape{2, 1} : Shape{2, 3}, rows, depth, params.adj_x));
-    const TestTensor y = matrix(random.Pick({Shape{}, Shape{3}, Shape{1, 3}, Shape{2, 3}}), depth,
-                                columns, params.adj_y);
-    y.info().row_pitch == 0 && random.Chance(0.4) ? tester.Constant(y) : tester.Input(y);
+    OpTester tester = RandomBatchMatMul(random, true);
     ASSERT_TRUE(tester.Infer().ok());
     AddRandomTail(tester, random);
-    const auto bounds = Bounds(tester, depth, [](OpTester&) {});
+    const auto bounds = Bounds(tester, BatchMatMulDepth(tester), [](OpTester&) {});
     runs += CompareCandidates(tester, bounds, random);
     if (HasFailure()) return;
   }

@@ -1,7 +1,7 @@
 #include "kernels/transpose_conv/transpose_conv.h"
 
-#include "tests/kernels/float_cases.h"
 #include "tests/kernels/op_tester.h"
+#include "tests/kernels/product_cases.h"
 #include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
@@ -51,35 +51,48 @@ TEST(TransposeConvInferTest, Refuses) {
   EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
 }
 
+// Sizes of an image, of the smaller one that it comes from, and of the filter between them.
+struct RandomSizes {
+  Padding padding;
+  int32_t stride_h, stride_w;
+  Shape output, input, filter;
+
+  RandomSizes(Random& random, int32_t max_width, int32_t max_in, int32_t max_out)
+      : padding(random.Pick({Padding::kSame, Padding::kValid})),
+        stride_h(static_cast<int32_t>(random.Int(1, 3))),
+        stride_w(static_cast<int32_t>(random.Int(1, 3))) {
+    const auto size = [&](int64_t low, int64_t high) {
+      return static_cast<int32_t>(random.Int(low, high));
+    };
+    const int32_t out = size(1, max_out), in = size(1, max_in), batch = size(1, 2);
+    output = {batch, size(5, 14), size(5, max_width), out};
+    filter = {out, size(1, 5), size(1, 5), in};
+    Result<Window> window = ResolveWindow({.input_h = output[1],
+                                           .input_w = output[2],
+                                           .filter_h = filter[1],
+                                           .filter_w = filter[2],
+                                           .stride_h = stride_h,
+                                           .stride_w = stride_w,
+                                           .padding = padding});
+    EXPECT_TRUE(window.ok());
+    input = {batch, window->y.output, window->x.output, in};
+  }
+  OpTester Tester(const TestTensor& filter_values, const TestTensor& input_values) const {
+    return Of({output[0], output[1], output[2], output[3]}, filter_values, input_values, padding,
+              stride_h, stride_w);
+  }
+};
+
 OpTester RandomTransposeConv(Random& random) {
-  const int32_t out_h = random.Int(5, 14), out_w = random.Int(5, 30);
-  const int32_t filter_h = random.Int(1, 5), filter_w = random.Int(1, 5);
-  const int32_t stride_h = random.Int(1, 3), stride_w = random.Int(1, 3);
-  const Padding padding = random.Pick({Padding::kSame, Padding::kValid});
-  Result<Window> window = ResolveWindow({.input_h = out_h,
-                                         .input_w = out_w,
-                                         .filter_h = filter_h,
-                                         .filter_w = filter_w,
-                                         .stride_h = stride_h,
-                                         .stride_w = stride_w,
-                                         .padding = padding});
-  EXPECT_TRUE(window.ok());
-  const int32_t batch = random.Int(1, 2), in = random.Int(1, 20), out = random.Int(1, 40);
-  const TestTensor input({.type = kF32,
-                          .shape = {batch, window->y.output, window->x.output, in},
-                          .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
-                         4 * random.Int(0, 3));
-  const TestTensor filter({.type = kF32, .shape = {out, filter_h, filter_w, in}});
-  input.Fill(random, -1, 1);
+  const RandomSizes sizes(random, 30, 20, 40);
+  const TestTensor filter({.type = kF32, .shape = sizes.filter});
   filter.Fill(random, -1, 1);
-  OpTester tester = Of({batch, out_h, out_w, out}, filter, input, padding, stride_h, stride_w);
+  const TestTensor input =
+      RandomFloats(random, sizes.input, RandomPitch(random, sizes.input.dim(-1)));
+  OpTester tester = sizes.Tester(filter, input);
   tester.params<TransposeConvParams>().activation =
       random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
-  if (random.Chance(0.7)) {
-    const TestTensor bias({.type = kF32, .shape = {out}}, 4);
-    bias.Fill(random, -1, 1);
-    tester.Input(bias);
-  }
+  if (random.Chance(0.7)) tester.Input(RandomFloats(random, {sizes.output.dim(-1)}));
   return tester;
 }
 
@@ -92,13 +105,9 @@ TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddRandomTail(tester, random);
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
+    PitchOutput(tester, random);
     const Shape& filter = tester.op.inputs[1].shape;
-    const auto bounds = Bounds(tester, filter.elements(1, 4), [](OpTester& plain) {
-      plain.params<TransposeConvParams>().activation = Activation::kNone;
-    });
+    const auto bounds = ProductBounds<TransposeConvParams>(tester, filter.elements(1, 4));
     runs += CompareCandidates(tester, bounds, random);
     if (HasFailure()) return;
   }
@@ -106,34 +115,23 @@ TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
 }
 
 OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
-  const int32_t out_h = random.Int(5, 14), out_w = random.Int(5, 60);
-  const int32_t filter_h = random.Int(1, 5), filter_w = random.Int(1, 5);
-  const int32_t stride_h = random.Int(1, 3), stride_w = random.Int(1, 3);
-  const Padding padding = random.Pick({Padding::kSame, Padding::kValid});
-  Result<Window> window = ResolveWindow({.input_h = out_h,
-                                         .input_w = out_w,
-                                         .filter_h = filter_h,
-                                         .filter_w = filter_w,
-                                         .stride_h = stride_h,
-                                         .stride_w = stride_w,
-                                         .padding = padding});
-  EXPECT_TRUE(window.ok());
-  const int32_t batch = random.Int(1, 2), in = random.Int(1, 40), out = random.Int(1, 50);
+  const RandomSizes sizes(random, 60, 40, 50);
+  const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
   const bool is_signed = type == DataType::kInt8;
   const int64_t low = is_signed ? -128 : 0;
   const TestTensor input =
       RandomTensor(random,
                    {.type = type,
-                    .shape = {batch, window->y.output, window->x.output, in},
+                    .shape = sizes.input,
                     .quantization = RandomQuantization(random, 1, false, low, low + 255),
-                    .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
+                    .row_pitch = RandomPitch(random, in)},
                    random.Int(0, 3));
   const TestTensor filter = RandomTensor(
       random, {.type = type,
-               .shape = {out, filter_h, filter_w, in},
+               .shape = sizes.filter,
                .quantization = is_signed ? RandomQuantization(random, out, random.Chance(0.7), 0, 0)
                                          : RandomQuantization(random, 1, false, 0, 255)});
-  OpTester tester = Of({batch, out_h, out_w, out}, filter, input, padding, stride_h, stride_w);
+  OpTester tester = sizes.Tester(filter, input);
   tester.params<TransposeConvParams>().activation =
       random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
   if (random.Chance(0.7)) {
@@ -155,9 +153,7 @@ TEST(TransposeConvHighwayTest, IntegersToTheBit) {
         RandomQuantizedTransposeConv(random, is_signed ? DataType::kInt8 : DataType::kUInt8);
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
+    PitchOutput(tester, random);
     runs += is_signed ? CompareToTheBit<int8_t>(tester, random)
                       : CompareToTheBit<uint8_t>(tester, random);
     if (HasFailure()) return;
