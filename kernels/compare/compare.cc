@@ -1,8 +1,9 @@
 // EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER and GREATER_EQUAL: two inputs of one type that
 // broadcast to bool.
 //
-// int8 and uint8 are compared as TFLite compares them: brought to real values of 8 fraction bits by
-// each input's own scale in fixed point, so that neighbours of a fine scale can be equal.
+// int8 and uint8, and int16 for equality, are compared as TFLite compares them: brought to real
+// values of 8 fraction bits by each input's own scale in fixed point, so that neighbours of a fine
+// scale can be equal.
 #include <cmath>
 #include <functional>
 
@@ -14,15 +15,21 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr TypeRow Same(DataType type) { return {{type, type}, DataType::kBool}; }
-constexpr TypeRow kEqualTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                   Same(DataType::kInt64),   Same(DataType::kBool),
-                                   Same(DataType::kInt8),    Same(DataType::kUInt8)};
+constexpr TypeRow kEqualTypes[] = {
+    Same(DataType::kFloat32), Same(DataType::kInt32), Same(DataType::kInt64), Same(DataType::kBool),
+    Same(DataType::kInt16),   Same(DataType::kInt8),  Same(DataType::kUInt8)};
 constexpr TypeRow kOrderTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                    Same(DataType::kInt64),   Same(DataType::kInt16),
                                    Same(DataType::kInt8),    Same(DataType::kUInt8)};
 
 bool IsQuantized(const OpDescription& op) {
-  return op.inputs[0].type == DataType::kInt8 || op.inputs[0].type == DataType::kUInt8;
+  const TensorInfo& x = op.inputs[0];
+  if (x.type == DataType::kInt16) {
+    // NOT_EQUAL has no form without scales, and the orders none with them.
+    return op.op->builtin_code == tflite::kTfLiteBuiltinNotEqual ||
+           (op.op->builtin_code == tflite::kTfLiteBuiltinEqual && !x.quantization.empty());
+  }
+  return x.type == DataType::kInt8 || x.type == DataType::kUInt8;
 }
 
 // A quantized value as a real one with 8 fraction bits.
@@ -45,8 +52,10 @@ Status InferCompare(OpDescription& op) {
     if (q.per_channel() || !(q.scale() > 0 && q.scale() < 1)) {
       return Unsupported("an input scale of ", q.scale(), ", not between 0 and 1");
     }
-    if (q.zero_point() < -128 || q.zero_point() > 255) {
-      return InvalidArgument("zero point ", q.zero_point(), " leaves 8 bits");
+    int32_t min, max;
+    QuantizedTypeRange(operand->type, &min, &max);
+    if (q.zero_point() < min || q.zero_point() > max) {
+      return InvalidArgument("zero point ", q.zero_point(), " of ", DataTypeName(operand->type));
     }
   }
   return Status();
@@ -66,7 +75,9 @@ Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
     case DataType::kFloat32: return MakeTypedMap<float, bool>(op, kCompare);
     case DataType::kInt32: return MakeTypedMap<int32_t, bool>(op, kCompare);
     case DataType::kInt64: return MakeTypedMap<int64_t, bool>(op, kCompare);
-    case DataType::kInt16: return MakeTypedMap<int16_t, bool>(op, kCompare);
+    case DataType::kInt16:
+      if (IsQuantized(op)) return BuildQuantized<int16_t>(op, kCompare);
+      return MakeTypedMap<int16_t, bool>(op, kCompare);
     case DataType::kBool: return MakeTypedMap<bool, bool>(op, kCompare);
     case DataType::kInt8: return BuildQuantized<int8_t>(op, kCompare);
     case DataType::kUInt8: return BuildQuantized<uint8_t>(op, kCompare);
@@ -96,7 +107,7 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
   def.max_version = max_version;
   def.min_inputs = def.max_inputs = 2;
   def.types = types;
-  def.limits = "scales of 8-bit inputs below 1";
+  def.limits = "scales of quantized inputs below 1";
   def.infer = InferCompare;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };

@@ -37,19 +37,31 @@ constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
 constexpr TypeRow kArithmeticTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                         Same(DataType::kInt64),   Same(DataType::kInt8),
                                         Same(DataType::kUInt8),   Same(DataType::kInt16)};
+constexpr TypeRow kMulTypes[] = {
+    Same(DataType::kFloat32), Same(DataType::kInt32), Same(DataType::kInt64), Same(DataType::kInt8),
+    Same(DataType::kUInt8),   Same(DataType::kInt16), Same(DataType::kUInt32)};
 constexpr TypeRow kDivTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                 Same(DataType::kInt8), Same(DataType::kUInt8)};
-constexpr TypeRow kPreluTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
-                                   Same(DataType::kUInt8)};
+                                 Same(DataType::kInt8), Same(DataType::kUInt8),
+                                 Same(DataType::kInt16)};
+constexpr TypeRow kPreluTypes[] = {Same(DataType::kFloat32),
+                                   Same(DataType::kInt8),
+                                   Same(DataType::kUInt8),
+                                   {{DataType::kInt16, DataType::kInt8}, DataType::kInt16}};
 constexpr TypeRow kSquaredDifferenceTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                                Same(DataType::kInt8)};
 constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                      Same(DataType::kInt64),   Same(DataType::kInt8),
                                      Same(DataType::kUInt8),   Same(DataType::kInt16)};
 
-// Arithmetic of 8 and 16 bits; the values of MAXIMUM and MINIMUM are compared as they are.
+// Arithmetic of 8 and 16 bits; the values of MAXIMUM and MINIMUM are compared as they are, and ADD
+// and MUL of int16 have a form without scales.
 bool IsQuantized(BinaryKind kind, const OpDescription& op) {
   const DataType type = op.inputs[0].type;
+  const auto plain = [](const TensorInfo& info) { return info.quantization.empty(); };
+  if (type == DataType::kInt16 && (kind == BinaryKind::kAdd || kind == BinaryKind::kMul) &&
+      plain(op.inputs[0]) && plain(op.inputs[1]) && plain(op.outputs[0])) {
+    return false;
+  }
   return kind != BinaryKind::kMaximum && kind != BinaryKind::kMinimum &&
          (type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt16);
 }
@@ -66,6 +78,9 @@ Status InferBinary(OpDescription& op) {
   if (HasActivation(kind) &&
       !ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high)) {
     return Unsupported("a fused activation other than a clamp");
+  }
+  if (x.type == DataType::kUInt32 && HasActivation(kind) && low < 0 && low >= -1) {
+    return Unsupported("a lower bound of ", low, " for unsigned integers");
   }
   if (IsQuantized(kind, op)) {
     op.outputs[0].type = x.type;
@@ -168,7 +183,7 @@ FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kDivT
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
 FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
 FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
-FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kArithmeticTypes,
+FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kMulTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
 FUSELITE_BINARY(Prelu, "PRELU", .types = kPreluTypes)
 FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,

@@ -19,7 +19,9 @@ T ApplyInteger(BinaryKind kind, T x, T y) {
     case BinaryKind::kAdd: return static_cast<T>(a + b);
     case BinaryKind::kSub: return static_cast<T>(a - b);
     case BinaryKind::kMul: return static_cast<T>(a * b);
-    case BinaryKind::kDiv: return y == -1 ? static_cast<T>(0 - a) : static_cast<T>(x / y);
+    case BinaryKind::kDiv:
+      if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(0 - a);
+      return static_cast<T>(x / y);
     case BinaryKind::kMaximum: return std::max(x, y);
     case BinaryKind::kMinimum: return std::min(x, y);
     case BinaryKind::kSquaredDifference: return static_cast<T>((a - b) * (a - b));
@@ -141,6 +143,7 @@ Result<std::unique_ptr<Kernel>> BuildIntegerBinary(BinaryKind kind, const OpDesc
     case DataType::kInt16: return IntegerKernel<int16_t>(kind, op);
     case DataType::kInt32: return IntegerKernel<int32_t>(kind, op);
     case DataType::kInt64: return IntegerKernel<int64_t>(kind, op);
+    case DataType::kUInt32: return IntegerKernel<uint32_t>(kind, op);
     default: return Unsupported(BinaryName(kind), " of ", DataTypeName(op.inputs[0].type));
   }
 }

@@ -5,8 +5,8 @@
 
 namespace fuselite::kernels {
 
-// int8, uint8 and int16 (MAXIMUM, MINIMUM only), int32, int64; sums and products wrap around. A
-// division by 0 is an error of the run.
+// int8 and uint8 (MAXIMUM, MINIMUM only), int16, int32, uint32, int64; sums and products wrap
+// around. A division by 0 is an error of the run.
 Result<std::unique_ptr<Kernel>> BuildIntegerBinary(BinaryKind kind, const OpDescription& op);
 
 // float32, any two shapes that broadcast; then `clamp`, then op.tail.

@@ -51,9 +51,13 @@ Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildIntegerUnary(const OpDescription& op) {
-  if (op.inputs[0].type == DataType::kInt64) return BuildOf<int64_t>(op);
-  if (op.inputs[0].type == DataType::kInt32) return BuildOf<int32_t>(op);
-  return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  switch (op.inputs[0].type) {
+    case DataType::kInt64: return BuildOf<int64_t>(op);
+    case DataType::kInt32: return BuildOf<int32_t>(op);
+    case DataType::kInt16: return BuildOf<int16_t>(op);
+    case DataType::kInt8: return BuildOf<int8_t>(op);
+    default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  }
 }
 
 }  // namespace fuselite::kernels

@@ -6,8 +6,11 @@
 #include <limits>
 
 #include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/int16_functions.h"
 #include "kernels/fixed_point.h"
+#include "kernels/make_kernel.h"
 #include "kernels/quantization.h"
 #include "kernels/tail/apply.h"
 #include "runtime/tflite_builtin_codes.h"
@@ -139,8 +142,50 @@ Result<Function> HardSwish(const Scales& s) {
       });
 }
 
+// The real function of an operator that has a float32 form.
+Result<TailStage> RealStage(const OpDescription& op) {
+  OpDescription real = op;
+  real.inputs[0].type = DataType::kFloat32;
+  const std::optional<TailStage> stage = UnaryStage(real);
+  if (!stage) return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  return *stage;
+}
+
+// int16 functions by interpolation. What LOG and RSQRT do not have is the smallest and the largest
+// value.
+Result<Function> Interpolated(const OpDescription& op, const Scales& s) {
+  FUSELITE_ASSIGN_OR_RETURN(const TailStage stage, RealStage(op));
+  const float low = static_cast<float>(-32768 - s.out_zero) * s.out, high = 32767 * s.out;
+  const auto real = [&](float x) {
+    if (x <= 0 && stage.unary == UnaryKind::kLog) return low;
+    if (x <= 0 && stage.unary == UnaryKind::kRsqrt) return high;
+    return ApplyUnary(stage.unary, x, stage.a, stage.b);
+  };
+  return Function(InterpolatedTable<float>({s.in, s.in_zero}, {s.out, s.out_zero}, real));
+}
+
+Result<Function> Sigmoid(const OpDescription& op, const Scales& s) {
+  const bool tanh = op.op->builtin_code == tflite::kTfLiteBuiltinTanh;
+  // TANH takes what is within 0.001 in the exponent.
+  if (tanh ? !(std::abs(std::log2(s.out) + 15) < 1e-3f) : s.out != 1.0f / 32768) {
+    return Unsupported("an output scale of ", s.out, ", not 1/32768");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Sigmoid16 function,
+                            tanh ? Sigmoid16::Tanh(s.in) : Sigmoid16::Logistic(s.in));
+  return Function(function);
+}
+
+Result<Function> Real8Bit(const OpDescription& op, const Scales& s) {
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinLogistic && s.out != 1.0f / 256) {
+    return Unsupported("an output scale of ", s.out, ", not 1/256");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const TailStage stage, RealStage(op));
+  return Real(s, stage);
+}
+
 Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool wide = op.inputs[0].type == DataType::kInt16;
   switch (op.op->builtin_code) {
     case tflite::kTfLiteBuiltinRelu: return Relu(s, 0, kInfinity);
     case tflite::kTfLiteBuiltinRelu6: return Relu(s, 0, 6);
@@ -152,25 +197,25 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
     case tflite::kTfLiteBuiltinAbs: return Abs(s);
     case tflite::kTfLiteBuiltinSqrt: return Sqrt(s);
     case tflite::kTfLiteBuiltinRsqrt: {
+      if (wide) return Interpolated(op, s);
       const int shift = ToFixedPoint(1.0 / (std::sqrt(s.in) * s.out)).shift;
       if (shift < -11 || shift > 20) return Unsupported("rsqrt from scale ", s.in, " to ", s.out);
       return Rsqrt(s);
     }
     case tflite::kTfLiteBuiltinLogistic:
-      if (s.out != 1.0f / 256) return Unsupported("an output scale of ", s.out, ", not 1/256");
-      break;
-    default: break;
+    case tflite::kTfLiteBuiltinTanh: return wide ? Sigmoid(op, s) : Real8Bit(op, s);
+    default: return wide ? Interpolated(op, s) : Real8Bit(op, s);
   }
-  OpDescription real = op;
-  real.inputs[0].type = DataType::kFloat32;
-  const std::optional<TailStage> stage = UnaryStage(real);
-  if (!stage) return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
-  return Real(s, *stage);
 }
 
 }  // namespace
 
-Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
+Result<Function> MakeQuantizedFunction(const OpDescription& op) {
+  const DataType type = op.inputs[0].type;
+  // NEG changes signs whatever the scales are; the smallest number is its own negative.
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinNeg) {
+    return Function([](int32_t x) { return static_cast<int8_t>(-x); });
+  }
   const Quantization& in = op.inputs[0].quantization;
   const Quantization& out = op.outputs[0].quantization;
   const Scales s{in.scale(), out.scale(), in.zero_point(), out.zero_point()};
@@ -179,17 +224,46 @@ Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
     return InvalidArgument("scales ", s.in, " and ", s.out, " must be positive, one per tensor");
   }
   int32_t min, max;
-  QuantizedTypeRange(op.inputs[0].type, &min, &max);
-  if (std::clamp(s.in_zero, min, max) != s.in_zero ||
-      std::clamp(s.out_zero, min, max) != s.out_zero) {
-    return InvalidArgument("zero points ", s.in_zero, " and ", s.out_zero, " leave 8 bits");
+  QuantizedTypeRange(type, &min, &max);
+  const bool wide = type == DataType::kInt16;
+  for (int32_t zero : {s.in_zero, s.out_zero}) {
+    if (zero < min || zero > max || (wide && zero != 0)) {
+      return InvalidArgument("zero point ", zero, " of ", DataTypeName(type));
+    }
   }
   FUSELITE_ASSIGN_OR_RETURN(const Function function, FunctionOf(op, s));
+  return Function([=](int32_t x) { return std::clamp(function(x), min, max); });
+}
+
+Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
+  int32_t min, max;
+  QuantizedTypeRange(op.inputs[0].type, &min, &max);
   std::vector<uint8_t> table(256);
   for (int32_t x = min; x <= max; ++x) {
-    table[static_cast<uint8_t>(x)] = static_cast<uint8_t>(std::clamp(function(x), min, max));
+    table[static_cast<uint8_t>(x)] = static_cast<uint8_t>(function(x));
   }
   return table;
+}
+
+Result<std::unique_ptr<Kernel>> BuildInt16Lookup(const OpDescription& op,
+                                                 const BuildContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
+  std::vector<int16_t> table(context.judging ? 0 : 65536);
+  for (int32_t x = 0; x < static_cast<int32_t>(table.size()); ++x) {
+    table[x] = static_cast<int16_t>(function(static_cast<int16_t>(x)));
+  }
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  return MakeKernel(
+      "lookup int16", {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+      [plan, table = std::move(table)](const KernelArgs& args, int64_t begin, int64_t end) {
+        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+          const auto* x = static_cast<const uint16_t*>(args.inputs[0]);
+          auto* y = static_cast<int16_t*>(args.outputs[0]) + piece.offsets[1];
+          x += piece.offsets[0];
+          for (int64_t i = 0; i < piece.count; ++i) y[i] = table[x[i]];
+        });
+      });
 }
 
 }  // namespace fuselite::kernels

@@ -10,7 +10,7 @@
 namespace fuselite::kernels {
 namespace {
 
-template <class T, class F>
+template <class T, class F, class Second = T>
 std::unique_ptr<Kernel> RowsKernel(BinaryKind kind, const OpDescription& op, F function) {
   const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
   return MakeKernel(std::string(BinaryName(kind)) + ' ' +
@@ -20,10 +20,11 @@ std::unique_ptr<Kernel> RowsKernel(BinaryKind kind, const OpDescription& op, F f
                       bool ok = true;
                       plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
                         const auto* x = static_cast<const T*>(args.inputs[0]) + piece.offsets[0];
-                        const auto* y = static_cast<const T*>(args.inputs[1]) + piece.offsets[1];
+                        const auto* y =
+                            static_cast<const Second*>(args.inputs[1]) + piece.offsets[1];
                         auto* out = static_cast<T*>(args.outputs[0]) + piece.offsets[2];
                         for (int64_t i = 0; i < piece.count; ++i) {
-                          const T divisor = y[i * plan.stride(1)];
+                          const Second divisor = y[i * plan.stride(1)];
                           if constexpr (std::is_same_v<F, QuantizedQuotient>) {
                             if (function.Refuses(divisor)) {
                               ok = false;
@@ -41,7 +42,10 @@ template <class F>
 std::unique_ptr<Kernel> ReferenceKernel(BinaryKind kind, const OpDescription& op, F function) {
   switch (op.inputs[0].type) {
     case DataType::kUInt8: return RowsKernel<uint8_t>(kind, op, function);
-    case DataType::kInt16: return RowsKernel<int16_t>(kind, op, function);
+    case DataType::kInt16:
+      if (op.inputs[1].type == DataType::kInt8)
+        return RowsKernel<int16_t, F, int8_t>(kind, op, function);
+      return RowsKernel<int16_t>(kind, op, function);
     default: return RowsKernel<int8_t>(kind, op, function);
   }
 }
@@ -65,7 +69,9 @@ Status CheckFunction(BinaryKind kind, const OpDescription& op) {
     case BinaryKind::kDiv: return MakeQuantizedQuotient(op).status();
     case BinaryKind::kPrelu: return MakeQuantizedPrelu(op).status();
     case BinaryKind::kSquaredDifference: return MakeQuantizedSquaredDifference(op).status();
-    default: return MakeQuantizedSum(kind, op).status();
+    default:
+      if (HasPowerOfTwoScales(op)) return MakeQuantizedPowerSum(kind, op).status();
+      return MakeQuantizedSum(kind, op).status();
   }
 }
 
@@ -88,6 +94,10 @@ Result<std::unique_ptr<Kernel>> BuildReferenceOf(BinaryKind kind, const OpDescri
       return ReferenceKernel(kind, op, function);
     }
     default: {
+      if (HasPowerOfTwoScales(op)) {
+        FUSELITE_ASSIGN_OR_RETURN(const auto function, MakeQuantizedPowerSum(kind, op));
+        return ReferenceKernel(kind, op, function);
+      }
       FUSELITE_ASSIGN_OR_RETURN(const auto function, MakeQuantizedSum(kind, op));
       return ReferenceKernel(kind, op, function);
     }
@@ -117,9 +127,9 @@ bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* st
 }
 
 Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
-  int32_t min, max;
-  QuantizedTypeRange(op.inputs[0].type, &min, &max);
   for (const TensorInfo* operand : {&op.inputs[0], &op.inputs[1], &op.outputs[0]}) {
+    int32_t min, max;
+    QuantizedTypeRange(operand->type, &min, &max);
     const Quantization& q = operand->quantization;
     if (q.per_channel() || !std::isfinite(q.scale()) || !(q.scale() > 0)) {
       return InvalidArgument("scales must be positive, one per tensor");

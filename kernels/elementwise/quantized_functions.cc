@@ -27,19 +27,14 @@ Status RefuseScales(const OpDescription& op) {
                      op.inputs[0].quantization.scale(), " and ", op.inputs[1].quantization.scale());
 }
 
-bool IsPowerOfTwo(float scale) {
-  // As TFLite asks: within 0.001 in the exponent.
-  const double exponent = std::log2(static_cast<double>(scale));
-  return std::abs(exponent - std::round(exponent)) < 1e-3;
+// log2(scale), rounded.
+int ExponentOf(float scale) {
+  return static_cast<int>(std::round(std::log2(static_cast<double>(scale))));
 }
 
-// int16 with scales that are powers of two: TFLite has an arithmetic of its own for them.
-bool HasPowerOfTwoScales(const OpDescription& op) {
-  return op.inputs[0].type == DataType::kInt16 &&
-         op.params.as<ArithmeticParams>().pot_scale_int16 &&
-         IsPowerOfTwo(op.inputs[0].quantization.scale()) &&
-         IsPowerOfTwo(op.inputs[1].quantization.scale()) &&
-         IsPowerOfTwo(op.outputs[0].quantization.scale());
+bool IsPowerOfTwo(float scale) {
+  // As TFLite asks: within 0.001 in the exponent.
+  return std::abs(std::log2(static_cast<double>(scale)) - ExponentOf(scale)) < 1e-3;
 }
 
 Activation ActivationOf(const OpDescription& op) {
@@ -58,6 +53,31 @@ Status SetCommon(const OpDescription& op, Function* f) {
 }
 
 }  // namespace
+
+bool HasPowerOfTwoScales(const OpDescription& op) {
+  return op.inputs[0].type == DataType::kInt16 &&
+         op.params.as<ArithmeticParams>().pot_scale_int16 &&
+         IsPowerOfTwo(op.inputs[0].quantization.scale()) &&
+         IsPowerOfTwo(op.inputs[1].quantization.scale()) &&
+         IsPowerOfTwo(op.outputs[0].quantization.scale());
+}
+
+Result<QuantizedPowerSum> MakeQuantizedPowerSum(BinaryKind kind, const OpDescription& op) {
+  QuantizedPowerSum f{};
+  const int out = ExponentOf(op.outputs[0].quantization.scale());
+  f.x_shift = out - ExponentOf(op.inputs[0].quantization.scale());
+  f.y_shift = out - ExponentOf(op.inputs[1].quantization.scale());
+  f.subtract = kind == BinaryKind::kSub;
+  const auto [least, most] = std::minmax(f.x_shift, f.y_shift);
+  if (least != 0 || most > 15) return RefuseScales(op);
+  // TFLite's ADD does not broadcast here.
+  if (!f.subtract && op.inputs[0].shape != op.inputs[1].shape) {
+    return Unsupported("int16 scales that are powers of two, with shapes that broadcast");
+  }
+  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(ActivationOf(op), op.outputs[0].type,
+                                                    op.outputs[0].quantization, &f.min, &f.max));
+  return f;
+}
 
 Result<QuantizedSum> MakeQuantizedSum(BinaryKind kind, const OpDescription& op) {
   const Quantization& out = op.outputs[0].quantization;
@@ -89,12 +109,14 @@ Result<QuantizedQuotient> MakeQuantizedQuotient(const OpDescription& op) {
   f.scale = ToFixedPoint(op.inputs[0].quantization.scale() /
                          (op.inputs[1].quantization.scale() * op.outputs[0].quantization.scale()));
   // What follows the quotient must be a right shift of 0 to 31 for all operands; TFLite's result is
-  // arbitrary elsewhere. It is bits_over_unit + headroom - scale.shift: 0 to 7, and 23 to 31.
+  // arbitrary elsewhere. It is bits_over_unit + headroom - scale.shift: 0 to 7, and 23 to 31 (of
+  // int16, 0 to 15 and 15 to 31).
   int32_t min, max;
   QuantizedTypeRange(op.inputs[1].type, &min, &max);
   const int32_t divisor = std::max(max - f.y_zero, f.y_zero - min);
   const int most_bits = std::bit_width(static_cast<uint32_t>(divisor)) - 1;
-  if (f.scale.shift < most_bits || f.scale.shift > 22) return RefuseScales(op);
+  const int least_headroom = op.inputs[0].type == DataType::kInt16 ? 15 : 22;
+  if (f.scale.shift < most_bits || f.scale.shift > least_headroom) return RefuseScales(op);
   return f;
 }
 

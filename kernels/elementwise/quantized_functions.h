@@ -29,6 +29,20 @@ struct QuantizedSum {
   }
 };
 
+// ADD and SUB of int16 whose scales are powers of two: one operand has the output's scale, the
+// other is shifted to it.
+struct QuantizedPowerSum {
+  int x_shift, y_shift;  // to the right
+  bool subtract;
+  int32_t min, max;
+
+  int32_t operator()(int32_t x, int32_t y) const {
+    const int32_t a = RoundingDivideByPowerOfTwo(x, x_shift);
+    const int32_t b = RoundingDivideByPowerOfTwo(y, y_shift);
+    return std::min(max, std::max(min, subtract ? a - b : a + b));
+  }
+};
+
 struct QuantizedProduct {
   int32_t x_zero, y_zero, zero;
   FixedPoint scale;
@@ -92,7 +106,12 @@ struct QuantizedSquaredDifference {
   }
 };
 
+// Whether an ADD or SUB is a QuantizedPowerSum: int16 with scales that are powers of two, unless
+// the model says otherwise.
+bool HasPowerOfTwoScales(const OpDescription& op);
+
 // Each fails on scales that TFLite refuses or aborts on.
+Result<QuantizedPowerSum> MakeQuantizedPowerSum(BinaryKind kind, const OpDescription& op);
 Result<QuantizedSum> MakeQuantizedSum(BinaryKind kind, const OpDescription& op);
 Result<QuantizedProduct> MakeQuantizedProduct(const OpDescription& op);
 Result<QuantizedQuotient> MakeQuantizedQuotient(const OpDescription& op);

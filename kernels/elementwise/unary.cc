@@ -20,30 +20,46 @@ constexpr Field kGeluFields[] = {
 constexpr TypeRow Same(DataType type) { return {{type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
 constexpr TypeRow kNegTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                 Same(DataType::kInt64)};
+                                 Same(DataType::kInt64), Same(DataType::kInt8),
+                                 Same(DataType::kInt16)};
 constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                 Same(DataType::kInt8)};
+                                 Same(DataType::kInt8), Same(DataType::kInt16)};
 constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
 
 constexpr TypeRow kFloat8Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
                                   Same(DataType::kUInt8)};
+constexpr TypeRow kFloat8And16Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                                       Same(DataType::kUInt8), Same(DataType::kInt16)};
 constexpr TypeRow kFloatInt8[] = {Same(DataType::kFloat32), Same(DataType::kInt8)};
+constexpr TypeRow kFloatInt8Int16[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                                       Same(DataType::kInt16)};
 
-bool Is8Bit(const OpDescription& op) {
-  return op.inputs[0].type == DataType::kInt8 || op.inputs[0].type == DataType::kUInt8;
+// NEG of int16 has no scales, and ABS has a form without them.
+bool IsQuantized(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  if (in.type == DataType::kInt16) {
+    return op.op->builtin_code != tflite::kTfLiteBuiltinNeg &&
+           (op.op->builtin_code != tflite::kTfLiteBuiltinAbs || !in.quantization.empty());
+  }
+  return in.type == DataType::kInt8 || in.type == DataType::kUInt8;
 }
 
 Status InferUnary(OpDescription& op) {
-  if (Is8Bit(op)) {
+  if (IsQuantized(op)) {
     if (!op.tail.empty()) return Unsupported("a tail behind a quantized operator");
-    FUSELITE_RETURN_IF_ERROR(MakeLookupTable(op).status());
+    FUSELITE_RETURN_IF_ERROR(MakeQuantizedFunction(op).status());
   }
   return SetElementwiseOutput(op, op.inputs[0].type, op.inputs[0].shape);
 }
 
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildContext& context) {
-  if (Is8Bit(op)) {
+  const DataType type = op.inputs[0].type;
+  if (IsQuantized(op) && type == DataType::kInt16) {
+    if (kCandidate == TailCandidate::kReference) return BuildInt16Lookup(op, context);
+    return Unsupported("int16 goes through the reference's table");
+  }
+  if (IsQuantized(op)) {
     TailStage lookup;
     lookup.kind = TailStage::Kind::kLookup;
     FUSELITE_ASSIGN_OR_RETURN(lookup.table, MakeLookupTable(op));
@@ -52,7 +68,7 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
   const std::optional<TailStage> stage = UnaryStage(op);
   if (!stage) {
     if (kCandidate == TailCandidate::kReference) return BuildIntegerUnary(op);
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+    return Unsupported(DataTypeName(type), " is not float32");
   }
   return BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate);
 }
@@ -100,29 +116,30 @@ FUSELITE_UNARY(Abs, "ABS", .options_type = 78, .max_version = 5, .types = kAbsTy
 FUSELITE_UNARY(Ceil, "CEIL", )
 FUSELITE_UNARY(Cos, "COS", .options_type = 85)
 FUSELITE_UNARY(Elu, "ELU", .types = kFloatInt8)
-FUSELITE_UNARY(Exp, "EXP", .options_type = 33, .max_version = 2, .types = kFloatInt8)
+FUSELITE_UNARY(Exp, "EXP", .options_type = 33, .max_version = 2, .types = kFloatInt8Int16)
 FUSELITE_UNARY(Floor, "FLOOR", )
-FUSELITE_UNARY(Gelu, "GELU", .options_type = 116, .max_version = 2, .types = kFloat8Bit,
+FUSELITE_UNARY(Gelu, "GELU", .options_type = 116, .max_version = 2, .types = kFloat8And16Bit,
                .fields = kGeluFields, .params_bytes = sizeof(GeluParams),
                .struct_bytes = sizeof(tflite::TfLiteGeluParams))
 FUSELITE_UNARY(HardSwish, "HARD_SWISH", .options_type = 91, .types = kFloat8Bit)
-FUSELITE_UNARY(LeakyRelu, "LEAKY_RELU", .options_type = 75, .max_version = 2, .types = kFloat8Bit,
-               .fields = kLeakyReluFields, .params_bytes = sizeof(LeakyReluParams),
+FUSELITE_UNARY(LeakyRelu, "LEAKY_RELU", .options_type = 75, .max_version = 2,
+               .types = kFloat8And16Bit, .fields = kLeakyReluFields,
+               .params_bytes = sizeof(LeakyReluParams),
                .struct_bytes = sizeof(tflite::TfLiteLeakyReluParams))
-FUSELITE_UNARY(Log, "LOG", .max_version = 2, .types = kFloatInt8)
-FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3, .types = kFloat8Bit)
+FUSELITE_UNARY(Log, "LOG", .max_version = 2, .types = kFloatInt8Int16)
+FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(Neg, "NEG", .options_type = 42, .types = kNegTypes)
-FUSELITE_UNARY(Relu, "RELU", .max_version = 3, .types = kFloat8Bit)
+FUSELITE_UNARY(Relu, "RELU", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(Relu0To1, "RELU_0_TO_1", .types = kFloat8Bit)
-FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3, .types = kFloat8Bit)
+FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(ReluN1To1, "RELU_N1_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Round, "ROUND", )
-FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8)
+FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8Int16)
 FUSELITE_UNARY(Sign, "SIGN", .options_type = 122, .max_version = 2, .types = kSignTypes)
 FUSELITE_UNARY(Sin, "SIN", )
-FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2, .types = kFloatInt8)
+FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2, .types = kFloatInt8Int16)
 FUSELITE_UNARY(Square, "SQUARE", .options_type = 66)
-FUSELITE_UNARY(Tanh, "TANH", .max_version = 3, .types = kFloat8Bit)
+FUSELITE_UNARY(Tanh, "TANH", .max_version = 3, .types = kFloat8And16Bit)
 
 #undef FUSELITE_UNARY
 

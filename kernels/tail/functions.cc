@@ -12,7 +12,7 @@ float ApplyUnary(UnaryKind kind, float x, float a, float b) {
     case UnaryKind::kClamp: return std::min(std::max(x, a), b);
     case UnaryKind::kLeakyRelu: return x < 0 ? x * a : x;
     case UnaryKind::kElu: return x < 0 ? std::expm1(x) : x;
-    case UnaryKind::kGelu: return 0.5f * x * (1.0f + std::erf(x * static_cast<float>(M_SQRT1_2)));
+    case UnaryKind::kGelu: return 0.5f * x * std::erfc(x * static_cast<float>(-M_SQRT1_2));
     case UnaryKind::kGeluTanh: {
       const float inner = static_cast<float>(M_2_SQRTPI * M_SQRT1_2) * (x + 0.044715f * x * x * x);
       return 0.5f * x * (1.0f + std::tanh(inner));

@@ -63,19 +63,110 @@ TEST(QuantizedElementwiseTest, UnaryOfInt8) {
   EXPECT_THAT(run("LOG", 0.03f, 7), ElementsAre(-128, -93, -16, 7, 14, 53, 67, 73));
 }
 
-std::vector<int> BinaryOfInt16(std::string_view name, float out_scale) {
+std::vector<int> UnaryOfInt16(OpTester tester, float in_scale, float out_scale,
+                              const std::vector<int16_t>& values) {
+  tester.Input(Values<int16_t>(DataType::kInt16, values, in_scale, 0));
+  tester.Output(DataType::kInt16, {{out_scale}, {0}});
+  return RunReference<int16_t>(tester);
+}
+
+TEST(QuantizedElementwiseTest, UnaryOfInt16) {
+  const auto run = [](std::string_view name, float in_scale, float out_scale) {
+    return UnaryOfInt16(OpTester(name), in_scale, out_scale,
+                        {-32768, -12345, -300, -1, 0, 1, 777, 32767});
+  };
+  EXPECT_THAT(run("ABS", 0.001f, 0.0008f), ElementsAre(32767, 15431, 375, 1, 0, 1, 971, 32767));
+  EXPECT_THAT(run("EXP", 0.0002f, 0.02f), ElementsAre(0, 4, 47, 50, 50, 50, 58, 32767));
+  EXPECT_THAT(run("GELU", 0.0001f, 0.0001f), ElementsAre(-18, -1339, -147, 0, 0, 1, 412, 32749));
+  EXPECT_THAT(run("RELU6", 0.001f, 0.0008f), ElementsAre(0, 0, 0, 0, 0, 1, 971, 7500));
+  // Any scale, and the power of two that needs no multiplier.
+  EXPECT_THAT(run("LOGISTIC", 0.0003f, 0x1p-15f),
+              ElementsAre(2, 788, 15647, 16381, 16384, 16387, 18285, 32766));
+  EXPECT_THAT(run("LOGISTIC", 0x1p-12f, 0x1p-15f),
+              ElementsAre(11, 1534, 15784, 16382, 16384, 16386, 17933, 32757));
+  EXPECT_THAT(run("TANH", 0.0001f, 0x1p-15f),
+              ElementsAre(-32675, -27652, -984, -3, 0, 3, 2542, 32675));
+  EXPECT_THAT(run("TANH", 0x1p-11f, 0x1p-15f),
+              ElementsAre(-32767, -32767, -4766, -16, 0, 16, 11868, 32767));
+  OpTester leaky("LEAKY_RELU");
+  leaky.params<LeakyReluParams>().alpha = -0.3f;
+  EXPECT_THAT(UnaryOfInt16(leaky, 0.001f, 0.0008f, {-32768, -12345, -300, -1, 0, 1, 777, 32767}),
+              ElementsAre(12288, 4630, 113, 1, 0, 1, 971, 32767));
+}
+
+TEST(QuantizedElementwiseTest, UnaryOfPositiveInt16) {
+  const auto run = [](std::string_view name, float out_scale) {
+    return UnaryOfInt16(OpTester(name), 0.001f, out_scale,
+                        {1, 2, 50, 300, 4000, 12345, 20000, 32767});
+  };
+  EXPECT_THAT(run("LOG", 0.0005f),
+              ElementsAre(-26130, -25956, -17615, -2432, 2772, 5027, 5991, 6979));
+  EXPECT_THAT(run("RSQRT", 0.002f), ElementsAre(25032, 24845, 15904, 921, 250, 143, 112, 87));
+  EXPECT_THAT(run("SQRT", 0.0003f), ElementsAre(105, 149, 745, 1825, 6666, 11711, 14907, 19080));
+}
+
+TEST(QuantizedElementwiseTest, SignsOfIntegersWithoutScales) {
+  const auto run = [](std::string_view name) {
+    OpTester tester(name);
+    tester.Input(TestTensor::Of<int16_t>(DataType::kInt16, {3}, {-32768, -5, 7}));
+    return RunReference<int16_t>(tester);
+  };
+  EXPECT_THAT(run("ABS"), ElementsAre(-32768, 5, 7));
+  EXPECT_THAT(run("NEG"), ElementsAre(-32768, 5, -7));
+  OpTester bytes("NEG");
+  bytes.Input(TestTensor::Of<int8_t>(DataType::kInt8, {3}, {-128, -5, 7}));
+  EXPECT_THAT(RunReference<int8_t>(bytes), ElementsAre(-128, 5, -7));
+}
+
+// Scales of both inputs and of the output; the values are the test's own.
+std::vector<int> BinaryOfInt16(std::string_view name, float x_scale, float y_scale, float out_scale,
+                               bool power_of_two = false) {
   OpTester tester(name);
-  tester.params<ArithmeticParams>().pot_scale_int16 = false;
-  tester.Input(Values<int16_t>(DataType::kInt16, {-32768, -3000, 5, 32767}, 0.0011f, 0));
-  tester.Input(Values<int16_t>(DataType::kInt16, {12000, -77, 900, -32768}, 0.0007f, 0));
+  tester.params<ArithmeticParams>().pot_scale_int16 = power_of_two;
+  tester.Input(Values<int16_t>(DataType::kInt16, {-32768, -3000, 5, 32767}, x_scale, 0));
+  tester.Input(Values<int16_t>(DataType::kInt16, {12000, -77, 901, -32768}, y_scale, 0));
   tester.Output(DataType::kInt16, {{out_scale}, {0}});
   return RunReference<int16_t>(tester);
 }
 
 TEST(QuantizedElementwiseTest, BinaryOfInt16) {
-  EXPECT_THAT(BinaryOfInt16("ADD", 0.0012f), ElementsAre(-23037, -2795, 530, 10922));
-  EXPECT_THAT(BinaryOfInt16("SUB", 0.0018f), ElementsAre(-24692, -1803, -347, 32767));
-  EXPECT_THAT(BinaryOfInt16("MUL", 0.02f), ElementsAre(-15139, 9, 0, -32768));
+  EXPECT_THAT(BinaryOfInt16("ADD", 0.0011f, 0.0007f, 0.0012f),
+              ElementsAre(-23037, -2795, 530, 10922));
+  EXPECT_THAT(BinaryOfInt16("SUB", 0.0011f, 0.0007f, 0.0018f),
+              ElementsAre(-24692, -1803, -347, 32767));
+  EXPECT_THAT(BinaryOfInt16("MUL", 0.0011f, 0.0007f, 0.02f), ElementsAre(-15139, 9, 0, -32768));
+  EXPECT_THAT(BinaryOfInt16("DIV", 0.001f, 0.0007f, 0.00006f),
+              ElementsAre(-32768, 32767, 132, -23809));
+  EXPECT_THAT(BinaryOfInt16("ADD", 0.5f, 0.25f, 0.5f, true),
+              ElementsAre(-26768, -3039, 456, 16383));
+  EXPECT_THAT(BinaryOfInt16("SUB", 0.125f, 0.5f, 0.5f, true),
+              ElementsAre(-20192, -673, -900, 32767));
+}
+
+TEST(QuantizedElementwiseTest, PreluOfInt16HasAnAlphaOfInt8) {
+  OpTester tester("PRELU");
+  tester.Input(Values<int16_t>(DataType::kInt16, {-32768, -3000, 5, 32767}, 0.0011f, 0));
+  tester.Input(Values<int8_t>(DataType::kInt8, {100, -77, 90, -128}, 0.02f, -4));
+  tester.Output(DataType::kInt16, {{0.0012f}, {0}});
+  EXPECT_THAT(RunReference<int16_t>(tester), ElementsAre(-32768, 4015, 5, 30036));
+}
+
+TEST(QuantizedElementwiseTest, IntegersWithoutScalesWrapAround) {
+  OpTester sum("ADD");
+  sum.Input(TestTensor::Of<int16_t>(DataType::kInt16, {2}, {32767, -3000}));
+  sum.Input(TestTensor::Of<int16_t>(DataType::kInt16, {2}, {2, -77}));
+  EXPECT_THAT(RunReference<int16_t>(sum), ElementsAre(-32767, -3077));
+  OpTester product("MUL");
+  product.Input(TestTensor::Of<uint32_t>(DataType::kUInt32, {2}, {3000000000, 7}));
+  product.Input(TestTensor::Of<uint32_t>(DataType::kUInt32, {2}, {3, 8}));
+  EXPECT_THAT(RunReference<uint32_t>(product), ElementsAre(410065408, 56));
+}
+
+TEST(QuantizedElementwiseTest, EqualityOfInt16IsThatOfRealValues) {
+  OpTester tester("EQUAL");
+  tester.Input(Values<int16_t>(DataType::kInt16, {-300, 7, 8, 100}, 0.001f, 0));
+  tester.Input(Values<int16_t>(DataType::kInt16, {-302, 6, 20, 100}, 0.001f, 0));
+  EXPECT_THAT(RunReference<bool>(tester), ElementsAre(1, 1, 0, 1));
 }
 
 TEST(QuantizedElementwiseTest, DivisionByTheZeroPointFailsTheRun) {
@@ -95,7 +186,7 @@ TEST(QuantizedElementwiseTest, RefusesWhatTfLiteComputesOtherwise) {
     tester.Output(type, {{out}, {0}});
     return tester.Infer().code();
   };
-  EXPECT_EQ(infer("ADD", DataType::kInt16, 0.5f, 0.25f, 0.5f), StatusCode::kUnsupported);
+  EXPECT_EQ(infer("ADD", DataType::kInt16, 0.5f, 0.25f, 0.25f), StatusCode::kUnsupported);
   EXPECT_EQ(infer("ADD", DataType::kInt16, 0.5f, 0.25f, 0.3f), StatusCode::kOk);
   EXPECT_EQ(infer("DIV", DataType::kInt8, 1, 1, 1), StatusCode::kUnsupported);
   EXPECT_EQ(infer("DIV", DataType::kInt8, 1, 1, 0.01f), StatusCode::kOk);

@@ -1,0 +1,81 @@
+// Functions of one int16 value as TFLite's reference kernels compute them: most from tables with
+// interpolation.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "runtime/status.h"
+
+namespace fuselite::kernels {
+
+// A real function in 512 pieces of 128 inputs each, linear within a piece. Real is float or double:
+// TFLite has both, and they differ in the entries' last bits.
+template <class Real>
+class InterpolatedTable {
+ public:
+  struct Scale {
+    Real scale;
+    int32_t zero_point;
+  };
+  // `function` takes and gives real values.
+  template <class Function>
+  InterpolatedTable(Scale in, Scale out, Function function) {
+    constexpr Real kMin = -32768, kMax = 32767;
+    const Real low = in.scale * static_cast<Real>(-32768 - in.zero_point);
+    const Real high = in.scale * static_cast<Real>(32767 - in.zero_point);
+    const Real out_low = out.scale * static_cast<Real>(-32768 - out.zero_point);
+    const Real out_high = out.scale * static_cast<Real>(32767 - out.zero_point);
+    const Real step = (high - low) / kPieces, half_step = step / 2;
+    const Real inverse = Real{65536} / (out_high - out_low);
+    const auto at = [&](Real x) { return static_cast<Real>(function(x)); };
+    const auto entry = [&](Real x) {
+      // A function that is not finite somewhere has no table there: TFLite's cast is undefined.
+      return std::isnan(x) ? int16_t{0} : static_cast<int16_t>(std::min(std::max(x, kMin), kMax));
+    };
+    for (int i = 0; i < kPieces; ++i) {
+      const Real x = low + static_cast<Real>(i) * step;
+      const Real value = std::round(at(x) * inverse);
+      const Real next = at(low + static_cast<Real>(i + 1) * step) * inverse;
+      const Real middle = std::round(at(x + half_step) * inverse);
+      // Half of what the line is off in the piece's middle.
+      const Real error = std::round((std::round((next + value) / 2) - middle) / 2);
+      entries_[i] = entry(value - error);
+    }
+    entries_[kPieces] = entry(std::round(at(high) * inverse));
+  }
+
+  int16_t operator()(int32_t x) const {
+    const int32_t i = 256 + (x >> 7);
+    const auto slope = static_cast<int16_t>(entries_[i + 1] - entries_[i]);
+    return static_cast<int16_t>(entries_[i] + ((slope * (x & 0x7f) + 64) >> 7));
+  }
+
+ private:
+  static constexpr int kPieces = 512;
+  std::array<int16_t, kPieces + 1> entries_;
+};
+
+// LOGISTIC and TANH with 15 fraction bits, from one table of the logistic function of multiples of
+// 1/24. Fails on scales that TFLite's tables do not reach.
+class Sigmoid16 {
+ public:
+  static Result<Sigmoid16> Logistic(float in_scale);
+  static Result<Sigmoid16> Tanh(float in_scale);
+  int16_t operator()(int32_t x) const { return tanh_ ? TanhOf(Scaled(x)) : LogisticOf(Scaled(x)); }
+
+ private:
+  static Result<Sigmoid16> Make(float in_scale, bool tanh);
+  int32_t Scaled(int32_t x) const { return (x * multiplier_ + round_) >> shift_; }
+  static int16_t LogisticOf(int32_t x);
+  static int16_t TanhOf(int32_t x);
+
+  bool tanh_ = false;
+  int32_t multiplier_ = 0;
+  int shift_ = 0;
+  int32_t round_ = 0;
+};
+
+}  // namespace fuselite::kernels
