@@ -8,53 +8,13 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// MultiplyByQuantizedMultiplier by one multiplier and shift for all lanes: the formula of
-// MultiplyByQuantizedMultiplierVec, where 2^62 keeps the sum from being negative. Of a negative x
-// 2^31 is taken off, which is the bit 31 of its own 32 bits.
-class UniformScale {
- public:
-  HWY_INLINE UniformScale(int32_t multiplier, int32_t shift)
-      : multiplier_(hn::Set(IntTag(), multiplier)),
-        left_(shift > 0 ? shift : 0),
-        right_(shift < 0 ? -shift : 0),
-        nudge_(hn::Set(Wide(), (uint64_t{1} << 62) + (uint64_t{1} << 30) +
-                                   (right_ > 0 ? uint64_t{1} << (30 + right_) : 0))),
-        sign_(hn::Set(Wide(), right_ > 0 ? uint64_t{1} << 31 : 0)),
-        offset_(hn::Set(
-            IntTag(), static_cast<int32_t>(static_cast<uint32_t>(uint64_t{1} << (31 - right_))))) {}
-
-  HWY_INLINE IntVec operator()(IntVec x) const {
-    const IntTag d;
-    if (left_ > 0) x = hn::ShiftLeftSame(x, left_);
-    const auto x_odd = hn::ShiftRight<32>(hn::BitCast(Wide(), x));
-    const auto even = Round(hn::MulEven(x, multiplier_), hn::BitCast(Wide(), x));
-    const auto odd = Round(hn::MulEven(hn::BitCast(d, x_odd), multiplier_), x_odd);
-    return hn::Sub(hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even)),
-                   offset_);
-  }
-
- private:
-  using Wide = hn::RepartitionToWide<hn::RebindToUnsigned<IntTag>>;
-  using WideVec = hn::Vec<Wide>;
-
-  template <class Product>
-  HWY_INLINE WideVec Round(Product product, WideVec x) const {
-    const auto sum = hn::Add(hn::BitCast(Wide(), product), nudge_);
-    return hn::ShiftRightSame(hn::Sub(sum, hn::And(x, sign_)), 31 + right_);
-  }
-
-  IntVec multiplier_;
-  int left_, right_;
-  WideVec nudge_, sign_;
-  IntVec offset_;
-};
 
 // A stride of 0 repeats the first value.
 template <class T, class F>

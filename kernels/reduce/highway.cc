@@ -144,6 +144,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
                                                    const BuildContext& context) {
   constexpr auto kLanes = FUSELITE_SIMD_TABLE(ReduceLanes);
   constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
+  if (BitWidth(op.inputs[0].type) == 8) return BuildReduceBytes(op, context);
   if (op.inputs[0].type != DataType::kFloat32) {
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
   }

@@ -53,7 +53,9 @@ ReducePlan PlanReduce(const OpDescription& op);
 // products wrap around, means are cut off towards zero); bool; MAX and MIN also of int8, uint8 and
 // int16 with one scale on both sides; MEAN of those and SUM of uint8 with TFLite's rescaling.
 Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription&, const BuildContext&);
-// float32 only.
+// float32 and 8 bits.
 Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription&, const BuildContext&);
+// MEAN, SUM, REDUCE_MAX and REDUCE_MIN of int8 and uint8.
+Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
 #include "kernels/reduce/reduce.h"
+#include "kernels/reduce/rescale.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -61,39 +61,6 @@ T Finish(ReduceKind kind, Total<T> total, int64_t terms) {
   return static_cast<T>(total / static_cast<Total<T>>(terms));
 }
 
-// Sums and means of quantized values: the zero point is taken off the sum, then one multiplier
-// scales to the output and, for a mean, divides by the number of terms, as TFLite's does.
-struct Rescale {
-  int64_t input_zero_points;  // of all terms
-  int32_t multiplier, shift, zero_point, min, max;
-
-  int32_t operator()(int64_t sum) const {
-    const auto centred = static_cast<int32_t>(sum - input_zero_points);
-    const int32_t scaled = MultiplyByQuantizedMultiplier(centred, multiplier, shift);
-    return std::clamp(scaled + zero_point, min, max);
-  }
-};
-
-Rescale MakeRescale(const OpDescription& op, int64_t terms) {
-  const Quantization& in = op.inputs[0].quantization;
-  const Quantization& out = op.outputs[0].quantization;
-  const FixedPoint scaling = ToFixedPoint(static_cast<double>(in.scale()) / out.scale());
-  Rescale rescale{.input_zero_points = in.zero_point() * terms,
-                  .multiplier = scaling.multiplier,
-                  .shift = scaling.shift,
-                  .zero_point = out.zero_point(),
-                  .min = 0,
-                  .max = 0};
-  QuantizedTypeRange(op.outputs[0].type, &rescale.min, &rescale.max);
-  if (ReduceKindOf(*op.op) == ReduceKind::kMean && terms > 0) {
-    int32_t shift = std::bit_width(static_cast<uint64_t>(terms)) - 1;
-    shift = std::min({shift, 32, 31 + rescale.shift});
-    rescale.multiplier = static_cast<int32_t>((int64_t{rescale.multiplier} << shift) / terms);
-    rescale.shift -= shift;
-  }
-  return rescale;
-}
-
 template <class T, class F>
 std::unique_ptr<Kernel> OutputsKernel(const OpDescription& op, F finish) {
   const ReducePlan plan = PlanReduce(op);
@@ -128,6 +95,26 @@ std::unique_ptr<Kernel> QuantizedKernel(const OpDescription& op) {
 }
 
 }  // namespace
+
+Rescale MakeRescale(const OpDescription& op, int64_t terms) {
+  const Quantization& in = op.inputs[0].quantization;
+  const Quantization& out = op.outputs[0].quantization;
+  const FixedPoint scaling = ToFixedPoint(static_cast<double>(in.scale()) / out.scale());
+  Rescale rescale{.input_zero_points = in.zero_point() * terms,
+                  .multiplier = scaling.multiplier,
+                  .shift = scaling.shift,
+                  .zero_point = out.zero_point(),
+                  .min = 0,
+                  .max = 0};
+  QuantizedTypeRange(op.outputs[0].type, &rescale.min, &rescale.max);
+  if (ReduceKindOf(*op.op) == ReduceKind::kMean && terms > 0) {
+    int32_t shift = std::bit_width(static_cast<uint64_t>(terms)) - 1;
+    shift = std::min({shift, 32, 31 + rescale.shift});
+    rescale.multiplier = static_cast<int32_t>((int64_t{rescale.multiplier} << shift) / terms);
+    rescale.shift -= shift;
+  }
+  return rescale;
+}
 
 Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription& op, const BuildContext&) {
   switch (op.inputs[0].type) {

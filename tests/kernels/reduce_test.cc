@@ -161,6 +161,62 @@ TEST_P(ReduceIsaTest, AnyAxes) {
   }
 }
 
+// Sizes around the vector widths and the blocks, more terms than 16 bits hold sums of.
+Shape RandomBytesShape(Random& random) {
+  Shape shape;
+  const int rank = static_cast<int>(random.Int(1, 4));
+  for (int d = 0; d < rank; ++d) {
+    const bool last = d == rank - 1;
+    shape.push_back(static_cast<int32_t>(
+        last ? random.Pick<int64_t>({1, 3, 15, 16, 17, 33, 63, 64, 65, 96, 200, 257, 300})
+             : random.Pick<int64_t>({1, 2, 5, 7, rank == 2 ? 700 : 40})));
+  }
+  return shape;
+}
+
+TEST_P(ReduceIsaTest, BytesHaveTheBitsOfTheReference) {
+  int computed = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester(random.Pick({"MEAN", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"}));
+    const bool is_sum = tester.op.op->name == "SUM";
+    const DataType type =
+        is_sum ? DataType::kUInt8 : random.Pick({DataType::kInt8, DataType::kUInt8});
+    const int32_t low = type == DataType::kInt8 ? -128 : 0;
+    const bool rescaled = is_sum || tester.op.op->name == "MEAN";
+    const auto quantization = [&] {
+      return Quantization{{random.Float(0.01f, 2)},
+                          {static_cast<int32_t>(random.Int(low, low + 255))}};
+    };
+    TensorInfo info{
+        .type = type, .shape = RandomBytesShape(random), .quantization = quantization()};
+    const int rank = info.shape.rank();
+    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    TestTensor x(info, random.Int(0, 3));
+    x.Fill(random, low, low + 255);
+    std::vector<int32_t> axes;
+    for (int d = 0; d < rank; ++d) {
+      if (random.Chance(0.5)) axes.push_back(d);
+    }
+    tester.params<ReduceParams>().keep_dims = random.Chance(0.5);
+    tester.Input(x).Constant(Axes(axes));
+    tester.Output(type, rescaled ? quantization() : info.quantization);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    ASSERT_TRUE(expected.ok());
+    if (!actual.ok()) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ++computed;
+    ExpectSame<uint8_t>((*expected)[0], (*actual)[0], tester.op.op->name);
+  }
+  const bool vectors = Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon);
+  EXPECT_EQ(computed, vectors ? 400 : 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, ReduceIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 

@@ -1,0 +1,290 @@
+// Reductions of 8-bit values: along the channels that stay, or along runs of terms.
+//
+// Signed values are read as unsigned ones, 128 higher: one code for both, and bytes are summed
+// without sign extension. Sums wrap around in 32 bits, as the reference's differences do.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/make_kernel.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/reduce/rescale.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce/highway_bytes.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
+
+#ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_BYTES_ONCE_
+#define FUSELITE_KERNELS_REDUCE_HIGHWAY_BYTES_ONCE_
+namespace fuselite::kernels {
+
+// Outputs of a unit: enough that a row of channels is read once, and short sums are rescaled
+// together.
+constexpr int64_t kByteBlock = 256;
+
+struct ByteReduction {
+  ReduceKind kind;
+  uint8_t flip;  // 0x80 where the values are signed
+  Rescale rescale;
+};
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sums of 16 bits, of even and of odd lanes, hold this many bytes: 256 * 255 < 2^16.
+constexpr int64_t kByteTerms = 256;
+
+using ByteTag = hn::ScalableTag<uint8_t>;
+using SmallByteTag = hn::FixedTag<uint8_t, 16>;
+
+// Adds a vector's lanes of `terms` <= kByteTerms terms to totals[0 ..]; the first `skip` lanes are
+// left out.
+template <class D>
+HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
+                           size_t skip, uint32_t* totals) {
+  const hn::Repartition<uint16_t, D> dw;
+  const auto low = hn::Set(dw, 0xFF);
+  const auto sign = hn::Set(d, flip);
+  auto even = hn::Zero(dw), odd = hn::Zero(dw);
+  for (int64_t t = 0; t < terms; ++t, in += stride) {
+    const auto x = hn::BitCast(dw, hn::Xor(hn::LoadU(d, in), sign));
+    even = hn::Add(even, hn::And(x, low));
+    odd = hn::Add(odd, hn::ShiftRight<8>(x));
+  }
+  HWY_ALIGN uint16_t evens[hn::MaxLanes(dw)], odds[hn::MaxLanes(dw)];
+  hn::Store(even, dw, evens);
+  hn::Store(odd, dw, odds);
+  for (size_t i = skip; i < hn::Lanes(d); ++i) totals[i] += (i % 2 ? odds : evens)[i / 2];
+}
+
+template <bool kMax, class V>
+HWY_INLINE V Extreme(V a, V b) {
+  return kMax ? hn::Max(a, b) : hn::Min(a, b);
+}
+
+// The same of maxima or minima.
+template <bool kMax, class D>
+HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
+                               uint8_t* totals) {
+  const auto sign = hn::Set(d, flip);
+  auto total = hn::LoadU(d, totals);
+  for (int64_t t = 0; t < terms; ++t, in += stride) {
+    total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, in), sign));
+  }
+  hn::StoreU(total, d, totals);
+}
+
+// f(tag, channel, skip) for vectors that cover channels [0, n): the last one overlaps its
+// predecessor by `skip` lanes where n is no multiple of 16. Precondition: n >= 16.
+template <class F>
+HWY_INLINE void ForColumns(size_t n, F f) {
+  const ByteTag d;
+  const SmallByteTag small;
+  const size_t lanes = hn::Lanes(d);
+  size_t c = 0;
+  for (; c + lanes <= n; c += lanes) f(d, c, 0);
+  for (; c + 16 <= n; c += 16) f(small, c, 0);
+  if (c < n) f(small, n - 16, c + 16 - n);
+}
+
+// Adds the n <= kByteBlock channels of all terms to `totals`.
+HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
+                           uint32_t* totals, size_t n) {
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* x = in + plan.RunOffset(run);
+    for (int64_t t = 0; t < plan.run_count; t += kByteTerms, x += kByteTerms * plan.run_stride) {
+      const int64_t terms = std::min(kByteTerms, plan.run_count - t);
+      if (n >= 16) {
+        ForColumns(n, [&](auto d, size_t c, size_t skip) HWY_ATTR {
+          AddColumns(d, x + c, plan.run_stride, terms, flip, skip, totals + c);
+        });
+        continue;
+      }
+      for (int64_t i = 0; i < terms; ++i) {
+        for (size_t c = 0; c < n; ++c) totals[c] += x[i * plan.run_stride + c] ^ flip;
+      }
+    }
+  }
+}
+
+template <bool kMax>
+HWY_INLINE void ExtremesOfColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
+                                  uint8_t* totals, size_t n) {
+  std::fill(totals, totals + n, kMax ? 0 : 255);
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* x = in + plan.RunOffset(run);
+    if (n >= 16) {
+      ForColumns(n, [&](auto d, size_t c, size_t) HWY_ATTR {
+        ExtremeColumns<kMax>(d, x + c, plan.run_stride, plan.run_count, flip, totals + c);
+      });
+      continue;
+    }
+    for (int64_t i = 0; i < plan.run_count; ++i) {
+      for (size_t c = 0; c < n; ++c) {
+        const auto value = static_cast<uint8_t>(x[i * plan.run_stride + c] ^ flip);
+        totals[c] = kMax ? std::max(totals[c], value) : std::min(totals[c], value);
+      }
+    }
+  }
+}
+
+HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t flip) {
+  const ByteTag d;
+  const hn::Repartition<uint64_t, ByteTag> dw;
+  const size_t lanes = hn::Lanes(d), n = plan.run_count;
+  const auto sign = hn::Set(d, flip);
+  auto total = hn::Zero(dw);
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* x = in + plan.RunOffset(run);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      total = hn::Add(total, hn::SumsOf8(hn::Xor(hn::LoadU(d, x + i), sign)));
+    }
+    if (i == n) continue;
+    const auto last = hn::Xor(LoadPartial(d, x + i, n - i), sign);
+    total = hn::Add(total, hn::SumsOf8(hn::IfThenElseZero(hn::FirstN(d, n - i), last)));
+  }
+  return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(dw, total)));
+}
+
+template <bool kMax>
+HWY_INLINE uint8_t ExtremeOfRuns(const ReducePlan& plan, const uint8_t* in, uint8_t flip) {
+  const ByteTag d;
+  const size_t lanes = hn::Lanes(d), n = plan.run_count;
+  const auto sign = hn::Set(d, flip);
+  auto total = hn::Set(d, kMax ? 0 : 255);
+  uint8_t result = kMax ? 0 : 255;
+  const auto join = [&](uint8_t value) {
+    result = kMax ? std::max(result, value) : std::min(result, value);
+  };
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* x = in + plan.RunOffset(run);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, x + i), sign));
+    }
+    if (i == n) continue;
+    if (n >= lanes) {
+      total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, x + n - lanes), sign));
+    } else {
+      for (; i < n; ++i) join(static_cast<uint8_t>(x[i] ^ flip));
+    }
+  }
+  HWY_ALIGN uint8_t all[hn::MaxLanes(d)];
+  hn::Store(total, d, all);
+  for (size_t i = 0; i < lanes; ++i) join(all[i]);
+  return result;
+}
+
+// Rescale, of sums of bytes that were read `flip` higher.
+HWY_INLINE void RescaleSums(const Rescale& r, const uint32_t* sums, uint8_t* out, uint8_t flip,
+                            int64_t terms, size_t n) {
+  const UniformScale::D d;
+  const hn::Rebind<uint8_t, UniformScale::D> narrow;
+  const UniformScale scale(r.multiplier, r.shift);
+  const auto zero_points = hn::Set(d, static_cast<int32_t>(r.input_zero_points + flip * terms));
+  const auto zero_point = hn::Set(d, r.zero_point);
+  const auto min = hn::Set(d, r.min), max = hn::Set(d, r.max);
+  const auto low_byte = hn::Set(hn::RebindToUnsigned<UniformScale::D>(), 0xFF);
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto sum = hn::LoadU(d, reinterpret_cast<const int32_t*>(sums) + i);
+    const auto scaled = hn::Add(scale(hn::Sub(sum, zero_points)), zero_point);
+    const auto clamped = hn::Min(hn::Max(scaled, min), max);
+    const auto bytes = hn::BitCast(
+        d, hn::And(hn::BitCast(hn::RebindToUnsigned<UniformScale::D>(), clamped), low_byte));
+    StoreUpTo(hn::DemoteTo(narrow, bytes), narrow, out + i, n - i);
+  }
+}
+
+// Outputs [lane, lane + n), n <= kByteBlock, of one outer index; `in` at its first term.
+void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, uint8_t* out,
+                   size_t n) {
+  if (f.kind == ReduceKind::kMax || f.kind == ReduceKind::kMin) {
+    HWY_ALIGN uint8_t totals[kByteBlock];
+    f.kind == ReduceKind::kMax ? ExtremesOfColumns<true>(plan, in, f.flip, totals, n)
+                               : ExtremesOfColumns<false>(plan, in, f.flip, totals, n);
+    for (size_t i = 0; i < n; ++i) out[i] = totals[i] ^ f.flip;
+    return;
+  }
+  HWY_ALIGN uint32_t totals[kByteBlock] = {};
+  SumColumns(plan, in, f.flip, totals, n);
+  RescaleSums(f.rescale, totals, out, f.flip, plan.terms(), n);
+}
+
+// Outputs [first, first + n), n <= kByteBlock, that have one lane each.
+void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, int64_t first,
+                uint8_t* out, size_t n) {
+  HWY_ALIGN uint32_t sums[kByteBlock] = {};
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t* x = in + plan.OuterOffset(first + static_cast<int64_t>(i));
+    switch (f.kind) {
+      case ReduceKind::kMax: out[i] = ExtremeOfRuns<true>(plan, x, f.flip) ^ f.flip; break;
+      case ReduceKind::kMin: out[i] = ExtremeOfRuns<false>(plan, x, f.flip) ^ f.flip; break;
+      default: sums[i] = SumRuns(plan, x, f.flip);
+    }
+  }
+  if (f.kind == ReduceKind::kMax || f.kind == ReduceKind::kMin) return;
+  RescaleSums(f.rescale, sums, out, f.flip, plan.terms(), n);
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
+                                                 const BuildContext& context) {
+  constexpr auto kColumns = FUSELITE_SIMD_TABLE(ReduceColumns);
+  constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
+  const DataType type = op.inputs[0].type;
+  const ReduceKind kind = ReduceKindOf(*op.op);
+  const bool sums = kind == ReduceKind::kMean || kind == ReduceKind::kSum;
+  if (type == DataType::kBool || !(sums || kind == ReduceKind::kMax || kind == ReduceKind::kMin)) {
+    return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vector version");
+  }
+  auto* const columns = kColumns.For(context.isa);
+  auto* const runs = kRuns.For(context.isa);
+  if (runs == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  const ReducePlan plan = PlanReduce(op);
+  if (plan.terms() == 0) return Unsupported("a reduction of nothing");
+  const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;
+  const ByteReduction reduction{kind, static_cast<uint8_t>(type == DataType::kInt8 ? 0x80 : 0),
+                                sums ? MakeRescale(op, plan.terms()) : Rescale{}};
+  const int64_t along = along_runs ? plan.outer : plan.lanes;
+  const int64_t blocks = (along + kByteBlock - 1) / kByteBlock;
+  return MakeKernel(std::string(along_runs ? "reduce runs " : "reduce lanes ") +
+                        std::string(DataTypeName(type)) + " " + SimdName(context.isa),
+                    {.units = along_runs ? blocks : plan.outer * blocks,
+                     .grain = GrainFor(plan.terms() * std::min(along, kByteBlock) / 8)},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      const auto* in = static_cast<const uint8_t*>(args.inputs[0]);
+                      auto* out = static_cast<uint8_t*>(args.outputs[0]);
+                      for (int64_t unit = begin; unit < end; ++unit) {
+                        const int64_t o = unit / blocks, first = unit % blocks * kByteBlock;
+                        const int64_t n = std::min(kByteBlock, along - first);
+                        if (along_runs) {
+                          runs(reduction, plan, in, first, out + first, n);
+                        } else {
+                          columns(reduction, plan, in + plan.OuterOffset(o) + first,
+                                  out + o * plan.lanes + first, n);
+                        }
+                      }
+                    });
+}
+
+}  // namespace fuselite::kernels
+#endif
