@@ -55,6 +55,7 @@ Status InferBilinear(OpDescription& op) {
 }
 
 constexpr Candidate kBilinearCandidates[] = {
+    {"separable", BuildResizeBilinearSeparable},
     {"highway", BuildResizeBilinearHighway},
     {"reference", BuildResizeBilinearReference},
 };

@@ -90,42 +90,92 @@ TEST(ResizeNearestTest, MatchesItsDefinition) {
   }
 }
 
-template <class T>
-void CompareHighway(DataType type, uint64_t seed, double low, double high) {
-  Random random(seed);
-  SCOPED_TRACE(random.Trace());
+// A random resize; `scales` picks sizes that give weights of few bits, as models have them.
+OpTester RandomResize(Random& random, DataType type, double low, double high, bool scales) {
   TensorInfo info{.type = type, .shape = RandomShape(random, 4, 9)};
   info.shape.set(3, static_cast<int32_t>(random.Int(1, 70)));
   if (random.Chance(0.4)) info.row_pitch = info.shape[3] + random.Int(0, 5);
-  TestTensor in(info, random.Int(0, 3) * sizeof(T));
+  TestTensor in(info, random.Int(0, 3) * (BitWidth(type) / 8));
   in.Fill(random, low, high);
   OpTester tester("RESIZE_BILINEAR");
-  tester.params<ResizeParams>() =
-      random.Pick<ResizeParams>({{false, false}, {true, false}, {false, true}});
-  tester.Input(in).Constant(
-      Ints({static_cast<int32_t>(random.Int(1, 20)), static_cast<int32_t>(random.Int(1, 20))}));
-  ASSERT_TRUE(tester.Infer().ok());
-  if (random.Chance(0.4)) {
-    tester.op.outputs[0].row_pitch = info.shape[3] + random.Int(0, 5);
-  }
+  auto& params = tester.params<ResizeParams>();
+  params = random.Pick<ResizeParams>({{false, false}, {true, false}, {false, true}});
+  const auto size = [&](int32_t from, int most) {
+    if (!scales) return static_cast<int32_t>(random.Int(1, 20));
+    const auto scale = static_cast<int32_t>(1 << random.Int(0, most));
+    return params.align_corners ? (from - 1) * scale + 1 : from * scale;
+  };
+  tester.Input(in).Constant(Ints({size(info.shape[1], 3), size(info.shape[2], 6)}));
+  EXPECT_TRUE(tester.Infer().ok());
+  if (random.Chance(0.4)) tester.op.outputs[0].row_pitch = info.shape[3] + random.Int(0, 5);
+  return tester;
+}
+
+// How many of the ISAs' kernels were compared.
+template <class T>
+int CompareWithReference(std::string_view candidate, const OpTester& tester, Random& random) {
   const auto expected = tester.Run("reference", Isa::kScalar);
-  ASSERT_TRUE(expected.ok());
+  EXPECT_TRUE(expected.ok());
+  int compared = 0;
   for (const Isa isa : RunnableIsas()) {
-    const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
+    const auto actual = tester.Run(candidate, isa, random.Int(0, 1000), random.Int(0, 3));
     if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
     }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    if (actual.status().code() == StatusCode::kUnsupported) continue;
+    EXPECT_TRUE(actual.ok()) << actual.status().ToString();
+    if (!actual.ok()) return compared;
     ExpectSame<T>((*expected)[0], (*actual)[0], IsaName(isa));
+    ++compared;
   }
+  return compared;
 }
 
 TEST(ResizeBilinearTest, HighwayHasTheReferencesBits) {
-  for (uint64_t i = 0; i < 40; ++i) {
-    CompareHighway<float>(kF32, 200 + i, -10, 10);
-    CompareHighway<uint8_t>(DataType::kUInt8, 300 + i, 0, 255);
-    CompareHighway<int8_t>(DataType::kInt8, 400 + i, -128, 127);
+  for (uint64_t i = 0; i < 60; ++i) {
+    Random random(200 + i);
+    SCOPED_TRACE(random.Trace());
+    const OpTester floats = RandomResize(random, kF32, -10, 10, i % 4 == 0);
+    CompareWithReference<float>("highway", floats, random);
+    const OpTester bytes = RandomResize(random, DataType::kUInt8, 0, 255, i % 4 == 0);
+    CompareWithReference<uint8_t>("highway", bytes, random);
+  }
+}
+
+TEST(ResizeBilinearTest, SeparableHasTheReferencesBits) {
+  int compared = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    Random random(400 + i);
+    SCOPED_TRACE(random.Trace());
+    const OpTester bytes = RandomResize(random, DataType::kUInt8, 0, 255, i % 4 != 0);
+    compared += CompareWithReference<uint8_t>("separable", bytes, random);
+    const OpTester ints = RandomResize(random, DataType::kInt8, -128, 127, i % 2 == 0);
+    compared += CompareWithReference<int8_t>("separable", ints, random);
+  }
+  // All of int8 and most of uint8.
+  const auto isas = std::ranges::count_if(RunnableIsas(), [](Isa isa) {
+    return Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon);
+  });
+  EXPECT_GT(compared, 90 * isas);
+}
+
+// The extremes of every sum: halves of either sign, the smallest and largest values, weights
+// outside of [0, 1] at the edges of half-pixel sampling.
+TEST(ResizeBilinearTest, SeparableAtTheExtremes) {
+  for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
+    const int low = type == DataType::kInt8 ? -128 : 0;
+    for (const int32_t scale : {2, 16, 32, 64}) {
+      TestTensor in({.type = type, .shape = {1, 4, 4, 2}});
+      for (int i = 0; i < 32; ++i)
+        in.at<uint8_t>(i) = static_cast<uint8_t>(low + (i % 5 < 2 ? 0 : 255));
+      OpTester tester("RESIZE_BILINEAR");
+      tester.params<ResizeParams>().half_pixel_centers = true;
+      tester.Input(in).Constant(Ints({4 * scale, 4 * scale}));
+      ASSERT_TRUE(tester.Infer().ok());
+      Random random(scale);
+      SCOPED_TRACE(random.Trace());
+      EXPECT_GT(CompareWithReference<uint8_t>("separable", tester, random), 0);
+    }
   }
 }
 
