@@ -44,14 +44,9 @@ Status InferArgMax(OpDescription& op) {
   return SetOutput(op, 0, type, shape);
 }
 
-struct Lines {
-  int64_t size, stride;  // along the axis
-  bool wide;             // int64 indices
-};
-
-// Of the `size` values from `line` on, `stride` apart.
+// Of the values from `line` on.
 template <bool max, class T>
-int64_t Extreme(const T* line, Lines lines) {
+int64_t Extreme(const T* line, const ArgLines& lines) {
   int64_t best = 0;
   T value = line[0];
   for (int64_t i = 1; i < lines.size; ++i) {
@@ -67,47 +62,53 @@ int64_t Extreme(const T* line, Lines lines) {
 }
 
 template <bool max, class T>
-std::unique_ptr<Kernel> MakeExtreme(const OpDescription& op, int64_t units, Lines lines) {
-  return MakeKernel((max ? "arg_max " : "arg_min ") + std::string(DataTypeName(op.inputs[0].type)),
-                    {.units = units, .grain = GrainFor(lines.size)},
-                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* in = static_cast<const T*>(args.inputs[0]);
-                      for (int64_t unit = begin; unit < end; ++unit) {
-                        const int64_t outer = unit / lines.stride, inner = unit % lines.stride;
-                        const int64_t best =
-                            Extreme<max>(in + outer * lines.size * lines.stride + inner, lines);
-                        if (lines.wide) {
-                          static_cast<int64_t*>(args.outputs[0])[unit] = best;
-                        } else {
-                          static_cast<int32_t*>(args.outputs[0])[unit] = static_cast<int32_t>(best);
-                        }
-                      }
-                    });
+std::unique_ptr<Kernel> MakeExtreme(const OpDescription& op, const ArgLines& lines) {
+  return MakeKernel(
+      (max ? "arg_max " : "arg_min ") + std::string(DataTypeName(op.inputs[0].type)) + " reference",
+      {.units = lines.units, .grain = GrainFor(lines.size)},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const T*>(args.inputs[0]);
+        const ArgOutput out{args.outputs[0], lines.wide};
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t outer = unit / lines.stride, inner = unit % lines.stride;
+          const T* line = in + outer * lines.size * lines.stride + inner;
+          out.Set(unit, Extreme<max>(line, lines));
+        }
+      });
 }
 
 template <bool max>
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
-  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
-  const Shape& in = op.inputs[0].shape;
-  const Lines lines = {in[axis], in.elements(axis + 1, in.rank()),
-                       op.outputs[0].type == DataType::kInt64};
-  const int64_t units = op.outputs[0].elements();
+  FUSELITE_ASSIGN_OR_RETURN(const ArgLines lines, ArgLinesOf(op));
   switch (op.inputs[0].type) {
-    case DataType::kFloat32: return MakeExtreme<max, float>(op, units, lines);
-    case DataType::kInt8: return MakeExtreme<max, int8_t>(op, units, lines);
-    case DataType::kInt32: return MakeExtreme<max, int32_t>(op, units, lines);
-    default: return MakeExtreme<max, uint8_t>(op, units, lines);
+    case DataType::kFloat32: return MakeExtreme<max, float>(op, lines);
+    case DataType::kInt8: return MakeExtreme<max, int8_t>(op, lines);
+    case DataType::kInt32: return MakeExtreme<max, int32_t>(op, lines);
+    default: return MakeExtreme<max, uint8_t>(op, lines);
   }
 }
 
-constexpr Candidate kMaxCandidates[] = {{"reference", BuildArgMax}};
-constexpr Candidate kMinCandidates[] = {{"reference", BuildArgMin}};
+constexpr Candidate kMaxCandidates[] = {
+    {"highway", BuildArgMaxHighway},
+    {"reference", BuildArgMax},
+};
+constexpr Candidate kMinCandidates[] = {
+    {"highway", BuildArgMinHighway},
+    {"reference", BuildArgMin},
+};
 
 double ElementsOf(const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); }
 
 }  // namespace
+
+Result<ArgLines> ArgLinesOf(const OpDescription& op) {
+  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
+  const Shape& in = op.inputs[0].shape;
+  return ArgLines{op.outputs[0].elements(), in[axis], in.elements(axis + 1, in.rank()),
+                  op.outputs[0].type == DataType::kInt64};
+}
 
 Result<std::unique_ptr<Kernel>> BuildArgMax(const OpDescription& op, const BuildContext&) {
   return Build<true>(op);

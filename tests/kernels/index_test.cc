@@ -143,6 +143,51 @@ TEST(ArgMaxTest, FirstOfEqualOnesAndNoNan) {
   EXPECT_THAT(Values<int64_t>(wide), ElementsAre(1));
 }
 
+// Many equal values, and NaNs and infinities among floats.
+void CompareArgHighway(DataType type, uint64_t seed) {
+  Random random(seed);
+  SCOPED_TRACE(random.Trace());
+  const int axis = static_cast<int>(random.Int(0, 2));
+  Shape shape = {static_cast<int32_t>(random.Int(1, 9)), static_cast<int32_t>(random.Int(1, 40)),
+                 static_cast<int32_t>(random.Int(1, 40))};
+  if (random.Chance(0.3)) shape.set(axis, static_cast<int32_t>(random.Int(200, 600)));
+  TestTensor in({.type = type, .shape = shape}, random.Int(0, 3) * (BitWidth(type) / 8));
+  const int64_t spread = random.Pick<int64_t>({0, 3, 127});
+  in.Fill(random, type == DataType::kUInt8 ? 0 : static_cast<double>(-spread), spread);
+  for (int64_t i = 0; type == kF32 && i < shape.elements(); ++i) {
+    if (random.Chance(0.5)) in.at<float>(i) = std::round(in.at<float>(i));
+    if (random.Chance(0.4)) in.at<float>(i) = random.Pick<float>({NAN, INFINITY, -INFINITY});
+  }
+  OpTester tester(random.Chance(0.5) ? "ARG_MAX" : "ARG_MIN");
+  const DataType index = random.Chance(0.5) ? kI32 : kI64;
+  tester.params<ArgMaxParams>().output_type = index;
+  tester.Input(in).Constant(Scalar(axis));
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok());
+  for (const Isa isa : RunnableIsas()) {
+    const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
+    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    if (index == kI32) {
+      ExpectSame<int32_t>((*expected)[0], (*actual)[0], IsaName(isa));
+    } else {
+      ExpectSame<int64_t>((*expected)[0], (*actual)[0], IsaName(isa));
+    }
+  }
+}
+
+TEST(ArgMaxTest, HighwayMatchesTheReference) {
+  for (uint64_t i = 0; i < 150; ++i) {
+    for (const DataType type : {kF32, kI32, kI8, kU8, DataType::kBool}) {
+      CompareArgHighway(type, 1000 + i);
+    }
+  }
+}
+
 TEST(TopKTest, Sorts) {
   OpTester tester("TOPK_V2");
   tester.Input(Floats({2, 4}, {1, 4, NAN, 4, -1, -2, -3, -4})).Constant(Scalar(3));

@@ -1,0 +1,306 @@
+// ARG_MAX and ARG_MIN with vectors: along short rows of bytes eight rows at a time, along other
+// rows in two passes, across columns one lane per column.
+#include <limits>
+
+#include "kernels/arg_max/arg_max.h"
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/arg_max/highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+
+#ifndef FUSELITE_KERNELS_ARG_MAX_ONCE_
+#define FUSELITE_KERNELS_ARG_MAX_ONCE_
+namespace fuselite::kernels {
+
+// `rows` of `size` values side by side; `out` gets an index of each. `readable` values may be read.
+using ArgRows = void(const void* in, int64_t readable, int64_t rows, int64_t size, ArgOutput out);
+// `columns` neighbouring columns of `size` values each, `stride` values apart.
+using ArgColumns = void(const void* in, int64_t columns, int64_t size, int64_t stride,
+                        ArgOutput out);
+
+struct ArgFunctions {
+  ArgRows* byte_rows;  // of at most 256 values; null for wider types
+  ArgRows* rows;
+  ArgColumns* columns;
+};
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <bool max, class V>
+HWY_INLINE V Better(V a, V b) {
+  if constexpr (max) return hn::Max(a, b);
+  return hn::Min(a, b);
+}
+
+// Short rows of bytes. A value and its index make a 16-bit key, the value above, so that the
+// extreme key has the first index of the extreme value: indices count down for the maximum. Keys of
+// a row are folded to one 128-bit vector, and eight of these are folded together.
+template <class T, bool max>
+struct ByteRows {
+  using Key = hwy::MakeWide<T>;
+  using D8 = hn::FixedTag<uint8_t, 16>;
+  using DKey = hn::FixedTag<Key, 8>;
+  using Keys = hn::Vec<DKey>;
+  static constexpr int64_t kBlocks = 16;  // of 16 values
+
+  explicit ByteRows(int64_t size) : size(size), blocks(size < 16 ? 1 : (size + 15) / 16) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t i = 0; i < 16; ++i) {
+        const int64_t index = size < 16 ? HalfBlockIndex(i) : BlockStart(b) + i;
+        indices[16 * b + i] = static_cast<uint8_t>(max ? 255 - index : index);
+      }
+    }
+  }
+  // The last of several blocks ends with the row, overlapping the one before.
+  int64_t BlockStart(int64_t b) const { return HWY_MIN(16 * b, size - 16); }
+  // Rows of 8 to 15 values are two overlapping halves, shorter ones are in the first half.
+  int64_t HalfBlockIndex(int64_t i) const {
+    return size < 8 || i < 8 ? HWY_MIN(i, size) : size - 16 + i;
+  }
+
+  HWY_INLINE Keys Lower(size_t block, hn::Vec<D8> values) const {
+    return hn::BitCast(DKey(), hn::InterleaveLower(D8(), Indices(block), values));
+  }
+  HWY_INLINE Keys Upper(size_t block, hn::Vec<D8> values) const {
+    return hn::BitCast(DKey(), hn::InterleaveUpper(D8(), Indices(block), values));
+  }
+  HWY_INLINE hn::Vec<D8> Indices(size_t block) const {
+    return hn::Load(D8(), indices + 16 * block);
+  }
+
+  // `readable`: how many values there are from `row` on.
+  HWY_INLINE Keys RowKeys(const uint8_t* row, int64_t readable) const {
+    const hn::FixedTag<uint8_t, 8> d_half;
+    if (size < 8) {
+      const auto half = LoadUpTo(d_half, row, readable);
+      const auto keys = Lower(0, hn::Combine(D8(), half, half));
+      const auto none =
+          hn::Set(DKey(), max ? std::numeric_limits<Key>::min() : std::numeric_limits<Key>::max());
+      return hn::IfThenElse(hn::FirstN(DKey(), size), keys, none);
+    }
+    if (size < 16) {
+      const auto last = hn::LoadU(d_half, row + size - 8);
+      const auto values = hn::Combine(D8(), last, hn::LoadU(d_half, row));
+      return Better<max>(Lower(0, values), Upper(0, values));
+    }
+    auto values = hn::LoadU(D8(), row);
+    auto keys = Better<max>(Lower(0, values), Upper(0, values));
+    for (int64_t b = 1; b < blocks; ++b) {
+      values = hn::LoadU(D8(), row + BlockStart(b));
+      keys = Better<max>(keys, Better<max>(Lower(b, values), Upper(b, values)));
+    }
+    return keys;
+  }
+
+  // The halves of `a` and `b` folded, lanes of `Wide` by turns.
+  template <class Wide>
+  static HWY_INLINE Keys Fold(Keys a, Keys b) {
+    const hn::FixedTag<Wide, 16 / sizeof(Wide)> d;
+    const auto x = hn::BitCast(d, a), y = hn::BitCast(d, b);
+    return Better<max>(hn::BitCast(DKey(), hn::InterleaveLower(d, x, y)),
+                       hn::BitCast(DKey(), hn::InterleaveUpper(d, x, y)));
+  }
+
+  int64_t size, blocks;
+  HWY_ALIGN uint8_t indices[16 * kBlocks];
+};
+
+template <class T, bool max>
+void ArgByteRows(const void* in, int64_t readable, int64_t rows, int64_t size, ArgOutput out) {
+  using Rows = ByteRows<T, max>;
+  const Rows plan(size);
+  const auto* from = static_cast<const uint8_t*>(in);
+  const hn::FixedTag<uint16_t, 8> du;
+  HWY_ALIGN uint16_t found[8];
+  for (int64_t first = 0; first < rows; first += 8) {
+    const int64_t count = HWY_MIN(rows - first, int64_t{8});
+    const auto keys = [&](int64_t i) HWY_ATTR {
+      const int64_t at = (first + HWY_MIN(i, count - 1)) * size;
+      return plan.RowKeys(from + at, readable - at);
+    };
+    const auto four = [&](int64_t i) HWY_ATTR {
+      return Rows::template Fold<uint32_t>(Rows::template Fold<uint16_t>(keys(i), keys(i + 1)),
+                                           Rows::template Fold<uint16_t>(keys(i + 2), keys(i + 3)));
+    };
+    const auto best = hn::BitCast(du, Rows::template Fold<uint64_t>(four(0), four(4)));
+    const auto low = hn::And(best, hn::Set(du, 0xFF));
+    hn::Store(max ? hn::Xor(low, hn::Set(du, 0xFF)) : low, du, found);
+    for (int64_t i = 0; i < count; ++i) out.Set(first + i, found[i]);
+  }
+}
+
+template <class T, bool max>
+constexpr T Worst() {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (Limits::has_infinity) return max ? -Limits::infinity() : Limits::infinity();
+  return max ? Limits::lowest() : Limits::max();
+}
+
+// The extreme of a row, Worst() where there are only NaNs.
+template <class T, bool max>
+HWY_INLINE T ExtremeOf(const T* row, int64_t size) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto best = hn::Set(d, Worst<T, max>());
+  const auto take = [&](auto x) HWY_ATTR {
+    // A comparison with a NaN is false.
+    const auto better = max ? hn::Gt(x, best) : hn::Lt(x, best);
+    best = hn::IfThenElse(better, x, best);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) take(hn::LoadU(d, row + i));
+  if (i < size) {
+    const auto last = LoadPartial(d, row + i, size - i);
+    take(hn::IfThenElse(hn::FirstN(d, size - i), last, hn::Set(d, Worst<T, max>())));
+  }
+  HWY_ALIGN T values[hn::MaxLanes(d)];
+  hn::Store(best, d, values);
+  T extreme = values[0];
+  for (int64_t j = 1; j < lanes; ++j) {
+    extreme = max ? HWY_MAX(extreme, values[j]) : HWY_MIN(extreme, values[j]);
+  }
+  return extreme;
+}
+
+// 0 where there is none.
+template <class T>
+HWY_INLINE int64_t FirstOf(const T* row, int64_t size, T value) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wanted = hn::Set(d, value);
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    const intptr_t at = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, row + i), wanted));
+    if (at >= 0) return i + at;
+  }
+  for (; i < size; ++i) {
+    if (row[i] == value) return i;
+  }
+  return 0;
+}
+
+template <class T, bool max>
+void ArgLongRows(const void* in, int64_t, int64_t rows, int64_t size, ArgOutput out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = static_cast<const T*>(in) + r * size;
+    out.Set(r, FirstOf<T>(row, size, ExtremeOf<T, max>(row, size)));
+  }
+}
+
+// Values in 32 bits: float for itself, integers as int32.
+template <class T>
+HWY_INLINE auto LoadValues(const T* p, size_t n) {
+  if constexpr (sizeof(T) == 4) {
+    return LoadUpTo(hn::ScalableTag<T>(), p, n);
+  } else {
+    const hn::ScalableTag<int32_t> d;
+    return hn::PromoteTo(d, LoadUpTo(hn::Rebind<T, decltype(d)>(), p, n));
+  }
+}
+
+template <class T, bool max>
+void ArgColumnsOf(const void* in, int64_t columns, int64_t size, int64_t stride, ArgOutput out) {
+  const hn::ScalableTag<int32_t> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(di));
+  HWY_ALIGN int32_t found[hn::MaxLanes(di)];
+  for (int64_t c = 0; c < columns; c += lanes) {
+    const T* column = static_cast<const T*>(in) + c;
+    const size_t n = HWY_MIN(columns - c, lanes);
+    auto best = LoadValues(column, n);
+    auto index = hn::Zero(di);
+    for (int64_t i = 1; i < size; ++i) {
+      const auto x = LoadValues(column + i * stride, n);
+      auto better = max ? hn::Gt(x, best) : hn::Lt(x, best);
+      // Any number replaces a NaN.
+      if constexpr (std::is_same_v<T, float>) {
+        better = hn::Or(better, hn::And(hn::IsNaN(best), hn::Eq(x, x)));
+      }
+      best = hn::IfThenElse(better, x, best);
+      index =
+          hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, static_cast<int32_t>(i)), index);
+    }
+    hn::Store(index, di, found);
+    for (size_t i = 0; i < n; ++i) out.Set(c + static_cast<int64_t>(i), found[i]);
+  }
+}
+
+template <class T, bool max>
+ArgFunctions FunctionsOf() {
+  ArgFunctions functions = {nullptr, &ArgLongRows<T, max>, &ArgColumnsOf<T, max>};
+  if constexpr (sizeof(T) == 1) functions.byte_rows = &ArgByteRows<T, max>;
+  return functions;
+}
+
+ArgFunctions ArgFunctionsFor(DataType type, bool max) {
+  switch (type) {
+    case DataType::kFloat32: return max ? FunctionsOf<float, true>() : FunctionsOf<float, false>();
+    case DataType::kInt32:
+      return max ? FunctionsOf<int32_t, true>() : FunctionsOf<int32_t, false>();
+    case DataType::kInt8: return max ? FunctionsOf<int8_t, true>() : FunctionsOf<int8_t, false>();
+    default: return max ? FunctionsOf<uint8_t, true>() : FunctionsOf<uint8_t, false>();
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+template <bool max>
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, Isa isa) {
+  constexpr auto kFunctions = FUSELITE_SIMD_TABLE(ArgFunctionsFor);
+  auto* const functions_for = kFunctions.For(isa);
+  if (functions_for == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  FUSELITE_ASSIGN_OR_RETURN(const ArgLines lines, ArgLinesOf(op));
+  const DataType type = op.inputs[0].type;
+  const ArgFunctions functions = functions_for(type, max);
+  const bool short_rows = functions.byte_rows != nullptr && lines.size <= 256;
+  ArgRows* const rows = short_rows ? functions.byte_rows : functions.rows;
+  return MakeKernel(
+      (max ? "arg_max " : "arg_min ") + std::string(DataTypeName(type)) + " " + SimdName(isa),
+      {.units = lines.units, .grain = GrainFor(lines.size)},
+      [=, bytes = BitWidth(type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const std::byte*>(args.inputs[0]);
+        const ArgOutput out{args.outputs[0], lines.wide};
+        if (lines.stride == 1) {
+          return rows(in + begin * lines.size * bytes, (lines.units - begin) * lines.size,
+                      end - begin, lines.size, out.From(begin));
+        }
+        while (begin < end) {
+          const int64_t outer = begin / lines.stride, inner = begin % lines.stride;
+          const int64_t columns = std::min(end - begin, lines.stride - inner);
+          functions.columns(in + (outer * lines.size * lines.stride + inner) * bytes, columns,
+                            lines.size, lines.stride, out.From(begin));
+          begin += columns;
+        }
+      });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildArgMaxHighway(const OpDescription& op,
+                                                   const BuildContext& context) {
+  return Build<true>(op, context.isa);
+}
+Result<std::unique_ptr<Kernel>> BuildArgMinHighway(const OpDescription& op,
+                                                   const BuildContext& context) {
+  return Build<false>(op, context.isa);
+}
+
+}  // namespace fuselite::kernels
+#endif
