@@ -136,7 +136,15 @@ void ArgByteRows(const void* in, int64_t readable, int64_t rows, int64_t size, A
     };
     const auto best = hn::BitCast(du, Rows::template Fold<uint64_t>(four(0), four(4)));
     const auto low = hn::And(best, hn::Set(du, 0xFF));
-    hn::Store(max ? hn::Xor(low, hn::Set(du, 0xFF)) : low, du, found);
+    const auto index = max ? hn::Xor(low, hn::Set(du, 0xFF)) : low;
+    if (count == 8 && !out.wide) {
+      const hn::FixedTag<int32_t, 4> di;
+      auto* const to = static_cast<int32_t*>(out.data) + first;
+      hn::StoreU(hn::PromoteTo(di, hn::LowerHalf(index)), di, to);
+      hn::StoreU(hn::PromoteTo(di, hn::UpperHalf(hn::Half<decltype(du)>(), index)), di, to + 4);
+      continue;
+    }
+    hn::Store(index, du, found);
     for (int64_t i = 0; i < count; ++i) out.Set(first + i, found[i]);
   }
 }
