@@ -4,6 +4,7 @@
 #include "jit/depthwise.h"
 #include "jit/depthwise_s8.h"
 #include "jit/matmul.h"
+#include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
 
 namespace fuselite::jit {
@@ -19,10 +20,12 @@ struct Entry {
 // Each refuses what the others take, by its types.
 constexpr Candidate kBatchMatMul[] = {{"jit int8", BuildBatchMatMulInt8},
                                       {"jit", BuildBatchMatMul}};
-constexpr Candidate kConv2D[] = {{"jit int8", BuildConv2DInt8}, {"jit", BuildConv2D}};
+constexpr Candidate kConv2D[] = {
+    {"jit int8", BuildConv2DInt8}, {"jit hybrid", BuildConv2DHybrid}, {"jit", BuildConv2D}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
                                           {"jit", BuildDepthwiseConv2D}};
 constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},
+                                         {"jit hybrid", BuildFullyConnectedHybrid},
                                          {"jit", BuildFullyConnected}};
 constexpr Candidate kTransposeConv[] = {{"jit int8", BuildTransposeConvInt8}};
 

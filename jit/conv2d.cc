@@ -52,13 +52,6 @@ class ConvKernel final : public Kernel {
   std::string name_;
 };
 
-// Whether the output's pixels are the input's, one by one: then rows of the image are no borders.
-bool PixelsFollow(const Conv2DShape& shape) {
-  const auto& [y, x] = shape.window;
-  return shape.window.unpadded() && shape.window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
-         x.output == x.input && y.output == y.input;
-}
-
 // The windows as rows of a matrix. `image` is the one that is read.
 GemmProblem ToProblem(const Conv2DShape& shape, const PaddedImage& image, int64_t out_pitch,
                       FusedTail tail) {
@@ -84,7 +77,7 @@ GemmProblem ToProblem(const Conv2DShape& shape, const PaddedImage& image, int64_
   problem.images = shape.batch;
   problem.line_step = y.stride * image.row_bytes();
   problem.image_step = image.image_bytes();
-  if (PixelsFollow(shape)) {
+  if (PixelsFollow(shape.window)) {
     problem.line_rows *= problem.lines_per_image;
     problem.lines_per_image = 1;
     if (TailIsLinear(problem.tail.emitted)) {
@@ -113,8 +106,9 @@ Result<std::unique_ptr<Kernel>> BuildConv2D(const OpDescription& op, const Build
                           in.pitch() * kFloat);
   const auto& [y, x] = shape.window;
   FUSELITE_ASSIGN_OR_RETURN(
-      FusedTail tail, FuseTail(op, op.params.as<Conv2DParams>().activation,
-                               PixelsFollow(shape) ? int64_t{y.output} * x.output : x.output));
+      FusedTail tail,
+      FuseTail(op, op.params.as<Conv2DParams>().activation,
+               PixelsFollow(shape.window) ? int64_t{y.output} * x.output : x.output));
   FUSELITE_ASSIGN_OR_RETURN(
       Gemm gemm,
       Gemm::Build(ToProblem(shape, image, op.outputs[0].pitch(), std::move(tail)), context));

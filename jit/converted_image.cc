@@ -11,11 +11,6 @@ namespace fuselite::jit {
 
 namespace {
 
-// The positions from the first window's first tap to the last window's last.
-int64_t Reach(const kernels::WindowAxis& axis) {
-  return int64_t{axis.output - 1} * axis.stride + int64_t{axis.filter - 1} * axis.dilation + 1;
-}
-
 void Flip(const uint8_t* from, uint8_t* to, int64_t n) {
   const __m128i sign = _mm_set1_epi8(static_cast<char>(0x80));
   int64_t i = 0;
@@ -51,8 +46,8 @@ ConvertedImage::ConvertedImage(const kernels::Window& window, int64_t batch, int
       is_signed_(type == DataType::kInt8),
       zero_point_(zero_point),
       format_(format),
-      height_(Reach(window.y)),
-      width_(Reach(window.x)),
+      height_(window.y.reach()),
+      width_(window.x.reach()),
       input_height_(window.y.input),
       input_width_(window.x.input),
       top_(window.y.before),

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/hash.h"
+
 namespace fuselite::jit {
 
 namespace {
@@ -125,6 +127,19 @@ Status GemmS8::Plan(const kernels::BuildContext& context) {
   spec_.flips = p.flips;
   const int32_t middle = p.weights_type == DataType::kUInt8 ? 128 : 0;
   spec_.corrects = HasDotProduct(context.isa) && p.weights_zero_point != middle;
+  PlanTail(context);
+  spec_.out_step = spec_.stores_sums() ? panel_channels() * kSum : p.out_pitch * out_bytes();
+  return CheckGemmS8(spec_);
+}
+
+void GemmS8::PlanTail(const kernels::BuildContext& context) {
+  const GemmS8Problem& p = problem_;
+  if (p.floats) {
+    spec_.dequantization = p.floats->dequantization;
+    tail_ = p.floats->rest;
+    if (!tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
+    return;
+  }
   tail_ = p.tail.tail;
   const int64_t largest_weight =
       p.weights_type == DataType::kUInt8 || p.weights_zero_point != 0 ? 255 : 128;
@@ -134,8 +149,6 @@ Status GemmS8::Plan(const kernels::BuildContext& context) {
     spec_.residual = TakeResidual(&tail_, isa_, p.channels, &*spec_.requantization);
   }
   if (!spec_.requantization || !tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
-  spec_.out_step = spec_.requantization ? p.out_pitch : panel_channels() * kSum;
-  return CheckGemmS8(spec_);
 }
 
 GemmS8Tile GemmS8::Tile(int rows, bool last_panel) const {
@@ -166,7 +179,7 @@ void GemmS8::ChooseBlocks(int threads) {
 }
 
 size_t GemmS8::scratch_bytes() const {
-  if (spec_.requantization) return 0;
+  if (!spec_.stores_sums()) return 0;
   return static_cast<size_t>(block_tiles_ * tiling_.rows * panel_channels() * kSum);
 }
 
@@ -228,10 +241,13 @@ void GemmS8::PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) c
                             u0 * sums[lane] + p.depth.depth() * u0 * s0;
       biases[lane] = static_cast<int32_t>(value);
     }
-    if (!spec_.requantization) continue;
-    PackRequantization(requantize_, *spec_.requantization, channels,
-                       reinterpret_cast<int32_t*>(to + constants_at +
-                                                  int64_t{v} * spec_.constants() * isa_.bytes));
+    std::byte* constants = to + constants_at + int64_t{v} * spec_.constants() * isa_.bytes;
+    if (spec_.dequantization) {
+      PackScales(p.floats->scales, channels, reinterpret_cast<float*>(constants));
+    } else if (spec_.requantization) {
+      PackRequantization(requantize_, *spec_.requantization, channels,
+                         reinterpret_cast<int32_t*>(constants));
+    }
   }
 }
 
@@ -275,7 +291,12 @@ std::string GemmS8::layout() const {
       tiling_.last_vectors, " t", static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
       " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
   for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
-  if (!spec_.requantization) return text + " sums";
+  if (spec_.stores_sums()) return text + " sums";
+  if (p.floats) {
+    const auto& scales = p.floats->scales;
+    return internal::Join(text, " floats",
+                          HashBytes(scales.data(), scales.size() * sizeof(float)).low);
+  }
   return text + spec_.requantization->key() + ConstantsKey(requantize_);
 }
 
@@ -285,7 +306,8 @@ int64_t GemmS8::grain() const {
 }
 
 std::string GemmS8::name() const {
-  return internal::Join(problem_.name, ' ', DataTypeName(problem_.type), ' ', tiling_.rows, 'x',
+  const DataType type = problem_.floats ? problem_.weights_type : problem_.type;
+  return internal::Join(problem_.name, ' ', DataTypeName(type), ' ', tiling_.rows, 'x',
                         panel_channels(), ' ',
                         HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name(), " jit");
 }
@@ -335,6 +357,11 @@ void GemmS8::Run(const S8Product& product, int64_t begin, int64_t end) const {
   }
 }
 
+const RowScale* GemmS8::ScalesOf(const S8Product& product, int64_t row) const {
+  if (spec_.dequantization->per_row) return product.scales + row;
+  return product.scales + row / (problem_.lines_per_image * problem_.line_rows);
+}
+
 // Tiles [first_tile, first_tile + tiles) of one line.
 void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
                       int64_t panel) const {
@@ -348,9 +375,16 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
                    .out = product.args.scratch + (row - first_row) * spec_.out_step,
                    .tiles = count,
                    .corrections = nullptr,
-                   .residual = nullptr};
-    if (spec_.requantization) {
-      now.out = product.out + OutOffset(line) + row * problem_.out_pitch + channel;
+                   .residual = nullptr,
+                   .scales = nullptr,
+                   .operands = {}};
+    if (!spec_.stores_sums()) {
+      now.out = product.out + (OutOffset(line) + row * problem_.out_pitch + channel) * out_bytes();
+    }
+    if (spec_.dequantization) {
+      now.scales = ScalesOf(product, line_row + row);
+      BindTailOperands(spec_.dequantization->tail, product.args.inputs,
+                       product.first_row + line_row + row, channel, now.operands);
     }
     if (spec_.residual) {
       const kernels::TailOperand& y = spec_.residual->operand;
@@ -370,16 +404,16 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
             std::min(panel_channels(), problem_.channels - channel));
 }
 
-// On the sums in scratch, or in place on the bytes that were stored.
+// On the sums in scratch, or in place on the values that were stored.
 void GemmS8::ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,
                        int64_t channels) const {
   const DataType type = problem_.tail.output.type;
-  std::byte* out = product.out + (row * problem_.out_pitch + channel) * (BitWidth(type) / 8);
-  const bool on_bytes = spec_.requantization.has_value();
+  std::byte* out = product.out + (row * problem_.out_pitch + channel) * out_bytes();
+  const bool stored = !spec_.stores_sums();
   apply_tail_(tail_, product.args.inputs,
-              {.source = on_bytes ? out : product.args.scratch,
-               .source_pitch = on_bytes ? problem_.out_pitch : panel_channels(),
-               .source_type = on_bytes ? type : DataType::kInt32,
+              {.source = stored ? out : product.args.scratch,
+               .source_pitch = stored ? problem_.out_pitch : panel_channels(),
+               .source_type = stored ? type : DataType::kInt32,
                .destination = out,
                .destination_pitch = problem_.out_pitch,
                .destination_type = type,

@@ -12,6 +12,13 @@
 
 namespace fuselite::jit {
 
+// What becomes of sums whose activations were quantized at run time: float32, then the tail.
+struct FloatOutput {
+  std::vector<float> scales;      // of the weights: one, or one for each channel
+  Dequantization dequantization;  // the tail's emitted part with it
+  kernels::Tail rest;             // the tail's other part
+};
+
 // sum[row][n] = bias[n] + sum over k of (a[row][k] - zero point) * (w[k][n] - weights' zero point),
 // then the tail. Rows come in lines as in GemmProblem; `a` is as the kernel reads it.
 struct GemmS8Problem {
@@ -31,6 +38,10 @@ struct GemmS8Problem {
   bool flips = false;        // the activations are int8 in memory and read by dot products
   int64_t largest_bias = 0;  // absolute
   kernels::QuantizedTail tail;
+  // Instead of the quantized tail, of which only `output` counts. The activations are uint8 as the
+  // code reads them: with dot products their zero point is 1 where rows have their own, else as it
+  // is; without, they are int16 and have none.
+  std::optional<FloatOutput> floats;
   std::string name;  // "conv"
 
   int64_t lines() const { return lines_per_image * images; }
@@ -53,6 +64,7 @@ struct S8Product {
   const int32_t* corrections;  // null unless GemmS8::corrects()
   std::byte* out;
   int64_t first_row = 0;
+  const RowScale* scales = nullptr;  // of float outputs: for each row, or else for each image
 };
 
 class GemmS8 {
@@ -87,6 +99,7 @@ class GemmS8 {
 
  private:
   Status Plan(const kernels::BuildContext& context);
+  void PlanTail(const kernels::BuildContext& context);
   void ChooseBlocks(int threads);
   size_t panel_bytes() const;
   int64_t panel_channels() const { return int64_t{tiling_.vectors} * isa_.lanes(); }
@@ -96,11 +109,13 @@ class GemmS8 {
     return panel == tiling_.panels - 1 ? tiling_.last_vectors : tiling_.vectors;
   }
   GemmS8Tile Tile(int rows, bool last_panel) const;
+  int64_t out_bytes() const { return BitWidth(problem_.tail.output.type) / 8; }
   void PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const;
   void PackVector(const S8Weights& weights, std::span<const int64_t> channels, int64_t step,
                   std::byte* to, int64_t* sums) const;
   int64_t LineOffset(int64_t line) const;
   int64_t OutOffset(int64_t line) const;  // elements
+  const RowScale* ScalesOf(const S8Product& product, int64_t row) const;
   void RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
   void ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,

@@ -92,6 +92,7 @@ class GemmS8Emitter : public Assembler {
 
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), ptr[w_ + v * isa().bytes]);
+    if (spec_.dequantization && spec_.dequantization->row_zero_points) return StartFromZeroPoints();
     if (spec_.corrects) mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
     for (int row = 0; row < tile_.rows; ++row) {
       if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);
@@ -105,6 +106,22 @@ class GemmS8Emitter : public Assembler {
         }
       }
     }
+    SkipBias();
+  }
+
+  void StartFromZeroPoints() {
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
+    for (int row = 0; row < tile_.rows; ++row) {
+      const auto at =
+          static_cast<int>(row * spec_.dequantization->row_step() + offsetof(RowScale, zero_point));
+      vpbroadcastd(Vec(broadcast(0)), ptr[count_ + at]);
+      for (int v = 0; v < tile_.vectors; ++v) {
+        vpmulld(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
+      }
+    }
+    SkipBias();
+  }
+  void SkipBias() {
     w_offset_ = tile_.vectors * isa().bytes;
     a_offset_ = 0;
   }
@@ -212,8 +229,10 @@ class GemmS8Emitter : public Assembler {
 
   void FinishTile(IntegerTailEmitter& tail) {
     if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, residual)]);
+    if (spec_.dequantization) StoreFloats();
     for (int row = 0; row < tile_.rows; ++row) {
-      spec_.requantization ? StoreValues(tail, row) : StoreSums(row);
+      if (spec_.requantization) StoreValues(tail, row);
+      if (spec_.stores_sums()) StoreSums(row);
     }
     add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
@@ -225,6 +244,35 @@ class GemmS8Emitter : public Assembler {
           static_cast<uint32_t>(tile_.rows * spec_.residual->operand.row_stride));
     }
   }
+
+  void StoreFloats() {
+    const Dequantization& d = *spec_.dequantization;
+    std::vector<TileValue> values;
+    for (int row = 0; row < tile_.rows; ++row) {
+      for (int v = 0; v < tile_.vectors; ++v) {
+        values.push_back({acc(row, v), row, v, v == tile_.vectors - 1});
+      }
+    }
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
+    EmitDequantization(*this, d, values, count_, w_, Top(0), Top(1));
+    TailEmitter tail(*this, d.tail,
+                     {.slots_base = args_,
+                      .slots_offset = offsetof(GemmS8Args, operands),
+                      .pointer = pointer_,
+                      .temporaries = {Top(0), Top(1), Top(2), Top(3)}});
+    tail.Emit(values);
+    for (const TileValue& value : values) {
+      const int64_t offset = value.row * spec_.out_step + value.vector * isa().bytes;
+      StoreLanes(out_ + static_cast<int>(offset), value.reg, value.partial, Top(0));
+    }
+    tail.AdvanceRows(tile_.rows);
+    if (d.per_row) {
+      add(qword[args_ + offsetof(GemmS8Args, scales)],
+          static_cast<uint32_t>(tile_.rows * d.row_step()));
+    }
+  }
+  // When the depth is done, no sum is in these four (MaxS8TileRows).
+  int Top(int i) const { return isa().registers() - 1 - i; }
 
   void StoreSums(int row) {
     for (int v = 0; v < tile_.vectors; ++v) {
@@ -264,7 +312,7 @@ class GemmS8Emitter : public Assembler {
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
   const Reg64 a_ = rbp, step_ = rax, step3_ = rbx;
   const Reg64 bases_[kBases] = {r8, r9, r10, r11};
-  const Reg64 count_ = r12, outer_ = r13, w_ = r14;
+  const Reg64 count_ = r12, outer_ = r13, w_ = r14, pointer_ = r15;
 };
 
 std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
@@ -275,7 +323,8 @@ std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
   for (const GemmS8Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);
   }
-  return key + (spec.requantization ? spec.requantization->key() : " sums") +
+  return key + (spec.requantization ? spec.requantization->key() : "") +
+         (spec.dequantization ? spec.dequantization->key() : "") +
          (spec.residual ? spec.residual->key() : "");
 }
 
@@ -289,7 +338,7 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa) {
 }
 
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
-// second group; and three temporaries when the depth is done.
+// second group; and four temporaries when the depth is done.
 int MaxS8TileRows(const VectorIsa& isa, int vectors) {
   const int others = HasDotProduct(isa.level) && vectors > 1 ? 1 : 2;
   const int left = isa.registers() - 1 - vectors - others;

@@ -1,5 +1,6 @@
 // The inner function of every matrix product of 8-bit integers: tiles of rows x channels summed in
-// 32 bits in registers over the whole depth, then requantized and stored.
+// 32 bits in registers over the whole depth, then requantized, or brought to float32 and through a
+// float tail, and stored.
 //
 // Activations are read in groups of four bytes, broadcast to all lanes:
 //   dot products (AVX-VNNI, AVX512-VNNI)   4 unsigned bytes with 4 signed weights a lane. Signed
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/dequantize_emitter.h"
 #include "jit/gemm_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
@@ -31,24 +33,29 @@ struct GemmS8Spec {
   int64_t out_step = 0;
   bool flips = false;     // dot products: the activations are int8 in memory
   bool corrects = false;  // rows have a correction that is added to their sums
-  // Absent: the sums are stored as int32, channels in order.
+  // Neither of the two: the sums are stored as int32, channels in order.
   std::optional<Requantization> requantization;
+  std::optional<Dequantization> dequantization;
   std::optional<Residual> residual;  // with a requantization
 
-  int constants() const { return requantization ? requantization->constants() : 0; }
+  bool stores_sums() const { return !requantization && !dequantization; }
+  int constants() const {
+    return requantization ? requantization->constants() : dequantization ? 1 : 0;
+  }
 };
 
 // A tile has `rows` rows of `vectors` vectors; the last `group` of the vectors (4, 2, 1) stores
-// `last_channels` channels of those that it has.
+// `last_channels` channels of those that it has. Without requantization groups are single vectors.
 struct GemmS8Tile {
   int rows = 1;
   int vectors = 1;
   int last_channels = 0;
 };
 
-// `panel` holds, for `vectors` vectors of channels: the bias; the weights of each group of the
-// depth; the constants of the requantization vector by vector. Lanes are those of ChannelOfLane,
-// or in order where the sums are stored.
+// `panel` holds, for `vectors` vectors of channels: the bias (with row_zero_points it is multiplied
+// by the row's); the weights of each group of the depth; the constants of the requantization or
+// dequantization vector by vector. Lanes are those of ChannelOfLane where there is a
+// requantization, else in order.
 struct GemmS8Args {
   const std::byte* a;
   const std::byte* panel;
@@ -56,6 +63,8 @@ struct GemmS8Args {
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
   const std::byte* residual;   // the operand's element for the first tile's row and channel
+  const RowScale* scales;      // of the dequantization: of the first tile's rows
+  const std::byte* operands[kMaxTailOperands + 1];  // of its tail, at the first tile
 };
 using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 

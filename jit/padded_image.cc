@@ -5,17 +5,6 @@
 
 namespace fuselite::jit {
 
-using kernels::WindowAxis;
-
-namespace {
-
-// The positions from the first window's first tap to the last window's last.
-int64_t Reach(const WindowAxis& axis) {
-  return int64_t{axis.output - 1} * axis.stride + int64_t{axis.filter - 1} * axis.dilation + 1;
-}
-
-}  // namespace
-
 PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t pixel_bytes,
                          int64_t pitch_bytes, int fill)
     : needed_(!window.unpadded()),
@@ -23,8 +12,8 @@ PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t p
       pixel_(pixel_bytes),
       pitch_(pitch_bytes),
       fill_(fill),
-      height_(needed_ ? Reach(window.y) : window.y.input),
-      width_(needed_ ? Reach(window.x) : window.x.input),
+      height_(needed_ ? window.y.reach() : window.y.input),
+      width_(needed_ ? window.x.reach() : window.x.input),
       input_height_(window.y.input),
       input_width_(window.x.input),
       top_(window.y.before),

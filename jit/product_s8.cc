@@ -132,6 +132,24 @@ GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail
   return problem;
 }
 
+void SetWindows(const Window& window, int64_t images, int64_t channels, const WindowMemory& memory,
+                GemmS8Problem* problem) {
+  const auto& [y, x] = window;
+  const bool rows_follow = x.dilation == 1 && memory.dense;
+  for (int32_t kx = 0; kx < (rows_follow ? 1 : x.filter); ++kx) {
+    problem->depth.runs.push_back(
+        {kx * x.dilation * memory.pixel, rows_follow ? x.filter * channels : channels});
+  }
+  problem->depth.outer = y.filter;
+  problem->depth.outer_step = y.filter > 1 ? y.dilation * memory.row : 0;
+  problem->a_step = x.stride * memory.pixel;
+  problem->line_rows = x.output;
+  problem->lines_per_image = y.output;
+  problem->images = images;
+  problem->line_step = y.stride * memory.row;
+  problem->image_step = memory.image;
+}
+
 std::optional<ConvertedImage> ImageFor(const TensorInfo& in, const Window& window, int64_t batch,
                                        int64_t channels, int64_t run, Isa isa) {
   const bool dot = HasDotProduct(isa), is_signed = in.type == DataType::kInt8;
@@ -178,21 +196,13 @@ Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const OpDescription& op,
 
   GemmS8Problem problem = ProblemOf(op, shape.channels_out, std::move(tail));
   problem.name = "conv";
-  const int64_t pixel = image ? image->pixel_bytes() : pitch;
-  const int64_t row_bytes = image ? image->row_bytes() : pitch * x.input;
-  for (int32_t kx = 0; kx < (rows_follow ? 1 : x.filter); ++kx) {
-    problem.depth.runs.push_back({kx * x.dilation * pixel, run});
-  }
-  problem.depth.outer = y.filter;
-  problem.depth.outer_step = y.filter > 1 ? y.dilation * row_bytes : 0;
-  problem.a_step = x.stride * pixel;
-  problem.line_rows = x.output;
-  problem.lines_per_image = y.output;
-  problem.images = shape.batch;
-  problem.line_step = y.stride * row_bytes;
-  problem.image_step = image ? image->image_bytes() : row_bytes * y.input;
-  if (shape.window.unpadded() && shape.window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
-      x.output == x.input && y.output == y.input) {
+  SetWindows(shape.window, shape.batch, channels,
+             {.pixel = image ? image->pixel_bytes() : pitch,
+              .row = image ? image->row_bytes() : pitch * x.input,
+              .image = image ? image->image_bytes() : pitch * x.input * y.input,
+              .dense = image || pitch == channels},
+             &problem);
+  if (PixelsFollow(shape.window)) {
     problem.line_rows *= problem.lines_per_image * problem.images;
     problem.lines_per_image = problem.images = 1;
   }

@@ -42,4 +42,14 @@ GemmS8Problem ProblemOf(const kernels::OpDescription& op, int64_t channels,
 std::optional<ConvertedImage> ImageFor(const TensorInfo& in, const kernels::Window& window,
                                        int64_t batch, int64_t channels, int64_t run, Isa isa);
 
+// Where the pixels are that windows read, in bytes.
+struct WindowMemory {
+  int64_t pixel, row, image;  // from one to the next
+  bool dense;                 // no gaps between the pixels of a row
+};
+
+// A problem's depth and lines: the windows as rows of a matrix, in the order of the output.
+void SetWindows(const kernels::Window& window, int64_t images, int64_t channels,
+                const WindowMemory& memory, GemmS8Problem* problem);
+
 }  // namespace fuselite::jit

@@ -25,6 +25,10 @@ struct WindowAxis {
   int32_t before = 0, after = 0;  // padding; `after` may exceed what the last window reaches
 
   int32_t start(int32_t o) const { return o * stride - before; }
+  // The positions from the first window's first tap to the last window's last.
+  int64_t reach() const {
+    return int64_t{output - 1} * stride + int64_t{filter - 1} * dilation + 1;
+  }
   // The taps [begin, end) that lie inside of the input when the window starts at `start`.
   int32_t first_tap(int32_t start) const {
     if (start >= 0) return 0;
@@ -50,6 +54,13 @@ struct Window {
            x.interior_end() == x.output;
   }
 };
+
+// Whether the output's pixels are the input's, one by one: then rows of the image are no borders.
+inline bool PixelsFollow(const Window& window) {
+  const auto& [y, x] = window;
+  return window.unpadded() && window.taps() == 1 && x.stride == 1 && y.stride == 1 &&
+         x.output == x.input && y.output == y.input;
+}
 
 struct WindowRequest {
   int32_t input_h = 0, input_w = 0;

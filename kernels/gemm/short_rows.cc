@@ -55,30 +55,39 @@ void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
 }
 
 // Halves away from zero: the largest float below 0.5, added away from zero, carries over exactly
-// what is to be rounded up.
-void QuantizeRow(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {
+// what is to be rounded up. `plus` is added to the results.
+template <class T>
+void QuantizeRow(const float* from, int64_t n, const DynamicScale& scale, int32_t plus, T* to) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> d32;
-  const hn::Rebind<int16_t, decltype(d)> d16;
+  const hn::Rebind<T, decltype(d)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto inverse = hn::Set(d, scale.inverse);
   const auto offset = hn::Set(d, static_cast<float>(scale.offset));
   const auto min = hn::Set(d, static_cast<float>(scale.min)), max = hn::Set(d, 127.0f);
   const auto half = hn::Set(d, 0x1.fffffep-2f);
-  const auto zero_point = hn::Set(d32, scale.offset);
+  const auto shift = hn::Set(d32, plus);
   for (int64_t i = 0; i < n; i += lanes) {
     const auto x = LoadUpTo(d, from + i, static_cast<size_t>(n - i));
     const auto shifted = hn::Add(offset, hn::Mul(x, inverse));
     const auto cut = hn::Min(hn::Max(shifted, min), max);
     const auto q = hn::ConvertTo(d32, hn::Add(cut, hn::CopySign(half, cut)));
-    StoreUpTo(hn::DemoteTo(d16, hn::Sub(q, zero_point)), d16, to + i, static_cast<size_t>(n - i));
+    StoreUpTo(hn::DemoteTo(narrow, hn::Add(q, shift)), narrow, to + i, static_cast<size_t>(n - i));
   }
+}
+
+void QuantizeShorts(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {
+  QuantizeRow(from, n, scale, -scale.offset, to);
+}
+void QuantizeBytes(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to) {
+  QuantizeRow(from, n, scale, 128, to);
 }
 
 constexpr ShortRowFunctions kShortRows = {.widen_s8 = WidenRow<int8_t>,
                                           .widen_u8 = WidenRow<uint8_t>,
                                           .extend_range = ExtendRange,
-                                          .quantize = QuantizeRow};
+                                          .quantize = QuantizeShorts,
+                                          .quantize_u8 = QuantizeBytes};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -86,12 +95,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
-
-// Large enough to repay the phases' administration, small enough to split an image among threads.
-constexpr int64_t kChunkValues = 16384;
-
-}  // namespace
 
 const ShortRowFunctions* FindShortRowFunctions(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kShortRows);
@@ -112,77 +115,38 @@ Status ShortRows::Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa i
     return Unsupported(DataTypeName(type_), " activations are neither 8-bit nor float32");
   }
   if (layout.values <= 0) return Unsupported("rows without values");
-  chunk_rows_ = std::max<int64_t>(1, kChunkValues / layout.values);
-  chunks_ = (layout.rows + chunk_rows_ - 1) / chunk_rows_;
+  groups_ = DynamicGroups(layout.groups, layout.rows, layout.values, layout.pitch);
   ranges_at_ = AlignUp(layout.groups * layout.rows * layout.to_pitch * sizeof(int16_t));
   scales_at_ = ranges_at_ + (ranges() ? AlignUp(units() * sizeof(DynamicRange)) : 0);
   functions_ = functions;
   return Status();
 }
 
-int64_t ShortRows::grain() const {
-  return GrainFor(std::min(chunk_rows_, layout_.rows) * layout_.values / 4);
-}
+int64_t ShortRows::grain() const { return GrainFor(groups_.chunk_values() / 4); }
 
 void ShortRows::Run(const void* x, std::byte* shared, int phase, int64_t begin, int64_t end) const {
   for (int64_t unit = begin; unit < end; ++unit) {
     if (phase + 1 < phases()) {
-      FindRange(x, shared, unit);
+      groups_.FindRange(functions_->extend_range, static_cast<const float*>(x), unit,
+                        Ranges(shared));
     } else {
       Convert(x, shared, unit);
     }
   }
 }
 
-// Of `rows` rows from row `first` of all groups' on.
-DynamicRange ShortRows::RangeOf(const void* x, int64_t first, int64_t rows) const {
-  const float* from = static_cast<const float*>(x) + first * layout_.pitch;
-  DynamicRange range{from[0], from[0]};
-  // Dense rows are one long one: each call ends with a reduction.
-  const bool dense = layout_.pitch == layout_.values;
-  const int64_t calls = dense ? 1 : rows, values = dense ? rows * layout_.values : layout_.values;
-  for (int64_t r = 0; r < calls; ++r) {
-    functions_->extend_range(from + r * layout_.pitch, values, &range);
-  }
-  return range;
-}
-
-void ShortRows::FindRange(const void* x, std::byte* shared, int64_t unit) const {
-  const int64_t first = unit % chunks_ * chunk_rows_;
-  reinterpret_cast<DynamicRange*>(shared + ranges_at_)[unit] = RangeOf(
-      x, unit / chunks_ * layout_.rows + first, std::min(chunk_rows_, layout_.rows - first));
-}
-
-DynamicScale ShortRows::ScaleOf(const void* x, const std::byte* shared, int64_t unit) const {
-  DynamicRange range;
-  if (ranges()) {
-    const auto* all = reinterpret_cast<const DynamicRange*>(shared + ranges_at_);
-    const int64_t first = unit / chunks_ * chunks_;
-    range = all[first];
-    for (int64_t i = first + 1; i < first + chunks_; ++i) {
-      // Sums keep a NaN, which comparisons may lose.
-      const float bad = (range.min - range.min) + (all[i].min - all[i].min);
-      range.min = std::min(range.min, all[i].min) + bad;
-      range.max = std::max(range.max, all[i].max) + bad;
-    }
-  } else {
-    range = RangeOf(x, unit * layout_.rows, layout_.rows);
-  }
-  return MakeDynamicScale(range, layout_.asymmetric);
-}
-
 void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
   DynamicScale scale;
   if (type_ == DataType::kFloat32) {
-    scale = ScaleOf(x, shared, unit);
+    scale = groups_.ScaleOf(functions_->extend_range, static_cast<const float*>(x), unit,
+                            layout_.asymmetric, Ranges(shared));
     // Every unit of the group finds the same one; the first tells.
-    if (unit % chunks_ == 0) {
-      reinterpret_cast<float*>(shared + scales_at_)[unit / chunks_] = scale.scale;
+    if (groups_.IsFirst(unit)) {
+      reinterpret_cast<float*>(shared + scales_at_)[groups_.GroupOf(unit)] = scale.scale;
     }
   }
-  const int64_t first = unit % chunks_ * chunk_rows_;
-  const int64_t last = std::min(first + chunk_rows_, layout_.rows);
-  const int64_t group = unit / chunks_ * layout_.rows;
+  const int64_t first = groups_.FirstRow(unit), last = groups_.LastRow(unit);
+  const int64_t group = groups_.GroupOf(unit) * layout_.rows;
   // Rows that are dense on both sides are one long one.
   const bool dense = layout_.pitch == layout_.values && layout_.to_pitch == layout_.values;
   const int64_t n = dense ? (last - first) * layout_.values : layout_.values;

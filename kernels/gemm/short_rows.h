@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/dynamic_groups.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
@@ -15,10 +15,11 @@ struct ShortRowFunctions {
   // to[i] = from[i] + offset
   void (*widen_s8)(const int8_t* from, int64_t n, int32_t offset, int16_t* to);
   void (*widen_u8)(const uint8_t* from, int64_t n, int32_t offset, int16_t* to);
-  // Extends `range`; see DynamicRange.
-  void (*extend_range)(const float* from, int64_t n, DynamicRange* range);
+  DynamicGroups::ExtendRange* extend_range;
   // As QuantizeDynamically, but for NaN, whose result is any.
   void (*quantize)(const float* from, int64_t n, const DynamicScale& scale, int16_t* to);
+  // The same results plus scale.offset + 128, which are bytes.
+  void (*quantize_u8)(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to);
 };
 
 // The version for `isa`; null below SSSE3.
@@ -41,7 +42,7 @@ class ShortRows {
   Status Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa isa);
 
   int phases() const { return functions_ == nullptr ? 0 : ranges() ? 2 : 1; }
-  int64_t units() const { return layout_.groups * chunks_; }
+  int64_t units() const { return groups_.chunks(); }
   int64_t grain() const;
   size_t shared_bytes() const { return scales_at_ + AlignUpFloats(layout_.groups); }
   void Run(const void* x, std::byte* shared, int phase, int64_t begin, int64_t end) const;
@@ -58,17 +59,17 @@ class ShortRows {
  private:
   static size_t AlignUpFloats(int64_t n);
   // Whether a group's range is gathered from several units, in a phase of its own.
-  bool ranges() const { return type_ == DataType::kFloat32 && chunks_ > 1; }
-  DynamicRange RangeOf(const void* x, int64_t first, int64_t rows) const;
-  void FindRange(const void* x, std::byte* shared, int64_t unit) const;
-  DynamicScale ScaleOf(const void* x, const std::byte* shared, int64_t unit) const;
+  bool ranges() const { return type_ == DataType::kFloat32 && groups_.several_chunks(); }
+  DynamicRange* Ranges(std::byte* shared) const {
+    return reinterpret_cast<DynamicRange*>(shared + ranges_at_);
+  }
   void Convert(const void* x, std::byte* shared, int64_t unit) const;
 
   const ShortRowFunctions* functions_ = nullptr;
   ShortRowsLayout layout_;
+  DynamicGroups groups_;
   DataType type_ = DataType::kNone;
   int32_t x_offset_ = 0;
-  int64_t chunk_rows_ = 1, chunks_ = 1;  // of a group
   size_t ranges_at_ = 0, scales_at_ = 0;
 };
 

@@ -2,11 +2,9 @@
 #include <limits>
 
 #include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/dynamic_scale.h"
-#include "tests/kernels/quantized_cases.h"
+#include "tests/kernels/hybrid_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -138,35 +136,8 @@ TEST(HybridTest, RefusesWhatTFLiteWouldReadWrongly) {
   EXPECT_EQ(batches.Infer().code(), StatusCode::kUnsupported);
 }
 
-// Float activations; here and there all zero, far from zero, or of one sign.
-TestTensor RandomFloats(Random& random, Shape shape, bool may_pitch) {
-  const int32_t width = shape.dim(-1);
-  const bool pitched = may_pitch && random.Chance(0.3);
-  TestTensor x({.type = kF32, .shape = shape, .row_pitch = pitched ? width + random.Int(1, 9) : 0},
-               4 * random.Int(0, 3));
-  const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f}),
-              high = random.Pick({0.0f, 1.0f, 9.0f});
-  x.Fill(random, low, high);
-  return x;
-}
-
-TestTensor RandomWeights(Random& random, DataType type, Shape shape, int64_t channels,
-                         bool per_channel) {
-  return RandomTensor(random,
-                      {.type = type,
-                       .shape = shape,
-                       .quantization = RandomQuantization(random, channels, per_channel, 0, 0)});
-}
-
-void AddBiasAndTail(Random& random, OpTester& tester, int32_t channels) {
-  if (random.Chance(0.7)) {
-    tester.Input(RandomFloats(random, {channels}, false));
-  } else {
-    tester.Absent();
-  }
-  if (random.Chance(0.3)) {
-    tester.op.tail.stages = {TailStage::Unary(UnaryKind::kAffine, 2, 1)};
-  }
+void AddAffine(Random& random, OpTester& tester) {
+  if (random.Chance(0.3)) tester.op.tail.stages = {TailStage::Unary(UnaryKind::kAffine, 2, 1)};
 }
 
 // Random cases made by `make`, every fast version against the reference.
@@ -190,47 +161,17 @@ void CompareRandomly(Make make) {
 
 TEST(HybridHighwayTest, FullyConnectedToTheBit) {
   CompareRandomly([](Random& random) {
-    OpTester tester("FULLY_CONNECTED");
-    auto& params = tester.params<FullyConnectedParams>();
-    params.asymmetric_quantize_inputs = random.Chance(0.5);
-    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
-    const int32_t depth = random.Int(1, 150), units = random.Int(1, 120);
-    tester.Input(RandomFloats(random, {random.Pick({1, 2, 7, 30}), depth}, true));
-    TestTensor weights = RandomWeights(random, random.Pick({kI8, kI8, kI4}), {units, depth}, units,
-                                       random.Chance(0.5));
-    if (random.Chance(0.2)) {
-      tester.Input(weights);
-    } else {
-      tester.Constant(weights);
-    }
-    AddBiasAndTail(random, tester, units);
+    OpTester tester = RandomHybridFullyConnected(random, {kI8, kI8, kI4});
+    if (random.Chance(0.2)) tester.op.inputs[1].data = nullptr;  // known at run time only
+    AddAffine(random, tester);
     return tester;
   });
 }
 
 TEST(HybridHighwayTest, ConvolutionsToTheBit) {
   CompareRandomly([](Random& random) {
-    OpTester tester("CONV_2D");
-    auto& params = tester.params<Conv2DParams>();
-    params.padding = random.Pick({Padding::kSame, Padding::kValid});
-    params.stride_h = random.Int(1, 2);
-    params.stride_w = random.Int(1, 2);
-    params.dilation_w = random.Int(1, 2);
-    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
-    const int32_t groups = random.Pick({1, 1, 2}), in = random.Int(1, 40), out = random.Int(1, 50);
-    // The last size is beyond a unit's share of the conversion.
-    const int32_t size = random.Pick({9, 9, 9, 40});
-    tester.Input(RandomFloats(random,
-                              {static_cast<int32_t>(random.Int(1, 3)),
-                               static_cast<int32_t>(random.Int(4, size)), size, in * groups},
-                              true));
-    const bool point = random.Chance(0.3);
-    tester.Constant(RandomWeights(random, random.Pick({kI8, kI8, kI4}),
-                                  {out * groups, point ? 1 : static_cast<int32_t>(random.Int(1, 3)),
-                                   point ? 1 : static_cast<int32_t>(random.Int(1, 3)), in},
-                                  out * groups,
-                                  (groups > 1 && out * groups > 1) || random.Chance(0.7)));
-    AddBiasAndTail(random, tester, out * groups);
+    OpTester tester = RandomHybridConv2D(random, {kI8, kI8, kI4}, true);
+    AddAffine(random, tester);
     return tester;
   });
 }
@@ -244,7 +185,7 @@ TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
     params.stride_w = random.Int(1, 2);
     params.dilation_h = random.Int(1, 2);
     params.dilation_w = random.Int(1, 2);
-    params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    params.activation = RandomClamp(random);
     const int32_t multiplier = random.Pick({1, 1, 3}), in = random.Int(1, 80);
     params.depth_multiplier = multiplier;
     const int32_t size = random.Pick({9, 9, 23});
@@ -256,7 +197,8 @@ TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
                                   {1, static_cast<int32_t>(random.Int(1, 3)),
                                    static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
                                   in * multiplier, true));
-    AddBiasAndTail(random, tester, in * multiplier);
+    AddFloatBias(random, tester, in * multiplier);
+    AddAffine(random, tester);
     return tester;
   });
 }

@@ -1,0 +1,181 @@
+#include "jit/product_hybrid.h"
+
+#include "jit/gemm_s8.h"
+#include "jit/product_s8.h"
+#include "jit/quantized_image.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gemm/hybrid_tail.h"
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::Activation;
+using kernels::BuildContext;
+using kernels::Conv2DParams;
+using kernels::Conv2DShape;
+using kernels::FullyConnectedParams;
+using kernels::FullyConnectedShape;
+using kernels::HybridTail;
+using kernels::OpDescription;
+using kernels::TailStage;
+
+// The phases of the image, then products.
+class ProductHybridKernel final : public Kernel {
+ public:
+  ProductHybridKernel(GemmS8 gemm, const QuantizedImage& image, PackedWeights weights)
+      : gemm_(std::move(gemm)), image_(image), weights_(std::move(weights)), name_(gemm_.name()) {}
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return image_.phases() + 1; }
+  int64_t units(int phase) const override {
+    return phase < image_.phases() ? image_.units() : gemm_.units();
+  }
+  int64_t grain(int phase) const override {
+    return phase < image_.phases() ? image_.grain() : gemm_.grain();
+  }
+  size_t shared_bytes() const override { return image_.shared_bytes(); }
+
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    if (phase < image_.phases()) {
+      image_.Run(static_cast<const float*>(args.inputs[0]), args.shared, phase, begin, end);
+    } else {
+      gemm_.Run({.args = args,
+                 .a = args.shared,
+                 .packed = weights_->data(),
+                 .corrections = nullptr,
+                 .out = static_cast<std::byte*>(args.outputs[0]),
+                 .scales = image_.Scales(args.shared)},
+                begin, end);
+    }
+    return Status();
+  }
+
+ private:
+  GemmS8 gemm_;
+  QuantizedImage image_;
+  PackedWeights weights_;
+  std::string name_;
+};
+
+Status CheckOperands(const OpDescription& op, Isa isa) {
+  if (!VectorIsa::Supported(isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
+  }
+  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  if (in.type != DataType::kFloat32 || weights.type != DataType::kInt8) {
+    return Unsupported("only float32 with int8 weights has a hybrid emitter, not ",
+                       DataTypeName(in.type), " with ", DataTypeName(weights.type));
+  }
+  if (!weights.constant()) return Unsupported("weights known only at run time have no emitter");
+  if (op.outputs[0].type != DataType::kFloat32) {
+    return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
+  }
+  return Status();
+}
+
+// The part of the problem that does not depend on where the rows lie. Outputs of `line_rows` rows
+// are lines in the sense of FuseTail.
+Result<GemmS8Problem> ProblemOf(const OpDescription& op, Activation activation, HybridTail tail,
+                                int64_t line_rows, bool asymmetric, bool per_row, Isa isa) {
+  GemmS8Problem problem;
+  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(op, activation, line_rows));
+  FloatOutput floats;
+  if (tail.bias >= 0) {
+    const TailStage bias =
+        TailStage::Binary(kernels::BinaryKind::kAdd, {.input = tail.bias, .channel_stride = 1});
+    fused.emitted.stages.insert(fused.emitted.stages.begin(), bias);
+  }
+  const bool dot = HasDotProduct(isa);
+  floats.dequantization = {.weights_first = tail.weights_first,
+                           .row_zero_points = dot && asymmetric,
+                           .per_row = per_row,
+                           .tail = std::move(fused.emitted)};
+  floats.rest = std::move(fused.rest);
+  problem.channels = static_cast<int64_t>(tail.scales.size());
+  floats.scales = std::move(tail.scales);
+  problem.floats = std::move(floats);
+  problem.type = DataType::kUInt8;
+  problem.zero_point = !dot ? 0 : asymmetric ? 1 : 128;
+  problem.out_pitch = op.outputs[0].pitch();
+  problem.tail.output = op.outputs[0];
+  return problem;
+}
+
+Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
+                                             GemmS8Problem problem, const QuantizedImage& image) {
+  FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
+  const TensorInfo& weights = op.inputs[1];
+  const auto pack = [&](std::byte* to) {
+    const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
+    gemm.Pack({static_cast<const std::byte*>(weights.data), 1, depth, nullptr}, to, 0,
+              gemm.panels());
+  };
+  const PackRequest request{.source = weights.data,
+                            .source_bytes = weights.bytes(),
+                            .layout = gemm.layout(),
+                            .bytes = gemm.packed_bytes()};
+  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
+  return std::unique_ptr<Kernel>(
+      new ProductHybridKernel(std::move(gemm), image, std::move(packed)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const OpDescription& op,
+                                                  const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
+  if (shape.groups != 1) return Unsupported(shape.groups, " groups have no emitter");
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, kernels::MakeConv2DHybridTail(op, shape));
+  const bool asymmetric = kernels::Conv2DHasSeveralScales(op, shape);
+  QuantizedImage::Layout layout =
+      QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
+  layout.asymmetric = asymmetric;
+  layout.bytes = HasDotProduct(context.isa);
+  const QuantizedImage image(layout, context.isa);
+  const WindowMemory memory = {.pixel = image.pixel_bytes(),
+                               .row = image.row_bytes(),
+                               .image = image.image_bytes(),
+                               .dense = true};
+  const bool pixels_follow = PixelsFollow(shape.window);
+  const auto& [y, x] = shape.window;
+  FUSELITE_ASSIGN_OR_RETURN(GemmS8Problem problem,
+                            ProblemOf(op, op.params.as<Conv2DParams>().activation, std::move(tail),
+                                      pixels_follow ? int64_t{y.output} * x.output : x.output,
+                                      asymmetric, false, context.isa));
+  problem.name = "conv hybrid";
+  SetWindows(shape.window, shape.batch, shape.channels_in, memory, &problem);
+  if (pixels_follow) {
+    problem.line_rows *= problem.lines_per_image;
+    problem.lines_per_image = 1;
+  }
+  return BuildProduct(op, context, std::move(problem), image);
+}
+
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
+                                                          const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
+  const auto& params = op.params.as<FullyConnectedParams>();
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
+                            kernels::MakeHybridTail(op, params.activation, 2, shape.units));
+  const QuantizedImage image(
+      {.images = shape.rows,
+       .channels = shape.depth,
+       .pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth,
+       .asymmetric = params.asymmetric_quantize_inputs,
+       .bytes = HasDotProduct(context.isa)},
+      context.isa);
+  // Operands of the tail that repeat per batch are then not emitted.
+  FUSELITE_ASSIGN_OR_RETURN(GemmS8Problem problem,
+                            ProblemOf(op, params.activation, std::move(tail), shape.rows,
+                                      params.asymmetric_quantize_inputs, true, context.isa));
+  problem.name = "fully_connected hybrid";
+  problem.depth.runs = {{0, shape.depth}};
+  problem.a_step = image.pixel_bytes();
+  problem.line_rows = shape.rows;
+  return BuildProduct(op, context, std::move(problem), image);
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,121 @@
+// Emitted products of activations that are quantized at run time, against the reference to the bit.
+#include <limits>
+
+#include "jit/product_hybrid.h"
+#include "tests/jit/jit_cases.h"
+#include "tests/kernels/hybrid_cases.h"
+
+namespace fuselite::jit::testing {
+namespace {
+
+using kernels::Conv2DParams;
+using kernels::FullyConnectedParams;
+
+// Stages without a function that would round in another way: a residual, a factor per batch.
+void AddExactTail(Random& random, OpTester& tester) {
+  const Shape shape = tester.op.outputs[0].shape;
+  const int32_t channels = shape.dim(-1);
+  const auto rows = static_cast<int32_t>(shape.elements() / channels);
+  auto& tail = tester.op.tail;
+  tail.rows_per_batch = rows / shape[0];
+  if (random.Chance(0.3)) {
+    tail.stages.push_back(TailStage::Unary(UnaryKind::kClamp, -0.5f, 0.75f));
+  }
+  if (random.Chance(0.4)) {
+    const TailOperand residual = {AddOperand(tester, shape, random), rows / shape[0] * channels,
+                                  channels, 1};
+    tail.stages.push_back(TailStage::Binary(BinaryKind::kAdd, residual));
+  }
+  if (random.Chance(0.3)) {
+    const TailOperand gate = {AddOperand(tester, {shape[0], channels}, random), channels, 0, 1};
+    tail.stages.push_back(TailStage::Binary(BinaryKind::kMul, gate));
+  }
+  if (random.Chance(0.2)) {  // not emitted
+    tail.stages.push_back(TailStage::Unary(UnaryKind::kSign));
+  }
+}
+
+void CompareHybrid(const OpTester& tester, kernels::BuildKernel build, Random& random) {
+  auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  for (Isa isa : EmittedIsas()) {
+    for (const int threads : {1, 7}) {
+      OpTester again = tester;
+      again.threads = threads;
+      auto actual = again.RunBuild(build, isa, random.Int(1, 99), random.Int(0, 3));
+      ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();
+      kernels::testing::ExpectSame<float>((*expected)[0], (*actual)[0], IsaName(isa));
+    }
+  }
+}
+
+template <class Make>
+void CompareRandomly(kernels::BuildKernel build, Make make) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = make(random);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    AddExactTail(random, tester);
+    if (random.Chance(0.3)) {
+      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
+    }
+    CompareHybrid(tester, build, random);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
+  CompareRandomly(BuildFullyConnectedHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
+  });
+}
+
+TEST(JitHybridTest, ConvolutionsEqualTheReference) {
+  CompareRandomly(BuildConv2DHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8}, false);
+  });
+}
+
+TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const bool asymmetric : {false, true}) {
+    OpTester tester("FULLY_CONNECTED");
+    tester.params<FullyConnectedParams>().asymmetric_quantize_inputs = asymmetric;
+    tester.Input(TestTensor::Of<float>(DataType::kFloat32, {5, 2},
+                                       {0, 0, nan, 1, 127, 0, 1, infinity, 1e-44f, 0}));
+    tester.Constant(TestTensor::Of<int8_t>(DataType::kInt8, {2, 2}, {1, 2, -3, 4},
+                                           {.scales = {1}, .zero_points = {0}}));
+    tester.Input(TestTensor::Of<float>(DataType::kFloat32, {2}, {-3, 5}));
+    ASSERT_TRUE(tester.Infer().ok());
+    for (Isa isa : EmittedIsas()) {
+      auto outputs = tester.RunBuild(BuildFullyConnectedHybrid, isa);
+      ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+      const std::vector<float> y = (*outputs)[0].values<float>();
+      EXPECT_EQ(y[0], -3);
+      EXPECT_EQ(y[1], 5);
+      EXPECT_TRUE(std::isnan(y[2]) && std::isnan(y[3]));
+      EXPECT_NEAR(y[4], 124, 1e-3);
+      EXPECT_TRUE(std::isnan(y[6]) && std::isnan(y[7]));
+      EXPECT_NEAR(y[8], -3, 1e-6);
+    }
+  }
+}
+
+TEST(JitHybridTest, RefusesOthers) {
+  kernels::BuildContext context{.isa = EmittedIsas().empty() ? Isa::kScalar : EmittedIsas().back()};
+  Random random(1);
+  OpTester int4 = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt4});
+  ASSERT_TRUE(int4.Infer().ok());
+  EXPECT_EQ(BuildFullyConnectedHybrid(int4.op, context).status().code(), StatusCode::kUnsupported);
+  OpTester run_time = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
+  run_time.op.inputs[1].data = nullptr;
+  ASSERT_TRUE(run_time.Infer().ok());
+  EXPECT_EQ(BuildFullyConnectedHybrid(run_time.op, context).status().code(),
+            StatusCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace fuselite::jit::testing

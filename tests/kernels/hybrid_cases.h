@@ -1,0 +1,87 @@
+// Random operators with float32 activations and integer weights.
+#pragma once
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "tests/kernels/quantized_cases.h"
+
+namespace fuselite::kernels::testing {
+
+// Float activations; here and there all zero, far from zero, or of one sign.
+inline TestTensor RandomFloats(Random& random, Shape shape, bool may_pitch) {
+  const int32_t width = shape.dim(-1);
+  const bool pitched = may_pitch && random.Chance(0.3);
+  TestTensor x({.type = DataType::kFloat32,
+                .shape = shape,
+                .row_pitch = pitched ? width + random.Int(1, 9) : 0},
+               4 * random.Int(0, 3));
+  const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f}),
+              high = random.Pick({0.0f, 1.0f, 9.0f});
+  x.Fill(random, low, high);
+  return x;
+}
+
+inline TestTensor RandomWeights(Random& random, DataType type, Shape shape, int64_t channels,
+                                bool per_channel) {
+  return RandomTensor(random,
+                      {.type = type,
+                       .shape = shape,
+                       .quantization = RandomQuantization(random, channels, per_channel, 0, 0)});
+}
+
+inline void AddFloatBias(Random& random, OpTester& tester, int32_t channels) {
+  if (random.Chance(0.7)) {
+    tester.Input(RandomFloats(random, {channels}, false));
+  } else {
+    tester.Absent();
+  }
+}
+
+inline Activation RandomClamp(Random& random) {
+  return random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+}
+
+inline OpTester RandomHybridFullyConnected(Random& random, std::initializer_list<DataType> types) {
+  OpTester tester("FULLY_CONNECTED");
+  auto& params = tester.params<FullyConnectedParams>();
+  params.asymmetric_quantize_inputs = random.Chance(0.5);
+  params.activation = RandomClamp(random);
+  const int32_t depth = random.Int(1, 150), units = random.Int(1, 120);
+  tester.Input(RandomFloats(random, {random.Pick({1, 2, 7, 30}), depth}, true));
+  const TestTensor weights =
+      RandomWeights(random, random.Pick(types), {units, depth}, units, random.Chance(0.5));
+  tester.Constant(weights);
+  AddFloatBias(random, tester, units);
+  return tester;
+}
+
+// Of one group unless `may_group`.
+inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataType> types,
+                                   bool may_group) {
+  OpTester tester("CONV_2D");
+  auto& params = tester.params<Conv2DParams>();
+  params.padding = random.Pick({Padding::kSame, Padding::kValid});
+  params.stride_h = random.Int(1, 2);
+  params.stride_w = random.Int(1, 2);
+  params.dilation_w = random.Int(1, 2);
+  params.activation = RandomClamp(random);
+  const int32_t groups = may_group ? random.Pick({1, 1, 2}) : 1, in = random.Int(1, 40),
+                out = random.Int(1, 50);
+  // The last size is beyond a unit's share of the conversion.
+  const int32_t size = random.Pick({9, 9, 9, 40});
+  tester.Input(RandomFloats(random,
+                            {static_cast<int32_t>(random.Int(1, 3)),
+                             static_cast<int32_t>(random.Int(4, size)), size, in * groups},
+                            true));
+  const bool point = random.Chance(0.3);
+  if (point && random.Chance(0.5)) params.stride_h = params.stride_w = 1;
+  tester.Constant(RandomWeights(random, random.Pick(types),
+                                {out * groups, point ? 1 : static_cast<int32_t>(random.Int(1, 3)),
+                                 point ? 1 : static_cast<int32_t>(random.Int(1, 3)), in},
+                                out * groups,
+                                (groups > 1 && out * groups > 1) || random.Chance(0.7)));
+  AddFloatBias(random, tester, out * groups);
+  return tester;
+}
+
+}  // namespace fuselite::kernels::testing
