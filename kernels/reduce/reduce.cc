@@ -16,13 +16,16 @@ constexpr Field kFields[] = {
 };
 
 constexpr TypeRow Row(DataType type) { return {{type, DataType::kInt32}, type}; }
-constexpr TypeRow kNumbers[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
-                                Row(DataType::kInt64)};
+// TFLite's reference of SUM reads int8 and int16 as uint8: they stay with the host.
 constexpr TypeRow kSumTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
-                                 Row(DataType::kInt64), Row(DataType::kUInt8)};
+                                 Row(DataType::kInt64), Row(DataType::kUInt8),
+                                 Row(DataType::kBool)};
 constexpr TypeRow kAllNumbers[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
                                    Row(DataType::kInt64),   Row(DataType::kInt8),
                                    Row(DataType::kUInt8),   Row(DataType::kInt16)};
+constexpr TypeRow kNumbersAndBool[] = {
+    Row(DataType::kFloat32), Row(DataType::kInt32), Row(DataType::kInt64), Row(DataType::kInt8),
+    Row(DataType::kUInt8),   Row(DataType::kInt16), Row(DataType::kBool)};
 constexpr TypeRow kBool[] = {Row(DataType::kBool)};
 
 using Axes = std::array<bool, Shape::kMaxRank>;
@@ -53,6 +56,10 @@ Status CheckQuantization(const OpDescription& op) {
     if (from.scale() == to.scale() && from.zero_point() == to.zero_point()) return Status();
     return Unsupported("input and output have different scales or zero points");
   }
+  if (kind == ReduceKind::kProd && from.empty()) return Status();
+  if (kind == ReduceKind::kProd && in.type == DataType::kUInt8) {
+    return Unsupported("a product of quantized uint8");
+  }
   if (in.type == DataType::kInt16 && (from.zero_point() != 0 || to.zero_point() != 0)) {
     return InvalidArgument("the zero points of int16 operands must be 0");
   }
@@ -72,7 +79,11 @@ Status InferReduce(OpDescription& op) {
     if (!reduced[d]) out.push_back(in[d]);
     if (reduced[d] && op.params.as<ReduceParams>().keep_dims) out.push_back(1);
   }
-  return SetOutput(op, 0, op.inputs[0].type, out);
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, op.inputs[0].type, out));
+  if (ReduceKindOf(*op.op) != ReduceKind::kProd || op.inputs[0].quantization.empty()) {
+    return Status();
+  }
+  return MakeScaledProduct(op).status();
 }
 
 constexpr Candidate kCandidates[] = {
@@ -153,6 +164,23 @@ ReducePlan PlanReduce(const OpDescription& op) {
   return plan;
 }
 
+Result<ScaledProduct> MakeScaledProduct(const OpDescription& op) {
+  const Quantization& in = op.inputs[0].quantization;
+  const Quantization& out = op.outputs[0].quantization;
+  const int64_t terms = PlanReduce(op).terms();
+  if (terms == 0) return Unsupported("a product of no quantized values");
+  const double root = std::pow(static_cast<double>(out.scale()), 1.0 / static_cast<double>(terms));
+  ScaledProduct product{.scale = ToFixedPoint(in.scale() / root),
+                        .in_zero_point = in.zero_point(),
+                        .out_zero_point = out.zero_point(),
+                        .min = 0,
+                        .max = 0};
+  // Beyond, TFLite's multiplication would shift by a negative amount.
+  if (product.scale.shift > 14) return Unsupported("scales ", in.scale(), " and ", out.scale());
+  QuantizedTypeRange(op.outputs[0].type, &product.min, &product.max);
+  return product;
+}
+
 #define FUSELITE_REDUCE(Name, NAME, max_version, types)                     \
   const OperatorDef& Name##Operator() {                                     \
     static const OperatorDef kDef =                                         \
@@ -163,9 +191,9 @@ ReducePlan PlanReduce(const OpDescription& op) {
 FUSELITE_REDUCE(Mean, "MEAN", 3, kAllNumbers)
 FUSELITE_REDUCE(ReduceAll, "REDUCE_ALL", 1, kBool)
 FUSELITE_REDUCE(ReduceAny, "REDUCE_ANY", 1, kBool)
-FUSELITE_REDUCE(ReduceMax, "REDUCE_MAX", 3, kAllNumbers)
-FUSELITE_REDUCE(ReduceMin, "REDUCE_MIN", 3, kAllNumbers)
-FUSELITE_REDUCE(ReduceProd, "REDUCE_PROD", 2, kNumbers)
+FUSELITE_REDUCE(ReduceMax, "REDUCE_MAX", 3, kNumbersAndBool)
+FUSELITE_REDUCE(ReduceMin, "REDUCE_MIN", 3, kNumbersAndBool)
+FUSELITE_REDUCE(ReduceProd, "REDUCE_PROD", 2, kNumbersAndBool)
 FUSELITE_REDUCE(Sum, "SUM", 2, kSumTypes)
 
 #undef FUSELITE_REDUCE

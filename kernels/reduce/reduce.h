@@ -1,9 +1,11 @@
 // MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY and REDUCE_ALL over any dimensions.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/operator.h"
+#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 
@@ -49,9 +51,29 @@ struct ReducePlan {
 // Precondition: the axes (input 1) are known and valid: this comes after the shape rule.
 ReducePlan PlanReduce(const OpDescription& op);
 
+// REDUCE_PROD of quantized values: scaled by the n-th root of what the product of n factors needs,
+// after every factor but the first, and once more at the end.
+struct ScaledProduct {
+  FixedPoint scale;
+  int32_t in_zero_point, out_zero_point, min, max;
+
+  int32_t First(int32_t x) const { return x - in_zero_point; }
+  int32_t Next(int32_t product, int32_t x) const {
+    return MultiplyByQuantizedMultiplier64(int64_t{product} * (x - in_zero_point), scale.multiplier,
+                                           scale.shift);
+  }
+  int32_t Finish(int32_t product) const {
+    const int64_t scaled = MultiplyByQuantizedMultiplier64(product, scale.multiplier, scale.shift);
+    return static_cast<int32_t>(std::clamp<int64_t>(scaled + out_zero_point, min, max));
+  }
+};
+Result<ScaledProduct> MakeScaledProduct(const OpDescription& op);
+
 // Terms are combined in the order of memory by the reference. float32; int32 and int64 (sums and
 // products wrap around, means are cut off towards zero); bool; MAX and MIN also of int8, uint8 and
-// int16 with one scale on both sides; MEAN of those and SUM of uint8 with TFLite's rescaling.
+// int16 with one scale on both sides; MEAN of those and SUM of uint8 with TFLite's rescaling;
+// products of int8 and int16 with a rescaling after every factor, and of int8, int16 and uint8
+// without scales.
 Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription&, const BuildContext&);
 // float32 and 8 bits.
 Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription&, const BuildContext&);

@@ -85,8 +85,32 @@ std::unique_ptr<Kernel> PlainKernel(const OpDescription& op) {
 }
 
 template <class T>
+std::unique_ptr<Kernel> ProductKernel(const OpDescription& op) {
+  const ReducePlan plan = PlanReduce(op);
+  return MakeKernel(
+      "reduce " + std::string(DataTypeName(op.inputs[0].type)) + " reference",
+      {.units = plan.outer * plan.lanes, .grain = GrainFor(plan.terms())},
+      [plan, f = *MakeScaledProduct(op)](const KernelArgs& args, int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          const T* in = static_cast<const T*>(args.inputs[0]) + plan.OuterOffset(o / plan.lanes) +
+                        o % plan.lanes;
+          int32_t product = f.First(*in);
+          for (int64_t i = 1; i < plan.terms(); ++i) {
+            product = f.Next(
+                product,
+                in[plan.RunOffset(i / plan.run_count) + i % plan.run_count * plan.run_stride]);
+          }
+          static_cast<T*>(args.outputs[0])[o] = static_cast<T>(f.Finish(product));
+        }
+      });
+}
+
+template <class T>
 std::unique_ptr<Kernel> QuantizedKernel(const OpDescription& op) {
   const ReduceKind kind = ReduceKindOf(*op.op);
+  if (kind == ReduceKind::kProd) {
+    return op.inputs[0].quantization.empty() ? PlainKernel<T>(op) : ProductKernel<T>(op);
+  }
   if (kind == ReduceKind::kMax || kind == ReduceKind::kMin) return PlainKernel<T>(op);
   const int64_t terms = PlanReduce(op).terms();
   return OutputsKernel<T>(op, [terms, rescale = MakeRescale(op, terms)](int64_t sum) {

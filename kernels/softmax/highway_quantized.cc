@@ -148,6 +148,7 @@ std::unique_ptr<Kernel> Build(const OpDescription& op, const ExpTable& exp, Row*
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription& op,
                                                              const BuildContext& context) {
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
+  if (in == DataType::kInt16) return Unsupported("int16 goes through the reference's tables");
   Row* const row = RowOf(in, out, context.isa);
   if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
   if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows above ", kMaxRow);

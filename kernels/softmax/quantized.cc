@@ -48,6 +48,7 @@ SoftmaxScale ScaleOfSum(int64_t sum, int output_bits) {
 }
 
 Status CheckQuantizedSoftmax(const OpDescription& op) {
+  if (op.inputs[0].type == DataType::kInt16) return CheckInt16Softmax(op);
   const Quantization& out = op.outputs[0].quantization;
   const DataType type = op.outputs[0].type;
   if (op.inputs[0].type == DataType::kInt8 && type == DataType::kInt8 &&
@@ -59,6 +60,7 @@ Status CheckQuantizedSoftmax(const OpDescription& op) {
 }
 
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxReference(const OpDescription& op) {
+  if (op.inputs[0].type == DataType::kInt16) return BuildInt16Softmax(op);
   FUSELITE_ASSIGN_OR_RETURN(const ExpTable exp, SoftmaxExpTable(op));
   const bool wide = op.outputs[0].type == DataType::kInt16;
   if (op.inputs[0].type == DataType::kInt8) {

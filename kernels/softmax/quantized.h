@@ -1,4 +1,4 @@
-// SOFTMAX of 8-bit rows, to the bit of TFLite's reference kernel.
+// SOFTMAX of quantized rows, to the bit of TFLite's reference kernel.
 #pragma once
 
 #include "kernels/fixed_point.h"
@@ -22,10 +22,14 @@ SoftmaxScale ScaleOfSum(int64_t sum, int output_bits);
 // Whether scales and zero points are such as TFLite takes.
 Status CheckQuantizedSoftmax(const OpDescription& op);
 
-// int8 or uint8 to the same type or to int16.
+// int8 or uint8 to the same type or to int16; int16 (kernels/softmax/int16.cc).
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxReference(const OpDescription&);
-// Rows of at most 8192 elements, whose sums fit into 32 bits.
+// 8 bits; rows of at most 8192 elements, whose sums fit into 32 bits.
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription&,
                                                              const BuildContext&);
+
+// int16, from two tables with interpolation: of exp and of 1 / (1 + x).
+Status CheckInt16Softmax(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildInt16Softmax(const OpDescription& op);
 
 }  // namespace fuselite::kernels

@@ -15,7 +15,7 @@ constexpr Field kFields[] = {
 constexpr TypeRow kTypes[] = {
     {{DataType::kFloat32}, DataType::kFloat32}, {{DataType::kInt8}, DataType::kInt8},
     {{DataType::kInt8}, DataType::kInt16},      {{DataType::kUInt8}, DataType::kUInt8},
-    {{DataType::kUInt8}, DataType::kInt16},
+    {{DataType::kUInt8}, DataType::kInt16},     {{DataType::kInt16}, DataType::kInt16},
 };
 
 Status InferSoftmax(OpDescription& op) {

@@ -69,6 +69,20 @@ TEST(NormalizationTest, QuantizedRowsHaveTheBitsOfLiteRt) {
               ElementsAre(-66, -12, -2, 1, 49, 62, 62, 44));
 }
 
+TEST(NormalizationTest, SoftmaxOfInt16HasTheBitsOfLiteRt) {
+  OpTester tester("SOFTMAX");
+  tester.params<SoftmaxParams>().beta = 1;
+  tester.Input(TestTensor::Of<int16_t>(DataType::kInt16, {2, 4},
+                                       {100, 2000, -3000, 1500, -32768, 32767, 32000, 31000},
+                                       {{0.0005f}, {0}}));
+  tester.Output(DataType::kInt16, {{0x1p-15f}, {0}});
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok());
+  EXPECT_THAT((*outputs)[0].values<int16_t>(),
+              ::testing::ElementsAre(5638, 14578, 1197, 11354, 1, 15642, 10660, 6465));
+}
+
 TEST(NormalizationTest, QuantizedOutputsHaveTheirScale) {
   for (const char* name : {"SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"}) {
     OpTester tester(name);

@@ -55,6 +55,21 @@ TEST(ReduceTest, QuantizedMeanRescales) {
   EXPECT_THAT(Reduce<int8_t>("MEAN", x, {1}, out), ElementsAre(57));
 }
 
+// Expected values are those of LiteRT 2.3.0 with BUILTIN_REF.
+TEST(ReduceTest, QuantizedProductsAreScaledFactorByFactor) {
+  const TestTensor x = TestTensor::Of<int8_t>(DataType::kInt8, {2, 3}, {30, -20, 60, -100, 7, 90},
+                                              {.scales = {0.05f}, .zero_points = {3}});
+  EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", x, {1}, {.scales = {0.08f}, .zero_points = {3}}),
+              ElementsAre(-52, -53));
+  const TestTensor y =
+      TestTensor::Of<int16_t>(DataType::kInt16, {2, 3}, {1500, -1000, 3000, -5000, 350, 4500},
+                              {.scales = {0.0007f}, .zero_points = {0}});
+  EXPECT_THAT(Reduce<int16_t>("REDUCE_PROD", y, {1}, {.scales = {0.0009f}, .zero_points = {0}}),
+              ElementsAre(-1715, -3001));
+  const TestTensor plain = TestTensor::Of<int8_t>(DataType::kInt8, {3}, {-100, 7, 90});
+  EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", plain, {0}), ElementsAre(-24)) << "wraps around";
+}
+
 TEST(ReduceTest, KeepsDimensions) {
   OpTester tester("MEAN");
   tester.params<ReduceParams>().keep_dims = true;

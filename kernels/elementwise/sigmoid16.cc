@@ -1,5 +1,7 @@
-#include "kernels/elementwise/int16_functions.h"
+#include "kernels/elementwise/sigmoid16.h"
 
+#include <array>
+#include <cmath>
 #include <cstdlib>
 
 namespace fuselite::kernels {

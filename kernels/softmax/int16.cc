@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/interpolated_table.h"
+#include "kernels/quantization.h"
+#include "kernels/row_kernel.h"
+#include "kernels/softmax/quantized.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Exponentials below exp(-10) are cut off.
+constexpr double kReach = 10, kSteps = 65535;
+// Sums of 15 fraction bits then fit into 31.
+constexpr int32_t kMaxRow = 65535;
+
+using Table = InterpolatedTable<double>;
+
+// Of [-10, 0] at 32767 to 15 fraction bits.
+const Table& ExpTable16() {
+  static const Table kTable({kReach / kSteps, 32767}, {2 / kSteps, 0},
+                            [](double x) { return std::exp(x); });
+  return kTable;
+}
+
+// Of [0, 1] from -32768 on.
+const Table& OneOverOnePlusTable() {
+  static const Table kTable({1 / kSteps, -32768}, {2 / kSteps, 0},
+                            [](double x) { return 1 / (1 + x); });
+  return kTable;
+}
+
+int32_t Saturate(int64_t x) { return static_cast<int32_t>(std::clamp<int64_t>(x, -32768, 32767)); }
+
+FixedPoint ScaleOf(const OpDescription& op) {
+  const float scaled = op.inputs[0].quantization.scale() * op.params.as<SoftmaxParams>().beta;
+  return ToFixedPoint(scaled / (kReach / kSteps));
+}
+
+void SoftmaxRow(const FixedPoint& scale, const int16_t* in, int16_t* out, int64_t n) {
+  const Table& exp = ExpTable16();
+  const int32_t largest = *std::max_element(in, in + n);
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t difference =
+        MultiplyByQuantizedMultiplier(in[i] - largest, scale.multiplier, scale.shift);
+    out[i] = exp(Saturate(int64_t{difference} + 32767));
+    sum += out[i];
+  }
+  // 1 / sum: the sum as 2^k (1 + x).
+  const int zeros = std::countl_zero(static_cast<uint32_t>(sum));
+  const int64_t one_plus_x = ((int64_t{sum} << (zeros - 1)) + (1 << 13)) >> 14;
+  const int16_t inverse =
+      OneOverOnePlusTable()(Saturate(one_plus_x - (int64_t{1} << 15) - (int64_t{1} << 16)));
+  const int shift = 31 - zeros;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t y = (int64_t{out[i]} * inverse + (int64_t{1} << (shift - 1))) >> shift;
+    out[i] = static_cast<int16_t>(std::clamp<int64_t>(y, 0, 32767));
+  }
+}
+
+}  // namespace
+
+Status CheckInt16Softmax(const OpDescription& op) {
+  const Quantization& in = op.inputs[0].quantization;
+  const Quantization& out = op.outputs[0].quantization;
+  if (in.zero_point() != 0 || out.zero_point() != 0) {
+    return InvalidArgument("the zero points of int16 operands must be 0");
+  }
+  if (!(std::abs(out.scale() - 0x1p-15f) <= 0.001f * 0x1p-15f)) {
+    return Unsupported("an output scale of ", out.scale(), ", not 1/32768");
+  }
+  const float scaled = in.scale() * op.params.as<SoftmaxParams>().beta;
+  if (!(scaled > 0) || !std::isfinite(scaled)) {
+    return Unsupported("an input scale times beta of ", scaled);
+  }
+  if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows beyond ", kMaxRow);
+  return Status();
+}
+
+Result<std::unique_ptr<Kernel>> BuildInt16Softmax(const OpDescription& op) {
+  return MakeQuantizedRowKernel<int16_t, int16_t>(
+      "softmax int16 reference", op, 8, 0,
+      [scale = ScaleOf(op), n = op.inputs[0].shape.dim(-1)](
+          const KernelArgs&, const int16_t* x, int16_t* y) { SoftmaxRow(scale, x, y, n); });
+}
+
+}  // namespace fuselite::kernels
