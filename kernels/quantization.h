@@ -34,7 +34,7 @@ inline FixedPoint ToFixedPoint(double real) {
   return {static_cast<int32_t>(multiplier), shift};
 }
 
-// The high 32 bits of 2ab, rounded half away from zero; saturates for a == b == -2^31.
+// The high 32 bits of 2ab, rounded to the nearest, halves up; saturates for a == b == -2^31.
 inline int32_t SaturatingRoundingDoublingHighMul(int32_t a, int32_t b) {
   if (a == b && a == std::numeric_limits<int32_t>::min()) {
     return std::numeric_limits<int32_t>::max();

@@ -98,13 +98,20 @@ class Graph:
         )
         return outputs if many else outputs[0]
 
-    def build(self, outputs):
+    def build(self, outputs, change=None):
+        """The model's bytes. `change` maps the values of each float constant, for a variant of the model."""
+        buffers = list(self.buffers)
+        for tensor in self.tensors:
+            if change and tensor.buffer and tensor.type == schema.TensorType.FLOAT32:
+                data = change(np.frombuffer(buffers[tensor.buffer].data.tobytes(), np.float32))
+                buffers[tensor.buffer] = schema.BufferT()
+                buffers[tensor.buffer].data = np.frombuffer(data.tobytes(), np.uint8)
         graph = schema.SubGraphT()
         graph.tensors, graph.operators = self.tensors, self.operators
         graph.inputs = [value.index for value in self.inputs]
         graph.outputs = [value.index for value in outputs]
         model = schema.ModelT()
-        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], self.buffers, []
+        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], buffers, []
         for name, version in self.codes:
             code = schema.OperatorCodeT()
             code.builtinCode = getattr(schema.BuiltinOperator, name)

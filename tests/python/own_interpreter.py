@@ -65,13 +65,40 @@ class Error(Exception):
         self.status = library.FuseliteLastStatus()
 
 
-class Interpreter:
-    """One model, run by the references of our own operators, or by a delegate (a TfLiteDelegate's address)."""
+class Delegate:
+    """The delegate of the library at `path`, for an Interpreter: Delegate(path, jit="off")."""
 
-    def __init__(self, path, delegate=None):
+    def __init__(self, path, **options):
+        self.library, self.handle = ctypes.CDLL(str(path)), None
+        text, size = ctypes.c_char_p, ctypes.c_size_t
+        report = ctypes.CFUNCTYPE(None, text)
+        create, self.destroy = self.library.tflite_plugin_create_delegate, self.library.tflite_plugin_destroy_delegate
+        create.restype = ctypes.c_void_p
+        create.argtypes = [ctypes.POINTER(text), ctypes.POINTER(text), size, report]
+        self.destroy.restype, self.destroy.argtypes = None, [ctypes.c_void_p]
+        keys, values = (
+            (text * len(options))(*(str(part).encode() for part in parts)) for parts in (options, options.values())
+        )
+        errors = []
+        self.handle = create(keys, values, len(options), report(lambda message: errors.append(message.decode())))
+        if not self.handle:
+            raise ValueError("; ".join(errors))
+
+    def __del__(self):
+        if self.handle:
+            self.destroy(self.handle)
+
+
+class Interpreter:
+    """One model (its path or bytes), run by the references of our own operators, or by a Delegate."""
+
+    def __init__(self, model, delegate=None):
         self.library = load_library()
-        self.handle = None
-        model = self.library.FuseliteModelLoadFile(str(path).encode())
+        self.handle, self.delegate = None, delegate
+        if isinstance(model, bytes):
+            model = self.library.FuseliteModelLoadMemory(model, len(model))
+        else:
+            model = self.library.FuseliteModelLoadFile(str(model).encode())
         if not model:
             raise Error(self.library)
         self.handle = self.library.FuseliteInterpreterCreate(model, None)
@@ -79,7 +106,7 @@ class Interpreter:
         if not self.handle:
             raise Error(self.library)
         if delegate is not None:
-            self._check(self.library.FuseliteInterpreterApplyDelegate(self.handle, delegate))
+            self._check(self.library.FuseliteInterpreterApplyDelegate(self.handle, delegate.handle))
         self.allocate()
 
     def __del__(self):
@@ -122,6 +149,9 @@ class Interpreter:
 
     def invoke(self):
         self._check(self.library.FuseliteInterpreterInvoke(self.handle))
+
+    def reset_variables(self):
+        self.library.FuseliteInterpreterResetVariables(self.handle)
 
     def run(self, values):
         """The outputs for `values`, one for each input."""

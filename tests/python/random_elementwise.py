@@ -20,8 +20,12 @@ class Elementwise(RandomValues):
             if options in ("MaximumMinimumOptions", "SquaredDifferenceOptions")
             else {"fusedActivationFunction": self.activation() if activation is None else activation}
         )
+        version = 2 if self.quantized else 1
+        if self.dtype == np.int16 and name in ("ADD", "SUB"):
+            # The arithmetic for scales that are powers of two aborts the process where operands are broadcast.
+            fused["potScaleInt16"], version = False, {"ADD": 3, "SUB": 5}[name]
         shape = np.broadcast_shapes(x.shape, y.shape)
-        return self.add(self.g.op(name, [x, y], shape, options, 2 if self.quantized else 1, **self.out(), **fused))
+        return self.add(self.g.op(name, [x, y], shape, options, version, **self.out(), **fused))
 
     def binary(self, x):
         n, h, w, c = x.shape
@@ -90,22 +94,19 @@ class Elementwise(RandomValues):
                 x,
             )
             return
-        name = self.pick(
-            ["RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "REQUANTIZE"]
-        )
+        names = ["RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "REQUANTIZE"]
+        name = self.pick(names if self.dtype == np.int16 else names + ["RELU_N1_TO_1", "HARD_SWISH"])
         if name == "REQUANTIZE":
             self.add(self.g.op("QUANTIZE", [x], x.shape, "QuantizeOptions", 2, **self.out()))
         elif name == "LOGISTIC":
-            self.unary_op(name, x, scale=1 / 256, zero_point=self.low)
+            self.unary_op(name, x, **self.fraction(8))
         elif name == "TANH":
-            self.unary_op(name, x, scale=1 / 128, zero_point=(self.low + self.high + 1) // 2)
+            self.unary_op(name, x, **self.fraction(7))
         else:
             self.unary_op(name, x, **self.out())
 
     def silu(self, x):
-        gate = self.unary_op(
-            "LOGISTIC", x, **({"scale": 1 / 256, "zero_point": self.low} if self.quantized else {})
-        )
+        gate = self.unary_op("LOGISTIC", x, **self.fraction(8))
         self.binary_op("MUL", *self.pick([(x, gate), (gate, x)]), NONE)
 
     def hard_swish_parts(self, x):
@@ -137,7 +138,7 @@ class Elementwise(RandomValues):
         y = self.conv(y, kernel=(1, 1), channels=x.shape[3], stride=(1, 1), activation=NONE) if y else None
         if y is None or y.shape[1:] != (1, 1, x.shape[3]):
             return
-        y = self.unary_op("LOGISTIC", y, **({"scale": 1 / 256, "zero_point": self.low} if self.quantized else {}))
+        y = self.unary_op("LOGISTIC", y, **self.fraction(8))
         z = self.binary_op("MUL", *self.pick([(x, y), (y, x)]), NONE)
         if self.chance(0.6):
             self.conv(z, kernel=(1, 1), stride=(1, 1))
@@ -156,7 +157,8 @@ class Elementwise(RandomValues):
         self.binary_op("ADD", scaled, shift, NONE)
 
     def softmax(self, x):
-        out = {"scale": 1 / 256, "zero_point": self.low} if self.quantized else {}
+        if self.quantized and x.shape[3] > self.MAX_SOFTMAX_ROW:
+            return
         self.add(
             self.g.op(
                 "SOFTMAX",
@@ -165,6 +167,6 @@ class Elementwise(RandomValues):
                 "SoftmaxOptions",
                 2 if self.quantized else 1,
                 beta=self.pick([1.0, 0.5]),
-                **out
+                **self.fraction(8)
             )
         )

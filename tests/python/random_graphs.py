@@ -1,4 +1,4 @@
-"""Random graphs of the operators and shapes in which networks use them: float32, or 8 bits with random scales.
+"""Random graphs of the operators and shapes in which networks use them: float32, or 8 or 16 bits with random scales.
 
 A graph grows from its input by steps, each a short pattern on one of the values so far: a convolution, a residual, a
 squeeze-excite gate, a split whose parts are joined again, a normalization from its parts.
@@ -8,27 +8,31 @@ import graphs
 from random_elementwise import Elementwise
 from random_movement import Movement
 from random_products import Products
+from random_quantized import Quantized
 
 # The names of the steps; those that stand more than once are taken more often.
 STEPS = """
 conv conv conv depthwise depthwise padded_conv residual residual transposed dense binary binary binary
-unary unary silu hard_swish_parts mean squeeze_excite layer_norm_parts pool concat concat split split
+unary unary silu hard_swish_parts table extreme reduce prelu normalized difference compare index_of_largest
+float_detour other_type matmul reverse batches mean squeeze_excite layer_norm_parts pool concat concat split split
 slice resize transpose reshape softmax blocks attention runtime_weights tile mirror_pad gather pack
 """.split()
 
 
-class RandomGraph(Products, Elementwise, Movement):
+class RandomGraph(Products, Elementwise, Movement, Quantized):
     def grow(self):
-        """Takes one to eight steps."""
-        for _ in range(self.int(1, 8)):
+        """Takes one to eight steps and chooses the outputs: what nothing reads, in some graphs other values too."""
+        steps = 1 if self.chance(0.2) else self.int(2, 8)
+        while steps > 0 or not self.g.operators:
             getattr(self, self.pick(STEPS))(self.any())
-        return self
-
-    def model(self):
-        """The model's bytes: its outputs are what nothing reads, and in some graphs other values too."""
+            steps -= 1
         read = {i for operator in self.g.operators for i in operator.inputs}
         made = {i for operator in self.g.operators for i in operator.outputs}
         known = {value.index: value for value in self.values}
-        outputs = [known.get(i) or graphs.Value(i, (), self.dtype, None, 0) for i in sorted(made - read)]
-        outputs += [v for v in self.values if v.index in made & read and self.chance(0.1)]
-        return self.g.build(outputs)
+        self.outputs = [known.get(i) or graphs.Value(i, (), self.dtype, None, 0) for i in sorted(made - read)]
+        self.outputs += [v for v in self.values if v.index in made & read and self.chance(0.1)]
+        return self
+
+    def model(self, change=None):
+        """The model's bytes; of a variant where `change` maps the values of each float constant."""
+        return self.g.build(self.outputs, change)

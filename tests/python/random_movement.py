@@ -14,7 +14,7 @@ class Movement(RandomValues):
         ]
         parts = [self.pick(fits) for _ in range(self.int(1, 3))] + [x]
         self.rng.shuffle(parts)
-        if self.dtype == np.int8:  # TFLite wants one scale here
+        if self.dtype in (np.int8, np.int16):  # TFLite wants one scale here
             parts = [p for p in parts if (p.scale, p.zero_point) == (x.scale, x.zero_point)]
         shape = list(x.shape)
         shape[axis] = sum(p.shape[axis] for p in parts)
@@ -132,6 +132,8 @@ class Movement(RandomValues):
         )
 
     def blocks(self, x):
+        if self.dtype == np.int16:
+            return
         n, h, w, c = x.shape
         if h % 2 == 0 and w % 2 == 0 and self.chance(0.5):
             self.add(

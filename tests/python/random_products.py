@@ -1,5 +1,6 @@
 """Steps with convolutions, dense layers, windows: each takes a value of rank 4 and adds others."""
 
+import graphs
 import numpy as np
 from random_values import NONE, SAME, VALID, RandomValues
 
@@ -19,7 +20,7 @@ class Products(RandomValues):
         if size is None:
             return None
         weights, bias, own = self.product_operands(
-            x, (channels, *kernel, c // groups), 0, kernel[0] * kernel[1] * c // groups
+            x, (channels, *kernel, c // groups), 0, kernel[0] * kernel[1] * c // groups, narrow=True
         )
         return self.add(
             self.g.op(
@@ -27,16 +28,24 @@ class Products(RandomValues):
                 [x, weights, bias],
                 (n, *size, channels),
                 "Conv2DOptions",
-                3 if self.quantized else 2,
+                8 if self.narrow(bias) else 3 if self.quantized else 2,
                 padding=padding,
                 strideH=stride[0],
                 strideW=stride[1],
                 dilationHFactor=dilation[0],
                 dilationWFactor=dilation[1],
                 fusedActivationFunction=self.activation() if activation is None else activation,
+                **self.bias_type(bias),
                 **{**own, **out}
             )
         )
+
+    def narrow(self, bias):
+        return self.dtype == np.int16 and bias.dtype == np.int32
+
+    def bias_type(self, bias):
+        """The option without which LiteRT reads the bias of 16-bit activations as int64."""
+        return {"quantizedBiasType": graphs.TYPES[bias.dtype]} if self.narrow(bias) else {}
 
     def window(self, image, kernel, stride, dilation, padding):
         size = []
@@ -122,18 +131,20 @@ class Products(RandomValues):
             x = self.reshape_to(x, shape)
             rows, depth = shape
         units = self.int(1, self.channels)
-        weights, bias, own = self.product_operands(x, (units, depth), 0, depth)
+        weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True)
+        operands = [x, weights, *self.sometimes(bias)]
         keep = len(x.shape) != 2 and self.chance(0.5)
         shape = (*x.shape[:-1], units) if keep else (rows, units)
         y = self.add(
             self.g.op(
                 "FULLY_CONNECTED",
-                [x, weights, *self.sometimes(bias)],
+                operands,
                 shape,
                 "FullyConnectedOptions",
-                5,
+                11 if self.narrow(bias) else 5,
                 keepNumDims=keep,
                 fusedActivationFunction=self.activation(),
+                **self.bias_type(bias),
                 **own
             )
         )
@@ -147,13 +158,14 @@ class Products(RandomValues):
         rows = int(np.prod(y.shape)) // c
         if np.prod(y.shape) % c or rows > 400 or (self.dtype == np.int8 and y.zero_point != 0):
             return
-        out = {}
-        if self.quantized:  # far beyond int32, TFLite's conversion of a dense layer's real sum is undefined
-            spread = x.scale * y.scale * 70 * np.sqrt(c) * 2.0 ** self.rng.uniform(-2, 1)
-            out = {"scale": float(np.float32(spread)), "zero_point": self.int(self.low, self.high)}
+        if self.dtype == np.int16:  # its weights have 8 bits
+            return
+        # Far beyond int32, TFLite's conversion of a dense layer's real sum is undefined.
+        out = self.product_scale(x.scale * y.scale * 70 * np.sqrt(c)) if self.quantized else {}
         if self.chance(0.5):
             weights = self.reshape_to(y, (rows, 1, 1, c))
-            bias = self.g.constant(np.zeros(rows, np.int32 if self.quantized else np.float32), *self.scale()[:1])
+            scale = x.scale * y.scale if self.quantized else None
+            bias = self.g.constant(np.zeros(rows, np.int32 if self.quantized else np.float32), scale)
             self.add(
                 self.g.op(
                     "CONV_2D",

@@ -8,10 +8,15 @@ SAME, VALID = 0, 1
 
 
 class RandomValues:
+    # LiteRT's 8-bit SOFTMAX and LOG_SOFTMAX sum exponentials of at most 1 in Q12.19, and take the reciprocal of the sum
+    # in a way that aborts the process from 512 on.
+    MAX_SOFTMAX_ROW = 511
+
     def __init__(self, seed, dtype):
         self.rng, self.dtype, self.g = np.random.default_rng(seed), np.dtype(dtype), graphs.Graph()
         self.quantized = self.dtype != np.float32
         self.low, self.high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if self.quantized else (0, 0)
+        self.powers = self.chance(0.15)  # all scales powers of two, whose quotients make ties
         scale, zero = self.scale()
         large = self.chance(0.1)  # the sizes at which kernels work in blocks and share them among threads
         self.extent, self.channels, self.elements = (40, 300, 100000) if large else (12, 40, 20000)
@@ -36,7 +41,21 @@ class RandomValues:
             return None, 0
         zero = self.pick([self.low, self.high, 0 if self.low else 128, self.int(self.low, self.high)])
         exponent = self.rng.uniform(-6, -3) if self.chance(0.9) else self.rng.uniform(-14, 3)
-        return float(np.float32(2.0**exponent)), zero
+        if self.dtype == np.int16:
+            exponent, zero = exponent - 8, 0
+        return self.power(exponent), zero
+
+    def power(self, exponent):
+        return float(np.float32(2.0 ** (round(exponent) if self.powers or self.chance(0.05) else exponent)))
+
+    def fraction(self, bits):
+        """The keywords of an output from 0 to 1, or with `bits` less by one, from -1 to 1: as LiteRT wants them."""
+        if not self.quantized:
+            return {}
+        if self.dtype == np.int16:
+            return {"scale": 1 / 32768, "zero_point": 0}
+        zero = self.low if bits == 8 else (self.low + self.high + 1) // 2
+        return {"scale": 2.0**-bits, "zero_point": zero}
 
     def out(self):
         """The keywords of an output with a scale of its own."""
@@ -45,6 +64,13 @@ class RandomValues:
 
     def same(self, value):
         return {"scale": value.scale, "zero_point": value.zero_point}
+
+    def product_scale(self, real):
+        """The keywords of an output of sums of products whose typical real value is `real`; now and then far smaller
+        or larger steps than those values need, so that sums saturate or are shifted to the left."""
+        factor = 2.0 ** (self.rng.uniform(-2, 1) if self.chance(0.9) else self.rng.uniform(-7, 4))
+        zero = 0 if self.dtype == np.int16 else self.int(self.low, self.high)
+        return {"scale": self.power(np.log2(real * factor)), "zero_point": zero}
 
     def constant(self, shape, spread=1.0):
         """Weights of elementwise operators, of the graph's type."""
@@ -62,24 +88,26 @@ class RandomValues:
     def activation(self):
         return self.pick([NONE, NONE, RELU, RELU6, RELU_N1_TO_1])
 
-    def product_operands(self, x, shape, axis, taps):
-        """Weights, bias and the output's keywords of an operator that sums `taps` products."""
+    def product_operands(self, x, shape, axis, taps, narrow=False):
+        """Weights, bias and the output's keywords of an operator that sums `taps` products. With `narrow` the bias of
+        16-bit activations may be int32."""
         channels = shape[axis]
         if not self.quantized:
             weights = self.rng.normal(0, 1 / np.sqrt(taps), shape).astype(np.float32)
             bias = self.g.constant(self.rng.normal(0, 0.5, channels).astype(np.float32))
             return self.g.constant(weights), bias, {}
-        per_channel = self.dtype == np.int8 and self.chance(0.7)
-        scales = (2.0 ** self.rng.uniform(-8, -6, channels if per_channel else 1)).astype(np.float32)
-        if self.dtype == np.int8:
-            data, zero = self.rng.integers(-127, 128, shape).astype(np.int8), 0
-        else:
+        per_channel = self.dtype != np.uint8 and self.chance(0.7)
+        exponents = self.rng.uniform(-8, -6, channels if per_channel else 1)
+        scales = (2.0 ** (np.round(exponents) if self.powers else exponents)).astype(np.float32)
+        if self.dtype == np.uint8:
             data, zero = self.rng.integers(0, 256, shape).astype(np.uint8), self.int(0, 255)
+        else:
+            data, zero = self.rng.integers(-127, 128, shape).astype(np.int8), 0
         weights = self.g.constant(data, scales, zero, axis)
-        values = self.rng.integers(-4000, 4000, channels).astype(np.int32)
+        wide = self.dtype == np.int16 and not (narrow and self.chance(0.2))
+        values = self.rng.integers(-4000, 4000, channels).astype(np.int64 if wide else np.int32)
         bias = self.g.constant(values, (np.float32(x.scale) * scales).astype(np.float32), 0)
-        spread = x.scale * scales.mean() * 70 * np.sqrt(taps) * 2.0 ** self.rng.uniform(-2, 1)
-        return weights, bias, {"scale": float(np.float32(spread)), "zero_point": self.int(self.low, self.high)}
+        return weights, bias, self.product_scale(x.scale * scales.mean() * 70 * np.sqrt(taps))
 
     def any(self, rank=4):
         """One of the values so far, a late one more likely."""

@@ -1,0 +1,175 @@
+"""One random graph: the outputs of the delegate against those of LiteRT's reference kernels, integers to the bit."""
+
+import dataclasses
+import re
+
+import numpy as np
+import own_interpreter
+import random_graphs
+import requantization
+import running
+from ai_edge_litert import interpreter as litert
+
+TYPES = {"int8": np.int8, "uint8": np.uint8, "int16": np.int16, "float": np.float32}
+HOSTS = ["litert", "litert", "own"]
+ISAS = ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni"]
+# Of a float output's largest element: chains of up to eight patterns add up the errors of each.
+FLOAT_BOUND = 2e-5
+# Where that is exceeded the graph may amplify errors (a softmax turns the absolute error of large scores into a
+# relative one). The bound is then CONDITION times the change of LiteRT's own outputs when each input and constant
+# changes by a random part of PERTURBATION: sixteen roundings.
+PERTURBATION, CONDITION = 2.0**-20, 4
+
+
+@dataclasses.dataclass
+class Result:
+    """What became of a graph: `problems` is empty where nothing differs, `refused` holds LiteRT's reason."""
+
+    problems: list
+    operators: int = 0
+    delegated: bool = False
+    own_host: int = 0  # 1 where the delegate ran in our own interpreter too
+    ill_conditioned: bool = False
+    refused: str = ""
+    coverage: dict = dataclasses.field(default_factory=dict)
+
+
+def interpret(model, delegates=(), **options):
+    interpreter = litert.Interpreter(
+        model_content=model,
+        experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
+        experimental_delegates=list(delegates),
+        **options,
+    )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def own_outputs(model, inputs, delegate_path, options):
+    """Of the second of two invokes in our own interpreter; None where it lacks an operator that the delegate left."""
+    try:
+        interpreter = own_interpreter.Interpreter(model, own_interpreter.Delegate(delegate_path, **options))
+    except own_interpreter.Error as error:
+        if error.status == own_interpreter.UNSUPPORTED:
+            return None
+        raise
+    interpreter.run(inputs)
+    return interpreter.run(inputs)
+
+
+def outputs_of(interpreter, inputs):
+    """Of the second of two invokes."""
+    running.run(interpreter, inputs)
+    return running.run(interpreter, inputs)
+
+
+def random_inputs(interpreter, rng):
+    """Over the whole range; in some graphs only the ends of it, or one value: what saturates."""
+    kind = rng.random()
+    inputs = []
+    for detail in interpreter.get_input_details():
+        shape, dtype = detail["shape"], detail["dtype"]
+        if np.issubdtype(dtype, np.floating):
+            inputs.append(rng.uniform(-1, 1, shape).astype(dtype))
+            continue
+        low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if kind < 0.1:
+            value = rng.choice([low, high], shape)
+        elif kind < 0.15:
+            value = np.full(shape, rng.integers(low, high + 1))
+        else:
+            value = rng.integers(low, high + 1, shape)
+        inputs.append(value.astype(dtype))
+    return inputs
+
+
+def reason(error):
+    """LiteRT's message without the number of the node."""
+    return re.sub(r"Node number \d+ \((\w+)\).*", r" (\1)", str(error).split("\n")[0])
+
+
+def switched(rng):
+    """Options other than the default ones, and the host."""
+    return HOSTS[rng.integers(len(HOSTS))], {
+        "isa": ISAS[rng.integers(len(ISAS))],
+        "jit": ["on", "off"][rng.integers(2)],
+        "fusion": ["on", "off"][rng.integers(2)],
+        "num_threads": int(rng.integers(1, 3)),
+    }
+
+
+def difference(actual, expected, slack=0.0):
+    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
+    if actual.dtype != np.float32:
+        wrong = (actual != expected).sum()
+        return f"{wrong} of {actual.size} elements differ" if wrong else None
+    finite = np.isfinite(expected)
+    if not np.array_equal(np.nan_to_num(actual[~finite]), np.nan_to_num(expected[~finite])):
+        return "other values that are not finite"
+    largest = np.abs(expected[finite]).max(initial=1)
+    error = np.abs(actual[finite].astype(np.float64) - expected[finite]).max(initial=0)
+    return None if error <= max(FLOAT_BOUND * largest, slack) else f"off by {error:g} of {largest:g}"
+
+
+def perturbed(graph, inputs, rng):
+    """The outputs of the graph and inputs after small relative changes."""
+
+    def change(values):
+        values = np.asarray(values)
+        return (values * (1 + PERTURBATION * rng.uniform(-1, 1, values.shape))).astype(np.float32)
+
+    interpreter = interpret(graph.model(change))
+    return outputs_of(interpreter, [change(x) if x.dtype == np.float32 else x for x in inputs])
+
+
+def slacks(graph, inputs, expected, rng):
+    """Per output, what errors of rounding may amount to where the graph amplifies them."""
+    changes = [perturbed(graph, inputs, rng) for _ in range(3)]
+    return [
+        CONDITION * max(float(np.abs(c[i].astype(np.float64) - e).max(initial=0)) for c in changes)
+        for i, e in enumerate(expected)
+    ]
+
+
+def compared(model, inputs, delegate_path, host, options):
+    """(the delegate's outputs or None, whether it took part)."""
+    if host == "own":
+        return own_outputs(model, inputs, delegate_path, options), True
+    interpreter = interpret(model, [litert.load_delegate(str(delegate_path), options)])
+    return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
+
+
+def check(seed, dtype, delegate_path, at=lambda stage: None):
+    """Compares the graph of the seed; `at` is told what runs next, for whoever must know what died."""
+    graph = random_graphs.RandomGraph(seed, dtype).grow()
+    model, rng = graph.model(), np.random.default_rng([seed, 1])
+    at("reference")
+    try:
+        reference = interpret(model, experimental_preserve_all_tensors=True)
+        inputs = random_inputs(reference, rng)
+        expected = outputs_of(reference, inputs)
+    except (RuntimeError, ValueError) as error:
+        return Result([], refused=reason(error))
+    at("replay")
+    result = Result([], operators=len(graph.g.operators), coverage=requantization.replay(graph.g, reference))
+    allowed = [0.0] * len(expected)
+    for host, options in (("litert", {}), switched(rng)):
+        at(f"delegate in {host} {options}")
+        actual, delegated = compared(model, inputs, delegate_path, host, options)
+        if actual is None:
+            continue
+        result.delegated |= delegated and host == "litert"
+        wrong = [difference(a, e, slack) for a, e, slack in zip(actual, expected, allowed, strict=True)]
+        if graph.dtype == np.float32 and any(wrong) and not result.ill_conditioned:
+            at("perturbed reference")
+            result.ill_conditioned, allowed = True, slacks(graph, inputs, expected, rng)
+            wrong = [difference(a, e, slack) for a, e, slack in zip(actual, expected, allowed, strict=True)]
+        for i, problem in enumerate(wrong):
+            if problem:
+                result.problems.append(f"{host} {options}, output {i} {list(expected[i].shape)}: {problem}")
+        result.own_host += host == "own"
+    if result.problems:
+        result.problems += graph.g.text
+    return result
