@@ -16,10 +16,13 @@ namespace fuselite::jit {
 // The vectors of one ISA level.
 struct VectorIsa {
   explicit VectorIsa(Isa isa)
-      : level(isa), avx512(Includes(isa, Isa::kAvx512)), bytes(avx512 ? 64 : 32) {}
+      : level(isa),
+        avx512(Includes(isa, Isa::kAvx512)),
+        vbmi(avx512 && HasFeature(CpuFeature::kAvx512Vbmi)),
+        bytes(avx512 ? 64 : 32) {}
 
   Isa level;
-  bool avx512;
+  bool avx512, vbmi;
   int bytes;                               // of a vector
   int lanes() const { return bytes / 4; }  // of 32 bits
   int registers() const { return avx512 ? 32 : 16; }

@@ -6,6 +6,7 @@
 
 #include "jit/aligned_constant.h"
 #include "jit/depthwise_s8_emitter.h"
+#include "jit/integer_tail.h"
 #include "jit/product_s8.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/gemm/quantized_tail.h"
@@ -18,8 +19,6 @@ using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::OpDescription;
 using kernels::QuantizedTail;
-using kernels::Tail;
-using kernels::TailStage;
 
 // How a convolution is emitted, and what is not.
 struct DepthwiseS8Plan {
@@ -29,8 +28,7 @@ struct DepthwiseS8Plan {
   DataType type = DataType::kInt8, output_type = DataType::kInt8;
   int32_t weights_zero_point = 0;
   int64_t out_pitch = 0;  // elements
-  TailStage requantize;   // what is emitted of the tail
-  Tail tail;              // the rest
+  IntegerTail tail;
 };
 
 // One unit is a row of output pixels times a range of the blocks of channels.
@@ -47,7 +45,6 @@ class DepthwiseS8Kernel final : public Kernel {
     name_ = internal::Join("depthwise ", DataTypeName(plan_.type), ' ', y.filter, 'x', x.filter,
                            ' ', DepthwiseS8Tile(spec()), 'x', plan_.blocks[0].channels, ' ',
                            spec().dot ? IsaName(isa) : VectorIsa(isa).name(), " jit");
-    if (!spec().requantization || !plan_.tail.empty()) apply_tail_ = kernels::ApplyTail(isa);
     if (y.interior_begin() > 0 || y.interior_end() < y.output) {
       padding_ = AlignedBuffer(input_row_bytes_);
       std::memset(padding_.data(), spec().zero_point & 0xFF, input_row_bytes_);
@@ -108,7 +105,6 @@ class DepthwiseS8Kernel final : public Kernel {
   std::string name_;
   int64_t blocks_ = 0, group_blocks_ = 0, groups_ = 0;
   AlignedBuffer padding_;  // a row of zero points
-  kernels::ApplyTailFunction* apply_tail_ = nullptr;
   SharedCode code_;
   PackedWeights weights_;
 };
@@ -120,7 +116,7 @@ std::string DepthwiseS8Kernel::layout() const {
                      " z", spec().zero_point, '.', plan_.weights_zero_point);
   for (const auto& b : plan_.blocks) text += internal::Join(" b", b.width, '.', b.channels);
   if (!spec().requantization) return text + " sums";
-  return text + spec().requantization->key() + ConstantsKey(plan_.requantize);
+  return text + spec().requantization->key() + ConstantsKey(plan_.tail.requantize);
 }
 
 void DepthwiseS8Kernel::Pack(const std::byte* filter, const int32_t* bias,
@@ -176,7 +172,7 @@ void DepthwiseS8Kernel::PackBlock(const std::byte* filter, const int32_t* bias,
           static_cast<int32_t>((bias != nullptr ? bias[c] : 0) - u0 * sum);
     }
     if (!spec().requantization) continue;
-    PackRequantization(plan_.requantize, *spec().requantization, channels,
+    PackRequantization(plan_.tail.requantize, *spec().requantization, channels,
                        reinterpret_cast<int32_t*>(to + constants_at +
                                                   int64_t{v} * spec().constants() * block.width));
   }
@@ -201,7 +197,14 @@ void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t row, int64_t firs
       DepthwiseS8Args call{.rows = {},
                            .weights = weights + skip * spec().block_bytes(b.width),
                            .out = args.scratch + sums_at,
-                           .blocks = count};
+                           .blocks = count,
+                           .residual = nullptr,
+                           .table = plan_.tail.table.data()};
+      if (spec().residual) {
+        const kernels::TailOperand& operand = spec().residual->operand;
+        call.residual = static_cast<const std::byte*>(args.inputs[operand.input]) +
+                        row * x.output * operand.row_stride + c;
+      }
       if (spec().requantization) {
         call.out =
             static_cast<std::byte*>(args.outputs[0]) + row * x.output * spec().out_pixel_bytes + c;
@@ -219,7 +222,7 @@ void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t row, int64_t firs
     channel += b.count * b.channels;
     weights += b.count * spec().block_bytes(b.width);
   }
-  if (apply_tail_ == nullptr) return;
+  if (plan_.tail.apply_rest == nullptr) return;
   int64_t last_channel = 0;
   int64_t rest = last;
   for (const DepthwiseS8Blocks& b : plan_.blocks) {
@@ -233,21 +236,16 @@ void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t row, int64_t firs
 void DepthwiseS8Kernel::ApplyTail(const KernelArgs& args, int64_t row, int64_t channel,
                                   int64_t channels) const {
   const int64_t pixels = window().x.output, element = BitWidth(plan_.output_type) / 8;
-  const bool on_bytes = spec().requantization.has_value();
   const int64_t pitch = plan_.out_pitch;
-  std::byte* out =
-      static_cast<std::byte*>(args.outputs[0]) + (row * pixels * pitch + channel) * element;
-  apply_tail_(plan_.tail, args.inputs,
-              {.source = on_bytes ? out : args.scratch,
-               .source_pitch = on_bytes ? pitch : spec().out_pixel_bytes / 4,
-               .source_type = on_bytes ? plan_.output_type : DataType::kInt32,
-               .destination = out,
-               .destination_pitch = pitch,
-               .destination_type = plan_.output_type,
-               .row = row * pixels,
-               .rows = pixels,
-               .channel = channel,
-               .channels = channels});
+  plan_.tail.ApplyRest(args, {.out = static_cast<std::byte*>(args.outputs[0]) +
+                                     (row * pixels * pitch + channel) * element,
+                              .out_pitch = pitch,
+                              .sums = spec().requantization ? nullptr : args.scratch,
+                              .sums_pitch = spec().out_pixel_bytes / 4,
+                              .row = row * pixels,
+                              .rows = pixels,
+                              .channel = channel,
+                              .channels = channels});
 }
 
 // Whether w - zero point is an int8 for all weights.
@@ -292,12 +290,15 @@ Result<DepthwiseS8Plan> MakePlan(const OpDescription& op, Isa isa) {
   plan.spec.is_unsigned = in.type == DataType::kUInt8;
   plan.spec.zero_point = in.quantization.zero_point();
   plan.spec.pixel_bytes = in.pitch();
-  plan.tail = std::move(tail.tail);
   const int64_t largest_sum =
       int64_t{plan.shape.window.taps()} * 255 * 255 +
       (op.has_input(2) ? LargestBias(op.inputs[2], plan.shape.channels_out) : 0);
-  plan.spec.requantization =
-      TakeRequantization(&plan.tail, plan.output_type, largest_sum, &plan.requantize);
+  const VectorIsa vectors(isa);
+  const bool whole_blocks = plan.shape.channels_out % plan.spec.whole_channels(vectors.bytes) == 0;
+  plan.tail =
+      DivideTail(std::move(tail.tail), plan.output_type, vectors, largest_sum, whole_blocks);
+  plan.spec.requantization = plan.tail.requantization;
+  plan.spec.residual = plan.tail.residual;
   plan.blocks = SplitChannels(plan.spec, plan.shape.channels_out);
   plan.spec.out_pixel_bytes = plan.out_pitch;
   if (!plan.spec.requantization) {

@@ -25,7 +25,7 @@ class DepthwiseS8Emitter : public Assembler {
         spec_(spec),
         x_(spec.window.x),
         y_(spec.window.y),
-        tail_(*this, spec.requantization.value_or(Requantization{}), t(0), t(1)) {}
+        tail_(*this, spec.requantization.value_or(Requantization{}), t(0), t(1), table_) {}
 
   size_t EmitRow(const DepthwiseS8Blocks& blocks) {
     align(32);
@@ -40,6 +40,9 @@ class DepthwiseS8Emitter : public Assembler {
     }
     if (flips()) LoadConst(flip(), 0x80808080u);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
+    if (spec_.requantization && spec_.requantization->lookup) {
+      mov(table_, ptr[args_ + offsetof(DepthwiseS8Args, table)]);
+    }
     Xbyak::Label next;
     align(16);
     L(next);
@@ -47,6 +50,7 @@ class DepthwiseS8Emitter : public Assembler {
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
     for (int ky = 0; ky < y_.filter; ++ky) add(RowSlot(ky), channels_);
     add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * (spec_.requantization ? 1 : 4));
+    if (spec_.residual) add(qword[args_ + offsetof(DepthwiseS8Args, residual)], channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
     jnz(next, T_NEAR);
     EndFunction();
@@ -68,6 +72,7 @@ class DepthwiseS8Emitter : public Assembler {
   void EmitBlock() {
     for (int ky = 0; ky < y_.filter; ++ky) mov(rows_[ky], RowSlot(ky));
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
+    if (spec_.residual) mov(residual_, ptr[args_ + offsetof(DepthwiseS8Args, residual)]);
     for (const TileRun& run : SplitRow(x_, DepthwiseS8Tile(spec_))) {
       const auto outputs = static_cast<int>(run.columns.size());
       mov(tiles_, run.count);
@@ -79,6 +84,9 @@ class DepthwiseS8Emitter : public Assembler {
         add(rows_[ky], static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes));
       }
       add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
+      if (spec_.residual) {
+        add(residual_, static_cast<uint32_t>(outputs * spec_.residual->operand.row_stride));
+      }
       dec(tiles_);
       jnz(next, T_NEAR);
     }
@@ -228,6 +236,11 @@ class DepthwiseS8Emitter : public Assembler {
       const int at = spec_.group() * (1 + taps) + v * spec_.constants();
       tail_.Requantize(regs[v], width_, weights_ + at * width_);
     }
+    if (spec_.residual) {
+      const auto at = static_cast<int>(output * spec_.residual->operand.row_stride);
+      ResidualEmitter(*this, *spec_.residual, t(0), t(1), t(2))
+          .Emit(regs, width_, residual_ + at, channels_);
+    }
     tail_.Store(regs, width_, out_ + offset, channels_);
   }
 
@@ -254,11 +267,12 @@ class DepthwiseS8Emitter : public Assembler {
 
   const DepthwiseS8Spec& spec_;
   const WindowAxis &x_, &y_;
-  IntegerTailEmitter tail_;
   int width_ = 0, channels_ = 0;
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
+  const Reg64 residual_ = rbx, table_ = rbp;
   const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
+  IntegerTailEmitter tail_;
 };
 
 std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
@@ -270,7 +284,8 @@ std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks
                           '.', axis.output, '.', axis.before);
   }
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
-  return key + (spec.requantization ? spec.requantization->key() : " sums");
+  return key + (spec.requantization ? spec.requantization->key() : " sums") +
+         (spec.residual ? spec.residual->key() : "");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "jit/assembler.h"
 #include "jit/integer_tail_emitter.h"
+#include "jit/residual_emitter.h"
 #include "kernels/window.h"
 
 namespace fuselite::jit {
@@ -29,6 +30,7 @@ struct DepthwiseS8Spec {
   int64_t out_pixel_bytes = 0;
   // Absent: sums are stored as int32, whole blocks of channels.
   std::optional<Requantization> requantization;
+  std::optional<Residual> residual;  // with a requantization
 
   int group() const { return dot ? 4 : 2; }      // vectors of sums in a block
   int lane_rows() const { return dot ? 4 : 2; }  // filter rows in a lane
@@ -63,6 +65,8 @@ struct DepthwiseS8Args {
   const std::byte* weights;
   std::byte* out;
   int64_t blocks;
+  const std::byte* residual;  // the operand's element for the first pixel and channel
+  const std::byte* table;     // encoded, of requantization->lookup
 };
 using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed
 

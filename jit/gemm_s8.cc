@@ -136,19 +136,18 @@ void GemmS8::PlanTail(const kernels::BuildContext& context) {
   const GemmS8Problem& p = problem_;
   if (p.floats) {
     spec_.dequantization = p.floats->dequantization;
-    tail_ = p.floats->rest;
-    if (!tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
+    tail_.rest = p.floats->rest;
+    tail_.output = p.tail.output.type;
+    if (!tail_.rest.empty()) tail_.apply_rest = kernels::ApplyTail(context.isa);
     return;
   }
-  tail_ = p.tail.tail;
   const int64_t largest_weight =
       p.weights_type == DataType::kUInt8 || p.weights_zero_point != 0 ? 255 : 128;
   const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
-  spec_.requantization = TakeRequantization(&tail_, p.tail.output.type, largest_sum, &requantize_);
-  if (spec_.requantization) {
-    spec_.residual = TakeResidual(&tail_, isa_, p.channels, &*spec_.requantization);
-  }
-  if (!spec_.requantization || !tail_.empty()) apply_tail_ = kernels::ApplyTail(context.isa);
+  tail_ = DivideTail(p.tail.tail, p.tail.output.type, isa_, largest_sum,
+                     p.channels % isa_.lanes() == 0);
+  spec_.requantization = tail_.requantization;
+  spec_.residual = tail_.residual;
 }
 
 GemmS8Tile GemmS8::Tile(int rows, bool last_panel) const {
@@ -245,7 +244,7 @@ void GemmS8::PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) c
     if (spec_.dequantization) {
       PackScales(p.floats->scales, channels, reinterpret_cast<float*>(constants));
     } else if (spec_.requantization) {
-      PackRequantization(requantize_, *spec_.requantization, channels,
+      PackRequantization(tail_.requantize, *spec_.requantization, channels,
                          reinterpret_cast<int32_t*>(constants));
     }
   }
@@ -297,7 +296,7 @@ std::string GemmS8::layout() const {
     return internal::Join(text, " floats",
                           HashBytes(scales.data(), scales.size() * sizeof(float)).low);
   }
-  return text + spec_.requantization->key() + ConstantsKey(requantize_);
+  return text + spec_.requantization->key() + ConstantsKey(tail_.requantize);
 }
 
 int64_t GemmS8::grain() const {
@@ -376,6 +375,7 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
                    .tiles = count,
                    .corrections = nullptr,
                    .residual = nullptr,
+                   .table = tail_.table.data(),
                    .scales = nullptr,
                    .operands = {}};
     if (!spec_.stores_sums()) {
@@ -398,29 +398,17 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
   const int64_t full = tiles - shorter;
   if (full > 0) run(first_row, full, 0);
   if (shorter) run(first_row + full * tiling_.rows, 1, 2);
-  if (apply_tail_ == nullptr) return;
-  ApplyTail(product, line_row + first_row,
-            std::min(tiles * tiling_.rows, problem_.line_rows - first_row), channel,
-            std::min(panel_channels(), problem_.channels - channel));
-}
-
-// On the sums in scratch, or in place on the values that were stored.
-void GemmS8::ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,
-                       int64_t channels) const {
-  const DataType type = problem_.tail.output.type;
-  std::byte* out = product.out + (row * problem_.out_pitch + channel) * out_bytes();
-  const bool stored = !spec_.stores_sums();
-  apply_tail_(tail_, product.args.inputs,
-              {.source = stored ? out : product.args.scratch,
-               .source_pitch = stored ? problem_.out_pitch : panel_channels(),
-               .source_type = stored ? type : DataType::kInt32,
-               .destination = out,
-               .destination_pitch = problem_.out_pitch,
-               .destination_type = type,
-               .row = product.first_row + row,
-               .rows = rows,
-               .channel = channel,
-               .channels = channels});
+  if (tail_.apply_rest == nullptr) return;
+  const int64_t row = line_row + first_row;
+  tail_.ApplyRest(product.args,
+                  {.out = product.out + (row * problem_.out_pitch + channel) * out_bytes(),
+                   .out_pitch = problem_.out_pitch,
+                   .sums = spec_.stores_sums() ? product.args.scratch : nullptr,
+                   .sums_pitch = panel_channels(),
+                   .row = product.first_row + row,
+                   .rows = std::min(tiles * tiling_.rows, problem_.line_rows - first_row),
+                   .channel = channel,
+                   .channels = std::min(panel_channels(), problem_.channels - channel)});
 }
 
 }  // namespace fuselite::jit

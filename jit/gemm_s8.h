@@ -7,6 +7,7 @@
 
 #include "jit/gemm.h"
 #include "jit/gemm_s8_emitter.h"
+#include "jit/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/operator.h"
 
@@ -92,7 +93,7 @@ class GemmS8 {
   void CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin, int64_t end) const;
 
   // Whether outputs depend on their rows' place: by a residual, or stages that are not emitted.
-  bool has_rest() const { return apply_tail_ != nullptr || spec_.residual; }
+  bool has_rest() const { return tail_.apply_rest != nullptr || spec_.residual; }
 
   // Computes units [begin, end).
   void Run(const S8Product& product, int64_t begin, int64_t end) const;
@@ -118,17 +119,13 @@ class GemmS8 {
   const RowScale* ScalesOf(const S8Product& product, int64_t row) const;
   void RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
-  void ApplyTail(const S8Product& product, int64_t row, int64_t rows, int64_t channel,
-                 int64_t channels) const;
 
   GemmS8Problem problem_;
   VectorIsa isa_{Isa::kAvx2};
   GemmS8Spec spec_;
   GemmTiling tiling_;
   int64_t block_tiles_ = 1, blocks_ = 1;
-  kernels::TailStage requantize_;                     // what is emitted of the tail
-  kernels::Tail tail_;                                // the rest
-  kernels::ApplyTailFunction* apply_tail_ = nullptr;  // where there is such a tail
+  IntegerTail tail_;
   SharedCode code_;
 };
 

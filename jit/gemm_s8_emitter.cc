@@ -24,13 +24,14 @@ class GemmS8Emitter : public Assembler {
     const size_t entry = getSize();
     tile_ = tile;
     BeginFunction();
-    IntegerTailEmitter tail(*this, Plan(), weight(0), broadcast(0));
+    IntegerTailEmitter tail(*this, Plan(), weight(0), broadcast(0), table_);
     tail.Prepare(tile.last_channels);
     if (!spec_.requantization) SetPartial(tile.last_channels);
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
+    if (Plan().lookup) mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
     mov(step_, spec_.a_step);
     lea(step3_, ptr[step_ + step_ * 2]);
     Xbyak::Label next, done;
@@ -312,7 +313,7 @@ class GemmS8Emitter : public Assembler {
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
   const Reg64 a_ = rbp, step_ = rax, step3_ = rbx;
   const Reg64 bases_[kBases] = {r8, r9, r10, r11};
-  const Reg64 count_ = r12, outer_ = r13, w_ = r14, pointer_ = r15;
+  const Reg64 count_ = r12, outer_ = r13, w_ = r14, pointer_ = r15, table_ = rcx;
 };
 
 std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {

@@ -63,6 +63,7 @@ struct GemmS8Args {
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
   const std::byte* residual;   // the operand's element for the first tile's row and channel
+  const std::byte* table;      // encoded, of requantization->lookup
   const RowScale* scales;      // of the dequantization: of the first tile's rows
   const std::byte* operands[kMaxTailOperands + 1];  // of its tail, at the first tile
 };

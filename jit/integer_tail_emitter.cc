@@ -33,7 +33,8 @@ Xmm VectorOf(int i, int width) {
 
 std::string Requantization::key() const {
   return internal::Join(" requantize", is_unsigned, '.', real, '.', zero_point, '.', min, '.', max,
-                        '.', left, '.', unshifted);
+                        '.', left, '.', unshifted, " l",
+                        lookup ? static_cast<int>(*lookup) + 1 : 0);
 }
 
 Result<Requantization> PlanRequantization(const TailStage& stage, DataType output,
@@ -75,23 +76,6 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
     plan.unshifted |= shift >= 0;
   }
   return plan;
-}
-
-std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
-                                                 int64_t largest_sum, TailStage* taken) {
-  using Kind = TailStage::Kind;
-  auto& stages = tail->stages;
-  if (stages.empty()) return std::nullopt;
-  if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) return std::nullopt;
-  const bool on_bytes = std::all_of(stages.begin() + 1, stages.end(), [](const auto& stage) {
-    return stage.kind == Kind::kQuantizedAdd || stage.kind == Kind::kLookup;
-  });
-  if (!on_bytes) return std::nullopt;
-  const auto plan = PlanRequantization(stages[0], output, largest_sum);
-  if (!plan.ok()) return std::nullopt;
-  *taken = std::move(stages[0]);
-  stages.erase(stages.begin());
-  return *plan;
 }
 
 namespace {
@@ -233,6 +217,7 @@ void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegEx
                                int bytes) {
   const int available = Narrow(regs, width);
   Clamp(regs[0], available);
+  if (plan_.lookup) LookupEmitter(a_, *plan_.lookup, table_, t0_, t1_).Emit(regs[0], available);
   StoreBytes(regs[0], address, available, bytes);
 }
 

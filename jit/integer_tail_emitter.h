@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-#include "jit/assembler.h"
+#include "jit/lookup_emitter.h"
 #include "kernels/tail/tail.h"
 #include "runtime/tensor.h"
 
@@ -34,6 +34,8 @@ struct Requantization {
   int32_t zero_point = 0;
   bool left = false;       // some channel is shifted left first
   bool unshifted = false;  // some channel has e = 0
+  // The bytes go through a table before they are stored.
+  std::optional<LookupMethod> lookup{};
 
   // Vectors of constants behind each other for each vector of channels.
   int constants() const { return real ? 4 : 4 + left + unshifted; }
@@ -44,12 +46,6 @@ struct Requantization {
 // `largest_sum` do not occur.
 Result<Requantization> PlanRequantization(const kernels::TailStage& stage, DataType output,
                                           int64_t largest_sum);
-
-// Takes the requantization off the front of `tail`, whose input is int32 sums, where it is emitted:
-// the stages left run on the bytes that were stored. nullopt leaves the tail as it is, to be run on
-// the sums.
-std::optional<Requantization> TakeRequantization(kernels::Tail* tail, DataType output,
-                                                 int64_t largest_sum, kernels::TailStage* taken);
 
 // The channel, relative to its group's first, in lane `lane` of vector `v` of a group of `group`.
 inline int ChannelOfLane(int group, int v, int lane) {
@@ -67,9 +63,11 @@ std::string ConstantsKey(const kernels::TailStage& stage);
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
  public:
-  // `t0` and `t1`: vector registers, clobbered.
-  IntegerTailEmitter(Assembler& assembler, const Requantization& plan, int t0, int t1)
-      : a_(assembler), plan_(plan), t0_(t0), t1_(t1) {}
+  // `t0` and `t1`: vector registers, clobbered. `table` holds the address of the encoded table
+  // where there is one.
+  IntegerTailEmitter(Assembler& assembler, const Requantization& plan, int t0, int t1,
+                     const Xbyak::Reg64& table)
+      : a_(assembler), plan_(plan), t0_(t0), t1_(t1), table_(table) {}
 
   // Once in each function. Partial stores (fewer bytes than a group gives) have `partial_bytes` of
   // them; clobbers rax.
@@ -77,8 +75,8 @@ class IntegerTailEmitter {
   // Sums in `reg`, a vector of `width` bytes, become values that are not clamped yet. A rescaling
   // takes whole vectors only.
   void Requantize(int reg, int width, const Xbyak::RegExp& constants);
-  // Clamps the values of a group and stores the first `bytes` of its channels; `regs` are
-  // clobbered.
+  // Clamps the values of a group, looks them up, and stores the first `bytes` of its channels;
+  // `regs` are clobbered.
   void Store(std::span<const int> regs, int width, const Xbyak::RegExp& address, int bytes);
 
  private:
@@ -94,6 +92,7 @@ class IntegerTailEmitter {
   Assembler& a_;
   Requantization plan_;
   int t0_, t1_;
+  Xbyak::Reg64 table_;
 };
 
 // The register `i` with `width` bytes: 16, 32 or 64.

@@ -49,7 +49,7 @@ std::string Residual::key() const {
                         add.output_shift, '.', add.output_offset, '.', operand.row_stride);
 }
 
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, int64_t channels,
+std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
                                      Requantization* requantization) {
   auto& stages = tail->stages;
   if (stages.empty() || stages[0].kind != TailStage::Kind::kQuantizedAdd) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
   const bool linear =
       tail->rows_per_batch == INT64_MAX || y.batch_stride == y.row_stride * tail->rows_per_batch;
   // Without masks for bytes, whole vectors of sums are read.
-  const bool whole = isa.avx512 || channels % isa.lanes() == 0;
+  const bool whole = isa.avx512 || whole_vectors;
   const int32_t type_min = requantization->is_unsigned ? 0 : -128;
   const bool range = stage.add.min >= type_min && stage.add.max <= type_min + 255 &&
                      stage.add.min <= stage.add.max;

@@ -20,9 +20,9 @@ struct Residual {
 };
 
 // Takes the residual off the front of `tail`, which follows `requantization`: the sum's range
-// becomes that of the requantization, which is what is stored. nullopt where it has no emitter, for
-// which `channels` counts on AVX2, or where rows are not at constant steps.
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, int64_t channels,
+// becomes that of the requantization, which is what is stored. nullopt where it has no emitter, or
+// where rows are not at constant steps. `whole_vectors`: no group of sums ends within a vector.
+std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
                                      Requantization* requantization);
 
 class ResidualEmitter {

@@ -85,13 +85,19 @@ uint32_t DetectLevels() {
   return levels;
 }
 
+bool DetectVbmi() { return HasAll(Cpuid(7).ecx, {1}); }
+
 #elif defined(__aarch64__)
+
+bool DetectVbmi() { return false; }
 
 uint32_t DetectLevels() {
   return 1u << static_cast<int>(Isa::kScalar) | 1u << static_cast<int>(Isa::kNeon);
 }
 
 #else
+
+bool DetectVbmi() { return false; }
 
 uint32_t DetectLevels() { return 1u << static_cast<int>(Isa::kScalar); }
 
@@ -122,6 +128,12 @@ bool Includes(Isa have, Isa need) {
   if (have == need || need == Isa::kScalar) return true;
   if (have == Isa::kNeon || need == Isa::kNeon || need == Isa::kAvxVnni) return false;
   return static_cast<int>(have) >= static_cast<int>(need);
+}
+
+bool HasFeature(CpuFeature feature) {
+  static const bool vbmi =
+      (MachineLevels() >> static_cast<int>(Isa::kAvx512) & 1) != 0 && DetectVbmi();
+  return feature == CpuFeature::kAvx512Vbmi && vbmi;
 }
 
 Isa DetectIsa() { return RunnableIsas().back(); }

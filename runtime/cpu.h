@@ -29,6 +29,14 @@ std::optional<Isa> IsaFromName(std::string_view name);  // nullopt for an unknow
 // kAvxVnni, kAvx512Vnni does not either (it has the EVEX form instead).
 bool Includes(Isa have, Isa need);
 
+// Instructions that no level implies: machines of the same level differ in them. Their code asks
+// for a level, too, and a cap below it turns them off.
+enum class CpuFeature {
+  kAvx512Vbmi,  // with kAvx512
+};
+// Whether the machine has the feature and the level that it needs.
+bool HasFeature(CpuFeature feature);
+
 // The best level of the machine that the process runs on, the operating system's state included.
 Isa DetectIsa();
 // Every level that this machine can run, from kScalar up: what tests iterate over.

@@ -67,6 +67,13 @@ inline void AddInt32Bias(OpTester& tester, Random& random, int32_t channels) {
   tester.Constant(bias);
 }
 
+inline void AddLookup(OpTester& tester, Random& random) {
+  TailStage stage;
+  stage.kind = TailStage::Kind::kLookup;
+  for (int i = 0; i < 256; ++i) stage.table.push_back(static_cast<uint8_t>(random.Int(0, 255)));
+  tester.op.tail.stages.push_back(stage);
+}
+
 // A residual or a table behind the requantization, in some cases.
 inline void AddInt8Tail(OpTester& tester, const Int8Case& c, Random& random) {
   auto& tail = tester.op.tail;
@@ -96,12 +103,7 @@ inline void AddInt8Tail(OpTester& tester, const Int8Case& c, Random& random) {
     stage.operand = {static_cast<int>(tester.inputs.size()) - 1, 0, channels, 1};
     tail.stages.push_back(stage);
   }
-  if (random.Chance(0.2)) {
-    TailStage stage;
-    stage.kind = TailStage::Kind::kLookup;
-    for (int i = 0; i < 256; ++i) stage.table.push_back(static_cast<uint8_t>(random.Int(0, 255)));
-    tail.stages.push_back(stage);
-  }
+  if (random.Chance(0.4)) AddLookup(tester, random);
 }
 
 // The first candidate that accepts, at every ISA and twice with other splits, against the

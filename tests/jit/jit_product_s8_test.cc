@@ -161,6 +161,7 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
     tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (random.Chance(0.4)) AddLookup(tester, random);
     if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = channels_out + random.Int(1, 9);
     CompareInt8(tester, random);
     if (HasFailure()) return;

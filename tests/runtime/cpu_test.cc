@@ -67,6 +67,8 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   EXPECT_EQ(runs(Isa::kAvx512),
             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
   EXPECT_EQ(runs(Isa::kAvx512Vnni), !!__builtin_cpu_supports("avx512vnni"));
+  EXPECT_EQ(HasFeature(CpuFeature::kAvx512Vbmi),
+            runs(Isa::kAvx512) && __builtin_cpu_supports("avx512vbmi"));
 }
 #endif
 

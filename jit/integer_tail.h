@@ -1,0 +1,43 @@
+// The tail of integer sums, divided into what is emitted and what is left.
+#pragma once
+
+#include <optional>
+
+#include "jit/integer_tail_emitter.h"
+#include "jit/residual_emitter.h"
+#include "kernels/tail/apply.h"
+#include "runtime/aligned_buffer.h"
+#include "runtime/kernel.h"
+
+namespace fuselite::jit {
+
+// Where something is left it runs on the bytes that were stored; where nothing is emitted, on the
+// sums.
+struct IntegerTail {
+  std::optional<Requantization> requantization;
+  std::optional<Residual> residual;  // with a requantization
+  kernels::TailStage requantize;     // what `requantization` is made of
+  AlignedBuffer table;               // of requantization->lookup
+  kernels::Tail rest;
+  kernels::ApplyTailFunction* apply_rest = nullptr;  // null: nothing is left
+  DataType output = DataType::kInt8;
+
+  // Rows [row, row + rows) and channels of the output, at `out`, which the rest changes in place
+  // unless `sums`, whose rows are `sums_pitch` apart, is where its values are.
+  struct Tile {
+    std::byte* out;
+    int64_t out_pitch;  // elements
+    const std::byte* sums;
+    int64_t sums_pitch;
+    int64_t row, rows, channel, channels;
+  };
+  // Precondition: apply_rest is not null.
+  void ApplyRest(const KernelArgs& args, const Tile& tile) const;
+};
+
+// `tail` takes int32 sums of up to `largest_sum`. `whole_vectors`: groups of sums are of whole
+// vectors, all through the channels.
+IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
+                       int64_t largest_sum, bool whole_vectors);
+
+}  // namespace fuselite::jit
