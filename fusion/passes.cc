@@ -12,6 +12,7 @@ constexpr RewriteFunction kRewrites[] = {
     FoldConstants,         //
     RemoveIdentity,        //
     MergeReshapes,         //
+    TabulateBytes,         //
     RecognizeSilu,         //
     RecognizeHardSwish,    //
     RecognizeHardSigmoid,  //

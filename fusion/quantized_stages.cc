@@ -18,6 +18,7 @@ bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType:
 
 std::optional<kernels::ProductInputs> ProductInputsOf(std::string_view op) {
   if (op == "CONV_2D" || op == "DEPTHWISE_CONV_2D") return kernels::ProductInputs{};
+  if (op == "TRANSPOSE_CONV") return kernels::ProductInputs{.x = 2, .weights = 1, .bias = 3};
   if (op == "FULLY_CONNECTED") return kernels::ProductInputs{.scaling = SumScaling::kReal};
   if (op == "BATCH_MATMUL") {
     return kernels::ProductInputs{.bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
@@ -29,7 +30,9 @@ std::optional<kernels::ProductInputs> ProductInputsOf(std::string_view op) {
 
 std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId flowing) {
   const Node& node = graph.node(id);
-  if (node.outputs.size() != 1 || !node.tail.empty() || !IsElementwise(*node.op)) {
+  const auto is_lookup = [](const TailStage& s) { return s.kind == TailStage::Kind::kLookup; };
+  const bool tables = node.op->name == kChain && std::ranges::all_of(node.tail.stages, is_lookup);
+  if (node.outputs.size() != 1 || !IsElementwise(*node.op) || (!node.tail.empty() && !tables)) {
     return std::nullopt;
   }
   const TensorInfo& output = graph.value(node.outputs[0]).info;
@@ -38,8 +41,12 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
     return v != kNone && graph.value(v).info.type == output.type;
   };
   if (!std::ranges::all_of(node.inputs, same_type)) return std::nullopt;
-  const kernels::OpDescription op = graph.Describe(id);
   Stages stages;
+  if (tables) {
+    stages.tail.stages = node.tail.stages;
+    return stages;
+  }
+  const kernels::OpDescription op = graph.Describe(id);
   TailStage stage;
   if (node.inputs.size() == 1) {
     auto table = kernels::MakeLookupTable(op);

@@ -20,9 +20,6 @@ size_t OwnInputs(const Node& node) {
   return own;
 }
 
-// The operator of chains gives its input as it is.
-constexpr std::string_view kChain = "FUSELITE_ELEMENTWISE";
-
 bool AppendUnary(const kernels::OpDescription& op, Stages* stages) {
   if (op.op->name == kChain) return true;
   const std::optional<TailStage> stage = kernels::UnaryStage(op);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "fusion/graph.h"
@@ -14,6 +15,9 @@ struct Stages {
   kernels::Tail tail;
   std::vector<ValueId> operands;
 };
+
+// The operator of chains: it gives its input as it is.
+inline constexpr std::string_view kChain = "FUSELITE_ELEMENTWISE";
 
 // Whether the operator is a function of one or two operands, element by element: what a chain is
 // made of.

@@ -1,6 +1,7 @@
 #include "fusion/rewrites/replace.h"
 
 #include "fusion/match.h"
+#include "fusion/stages.h"
 
 namespace fuselite::fusion {
 
@@ -14,7 +15,7 @@ Node MakeNode(std::string_view name, std::vector<ValueId> inputs) {
 
 Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) {
   Node node;
-  node.op = kernels::FindOperator("FUSELITE_ELEMENTWISE");
+  node.op = kernels::FindOperator(kChain);
   node.inputs = {x};
   node.tail.stages = std::move(stages);
   return node;

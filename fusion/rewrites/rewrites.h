@@ -29,6 +29,11 @@ bool FoldScaleAfter(Graph&, const Uses&, NodeId, RewriteContext&);
 // The same for MUL by a constant before one of them: into the weights of its input channels.
 bool FoldScaleBefore(Graph&, const Uses&, NodeId, RewriteContext&);
 
+// Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
+// whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
+// QUANTIZE), become one table with the bits of the reference kernels.
+bool TabulateBytes(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // x * LOGISTIC(x) -> SiLU.
 bool RecognizeSilu(Graph&, const Uses&, NodeId, RewriteContext&);
 
