@@ -1,4 +1,5 @@
-// Times one operator's candidates on one thread, as a fraction of the core's peak.
+// Times one operator's candidates on one thread: products as a fraction of the core's peak,
+// elementwise operators by the memory that they read and write.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -21,6 +22,7 @@ namespace fuselite::benchmarks {
 class OpBenchmark {
  public:
   kernels::OpDescription op;
+  enum class Rate { kProducts, kMemory } rate = Rate::kProducts;
 
   explicit OpBenchmark(std::string_view name) {
     op.op = kernels::FindOperator(name);
@@ -100,13 +102,22 @@ class OpBenchmark {
   }
 
   void Report(benchmark::State& state, double seconds, Isa isa, const std::string& name) const {
-    const double rate = 2.0 * op.op->cost(op) / seconds / 1e9;
     state.SetLabel(name);
     state.counters["us"] = seconds * 1e6;
-    state.counters["GFLOP/s"] = rate;
+    if (rate == Rate::kMemory) return ReportMemory(state, seconds);
+    const double flops = 2.0 * op.op->cost(op) / seconds / 1e9;
+    state.counters["GFLOP/s"] = flops;
     const bool floats = op.inputs[0].type == DataType::kFloat32;
     const double peak = floats ? FloatPeak(isa) : Int8Peak(isa);
-    if (peak > 0) state.counters["%peak"] = 100 * rate / peak;
+    if (peak > 0) state.counters["%peak"] = 100 * flops / peak;
+  }
+
+  // Operands that broadcast count once.
+  void ReportMemory(benchmark::State& state, double seconds) const {
+    size_t bytes = op.outputs[0].bytes();
+    for (const TensorInfo& input : op.inputs) bytes += input.bytes();
+    state.counters["GB/s"] = static_cast<double>(bytes) / seconds / 1e9;
+    state.counters["Gelements/s"] = static_cast<double>(op.outputs[0].elements()) / seconds / 1e9;
   }
 
   std::vector<AlignedBuffer> buffers_;

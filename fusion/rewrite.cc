@@ -11,36 +11,32 @@ RewriteContext::RewriteContext(const kernels::BuildContext& context, bool jit,
   context_.judging = true;
 }
 
-int RewriteContext::Rank(const kernels::OpDescription& op) const {
+std::optional<Selection> RewriteContext::Select(const kernels::OpDescription& op) const {
   kernels::OpDescription inferred = op;
-  if (!kernels::Infer(inferred).ok()) return -1;
+  if (!kernels::Infer(inferred).ok()) return std::nullopt;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     if (inferred.outputs[i].shape != op.outputs[i].shape ||
         inferred.outputs[i].type != op.outputs[i].type) {
-      return -1;
+      return std::nullopt;
     }
   }
-  return JudgeRank(op, context_, jit_);
+  return JudgeSelection(op, context_, jit_);
 }
 
 bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
                                       const kernels::OpDescription& after) const {
-  const int rank = Rank(after);
-  return rank >= 0 && rank <= JudgeRank(before, context_, jit_);
+  const std::optional<Selection> now = JudgeSelection(before, context_, jit_);
+  const std::optional<Selection> then = Select(after);
+  return now && then && then->rank <= now->rank;
 }
 
 bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
                                       const kernels::OpDescription* heaviest) const {
-  const auto candidate_of = [&](const kernels::OpDescription& asked) {
-    std::string candidate;
-    const bool ok = SelectKernel(asked, context_, jit_, &candidate, nullptr).ok();
-    return ok ? candidate : std::string();
-  };
-  if (Rank(op) < 0) return false;
-  const std::string candidate = candidate_of(op);
-  if (candidate.empty()) return false;
-  if (heaviest && candidate != "jit" && candidate_of(*heaviest) == "jit") return false;
-  return candidate != op.op->candidates.back().name || op.op->candidates.size() == 1;
+  const std::optional<Selection> selected = Select(op);
+  if (!selected || selected->reference) return false;
+  if (!heaviest || selected->emitted) return true;
+  const std::optional<Selection> replaced = JudgeSelection(*heaviest, context_, jit_);
+  return !replaced || !replaced->emitted;
 }
 
 void RewriteContext::Record(std::string_view what, const std::vector<int>& host_nodes) {

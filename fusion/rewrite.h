@@ -19,7 +19,7 @@ class RewriteContext {
   RewriteContext(const kernels::BuildContext& context, bool jit, std::vector<std::string>* log);
 
   // Whether some kernel computes `op`, and makes of it the shape that its outputs[0] has.
-  bool Accepts(const kernels::OpDescription& op) const { return Rank(op) >= 0; }
+  bool Accepts(const kernels::OpDescription& op) const { return Select(op).has_value(); }
   // The same, and the kernel is at least as good as the one that computes `before`, which is of the
   // same operator: what a fast kernel refuses is not fused at the price of the reference.
   bool AcceptsInsteadOf(const kernels::OpDescription& before,
@@ -42,7 +42,7 @@ class RewriteContext {
   const kernels::BuildContext& kernels() const { return context_; }
 
  private:
-  int Rank(const kernels::OpDescription& op) const;
+  std::optional<Selection> Select(const kernels::OpDescription& op) const;
 
   kernels::BuildContext context_;
   bool jit_;

@@ -35,7 +35,7 @@ Result<std::unique_ptr<Kernel>> Ask(const kernels::Candidate& candidate,
 struct Choice {
   std::unique_ptr<Kernel> kernel;
   std::string_view candidate;
-  int rank = 0;
+  Selection selection;
 };
 
 Result<Choice> Choose(const kernels::OpDescription& op, const kernels::BuildContext& context,
@@ -46,9 +46,13 @@ Result<Choice> Choose(const kernels::OpDescription& op, const kernels::BuildCont
   // Ranks count the JIT's candidates even where it is off, so that they mean the same.
   int rank = static_cast<int>(JitCandidates(*op.op).size() - emitters.size());
   for (std::span<const kernels::Candidate> list : {emitters, op.op->candidates}) {
+    const bool emitted = list.data() == emitters.data();
     for (const kernels::Candidate& candidate : list) {
       Result<std::unique_ptr<Kernel>> kernel = Ask(candidate, op, context);
-      if (kernel.ok()) return Choice{std::move(*kernel), candidate.name, rank};
+      if (kernel.ok()) {
+        const bool last_resort = !emitted && list.size() > 1 && &candidate == &list.back();
+        return Choice{std::move(*kernel), candidate.name, {rank, emitted, last_resort}};
+      }
       last = kernel.status();
       if (refusals) refusals->push_back({std::string(candidate.name), last.message()});
       ++rank;
@@ -68,12 +72,14 @@ Result<std::unique_ptr<Kernel>> SelectKernel(const kernels::OpDescription& op,
   return std::move(choice.kernel);
 }
 
-int JudgeRank(kernels::OpDescription op, const kernels::BuildContext& context, bool jit) {
+std::optional<Selection> JudgeSelection(kernels::OpDescription op,
+                                        const kernels::BuildContext& context, bool jit) {
   kernels::BuildContext judging = context;
   judging.judging = true;
-  if (!kernels::Infer(op).ok()) return -1;
+  if (!kernels::Infer(op).ok()) return std::nullopt;
   const Result<Choice> choice = Choose(op, judging, jit, nullptr);
-  return choice.ok() ? choice->rank : -1;
+  if (!choice.ok()) return std::nullopt;
+  return choice->selection;
 }
 
 }  // namespace fuselite::fusion

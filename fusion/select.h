@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,15 @@ Result<std::unique_ptr<Kernel>> SelectKernel(const kernels::OpDescription& op,
                                              std::string* candidate,
                                              std::vector<Refusal>* refusals);
 
-// The place in the lists of the candidate that accepts `op` when judging: 0 the best one; -1 where
-// the shape rule or every candidate refuses. Ranks of the same operator compare.
-int JudgeRank(kernels::OpDescription op, const kernels::BuildContext& context, bool jit);
+// Which candidate accepts an operation.
+struct Selection {
+  int rank = 0;            // its place in the lists, 0 the best one; those of one operator compare
+  bool emitted = false;    // by the JIT
+  bool reference = false;  // the last resort of an operator that has others
+};
+
+// The selection for `op` when judging; nullopt where the shape rule or every candidate refuses.
+std::optional<Selection> JudgeSelection(kernels::OpDescription op,
+                                        const kernels::BuildContext& context, bool jit);
 
 }  // namespace fuselite::fusion

@@ -3,6 +3,7 @@
 #include "jit/conv2d.h"
 #include "jit/depthwise.h"
 #include "jit/depthwise_s8.h"
+#include "jit/elementwise.h"
 #include "jit/matmul.h"
 #include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
@@ -24,15 +25,47 @@ constexpr Candidate kConv2D[] = {
     {"jit int8", BuildConv2DInt8}, {"jit hybrid", BuildConv2DHybrid}, {"jit", BuildConv2D}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
                                           {"jit", BuildDepthwiseConv2D}};
+constexpr Candidate kElementwise[] = {{"jit", BuildElementwise}};
 constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},
                                          {"jit hybrid", BuildFullyConnectedHybrid},
                                          {"jit", BuildFullyConnected}};
 constexpr Candidate kTransposeConv[] = {{"jit int8", BuildTransposeConvInt8}};
 
-// One line per operator.
+// In alphabetical order.
 constexpr Entry kEntries[] = {
-    {"BATCH_MATMUL", kBatchMatMul},          {"CONV_2D", kConv2D},
-    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D}, {"FULLY_CONNECTED", kFullyConnected},
+    {"ABS", kElementwise},
+    {"ADD", kElementwise},
+    {"BATCH_MATMUL", kBatchMatMul},
+    {"CEIL", kElementwise},
+    {"CONV_2D", kConv2D},
+    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
+    {"DIV", kElementwise},
+    {"ELU", kElementwise},
+    {"EXP", kElementwise},
+    {"FLOOR", kElementwise},
+    {"FULLY_CONNECTED", kFullyConnected},
+    {"FUSELITE_ELEMENTWISE", kElementwise},
+    {"GELU", kElementwise},
+    {"HARD_SWISH", kElementwise},
+    {"LEAKY_RELU", kElementwise},
+    {"LOGISTIC", kElementwise},
+    {"MAXIMUM", kElementwise},
+    {"MINIMUM", kElementwise},
+    {"MUL", kElementwise},
+    {"NEG", kElementwise},
+    {"PRELU", kElementwise},
+    {"RELU", kElementwise},
+    {"RELU_0_TO_1", kElementwise},
+    {"RELU6", kElementwise},
+    {"RELU_N1_TO_1", kElementwise},
+    {"ROUND", kElementwise},
+    {"RSQRT", kElementwise},
+    {"SIGN", kElementwise},
+    {"SQRT", kElementwise},
+    {"SQUARE", kElementwise},
+    {"SQUARED_DIFFERENCE", kElementwise},
+    {"SUB", kElementwise},
+    {"TANH", kElementwise},
     {"TRANSPOSE_CONV", kTransposeConv},
 };
 

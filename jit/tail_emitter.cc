@@ -2,6 +2,7 @@
 #include "jit/tail_emitter.h"
 
 #include <cfloat>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/status.h"
@@ -19,11 +20,9 @@ namespace {
 
 bool HasEmitter(UnaryKind kind) {
   switch (kind) {
-    case UnaryKind::kElu:
     case UnaryKind::kLog:
     case UnaryKind::kSin:
-    case UnaryKind::kCos:
-    case UnaryKind::kSign: return false;
+    case UnaryKind::kCos: return false;
     default: return true;
   }
 }
@@ -101,14 +100,18 @@ void TailEmitter::RewindChannels(const Xbyak::Reg64& reg) {
 }
 
 void TailEmitter::EmitUnary(const TailStage& stage, std::span<const TileValue> values) {
+  // Those that are short beside the loads of their constants load them once for all values.
   if (stage.unary == UnaryKind::kClamp) return EmitClamp(stage.a, stage.b, values);
+  if (stage.unary == UnaryKind::kAffine) return EmitAffine(stage.a, stage.b, values);
+  if (stage.unary == UnaryKind::kHardSwish) return EmitHardSwish(values);
   for (const TileValue& value : values) EmitFunction(stage, value.reg);
 }
 
 // The bound comes first in each instruction: x86 returns the second operand where one is NaN, so
-// NaN goes through as it does in the reference. Bounds that no finite float exceeds are left out.
+// NaN goes through as it does in the reference.
 void TailEmitter::EmitClamp(float low, float high, std::span<const TileValue> values) {
-  const bool has_low = low > -FLT_MAX, has_high = high < FLT_MAX;
+  const float most = finite_ == FiniteClamp::kEmit ? INFINITY : FLT_MAX;
+  const bool has_low = low > -most, has_high = high < most;
   if (has_low) a_.LoadConst(t(0), low);
   if (has_high) a_.LoadConst(t(1), high);
   for (const TileValue& value : values) {
@@ -124,10 +127,12 @@ void TailEmitter::EmitBinary(const TailStage& stage, std::span<const TileValue> 
   for (const TileValue& value : values) {
     const auto offset = static_cast<int32_t>(
         value.row * y.row_stride * 4 + int64_t{value.vector} * a_.isa().bytes * y.channel_stride);
+    Xbyak::RegExp address = r_.pointer + offset;
     if (y.channel_stride == 0) {
-      a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[r_.pointer + offset]);
+      a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[address]);
     } else {
-      a_.LoadLanes(y_reg, r_.pointer + offset, value.partial);
+      if (r_.channel_bytes) address = address + *r_.channel_bytes;
+      a_.LoadLanes(y_reg, address, value.partial);
     }
     EmitBinaryOne(stage.binary, value.reg, y_reg);
   }

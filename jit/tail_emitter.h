@@ -1,6 +1,7 @@
 // The fused tail in registers: emitted behind the accumulation of whatever kernel makes a tile.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "jit/assembler.h"
@@ -27,7 +28,13 @@ struct TailRegisters {
   int slots_offset = 0;
   Xbyak::Reg64 pointer;     // clobbered
   int temporaries[4] = {};  // vector registers, clobbered
+  // Where the tile's first channel moves on without the slots: by how many bytes.
+  std::optional<Xbyak::Reg64> channel_bytes{};
 };
+
+// A clamp to the finite floats only turns infinities into the largest float. TFLite has it in its
+// arithmetic operators; fused behind a product it is left out.
+enum class FiniteClamp { kLeaveOut, kEmit };
 
 // Clobbers k2 on AVX-512.
 class TailEmitter {
@@ -36,8 +43,9 @@ class TailEmitter {
   static Status Check(const kernels::TailStage& stage);
 
   // Every stage of `tail` passes Check, at most kMaxTailOperands have an operand.
-  TailEmitter(Assembler& assembler, const kernels::Tail& tail, const TailRegisters& registers)
-      : a_(assembler), tail_(tail), r_(registers) {}
+  TailEmitter(Assembler& assembler, const kernels::Tail& tail, const TailRegisters& registers,
+              FiniteClamp finite = FiniteClamp::kLeaveOut)
+      : a_(assembler), tail_(tail), r_(registers), finite_(finite) {}
 
   // Float values, all stages in order.
   void Emit(std::span<const TileValue> values);
@@ -50,13 +58,19 @@ class TailEmitter {
  private:
   void EmitUnary(const kernels::TailStage& stage, std::span<const TileValue> values);
   void EmitClamp(float low, float high, std::span<const TileValue> values);
+  void EmitAffine(float a, float b, std::span<const TileValue> values);
+  void EmitHardSwish(std::span<const TileValue> values);
   void EmitFunction(const kernels::TailStage& stage, int v);
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
   void EmitBinaryOne(kernels::BinaryKind kind, int v, int y);
 
   // In place on register v; which temporaries they clobber is said at each.
   void ClampNaN(int v, float low, float high, int t);                        // NaN stays NaN
+  void ReduceByLn2(int v, float low, float high);                            // 0: v = n ln 2 + rest
   void Exp(int v, float low, float high);                                    // 0, 1
+  void Expm1NonPositive(int v);                                              // 0, 1
+  void Sign(int v);                                                          // 0, 1, 2, 3
+  void Round(int to, int from, int mode);                                    // none
   void Logistic(int v);                                                      // 0, 1
   void Rational(int v, std::span<const float> p, std::span<const float> q);  // 0, 1, 2
   void Tanh(int v);                                                          // 0, 1, 2
@@ -72,6 +86,7 @@ class TailEmitter {
   Assembler& a_;
   const kernels::Tail& tail_;
   TailRegisters r_;
+  FiniteClamp finite_;
 };
 
 // A tail as far as it is emitted, and the rest, which runs over the stored tile (ApplyTail).

@@ -22,6 +22,8 @@ constexpr float kExp[] = {1.0f,
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2High = 0.693145752f;  // ln 2 to 17 bits: n * kLn2High is exact
 constexpr float kLn2Low = 1.42860677e-6f;
+// Between these, exp and 2^n of its reduction are normal numbers.
+constexpr float kNormalLow = -87.0f, kNormalHigh = 88.0f;
 
 // tanh(z) = z P(z^2) / Q(z^2) for |z| <= 8.6: 1.4e-8 relative. At the limit the quotient is 3e-7
 // above 1 and is cut to it, so that results saturate exactly.
@@ -39,8 +41,11 @@ constexpr float kErfP[] = {1.1283791065216064f,    0.20079967379570007f,    0.05
 constexpr float kErfQ[] = {1.0f, 0.511285662651062f, 0.11535906791687012f, 0.014426345936954021f,
                            0.0009638358023948967f};
 
-constexpr uint32_t kSign = 0x80000000u;
+constexpr uint32_t kSignBit = 0x80000000u;
 constexpr uint32_t kOneBits = 0x3f800000u;
+
+// How to round: no exceptions, and to the nearest (ties to even), down, or up.
+constexpr int kNearest = 8, kDown = 9, kUp = 10;
 
 }  // namespace
 
@@ -58,22 +63,33 @@ void TailEmitter::Horner(int result, int x, std::span<const float> coefficients)
   }
 }
 
-// exp(v) = 2^n exp(r), n the nearest integer to v / ln 2.
-void TailEmitter::Exp(int v, float low, float high) {
-  const Xmm x = a_.Vec(v), n = a_.Vec(t(0)), p = a_.Vec(t(1));
+void TailEmitter::Round(int to, int from, int mode) {
+  if (a_.isa().avx512) return a_.vrndscaleps(a_.Vec(to), a_.Vec(from), mode);
+  a_.vroundps(a_.Vec(to), a_.Vec(from), mode);
+}
+
+void TailEmitter::ReduceByLn2(int v, float low, float high) {
+  const Xmm x = a_.Vec(v), n = a_.Vec(t(0));
   ClampNaN(v, low, high, t(0));
   a_.vmulps(n, x, a_.Const(kLog2E));
-  if (a_.isa().avx512) {
-    a_.vrndscaleps(n, n, 8);
-  } else {
-    a_.vroundps(n, n, 8);
-  }
+  Round(t(0), t(0), kNearest);
   a_.vfnmadd231ps(x, n, a_.Const(kLn2High));
   a_.vfnmadd231ps(x, n, a_.Const(kLn2Low));
+}
+
+// exp(v) = 2^n exp(r).
+void TailEmitter::Exp(int v, float low, float high) {
+  const Xmm x = a_.Vec(v), n = a_.Vec(t(0)), p = a_.Vec(t(1));
+  ReduceByLn2(v, low, high);
   Horner(t(1), v, kExp);
   if (a_.isa().avx512) return a_.vscalefps(x, p, n);
-  // 2^n as a product of two: n may reach beyond the exponents of one float.
   a_.vcvtps2dq(n, n);
+  if (low >= kNormalLow && high <= kNormalHigh) {
+    a_.vpslld(n, n, 23);
+    a_.vpaddd(n, n, a_.Const(kOneBits));
+    return a_.vmulps(x, p, n);
+  }
+  // 2^n as a product of two: n may reach beyond the exponents of one float.
   a_.vpsrad(x, n, 1);
   a_.vpsubd(n, n, x);
   for (const Xmm& half : {x, n}) {
@@ -82,6 +98,43 @@ void TailEmitter::Exp(int v, float low, float high) {
   }
   a_.vmulps(x, x, p);
   a_.vmulps(x, x, n);
+}
+
+// exp(v) - 1 = 2^n (exp(r) - 1) + (2^n - 1), which does not cancel near 0.
+void TailEmitter::Expm1NonPositive(int v) {
+  const Xmm x = a_.Vec(v), n = a_.Vec(t(0)), p = a_.Vec(t(1));
+  ReduceByLn2(v, -30.0f, 0.0f);
+  Horner(t(1), v, std::span(kExp).subspan(1));
+  a_.vmulps(x, x, p);
+  if (a_.isa().avx512) {
+    a_.LoadConst(t(1), 1.0f);
+    a_.vscalefps(n, p, n);
+  } else {
+    a_.vcvtps2dq(n, n);
+    a_.vpslld(n, n, 23);
+    a_.vpaddd(n, n, a_.Const(kOneBits));
+  }
+  a_.vsubps(p, n, a_.Const(1.0f));
+  a_.vfmadd213ps(x, n, p);
+}
+
+// 1 where v > 0, -1 where v < 0, else 0: also where it is NaN.
+void TailEmitter::Sign(int v) {
+  constexpr int kLess = 0x11;  // ordered, quiet
+  const Xmm x = a_.Vec(v), zero = a_.Vec(t(0)), one = a_.Vec(t(1));
+  a_.Zero(t(0));
+  a_.LoadConst(t(1), 1.0f);
+  const auto one_where_less = [&](int to, const Xmm& a, const Xmm& b) {
+    if (a_.isa().avx512) {
+      a_.vcmpps(a_.k2, a, b, kLess);
+      return a_.vmovaps(a_.Vec(to) | a_.k2 | a_.T_z, one);
+    }
+    a_.vcmpps(a_.Vec(to), a, b, kLess);
+    a_.vandps(a_.Vec(to), a_.Vec(to), one);
+  };
+  one_where_less(t(2), zero, x);
+  one_where_less(t(3), x, zero);
+  a_.vsubps(x, a_.Vec(t(2)), a_.Vec(t(3)));
 }
 
 // v / by. The approximation to 14 bits with one Newton step is three times as fast as the division
@@ -98,8 +151,8 @@ void TailEmitter::Divide(int v, int by, int temporary) {
 // 1 / (1 + exp(-v)); the bounds keep 1 + exp and its inverse normal.
 void TailEmitter::Logistic(int v) {
   const Xmm x = a_.Vec(v);
-  a_.vxorps(x, x, a_.Const(kSign));
-  Exp(v, -87.0f, 87.0f);
+  a_.vxorps(x, x, a_.Const(kSignBit));
+  Exp(v, kNormalLow, -kNormalLow);
   a_.vaddps(x, x, a_.Const(1.0f));
   if (a_.isa().avx512) {
     a_.vrcp14ps(a_.Vec(t(0)), x);
@@ -140,12 +193,33 @@ void TailEmitter::SelectNegative(int v, int when_negative) {
   }
 }
 
+void TailEmitter::EmitAffine(float a, float b, std::span<const TileValue> values) {
+  a_.LoadConst(t(0), a);
+  a_.LoadConst(t(1), b);
+  for (const TileValue& value : values) {
+    const Xmm x = a_.Vec(value.reg);
+    a_.vmulps(x, x, a_.Vec(t(0)));
+    a_.vaddps(x, x, a_.Vec(t(1)));
+  }
+}
+
+void TailEmitter::EmitHardSwish(std::span<const TileValue> values) {
+  const Xmm gate = a_.Vec(t(0)), three = a_.Vec(t(1)), six = a_.Vec(t(2)), sixth = a_.Vec(t(3));
+  a_.LoadConst(t(1), 3.0f);
+  a_.LoadConst(t(2), 6.0f);
+  a_.LoadConst(t(3), 1.0f / 6.0f);
+  for (const TileValue& value : values) {
+    const Xmm x = a_.Vec(value.reg);
+    a_.vaddps(gate, x, three);
+    a_.vmaxps(gate, gate, a_.Const(0.0f));
+    a_.vminps(gate, gate, six);
+    a_.vmulps(x, x, gate);
+    a_.vmulps(x, x, sixth);
+  }
+}
+
 void TailEmitter::EmitFunction(const TailStage& stage, int v) {
   const Xmm x = a_.Vec(v), t0 = a_.Vec(t(0)), t2 = a_.Vec(t(2)), t3 = a_.Vec(t(3));
-  const auto round = [&](int mode) {
-    if (a_.isa().avx512) return a_.vrndscaleps(x, x, mode);
-    a_.vroundps(x, x, mode);
-  };
   switch (stage.unary) {
     case UnaryKind::kLeakyRelu: a_.vmulps(t0, x, a_.Const(stage.a)); return SelectNegative(v, t(0));
     case UnaryKind::kGelu:
@@ -161,12 +235,6 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
       Tanh(t(3));
       a_.vmulps(x, x, a_.Const(0.5f));
       return a_.vfmadd213ps(x, t3, x);
-    case UnaryKind::kHardSwish:
-      a_.vaddps(t0, x, a_.Const(3.0f));
-      a_.vmaxps(t0, t0, a_.Const(0.0f));
-      a_.vminps(t0, t0, a_.Const(6.0f));
-      a_.vmulps(x, x, t0);
-      return a_.vmulps(x, x, a_.Const(1.0f / 6.0f));
     case UnaryKind::kHardSigmoid:
       a_.vmulps(x, x, a_.Const(stage.a));
       a_.vaddps(x, x, a_.Const(stage.b));
@@ -185,16 +253,18 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
       a_.vsqrtps(x, x);
       a_.LoadConst(t(0), 1.0f);
       return a_.vdivps(x, t0, x);
-    case UnaryKind::kAbs: return a_.vandps(x, x, a_.Const(~kSign));
-    case UnaryKind::kNeg: return a_.vxorps(x, x, a_.Const(kSign));
-    case UnaryKind::kFloor: return round(9);
-    case UnaryKind::kCeil: return round(10);
-    case UnaryKind::kRound: return round(8);
+    case UnaryKind::kAbs: return a_.vandps(x, x, a_.Const(~kSignBit));
+    case UnaryKind::kNeg: return a_.vxorps(x, x, a_.Const(kSignBit));
+    case UnaryKind::kFloor: return Round(v, v, kDown);
+    case UnaryKind::kCeil: return Round(v, v, kUp);
+    case UnaryKind::kRound: return Round(v, v, kNearest);
     case UnaryKind::kSquare: return a_.vmulps(x, x, x);
-    case UnaryKind::kAffine:
-      a_.vmulps(x, x, a_.Const(stage.a));
-      return a_.vaddps(x, x, a_.Const(stage.b));
-    default:  // identity; Check() refuses the others, the clamp has its own emitter
+    case UnaryKind::kElu:
+      a_.vmovaps(t3, x);
+      Expm1NonPositive(t(3));
+      return SelectNegative(v, t(3));
+    case UnaryKind::kSign: return Sign(v);
+    default:  // identity; Check() refuses those without emitter, EmitUnary has the others
       return;
   }
 }

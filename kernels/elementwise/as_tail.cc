@@ -122,6 +122,32 @@ std::optional<TailStage> BinaryActivation(const OpDescription& op) {
   return TailStage::Unary(UnaryKind::kClamp, low, high);
 }
 
+void AppendBinaryRange(const OpDescription& op, Tail* tail) {
+  if (!HasActivation(*BinaryKindOf(*op.op))) return;
+  float low, high;
+  ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high);
+  tail->stages.push_back(TailStage::Unary(UnaryKind::kClamp, low, high));
+}
+
+std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op) {
+  if (op.inputs.empty() || op.inputs[0].type != DataType::kFloat32) return std::nullopt;
+  if (op.op == &ElementwiseOperator()) return StagesOnInput{};
+  if (const std::optional<TailStage> unary = UnaryStage(op)) {
+    return StagesOnInput{.flowing = 0, .stages = {{*unary}}};
+  }
+  if (!BinaryKindOf(*op.op)) return std::nullopt;
+  for (const int flowing : {0, 1}) {
+    TailStage stage;
+    int64_t rows_per_batch;
+    if (!ToTailStage(op, flowing, &stage, &rows_per_batch)) continue;
+    StagesOnInput result{.flowing = flowing, .stages = {}};
+    AppendStage(stage, rows_per_batch, &result.stages);
+    AppendBinaryRange(op, &result.stages);
+    return result;
+  }
+  return std::nullopt;
+}
+
 bool AppendStage(const TailStage& stage, int64_t rows_per_batch, Tail* tail) {
   TailStage appended = stage;
   if (HasOperand(stage) && rows_per_batch != tail->rows_per_batch) {

@@ -32,8 +32,22 @@ bool ToTailStage(const OpDescription& op, int flowing_input, TailStage* stage,
 // floats, which only a result of infinity shows; fused into a tail, that is left out.
 std::optional<TailStage> BinaryActivation(const OpDescription& op);
 
+// Appends the clamp that TFLite applies to a binary float32 operator's result: that of the fused
+// activation, without one to the finite floats.
+void AppendBinaryRange(const OpDescription& op, Tail* tail);
+
 // Appends a stage whose operand was described for `rows_per_batch`, restating it or the tail's
 // where one of them leaves the batch open. False, and nothing done, where they contradict.
 bool AppendStage(const TailStage& stage, int64_t rows_per_batch, Tail* tail);
+
+// An elementwise operator as a kernel of its own sees it: the stages that it applies to one of its
+// inputs, which has the output's shape. Operands are the other inputs. TFLite's clamp to the finite
+// floats is there. op.tail is not.
+struct StagesOnInput {
+  int flowing = 0;
+  Tail stages;
+};
+// nullopt where `op` is not elementwise or not float32, or has no such input: both broadcast.
+std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op);
 
 }  // namespace fuselite::kernels

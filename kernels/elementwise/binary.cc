@@ -89,14 +89,6 @@ Status InferBinary(OpDescription& op) {
   return SetElementwiseOutput(op, x.type, shape);
 }
 
-// The clamp that TFLite applies: without an activation to the finite floats.
-void AppendRange(const OpDescription& op, BinaryKind kind, Tail* tail) {
-  if (!HasActivation(kind)) return;
-  float low, high;
-  ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high);
-  tail->stages.push_back(TailStage::Unary(UnaryKind::kClamp, low, high));
-}
-
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
@@ -105,17 +97,12 @@ Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const Build
     if (kCandidate == TailCandidate::kReference) return BuildIntegerBinary(kind, op);
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
   }
-  for (const int flowing : {0, 1}) {
-    Tail tail;
-    TailStage stage;
-    int64_t rows_per_batch;
-    if (!ToTailStage(op, flowing, &stage, &rows_per_batch)) continue;
-    AppendStage(stage, rows_per_batch, &tail);
-    AppendRange(op, kind, &tail);
-    return BuildTailKernel(BinaryName(kind), op, context, std::move(tail), flowing, kCandidate);
+  if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
+    return BuildTailKernel(BinaryName(kind), op, context, std::move(own->stages), own->flowing,
+                           kCandidate);
   }
   Tail clamp;
-  AppendRange(op, kind, &clamp);
+  AppendBinaryRange(op, &clamp);
   return BuildBroadcastBinary(kind, op, context, std::move(clamp), kCandidate);
 }
 

@@ -26,6 +26,9 @@ struct ArithmeticParams {
   bool pot_scale_int16;  // ADD and SUB of int16: scales are powers of two
 };
 
+// FUSELITE_ELEMENTWISE: input 0 as it is, then the tail.
+const OperatorDef& ElementwiseOperator();
+
 // What a binary operator does to (input 0, input 1); nullopt where it is none that a tail has.
 std::optional<BinaryKind> BinaryKindOf(const OperatorDef& op);
 // Whether its parameters are ArithmeticParams.

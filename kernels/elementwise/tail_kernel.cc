@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/grid.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
@@ -10,24 +11,6 @@
 
 namespace fuselite::kernels {
 namespace {
-
-// Elements that a unit has, about: 16 KiB of floats, which stay in L1 between two passes.
-constexpr int64_t kUnitElements = 4096;
-
-// The output as rows of `channels`, in units of whole rows or of parts of one.
-struct Grid {
-  int64_t rows, channels;
-  int64_t rows_per_unit, pieces;
-
-  explicit Grid(const Shape& shape)
-      : rows(0),
-        channels(shape.rank() ? shape.dim(-1) : 1),
-        rows_per_unit(std::max<int64_t>(1, kUnitElements / std::max<int64_t>(1, channels))),
-        pieces((channels + kUnitElements - 1) / kUnitElements) {
-    rows = channels ? shape.elements() / channels : 0;
-  }
-  int64_t units() const { return (rows + rows_per_unit - 1) / rows_per_unit * pieces; }
-};
 
 struct Operand {
   int index;
@@ -50,7 +33,8 @@ std::vector<Tail> Passes(Tail first, const Tail& rest) {
 
 class Runner {
  public:
-  Runner(ApplyTailFunction* apply, std::vector<Tail> passes, Operand in, Operand out, Grid grid)
+  Runner(ApplyTailFunction* apply, std::vector<Tail> passes, Operand in, Operand out,
+         ElementwiseGrid grid)
       : apply_(apply), passes_(std::move(passes)), in_(in), out_(out), grid_(grid) {}
 
   // Values between two passes lie in the output where they are of its type.
@@ -58,11 +42,12 @@ class Runner {
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
     for (int64_t unit = begin; unit < end; ++unit) {
+      const ElementwiseGrid::Unit part = grid_.At(unit);
       TailTile tile{};
-      tile.row = unit / grid_.pieces * grid_.rows_per_unit;
-      tile.rows = std::min(grid_.rows_per_unit, grid_.rows - tile.row);
-      tile.channel = unit % grid_.pieces * kUnitElements;
-      tile.channels = std::min(kUnitElements, grid_.channels - tile.channel);
+      tile.row = part.row;
+      tile.rows = part.rows;
+      tile.channel = part.channel;
+      tile.channels = part.channels;
       tile.source = static_cast<const std::byte*>(args.inputs[in_.index]) +
                     in_.Offset(tile.row, tile.channel);
       tile.source_pitch = in_.pitch;
@@ -94,7 +79,7 @@ class Runner {
   ApplyTailFunction* apply_;
   std::vector<Tail> passes_;
   Operand in_, out_;
-  Grid grid_;
+  ElementwiseGrid grid_;
 };
 
 }  // namespace
@@ -107,11 +92,11 @@ Result<std::unique_ptr<Kernel>> BuildTailKernel(std::string_view name, const OpD
     return Unsupported("no vector target at isa=", IsaName(context.isa));
   }
   const TensorInfo& in = op.inputs[flowing_input];
-  const Grid grid(op.outputs[0].shape);
+  const ElementwiseGrid grid(op.outputs[0].shape);
   Runner runner(vectors ? ApplyTail(context.isa) : &ApplyTailReference,
                 Passes(std::move(first), op.tail), Operand(flowing_input, in),
                 Operand(0, op.outputs[0]), grid);
-  const int64_t unit = grid.rows_per_unit * std::min(grid.channels, kUnitElements);
+  const int64_t unit = grid.unit_elements();
   const bool in_place = in.type == op.outputs[0].type && in.pitch() == op.outputs[0].pitch();
   const Work work{.units = grid.units(),
                   .grain = GrainFor(unit),

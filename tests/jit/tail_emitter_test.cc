@@ -63,6 +63,7 @@ TEST(TailEmitterTest, FunctionsAgreeWithTheReference) {
       {UnaryKind::kFloor, 0, 0, 0, 0},         {UnaryKind::kCeil, 0, 0, 0, 0},
       {UnaryKind::kRound, 0, 0, 0, 0},         {UnaryKind::kSquare, 0, 0, 0, 0},
       {UnaryKind::kAffine, 1.7f, -0.3f, 0, 0}, {UnaryKind::kLog, 0, 0, 2, 0},
+      {UnaryKind::kElu, 0, 0, 6, 0},           {UnaryKind::kSign, 0, 0, 0, 0},
   };
   for (const Case& c : cases) {
     Random random(static_cast<uint64_t>(c.kind) + 100);
