@@ -49,5 +49,38 @@ TEST(Compile, CountsMultiplyAddsOfTheGraph) {
   EXPECT_EQ(GraphCost(b.graph()), 2 * 16 * 8 + 2 * 8 * 4);
 }
 
+// Adds up the bytes that are packed anew.
+class CountingStore : public PackedStore {
+ public:
+  Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                  const std::function<void(std::byte*)>& pack) override {
+    return store_->GetOrPack(request, [&](std::byte* to) {
+      bytes += request.bytes;
+      pack(to);
+    });
+  }
+  size_t bytes = 0;
+
+ private:
+  std::unique_ptr<PackedStore> store_ = NewPackedStore();
+};
+
+TEST(Compile, PacksTheWeightsOnceForAllExecutablesOfAProcess) {
+  GraphBuilder b;
+  const ValueId c = b.Conv(b.Input({1, 9, 7, 16}), 32, 3);
+  b.Output(b.Dense(b.Depthwise(c, 3), 24));
+  CountingStore store;
+  CompileOptions options = Fused();
+  options.store = &store;
+  std::vector<std::shared_ptr<const Executable>> executables;
+  for (int i = 0; i < 3; ++i) {
+    const size_t before = store.bytes;
+    auto executable = Compile(b.graph(), options, nullptr);
+    ASSERT_TRUE(executable.ok()) << executable.status().ToString();
+    executables.push_back(*executable);
+    EXPECT_EQ(store.bytes > before, i == 0) << "executable " << i;
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
