@@ -50,8 +50,6 @@ To Convert(From value) {
   }
 }
 
-using CastFunction = void(const void*, int64_t, void*, int64_t, int64_t);
-
 template <class From, class To>
 void CastRun(const void* in, int64_t in_start, void* out, int64_t out_start, int64_t count) {
   const auto* from = static_cast<const From*>(in) + in_start;
@@ -100,21 +98,26 @@ CastFunction* CastBetween(DataType from, DataType to) {
 
 }  // namespace
 
+std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name,
+                                 CastFunction* function) {
+  const Pieces pieces(op.inputs[0], op.outputs[0]);
+  return MakeKernel(std::move(name), {.units = pieces.units, .grain = GrainFor(pieces.size)},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t n) {
+                        function(args.inputs[0], i, args.outputs[0], o, n);
+                      });
+                    });
+}
+
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("CAST takes no fused tail");
-  const TensorInfo& in = op.inputs[0];
-  const TensorInfo& out = op.outputs[0];
-  CastFunction* const function = CastBetween(in.type, out.type);
+  const DataType from = op.inputs[0].type, to = op.outputs[0].type;
+  CastFunction* const function = CastBetween(from, to);
   if (function == nullptr) return Unsupported("this cast");
-  const Pieces pieces(in, out);
-  return MakeKernel(
-      "cast " + std::string(DataTypeName(in.type)) + " " + std::string(DataTypeName(out.type)),
-      {.units = pieces.units, .grain = GrainFor(pieces.size)},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        pieces.ForEach(begin, end, [&](int64_t from, int64_t to, int64_t, int64_t count) {
-          function(args.inputs[0], from, args.outputs[0], to, count);
-        });
-      });
+  return MakeCast(op,
+                  "cast " + std::string(DataTypeName(from)) + " " + std::string(DataTypeName(to)) +
+                      " reference",
+                  function);
 }
 
 }  // namespace fuselite::kernels

@@ -97,7 +97,10 @@ Status InferDequantize(OpDescription& op) {
   return SetOutput(op, 0, DataType::kFloat32, in.shape);
 }
 
-constexpr Candidate kCastCandidates[] = {{"reference", BuildCast}};
+constexpr Candidate kCastCandidates[] = {
+    {"highway", BuildCastHighway},
+    {"reference", BuildCast},
+};
 constexpr Candidate kQuantizeCandidates[] = {
     {"highway", BuildQuantizeHighway},
     {"reference", BuildQuantizeReference},

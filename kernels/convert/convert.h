@@ -1,7 +1,11 @@
 // CAST, QUANTIZE and DEQUANTIZE: the same numbers in another type.
 #pragma once
 
+#include <algorithm>
+#include <string>
+
 #include "kernels/operator.h"
+#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 
@@ -14,19 +18,41 @@ struct CastParams {
 // Any of float16, bfloat16, float32, float64, bool and the integers of 8 to 64 bits. Integers wrap;
 // floats are truncated and saturate, a NaN to the largest integer; anything but zero is true.
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
+// The pairs that models have: to float32, to int32, between int32 and int64, from float32 to 8 and
+// 16 bits; the reference's bits.
+Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription&, const BuildContext&);
+
+// `count` values, from elements `from` of `in` on to elements `to` of `out` on.
+using CastFunction = void(const void* in, int64_t from, void* out, int64_t to, int64_t count);
+std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name, CastFunction* function);
 
 // float32 -> int8, uint8, int16, per tensor or per channel:
 //   clamp(round(x / scale) + zero_point), half away from zero.
 // Between int8, uint8, int16 and int32, per tensor:
 //   clamp(MultiplyByQuantizedMultiplier(x - zero_point, scale / output scale) + output zero_point).
 Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription&, const BuildContext&);
-// float32 to 8 and 16 bits per tensor; the reference's bits.
+// float32 to 8 and 16 bits per tensor, and every requantization; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription&, const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildRequantizeHighway(const OpDescription&, const BuildContext&);
+
+// One value of a requantization. Sums wrap, as they do in TFLite's builds.
+struct Requantizer {
+  explicit Requantizer(const OpDescription& op);
+  int32_t operator()(int32_t x) const {
+    const auto centered =
+        static_cast<int32_t>(static_cast<uint32_t>(x) - static_cast<uint32_t>(in_zero));
+    const auto scaled = static_cast<uint32_t>(
+        MultiplyByQuantizedMultiplier(centered, factor.multiplier, factor.shift));
+    return std::clamp(static_cast<int32_t>(scaled + static_cast<uint32_t>(out_zero)), min, max);
+  }
+  FixedPoint factor;
+  int32_t in_zero, out_zero, min, max;
+};
 
 // int8, uint8, int16, int32 -> float32: scale * (x - zero_point), per tensor or per channel;
 // float16 -> float32.
 Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription&, const BuildContext&);
-// int8, uint8 and int16 per tensor; the reference's bits.
+// int8, uint8 and int16 per tensor, float16; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription&, const BuildContext&);
 
 // The channel of an element of `info`, as in its quantization: element / inner % channels.

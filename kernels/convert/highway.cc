@@ -117,7 +117,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription& op,
   constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(QuantizeUInt8);
   constexpr auto kInt16 = FUSELITE_SIMD_TABLE(QuantizeInt16);
   const TensorInfo& out = op.outputs[0];
-  if (op.inputs[0].type != DataType::kFloat32) return Unsupported("the input is not float32");
+  if (op.inputs[0].type != DataType::kFloat32) return BuildRequantizeHighway(op, context);
   FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, out));
   const auto& table = out.type == DataType::kInt8    ? kInt8
                       : out.type == DataType::kUInt8 ? kUInt8
@@ -144,8 +144,9 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
   constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(DequantizeUInt8);
   constexpr auto kInt16 = FUSELITE_SIMD_TABLE(DequantizeInt16);
   const TensorInfo& in = op.inputs[0];
+  if (in.type == DataType::kFloat16) return BuildCastHighway(op, context);
   if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
-    return Unsupported(DataTypeName(in.type), " is not int8, uint8 or int16");
+    return Unsupported(DataTypeName(in.type), " is not int8, uint8, int16 or float16");
   }
   FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, in));
   const auto& table = in.type == DataType::kInt8    ? kInt8

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
 #include "kernels/convert/convert.h"
 #include "kernels/convert/float16.h"
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -46,41 +44,14 @@ std::unique_ptr<Kernel> MakeQuantize(const OpDescription& op) {
       });
 }
 
-template <class Out>
-struct Requantizer {
-  explicit Requantizer(const OpDescription& op)
-      : factor(ToFixedPoint(static_cast<double>(op.inputs[0].quantization.scale()) /
-                            static_cast<double>(op.outputs[0].quantization.scale()))),
-        in_zero(op.inputs[0].quantization.zero_point()),
-        out_zero(op.outputs[0].quantization.zero_point()) {}
-  FixedPoint factor;
-  int32_t in_zero, out_zero;
-
-  // Sums wrap, as they do in TFLite's builds.
-  Out operator()(int32_t x, int64_t) const {
-    const auto centered =
-        static_cast<int32_t>(static_cast<uint32_t>(x) - static_cast<uint32_t>(in_zero));
-    const auto value = static_cast<int32_t>(static_cast<uint32_t>(MultiplyByQuantizedMultiplier(
-                                                centered, factor.multiplier, factor.shift)) +
-                                            static_cast<uint32_t>(out_zero));
-    return static_cast<Out>(std::clamp<int32_t>(value, std::numeric_limits<Out>::min(),
-                                                std::numeric_limits<Out>::max()));
-  }
-};
-
 template <class In, class Out>
 std::unique_ptr<Kernel> MakeRequantize(const OpDescription& op) {
   const std::string name = "requantize " + std::string(DataTypeName(op.inputs[0].type)) + " " +
-                           std::string(DataTypeName(op.outputs[0].type));
-  const Requantizer<Out> requantize(op);
-  if constexpr (sizeof(In) == 1) {
-    std::array<Out, 256> table;
-    for (int x = 0; x < 256; ++x) table[x] = requantize(static_cast<In>(x), 0);
-    return Elementwise<In, Out>(op, name, ChannelOf(TensorInfo()),
-                                [table](In x, int64_t) { return table[static_cast<uint8_t>(x)]; });
-  } else {
-    return Elementwise<In, Out>(op, name, ChannelOf(TensorInfo()), requantize);
-  }
+                           std::string(DataTypeName(op.outputs[0].type)) + " reference";
+  const Requantizer requantize(op);
+  return Elementwise<In, Out>(op, name, ChannelOf(TensorInfo()), [requantize](In x, int64_t) {
+    return static_cast<Out>(requantize(x));
+  });
 }
 
 template <class In>

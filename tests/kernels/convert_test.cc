@@ -155,29 +155,37 @@ TEST(DequantizeTest, Values) {
               ElementsAre(1, -2));
 }
 
-template <class Out>
-void CompareHighway(std::string_view name, DataType from, DataType to, uint64_t seed) {
-  Random random(seed);
-  SCOPED_TRACE(random.Trace());
-  const Quantization q = {
-      {random.Float(0.001f, 0.3f)},
-      {static_cast<int32_t>(from == kI16 || to == kI16 ? 0 : random.Int(0, 100))}};
-  TensorInfo info{.type = from, .shape = RandomShape(random, 3, 60)};
+bool IsFloat(DataType type) { return type == kF32 || type == DataType::kFloat16; }
+bool Is16BitOrMore(DataType type) { return BitWidth(type) >= 16 && !IsFloat(type); }
+
+// Any shape, pitch and alignment; any bits where `spread` is 0, else values within it.
+TestTensor RandomOperand(Random& random, DataType type, const Quantization& q, double spread) {
+  TensorInfo info{.type = type, .shape = RandomShape(random, 3, 60)};
   if (random.Chance(0.2)) info.shape = {static_cast<int32_t>(random.Int(30000, 40000))};
-  if (from != kF32) info.quantization = q;
+  if (!IsFloat(type)) info.quantization = q;
   if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(1, 5);
-  TestTensor in(info, random.Int(0, 3) * (BitWidth(from) / 8));
-  in.Fill(random, from == kF32 ? -30 : from == kU8 ? 0 : -128, from == kF32 ? 30 : 127);
-  if (from == kF32) {  // ties, and what does not fit
-    for (int64_t i = 0; i < info.elements(); i += 3) {
-      in.at<float>(i) = (static_cast<float>(random.Int(-200, 200)) + 0.5f) * q.scales[0];
-    }
-    in.at<float>(0) = random.Pick({INFINITY, -INFINITY, NAN, 1e20f, -3e9f});
+  TestTensor in(info, random.Int(0, 3) * (BitWidth(type) / 8));
+  if (spread > 0) {
+    in.Fill(random, type == kU8 ? 0 : -spread, spread);
+    return in;
   }
-  OpTester tester(name);
-  tester.Input(in).Output(to, to == kF32 ? Quantization{} : q);
+  const int64_t width = BitWidth(type) / 8;
+  for (int64_t i = 0; i < info.elements(); ++i) {
+    auto* element = in.bytes() + (i / in.width() * info.pitch() + i % in.width()) * width;
+    for (int64_t byte = 0; byte < width; ++byte) {
+      element[byte] = static_cast<std::byte>(random.Int(0, type == DataType::kBool ? 1 : 255));
+    }
+  }
+  return in;
+}
+
+// Every ISA's "highway" against the reference, byte for byte.
+template <class Out>
+void CompareHighway(OpTester& tester, uint64_t seed) {
+  Random random(seed);
   ASSERT_TRUE(tester.Infer().ok());
-  if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = info.shape.dim(-1) + random.Int(1, 5);
+  const int64_t width = tester.inputs[0].width();
+  if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = width + random.Int(1, 5);
   const auto expected = tester.Run("reference", Isa::kScalar);
   ASSERT_TRUE(expected.ok());
   for (const Isa isa : RunnableIsas()) {
@@ -191,14 +199,80 @@ void CompareHighway(std::string_view name, DataType from, DataType to, uint64_t 
   }
 }
 
+template <class Out>
+void CompareQuantization(std::string_view name, DataType from, DataType to, uint64_t seed) {
+  Random random(seed);
+  SCOPED_TRACE(std::string(name) + " " + std::string(DataTypeName(from)) + " " +
+               std::string(DataTypeName(to)) + ", " + random.Trace());
+  const auto quantization = [&] {
+    const bool zero = Is16BitOrMore(from) || Is16BitOrMore(to);
+    return Quantization{{random.Float(0.001f, 0.3f)},
+                        {static_cast<int32_t>(zero ? 0 : random.Int(0, 100))}};
+  };
+  const Quantization q = quantization();
+  const TestTensor in = RandomOperand(random, from, q, from == kF32 ? 30 : 0);
+  for (int64_t i = 0; from == kF32 && i < in.info().elements(); i += 3) {
+    // Ties, and what does not fit.
+    in.at<float>(i) = (static_cast<float>(random.Int(-200, 200)) + 0.5f) * q.scales[0];
+    if (i == 0) in.at<float>(0) = random.Pick({INFINITY, -INFINITY, NAN, 1e20f, -3e9f});
+  }
+  OpTester tester(name);
+  tester.Input(in).Output(to, to == kF32 ? Quantization{} : from == kF32 ? q : quantization());
+  CompareHighway<Out>(tester, seed);
+}
+
 TEST(QuantizeTest, HighwayHasTheReferencesBits) {
-  for (uint64_t seed = 100; seed < 140; ++seed) {
-    CompareHighway<int8_t>("QUANTIZE", kF32, kI8, seed);
-    CompareHighway<uint8_t>("QUANTIZE", kF32, kU8, seed);
-    CompareHighway<int16_t>("QUANTIZE", kF32, kI16, seed);
-    CompareHighway<float>("DEQUANTIZE", kI8, kF32, seed);
-    CompareHighway<float>("DEQUANTIZE", kU8, kF32, seed);
-    CompareHighway<float>("DEQUANTIZE", kI16, kF32, seed);
+  for (uint64_t seed = 100; seed < 130; ++seed) {
+    CompareQuantization<int8_t>("QUANTIZE", kF32, kI8, seed);
+    CompareQuantization<uint8_t>("QUANTIZE", kF32, kU8, seed);
+    CompareQuantization<int16_t>("QUANTIZE", kF32, kI16, seed);
+    CompareQuantization<float>("DEQUANTIZE", kI8, kF32, seed);
+    CompareQuantization<float>("DEQUANTIZE", kU8, kF32, seed);
+    CompareQuantization<float>("DEQUANTIZE", kI16, kF32, seed);
+    CompareQuantization<float>("DEQUANTIZE", DataType::kFloat16, kF32, seed);
+  }
+}
+
+TEST(QuantizeTest, HighwayRequantizesAsTheReference) {
+  for (uint64_t seed = 200; seed < 230; ++seed) {
+    CompareQuantization<int8_t>("QUANTIZE", kI8, kI8, seed);
+    CompareQuantization<uint8_t>("QUANTIZE", kI8, kU8, seed);
+    CompareQuantization<int8_t>("QUANTIZE", kU8, kI8, seed);
+    CompareQuantization<uint8_t>("QUANTIZE", kU8, kU8, seed);
+    CompareQuantization<int8_t>("QUANTIZE", kI16, kI8, seed);
+    CompareQuantization<int16_t>("QUANTIZE", kI16, kI16, seed);
+    CompareQuantization<int32_t>("QUANTIZE", kI16, kI32, seed);
+    CompareQuantization<int8_t>("QUANTIZE", kI32, kI8, seed);
+    CompareQuantization<int16_t>("QUANTIZE", kI32, kI16, seed);
+  }
+}
+
+// Any bits: NaNs of both kinds, infinities, subnormals, what does not fit.
+template <class Out>
+void CompareCast(DataType from, DataType to, uint64_t seed) {
+  Random random(seed);
+  SCOPED_TRACE(std::string(DataTypeName(from)) + " " + std::string(DataTypeName(to)) + ", " +
+               random.Trace());
+  const double spread = from == kF32 && random.Chance(0.5) ? random.Pick({300.0, 1e5, 4e9}) : 0;
+  OpTester tester("CAST");
+  tester.Input(RandomOperand(random, from, {}, spread)).Output(to);
+  CompareHighway<Out>(tester, seed);
+}
+
+TEST(CastTest, HighwayHasTheReferencesBits) {
+  constexpr DataType kI64 = DataType::kInt64, kBool = DataType::kBool;
+  for (uint64_t seed = 300; seed < 320; ++seed) {
+    for (const DataType from :
+         {DataType::kFloat16, kBool, kU8, kI8, kI16, DataType::kUInt16, kI32}) {
+      CompareCast<float>(from, kF32, seed);
+    }
+    for (const DataType from : {kF32, kBool, kU8, kI8, kI16, kI64}) {
+      CompareCast<int32_t>(from, kI32, seed);
+    }
+    CompareCast<int64_t>(kI32, kI64, seed);
+    CompareCast<int8_t>(kF32, kI8, seed);
+    CompareCast<uint8_t>(kF32, kU8, seed);
+    CompareCast<int16_t>(kF32, kI16, seed);
   }
 }
 
