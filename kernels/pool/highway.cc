@@ -4,7 +4,6 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/quantization.h"
 #include "kernels/row_tail.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,11 +23,6 @@ struct PoolWindow {
   PoolKind kind;
   int64_t pixel_pitch, row_pitch;  // elements between neighbouring pixels and rows
   float low, high;                 // of the fused activation
-};
-struct IntegerPoolWindow {
-  PoolKind kind;
-  int64_t pixel_pitch, row_pitch;
-  int32_t low, high;
 };
 }  // namespace fuselite::kernels
 #endif
@@ -116,108 +110,19 @@ void PoolPixel(const PoolWindow& pool, const PoolTaps& taps, const float* in, fl
   }
 }
 
-// Integer pools: widened to int32, one vector of channels at a time; the division is scalar.
-template <class T>
-HWY_INLINE void IntegerPoolChannels(const IntegerPoolWindow& pool, const PoolTaps& taps,
-                                    const T* in, T* out, size_t n) {
-  const hn::ScalableTag<int32_t> d;
-  const hn::Rebind<T, decltype(d)> narrow;
-  const bool is_max = pool.kind == PoolKind::kMax;
-  auto total = hn::Set(d, is_max ? static_cast<int32_t>(std::numeric_limits<T>::lowest()) : 0);
-  for (int32_t y = 0; y < taps.rows; ++y) {
-    const T* pixel = in + y * pool.row_pitch;
-    for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
-      const auto value = hn::PromoteTo(d, LoadUpTo(narrow, pixel, n));
-      total = is_max ? hn::Max(total, value) : hn::Add(total, value);
-    }
-  }
-  if (!is_max) {
-    HWY_ALIGN int32_t sums[hn::MaxLanes(d)];
-    hn::Store(total, d, sums);
-    const int32_t count = taps.count(), half = count / 2;
-    for (size_t i = 0; i < n; ++i) {
-      const bool down = std::numeric_limits<T>::is_signed && sums[i] <= 0;
-      sums[i] = (down ? sums[i] - half : sums[i] + half) / count;
-    }
-    total = hn::Load(d, sums);
-  }
-  const auto clamped = hn::Min(hn::Max(total, hn::Set(d, pool.low)), hn::Set(d, pool.high));
-  StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out, n);
-}
-
-template <class T>
-HWY_INLINE void IntegerPoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps,
-                                 const void* in, void* out, size_t channels) {
-  const size_t lanes = hn::Lanes(hn::ScalableTag<int32_t>());
-  for (size_t c = 0; c < channels; c += lanes) {
-    IntegerPoolChannels(pool, taps, static_cast<const T*>(in) + c, static_cast<T*>(out) + c,
-                        std::min(lanes, channels - c));
-  }
-}
-
-void Int8PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
-                   size_t channels) {
-  IntegerPoolPixel<int8_t>(pool, taps, in, out, channels);
-}
-void UInt8PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
-                    size_t channels) {
-  IntegerPoolPixel<uint8_t>(pool, taps, in, out, channels);
-}
-void Int16PoolPixel(const IntegerPoolWindow& pool, const PoolTaps& taps, const void* in, void* out,
-                    size_t channels) {
-  IntegerPoolPixel<int16_t>(pool, taps, in, out, channels);
-}
-
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
-
-using IntegerPixel = void(const IntegerPoolWindow&, const PoolTaps&, const void*, void*, size_t);
-
-IntegerPixel* IntegerPixelOf(DataType type, Isa isa) {
-  constexpr auto kInt8 = FUSELITE_SIMD_TABLE(Int8PoolPixel);
-  constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(UInt8PoolPixel);
-  constexpr auto kInt16 = FUSELITE_SIMD_TABLE(Int16PoolPixel);
-  if (type == DataType::kInt8) return kInt8.For(isa);
-  return type == DataType::kUInt8 ? kUInt8.For(isa) : kInt16.For(isa);
-}
-
-Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op, const PoolShape& shape,
-                                             const Work& work, Isa isa) {
-  IntegerPixel* const pixel_function = IntegerPixelOf(op.inputs[0].type, isa);
-  if (pixel_function == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
-  const int64_t pitch = op.inputs[0].pitch();
-  IntegerPoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
-  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(op.params.as<PoolParams>().activation,
-                                                    op.inputs[0].type, op.outputs[0].quantization,
-                                                    &pool.low, &pool.high));
-  const int64_t size = BitWidth(op.inputs[0].type) / 8;
-  return MakeKernel(
-      "pool " + std::string(DataTypeName(op.inputs[0].type)) + " " + SimdName(isa), work,
-      [=, out_pitch = op.outputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
-        const auto* in = static_cast<const std::byte*>(args.inputs[0]);
-        auto* out = static_cast<std::byte*>(args.outputs[0]);
-        for (int64_t p = begin; p < end; ++p) {
-          const PoolTaps taps = TapsOf(shape, p);
-          pixel_function(pool, taps, in + taps.first * pitch * size, out + p * out_pitch * size,
-                         shape.channels);
-        }
-      });
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   constexpr auto kPoolPixel = FUSELITE_SIMD_TABLE(PoolPixel);
+  if (op.inputs[0].type != DataType::kFloat32) return BuildIntegerPoolHighway(op, context);
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   Work work{.units = shape.pixels_out(),
             .grain = GrainFor(int64_t{shape.channels} * shape.window.taps())};
-  if (op.inputs[0].type != DataType::kFloat32) return BuildInteger(op, shape, work, context.isa);
   auto* const pixel_function = kPoolPixel.For(context.isa);
   if (pixel_function == nullptr) {
     return Unsupported("no vector target at isa=", IsaName(context.isa));

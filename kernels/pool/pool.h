@@ -40,5 +40,6 @@ PoolTaps TapsOf(const PoolShape& shape, int64_t pixel_out);
 // zero (int8, int16) or up (uint8).
 Result<std::unique_ptr<Kernel>> BuildPoolReference(const OpDescription&, const BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription&, const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

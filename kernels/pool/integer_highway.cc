@@ -1,0 +1,209 @@
+// Pools of integers with vectors along the channels: four of them stay in registers over a window's
+// taps, a mean's sums in 16 bits where the window is small enough.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/make_kernel.h"
+#include "kernels/pool/pool.h"
+#include "kernels/quantization.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pool/integer_highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+
+#ifndef FUSELITE_KERNELS_POOL_INTEGER_ONCE_
+#define FUSELITE_KERNELS_POOL_INTEGER_ONCE_
+namespace fuselite::kernels {
+
+struct IntegerPool {
+  int64_t pixel_pitch, row_pitch;  // elements between neighbouring pixels and rows
+  int32_t low, high;               // of the fused activation, within the type's range
+};
+// One output pixel.
+using IntegerPixel = void(const IntegerPool&, const PoolTaps&, const void* in, void* out,
+                          size_t channels);
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// `kVectors` whole vectors, or where it is 0 the last `n` < Lanes values, of every tap in turn.
+template <size_t kVectors, class D, class T, class Take>
+HWY_INLINE void ForTaps(D d, const IntegerPool& pool, const PoolTaps& taps, const T* in, size_t n,
+                        Take take) {
+  for (int32_t y = 0; y < taps.rows; ++y) {
+    const T* pixel = in + y * pool.row_pitch;
+    for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
+      if constexpr (kVectors == 0) {
+        take(0, LoadPartial(d, pixel, n));
+      } else {
+        for (size_t v = 0; v < kVectors; ++v) take(v, hn::LoadU(d, pixel + v * hn::Lanes(d)));
+      }
+    }
+  }
+}
+
+template <class T>
+struct MaxChannels {
+  using D = hn::ScalableTag<T>;
+
+  template <size_t kVectors>
+  static HWY_INLINE void Run(const IntegerPool& pool, const PoolTaps& taps, const T* in, T* out,
+                             size_t n) {
+    const D d;
+    hn::Vec<D> totals[HWY_MAX(kVectors, 1)];
+    for (auto& total : totals) total = hn::Set(d, static_cast<T>(pool.low));
+    ForTaps<kVectors>(d, pool, taps, in, n,
+                      [&](size_t v, hn::Vec<D> x) HWY_ATTR { totals[v] = hn::Max(totals[v], x); });
+    const auto high = hn::Set(d, static_cast<T>(pool.high));
+    if constexpr (kVectors == 0) StorePartial(hn::Min(totals[0], high), d, out, n);
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(hn::Min(totals[v], high), d, out + v * hn::Lanes(d));
+    }
+  }
+};
+
+// Sum: int32_t, or 16 bits with the sign of T.
+template <class T, class Sum>
+struct MeanChannels {
+  using D = hn::ScalableTag<Sum>;
+  using Narrow = hn::Rebind<T, D>;
+  using Int = hn::ScalableTag<int32_t>;
+
+  template <size_t kVectors>
+  static HWY_INLINE void Run(const IntegerPool& pool, const PoolTaps& taps, const T* in, T* out,
+                             size_t n) {
+    const D d;
+    hn::Vec<D> totals[HWY_MAX(kVectors, 1)];
+    for (auto& total : totals) total = hn::Zero(d);
+    ForTaps<kVectors>(Narrow(), pool, taps, in, n, [&](size_t v, hn::Vec<Narrow> x) HWY_ATTR {
+      totals[v] = hn::Add(totals[v], hn::PromoteTo(d, x));
+    });
+    if constexpr (kVectors == 0) Store(totals[0], pool, taps.count(), out, n);
+    for (size_t v = 0; v < kVectors; ++v) {
+      Store(totals[v], pool, taps.count(), out + v * hn::Lanes(d), hn::Lanes(d));
+    }
+  }
+
+  static HWY_INLINE void Store(hn::Vec<D> total, const IntegerPool& pool, int32_t count, T* out,
+                               size_t n) {
+    if constexpr (sizeof(Sum) == 4) {
+      StoreMean(total, pool, count, out, n);
+    } else {
+      const hn::Half<D> half;
+      const size_t lanes = hn::Lanes(half);
+      const Int wide;
+      StoreMean(hn::PromoteTo(wide, hn::LowerHalf(half, total)), pool, count, out,
+                HWY_MIN(n, lanes));
+      if (n <= lanes) return;
+      StoreMean(hn::PromoteTo(wide, hn::UpperHalf(half, total)), pool, count, out + lanes,
+                n - lanes);
+    }
+  }
+
+  // Sums below 2^24 are exact in float, and their quotient is cut to the right integer: one that
+  // is not whole differs from the next integer by more than it is rounded.
+  static HWY_INLINE void StoreMean(hn::Vec<Int> total, const IntegerPool& pool, int32_t count,
+                                   T* out, size_t n) {
+    const Int d;
+    const hn::ScalableTag<float> df;
+    const hn::Rebind<T, Int> narrow;
+    auto half = hn::Set(d, count / 2);
+    if constexpr (std::is_signed_v<T>) {
+      half = hn::IfThenElse(hn::Gt(total, hn::Zero(d)), half, hn::Neg(half));
+    }
+    const auto quotient =
+        hn::Div(hn::ConvertTo(df, hn::Add(total, half)), hn::Set(df, static_cast<float>(count)));
+    const auto mean = hn::ConvertTo(d, quotient);
+    const auto clamped = hn::Min(hn::Max(mean, hn::Set(d, pool.low)), hn::Set(d, pool.high));
+    StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out, n);
+  }
+};
+
+template <class T, class Channels>
+void PixelOf(const IntegerPool& pool, const PoolTaps& taps, const void* in, void* out,
+             size_t channels) {
+  const size_t lanes = hn::Lanes(typename Channels::D());
+  const T* from = static_cast<const T*>(in);
+  T* to = static_cast<T*>(out);
+  size_t c = 0;
+  for (; c + 4 * lanes <= channels; c += 4 * lanes) {
+    Channels::template Run<4>(pool, taps, from + c, to + c, 0);
+  }
+  for (; c + lanes <= channels; c += lanes) {
+    Channels::template Run<1>(pool, taps, from + c, to + c, 0);
+  }
+  if (c < channels) Channels::template Run<0>(pool, taps, from + c, to + c, channels - c);
+}
+
+template <class T>
+IntegerPixel* PixelFunctionOf(bool is_max, bool small_sums) {
+  if (is_max) return PixelOf<T, MaxChannels<T>>;
+  if constexpr (sizeof(T) == 1) {
+    using Sum = hwy::MakeWide<T>;
+    if (small_sums) return PixelOf<T, MeanChannels<T, Sum>>;
+  }
+  return PixelOf<T, MeanChannels<T, int32_t>>;
+}
+
+IntegerPixel* PixelFunction(DataType type, bool is_max, bool small_sums) {
+  switch (type) {
+    case DataType::kInt8: return PixelFunctionOf<int8_t>(is_max, small_sums);
+    case DataType::kUInt8: return PixelFunctionOf<uint8_t>(is_max, small_sums);
+    default: return PixelFunctionOf<int16_t>(is_max, small_sums);
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
+                                                        const BuildContext& context) {
+  constexpr auto kPixelFunction = FUSELITE_SIMD_TABLE(PixelFunction);
+  auto* const function_for = kPixelFunction.For(context.isa);
+  if (function_for == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  const DataType type = op.inputs[0].type;
+  const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
+  const int32_t taps = shape.window.taps();
+  // Sums of int16 have 24 bits up to here; those of bytes always do.
+  if (!is_max && type == DataType::kInt16 && taps > 511) {
+    return Unsupported("a mean of ", taps, " int16 values");
+  }
+  const int64_t pitch = op.inputs[0].pitch();
+  IntegerPool pool{pitch, pitch * shape.window.x.input, 0, 0};
+  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(op.params.as<PoolParams>().activation, type,
+                                                    op.outputs[0].quantization, &pool.low,
+                                                    &pool.high));
+  int32_t min, max;
+  QuantizedTypeRange(type, &min, &max);
+  if (pool.low > max || pool.high < min) return Unsupported("an activation that leaves nothing");
+  const int64_t size = BitWidth(type) / 8;
+  return MakeKernel(
+      "pool " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
+      {.units = shape.pixels_out(), .grain = GrainFor(int64_t{shape.channels} * taps)},
+      [=, pixel = function_for(type, is_max, taps <= 256), out_pitch = op.outputs[0].pitch()](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const std::byte*>(args.inputs[0]);
+        auto* out = static_cast<std::byte*>(args.outputs[0]);
+        for (int64_t p = begin; p < end; ++p) {
+          const PoolTaps at = TapsOf(shape, p);
+          pixel(pool, at, in + at.first * pitch * size, out + p * out_pitch * size, shape.channels);
+        }
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif
