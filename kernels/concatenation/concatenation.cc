@@ -107,7 +107,10 @@ Movement SideBySide(const OpDescription& op, int axis, bool added) {
   return movement;
 }
 
-constexpr Candidate kConcatenationCandidates[] = {{"reference", BuildConcatenationReference}};
+constexpr Candidate kConcatenationCandidates[] = {
+    {"highway", BuildConcatenationHighway},
+    {"reference", BuildConcatenationReference},
+};
 
 }  // namespace
 

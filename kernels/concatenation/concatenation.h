@@ -23,5 +23,8 @@ Result<Movement> PlanPack(const OpDescription& op);
 // host does it: round(x s + b) + z with s = scale / output scale, b = -zero_point s.
 Result<std::unique_ptr<Kernel>> BuildConcatenationReference(const OpDescription&,
                                                             const BuildContext&);
+// Requantizing ones only; the reference's bits.
+Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription&,
+                                                          const BuildContext&);
 
 }  // namespace fuselite::kernels

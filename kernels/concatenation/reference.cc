@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/concatenation/concatenation.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
+#include "kernels/simd.h"
+#include "kernels/tail/apply.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -12,12 +15,14 @@ namespace {
 struct Source {
   int64_t run;
   int64_t start;  // within the output's outer index
-  std::array<uint8_t, 256> table;
+  Tail tail;      // a table, or nothing where the input is quantized as the output
 };
 
-std::array<uint8_t, 256> RequantizingTable(const Quantization& in, const Quantization& out) {
-  std::array<uint8_t, 256> table;
-  const bool same = in.scale() == out.scale() && in.zero_point() == out.zero_point();
+Tail Requantizing(const Quantization& in, const Quantization& out) {
+  Tail tail;
+  if (in.scale() == out.scale() && in.zero_point() == out.zero_point()) return tail;
+  TailStage& stage = tail.stages.emplace_back();
+  stage.kind = TailStage::Kind::kLookup;
   const float inverse = 1.0f / out.scale();
   const float scale = in.scale() * inverse;
   const float bias = static_cast<float>(-in.zero_point()) * scale;
@@ -25,12 +30,13 @@ std::array<uint8_t, 256> RequantizingTable(const Quantization& in, const Quantiz
     const float real = std::round(static_cast<float>(x) * scale + bias);
     // The clamp in float keeps the conversion defined for scales that are far apart.
     const auto value = static_cast<int32_t>(std::clamp(real, -1e6f, 1e6f)) + out.zero_point();
-    table[x] = static_cast<uint8_t>(same ? x : std::clamp(value, 0, 255));
+    stage.table.push_back(static_cast<uint8_t>(std::clamp(value, 0, 255)));
   }
-  return table;
+  return tail;
 }
 
-Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op) {
+Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op, std::string name,
+                                                  ApplyTailFunction* apply) {
   const TensorInfo& out = op.outputs[0];
   if (!op.tail.empty()) return Unsupported("CONCATENATION takes no fused tail");
   FUSELITE_ASSIGN_OR_RETURN(
@@ -44,24 +50,35 @@ Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op) {
       return Unsupported("a requantizing concatenation takes dense operands");
     }
     const int64_t run = in.shape[axis] * inner;
-    sources.push_back({run, start, RequantizingTable(in.quantization, out.quantization)});
+    sources.push_back({run, start, Requantizing(in.quantization, out.quantization)});
     start += run;
   }
-  return MakeKernel("concatenation uint8 requantizing",
-                    {.units = out.shape.elements(0, axis), .grain = GrainFor(whole)},
-                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      auto* to = static_cast<uint8_t*>(args.outputs[0]);
-                      for (size_t i = 0; i < sources.size(); ++i) {
-                        const Source& source = sources[i];
-                        const auto* from = static_cast<const uint8_t*>(args.inputs[i]);
-                        for (int64_t u = begin; u < end; ++u) {
-                          for (int64_t j = 0; j < source.run; ++j) {
-                            to[u * whole + source.start + j] =
-                                source.table[from[u * source.run + j]];
-                          }
-                        }
-                      }
-                    });
+  return MakeKernel(
+      std::move(name), {.units = out.shape.elements(0, axis), .grain = GrainFor(whole)},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* to = static_cast<std::byte*>(args.outputs[0]) + begin * whole;
+        for (size_t i = 0; i < sources.size(); ++i) {
+          const auto& [run, start, tail] = sources[i];
+          const auto* from = static_cast<const std::byte*>(args.inputs[i]) + begin * run;
+          if (tail.empty()) {
+            for (int64_t u = 0; u < end - begin; ++u) {
+              std::memcpy(to + start + u * whole, from + u * run, run);
+            }
+            continue;
+          }
+          apply(tail, args.inputs,
+                {.source = from,
+                 .source_pitch = run,
+                 .source_type = DataType::kUInt8,
+                 .destination = to + start,
+                 .destination_pitch = whole,
+                 .destination_type = DataType::kUInt8,
+                 .row = 0,
+                 .rows = end - begin,
+                 .channel = 0,
+                 .channels = run});
+        }
+      });
 }
 
 }  // namespace
@@ -69,7 +86,18 @@ Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> BuildConcatenationReference(const OpDescription& op,
                                                             const BuildContext&) {
   const Result<Movement> movement = PlanConcatenation(op);
-  return movement.ok() ? MakeMovementKernel(op, *movement) : BuildRequantizing(op);
+  if (movement.ok()) return MakeMovementKernel(op, *movement);
+  return BuildRequantizing(op, "concatenation uint8 reference", &ApplyTailReference);
+}
+
+Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription& op,
+                                                          const BuildContext& context) {
+  if (PlanConcatenation(op).ok()) return Unsupported("inputs that are only moved");
+  ApplyTailFunction* const apply = ApplyTail(context.isa);
+  if (apply == &ApplyTailReference) {
+    return Unsupported("no vector target at isa=", IsaName(context.isa));
+  }
+  return BuildRequantizing(op, std::string("concatenation uint8 ") + SimdName(context.isa), apply);
 }
 
 }  // namespace fuselite::kernels

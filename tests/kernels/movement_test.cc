@@ -178,6 +178,34 @@ TEST(ConcatenationTest, RequantizesUInt8) {
   EXPECT_FALSE(FindPlacement(tester.op).ok());
 }
 
+TEST(ConcatenationTest, HighwayRequantizesAsTheReference) {
+  for (int i = 0; i < kCases; ++i) {
+    Random random(700 + i);
+    SCOPED_TRACE(random.Trace());
+    const int axis = static_cast<int>(random.Int(0, 2));
+    Shape shape = RandomShape(random, 3, 20);
+    OpTester tester("CONCATENATION");
+    tester.params<ConcatenationParams>().axis = axis;
+    const Quantization quantizations[] = {{{0.5f}, {10}}, {{1.0f}, {128}}, {{0.3f}, {255}}};
+    for (const Quantization& q : quantizations) {
+      shape.set(axis, static_cast<int32_t>(random.Int(1, 90)));
+      TestTensor in({.type = kU8, .shape = shape, .quantization = q}, random.Int(0, 3));
+      in.Fill(random, 0, 255);
+      tester.Input(in);
+    }
+    tester.Output(kU8, quantizations[random.Int(0, 2)]);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = tester.Run("highway", isa, 700 + i, random.Int(0, 3));
+      if (actual.status().code() == StatusCode::kUnsupported) continue;
+      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+      ExpectSame<uint8_t>((*expected)[0], (*actual)[0], IsaName(isa));
+    }
+  }
+}
+
 TEST(ConcatenationTest, Refuses) {
   OpTester shapes("CONCATENATION");
   shapes.Input(Iota({2, 3})).Input(Iota({2, 4}));
