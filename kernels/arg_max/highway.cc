@@ -173,13 +173,17 @@ HWY_INLINE T ExtremeOf(const T* row, int64_t size) {
     const auto last = LoadPartial(d, row + i, size - i);
     take(hn::IfThenElse(hn::FirstN(d, size - i), last, hn::Set(d, Worst<T, max>())));
   }
-  HWY_ALIGN T values[hn::MaxLanes(d)];
-  hn::Store(best, d, values);
-  T extreme = values[0];
-  for (int64_t j = 1; j < lanes; ++j) {
-    extreme = max ? HWY_MAX(extreme, values[j]) : HWY_MIN(extreme, values[j]);
+  if constexpr (sizeof(T) == 4) {
+    return hn::GetLane(max ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best));
+  } else {
+    HWY_ALIGN T values[hn::MaxLanes(d)];
+    hn::Store(best, d, values);
+    T extreme = values[0];
+    for (int64_t j = 1; j < lanes; ++j) {
+      extreme = max ? HWY_MAX(extreme, values[j]) : HWY_MIN(extreme, values[j]);
+    }
+    return extreme;
   }
-  return extreme;
 }
 
 // 0 where there is none.

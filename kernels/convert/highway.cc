@@ -16,24 +16,21 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// round(x / scale) + zero_point in [low, high] as int32; D has any number of lanes.
+// round(x / scale) + zero_point in [low, high] as int32; D has any number of lanes. The bounds are
+// those that leave the rounded quotient in range, the lower one also for a NaN.
 template <class D>
-hn::Vec<hn::RebindToSigned<D>> QuantizeVector(D d, hn::Vec<D> x, float scale, int32_t zero_point,
-                                              int32_t low, int32_t high) {
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> QuantizeVector(D d, hn::Vec<D> x, float scale,
+                                                         int32_t zero_point, int32_t low,
+                                                         int32_t high) {
   const hn::RebindToSigned<D> di;
+  const auto least = hn::Set(d, static_cast<float>(low - zero_point));
+  const auto most = hn::Set(d, static_cast<float>(high - zero_point));
   const auto quotient = hn::Div(x, hn::Set(d, scale));
-  // Half away from zero: what is cut off decides. From 2^23 on nothing is.
-  const auto whole = hn::Trunc(quotient);
-  const auto away = hn::Ge(hn::Abs(hn::Sub(quotient, whole)), hn::Set(d, 0.5f));
-  const auto one = hn::CopySign(hn::Set(d, 1.0f), quotient);
-  auto rounded = hn::Add(whole, hn::IfThenElseZero(away, one));
-  // Beyond these bounds the zero point, within int16's range, cannot bring a value back. A NaN
-  // becomes the lowest.
-  const auto lowest = hn::Set(d, -131072.0f);
-  rounded =
-      hn::IfThenElse(hn::Gt(rounded, lowest), hn::Min(rounded, hn::Set(d, 131072.0f)), lowest);
-  const auto value = hn::Add(hn::ConvertTo(di, rounded), hn::Set(di, zero_point));
-  return hn::Min(hn::Max(value, hn::Set(di, low)), hn::Set(di, high));
+  const auto bounded = hn::Min(hn::IfThenElse(hn::Gt(quotient, least), quotient, least), most);
+  // Half away from zero: 0.49999997, the largest float below 1/2, carries exactly the halves over,
+  // up to the 2^17 that bounds of 16 bits allow.
+  const auto half = hn::CopySign(hn::Set(d, 0.49999997f), bounded);
+  return hn::Add(hn::ConvertTo(di, hn::Add(bounded, half)), hn::Set(di, zero_point));
 }
 
 template <class T>
