@@ -1,6 +1,7 @@
 // Fully connected layers and batched matrix products of well-known models.
 #include "benchmarks/op_benchmark.h"
 #include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/fully_connected/fully_connected.h"
 
 namespace fuselite::benchmarks {
 namespace {
@@ -44,6 +45,17 @@ void RunFullyConnected(benchmark::State& state, const Layer& layer, const char* 
   bench.Run(state, candidate, isa);
 }
 
+// float32 quantized at run time with int8 weights of several scales, as converters make them.
+void RunHybrid(benchmark::State& state, const Layer& layer, const char* candidate, Isa isa) {
+  OpBenchmark bench("FULLY_CONNECTED");
+  bench.params<kernels::FullyConnectedParams>().asymmetric_quantize_inputs = true;
+  bench.Input({layer.rows, layer.depth}, false);
+  bench.Input({layer.units, layer.depth}, true, DataType::kInt8,
+              {std::vector<float>(layer.units, 0.01f), std::vector<int32_t>(layer.units, 0)});
+  bench.Input({layer.units}, true);
+  bench.Run(state, candidate, isa);
+}
+
 void RunBatchMatMul(benchmark::State& state, const Product& p, const char* candidate, Isa isa) {
   OpBenchmark bench("BATCH_MATMUL");
   bench.params<kernels::BatchMatMulParams>().adj_y = p.adj_y;
@@ -53,14 +65,30 @@ void RunBatchMatMul(benchmark::State& state, const Product& p, const char* candi
   bench.Run(state, candidate, isa);
 }
 
+std::string SizeOf(const Layer& layer) {
+  return std::to_string(layer.rows) + "x" + std::to_string(layer.depth) + "->" +
+         std::to_string(layer.units);
+}
+
 const bool kRegistered = [] {
+  for (const Layer& layer : kLayers) {
+    for (const char* candidate : {"jit hybrid", "highway"}) {
+      for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
+        if (!Includes(DetectIsa(), isa)) continue;
+        benchmark::RegisterBenchmark(
+            Name({"hybrid", layer.model, SizeOf(layer), candidate, std::string(IsaName(isa))})
+                .c_str(),
+            [&layer, candidate, isa](benchmark::State& state) {
+              RunHybrid(state, layer, candidate, isa);
+            });
+      }
+    }
+  }
   ForEachCandidate([](const char* candidate, Isa isa) {
     const std::string level(IsaName(isa));
     for (const Layer& layer : kLayers) {
-      const std::string size = std::to_string(layer.rows) + "x" + std::to_string(layer.depth) +
-                               "->" + std::to_string(layer.units);
       benchmark::RegisterBenchmark(
-          Name({"fully_connected", layer.model, size, candidate, level}).c_str(),
+          Name({"fully_connected", layer.model, SizeOf(layer), candidate, level}).c_str(),
           [&layer, candidate, isa](benchmark::State& state) {
             RunFullyConnected(state, layer, candidate, isa);
           });

@@ -119,7 +119,8 @@ class OpBenchmark {
     if (rate == Rate::kMemory) return ReportMemory(state, seconds);
     const double flops = 2.0 * op.op->cost(op) / seconds / 1e9;
     state.counters["GFLOP/s"] = flops;
-    const bool floats = op.inputs[0].type == DataType::kFloat32;
+    const DataType weights = op.inputs[op.inputs.size() > 1 ? 1 : 0].type;
+    const bool floats = weights == DataType::kFloat32;
     const double peak = floats ? FloatPeak(isa) : Int8Peak(isa);
     if (peak > 0) state.counters["%peak"] = 100 * flops / peak;
   }

@@ -92,7 +92,7 @@ void QuantizedImage::ConvertLine(const float* from, const DynamicScale& scale,
 
 std::byte* QuantizedImage::Fill(std::byte* to, int64_t pixels, const DynamicScale& scale) const {
   const int64_t bytes = pixels * pixel_bytes();
-  std::memset(to, l_.bytes ? scale.offset + 128 : 0, bytes);
+  if (bytes > 0) std::memset(to, l_.bytes ? scale.offset + 128 : 0, bytes);
   return to + bytes;
 }
 

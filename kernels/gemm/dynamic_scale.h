@@ -44,12 +44,16 @@ inline DynamicScale MakeDynamicScale(const DynamicRange& range, bool asymmetric)
     }
     // The width is rounded to float32 before all else is computed in double precision.
     const double scale = double{width} / 255;
-    // Zero is placed from the end whose own rounding is the smaller one.
-    const bool from_low = 128 + std::abs(low / scale) < 127 + std::abs(high / scale);
-    const double zero = from_low ? -128 - low / scale : 127 - high / scale;
+    // Zero is placed from the end whose own rounding is the smaller one: of rows at random, so that
+    // a branch would be predicted wrongly every other time.
+    const double below = low / scale, above = high / scale;
+    const double ends[2] = {127 - above, -128 - below};
+    const double zero = ends[128 + std::abs(below) < 127 + std::abs(above)];
     result.scale = static_cast<float>(scale);
     result.inverse = 1 / result.scale;
-    result.offset = static_cast<int32_t>(std::round(std::clamp(zero, -128.0, 127.0)));
+    // Halves away from zero, as std::round, without its call.
+    const double cut = std::clamp(zero, -128.0, 127.0);
+    result.offset = static_cast<int32_t>(cut + std::copysign(0x1.fffffffffffffp-2, cut));
     result.min = -128;
   }
   // Values this small vanish beside any bias.

@@ -30,57 +30,109 @@ void WidenRow(const T* from, int64_t n, int32_t offset, int16_t* to) {
   for (; i < n; ++i) to[i] = static_cast<int16_t>(from[i] + offset);
 }
 
+// The extremes of several vectors, and the largest bits of a magnitude: infinities and NaN have
+// larger ones than every finite number.
+struct RangeVectors {
+  using D = hn::ScalableTag<float>;
+  hn::Vec<D> min, max;
+  hn::Vec<hn::RebindToSigned<D>> bits;
+
+  HWY_INLINE void Extend(hn::Vec<D> x) {
+    min = hn::Min(min, x);
+    max = hn::Max(max, x);
+    bits = hn::Max(bits, hn::BitCast(hn::RebindToSigned<D>(), hn::Abs(x)));
+  }
+  HWY_INLINE void Join(const RangeVectors& other) {
+    min = hn::Min(min, other.min);
+    max = hn::Max(max, other.max);
+    bits = hn::Max(bits, other.bits);
+  }
+};
+
 void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
   const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> d32;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto min = hn::Set(d, range->min), max = hn::Set(d, range->max);
-  // NaN once a value is not finite, else 0.
-  auto poison = hn::Zero(d);
+  const auto given = hn::Set(d, range->min);
+  RangeVectors a{given, hn::Set(d, range->max), hn::BitCast(d32, hn::Abs(given))};
+  RangeVectors b = a;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto x = hn::LoadU(d, from + i);
-    poison = hn::Add(poison, hn::Sub(x, x));
-    min = hn::Min(min, x);
-    max = hn::Max(max, x);
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a.Extend(hn::LoadU(d, from + i));
+    b.Extend(hn::LoadU(d, from + i + lanes));
   }
-  for (; i < n; ++i) {
-    const auto x = hn::Set(d, from[i]);
-    poison = hn::Add(poison, hn::Sub(x, x));
-    min = hn::Min(min, x);
-    max = hn::Max(max, x);
-  }
-  const float bad = hn::GetLane(hn::SumOfLanes(d, poison));
-  range->min = hn::GetLane(hn::MinOfLanes(d, min)) + bad;
-  range->max = hn::GetLane(hn::MaxOfLanes(d, max)) + bad;
+  for (; i + lanes <= n; i += lanes) a.Extend(hn::LoadU(d, from + i));
+  for (; i < n; ++i) a.Extend(hn::Set(d, from[i]));
+  a.Join(b);
+  constexpr int32_t kInfinity = 0x7f800000;
+  const bool finite = hn::GetLane(hn::MaxOfLanes(d32, a.bits)) < kInfinity;
+  const float bad = finite ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+  range->min = hn::GetLane(hn::MinOfLanes(d, a.min)) + bad;
+  range->max = hn::GetLane(hn::MaxOfLanes(d, a.max)) + bad;
 }
 
 // Halves away from zero: the largest float below 0.5, added away from zero, carries over exactly
-// what is to be rounded up. `plus` is added to the results.
-template <class T>
-void QuantizeRow(const float* from, int64_t n, const DynamicScale& scale, int32_t plus, T* to) {
+// what is to be rounded up. No value lies so far beyond the range that the scale was made of that
+// it would leave the type's, which what narrows saturates to.
+class Quantizer {
+ public:
+  using D = hn::ScalableTag<float>;
+  using V32 = hn::Vec<hn::RebindToSigned<D>>;
+  explicit Quantizer(const DynamicScale& scale)
+      : inverse_(hn::Set(D(), scale.inverse)),
+        offset_(hn::Set(D(), static_cast<float>(scale.offset))) {}
+
+  // With the offset.
+  HWY_INLINE V32 operator()(hn::Vec<D> x) const {
+    const auto shifted = hn::Add(offset_, hn::Mul(x, inverse_));
+    const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), shifted);
+    return hn::ConvertTo(hn::RebindToSigned<D>(), hn::Add(shifted, half));
+  }
+
+ private:
+  hn::Vec<D> inverse_, offset_;
+};
+
+void QuantizeShorts(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {
   const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> d32;
-  const hn::Rebind<T, decltype(d)> narrow;
+  const hn::Rebind<int16_t, decltype(d)> d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto inverse = hn::Set(d, scale.inverse);
-  const auto offset = hn::Set(d, static_cast<float>(scale.offset));
-  const auto min = hn::Set(d, static_cast<float>(scale.min)), max = hn::Set(d, 127.0f);
-  const auto half = hn::Set(d, 0x1.fffffep-2f);
-  const auto shift = hn::Set(d32, plus);
+  const Quantizer quantize(scale);
+  const auto offset = hn::Set(d16, static_cast<int16_t>(scale.offset));
+  const auto max = hn::Set(d16, int16_t{127}), min = hn::Set(d16, int16_t{-128});
   for (int64_t i = 0; i < n; i += lanes) {
-    const auto x = LoadUpTo(d, from + i, static_cast<size_t>(n - i));
-    const auto shifted = hn::Add(offset, hn::Mul(x, inverse));
-    const auto cut = hn::Min(hn::Max(shifted, min), max);
-    const auto q = hn::ConvertTo(d32, hn::Add(cut, hn::CopySign(half, cut)));
-    StoreUpTo(hn::DemoteTo(narrow, hn::Add(q, shift)), narrow, to + i, static_cast<size_t>(n - i));
+    const auto q = hn::DemoteTo(d16, quantize(LoadUpTo(d, from + i, static_cast<size_t>(n - i))));
+    const auto cut = hn::Min(hn::Max(q, min), max);
+    StoreUpTo(hn::Sub(cut, offset), d16, to + i, static_cast<size_t>(n - i));
   }
 }
 
-void QuantizeShorts(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {
-  QuantizeRow(from, n, scale, -scale.offset, to);
-}
 void QuantizeBytes(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to) {
-  QuantizeRow(from, n, scale, 128, to);
+  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<int16_t> d16;
+  const hn::Rebind<int8_t, decltype(d16)> pair;
+  const hn::Rebind<int8_t, decltype(d)> single;
+  const hn::Repartition<uint32_t, decltype(pair)> fours;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Quantizer quantize(scale);
+  // Demoting two vectors takes 4 values of the one and of the other in turn.
+  static constexpr uint32_t kOrders[][8] = {{0, 1}, {0, 2, 1, 3}, {0, 2, 4, 6, 1, 3, 5, 7}};
+  const auto indices = hn::SetTableIndices(fours, kOrders[hn::MaxLanes(fours) / 4]);
+  auto* bytes = reinterpret_cast<int8_t*>(to);
+  const auto sign = [](auto tag) HWY_ATTR { return hn::Set(tag, int8_t{-128}); };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto words = hn::ReorderDemote2To(d16, quantize(hn::LoadU(d, from + i)),
+                                            quantize(hn::LoadU(d, from + i + lanes)));
+    const auto q = hn::BitCast(fours, hn::DemoteTo(pair, words));
+    const auto ordered = hn::BitCast(pair, hn::TableLookupLanes(q, indices));
+    hn::StoreU(hn::Xor(ordered, sign(pair)), pair, bytes + i);
+  }
+  for (; i < n; i += lanes) {
+    const auto left = static_cast<size_t>(n - i);
+    const auto q = hn::DemoteTo(single, quantize(LoadUpTo(d, from + i, left)));
+    StoreUpTo(hn::Xor(q, sign(single)), single, bytes + i, left);
+  }
 }
 
 constexpr ShortRowFunctions kShortRows = {.widen_s8 = WidenRow<int8_t>,

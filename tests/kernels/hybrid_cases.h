@@ -15,8 +15,8 @@ inline TestTensor RandomFloats(Random& random, Shape shape, bool may_pitch) {
                 .shape = shape,
                 .row_pitch = pitched ? width + random.Int(1, 9) : 0},
                4 * random.Int(0, 3));
-  const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f}),
-              high = random.Pick({0.0f, 1.0f, 9.0f});
+  const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f, -1e-38f}),
+              high = random.Pick({0.0f, 1.0f, 9.0f, 1e-38f});
   x.Fill(random, low, high);
   return x;
 }
