@@ -59,4 +59,4 @@ def test_every_vector_passes_or_names_what_is_missing(conformance, record_proper
         print(f"{count:4}  {note}")
     failed = [f"{name}: {note}" for name, (verdict, note) in verdicts.items() if verdict == "failed"]
     assert not failed, "\n".join(failed)
-    assert counts["passed"] > 0
+    assert counts["passed"] >= 550
