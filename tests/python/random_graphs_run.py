@@ -134,7 +134,8 @@ class Tally:
         coverage = ", ".join(f"{count} {name}" for name, count in sorted(self.coverage.items()))
         return (
             f"{self.compared.total()} graphs compared ({by_type}; {self.single} of a single operator; "
-            f"{self.delegated} delegated; {self.own_host} in our own host too), {len(self.failures)} different; {self.refused.total()} refused by LiteRT, "
+            f"{self.delegated} delegated; {self.own_host} in our own host too), {len(self.failures)} different; "
+            f"{self.refused.total()} refused by LiteRT, "
             f"{len(self.died)} died in LiteRT, {self.ill_conditioned} ill-conditioned; coverage: {coverage}"
         )
 

@@ -1,5 +1,5 @@
-"""Steps of quantized graphs alone: each takes a value of rank 4 and adds others. Operators that LiteRT's reference lacks
-in a type are left out: it would refuse the graph."""
+"""Steps of quantized graphs alone: each takes a value of rank 4 and adds others. Operators that LiteRT's references
+lack in a type are left out: it would refuse the graph."""
 
 import numpy as np
 from random_values import RandomValues
