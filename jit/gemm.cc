@@ -173,7 +173,7 @@ std::string Gemm::layout() const {
 int64_t Gemm::grain() const {
   const double unit =
       2.0 * block_tiles_ * tiling_.rows * problem_.depth.depth() * tiling_.vectors * isa_.lanes();
-  return std::max<int64_t>(1, static_cast<int64_t>(1e6 / unit));  // about 10 microseconds
+  return std::max<int64_t>(1, static_cast<int64_t>(3e5 / unit));  // about 3 microseconds
 }
 
 std::string Gemm::name() const {
