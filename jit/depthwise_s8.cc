@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "jit/aligned_constant.h"
+#include "jit/byte_weights.h"
 #include "jit/depthwise_s8_emitter.h"
 #include "jit/integer_tail.h"
 #include "jit/product_s8.h"
@@ -252,8 +253,9 @@ void DepthwiseS8Kernel::ApplyTail(const KernelArgs& args, int64_t row, int64_t c
 bool FitInt8(const TensorInfo& filter) {
   const int32_t zero_point = filter.quantization.zero_point();
   if (zero_point == 0 && filter.type == DataType::kInt8) return true;
-  const auto* bytes = static_cast<const uint8_t*>(filter.data);
-  return std::all_of(bytes, bytes + filter.bytes(), [&](uint8_t byte) {
+  const ByteWeights weights(filter);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(weights.data());
+  return std::all_of(bytes, bytes + filter.elements(), [&](uint8_t byte) {
     const int32_t w =
         (filter.type == DataType::kUInt8 ? byte : static_cast<int8_t>(byte)) - zero_point;
     return w >= -128 && w <= 127;
@@ -330,7 +332,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
                             bias.source(),    bias.bytes(),
                             kernel->layout(), static_cast<size_t>(kernel->packed_bytes())};
   const auto pack = [&](std::byte* to) {
-    kernel->Pack(static_cast<const std::byte*>(filter.data), bias.as<int32_t>(), to);
+    kernel->Pack(ByteWeights(filter).data(), bias.as<int32_t>(), to);
   };
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
   kernel->SetCode(std::move(code), std::move(packed));

@@ -1,5 +1,6 @@
 #include "jit/product_hybrid.h"
 
+#include "jit/byte_weights.h"
 #include "jit/gemm_s8.h"
 #include "jit/product_s8.h"
 #include "jit/quantized_image.h"
@@ -63,8 +64,8 @@ Status CheckOperands(const OpDescription& op, Isa isa) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
   }
   const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
-  if (in.type != DataType::kFloat32 || weights.type != DataType::kInt8) {
-    return Unsupported("only float32 with int8 weights has a hybrid emitter, not ",
+  if (in.type != DataType::kFloat32 || ByteType(weights.type) != DataType::kInt8) {
+    return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
                        DataTypeName(in.type), " with ", DataTypeName(weights.type));
   }
   if (!weights.constant()) return Unsupported("weights known only at run time have no emitter");
@@ -108,8 +109,8 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
   const TensorInfo& weights = op.inputs[1];
   const auto pack = [&](std::byte* to) {
     const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
-    gemm.Pack({static_cast<const std::byte*>(weights.data), 1, depth, nullptr}, to, 0,
-              gemm.panels());
+    const ByteWeights bytes(weights);
+    gemm.Pack({bytes.data(), 1, depth, nullptr}, to, 0, gemm.panels());
   };
   const PackRequest request{.source = weights.data,
                             .source_bytes = weights.bytes(),

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "jit/aligned_constant.h"
+#include "jit/byte_weights.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
 
@@ -100,8 +101,8 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
   const AlignedConstant bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
   const auto pack = [&](std::byte* to) {
     const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
-    gemm.Pack({static_cast<const std::byte*>(weights.data), 1, depth, bias.as<int32_t>()}, to, 0,
-              gemm.panels());
+    const ByteWeights bytes(weights);
+    gemm.Pack({bytes.data(), 1, depth, bias.as<int32_t>()}, to, 0, gemm.panels());
   };
   const PackRequest request{weights.data, weights.bytes(), bias.source(),
                             bias.bytes(), gemm.layout(),   gemm.packed_bytes()};
@@ -118,7 +119,7 @@ GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail
   problem.channels = channels;
   problem.out_pitch = op.outputs[0].pitch();
   problem.type = op.inputs[inputs.x].type;
-  problem.weights_type = op.inputs[inputs.weights].type;
+  problem.weights_type = ByteType(op.inputs[inputs.weights].type);
   problem.zero_point = op.inputs[inputs.x].quantization.zero_point();
   problem.weights_zero_point = op.inputs[inputs.weights].quantization.zero_point();
   if (op.has_input(inputs.bias)) {
@@ -164,7 +165,8 @@ std::optional<ConvertedImage> ImageFor(const TensorInfo& in, const Window& windo
 Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& inputs) {
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   const TensorInfo bias = op.has_input(inputs.bias) ? op.inputs[inputs.bias] : TensorInfo();
-  if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) || weights.type != in.type) {
+  if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) ||
+      ByteType(weights.type) != in.type) {
     return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
                        " with weights of ", DataTypeName(weights.type));
   }

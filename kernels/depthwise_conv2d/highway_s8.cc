@@ -1,12 +1,13 @@
-// Depthwise convolution of 8-bit activations, or of float32 ones quantized at run time: brought to
-// int16 first, then row by row, with a list of pointers to the pixels under a few neighbouring
-// windows as in float32.
+// Depthwise convolution of 8-bit and 16-bit activations, or of float32 ones quantized at run time:
+// brought to int16 first, then row by row, with a list of pointers to the pixels under a few
+// neighbouring windows as in float32.
 #include <algorithm>
 #include <bit>
 #include <vector>
 
 #include "kernels/depthwise_conv2d/block_s16.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/gemm/gemm_s16.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
@@ -35,7 +36,8 @@ class DepthwiseS8Kernel final : public Kernel {
     return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
   }
   size_t scratch_bytes() const override {
-    return pointer_bytes_ + bias_bytes_ + simd_->max_count * channels_ * sizeof(int32_t);
+    const size_t totals = tail_.wide ? shape_.channels_out * sizeof(int64_t) : 0;
+    return pointer_bytes_ + bias_bytes_ + sums_bytes() + totals;
   }
   size_t shared_bytes() const override { return rows_.shared_bytes(); }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
@@ -54,6 +56,8 @@ class DepthwiseS8Kernel final : public Kernel {
   void RunRow(const KernelArgs& args, int64_t unit) const;
   void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
   void Store(const KernelArgs& args, int64_t row, int count) const;
+  void ScaleWide(const KernelArgs& args, int count) const;
+  size_t sums_bytes() const { return simd_->max_count * channels_ * sizeof(int32_t); }
   int32_t* Bias(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_);
   }
@@ -96,8 +100,11 @@ Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& con
   } else {
     FUSELITE_ASSIGN_OR_RETURN(
         tail_, MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape_.channels_out));
-    if (tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
+    if (!tail_.wide && tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
       return Unsupported("a bias of ", DataTypeName(tail_.bias_type));
+    }
+    if (tail_.wide && taps_ > ExactTerms(op.inputs[1].type, 0)) {
+      return Unsupported("windows of ", taps_, " taps of int16");
     }
   }
   FUSELITE_RETURN_IF_ERROR(rows_.Init(input,
@@ -161,7 +168,7 @@ Status DepthwiseS8Kernel::PackFilters(const OpDescription& op, const BuildContex
 void DepthwiseS8Kernel::FillBias(const KernelArgs& args) const {
   int32_t* bias = Bias(args);
   std::fill_n(bias, channels_, 0);
-  if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
+  if (store_hybrid_ == nullptr && !tail_.wide && tail_.bias_type != DataType::kNone) {
     std::copy_n(static_cast<const int32_t*>(args.inputs[2]), shape_.channels_out, bias);
   }
 }
@@ -204,6 +211,17 @@ void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int3
   }
 }
 
+// The sums of `count` pixels as int16, in their place.
+void DepthwiseS8Kernel::ScaleWide(const KernelArgs& args, int count) const {
+  auto* totals =
+      reinterpret_cast<int64_t*>(args.scratch + pointer_bytes_ + bias_bytes_ + sums_bytes());
+  for (int j = 0; j < count; ++j) {
+    int32_t* sums = Sums(args) + j * channels_;
+    std::copy_n(sums, shape_.channels_out, totals);
+    tail_.ScaleWide(args, 0, shape_.channels_out, totals, reinterpret_cast<int16_t*>(sums));
+  }
+}
+
 // `count` pixels from output pixel `row` on.
 void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) const {
   const bool hybrid = store_hybrid_ != nullptr;
@@ -232,10 +250,11 @@ void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) co
     }
     if (in_place) return;
   }
+  if (tail_.wide) ScaleWide(args, count);
   apply_tail_(tail, args.inputs,
               {.source = sums,
-               .source_pitch = channels_,
-               .source_type = hybrid ? DataType::kFloat32 : DataType::kInt32,
+               .source_pitch = tail_.wide ? 2 * channels_ : channels_,
+               .source_type = hybrid ? DataType::kFloat32 : tail_.source_type,
                .destination = destination,
                .destination_pitch = output_.pitch(),
                .destination_type = output_.type,

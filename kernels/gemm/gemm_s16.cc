@@ -1,6 +1,7 @@
 #include "kernels/gemm/gemm_s16.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -29,6 +30,7 @@ constexpr int kRows = 5;
 
 struct TileS16 {
   const int16_t* a;
+  int64_t a_pitch;
   int64_t depth;
   const int16_t* b;
   const int32_t* bias;  // of all the tile's columns, padded
@@ -54,7 +56,7 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
 #pragma GCC unroll 16
     for (int r = 0; r < kTile; ++r) {
       int32_t pair;
-      std::memcpy(&pair, a + r * t.depth, sizeof(pair));
+      std::memcpy(&pair, a + r * t.a_pitch, sizeof(pair));
       const auto x = hn::BitCast(d16, hn::Set(d, pair));
       even[r][0] = hn::ReorderWidenMulAccumulate(d, x, w0, even[r][0], odd[r][0]);
       even[r][1] = hn::ReorderWidenMulAccumulate(d, x, w1, even[r][1], odd[r][1]);
@@ -88,8 +90,9 @@ void RunGemmS16(const GemmS16Block& block) {
   HWY_ALIGN int32_t bias[2 * hn::MaxLanes(D32())];
   for (int64_t n = 0; n < block.columns; n += panel) {
     TileS16 tile{.a = block.a,
-                 .depth = block.depth,
-                 .b = block.b + n * block.depth,
+                 .a_pitch = block.depth,
+                 .depth = block.terms > 0 ? block.terms : block.depth,
+                 .b = block.b + n * block.depth + block.first * panel,
                  .bias = bias,
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
@@ -99,7 +102,7 @@ void RunGemmS16(const GemmS16Block& block) {
       std::memcpy(bias, block.bias + n, tile.columns * sizeof(int32_t));
     }
     for (int64_t r = 0; r < block.rows; r += kRows) {
-      tile.a = block.a + r * block.depth;
+      tile.a = block.a + r * block.depth + block.first;
       tile.c = block.c + r * block.c_pitch + n;
       TileS16For(std::min<int64_t>(kRows, block.rows - r))(tile);
     }
@@ -115,6 +118,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+
+int64_t ExactTerms(DataType weights, int32_t offset) {
+  const int64_t largest = (weights == DataType::kInt4 ? 8 : 128) + std::abs(int64_t{offset});
+  return INT32_MAX / (largest * 32768) / 2 * 2;
+}
 
 const GemmS16* FindGemmS16(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kGemmS16);

@@ -1,6 +1,6 @@
-// The matrix product under 8-bit operators: both sides as int16 with their zero points taken off,
-// sums of pairs in int32. Exact for every operand, and needs no instruction beyond SSSE3; 8-bit dot
-// products (VNNI) are the JIT's.
+// The matrix product under 8-bit operators, and under those of 16 by 8 bits: both sides as int16
+// with their zero points taken off, sums of pairs in int32. Exact for every operand of 8 bits, and
+// needs no instruction beyond SSSE3; 8-bit dot products (VNNI) are the JIT's.
 //
 // Depths are even: an odd one gets a zero behind it. The right-hand side is packed into panels of
 // `panel` columns, two vectors of int32 wide; panel p holds for each pair of terms the columns
@@ -25,6 +25,8 @@ struct GemmS16Block {
   const int32_t* bias;  // null for none
   int32_t* c;
   int64_t c_pitch;
+  // The terms [first, first + terms) alone, both even; all where `terms` is 0.
+  int64_t first = 0, terms = 0;
 };
 
 struct GemmS16 {
@@ -41,6 +43,10 @@ struct GemmS16 {
 
 // The version for `isa`; null below SSSE3.
 const GemmS16* FindGemmS16(Isa isa);
+
+// The even number of products of any int16 and weights, `offset` added to these, whose sum fits
+// into 32 bits: 510 of int8.
+int64_t ExactTerms(DataType weights, int32_t offset);
 
 // The matrix to be packed, of int8, uint8 or int4: element (k, n) is the one at
 // first + k * k_stride + n * n_stride, plus `offset`.

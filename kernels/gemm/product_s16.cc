@@ -18,10 +18,11 @@ bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType:
 Status ProductKernelS16::Init(const char* operation, const OpDescription& op,
                               const BuildContext& context, QuantizedTail tail, const Size& size,
                               bool a_copied) {
-  if (!IsByte(op.inputs[0].type)) {
-    return Unsupported(DataTypeName(op.inputs[0].type), " activations are not 8-bit");
+  if (!IsByte(op.inputs[0].type) && op.inputs[0].type != DataType::kInt16) {
+    return Unsupported(DataTypeName(op.inputs[0].type),
+                       " activations are neither 8-bit nor 16-bit");
   }
-  if (tail.bias_type != DataType::kNone && tail.bias_type != DataType::kInt32) {
+  if (!tail.wide && tail.bias_type != DataType::kNone && tail.bias_type != DataType::kInt32) {
     return Unsupported("a bias of ", DataTypeName(tail.bias_type));
   }
   x_offset_ = -op.inputs[0].quantization.zero_point();
@@ -52,6 +53,7 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
   right_type_ = right.type;
   right_offset_ = -right.quantization.zero_point();
   if (std::abs(right_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  exact_terms_ = ExactTerms(right.type, right_offset_);
   output_ = op.outputs[0];
   size_ = size;
   apply_tail_ = ApplyTail(context.isa);
@@ -155,7 +157,9 @@ ProductKernelS16::Part ProductKernelS16::PartOf(int64_t unit) const {
 }
 
 void ProductKernelS16::Widen(const KernelArgs& args, int64_t at, int64_t n, int16_t* to) const {
-  if (x_type_ == DataType::kUInt8) {
+  if (x_type_ == DataType::kInt16) {
+    std::copy_n(static_cast<const int16_t*>(args.inputs[0]) + at, n, to);
+  } else if (x_type_ == DataType::kUInt8) {
     functions_->widen_u8(static_cast<const uint8_t*>(args.inputs[0]) + at, n, x_offset_, to);
   } else {
     functions_->widen_s8(static_cast<const int8_t*>(args.inputs[0]) + at, n, x_offset_, to);
@@ -164,30 +168,64 @@ void ProductKernelS16::Widen(const KernelArgs& args, int64_t at, int64_t n, int1
 
 void ProductKernelS16::RunPart(const KernelArgs& args, const Part& part, const int16_t* a) const {
   auto* sums = reinterpret_cast<int32_t*>(args.scratch + a_bytes_);
-  const int16_t* matrix = Matrix(args, part.matrix);
   const int64_t fitting = kTailSums / part.rows / gemm_->panel * gemm_->panel;
   const int64_t step = std::max<int64_t>(gemm_->panel, fitting);
   Part block = part;
   for (int64_t n = 0; n < part.columns; n += step) {
     block.channel = part.channel + n;
     block.columns = std::min(step, part.columns - n);
-    const int32_t* bias = nullptr;
-    if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
-      bias = static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]) + block.channel;
+    if (tail_.wide) {
+      MultiplyWide(args, block, a, part.column + n, sums);
+      Store(args, block, tail_.tail, DataType::kInt16, sums);
+      continue;
     }
-    gemm_->run({.a = a,
-                .rows = part.rows,
-                .depth = even_depth(),
-                .b = matrix + (part.column + n) * even_depth(),
-                .columns = block.columns,
-                .bias = bias,
-                .c = sums,
-                .c_pitch = block.columns});
+    Multiply(args, block, a, part.column + n, sums);
     if (store_hybrid_ == nullptr) {
       Store(args, block, tail_.tail, DataType::kInt32, sums);
     } else {
       StoreFloats(args, block, sums);
     }
+  }
+}
+
+void ProductKernelS16::Multiply(const KernelArgs& args, const Part& part, const int16_t* a,
+                                int64_t column, int32_t* sums) const {
+  const int32_t* bias = nullptr;
+  if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
+    bias = static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]) + part.channel;
+  }
+  gemm_->run({.a = a,
+              .rows = part.rows,
+              .depth = even_depth(),
+              .b = Matrix(args, part.matrix) + column * even_depth(),
+              .columns = part.columns,
+              .bias = bias,
+              .c = sums,
+              .c_pitch = part.columns});
+}
+
+// Leaves int16 values at `sums`.
+void ProductKernelS16::MultiplyWide(const KernelArgs& args, const Part& part, const int16_t* a,
+                                    int64_t column, int32_t* sums) const {
+  const int64_t count = part.rows * part.columns;
+  auto* totals = reinterpret_cast<int64_t*>(reinterpret_cast<std::byte*>(sums) + tile_bytes_);
+  for (int64_t first = 0; first < even_depth(); first += exact_terms_) {
+    gemm_->run({.a = a,
+                .rows = part.rows,
+                .depth = even_depth(),
+                .b = Matrix(args, part.matrix) + column * even_depth(),
+                .columns = part.columns,
+                .bias = nullptr,
+                .c = sums,
+                .c_pitch = part.columns,
+                .first = first,
+                .terms = std::min(exact_terms_, even_depth() - first)});
+    for (int64_t i = 0; i < count; ++i) totals[i] = (first == 0 ? 0 : totals[i]) + sums[i];
+  }
+  auto* values = reinterpret_cast<int16_t*>(sums);
+  for (int64_t r = 0; r < part.rows; ++r) {
+    tail_.ScaleWide(args, part.channel, part.columns, totals + r * part.columns,
+                    values + r * part.columns);
   }
 }
 

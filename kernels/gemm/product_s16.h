@@ -1,5 +1,5 @@
-// What 8-bit and hybrid kernels around the matrix product share: activations as int16, packed
-// weights, sums, the tail.
+// What 8-bit, 16x8-bit and hybrid kernels around the matrix product share: activations as int16,
+// packed weights, sums, the tail.
 #pragma once
 
 #include <string>
@@ -12,17 +12,20 @@
 
 namespace fuselite::kernels {
 
-// Base of the kernels: 8-bit activations, or float32 ones quantized at run time, with 8-bit or
-// 4-bit right-hand matrices. Where activations are shared between units they are brought to int16
-// in phases of their own (ShortRows); right-hand matrices that are not constant are packed in one;
-// the last phase computes.
+// Base of the kernels: 8-bit or 16-bit activations, or float32 ones quantized at run time, with
+// 8-bit or 4-bit right-hand matrices. Sums of 64 bits are made of as many terms as 32 bits hold at
+// a time. Where activations are shared between units they are brought to int16 in phases of their
+// own (ShortRows); right-hand matrices that are not constant are packed in one; the last phase
+// computes.
 class ProductKernelS16 : public Kernel {
  public:
   std::string_view name() const final { return name_; }
   int phases() const final { return rows_.phases() + (packs_at_run() ? 2 : 1); }
   int64_t units(int phase) const final;
   int64_t grain(int phase) const final;
-  size_t scratch_bytes() const final { return a_bytes_ + tile_bytes_; }
+  size_t scratch_bytes() const final {
+    return a_bytes_ + tile_bytes_ * (tail_.wide ? 1 + sizeof(int64_t) / sizeof(int32_t) : 1);
+  }
   size_t shared_bytes() const final;
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const final;
 
@@ -45,7 +48,8 @@ class ProductKernelS16 : public Kernel {
 
   virtual void Compute(const KernelArgs& args, int64_t unit) const = 0;
 
-  // The activations must be 8-bit with `tail`. `a_copied`: units copy their rows into LeftSide.
+  // The activations must be 8-bit or 16-bit with `tail`. `a_copied`: units copy their rows into
+  // LeftSide.
   Status Init(const char* operation, const OpDescription& op, const BuildContext& context,
               QuantizedTail tail, const Size& size, bool a_copied);
   // The activations must be float32, and be prepared by InitRows.
@@ -63,7 +67,7 @@ class ProductKernelS16 : public Kernel {
     return reinterpret_cast<int16_t*>(args.scratch);
   }
   int64_t even_depth() const { return (size_.depth + 1) & ~int64_t{1}; }
-  // `n` 8-bit activations from the input's element `at`.
+  // `n` integer activations from the input's element `at`.
   void Widen(const KernelArgs& args, int64_t at, int64_t n, int16_t* to) const;
   // Multiplies the rows at `a`, even_depth() values apart, and stores through the tail.
   void RunPart(const KernelArgs& args, const Part& part, const int16_t* a) const;
@@ -78,6 +82,10 @@ class ProductKernelS16 : public Kernel {
   bool packs_at_run() const { return packed_at_run_; }
   int64_t matrix_values() const { return gemm_->PackedValues(size_.depth, size_.columns); }
   const int16_t* Matrix(const KernelArgs& args, int64_t matrix) const;
+  void Multiply(const KernelArgs& args, const Part& part, const int16_t* a, int64_t column,
+                int32_t* sums) const;
+  void MultiplyWide(const KernelArgs& args, const Part& part, const int16_t* a, int64_t column,
+                    int32_t* sums) const;
   void StoreFloats(const KernelArgs& args, const Part& part, int32_t* sums) const;
   void Store(const KernelArgs& args, const Part& part, const Tail& tail, DataType type,
              const void* values) const;
@@ -100,6 +108,7 @@ class ProductKernelS16 : public Kernel {
   int32_t x_offset_ = 0, right_offset_ = 0;
   int64_t units_ = 0, grain_ = 1;
   size_t a_bytes_ = 0, tile_bytes_ = 0;
+  int64_t exact_terms_ = 0;  // whose sum fits into 32 bits, with 16-bit activations
 };
 
 }  // namespace fuselite::kernels

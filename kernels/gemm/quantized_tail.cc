@@ -40,16 +40,16 @@ Status CheckWide(const TailStage& stage) {
 }
 
 // A wide sum brought to the output's scale.
-int64_t ScaleWide(const TailStage& stage, int64_t sum, int64_t channel) {
-  if (stage.kind == TailStage::Kind::kRescale) {
-    const double scale = stage.real_scales[stage.real_scales.size() > 1 ? channel : 0];
-    const double scaled = std::round(static_cast<double>(sum) * scale) + stage.zero_point;
-    return static_cast<int64_t>(std::clamp<double>(scaled, stage.min, stage.max));
-  }
-  const Requantize& r = stage.requantize;
+int16_t RescaleWide(const TailStage& stage, int64_t sum, int64_t channel) {
+  const double scale = stage.real_scales[stage.real_scales.size() > 1 ? channel : 0];
+  const double scaled = std::round(static_cast<double>(sum) * scale) + stage.zero_point;
+  return static_cast<int16_t>(std::clamp<double>(scaled, stage.min, stage.max));
+}
+
+int16_t RequantizeWide(const Requantize& r, int64_t sum, int64_t channel) {
   const int64_t i = r.multipliers.size() > 1 ? channel : 0;
   const int64_t scaled = MultiplyByQuantizedMultiplier64(sum, r.multipliers[i], r.shifts[i]);
-  return std::clamp<int64_t>(scaled + r.zero_point, r.min, r.max);
+  return static_cast<int16_t>(std::clamp<int64_t>(scaled + r.zero_point, r.min, r.max));
 }
 
 }  // namespace
@@ -116,17 +116,28 @@ int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
                                        : static_cast<const int32_t*>(bias)[c];
 }
 
+void QuantizedTail::ScaleWide(const KernelArgs& args, int64_t channel, int64_t n,
+                              const int64_t* sums, int16_t* to) const {
+  const bool real = wide_stage.kind == TailStage::Kind::kRescale;
+  for (int64_t i = 0; i < n; ++i) {
+    // Wraps around, as sums of 64 bits do.
+    const auto sum = static_cast<int64_t>(static_cast<uint64_t>(sums[i]) +
+                                          static_cast<uint64_t>(Bias(args, channel + i)));
+    to[i] = real ? RescaleWide(wide_stage, sum, channel + i)
+                 : RequantizeWide(wide_stage.requantize, sum, channel + i);
+  }
+}
+
 void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
                              std::byte* scratch) const {
-  for (int64_t c = 0; c < channels; ++c) {
-    // Wraps around as sums of 32 bits do.
-    const auto sum = static_cast<uint64_t>(sums[c]) + static_cast<uint64_t>(Bias(args, c));
-    if (!wide) {
+  if (wide) {
+    ScaleWide(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch));
+  } else {
+    for (int64_t c = 0; c < channels; ++c) {
+      // Wraps around as sums of 32 bits do.
+      const auto sum = static_cast<uint64_t>(sums[c]) + static_cast<uint64_t>(Bias(args, c));
       reinterpret_cast<int32_t*>(scratch)[c] = static_cast<int32_t>(sum);
-      continue;
     }
-    reinterpret_cast<int16_t*>(scratch)[c] =
-        static_cast<int16_t>(ScaleWide(wide_stage, static_cast<int64_t>(sum), c));
   }
   ApplyTailReference(tail, args.inputs,
                      {.source = scratch,

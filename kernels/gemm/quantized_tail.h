@@ -42,6 +42,9 @@ struct QuantizedTail {
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
+  // Wide sums of the channels [channel, channel + n), without bias, as int16.
+  void ScaleWide(const KernelArgs& args, int64_t channel, int64_t n, const int64_t* sums,
+                 int16_t* to) const;
   // Bias of channel `c`; 0 without one.
   int64_t Bias(const KernelArgs& args, int64_t c) const;
 };

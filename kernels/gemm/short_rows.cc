@@ -1,5 +1,6 @@
 #include "kernels/gemm/short_rows.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
@@ -163,8 +164,8 @@ Status ShortRows::Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa i
   if (type_ == DataType::kInt8 || type_ == DataType::kUInt8) {
     x_offset_ = -x.quantization.zero_point();
     if (std::abs(x_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
-  } else if (type_ != DataType::kFloat32) {
-    return Unsupported(DataTypeName(type_), " activations are neither 8-bit nor float32");
+  } else if (type_ != DataType::kInt16 && type_ != DataType::kFloat32) {
+    return Unsupported(DataTypeName(type_), " activations are not taken");
   }
   if (layout.values <= 0) return Unsupported("rows without values");
   groups_ = DynamicGroups(layout.groups, layout.rows, layout.values, layout.pitch);
@@ -207,6 +208,8 @@ void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
     int16_t* to = reinterpret_cast<int16_t*>(shared) + row * layout_.to_pitch;
     if (type_ == DataType::kFloat32) {
       functions_->quantize(static_cast<const float*>(x) + at, n, scale, to);
+    } else if (type_ == DataType::kInt16) {
+      std::copy_n(static_cast<const int16_t*>(x) + at, n, to);
     } else if (type_ == DataType::kUInt8) {
       functions_->widen_u8(static_cast<const uint8_t*>(x) + at, n, x_offset_, to);
     } else {

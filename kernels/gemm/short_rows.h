@@ -1,5 +1,5 @@
 // Activations as int16 with their zero points taken off, in the memory that all threads share: what
-// 8-bit and hybrid kernels compute from.
+// quantized and hybrid kernels compute from.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,8 @@ struct ShortRowsLayout {
 class ShortRows {
  public:
   ShortRows() = default;
-  // kUnsupported where there is no vector target, or for types other than int8, uint8 and float32.
+  // kUnsupported where there is no vector target, or for types other than int8, uint8, int16
+  // (whose zero point must be 0) and float32.
   Status Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa isa);
 
   int phases() const { return functions_ == nullptr ? 0 : ranges() ? 2 : 1; }

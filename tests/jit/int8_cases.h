@@ -60,6 +60,19 @@ inline TestTensor Int8Tensor(const Int8Case& c, Random& random, Shape shape,
   return tensor;
 }
 
+// Weights of the case's type, or of four bits in the place of int8.
+inline TestTensor Int8Weights(const Int8Case& c, Random& random, Shape shape,
+                              Quantization quantization) {
+  if (c.type != DataType::kInt8 || random.Chance(0.8)) {
+    return Int8Tensor(c, random, shape, std::move(quantization));
+  }
+  const TestTensor tensor(
+      {.type = DataType::kInt4, .shape = shape, .quantization = std::move(quantization)},
+      random.Int(0, 5));
+  tensor.Fill(random, -8, 7);
+  return tensor;
+}
+
 inline void AddInt32Bias(OpTester& tester, Random& random, int32_t channels) {
   if (random.Chance(0.2)) return;
   const TestTensor bias({.type = DataType::kInt32, .shape = {channels}}, 4);

@@ -30,8 +30,8 @@ OpTester RandomDepthwise(Random& random) {
   tester
       .Input(Int8Tensor(c, random, image, {{c.input_scale}, {c.zero_point}},
                         random.Chance(0.3) ? channels + random.Int(1, 9) : 0))
-      .Constant(Int8Tensor(c, random, {1, filter_h, filter_w, channels},
-                           WeightsQuantization(c, random, channels, 3, false)));
+      .Constant(Int8Weights(c, random, {1, filter_h, filter_w, channels},
+                            WeightsQuantization(c, random, channels, 3, false)));
   AddInt32Bias(tester, random, channels);
   tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
   const Status inferred = tester.Infer();

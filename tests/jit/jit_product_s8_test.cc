@@ -45,8 +45,8 @@ OpTester RandomConv(Random& random) {
   tester
       .Input(Int8Tensor(c, random, image, {{c.input_scale}, {c.zero_point}},
                         random.Chance(0.3) ? channels_in + random.Int(1, 9) : 0))
-      .Constant(Int8Tensor(c, random, {channels_out, filter_h, filter_w, channels_in},
-                           WeightsQuantization(c, random, channels_out, 0, false)));
+      .Constant(Int8Weights(c, random, {channels_out, filter_h, filter_w, channels_in},
+                            WeightsQuantization(c, random, channels_out, 0, false)));
   AddInt32Bias(tester, random, channels_out);
   tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
   const Status inferred = tester.Infer();
@@ -81,7 +81,7 @@ TEST(JitProductInt8Test, FullyConnectedEqualsTheReference) {
         .Input(Int8Tensor(c, random, {rows, depth}, {{c.input_scale}, {c.zero_point}},
                           random.Chance(0.3) ? depth + random.Int(1, 9) : 0))
         .Constant(
-            Int8Tensor(c, random, {units, depth}, WeightsQuantization(c, random, units, 0, true)));
+            Int8Weights(c, random, {units, depth}, WeightsQuantization(c, random, units, 0, true)));
     AddInt32Bias(tester, random, units);
     tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
     const Status inferred = tester.Infer();
