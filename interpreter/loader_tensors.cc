@@ -68,6 +68,14 @@ std::pair<int64_t, int64_t> ZeroPointRange(DataType type) {
   }
 }
 
+// Element `i`. FlatBuffers' verifier keeps a vector inside of the file and its length aligned, but
+// elements of 8 bytes may lie at any multiple of 4.
+int64_t ReadInt64(const flatbuffers::Vector<int64_t>& from, uint32_t i) {
+  int64_t value;
+  std::memcpy(&value, from.Data() + i * sizeof(value), sizeof(value));
+  return flatbuffers::EndianScalar(value);
+}
+
 Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tensor) {
   const auto& scales = *from.scale();
   if (from.zero_point() == nullptr || from.zero_point()->size() != scales.size()) {
@@ -89,7 +97,7 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
   to.axis = scales.size() > 1 ? axis : 0;
   for (uint32_t i = 0; i < scales.size(); ++i) {
     const float scale = scales.Get(i);
-    const int64_t zero_point = from.zero_point()->Get(i);
+    const int64_t zero_point = ReadInt64(*from.zero_point(), i);
     if (!(scale > 0) || !std::isfinite(scale)) {
       return InvalidArgument("scale ", i, " is ", scale, ", expected a positive number");
     }

@@ -15,7 +15,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 Array Floats(std::vector<float> values) {
   Array array{DataType::kFloat32, Shape{static_cast<int32_t>(values.size())}, {}};
   array.bytes.resize(values.size() * sizeof(float));
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
   return array;
 }
 
