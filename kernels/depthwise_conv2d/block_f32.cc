@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -58,7 +59,7 @@ HWY_INLINE void RunChannels(D d, const DepthwiseBlockF32& b, int64_t c) {
   const V min = hn::Set(d, b.min), max = hn::Set(d, b.max);
 #pragma GCC unroll 8
   for (int j = 0; j < kCount; ++j) {
-    hn::StoreU(hn::Min(hn::Max(hn::Add(sums[j], bias), min), max), d, b.out + j * b.out_pitch + c);
+    hn::StoreU(StdMin(StdMax(hn::Add(sums[j], bias), min), max), d, b.out + j * b.out_pitch + c);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -88,7 +89,7 @@ HWY_NOINLINE void RunTile(const Tile& t) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const V sum = hn::Add(acc[r][v], hn::LoadU(d, t.bias + v * lanes));
-      acc[r][v] = hn::Min(hn::Max(sum, t.min), t.max);
+      acc[r][v] = StdMin(StdMax(sum, t.min), t.max);
     }
     StoreRow<kVectors>(acc[r], t, t.c + r * t.c_pitch);
   }

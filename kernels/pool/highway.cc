@@ -36,9 +36,7 @@ using D = hn::ScalableTag<float>;
 
 template <PoolKind kKind, class V>
 HWY_INLINE V Combine(V total, V value) {
-  // The new value as Max's first operand: where it is NaN, x86 returns the second, as std::max
-  // keeps its first.
-  if constexpr (kKind == PoolKind::kMax) return hn::Max(value, total);
+  if constexpr (kKind == PoolKind::kMax) return StdMax(total, value);
   if constexpr (kKind == PoolKind::kL2) return hn::Add(total, hn::Mul(value, value));
   return hn::Add(total, value);
 }

@@ -12,6 +12,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -33,8 +34,8 @@ HWY_INLINE float Start() {
 template <ReduceKind kKind>
 HWY_INLINE V Combine(V total, V value) {
   if constexpr (kKind == ReduceKind::kProd) return hn::Mul(total, value);
-  if constexpr (kKind == ReduceKind::kMax) return hn::Max(value, total);
-  if constexpr (kKind == ReduceKind::kMin) return hn::Min(value, total);
+  if constexpr (kKind == ReduceKind::kMax) return StdMax(total, value);
+  if constexpr (kKind == ReduceKind::kMin) return StdMin(total, value);
   return hn::Add(total, value);
 }
 

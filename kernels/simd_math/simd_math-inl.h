@@ -18,20 +18,21 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Max and Min that keep a NaN in `x` on every target: x86 returns the second operand then.
+// A NaN in `x` stays.
 template <class D, class V>
 HWY_INLINE V AtLeast(D d, V x, float low) {
-  return hn::Max(hn::Set(d, low), x);
+  return StdMax(x, hn::Set(d, low));
 }
 template <class D, class V>
 HWY_INLINE V AtMost(D d, V x, float high) {
-  return hn::Min(hn::Set(d, high), x);
+  return StdMin(x, hn::Set(d, high));
 }
 
 // c[0] + c[1] x + ... + c[kSize - 1] x^(kSize - 1), by Horner's rule.

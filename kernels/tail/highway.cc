@@ -70,8 +70,18 @@ void LookupRun(const uint8_t* table, DataType type, const int32_t* in, int32_t* 
   }
 }
 
-// Sixteen shuffles of sixteen entries each: a byte is in block b where (x ^ 16 b) < 16, and the
-// saturated addition sets the top bit, which makes a shuffle give zero, of all others. A byte load
+// The index for a shuffle that gives zero where x >= 16. aarch64's does so by itself, x86's where
+// the top bit is set.
+template <class V>
+HWY_INLINE V IndexBelow16(V x) {
+#if HWY_ARCH_X86
+  return hn::SaturatedAdd(x, hn::Set(hn::DFromV<V>(), 0x70));
+#else
+  return x;
+#endif
+}
+
+// Sixteen shuffles of sixteen entries each: a byte is in block b where (x ^ 16 b) < 16. A byte load
 // for each element takes twice as long on AVX-512.
 void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n) {
   const hn::ScalableTag<uint8_t> d;
@@ -82,8 +92,7 @@ void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n
     auto y = hn::Zero(d);
     for (size_t first = 0; first < 256; first += 16) {
       const auto block = hn::Xor(x, hn::Set(d, static_cast<uint8_t>(first)));
-      const auto index = hn::SaturatedAdd(block, hn::Set(d, 0x70));
-      y = hn::Or(y, hn::TableLookupBytesOr0(hn::LoadDup128(d, table + first), index));
+      y = hn::Or(y, hn::TableLookupBytesOr0(hn::LoadDup128(d, table + first), IndexBelow16(block)));
     }
     hn::StoreU(y, d, out + i);
   }

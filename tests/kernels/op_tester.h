@@ -241,6 +241,11 @@ class OpTester {
   }
 };
 
+// Where the machine has vectors, a fast candidate must have taken nearly all of the `cases`.
+inline void ExpectMostRan(int runs, int cases) {
+  EXPECT_GE(runs, RunnableIsas().size() > 1 ? cases * 9 / 10 : 0);
+}
+
 // Byte for byte, gaps between rows left out.
 template <class T>
 void ExpectSame(const TestTensor& expected, const TestTensor& actual, std::string_view what) {
