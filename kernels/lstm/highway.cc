@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "kernels/gemm/gemm_f32.h"
 #include "kernels/lstm/lstm.h"
+#include "kernels/lstm/products.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 
@@ -125,36 +124,14 @@ constexpr int64_t kBlockRows = 16;
 // What all steps' sums may take. Beyond, the reference runs.
 constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 
-// Weights [columns, depth], packed for products with rows of `depth`.
-struct LstmMatrix {
-  PackedWeights packed;
-  int64_t depth = 0, columns = 0;
+int PeepholeInput(int gate) { return kLstmPeephole + (gate == kOutputGate ? 2 : gate); }
 
-  Status Pack(const TensorInfo& source, const GemmF32& gemm, const BuildContext& context);
-};
-
-Status LstmMatrix::Pack(const TensorInfo& source, const GemmF32& gemm,
-                        const BuildContext& context) {
-  if (!source.constant()) return Unsupported("weights are not constant");
-  columns = source.shape[0];
-  depth = source.shape[1];
-  PackRequest request;
-  request.source = source.data;
-  request.source_bytes = source.bytes();
-  request.bytes = gemm.PackedBytes(depth, columns);
-  request.layout = internal::Join("lstm f32 p", gemm.panel, " k", depth, " n", columns);
-  FUSELITE_ASSIGN_OR_RETURN(packed, context.Pack(request, [&](std::byte* to) {
-    // The file may have left the constant misaligned.
-    std::vector<float> aligned(static_cast<size_t>(source.elements()));
-    std::memcpy(aligned.data(), source.data, source.bytes());
-    PackPanelsF32({.base = aligned.data(),
-                   .k_stride = 1,
-                   .n_stride = depth,
-                   .depth = depth,
-                   .columns = columns},
-                  gemm.panel, 0, gemm.panels(columns), reinterpret_cast<float*>(to));
-  }));
-  return Status();
+Result<std::vector<float>> Dequantize(const TensorInfo& weights) {
+  if (!weights.constant()) return Unsupported("peephole weights are not constant");
+  const auto* values = static_cast<const int8_t*>(weights.data);
+  std::vector<float> result(static_cast<size_t>(weights.elements()));
+  for (size_t i = 0; i < result.size(); ++i) result[i] = values[i] * weights.quantization.scale();
+  return result;
 }
 
 class LstmKernel final : public Kernel {
@@ -174,7 +151,11 @@ class LstmKernel final : public Kernel {
     return phase == 0 ? GrainFor(kBlockRows * row_ * s_.inputs / 8)
                       : GrainFor(s_.steps * row_ * (s_.outputs + 16) / 8);
   }
-  size_t scratch_bytes() const override { return static_cast<size_t>(row_) * sizeof(float); }
+  size_t scratch_bytes() const override {
+    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, s_.cells),
+                                    products_.scratch_bytes(1, std::max(s_.outputs, s_.cells),
+                                                            std::max(s_.outputs, s_.cells)));
+  }
   size_t shared_bytes() const override {
     return static_cast<size_t>(s_.steps * s_.batch * row_) * sizeof(float);
   }
@@ -193,58 +174,52 @@ class LstmKernel final : public Kernel {
   void RunSteps(const KernelArgs& args, int64_t b) const;
   LstmCell CellOf(const KernelArgs& args, int64_t b) const;
   void Project(const KernelArgs& args, const float* m, float* y) const;
-  void Multiply(const LstmMatrix& matrix, const float* a, int64_t rows, const float* bias,
-                float bound, float* c, int64_t c_pitch) const {
-    gemm_->run({.a = a,
-                .a_pitch = matrix.depth,
-                .rows = rows,
-                .depth = matrix.depth,
-                .b = reinterpret_cast<const float*>(matrix.packed->data()),
-                .columns = matrix.columns,
-                .bias = bias,
-                .min = -bound,
-                .max = bound,
-                .c = c,
-                .c_pitch = c_pitch});
-  }
+  size_t products_at() const { return AlignUp(static_cast<size_t>(row_) * sizeof(float)); }
+  std::byte* ProductScratch(const KernelArgs& args) const { return args.scratch + products_at(); }
 
   const LstmShape s_;
   const LstmParams params_;
   const int64_t row_;  // floats of one row of sums: four gates, the first unused where coupled
-  const GemmF32* gemm_ = nullptr;
+  LstmProducts products_;
   void (*cell_)(const LstmCell&) = nullptr;
   std::string name_;
   LstmMatrix input_[kLstmGates], recurrent_[kLstmGates], projection_;
+  std::vector<float> peephole_[kLstmGates];  // of the hybrid form
 };
 
 Status LstmKernel::Build(const OpDescription& op, const BuildContext& context) {
-  gemm_ = FindGemmF32(context.isa);
+  FUSELITE_RETURN_IF_ERROR(products_.Init(op, context.isa));
   cell_ = kLstmCell.For(context.isa);
-  if (gemm_ == nullptr || cell_ == nullptr) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
   if (s_.steps * s_.batch > kMaxSharedBytes / static_cast<int64_t>(sizeof(float)) / row_) {
     return Unsupported("the sums of all steps take more than ", kMaxSharedBytes, " bytes");
   }
-  name_ = internal::Join("lstm f32 ", SimdName(context.isa));
+  name_ =
+      internal::Join("lstm ", products_.hybrid() ? "hybrid int8 " : "f32 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    FUSELITE_RETURN_IF_ERROR(
-        input_[gate].Pack(op.inputs[kLstmInputWeights + gate], *gemm_, context));
-    FUSELITE_RETURN_IF_ERROR(
-        recurrent_[gate].Pack(op.inputs[kLstmRecurrentWeights + gate], *gemm_, context));
+    FUSELITE_ASSIGN_OR_RETURN(input_[gate],
+                              products_.Pack(op.inputs[kLstmInputWeights + gate], context));
+    FUSELITE_ASSIGN_OR_RETURN(recurrent_[gate],
+                              products_.Pack(op.inputs[kLstmRecurrentWeights + gate], context));
+    if (products_.hybrid() && s_.peephole && gate != kCellGate) {
+      FUSELITE_ASSIGN_OR_RETURN(peephole_[gate], Dequantize(op.inputs[PeepholeInput(gate)]));
+    }
   }
   if (!s_.projection) return Status();
-  return projection_.Pack(op.inputs[kLstmProjection], *gemm_, context);
+  FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack(op.inputs[kLstmProjection], context));
+  return Status();
 }
 
 void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t block) const {
   const int64_t first = block * kBlockRows;
-  const int64_t rows = std::min(kBlockRows, s_.steps * s_.batch - first);
+  const int64_t count = std::min(kBlockRows, s_.steps * s_.batch - first);
   float* sums = reinterpret_cast<float*>(args.shared) + first * row_;
+  std::byte* scratch = ProductScratch(args);
+  const LstmRows rows =
+      products_.Prepare(In(args, kLstmX) + first * s_.inputs, count, s_.inputs, scratch);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
     const float* bias = s_.layer_norm ? nullptr : In(args, kLstmBias + gate);
-    Multiply(input_[gate], In(args, kLstmX) + first * s_.inputs, rows, bias, kInfinity,
-             sums + gate * s_.cells, row_);
+    products_.Multiply(input_[gate], rows, {bias, kInfinity, sums + gate * s_.cells, row_},
+                       scratch);
   }
 }
 
@@ -259,7 +234,8 @@ LstmCell LstmKernel::CellOf(const KernelArgs& args, int64_t b) const {
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
     cell.gates[gate] = reinterpret_cast<float*>(args.scratch) + gate * s_.cells;
     if (s_.peephole && gate != kCellGate) {
-      cell.peephole[gate] = In(args, kLstmPeephole + (gate == kOutputGate ? 2 : gate));
+      cell.peephole[gate] =
+          products_.hybrid() ? peephole_[gate].data() : In(args, PeepholeInput(gate));
     }
     if (s_.layer_norm) cell.norm[gate] = In(args, kLstmLayerNorm + gate);
     cell.bias[gate] = In(args, kLstmBias + gate);
@@ -274,8 +250,11 @@ void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   for (int64_t step = 0; step < s_.steps; ++step) {
     const int64_t row = s_.Row(step, b);
     const float* sums = reinterpret_cast<const float*>(args.shared) + row * row_;
+    const LstmRows rows = products_.Prepare(h, 1, s_.outputs, ProductScratch(args));
     for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-      Multiply(recurrent_[gate], h, 1, sums + gate * s_.cells, kInfinity, cell.gates[gate], row_);
+      products_.Multiply(recurrent_[gate], rows,
+                         {sums + gate * s_.cells, kInfinity, cell.gates[gate], row_},
+                         ProductScratch(args));
     }
     cell_(cell);
     float* y = static_cast<float*>(args.outputs[0]) + row * s_.outputs;
@@ -291,7 +270,9 @@ void LstmKernel::Project(const KernelArgs& args, const float* m, float* y) const
     return;
   }
   const float bound = params_.proj_clip > 0 ? params_.proj_clip : kInfinity;
-  Multiply(projection_, m, 1, In(args, kLstmProjectionBias), bound, y, s_.outputs);
+  std::byte* scratch = ProductScratch(args);
+  products_.Multiply(projection_, products_.Prepare(m, 1, s_.cells, scratch),
+                     {In(args, kLstmProjectionBias), bound, y, s_.outputs}, scratch);
 }
 
 }  // namespace

@@ -58,20 +58,21 @@ constexpr Field kSequenceFields[] = {
 
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI8}, kI8}};
+constexpr TypeRow kTypes[] = {
+    {{kF32, kF32, kF32}, kF32}, {{kF32, kI8, kI8}, kF32}, {{kI8, kI8, kI8}, kI8}};
 constexpr int kStateInputs[] = {kLstmOutputState, kLstmCellState};
 
 constexpr const char* kGateNames[] = {"input gate's", "forget gate's", "cell gate's",
                                       "output gate's"};
 
-// By the type of X.
+// By the type of X and of the weights. `weights` has peepholes and projection too.
 struct OperandTypes {
   DataType weights, bias, output_state, cell_state;
 };
 
 OperandTypes TypesOf(const OpDescription& op) {
   if (op.inputs[kLstmX].type == kI8) return {kI8, DataType::kInt32, kI8, DataType::kInt16};
-  return {kF32, kF32, kF32, kF32};
+  return {IsHybridLstm(op) ? kI8 : kF32, kF32, kF32, kF32};
 }
 
 // Input `i` must be there with this type and these dimensions.
@@ -129,8 +130,8 @@ Status CheckGate(const OpDescription& op, const LstmShape& s, int gate) {
   }
   if (s.peephole && gate != kCellGate) {
     const int peephole = gate == kOutputGate ? 2 : gate;
-    FUSELITE_RETURN_IF_ERROR(
-        CheckOperand(op, kLstmPeephole + peephole, name + " peephole weights", kF32, vector));
+    FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmPeephole + peephole, name + " peephole weights",
+                                          types.weights, vector));
   }
   return Status();
 }
@@ -189,7 +190,7 @@ Status CheckOperands(const OpDescription& op, const LstmShape& s) {
   const auto outputs = static_cast<int32_t>(s.outputs), cells = static_cast<int32_t>(s.cells);
   if (s.projection) {
     FUSELITE_RETURN_IF_ERROR(
-        CheckOperand(op, kLstmProjection, "projection weights", kF32, {outputs, cells}));
+        CheckOperand(op, kLstmProjection, "projection weights", types.weights, {outputs, cells}));
     if (op.has_input(kLstmProjectionBias)) {
       FUSELITE_RETURN_IF_ERROR(
           CheckOperand(op, kLstmProjectionBias, "projection biases", kF32, {outputs}));
@@ -201,6 +202,7 @@ Status CheckOperands(const OpDescription& op, const LstmShape& s) {
       CheckState(op, kLstmOutputState, "output state", types.output_state, s.batch * s.outputs));
   FUSELITE_RETURN_IF_ERROR(
       CheckState(op, kLstmCellState, "cell state", types.cell_state, s.batch * s.cells));
+  if (IsHybridLstm(op)) return HybridLstmScales(op).status();
   return op.inputs[kLstmX].type == kI8 ? CheckIntegerLstm(op) : Status();
 }
 
@@ -241,6 +243,24 @@ constexpr Candidate kCandidates[] = {
 
 }  // namespace
 
+bool IsHybridLstm(const OpDescription& op) {
+  return op.inputs[kLstmX].type == kF32 && op.has_input(kLstmInputWeights + kOutputGate) &&
+         op.inputs[kLstmInputWeights + kOutputGate].type == kI8;
+}
+
+Result<LstmScales> HybridLstmScales(const OpDescription& op) {
+  LstmScales scales{};
+  for (int i = 0; i < kLstmInputs; ++i) {
+    if (!op.has_input(i) || op.inputs[i].type != kI8) continue;
+    const Quantization& q = op.inputs[i].quantization;
+    if (q.empty() || q.per_channel() || !std::isfinite(q.scale()) || q.zero_point() != 0) {
+      return Unsupported("input ", i, " is 8-bit without a single finite scale and zero point 0");
+    }
+    scales[i] = q.scale();
+  }
+  return scales;
+}
+
 LstmShape::LstmShape(const OpDescription& op)
     : steps(1),
       batch(op.inputs[kLstmX].shape[0]),
@@ -270,8 +290,7 @@ const OperatorDef& LstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits =
-          "the full form; int8 without peepholes, projection and layer normalization; not hybrid",
+      .limits = "the full form; int8 without peepholes, projection and layer normalization",
       .infer = [](OpDescription& op) { return InferLstm(op, 2); },
       .candidates = kCandidates,
       .cost = Cost,
@@ -294,8 +313,7 @@ const OperatorDef& UnidirectionalSequenceLstmOperator() {
       .types = kTypes,
       .limits =
           "no diagonal recurrent weights; int8 without peepholes, projection and layer "
-          "normalization; "
-          "not hybrid",
+          "normalization",
       .infer = [](OpDescription& op) { return InferLstm(op, 3); },
       .candidates = kCandidates,
       .cost = Cost,

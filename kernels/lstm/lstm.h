@@ -2,6 +2,8 @@
 // with a state that outlives the run.
 #pragma once
 
+#include <array>
+
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
@@ -28,6 +30,7 @@ enum LstmInput : int {
   kLstmOutputState = 18,      // [batch, outputs], read and written
   kLstmCellState = 19,        // [batch, cells], read and written
   kLstmLayerNorm = 20,        // 4 of [cells]
+  kLstmInputs = 24,
 };
 
 inline constexpr int kInputGate = 0, kForgetGate = 1, kCellGate = 2, kOutputGate = 3;
@@ -55,13 +58,21 @@ struct LstmShape {
 //   h' = clip(P m + projection bias), or m where there is no projection; the output of the step.
 // With layer normalization a gate's sum, without the bias, is brought to mean 0 and variance 1 over
 // the cells first, then scaled by its coefficients; the bias is added to that.
-// float32; or int8 with int8 weights, int32 biases and an int16 cell state, to the bit as TFLite's
-// integer kernel, which has tanh for both activations whatever the parameter says, and takes the
-// hidden value's quantization from op.intermediates[4]. The state inputs are written in place
-// (OperatorDef::state_inputs). One unit is one row of the batch through all its steps.
+// float32; or float32 with int8 weights and peepholes (hybrid): x, h and m are then quantized row
+// by row at each step (kernels/gemm/dynamic_scale.h); or int8 with int8 weights, int32 biases and
+// an int16 cell state, to the bit as TFLite's integer kernel, which has tanh for both activations
+// whatever the parameter says, and takes the hidden value's quantization from op.intermediates[4].
+// The state inputs are written in place (OperatorDef::state_inputs). One unit is one row of the
+// batch through all its steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
-// float32 with constant weights. Phase 0 multiplies every step's input at once.
+// float32 with constant weights, or hybrid. Phase 0 multiplies every step's input at once.
 Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription&, const BuildContext&);
+
+// The hybrid form: the scale of each int8 input, by LstmInput. Fails unless each has one, and zero
+// point 0.
+bool IsHybridLstm(const OpDescription& op);
+using LstmScales = std::array<float, kLstmInputs>;
+Result<LstmScales> HybridLstmScales(const OpDescription& op);
 
 // The int8 form: what Infer checks beyond shapes, and the reference.
 Status CheckIntegerLstm(const OpDescription& op);

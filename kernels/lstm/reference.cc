@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/gemm/dynamic_scale.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -22,21 +23,41 @@ float Logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 float Clip(float x, float bound) { return bound > 0 ? std::clamp(x, -bound, bound) : x; }
 
+// A vector that weights are multiplied with.
+struct Operand {
+  const float* values;
+  int64_t n;
+  // Of the hybrid form.
+  const int16_t* quantized = nullptr;
+  float scale = 0;
+};
+
 // One row of the batch: its states, and the scratch of one step.
 class RowRun {
  public:
-  RowRun(const LstmShape& shape, const LstmParams& params, const KernelArgs& args, int64_t b)
+  // `scales`: of the hybrid form, else null.
+  RowRun(const LstmShape& shape, const LstmParams& params, const LstmScales* scales,
+         const KernelArgs& args, int64_t b)
       : s_(shape),
         params_(params),
+        scales_(scales),
         args_(args),
         h_(State(kLstmOutputState) + b * shape.outputs),
         c_(State(kLstmCellState) + b * shape.cells),
-        gates_(reinterpret_cast<float*>(args.scratch)) {}
+        gates_(reinterpret_cast<float*>(args.scratch)),
+        quantized_(reinterpret_cast<int16_t*>(gates_ + kLstmGates * shape.cells)) {}
+
+  static size_t ScratchBytes(const LstmShape& s, bool hybrid) {
+    const int64_t quantized = hybrid ? s.inputs + s.outputs + s.cells : 0;
+    return kLstmGates * s.cells * sizeof(float) + quantized * sizeof(int16_t);
+  }
 
   void Step(const float* x, float* y) {
-    for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) SumGate(gate, x);
+    const Operand input = Prepare(x, s_.inputs, quantized_);
+    const Operand state = Prepare(h_, s_.outputs, quantized_ + s_.inputs);
+    for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) SumGate(gate, input, state);
     // Here already: it reads the output state, which is written at the end.
-    SumGate(kOutputGate, x);
+    SumGate(kOutputGate, input, state);
     for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) FinishGate(gate);
     for (int64_t i = 0; i < s_.cells; ++i) {
       const float forget = Gate(kForgetGate)[i];
@@ -51,33 +72,53 @@ class RowRun {
   }
 
  private:
-  const float* In(int i) const { return static_cast<const float*>(args_.inputs[i]); }
+  template <class T = float>
+  const T* In(int i) const {
+    return static_cast<const T*>(args_.inputs[i]);
+  }
   // Variables are bound as inputs and written in place.
   float* State(int i) const { return const_cast<float*>(In(i)); }
   float* Gate(int gate) const { return gates_ + gate * s_.cells; }
 
-  static float Dot(const float* a, const float* b, int64_t n) {
-    float sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
+  Operand Prepare(const float* values, int64_t n, int16_t* quantized) const {
+    if (scales_ == nullptr) return {values, n};
+    const DynamicScale scale =
+        QuantizeDynamically(values, 1, n, n, params_.asymmetric_quantize_inputs, quantized);
+    return {values, n, quantized, scale.scale};
+  }
+
+  // Row `row` of the weights in input `weights` times `x`.
+  float Product(int weights, int64_t row, const Operand& x) const {
+    if (scales_ == nullptr) {
+      const float* w = In(weights) + row * x.n;
+      float sum = 0;
+      for (int64_t i = 0; i < x.n; ++i) sum += w[i] * x.values[i];
+      return sum;
+    }
+    const auto* w = In<int8_t>(weights) + row * x.n;
+    uint32_t sum = 0;  // wraps around, as TFLite's 32-bit sums do
+    for (int64_t i = 0; i < x.n; ++i) sum += static_cast<uint32_t>(w[i] * x.quantized[i]);
+    return static_cast<float>(static_cast<int32_t>(sum)) * (x.scale * (*scales_)[weights]);
   }
 
   // Weights times input and output state; the bias too where no normalization comes between.
-  void SumGate(int gate, const float* x) {
-    const float* wx = In(kLstmInputWeights + gate);
-    const float* wr = In(kLstmRecurrentWeights + gate);
+  void SumGate(int gate, const Operand& x, const Operand& h) {
     for (int64_t i = 0; i < s_.cells; ++i) {
       const float start = s_.layer_norm ? 0.0f : In(kLstmBias + gate)[i];
-      Gate(gate)[i] =
-          start + Dot(wx + i * s_.inputs, x, s_.inputs) + Dot(wr + i * s_.outputs, h_, s_.outputs);
+      Gate(gate)[i] = start + Product(kLstmInputWeights + gate, i, x) +
+                      Product(kLstmRecurrentWeights + gate, i, h);
     }
+  }
+
+  float PeepholeWeight(int gate, int64_t i) const {
+    const int input = kLstmPeephole + (gate == kOutputGate ? 2 : gate);
+    return scales_ == nullptr ? In(input)[i] : In<int8_t>(input)[i] * (*scales_)[input];
   }
 
   void FinishGate(int gate) {
     float* g = Gate(gate);
     if (s_.peephole && gate != kCellGate) {
-      const float* p = In(kLstmPeephole + (gate == kOutputGate ? 2 : gate));
-      for (int64_t i = 0; i < s_.cells; ++i) g[i] += p[i] * c_[i];
+      for (int64_t i = 0; i < s_.cells; ++i) g[i] += PeepholeWeight(gate, i) * c_[i];
     }
     if (s_.layer_norm) Normalize(gate);
     for (int64_t i = 0; i < s_.cells; ++i) {
@@ -106,19 +147,22 @@ class RowRun {
       return;
     }
     const float* bias = In(kLstmProjectionBias);
+    const Operand hidden = Prepare(m, s_.cells, quantized_ + s_.inputs + s_.outputs);
     for (int64_t o = 0; o < s_.outputs; ++o) {
       const float start = bias != nullptr ? bias[o] : 0.0f;
-      const float sum = start + Dot(In(kLstmProjection) + o * s_.cells, m, s_.cells);
+      const float sum = start + Product(kLstmProjection, o, hidden);
       y[o] = Clip(sum, params_.proj_clip);
     }
   }
 
   const LstmShape& s_;
   const LstmParams& params_;
+  const LstmScales* scales_;
   const KernelArgs& args_;
   float* const h_;
   float* const c_;
   float* const gates_;
+  int16_t* const quantized_;
 };
 
 }  // namespace
@@ -128,15 +172,20 @@ Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription& op, cons
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   if (op.inputs[kLstmX].type == DataType::kInt8) return BuildLstmInteger(op);
   const LstmShape shape(op);
+  const bool hybrid = IsHybridLstm(op);
+  LstmScales scales{};
+  if (hybrid) {
+    FUSELITE_ASSIGN_OR_RETURN(scales, HybridLstmScales(op));
+  }
   const Work work{.units = shape.steps > 0 ? shape.batch : 0,
-                  .scratch_bytes = kLstmGates * static_cast<size_t>(shape.cells) * sizeof(float)};
-  return MakeKernel("lstm f32 reference", work,
-                    [shape, params = op.params.as<LstmParams>()](const KernelArgs& args,
-                                                                 int64_t begin, int64_t end) {
+                  .scratch_bytes = RowRun::ScratchBytes(shape, hybrid)};
+  return MakeKernel(hybrid ? "lstm hybrid int8 reference" : "lstm f32 reference", work,
+                    [shape, hybrid, scales, params = op.params.as<LstmParams>()](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
                       const auto* x = static_cast<const float*>(args.inputs[kLstmX]);
                       auto* y = static_cast<float*>(args.outputs[0]);
                       for (int64_t b = begin; b < end; ++b) {
-                        RowRun run(shape, params, args, b);
+                        RowRun run(shape, params, hybrid ? &scales : nullptr, args, b);
                         for (int64_t t = 0; t < shape.steps; ++t) {
                           const int64_t row = shape.Row(t, b);
                           run.Step(x + row * shape.inputs, y + row * shape.outputs);

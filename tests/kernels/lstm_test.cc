@@ -52,6 +52,11 @@ OpTester MakeTester(const LstmCase& c, Make make) {
   return tester;
 }
 
+// What is int8 in the hybrid form.
+bool IsWeights(int input) {
+  return (input >= kLstmInputWeights && input < kLstmBias) || input == kLstmProjection;
+}
+
 // Every weight and state its input's number / 10, x[t] = t + 1.
 TestTensor Numbered(int input, const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.elements()), static_cast<float>(input) / 10);
@@ -162,6 +167,33 @@ TEST(FixedPoint16Test, LogisticAndTanhAreWithinTheirPrecision) {
   EXPECT_EQ(TanhFixed(0, 3), 0);
 }
 
+TEST(LstmTest, HybridQuantizesEachStep) {
+  // Steps of 1 for x = 127 and of 1/127 for h = 1, so that nothing is rounded but the second step's
+  // state.
+  OpTester tester = MakeTester({.steps = 2}, [](int input, const Shape& shape) {
+    if (IsWeights(input)) {
+      return TestTensor::Of<int8_t>(DataType::kInt8, shape, {static_cast<int8_t>(input)},
+                                    {.scales = {0x1p-10f}, .zero_points = {0}});
+    }
+    if (input == kLstmX) return TestTensor::Of<float>(kF32, shape, {127, -127});
+    return TestTensor::Of<float>(kF32, shape, {1});
+  });
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  float h = 1, c = 1;
+  for (int t = 0; t < 2; ++t) {
+    const float x = t == 0 ? 127.0f : -127.0f;
+    const auto sum = [&](int gate) { return 1 + ((gate + 1) * x + (gate + 5) * h) / 1024; };
+    c = Logistic(sum(1)) * c + Logistic(sum(0)) * std::tanh(sum(2));
+    h = Logistic(sum(3)) * std::tanh(c);
+    EXPECT_NEAR((*outputs)[0].at<float>(t), h, 1e-5f) << t;
+  }
+  OpTester several = tester;
+  several.op.inputs[kLstmInputWeights].quantization = {{1, 2}, {0, 0}};
+  EXPECT_THAT(several.Infer().message(), ::testing::HasSubstr("single finite scale"));
+}
+
 // One cell in int8; x, h and weights of scale 1/64 multiply to sums of scale 2^-12.
 OpTester IntegerTester(bool coupled, float cell_clip) {
   OpTester tester("LSTM");
@@ -255,18 +287,30 @@ LstmCase RandomCase(Random& random) {
   return c;
 }
 
-TEST_P(LstmIsaTest, HighwayAgreesWithReference) {
+// Small weights: differences must not grow from step to step.
+TestTensor RandomInput(Random& random, int input, const Shape& shape, bool hybrid) {
+  if (hybrid && IsWeights(input)) {
+    TestTensor tensor({.type = DataType::kInt8,
+                       .shape = shape,
+                       .quantization = {{0.2f / random.Int(110, 127)}, {0}}});
+    tensor.Fill(random, -127, 127);
+    return tensor;
+  }
+  TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
+  const float magnitude = input == kLstmX ? 1.0f : 0.2f;
+  tensor.Fill(random, -magnitude, magnitude);
+  return tensor;
+}
+
+void CompareLstm(Isa isa, bool hybrid) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
     const LstmCase c = RandomCase(random);
-    // Small weights: differences must not grow from step to step.
-    const OpTester plain = MakeTester(c, [&](int input, const Shape& shape) {
-      TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
-      const float magnitude = input == kLstmX ? 1.0f : 0.2f;
-      tensor.Fill(random, -magnitude, magnitude);
-      return tensor;
+    OpTester plain = MakeTester(c, [&](int input, const Shape& shape) {
+      return RandomInput(random, input, shape, hybrid);
     });
+    plain.params<LstmParams>().asymmetric_quantize_inputs = hybrid && random.Chance(0.5);
     const auto run = [&](std::string_view candidate, Isa isa, OpTester& tester) {
       tester = plain;
       for (int i : {kLstmOutputState, kLstmCellState}) tester.inputs[i] = plain.inputs[i].Clone();
@@ -276,14 +320,17 @@ TEST_P(LstmIsaTest, HighwayAgreesWithReference) {
     OpTester reference = plain, fast = plain;
     const auto expected = run("reference", Isa::kScalar, reference);
     ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-    const auto actual = run("highway", GetParam(), fast);
-    if (!Includes(GetParam(), Isa::kSsse3) && !Includes(GetParam(), Isa::kNeon)) {
+    const auto actual = run("highway", isa, fast);
+    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
       continue;
     }
     ASSERT_TRUE(actual.ok()) << actual.status().ToString();
     // A normalization divides by the spread of the sums, which may be small.
-    const auto tolerance = [&](int64_t) { return c.layer_norm ? 5e-4f : 1e-5f; };
+    // A last bit more or less may round a quantized value to the next step, a 127th of its range.
+    const auto tolerance = [&](int64_t) {
+      return hybrid ? (c.layer_norm ? 2e-2f : 5e-3f) : c.layer_norm ? 5e-4f : 1e-5f;
+    };
     ExpectNear((*expected)[0], (*actual)[0], tolerance, "output");
     for (int i : {kLstmOutputState, kLstmCellState}) {
       ExpectNear(reference.inputs[i], fast.inputs[i], tolerance, "state");
@@ -291,6 +338,9 @@ TEST_P(LstmIsaTest, HighwayAgreesWithReference) {
     }
   }
 }
+
+TEST_P(LstmIsaTest, HighwayAgreesWithReference) { CompareLstm(GetParam(), false); }
+TEST_P(LstmIsaTest, HybridHighwayAgreesWithReference) { CompareLstm(GetParam(), true); }
 
 INSTANTIATE_TEST_SUITE_P(Isas, LstmIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
