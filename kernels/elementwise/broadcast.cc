@@ -51,9 +51,23 @@ BroadcastPlan::BroadcastPlan(std::initializer_list<const TensorInfo*> operands, 
     if (all[d].size != 1) dims_[rank_++] = all[d];
   }
   if (!keep_rows) Merge();
-  for (int d = 0; d < rank_; ++d) rows_ *= dims_[d].size;
-  if (row_ == 0) rows_ = 0;
+  if (rank_ > 0) rows_ = dims_[--rank_];
+  for (int d = 0; d < rank_; ++d) outer_ *= dims_[d].size;
+  if (row_ == 0) outer_ = 0;
   pieces_ = std::max<int64_t>(1, (row_ + kPiece - 1) / kPiece);
+  block_rows_ =
+      std::clamp<int64_t>(kPiece / std::max<int64_t>(row_, 1), 1, std::max<int64_t>(rows_.size, 1));
+  blocks_ = (rows_.size + block_rows_ - 1) / block_rows_;
+}
+
+BroadcastPlan::Block BroadcastPlan::BlockOf(const Offsets& offsets, int64_t outer, int64_t row,
+                                            int64_t column) const {
+  Block block{offsets, outer * rows_.size + row, column, std::min(block_rows_, rows_.size - row),
+              std::min(kPiece, row_ - column)};
+  for (int k = 0; k < operands_; ++k) {
+    block.offsets[k] += row * rows_.strides[k] + column * inner_[k];
+  }
+  return block;
 }
 
 // Takes outer dimensions into the row from the innermost on, as long as every operand steps from
@@ -72,10 +86,10 @@ void BroadcastPlan::Merge() {
   }
 }
 
-BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t row) {
+BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t outer) {
   for (int d = plan.rank_ - 1; d >= 0; --d) {
-    index[d] = row % plan.dims_[d].size;
-    row /= plan.dims_[d].size;
+    index[d] = outer % plan.dims_[d].size;
+    outer /= plan.dims_[d].size;
     for (int k = 0; k < plan.operands_; ++k) offsets[k] += index[d] * plan.dims_[d].strides[k];
   }
 }

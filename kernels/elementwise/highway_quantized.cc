@@ -1,6 +1,8 @@
-#include "kernels/elementwise/quantized_binary.h"
-#include "kernels/elementwise/quantized_functions.h"
-#include "kernels/make_kernel.h"
+// Quantized functions of two values, with vectors. Bytes are split into four vectors of 32-bit
+// lanes by their place in the word, which takes no shuffles, and joined the same way.
+#include <type_traits>
+
+#include "kernels/elementwise/quantized_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/highway_quantized.cc"
@@ -8,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
 
@@ -16,62 +19,313 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A stride of 0 repeats the first value.
-template <class T, class F>
-HWY_INLINE void MapRows(const void* x, int x_stride, const void* y, int y_stride, void* out,
-                        size_t n, F function) {
-  const IntTag d;
-  const auto* a = static_cast<const T*>(x);
-  const auto* b = static_cast<const T*>(y);
-  auto* c = static_cast<T*>(out);
-  const auto first_a = hn::Set(d, static_cast<int32_t>(*a));
-  const auto first_b = hn::Set(d, static_cast<int32_t>(*b));
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
-    const auto va = x_stride == 0 ? first_a : LoadInt(a + i, count);
-    const auto vb = y_stride == 0 ? first_b : LoadInt(b + i, count);
-    StoreInt(function(va, vb), c + i, count);
-  });
+using ByteTag = hn::ScalableTag<uint8_t>;
+using RealTag = hn::ScalableTag<float>;
+using RealVec = hn::Vec<RealTag>;
+
+// A function has x() and y() for what it makes of each operand, once for a whole row where that is
+// one value, and the call that joins them. Of the result the low 16 bits of each lane count; they
+// are clamped to [min, max] afterwards.
+
+// (v + offset) 2^left_shift by a multiplier, as an operand of QuantizedAdd. A multiplier of 1/2,
+// that of the operand with the larger scale, is a shift less.
+class OperandScale {
+ public:
+  HWY_INLINE OperandScale(int32_t offset, int left_shift, int32_t multiplier, int32_t shift)
+      : offset_(hn::Set(IntTag(), offset)),
+        exact_(multiplier == 1 << 30 && shift <= 0 && left_shift - 1 + shift >= 0),
+        left_(exact_ ? left_shift - 1 + shift : left_shift),
+        scale_(multiplier, shift) {}
+
+  HWY_INLINE IntVec operator()(IntVec v) const {
+    const auto shifted = hn::ShiftLeftSame(hn::Add(v, offset_), left_);
+    return exact_ ? shifted : scale_(shifted);
+  }
+
+ private:
+  IntVec offset_;
+  bool exact_;
+  int left_;
+  UniformScale scale_;
+};
+
+// Scales to the output and clamps, since the result may need all 32 bits.
+class OutputScale {
+ public:
+  HWY_INLINE OutputScale(FixedPoint scale, int32_t zero, int32_t min, int32_t max)
+      : scale_(scale.multiplier, scale.shift),
+        zero_(hn::Set(IntTag(), zero)),
+        min_(min),
+        max_(max) {}
+  HWY_INLINE IntVec operator()(IntVec v) const {
+    return ClampInt(hn::Add(scale_(v), zero_), min_, max_);
+  }
+
+ private:
+  UniformScale scale_;
+  IntVec zero_;
+  int32_t min_, max_;
+};
+
+struct SumLanes {
+  OperandScale x_scale, y_scale;
+  OutputScale output;
+  bool subtract;
+
+  HWY_INLINE explicit SumLanes(const QuantizedSum& f)
+      : x_scale(f.q.x_offset, f.q.left_shift, f.q.x_multiplier, f.q.x_shift),
+        y_scale(f.q.y_offset, f.q.left_shift, f.q.y_multiplier, f.q.y_shift),
+        output({f.q.output_multiplier, f.q.output_shift}, f.q.output_offset, f.q.min, f.q.max),
+        subtract(f.subtract) {}
+  HWY_INLINE IntVec x(IntVec v) const { return x_scale(v); }
+  HWY_INLINE IntVec y(IntVec v) const { return y_scale(v); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
+    return output(subtract ? hn::Sub(a, b) : hn::Add(a, b));
+  }
+};
+
+struct ProductLanes {
+  IntVec x_zero, y_zero;
+  OutputScale output;
+
+  HWY_INLINE explicit ProductLanes(const QuantizedProduct& f)
+      : x_zero(hn::Set(IntTag(), f.x_zero)),
+        y_zero(hn::Set(IntTag(), f.y_zero)),
+        output(f.scale, f.zero, f.min, f.max) {}
+  HWY_INLINE IntVec x(IntVec v) const { return hn::Sub(v, x_zero); }
+  HWY_INLINE IntVec y(IntVec v) const { return hn::Sub(v, y_zero); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const { return output(hn::Mul(a, b)); }
+};
+
+struct PreluLanes {
+  IntVec x_zero, y_zero;
+  OutputScale identity, product;
+
+  HWY_INLINE explicit PreluLanes(const QuantizedPrelu& f)
+      : x_zero(hn::Set(IntTag(), f.x_zero)),
+        y_zero(hn::Set(IntTag(), f.y_zero)),
+        identity(f.identity, f.zero, f.min, f.max),
+        product(f.product, f.zero, f.min, f.max) {}
+  HWY_INLINE IntVec x(IntVec v) const { return hn::Sub(v, x_zero); }
+  HWY_INLINE IntVec y(IntVec v) const { return hn::Sub(v, y_zero); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
+    const auto negative = hn::Lt(a, hn::Zero(IntTag()));
+    return hn::IfThenElse(negative, product(hn::Mul(a, b)), identity(a));
+  }
+};
+
+struct SquaredDifferenceLanes {
+  OperandScale x_scale, y_scale;
+  OutputScale output;
+
+  HWY_INLINE explicit SquaredDifferenceLanes(const QuantizedSquaredDifference& f)
+      : x_scale(f.sum.q.x_offset, f.sum.q.left_shift, f.sum.q.x_multiplier, f.sum.q.x_shift),
+        y_scale(f.sum.q.y_offset, f.sum.q.left_shift, f.sum.q.y_multiplier, f.sum.q.y_shift),
+        output({f.sum.q.output_multiplier, f.sum.q.output_shift}, f.sum.q.output_offset,
+               f.sum.q.min, f.sum.q.max) {}
+  HWY_INLINE IntVec x(IntVec v) const { return x_scale(v); }
+  HWY_INLINE IntVec y(IntVec v) const { return y_scale(v); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
+    const auto difference = hn::Sub(a, b);
+    return output(hn::Mul(difference, difference));
+  }
+};
+
+// Adding 1.5 2^23 rounds a float to the integer in its low bits, halves to even; an integer up to
+// 2^21 is added along with it.
+constexpr float kRounding = 12582912.0f;
+
+HWY_INLINE RealVec ToReal(IntVec v) { return hn::ConvertTo(RealTag(), v); }
+HWY_INLINE IntVec RoundedBits(RealVec v) { return hn::BitCast(IntTag(), v); }
+
+struct RoundedSumLanes {
+  IntVec x_zero, y_zero;
+  RealVec x_scale, y_scale, stretch, rounding;
+
+  HWY_INLINE explicit RoundedSumLanes(const RoundedSum& f)
+      : x_zero(hn::Set(IntTag(), f.x_zero)),
+        y_zero(hn::Set(IntTag(), f.y_zero)),
+        x_scale(hn::Set(RealTag(), f.x_scale)),
+        y_scale(hn::Set(RealTag(), f.y_scale)),
+        stretch(hn::Set(RealTag(), f.stretch)),
+        rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
+  HWY_INLINE RealVec x(IntVec v) const { return hn::Mul(ToReal(hn::Sub(v, x_zero)), x_scale); }
+  HWY_INLINE RealVec y(IntVec v) const { return ToReal(hn::Sub(v, y_zero)); }
+  HWY_INLINE IntVec operator()(RealVec a, RealVec b) const {
+    return RoundedBits(hn::MulAdd(hn::MulAdd(b, y_scale, a), stretch, rounding));
+  }
+};
+
+struct RoundedProductLanes {
+  IntVec x_zero, y_zero;
+  RealVec scale, nudge, sign, rounding;
+
+  HWY_INLINE explicit RoundedProductLanes(const RoundedProduct& f)
+      : x_zero(hn::Set(IntTag(), f.x_zero)),
+        y_zero(hn::Set(IntTag(), f.y_zero)),
+        scale(hn::Set(RealTag(), f.scale)),
+        nudge(hn::Set(RealTag(), f.nudge)),
+        sign(hn::Set(RealTag(), -0.0f)),
+        rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
+  HWY_INLINE IntVec x(IntVec v) const { return hn::Sub(v, x_zero); }
+  HWY_INLINE IntVec y(IntVec v) const { return hn::Sub(v, y_zero); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
+    const auto p = ToReal(hn::Mul(a, b));
+    const auto nudged = hn::MulAdd(p, scale, hn::OrAnd(nudge, p, sign));
+    return RoundedBits(hn::Add(nudged, rounding));
+  }
+};
+
+struct RoundedSquaredDifferenceLanes {
+  OperandScale x_scale, y_scale;
+  RealVec scale, rounding;
+
+  HWY_INLINE explicit RoundedSquaredDifferenceLanes(const RoundedSquaredDifference& f)
+      : x_scale(SquaredDifferenceLanes(f.exact).x_scale),
+        y_scale(SquaredDifferenceLanes(f.exact).y_scale),
+        scale(hn::Set(RealTag(), f.scale)),
+        rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
+  HWY_INLINE IntVec x(IntVec v) const { return x_scale(v); }
+  HWY_INLINE IntVec y(IntVec v) const { return y_scale(v); }
+  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
+    const auto difference = ToReal(hn::Sub(a, b));
+    return RoundedBits(hn::MulAdd(hn::Mul(difference, scale), difference, rounding));
+  }
+};
+
+// Byte kByte of every word, in 32 bits.
+template <int kByte>
+HWY_INLINE IntVec Plane(hn::Vec<ByteTag> v) {
+  const hn::RebindToUnsigned<IntTag> d;
+  auto words = hn::BitCast(d, v);
+  if constexpr (kByte > 0) words = hn::ShiftRight<8 * kByte>(words);
+  if constexpr (kByte < 3) words = hn::And(words, hn::Set(d, 0xFF));
+  return hn::BitCast(IntTag(), words);
 }
 
-template <class T>
-HWY_INLINE void MulRowsOf(const QuantizedProduct& p, const void* x, int x_stride, const void* y,
-                          int y_stride, void* out, size_t n) {
-  const IntTag d;
-  const UniformScale scale(p.scale.multiplier, p.scale.shift);
-  const auto x_zero = hn::Set(d, p.x_zero), y_zero = hn::Set(d, p.y_zero),
-             zero = hn::Set(d, p.zero);
-  MapRows<T>(x, x_stride, y, y_stride, out, n, [&](IntVec a, IntVec b) HWY_ATTR {
-    const auto product = hn::Mul(hn::Sub(a, x_zero), hn::Sub(b, y_zero));
-    return ClampInt(hn::Add(scale(product), zero), p.min, p.max);
-  });
+// The planes' low 16 bits, clamped, as bytes.
+class JoinPlanes {
+ public:
+  HWY_INLINE JoinPlanes(int32_t min, int32_t max)
+      : min_(hn::Set(D(), static_cast<int16_t>(min))),
+        max_(hn::Set(D(), static_cast<int16_t>(max))) {}
+  HWY_INLINE hn::Vec<ByteTag> operator()(IntVec p0, IntVec p1, IntVec p2, IntVec p3) const {
+    const auto even = Clamp(p0, p2), odd = Clamp(p1, p3);
+    return hn::BitCast(ByteTag(), hn::Or(even, hn::ShiftLeft<8>(odd)));
+  }
+
+ private:
+  using D = hn::ScalableTag<int16_t>;
+  HWY_INLINE hn::Vec<D> Clamp(IntVec low, IntVec high) const {
+    const auto v = hn::OddEven(hn::BitCast(D(), hn::ShiftLeft<16>(high)), hn::BitCast(D(), low));
+    return hn::Min(hn::Max(v, min_), max_);
+  }
+  hn::Vec<D> min_, max_;
+};
+
+// A step of 0 makes an operand once, of its first value.
+template <bool kXSteps, bool kYSteps, class F>
+HWY_INLINE void MapByteRow(const F& f, const JoinPlanes& join, uint8_t flip, const uint8_t* x,
+                           const uint8_t* y, uint8_t* out, size_t n) {
+  const ByteTag d;
+  const IntTag di;
+  const auto sign = hn::Set(d, flip);
+  const auto a = f.x(hn::Set(di, *x ^ flip));
+  const auto b = f.y(hn::Set(di, *y ^ flip));
+  const auto map = [&](size_t i, size_t count) HWY_ATTR {
+    const auto v = kXSteps ? hn::Xor(LoadUpTo(d, x + i, count), sign) : sign;
+    const auto w = kYSteps ? hn::Xor(LoadUpTo(d, y + i, count), sign) : sign;
+    const auto plane = [&](auto byte) HWY_ATTR {
+      if constexpr (!kXSteps) {
+        return f(a, f.y(Plane<byte.value>(w)));
+      } else if constexpr (!kYSteps) {
+        return f(f.x(Plane<byte.value>(v)), b);
+      } else {
+        return f(f.x(Plane<byte.value>(v)), f.y(Plane<byte.value>(w)));
+      }
+    };
+    using std::integral_constant;
+    const auto joined =
+        join(plane(integral_constant<int, 0>()), plane(integral_constant<int, 1>()),
+             plane(integral_constant<int, 2>()), plane(integral_constant<int, 3>()));
+    StoreUpTo(hn::Xor(joined, sign), d, out + i, count);
+  };
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) map(i, lanes);
+  if (i < n) map(i, n - i);
 }
 
-template <class T>
-HWY_INLINE void SumRowsOf(const QuantizedSum& sum, const void* x, int x_stride, const void* y,
-                          int y_stride, void* out, size_t n) {
-  const IntTag d;
-  const QuantizedAdd& q = sum.q;
-  const UniformScale x_scale(q.x_multiplier, q.x_shift), y_scale(q.y_multiplier, q.y_shift),
-      scale(q.output_multiplier, q.output_shift);
-  const auto x_offset = hn::Set(d, q.x_offset), y_offset = hn::Set(d, q.y_offset),
-             offset = hn::Set(d, q.output_offset);
-  MapRows<T>(x, x_stride, y, y_stride, out, n, [&](IntVec a, IntVec b) HWY_ATTR {
-    const auto u = x_scale(hn::ShiftLeftSame(hn::Add(a, x_offset), q.left_shift));
-    const auto v = y_scale(hn::ShiftLeftSame(hn::Add(b, y_offset), q.left_shift));
-    const auto total = sum.subtract ? hn::Sub(u, v) : hn::Add(u, v);
-    return ClampInt(hn::Add(scale(total), offset), q.min, q.max);
-  });
+template <class F>
+HWY_INLINE void MapBytes(const F& f, uint8_t flip, int32_t min, int32_t max, const RowBlock& b) {
+  const JoinPlanes join(min, max);
+  const auto* x = static_cast<const uint8_t*>(b.x);
+  const auto* y = static_cast<const uint8_t*>(b.y);
+  auto* out = static_cast<uint8_t*>(b.out);
+  for (int64_t row = 0; row < b.rows; ++row) {
+    if (b.y_step == 0) {
+      MapByteRow<true, false>(f, join, flip, x, y, out, b.n);
+    } else if (b.x_step == 0) {
+      MapByteRow<false, true>(f, join, flip, x, y, out, b.n);
+    } else {
+      MapByteRow<true, true>(f, join, flip, x, y, out, b.n);
+    }
+    x += b.x_stride;
+    y += b.y_stride;
+    out += b.out_stride;
+  }
 }
 
-#define FUSELITE_ROWS(Name, Function) \
-  void Name(const Function& f, const void* x, int xs, const void* y, int ys, void* o, size_t n)
-FUSELITE_ROWS(MulS8, QuantizedProduct) { MulRowsOf<int8_t>(f, x, xs, y, ys, o, n); }
-FUSELITE_ROWS(MulU8, QuantizedProduct) { MulRowsOf<uint8_t>(f, x, xs, y, ys, o, n); }
-FUSELITE_ROWS(MulS16, QuantizedProduct) { MulRowsOf<int16_t>(f, x, xs, y, ys, o, n); }
-FUSELITE_ROWS(SumS8, QuantizedSum) { SumRowsOf<int8_t>(f, x, xs, y, ys, o, n); }
-FUSELITE_ROWS(SumU8, QuantizedSum) { SumRowsOf<uint8_t>(f, x, xs, y, ys, o, n); }
-FUSELITE_ROWS(SumS16, QuantizedSum) { SumRowsOf<int16_t>(f, x, xs, y, ys, o, n); }
-#undef FUSELITE_ROWS
+template <class F>
+HWY_INLINE void MapShorts(const F& f, const RowBlock& b) {
+  const IntTag d;
+  const auto* x = static_cast<const int16_t*>(b.x);
+  const auto* y = static_cast<const int16_t*>(b.y);
+  auto* out = static_cast<int16_t*>(b.out);
+  for (int64_t row = 0; row < b.rows; ++row) {
+    ForVectors(b.n, [&](size_t i, size_t count) HWY_ATTR {
+      const auto v = b.x_step ? LoadInt(x + i, count) : hn::Set(d, static_cast<int32_t>(*x));
+      const auto w = b.y_step ? LoadInt(y + i, count) : hn::Set(d, static_cast<int32_t>(*y));
+      StoreInt(f(f.x(v), f.y(w)), out + i, count);
+    });
+    x += b.x_stride;
+    y += b.y_stride;
+    out += b.out_stride;
+  }
+}
+
+HWY_INLINE SumLanes LanesOf(const QuantizedSum& f) { return SumLanes(f); }
+HWY_INLINE ProductLanes LanesOf(const QuantizedProduct& f) { return ProductLanes(f); }
+HWY_INLINE PreluLanes LanesOf(const QuantizedPrelu& f) { return PreluLanes(f); }
+HWY_INLINE SquaredDifferenceLanes LanesOf(const QuantizedSquaredDifference& f) {
+  return SquaredDifferenceLanes(f);
+}
+HWY_INLINE RoundedSumLanes LanesOf(const RoundedSum& f) { return RoundedSumLanes(f); }
+HWY_INLINE RoundedProductLanes LanesOf(const RoundedProduct& f) { return RoundedProductLanes(f); }
+HWY_INLINE RoundedSquaredDifferenceLanes LanesOf(const RoundedSquaredDifference& f) {
+  return RoundedSquaredDifferenceLanes(f);
+}
+
+template <class Function>
+void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) {
+  int32_t min, max;
+  if constexpr (requires { f.sum; }) {
+    min = f.sum.q.min, max = f.sum.q.max;
+  } else if constexpr (requires { f.q; }) {
+    min = f.q.min, max = f.q.max;
+  } else {
+    min = f.min, max = f.max;
+  }
+  if (rows.type != DataType::kInt16) return MapBytes(LanesOf(f), rows.flip, min, max, block);
+  if constexpr (std::is_same_v<Function, QuantizedSum> ||
+                std::is_same_v<Function, QuantizedProduct>) {
+    MapShorts(LanesOf(f), block);
+  }
+}
+
+void QuantizedRowsVector(const RowFunction& rows, const RowBlock& block) {
+  std::visit([&](const auto& f) { RunRows(rows, f, block); }, rows.function);
+}
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -79,63 +333,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
 
-template <class Function>
-using Rows = void(const Function&, const void* x, int x_stride, const void* y, int y_stride,
-                  void* out, size_t n);
-
-Rows<QuantizedProduct>* RowsOf(const QuantizedProduct&, DataType type, Isa isa) {
-  constexpr auto kS8 = FUSELITE_SIMD_TABLE(MulS8);
-  constexpr auto kU8 = FUSELITE_SIMD_TABLE(MulU8);
-  constexpr auto kS16 = FUSELITE_SIMD_TABLE(MulS16);
-  if (type == DataType::kInt16) return kS16.For(isa);
-  return type == DataType::kInt8 ? kS8.For(isa) : kU8.For(isa);
-}
-
-Rows<QuantizedSum>* RowsOf(const QuantizedSum&, DataType type, Isa isa) {
-  constexpr auto kS8 = FUSELITE_SIMD_TABLE(SumS8);
-  constexpr auto kU8 = FUSELITE_SIMD_TABLE(SumU8);
-  constexpr auto kS16 = FUSELITE_SIMD_TABLE(SumS16);
-  if (type == DataType::kInt16) return kS16.For(isa);
-  return type == DataType::kInt8 ? kS8.For(isa) : kU8.For(isa);
-}
-
-template <class Function>
-Result<std::unique_ptr<Kernel>> BuildRows(BinaryKind kind, const OpDescription& op, Isa isa,
-                                          const Function& function) {
-  const DataType type = op.inputs[0].type;
-  Rows<Function>* const rows = RowsOf(function, type, isa);
-  if (rows == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
-  const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
-  const int64_t size = BitWidth(type) / 8;
-  return MakeKernel(
-      std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) + ' ' + SimdName(isa),
-      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          rows(function, static_cast<const std::byte*>(args.inputs[0]) + piece.offsets[0] * size,
-               plan.stride(0),
-               static_cast<const std::byte*>(args.inputs[1]) + piece.offsets[1] * size,
-               plan.stride(1), static_cast<std::byte*>(args.outputs[0]) + piece.offsets[2] * size,
-               piece.count);
-        });
-      });
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
-                                                   const BuildContext& context) {
-  if (kind == BinaryKind::kMul) {
-    FUSELITE_ASSIGN_OR_RETURN(const QuantizedProduct product, MakeQuantizedProduct(op));
-    return BuildRows(kind, op, context.isa, product);
-  }
-  if (kind == BinaryKind::kAdd || kind == BinaryKind::kSub) {
-    FUSELITE_ASSIGN_OR_RETURN(const QuantizedSum sum, MakeQuantizedSum(kind, op));
-    return BuildRows(kind, op, context.isa, sum);
-  }
-  return Unsupported("quantized ", BinaryName(kind), " has no vector version");
+QuantizedRowsFunction* QuantizedRows(Isa isa) {
+  constexpr auto kRows = FUSELITE_SIMD_TABLE(QuantizedRowsVector);
+  return kRows.For(isa);
 }
 
 }  // namespace fuselite::kernels

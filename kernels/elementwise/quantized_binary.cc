@@ -50,19 +50,6 @@ std::unique_ptr<Kernel> ReferenceKernel(BinaryKind kind, const OpDescription& op
   }
 }
 
-Result<std::unique_ptr<Kernel>> BuildAddOfTail(const OpDescription& op,
-                                               const BuildContext& context) {
-  for (const int flowing : {0, 1}) {
-    TailStage stage;
-    int64_t rows_per_batch = 0;
-    if (!QuantizedAddStage(op, flowing, &stage, &rows_per_batch)) continue;
-    Tail tail;
-    AppendStage(stage, rows_per_batch, &tail);
-    return BuildTailKernel("add", op, context, std::move(tail), flowing, TailCandidate::kHighway);
-  }
-  return BuildQuantizedRows(BinaryKind::kAdd, op, context);
-}
-
 Status CheckFunction(BinaryKind kind, const OpDescription& op) {
   switch (kind) {
     case BinaryKind::kMul: return MakeQuantizedProduct(op).status();
@@ -149,9 +136,6 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDe
                                                      const BuildContext& context,
                                                      TailCandidate candidate) {
   if (candidate == TailCandidate::kReference) return BuildReferenceOf(kind, op);
-  if (kind == BinaryKind::kAdd && op.inputs[0].type != DataType::kInt16) {
-    return BuildAddOfTail(op, context);
-  }
   return BuildQuantizedRows(kind, op, context);
 }
 

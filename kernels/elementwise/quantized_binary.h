@@ -15,13 +15,12 @@ Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op);
 bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* stage,
                        int64_t* rows_per_batch);
 
-// No tail. The vector version is ADD's, SUB's and MUL's; ADD is a tail's stage where one operand
-// has the output's shape and the other can be read by a stage.
+// No tail.
 Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDescription& op,
                                                      const BuildContext& context,
                                                      TailCandidate candidate);
 
-// The vector version of ADD, SUB and MUL over any two shapes that broadcast.
+// The vector version over any two shapes that broadcast. Of all but DIV; of int16 ADD, SUB and MUL.
 Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
                                                    const BuildContext& context);
 

@@ -219,16 +219,27 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
                             {{2, 1, 1, 33}, {2, 5, 33}},
                             {{4, 1, 7}, {1, 5, 7}},
                             {{131}, {1}},
-                            {{1}, {16}}};
+                            {{1}, {16}},
+                            {{2, 50, 70, 3}, {3}},
+                            {{24}, {90, 24}},
+                            {{1, 300, 30}, {1, 300, 1}},
+                            {{70, 1}, {70, 96}},
+                            {{70, 1}, {1, 5}},
+                            {{3, 290}, {290}},
+                            {{5, 1030}, {5, 1}},
+                            {{9000}, {1}}};
   int computed = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    const DataType type = random.Pick({DataType::kInt8, DataType::kUInt8, DataType::kInt16});
-    const Shapes& shapes = kShapes[random.Int(0, 5)];
-    OpTester tester(random.Pick({"ADD", "SUB", "MUL"}));
-    tester.params<ArithmeticParams>().activation =
-        random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    OpTester tester(random.Pick({"ADD", "SUB", "MUL", "PRELU", "SQUARED_DIFFERENCE"}));
+    const Shapes& shapes = kShapes[random.Int(0, std::ssize(kShapes) - 1)];
+    DataType type = DataType::kInt8;
+    if (HasActivation(*BinaryKindOf(*tester.op.op))) {
+      type = random.Pick({DataType::kInt8, DataType::kUInt8, DataType::kInt16});
+      tester.params<ArithmeticParams>().activation =
+          random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+    }
     tester.Input(RandomTensor(random, type, shapes.x));
     tester.Input(RandomTensor(random, type, shapes.y));
     tester.Output(type, RandomTensor(random, type, {1}).info().quantization);
@@ -249,8 +260,37 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
     }
   }
   if (Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon)) {
-    EXPECT_GT(computed, 200);
+    EXPECT_GT(computed, 350);
   }
+}
+
+// The scales of real layers: the sum of the ranges of its operands is about the output's.
+TEST_P(QuantizedElementwiseIsaTest, UsualScalesAreRoundedOnce) {
+  if (!Includes(GetParam(), Isa::kSsse3) && !Includes(GetParam(), Isa::kNeon)) return;
+  int rounded = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const auto tensor = [&](float scale) {
+      return TestTensor({.type = DataType::kInt8,
+                         .shape = {1},
+                         .quantization = {{scale}, {static_cast<int32_t>(random.Int(-128, 127))}}});
+    };
+    const float x = random.Float(0.01f, 0.1f), y = x * std::pow(2.0f, random.Float(-2, 2));
+    OpTester tester(random.Pick({"ADD", "SUB", "MUL", "SQUARED_DIFFERENCE"}));
+    const float range = tester.op.op->name == "MUL" ? 128 * x * y
+                        : tester.op.op->name == "SQUARED_DIFFERENCE"
+                            ? 128 * std::max(x, y) * std::max(x, y)
+                            : std::max(x, y);
+    tester.Input(tensor(x)).Input(tensor(y));
+    tester.Output(DataType::kInt8, tensor(range * random.Float(1, 1.8f)).info().quantization);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto store = NewPackedStore();
+    const auto kernel =
+        tester.op.op->candidates[0].build(tester.op, {.isa = GetParam(), .store = store.get()});
+    ASSERT_TRUE(kernel.ok());
+    rounded += (*kernel)->name().find("rounded") != std::string_view::npos;
+  }
+  EXPECT_GE(rounded, 55);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, QuantizedElementwiseIsaTest, ::testing::ValuesIn(RunnableIsas()),

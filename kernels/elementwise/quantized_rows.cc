@@ -1,0 +1,327 @@
+#include "kernels/elementwise/quantized_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "kernels/elementwise/quantized_binary.h"
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Rows below this many elements are joined to longer ones where their operands can be repeated:
+// what a vector leaves over at a row's end takes as long as the vector.
+constexpr int64_t kShortRow = 256;
+// Elements to which a repeated operand is drawn out, about.
+constexpr int64_t kPeriods = 1024;
+
+// ---- The exact functions, of bytes as unsigned values ----
+
+void Raise(int32_t by, QuantizedAdd* q) {
+  q->x_offset -= by;
+  q->y_offset -= by;
+  q->output_offset += by;
+  q->min += by;
+  q->max += by;
+}
+void Raise(int32_t by, QuantizedSum* f) { Raise(by, &f->q); }
+void Raise(int32_t by, QuantizedSquaredDifference* f) { Raise(by, &f->sum.q); }
+template <class F>  // QuantizedProduct, QuantizedPrelu
+void Raise(int32_t by, F* f) {
+  f->x_zero += by;
+  f->y_zero += by;
+  f->zero += by;
+  f->min += by;
+  f->max += by;
+}
+
+template <class F>
+Result<QuantizedFunction> Raised(Result<F> function, int32_t by) {
+  if (!function.ok()) return function.status();
+  Raise(by, &*function);
+  return QuantizedFunction(*function);
+}
+
+Result<QuantizedFunction> ExactFunction(BinaryKind kind, const OpDescription& op, int32_t raise) {
+  switch (kind) {
+    case BinaryKind::kAdd:
+    case BinaryKind::kSub: return Raised(MakeQuantizedSum(kind, op), raise);
+    case BinaryKind::kMul: return Raised(MakeQuantizedProduct(op), raise);
+    case BinaryKind::kPrelu: return Raised(MakeQuantizedPrelu(op), raise);
+    case BinaryKind::kSquaredDifference: return Raised(MakeQuantizedSquaredDifference(op), raise);
+    default: return Unsupported("quantized ", BinaryName(kind), " has no vector version");
+  }
+}
+
+// ---- The rounded functions ----
+
+using Pairs = std::array<uint8_t, 65536>;
+
+// Of all pairs of bytes. A row repeats x and goes through all y.
+void ComputePairs(QuantizedRowsFunction* rows, const QuantizedFunction& function, Pairs* results) {
+  std::array<uint8_t, 256> bytes;
+  for (int i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i);
+  rows({function, DataType::kUInt8, 0}, {.x = bytes.data(),
+                                         .y = bytes.data(),
+                                         .out = results->data(),
+                                         .x_stride = 1,
+                                         .y_stride = 0,
+                                         .out_stride = 256,
+                                         .x_step = 0,
+                                         .y_step = 1,
+                                         .rows = 256,
+                                         .n = 256});
+}
+
+// Whether results of this size stay within 16 bits before they are clamped.
+bool FitsShort(double largest) { return largest < 32000; }
+
+// The float32 next to `x` that is `steps` away.
+float Neighbour(float x, int steps) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (; steps > 0; --steps) x = std::nextafter(x, kInfinity);
+  for (; steps < 0; ++steps) x = std::nextafter(x, -kInfinity);
+  return x;
+}
+
+double Real(int32_t multiplier, int32_t shift) { return std::ldexp(multiplier, shift - 31); }
+
+// What to try, the most likely first: rounding in float32 goes wrong for less than one pair in
+// 65536 on average, and other neighbours of the scales put it right.
+std::vector<QuantizedFunction> RoundedForms(const QuantizedSum& f) {
+  const QuantizedAdd& q = f.q;
+  const double out = std::ldexp(Real(q.output_multiplier, q.output_shift), q.left_shift);
+  const double x = out * Real(q.x_multiplier, q.x_shift), y = out * Real(q.y_multiplier, q.y_shift);
+  if (!FitsShort(255 * (x + y + 1))) return {};
+  std::vector<QuantizedFunction> forms;
+  constexpr std::array<std::array<int, 3>, 12> kSteps = {{{0, 0, 0},
+                                                          {0, 0, 1},
+                                                          {1, 0, 0},
+                                                          {0, 1, 0},
+                                                          {1, 1, 0},
+                                                          {-1, 0, 0},
+                                                          {0, -1, 0},
+                                                          {-1, -1, 0},
+                                                          {1, -1, 0},
+                                                          {-1, 1, 0},
+                                                          {-1, 0, 1},
+                                                          {0, -1, 1}}};
+  for (const auto& [x_steps, y_steps, stretch] : kSteps) {
+    const float y_scale = Neighbour(static_cast<float>(y), y_steps);
+    forms.push_back(RoundedSum{.x_zero = -q.x_offset,
+                               .y_zero = -q.y_offset,
+                               .zero = q.output_offset,
+                               .x_scale = Neighbour(static_cast<float>(x), x_steps),
+                               .y_scale = f.subtract ? -y_scale : y_scale,
+                               .stretch = Neighbour(1, stretch),
+                               .min = q.min,
+                               .max = q.max});
+  }
+  return forms;
+}
+
+std::vector<QuantizedFunction> RoundedForms(const QuantizedProduct& f) {
+  const double scale = Real(f.scale.multiplier, f.scale.shift);
+  if (!FitsShort(255 * 255 * scale + 255)) return {};
+  std::vector<QuantizedFunction> forms;
+  // The first rounding is to -shift bits of fraction.
+  const float nudge = f.scale.shift < 0 ? std::ldexp(0.5f, f.scale.shift) : 0.0f;
+  for (const int steps : {0, 1, -1}) {
+    forms.push_back(RoundedProduct{.x_zero = f.x_zero,
+                                   .y_zero = f.y_zero,
+                                   .zero = f.zero,
+                                   .scale = Neighbour(static_cast<float>(scale), steps),
+                                   .nudge = nudge,
+                                   .min = f.min,
+                                   .max = f.max});
+  }
+  return forms;
+}
+
+std::vector<QuantizedFunction> RoundedForms(const QuantizedSquaredDifference& f) {
+  const QuantizedAdd& q = f.sum.q;
+  const double scale = Real(q.output_multiplier, q.output_shift);
+  const double largest = std::ldexp(255.0, q.left_shift) *
+                         (Real(q.x_multiplier, q.x_shift) + Real(q.y_multiplier, q.y_shift));
+  if (!FitsShort(largest * largest * scale + 255)) return {};
+  std::vector<QuantizedFunction> forms;
+  for (const int steps : {0, 1, -1, 2}) {
+    forms.push_back(RoundedSquaredDifference{f, Neighbour(static_cast<float>(scale), steps),
+                                             q.output_offset, q.min, q.max});
+  }
+  return forms;
+}
+
+std::vector<QuantizedFunction> RoundedForms(const auto&) { return {}; }
+
+// A rounded function with all the results of `exact`, which is one of unsigned bytes, by the very
+// code that will run: `exact` itself where none is found. Tens of microseconds.
+QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFunction& exact) {
+  const std::vector<QuantizedFunction> forms =
+      std::visit([](const auto& f) { return RoundedForms(f); }, exact);
+  if (forms.empty()) return exact;
+  const auto expected = std::make_unique<Pairs>(), actual = std::make_unique<Pairs>();
+  ComputePairs(rows, exact, expected.get());
+  for (const QuantizedFunction& form : forms) {
+    ComputePairs(rows, form, actual.get());
+    if (*actual == *expected) return form;
+  }
+  return exact;
+}
+
+// ---- Rows ----
+
+struct Operand {
+  const std::byte* data;
+  int64_t stride;
+  int step;
+
+  bool Repeats() const { return step == 1 && stride == 0; }
+  bool OnePerRow() const { return step == 0 && stride != 0; }
+  bool Follows(int64_t n) const { return step == 0 || stride == n || stride == 0; }
+};
+
+// Rows of one value are filled by this much at a time, over what follows.
+constexpr int64_t kFill = 64;
+
+// `rows` rows of n elements to `out`, one after the other, and up to kFill elements of anything
+// behind them; the operand is read from there. Precondition: n <= kFill where it has one per row.
+void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* operand) {
+  if (operand->Repeats()) {
+    std::memcpy(out, operand->data, n * size);
+    for (int64_t done = 1; done < rows; done *= 2) {
+      std::memcpy(out + done * n * size, out, std::min(done, rows - done) * n * size);
+    }
+    *operand = {out, 0, 1};
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::byte* value = operand->data + r * operand->stride * size;
+    std::byte* row = out + r * n * size;
+    if (size == 1) {
+      std::memset(row, std::to_integer<int>(*value), kFill);
+    } else {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(row + i * size, value, size);
+    }
+  }
+  *operand = {out, n, 1};
+}
+
+class RowRunner {
+  static constexpr int64_t kDrawnOut = BroadcastPlan::kPiece + kFill;
+
+ public:
+  RowRunner(const OpDescription& op, QuantizedRowsFunction* rows, RowFunction function)
+      : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false),
+        rows_(rows),
+        function_(std::move(function)),
+        size_(BitWidth(function_.type) / 8) {
+    const int64_t n = plan_.row_elements();
+    joins_ = n < kShortRow && plan_.row_stride(2) == n;
+  }
+
+  const BroadcastPlan& plan() const { return plan_; }
+  size_t scratch_bytes() const { return joins_ ? 2 * kDrawnOut * size_ : 0; }
+
+  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
+    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) { Run(args, block); });
+  }
+
+ private:
+  void Run(const KernelArgs& args, const BroadcastPlan::Block& block) const {
+    const auto operand = [&](int k) {
+      return Operand{static_cast<const std::byte*>(args.inputs[k]) + block.offsets[k] * size_,
+                     plan_.row_stride(k), plan_.stride(k)};
+    };
+    auto* out = static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * size_;
+    Operand x = operand(0), y = operand(1);
+    const int64_t n = block.count;
+    const bool per_row = x.OnePerRow() || y.OnePerRow();
+    const bool join =
+        joins_ && block.rows > 1 && x.Follows(n) && y.Follows(n) && (!per_row || n <= kFill);
+    if (!join) return Rows(x, y, out, block.rows, n);
+    const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
+    std::byte* scratch = args.scratch;
+    for (Operand* o : {&x, &y}) {
+      if (!o->Repeats() && !o->OnePerRow()) continue;
+      DrawOut(size_, periods, n, scratch, o);
+      scratch += kDrawnOut * size_;
+    }
+    // Rows of `periods` old ones each, and what is left.
+    const auto longer = [&](Operand o) {
+      if (o.step == 1 && o.stride != 0) o.stride = n * periods;
+      return o;
+    };
+    const int64_t whole = block.rows / periods, left = block.rows % periods;
+    Rows(longer(x), longer(y), out, whole, n * periods);
+    if (left == 0) return;
+    const int64_t done = whole * periods * n;
+    for (Operand* o : {&x, &y}) o->data += o->stride == 0 ? 0 : done * size_;
+    Rows(x, y, out + done * size_, 1, left * n);
+  }
+
+  void Rows(const Operand& x, const Operand& y, std::byte* out, int64_t rows, int64_t n) const {
+    const bool dense = plan_.row_stride(2) == plan_.row_elements();
+    rows_(function_, {.x = x.data,
+                      .y = y.data,
+                      .out = out,
+                      .x_stride = x.stride,
+                      .y_stride = y.stride,
+                      .out_stride = dense ? n : plan_.row_stride(2),
+                      .x_step = x.step,
+                      .y_step = y.step,
+                      .rows = rows,
+                      .n = n});
+  }
+
+  BroadcastPlan plan_;
+  QuantizedRowsFunction* rows_;
+  RowFunction function_;
+  int64_t size_;
+  bool joins_;
+};
+
+// The input in whose place the output can be, or -1.
+int InPlaceInput(const OpDescription& op) {
+  for (const int i : {0, 1}) {
+    if (op.inputs[i].shape == op.outputs[0].shape &&
+        op.inputs[i].pitch() == op.outputs[0].pitch()) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
+                                                   const BuildContext& context) {
+  const DataType type = op.inputs[0].type;
+  QuantizedRowsFunction* const rows = QuantizedRows(context.isa);
+  if (rows == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  const bool bytes = type != DataType::kInt16;
+  const uint8_t flip = type == DataType::kInt8 ? 0x80 : 0;
+  FUSELITE_ASSIGN_OR_RETURN(QuantizedFunction function, ExactFunction(kind, op, flip));
+  if (!bytes && !std::holds_alternative<QuantizedSum>(function) &&
+      !std::holds_alternative<QuantizedProduct>(function)) {
+    return Unsupported("int16 ", BinaryName(kind), " has no vector version");
+  }
+  if (bytes && !context.judging) function = FindRounded(rows, function);
+  const bool rounded = function.index() >= QuantizedFunction(RoundedSum()).index();
+  RowRunner runner(op, rows, {function, type, flip});
+  const BroadcastPlan& plan = runner.plan();
+  const Work work{.units = plan.units(),
+                  .grain = GrainFor(plan.unit_elements()),
+                  .scratch_bytes = runner.scratch_bytes(),
+                  .in_place_input = InPlaceInput(op)};
+  return MakeKernel(std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) +
+                        (rounded ? " rounded " : " ") + SimdName(context.isa),
+                    work, std::move(runner));
+}
+
+}  // namespace fuselite::kernels

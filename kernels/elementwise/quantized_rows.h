@@ -1,0 +1,68 @@
+// Rows of two quantized values each, with vectors: what highway_quantized.cc computes, and
+// quantized_rows.cc plans.
+#pragma once
+
+#include <variant>
+
+#include "kernels/elementwise/quantized_functions.h"
+#include "runtime/cpu.h"
+
+namespace fuselite::kernels {
+
+// The quantized functions rounded once, in float32, where that happens to give the same results:
+// tried on all pairs of bytes when a kernel is built (FindRounded). Results are clamped after they
+// were cut to 16 bits, so they must stay within those.
+//
+// round(stretch (x_scale (x - x_zero) + y_scale (y - y_zero))) + zero. A stretch above 1 takes
+// halves away from zero.
+struct RoundedSum {
+  int32_t x_zero, y_zero, zero;
+  float x_scale, y_scale, stretch;
+  int32_t min, max;
+};
+
+// round(scale p + nudge sign(p)) + zero of p = (x - x_zero) (y - y_zero). The nudge carries over
+// what the first of TFLite's two roundings does.
+struct RoundedProduct {
+  int32_t x_zero, y_zero, zero;
+  float scale, nudge;
+  int32_t min, max;
+};
+
+// round(scale d^2) + zero, d being the difference that QuantizedSquaredDifference squares.
+struct RoundedSquaredDifference {
+  QuantizedSquaredDifference exact;
+  float scale;
+  int32_t zero;
+  int32_t min, max;
+};
+
+using QuantizedFunction =
+    std::variant<QuantizedSum, QuantizedProduct, QuantizedPrelu, QuantizedSquaredDifference,
+                 RoundedSum, RoundedProduct, RoundedSquaredDifference>;
+
+// How rows of values become rows of results. Bytes are XORed with `flip` on their way in and out:
+// with 0x80, int8 becomes uint8, 128 higher, and the function is one of unsigned values. The
+// rounded functions are those of bytes.
+struct RowFunction {
+  QuantizedFunction function;
+  DataType type;  // kInt8, kUInt8 or kInt16
+  uint8_t flip;   // 0 for kInt16
+};
+
+// Rows of n elements; steps and strides count elements. A step is 1, or 0 where one value is for
+// the whole row. `out` may be x or y, element on element, where that has step 1.
+struct RowBlock {
+  const void *x, *y;
+  void* out;
+  int64_t x_stride, y_stride, out_stride;  // from row to row
+  int x_step, y_step;
+  int64_t rows, n;
+};
+
+using QuantizedRowsFunction = void(const RowFunction& function, const RowBlock& block);
+
+// Null where there is no vector target.
+QuantizedRowsFunction* QuantizedRows(Isa isa);
+
+}  // namespace fuselite::kernels
