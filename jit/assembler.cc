@@ -27,6 +27,16 @@ Xbyak::Address Assembler::Const(uint32_t bits) {
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
 }
 
+Xbyak::Address Assembler::Const64(uint64_t bits) {
+  Xbyak::Label& label = constants64_[bits];
+  return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
+}
+
+void Assembler::LoadConst64(int vector, uint64_t bits) {
+  const Xbyak::Address from = ptr[rip + constants64_[bits]];
+  isa_.avx512 ? vbroadcastsd(Zmm(vector), from) : vbroadcastsd(Ymm(vector), from);
+}
+
 void Assembler::LoadConst(int vector, uint32_t bits) {
   if (bits == 0) return Zero(vector);
   vbroadcastss(Vec(vector), ptr[rip + constants_[bits]]);
@@ -79,7 +89,11 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
 
 CodeBytes Assembler::Finish(std::vector<size_t> entries) {
   const int copies = isa_.avx512 ? 1 : isa_.lanes();
-  align(isa_.avx512 ? 4 : 32);
+  align(isa_.avx512 ? 8 : 32);
+  for (auto& [bits, label] : constants64_) {
+    L(label);
+    for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
+  }
   for (auto& [bits, label] : constants_) {
     L(label);
     for (int i = 0; i < copies; ++i) dd(bits);

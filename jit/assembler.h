@@ -50,7 +50,10 @@ class Assembler : public Xbyak::CodeGenerator {
   // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
   Xbyak::Address Const(uint32_t bits);
   Xbyak::Address Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
+  // The same for 64-bit lanes.
+  Xbyak::Address Const64(uint64_t bits);
   void LoadConst(int vector, uint32_t bits);
+  void LoadConst64(int vector, uint64_t bits);
   void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
   void Zero(int vector) { vxorps(Xbyak::Xmm(vector), Xbyak::Xmm(vector), Xbyak::Xmm(vector)); }
 
@@ -79,6 +82,7 @@ class Assembler : public Xbyak::CodeGenerator {
   VectorIsa isa_;
   std::unique_ptr<Buffer> buffer_;
   std::map<uint32_t, Xbyak::Label> constants_;
+  std::map<uint64_t, Xbyak::Label> constants64_;
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
   int partial_ = 0;
 };

@@ -6,14 +6,11 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/hash.h"
-
 namespace fuselite::jit {
 
 namespace {
 
 constexpr int64_t kSum = sizeof(int32_t);
-constexpr int kMaxLanes = 16;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -119,7 +116,6 @@ Result<GemmS8> GemmS8::Build(GemmS8Problem problem, const kernels::BuildContext&
 Status GemmS8::Plan(const kernels::BuildContext& context) {
   const GemmS8Problem& p = problem_;
   tiling_ = ChooseS8Tiling(isa_, p.line_rows, DepthGroups(p.depth, context.isa), p.channels);
-  ChooseBlocks(context.threads);
 
   spec_.isa = context.isa;
   spec_.depth = p.depth;
@@ -128,7 +124,11 @@ Status GemmS8::Plan(const kernels::BuildContext& context) {
   const int32_t middle = p.weights_type == DataType::kUInt8 ? 128 : 0;
   spec_.corrects = HasDotProduct(context.isa) && p.weights_zero_point != middle;
   PlanTail(context);
-  spec_.out_step = spec_.stores_sums() ? panel_channels() * kSum : p.out_pitch * out_bytes();
+  panel_bytes_ =
+      (1 + DepthGroups(p.depth, context.isa) + spec_.constants()) * tiling_.vectors * isa_.bytes;
+  out_bytes_ = BitWidth(p.tail.output.type) / 8;
+  ChooseBlocks(context.threads);
+  spec_.out_step = spec_.stores_sums() ? panel_channels() * kSum : p.out_pitch * out_bytes_;
   return CheckGemmS8(spec_);
 }
 
@@ -182,123 +182,6 @@ size_t GemmS8::scratch_bytes() const {
   return static_cast<size_t>(block_tiles_ * tiling_.rows * panel_channels() * kSum);
 }
 
-size_t GemmS8::panel_bytes() const {
-  const int64_t vectors = 1 + DepthGroups(problem_.depth, isa_.level) + spec_.constants();
-  return static_cast<size_t>(vectors * tiling_.vectors * isa_.bytes);
-}
-
-std::vector<int64_t> GemmS8::LaneChannels(int64_t panel, int v) const {
-  const int vectors = PanelVectors(panel);
-  int64_t first = panel * panel_channels();
-  int group = 1;
-  if (spec_.requantization) {
-    int begin = 0;
-    while (begin + GroupSize(vectors - begin) <= v) begin += GroupSize(vectors - begin);
-    group = GroupSize(vectors - begin);
-    first += int64_t{begin} * isa_.lanes();
-    v -= begin;
-  } else {
-    first += int64_t{v} * isa_.lanes();
-    v = 0;
-  }
-  std::vector<int64_t> channels(isa_.lanes());
-  for (int lane = 0; lane < isa_.lanes(); ++lane) {
-    const int64_t channel = first + ChannelOfLane(group, v, lane);
-    channels[lane] = channel < problem_.channels ? channel : -1;
-  }
-  return channels;
-}
-
-void GemmS8::Pack(const S8Weights& weights, std::byte* packed, int64_t begin, int64_t end) const {
-  std::memset(packed + begin * panel_bytes(), 0, (end - begin) * panel_bytes());
-  for (int64_t panel = begin; panel < end; ++panel) {
-    PackPanel(weights, packed + panel * panel_bytes(), panel);
-  }
-}
-
-// With values u = a + 128 (or a) and s = w - 128 (or w) that the dot product multiplies, zero
-// points u0 and s0 in their terms, and K terms:
-//   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
-// where the last part differs by row (CorrectRows). Pair products have s0 = 0 and u = a.
-void GemmS8::PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const {
-  const GemmS8Problem& p = problem_;
-  const int vectors = PanelVectors(panel);
-  const int64_t step = int64_t{vectors} * isa_.bytes;
-  const bool dot = HasDotProduct(isa_.level);
-  const int32_t s0 =
-      dot ? p.weights_zero_point - (p.weights_type == DataType::kUInt8 ? 128 : 0) : 0;
-  const int64_t u0 = p.zero_point + (dot && p.type == DataType::kInt8 ? 128 : 0);
-  const int64_t constants_at = step * (1 + DepthGroups(p.depth, isa_.level));
-  for (int v = 0; v < vectors; ++v) {
-    const std::vector<int64_t> channels = LaneChannels(panel, v);
-    std::array<int64_t, kMaxLanes> sums{};
-    PackVector(weights, channels, step, to + step + v * isa_.bytes, sums.data());
-    auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
-    for (size_t lane = 0; lane < channels.size(); ++lane) {
-      if (channels[lane] < 0) continue;
-      const int64_t value = (weights.bias != nullptr ? weights.bias[channels[lane]] : 0) -
-                            u0 * sums[lane] + p.depth.depth() * u0 * s0;
-      biases[lane] = static_cast<int32_t>(value);
-    }
-    std::byte* constants = to + constants_at + int64_t{v} * spec_.constants() * isa_.bytes;
-    if (spec_.dequantization) {
-      PackScales(p.floats->scales, channels, reinterpret_cast<float*>(constants));
-    } else if (spec_.requantization) {
-      PackRequantization(tail_.requantize, *spec_.requantization, channels,
-                         reinterpret_cast<int32_t*>(constants));
-    }
-  }
-}
-
-// One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
-void GemmS8::PackVector(const S8Weights& weights, std::span<const int64_t> channels, int64_t step,
-                        std::byte* to, int64_t* sums) const {
-  const GemmS8Problem& p = problem_;
-  const bool dot = HasDotProduct(isa_.level), is_unsigned = p.weights_type == DataType::kUInt8;
-  const int each = GroupValues(isa_.level);
-  const int32_t offset = dot ? (is_unsigned ? 128 : 0) : p.weights_zero_point;
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    if (channels[lane] < 0) continue;
-    const std::byte* from = weights.values + channels[lane] * weights.n_step;
-    std::byte* group = to + lane * 4;
-    int64_t sum = 0;
-    for (int64_t i = 0; i < p.depth.outer; ++i) {
-      for (const DepthRuns::Run& run : p.depth.runs) {
-        for (int64_t k = 0; k < run.length; ++k) {
-          const auto byte = static_cast<uint8_t>(*from);
-          from += weights.k_step;
-          const int32_t w = (is_unsigned ? byte : static_cast<int8_t>(byte)) - offset;
-          sum += w;
-          std::byte* at = group + k / each * step;
-          if (dot) {
-            at[k % each] = static_cast<std::byte>(w);
-          } else {
-            reinterpret_cast<int16_t*>(at)[k % each] = static_cast<int16_t>(w);
-          }
-        }
-        group += CeilDiv(run.length, each) * step;
-      }
-    }
-    sums[lane] = sum;
-  }
-}
-
-std::string GemmS8::layout() const {
-  const GemmS8Problem& p = problem_;
-  std::string text = internal::Join(
-      "gemm s8 k", p.depth.outer, " n", p.channels, " p", panel_channels(), " last",
-      tiling_.last_vectors, " t", static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
-      " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
-  for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
-  if (spec_.stores_sums()) return text + " sums";
-  if (p.floats) {
-    const auto& scales = p.floats->scales;
-    return internal::Join(text, " floats",
-                          HashBytes(scales.data(), scales.size() * sizeof(float)).low);
-  }
-  return text + spec_.requantization->key() + ConstantsKey(tail_.requantize);
-}
-
 int64_t GemmS8::grain() const {
   const double unit = 1.0 * block_tiles_ * tiling_.rows * problem_.depth.depth() * panel_channels();
   return std::max<int64_t>(1, static_cast<int64_t>(2e6 / unit));  // about 10 microseconds
@@ -312,6 +195,7 @@ std::string GemmS8::name() const {
 }
 
 int64_t GemmS8::LineOffset(int64_t line) const {
+  if (line < problem_.lines_per_image) return line * problem_.line_step;  // divisions take 5 ns
   return line / problem_.lines_per_image * problem_.image_step +
          line % problem_.lines_per_image * problem_.line_step;
 }
@@ -336,23 +220,32 @@ void GemmS8::CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin
 }
 
 int64_t GemmS8::OutOffset(int64_t line) const {
+  if (line < problem_.lines_per_image) return line * problem_.out_line_pitch;
   return line / problem_.lines_per_image * problem_.out_image_pitch +
          line % problem_.lines_per_image * problem_.out_line_pitch;
 }
 
 void GemmS8::Run(const S8Product& product, int64_t begin, int64_t end) const {
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.lines();
+  int64_t block = begin / tiling_.panels, panel = begin % tiling_.panels;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t panel = unit % tiling_.panels;
-    int64_t tile = unit / tiling_.panels * block_tiles_;
-    const int64_t last = std::min(all_tiles, tile + block_tiles_);
-    while (tile < last) {
-      const int64_t line = tile / tiling_.tiles_per_line;
-      const int64_t first = tile % tiling_.tiles_per_line;
-      const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
-      RunTiles(product, line, first, count, panel);
-      tile += count;
-    }
+    const int64_t tile = block * block_tiles_;
+    RunBlock(product, tile, std::min(all_tiles, tile + block_tiles_), panel);
+    if (++panel < tiling_.panels) continue;
+    panel = 0;
+    ++block;
+  }
+}
+
+// Tiles [tile, last) of all lines.
+void GemmS8::RunBlock(const S8Product& product, int64_t tile, int64_t last, int64_t panel) const {
+  int64_t line = tile / tiling_.tiles_per_line, first = tile - line * tiling_.tiles_per_line;
+  while (tile < last) {
+    const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
+    RunTiles(product, line, first, count, panel);
+    tile += count;
+    first = 0;
+    ++line;
   }
 }
 
@@ -369,17 +262,14 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
   const int64_t line_row = line * problem_.line_rows;
   const bool last_panel = panel == tiling_.panels - 1;
   const auto run = [&](int64_t row, int64_t count, size_t entry) {
-    GemmS8Args now{.a = product.a + LineOffset(line) + row * problem_.a_step,
-                   .panel = product.packed + panel * panel_bytes(),
-                   .out = product.args.scratch + (row - first_row) * spec_.out_step,
-                   .tiles = count,
-                   .corrections = nullptr,
-                   .residual = nullptr,
-                   .table = tail_.table.data(),
-                   .scales = nullptr,
-                   .operands = {}};
+    GemmS8Args now;  // members that the code does not read are left alone
+    now.a = product.a + LineOffset(line) + row * problem_.a_step;
+    now.panel = product.packed + panel * panel_bytes_;
+    now.out = product.args.scratch + (row - first_row) * spec_.out_step;
+    now.tiles = count;
+    now.table = tail_.table.data();
     if (!spec_.stores_sums()) {
-      now.out = product.out + (OutOffset(line) + row * problem_.out_pitch + channel) * out_bytes();
+      now.out = product.out + (OutOffset(line) + row * problem_.out_pitch + channel) * out_bytes_;
     }
     if (spec_.dequantization) {
       now.scales = ScalesOf(product, line_row + row);
@@ -401,7 +291,7 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
   if (tail_.apply_rest == nullptr) return;
   const int64_t row = line_row + first_row;
   tail_.ApplyRest(product.args,
-                  {.out = product.out + (row * problem_.out_pitch + channel) * out_bytes(),
+                  {.out = product.out + (row * problem_.out_pitch + channel) * out_bytes_,
                    .out_pitch = problem_.out_pitch,
                    .sums = spec_.stores_sums() ? product.args.scratch : nullptr,
                    .sums_pitch = panel_channels(),

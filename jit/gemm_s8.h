@@ -76,7 +76,7 @@ class GemmS8 {
   int64_t panels() const { return tiling_.panels; }
   // Writes panels [begin, end) behind `packed`, panel 0's place.
   void Pack(const S8Weights& weights, std::byte* packed, int64_t begin, int64_t end) const;
-  size_t packed_bytes() const { return panel_bytes() * tiling_.panels; }
+  size_t packed_bytes() const { return panel_bytes_ * tiling_.panels; }
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
 
@@ -102,7 +102,6 @@ class GemmS8 {
   Status Plan(const kernels::BuildContext& context);
   void PlanTail(const kernels::BuildContext& context);
   void ChooseBlocks(int threads);
-  size_t panel_bytes() const;
   int64_t panel_channels() const { return int64_t{tiling_.vectors} * isa_.lanes(); }
   // The channel in each lane of vector `v` of a panel of `vectors`, negative beyond the channels.
   std::vector<int64_t> LaneChannels(int64_t panel, int v) const;
@@ -110,13 +109,13 @@ class GemmS8 {
     return panel == tiling_.panels - 1 ? tiling_.last_vectors : tiling_.vectors;
   }
   GemmS8Tile Tile(int rows, bool last_panel) const;
-  int64_t out_bytes() const { return BitWidth(problem_.tail.output.type) / 8; }
   void PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const;
   void PackVector(const S8Weights& weights, std::span<const int64_t> channels, int64_t step,
                   std::byte* to, int64_t* sums) const;
   int64_t LineOffset(int64_t line) const;
   int64_t OutOffset(int64_t line) const;  // elements
   const RowScale* ScalesOf(const S8Product& product, int64_t row) const;
+  void RunBlock(const S8Product& product, int64_t tile, int64_t last, int64_t panel) const;
   void RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
 
@@ -125,6 +124,8 @@ class GemmS8 {
   GemmS8Spec spec_;
   GemmTiling tiling_;
   int64_t block_tiles_ = 1, blocks_ = 1;
+  size_t panel_bytes_ = 0;
+  int64_t out_bytes_ = 1;  // of an element
   IntegerTail tail_;
   SharedCode code_;
 };

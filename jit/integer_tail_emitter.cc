@@ -19,6 +19,9 @@ namespace {
 
 constexpr int kMaxRightShift = 20;
 constexpr int64_t kMaxSum = int64_t{1} << 28;  // after the left shift
+constexpr uint64_t kSignBit = uint64_t{1} << 63;
+constexpr uint64_t kBelowHalf = 0x3FDFFFFFFFFFFFFF;  // 0.49999999999999994
+constexpr uint8_t kFirstOrBothOthers = 0xF8;         // vpternlog: a | (b & c)
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
 uint32_t Replicated(int32_t byte) { return 0x01010101u * static_cast<uint8_t>(byte); }
@@ -80,17 +83,12 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
 
 namespace {
 
-// The scales of the lower and the upper half of the lanes, the sign bit, what rounds.
+// The scales of the lower and the upper half of the lanes.
 void PackRescaling(const TailStage& stage, std::span<const int64_t> channels, int32_t* to) {
-  constexpr uint64_t kSignBit = uint64_t{1} << 63;
-  constexpr double kBelowHalf = 0.49999999999999994;
-  const size_t lanes = channels.size();
   auto* constants = reinterpret_cast<std::byte*>(to);
-  for (size_t i = 0; i < lanes; ++i) {
+  for (size_t i = 0; i < channels.size(); ++i) {
     const size_t c = stage.real_scales.size() > 1 && channels[i] >= 0 ? channels[i] : 0;
     std::memcpy(constants + i * 8, &stage.real_scales[c], 8);
-    std::memcpy(constants + (lanes + i / 2) * 8, &kSignBit, 8);
-    std::memcpy(constants + (lanes + lanes / 2 + i / 2) * 8, &kBelowHalf, 8);
   }
 }
 
@@ -195,8 +193,13 @@ void IntegerTailEmitter::Rescale(int reg, const RegExp& constants) {
     const Xmm x = a_.Vec(half), summand = a_.Vec(t1_);
     a_.vcvtdq2pd(x, VectorOf(half, width / 2));
     a_.vmulpd(x, x, constant(i));
-    a_.vandpd(summand, x, constant(2));
-    a_.vorpd(summand, summand, constant(3));
+    if (a_.isa().avx512) {
+      a_.LoadConst64(t1_, kBelowHalf);
+      a_.vpternlogq(summand, x, a_.Const64(kSignBit), kFirstOrBothOthers);
+    } else {
+      a_.vandpd(summand, x, a_.Const64(kSignBit));
+      a_.vorpd(summand, summand, a_.Const64(kBelowHalf));
+    }
     a_.vaddpd(x, x, summand);
     a_.vcvttpd2dq(VectorOf(half, width / 2), x);
   };

@@ -38,7 +38,7 @@ struct Requantization {
   std::optional<LookupMethod> lookup{};
 
   // Vectors of constants behind each other for each vector of channels.
-  int constants() const { return real ? 4 : 4 + left + unshifted; }
+  int constants() const { return real ? 2 : 4 + left + unshifted; }
   std::string key() const;
 };
 

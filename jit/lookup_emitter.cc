@@ -7,6 +7,7 @@ namespace fuselite::jit {
 
 using Xbyak::RegExp;
 using Xbyak::Xmm;
+using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 namespace {
@@ -59,23 +60,23 @@ void LookupEmitter::Shuffle(int reg, int bytes) {
   const int width = std::max(bytes, 16);
   const auto vector = [&](int i) -> Xmm {
     if (width == 64) return Zmm(i);
-    if (width == 32) return Xbyak::Ymm(i);
+    if (width == 32) return Ymm(i);
     return Xmm(i);
   };
   const Xmm x = vector(reg), t = vector(t0_), y = vector(t1_);
-  const auto load = [&](const Xmm& to, int block) {
+  const auto load = [&](int to, int block) {
     const Xbyak::Address from = a_.ptr[table_ + block * kBlock];
-    if (width == 16) return a_.vmovups(to, from);
-    if (a_.isa().avx512) return a_.vbroadcasti32x4(static_cast<const Xbyak::Ymm&>(to), from);
-    a_.vbroadcasti128(static_cast<const Xbyak::Ymm&>(to), from);
+    if (width == 16) return a_.vmovups(Xmm(to), from);
+    if (width == 64) return a_.vbroadcasti32x4(Zmm(to), from);
+    a_.isa().avx512 ? a_.vbroadcasti32x4(Ymm(to), from) : a_.vbroadcasti128(Ymm(to), from);
   };
-  load(y, 0);
+  load(t1_, 0);
   a_.vpshufb(y, y, x);
   for (int block = 1; block < kBlocks; ++block) {
     const Xbyak::Address step = a_.ptr[table_ + kStepAt];
     // Past the middle, what is negative has to stay so.
     block <= kBlocks / 2 ? a_.vpsubb(x, x, step) : a_.vpsubsb(x, x, step);
-    load(t, block);
+    load(t0_, block);
     a_.vpshufb(t, t, x);
     a_.isa().avx512 ? a_.vpxord(y, y, t) : a_.vpxor(y, y, t);
   }
