@@ -5,6 +5,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 TYPES = {
+    np.dtype(np.float16): schema.TensorType.FLOAT16,
     np.dtype(np.float32): schema.TensorType.FLOAT32,
     np.dtype(np.int8): schema.TensorType.INT8,
     np.dtype(np.uint8): schema.TensorType.UINT8,
@@ -29,6 +30,7 @@ class Graph:
     def __init__(self):
         self.tensors, self.buffers, self.operators, self.codes, self.inputs = [], [schema.BufferT()], [], {}, []
         self.text = []
+        self.int4 = {}  # the values of constants of that type, by the tensor's index
 
     def _tensor(self, shape, dtype, scale, zero_point, axis=0, buffer=0):
         tensor = schema.TensorT()
@@ -57,6 +59,16 @@ class Graph:
         buffer.data = np.frombuffer(data.tobytes(), np.uint8)
         self.buffers.append(buffer)
         return self._tensor(data.shape, data.dtype, scale, zero_point, axis, len(self.buffers) - 1)
+
+    def constant_int4(self, data, scale, axis=0):
+        """Values from -8 to 7, two to a byte, the first in the low half."""
+        halves = np.zeros((data.size + 1) // 2 * 2, np.uint8)
+        halves[: data.size] = data.reshape(-1).astype(np.uint8) & 15
+        value = self.constant(halves[::2] | halves[1::2] << 4, scale, 0, axis)
+        tensor = self.tensors[value.index]
+        tensor.shape, tensor.type = [int(d) for d in data.shape], schema.TensorType.INT4
+        self.int4[value.index] = data
+        return Value(value.index, data.shape, np.int8, scale, 0)
 
     def op(
         self,

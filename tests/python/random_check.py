@@ -10,7 +10,14 @@ import requantization
 import running
 from ai_edge_litert import interpreter as litert
 
-TYPES = {"int8": np.int8, "uint8": np.uint8, "int16": np.int16, "float": np.float32}
+# Arguments of RandomGraph after the seed.
+TYPES = {
+    "int8": (np.int8,),
+    "uint8": (np.uint8,),
+    "int16": (np.int16,),
+    "float": (np.float32,),
+    "hybrid": (np.float32, True),
+}
 HOSTS = ["litert", "litert", "own"]
 ISAS = ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni"]
 # Of a float output's largest element: chains of up to eight patterns add up the errors of each.
@@ -141,9 +148,9 @@ def compared(model, inputs, delegate_path, host, options):
     return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
 
 
-def check(seed, dtype, delegate_path, at=lambda stage: None):
-    """Compares the graph of the seed; `at` is told what runs next, for whoever must know what died."""
-    graph = random_graphs.RandomGraph(seed, dtype).grow()
+def check(seed, type_name, delegate_path, at=lambda stage: None):
+    """Compares the graph of the seed and one of TYPES; `at` is told what runs next, for whoever must know what died."""
+    graph = random_graphs.RandomGraph(seed, *TYPES[type_name]).grow()
     model, rng = graph.model(), np.random.default_rng([seed, 1])
     at("reference")
     try:

@@ -20,7 +20,7 @@ class Products(RandomValues):
         if size is None:
             return None
         weights, bias, own = self.product_operands(
-            x, (channels, *kernel, c // groups), 0, kernel[0] * kernel[1] * c // groups, narrow=True
+            x, (channels, *kernel, c // groups), 0, kernel[0] * kernel[1] * c // groups, narrow=True, int4=True
         )
         return self.add(
             self.g.op(
@@ -66,7 +66,9 @@ class Products(RandomValues):
         size = self.window((h, w), kernel, (stride,) * 2, (dilation,) * 2, padding)
         if size is None:
             return
-        weights, bias, own = self.product_operands(x, (1, *kernel, c * multiplier), 3, kernel[0] * kernel[1])
+        weights, bias, own = self.product_operands(
+            x, (1, *kernel, c * multiplier), 3, kernel[0] * kernel[1], int4=self.dtype == np.int8
+        )
         self.add(
             self.g.op(
                 "DEPTHWISE_CONV_2D",
@@ -131,7 +133,7 @@ class Products(RandomValues):
             x = self.reshape_to(x, shape)
             rows, depth = shape
         units = self.int(1, self.channels)
-        weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True)
+        weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True, int4=True)
         operands = [x, weights, *self.sometimes(bias)]
         keep = len(x.shape) != 2 and self.chance(0.5)
         shape = (*x.shape[:-1], units) if keep else (rows, units)
@@ -141,8 +143,9 @@ class Products(RandomValues):
                 operands,
                 shape,
                 "FullyConnectedOptions",
-                11 if self.narrow(bias) else 5,
+                11 if self.narrow(bias) else 9 if self.hybrid else 5,
                 keepNumDims=keep,
+                asymmetricQuantizeInputs=self.hybrid and self.chance(0.5),
                 fusedActivationFunction=self.activation(),
                 **self.bias_type(bias),
                 **own

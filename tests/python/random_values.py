@@ -12,7 +12,9 @@ class RandomValues:
     # in a way that aborts the process from 512 on.
     MAX_SOFTMAX_ROW = 511
 
-    def __init__(self, seed, dtype):
+    def __init__(self, seed, dtype, hybrid=False):
+        """`hybrid`: float32 with weights of 8 or 4 bits."""
+        self.hybrid = hybrid
         self.rng, self.dtype, self.g = np.random.default_rng(seed), np.dtype(dtype), graphs.Graph()
         self.quantized = self.dtype != np.float32
         self.low, self.high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if self.quantized else (0, 0)
@@ -88,26 +90,41 @@ class RandomValues:
     def activation(self):
         return self.pick([NONE, NONE, RELU, RELU6, RELU_N1_TO_1])
 
-    def product_operands(self, x, shape, axis, taps, narrow=False):
+    def product_operands(self, x, shape, axis, taps, narrow=False, int4=False):
         """Weights, bias and the output's keywords of an operator that sums `taps` products. With `narrow` the bias of
-        16-bit activations may be int32."""
+        16-bit activations may be int32, with `int4` weights may have 4 bits."""
         channels = shape[axis]
         if not self.quantized:
-            weights = self.rng.normal(0, 1 / np.sqrt(taps), shape).astype(np.float32)
             bias = self.g.constant(self.rng.normal(0, 0.5, channels).astype(np.float32))
-            return self.g.constant(weights), bias, {}
-        per_channel = self.dtype != np.uint8 and self.chance(0.7)
-        exponents = self.rng.uniform(-8, -6, channels if per_channel else 1)
-        scales = (2.0 ** (np.round(exponents) if self.powers else exponents)).astype(np.float32)
-        if self.dtype == np.uint8:
-            data, zero = self.rng.integers(0, 256, shape).astype(np.uint8), self.int(0, 255)
-        else:
-            data, zero = self.rng.integers(-127, 128, shape).astype(np.int8), 0
-        weights = self.g.constant(data, scales, zero, axis)
+            return self.float_weights(shape, axis, taps, int4), bias, {}
+        weights, scales = self.integer_weights(shape, axis, int4)
         wide = self.dtype == np.int16 and not (narrow and self.chance(0.2))
         values = self.rng.integers(-4000, 4000, channels).astype(np.int64 if wide else np.int32)
         bias = self.g.constant(values, (np.float32(x.scale) * scales).astype(np.float32), 0)
         return weights, bias, self.product_scale(x.scale * scales.mean() * 70 * np.sqrt(taps))
+
+    def float_weights(self, shape, axis, taps, int4):
+        """Weights of float activations: float32, from float16 now and then, or integers where the graph is hybrid."""
+        if self.hybrid:
+            return self.integer_weights(shape, axis, int4)[0]
+        weights = self.rng.normal(0, 1 / np.sqrt(taps), shape).astype(np.float32)
+        if not self.chance(0.1):
+            return self.g.constant(weights)
+        half = self.g.constant(weights.astype(np.float16))
+        return self.g.op("DEQUANTIZE", [half], shape, "DequantizeOptions", 3, dtype=np.float32)
+
+    def integer_weights(self, shape, axis, int4):
+        """(the constant, its scales): per channel but for uint8, now and then for the whole."""
+        int4 = int4 and self.chance(0.2)
+        per_channel = self.dtype != np.uint8 and (self.chance(0.7) or self.hybrid and (int4 or axis == 3))
+        exponents = self.rng.uniform(-8, -6, shape[axis] if per_channel else 1)
+        scales = (2.0 ** (np.round(exponents) if self.powers else exponents)).astype(np.float32)
+        if self.dtype == np.uint8:
+            data = self.rng.integers(0, 256, shape).astype(np.uint8)
+            return self.g.constant(data, scales, self.int(0, 255), axis), scales
+        if int4:
+            return self.g.constant_int4(self.rng.integers(-7, 8, shape).astype(np.int8), 16 * scales, axis), 16 * scales
+        return self.g.constant(self.rng.integers(-127, 128, shape).astype(np.int8), scales, 0, axis), scales
 
     def any(self, rank=4):
         """One of the values so far, a late one more likely."""

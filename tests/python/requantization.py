@@ -64,6 +64,8 @@ class Operator:
         self.options = operator.builtinOptions
 
     def value(self, index):
+        if index in self.graph.int4:
+            return self.graph.int4[index]
         return self.interpreter.get_tensor(index)
 
     def input(self, i):
@@ -83,9 +85,8 @@ class Operator:
     def quantized(self):
         """Whether input and output are 8-bit or 16-bit integers with scales."""
         kinds = (schema.TensorType.INT8, schema.TensorType.UINT8, schema.TensorType.INT16)
-        data = [i for i in self.operator.inputs if i >= 0 and self.graph.tensors[i].type in kinds]
-        tensors = [self.graph.tensors[i] for i in [*data, self.operator.outputs[0]]]
-        return bool(data) and all(t.type in kinds and t.quantization is not None for t in tensors)
+        tensors = [self.graph.tensors[i] for i in (self.operator.inputs[0], self.operator.outputs[0])]
+        return all(t.type in kinds and t.quantization is not None for t in tensors)
 
     def type(self, index):
         return self.value(index).dtype
