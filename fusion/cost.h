@@ -7,7 +7,7 @@ namespace fuselite::fusion {
 
 // Multiply-adds, or elements where there are none (OperatorDef::cost), the tail's stages included
 // at an element each. Nodes that only rename bytes cost nothing.
-double NodeCost(const Graph& graph, NodeId node);
+double NodeCost(const Graph& graph, NodeId id);
 double GraphCost(const Graph& graph);
 
 // Whether the operator gives its input's bytes unchanged under another shape: RESHAPE, SQUEEZE,

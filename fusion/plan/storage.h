@@ -33,7 +33,7 @@ class StoragePlan {
   size_t Span(ValueId value) const;
 
   // What a node's kernel is built from: Graph::Describe with the pitches of this plan.
-  kernels::OpDescription Describe(NodeId node) const;
+  kernels::OpDescription Describe(NodeId id) const;
 
  private:
   bool CanMove(ValueId value, ValueId root, int64_t pitch) const;

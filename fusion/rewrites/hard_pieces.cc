@@ -99,7 +99,7 @@ std::optional<ShiftedRelu6> MatchGated(const Graph& graph, const Uses& uses, Nod
   return std::nullopt;
 }
 
-bool ToHardSwish(Graph& graph, NodeId id, ValueId x, std::vector<NodeId> others,
+bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& others,
                  RewriteContext& context) {
   if (!kernels::FindOperator("HARD_SWISH") || !IsFloat(graph, x)) return false;
   return ReplacePattern(graph, id, others, MakeNode("HARD_SWISH", {x}), "recognize hard-swish",
