@@ -31,13 +31,10 @@ int16_t ShiftRight(int16_t x, int exponent) {
   return static_cast<int16_t>(RoundingDivideByPowerOfTwo(x, exponent));
 }
 
-// 32-bit constants, rounded to 16.
-int16_t Constant(int32_t q31) { return static_cast<int16_t>(RoundingDivideByPowerOfTwo(q31, 16)); }
-
 // exp(a) for a in [-1/4, 0): the series around -1/8.
 int16_t ExpWithinQuarter(int16_t a_q0) {
-  const int16_t center = Constant(1895147668);  // exp(-1/8)
-  const int16_t third = Constant(715827883);
+  const int16_t center = ShortConstant(kExpMinusEighth);
+  const int16_t third = ShortConstant(kThird);
   const int16_t x = Add(a_q0, 1 << 12);
   const int16_t x2 = Multiply(x, x);
   const int16_t x3 = Multiply(x2, x);
@@ -49,9 +46,6 @@ int16_t ExpWithinQuarter(int16_t a_q0) {
 
 // exp(a) for a <= 0 with so many integer bits.
 int16_t ExpNegative(int16_t a, int integer_bits) {
-  // exp(-2^e) for e = -2, -1, ...
-  constexpr int32_t kPowers[] = {1672461947, 1302514674, 790015084, 290630308,
-                                 39332535,   720401,     242};
   const int fraction_bits = 15 - integer_bits;
   if (a == 0) return kMax;
   if (integer_bits > 5 && a < -(1 << (fraction_bits + 5))) return 0;
@@ -60,7 +54,8 @@ int16_t ExpNegative(int16_t a, int integer_bits) {
   int16_t result = ExpWithinQuarter(ShiftLeft(within, integer_bits));
   const auto rest = static_cast<int16_t>(within - a);
   for (int e = -2; e <= 4 && e < integer_bits; ++e) {
-    if (rest & (1 << (fraction_bits + e))) result = Multiply(result, Constant(kPowers[e + 2]));
+    if (rest & (1 << (fraction_bits + e)))
+      result = Multiply(result, ShortConstant(kExpPowers[e + 2]));
   }
   return result;
 }
@@ -68,8 +63,7 @@ int16_t ExpNegative(int16_t a, int integer_bits) {
 // 2 / (1 + a) for a in [0, 1], with 2 integer bits.
 int16_t TwoOverOnePlus(int16_t a_q0) {
   const auto half = static_cast<int16_t>((int32_t{a_q0} + kMax + 1) / 2);  // (1 + a) / 2
-  // The line 48/17 - 32/17 d is the first guess.
-  int16_t x = Add(Constant(1515870810), Multiply(half, Constant(-1010580540)));
+  int16_t x = Add(ShortConstant(kNewtonStart), Multiply(half, ShortConstant(kNewtonSlope)));
   for (int i = 0; i < 3; ++i) {
     const auto error = static_cast<int16_t>((1 << 13) - Multiply(half, x));
     x = Add(x, ShiftLeft(Multiply(x, error), 2));

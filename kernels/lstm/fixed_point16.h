@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "runtime/cpu.h"
+
 namespace fuselite::kernels {
 
 // 1 / (1 + exp(-x)) with 15 fractional bits, of x with 12.
@@ -15,5 +17,27 @@ int16_t LogisticQ12(int16_t x);
 
 // tanh(x) with 15 fractional bits, of x with 15 - `integer_bits`. Precondition: 0 to 6.
 int16_t TanhFixed(int16_t x, int integer_bits);
+
+// The same of `n` values in place.
+struct FixedPoint16Rows {
+  void (*logistic_q12)(int16_t* values, int64_t n);
+  void (*tanh_fixed)(int16_t* values, int64_t n, int integer_bits);
+};
+// The version for `isa`; null below SSSE3.
+const FixedPoint16Rows* FindFixedPoint16Rows(Isa isa);
+
+// Numbers of the algorithm, with 31 fractional bits but for Newton's, which have 29.
+inline constexpr int32_t kExpMinusEighth = 1895147668;
+inline constexpr int32_t kThird = 715827883;
+// exp(-2^e) for e = -2, -1, ...
+inline constexpr int32_t kExpPowers[] = {1672461947, 1302514674, 790015084, 290630308,
+                                         39332535,   720401,     242};
+// The first guess for 1 / d, d in [1/2, 1]: 48/17 - 32/17 d.
+inline constexpr int32_t kNewtonStart = 1515870810, kNewtonSlope = -1010580540;
+// Rounded to 16 bits.
+constexpr int16_t ShortConstant(int32_t value) {
+  const int64_t away = value < 0 ? -(int64_t{1} << 15) : int64_t{1} << 15;
+  return static_cast<int16_t>((value + away) / (1 << 16));
+}
 
 }  // namespace fuselite::kernels

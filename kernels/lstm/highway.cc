@@ -281,10 +281,9 @@ Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  const DataType type = op.inputs[kLstmX].type;
-  if (type != DataType::kFloat32) return Unsupported(DataTypeName(type), " is not float32");
   const LstmShape s(op);
   if (s.cells == 0 || s.inputs == 0 || s.outputs == 0) return Unsupported("empty weights");
+  if (op.inputs[kLstmX].type == DataType::kInt8) return BuildLstmIntegerHighway(op, context);
   auto kernel = std::make_unique<LstmKernel>(op);
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

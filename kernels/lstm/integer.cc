@@ -2,9 +2,8 @@
 #include <cmath>
 
 #include "kernels/lstm/fixed_point16.h"
-#include "kernels/lstm/lstm.h"
+#include "kernels/lstm/integer.h"
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
@@ -12,15 +11,6 @@ namespace {
 
 // The intermediate that quantizes the hidden value: what the output gate lets through.
 constexpr size_t kHiddenIntermediate = 4;
-
-// Scales and zero points, as TFLite derives them (in float where it does).
-struct IntegerLstm {
-  FixedPoint input[kLstmGates], recurrent[kLstmGates];  // sums of products to 12 fractional bits
-  FixedPoint hidden;
-  int32_t hidden_zero_point, x_zero_point, h_zero_point;
-  int cell_log2;      // the cell state's scale is 2^cell_log2
-  int32_t cell_clip;  // 0: none
-};
 
 bool Usable(float scale) { return std::isfinite(scale) && scale > 0; }
 
@@ -32,38 +22,6 @@ Result<FixedPoint> ProductScale(const TensorInfo& weights, const TensorInfo& val
     return Unsupported("weights or what they multiply have no single scale that is positive");
   }
   return ToFixedPoint(scale);
-}
-
-Result<IntegerLstm> Resolve(const OpDescription& op) {
-  const LstmShape shape(op);
-  IntegerLstm lstm{};
-  const TensorInfo& x = op.inputs[kLstmX];
-  const TensorInfo& h = op.inputs[kLstmOutputState];
-  for (int gate = shape.first_gate(); gate < kLstmGates; ++gate) {
-    FUSELITE_ASSIGN_OR_RETURN(lstm.input[gate],
-                              ProductScale(op.inputs[kLstmInputWeights + gate], x));
-    FUSELITE_ASSIGN_OR_RETURN(lstm.recurrent[gate],
-                              ProductScale(op.inputs[kLstmRecurrentWeights + gate], h));
-  }
-  lstm.x_zero_point = x.quantization.zero_point();
-  lstm.h_zero_point = h.quantization.zero_point();
-  const float cell_scale = op.inputs[kLstmCellState].quantization.scale();
-  const float log2 = Usable(cell_scale) ? std::log2(cell_scale) : 0.0f;
-  lstm.cell_log2 = static_cast<int>(std::round(log2));
-  if (std::abs(log2 - std::round(log2)) >= 1e-3f || lstm.cell_log2 < -15 || lstm.cell_log2 > -9) {
-    return Unsupported("the cell state's scale ", cell_scale,
-                       " is not a power of two from 2^-15 to 2^-9");
-  }
-  if (op.intermediates.size() <= kHiddenIntermediate ||
-      !Usable(op.intermediates[kHiddenIntermediate].scale())) {
-    return Unsupported("the model does not say how the hidden value is quantized");
-  }
-  const Quantization& hidden = op.intermediates[kHiddenIntermediate];
-  lstm.hidden = ToFixedPoint(static_cast<float>(0x1p-15 / hidden.scale() * 0x1p-15));
-  lstm.hidden_zero_point = hidden.zero_point();
-  const float clip = op.params.as<LstmParams>().cell_clip;
-  lstm.cell_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / cell_scale, 32767.0f)) : 0;
-  return lstm;
 }
 
 int16_t Saturate16(int32_t x) { return static_cast<int16_t>(std::clamp(x, -32768, 32767)); }
@@ -151,17 +109,49 @@ class IntegerRowRun {
 
 }  // namespace
 
+Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
+  const LstmShape shape(op);
+  IntegerLstm lstm{};
+  const TensorInfo& x = op.inputs[kLstmX];
+  const TensorInfo& h = op.inputs[kLstmOutputState];
+  for (int gate = shape.first_gate(); gate < kLstmGates; ++gate) {
+    FUSELITE_ASSIGN_OR_RETURN(lstm.input[gate],
+                              ProductScale(op.inputs[kLstmInputWeights + gate], x));
+    FUSELITE_ASSIGN_OR_RETURN(lstm.recurrent[gate],
+                              ProductScale(op.inputs[kLstmRecurrentWeights + gate], h));
+  }
+  lstm.x_zero_point = x.quantization.zero_point();
+  lstm.h_zero_point = h.quantization.zero_point();
+  const float cell_scale = op.inputs[kLstmCellState].quantization.scale();
+  const float log2 = Usable(cell_scale) ? std::log2(cell_scale) : 0.0f;
+  lstm.cell_log2 = static_cast<int>(std::round(log2));
+  if (std::abs(log2 - std::round(log2)) >= 1e-3f || lstm.cell_log2 < -15 || lstm.cell_log2 > -9) {
+    return Unsupported("the cell state's scale ", cell_scale,
+                       " is not a power of two from 2^-15 to 2^-9");
+  }
+  if (op.intermediates.size() <= kHiddenIntermediate ||
+      !Usable(op.intermediates[kHiddenIntermediate].scale())) {
+    return Unsupported("the model does not say how the hidden value is quantized");
+  }
+  const Quantization& hidden = op.intermediates[kHiddenIntermediate];
+  lstm.hidden = ToFixedPoint(static_cast<float>(0x1p-15 / hidden.scale() * 0x1p-15));
+  lstm.hidden_zero_point = hidden.zero_point();
+  const float clip = op.params.as<LstmParams>().cell_clip;
+  lstm.cell_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / cell_scale, 32767.0f)) : 0;
+  return lstm;
+}
+
 Status CheckIntegerLstm(const OpDescription& op) {
   const LstmShape shape(op);
   if (shape.peephole || shape.projection || shape.layer_norm) {
     return Unsupported("int8 with peepholes, projection or layer normalization is not taken");
   }
-  return Resolve(op).status();
+  return ResolveIntegerLstm(op).status();
 }
 
 Result<std::unique_ptr<Kernel>> BuildLstmInteger(const OpDescription& op) {
   const LstmShape shape(op);
-  FUSELITE_ASSIGN_OR_RETURN(const IntegerLstm lstm, Resolve(op));
+  FUSELITE_ASSIGN_OR_RETURN(const IntegerLstm lstm, ResolveIntegerLstm(op));
   const Work work{.units = shape.steps > 0 ? shape.batch : 0,
                   .scratch_bytes = kLstmGates * static_cast<size_t>(shape.cells) * sizeof(int16_t)};
   return MakeKernel("lstm s8 reference", work,

@@ -65,7 +65,7 @@ struct LstmShape {
 // The state inputs are written in place (OperatorDef::state_inputs). One unit is one row of the
 // batch through all its steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
-// float32 with constant weights, or hybrid. Phase 0 multiplies every step's input at once.
+// With constant weights. Phase 0 multiplies every step's input at once.
 Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription&, const BuildContext&);
 
 // The hybrid form: the scale of each int8 input, by LstmInput. Fails unless each has one, and zero
@@ -74,9 +74,11 @@ bool IsHybridLstm(const OpDescription& op);
 using LstmScales = std::array<float, kLstmInputs>;
 Result<LstmScales> HybridLstmScales(const OpDescription& op);
 
-// The int8 form: what Infer checks beyond shapes, and the reference.
+// The int8 form: what Infer checks beyond shapes, the reference, and the part of the Highway
+// version that takes it.
 Status CheckIntegerLstm(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildLstmInteger(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildLstmIntegerHighway(const OpDescription&, const BuildContext&);
 
 // What layer normalization adds to the variance.
 inline constexpr float kLstmVarianceFloor = 1e-8f;

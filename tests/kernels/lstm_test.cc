@@ -194,6 +194,25 @@ TEST(LstmTest, HybridQuantizesEachStep) {
   EXPECT_THAT(several.Infer().message(), ::testing::HasSubstr("single finite scale"));
 }
 
+TEST(FixedPoint16Test, RowsEqualTheScalarFunctions) {
+  std::vector<int16_t> all(65536);
+  for (int i = 0; i < 65536; ++i) all[i] = static_cast<int16_t>(i - 32768);
+  for (Isa isa : RunnableIsas()) {
+    const FixedPoint16Rows* rows = FindFixedPoint16Rows(isa);
+    if (rows == nullptr) continue;
+    SCOPED_TRACE(IsaName(isa));
+    std::vector<int16_t> values = all;
+    rows->logistic_q12(values.data(), 65535);  // not a multiple of the vectors
+    for (int i = 0; i < 65535; ++i) ASSERT_EQ(values[i], LogisticQ12(all[i])) << all[i];
+    EXPECT_EQ(values.back(), 32767) << "beyond the row";
+    for (int bits = 0; bits <= 6; ++bits) {
+      values = all;
+      rows->tanh_fixed(values.data(), 65536, bits);
+      for (int i = 0; i < 65536; ++i) ASSERT_EQ(values[i], TanhFixed(all[i], bits)) << all[i];
+    }
+  }
+}
+
 // One cell in int8; x, h and weights of scale 1/64 multiply to sums of scale 2^-12.
 OpTester IntegerTester(bool coupled, float cell_clip) {
   OpTester tester("LSTM");
@@ -262,6 +281,26 @@ TEST(LstmTest, Int8NeedsTheQuantizationThatItUses) {
   OpTester weights = IntegerTester(false, 0);
   weights.op.inputs[kLstmInputWeights].quantization = {};
   EXPECT_THAT(weights.Infer().message(), ::testing::HasSubstr("no single scale"));
+}
+
+// Operands of the int8 form; sums of products have scales around 2^-12.
+TestTensor RandomIntegerInput(Random& random, int input, const Shape& shape) {
+  const auto fill = [&](DataType type, float scale, int32_t zero_point, int low, int high) {
+    TestTensor tensor({.type = type, .shape = shape, .quantization = {{scale}, {zero_point}}},
+                      4 * random.Int(0, 3));
+    tensor.Fill(random, low, high);
+    return tensor;
+  };
+  const float scale = random.Float(0.002f, 0.03f);
+  const auto zero_point = static_cast<int32_t>(random.Int(-128, 127));
+  if (IsWeights(input)) return fill(DataType::kInt8, scale, 0, -127, 127);
+  if (input == kLstmX) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmOutputState) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmCellState) {
+    const float power = std::ldexp(1.0f, static_cast<int>(random.Int(-15, -9)));
+    return fill(DataType::kInt16, power, 0, -32768, 32767);
+  }
+  return fill(DataType::kInt32, 1, 0, -3000, 3000);
 }
 
 class LstmIsaTest : public ::testing::TestWithParam<Isa> {};
@@ -341,6 +380,36 @@ void CompareLstm(Isa isa, bool hybrid) {
 
 TEST_P(LstmIsaTest, HighwayAgreesWithReference) { CompareLstm(GetParam(), false); }
 TEST_P(LstmIsaTest, HybridHighwayAgreesWithReference) { CompareLstm(GetParam(), true); }
+
+TEST_P(LstmIsaTest, Int8HighwayEqualsTheReference) {
+  if (FindFixedPoint16Rows(GetParam()) == nullptr) return;  // the reference runs
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    LstmCase c = RandomCase(random);
+    c.peephole = c.projection = c.projection_bias = c.layer_norm = false;
+    c.outputs = c.cells;
+    OpTester plain = MakeTester(
+        c, [&](int input, const Shape& shape) { return RandomIntegerInput(random, input, shape); });
+    plain.op.intermediates.resize(5);
+    plain.op.intermediates[4] = {{random.Float(0.002f, 0.02f)},
+                                 {static_cast<int32_t>(random.Int(-128, 127))}};
+    OpTester reference = plain, fast = plain;
+    const auto run = [&](std::string_view candidate, Isa isa, OpTester& tester) {
+      for (int i : {kLstmOutputState, kLstmCellState}) tester.inputs[i] = plain.inputs[i].Clone();
+      EXPECT_TRUE(tester.Infer().ok());
+      return tester.Run(candidate, isa, seed, random.Int(0, 3));
+    };
+    const auto expected = run("reference", Isa::kScalar, reference);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const auto actual = run("highway", GetParam(), fast);
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSame<int8_t>((*expected)[0], (*actual)[0], "output");
+    ExpectSame<int8_t>(reference.inputs[kLstmOutputState], fast.inputs[kLstmOutputState], "state");
+    ExpectSame<int16_t>(reference.inputs[kLstmCellState], fast.inputs[kLstmCellState], "cell");
+    if (HasFailure()) return;
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Isas, LstmIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });

@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <string>
+
+#include "kernels/gemm/gemm_s16.h"
+#include "kernels/gemm/short_rows.h"
+#include "kernels/lstm/fixed_point16.h"
+#include "kernels/lstm/integer.h"
+#include "kernels/make_kernel.h"
+#include "runtime/aligned_buffer.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/lstm/integer_highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/tail/integer_stages-inl.h"
+
+#ifndef FUSELITE_KERNELS_LSTM_INTEGER_HIGHWAY_ONCE
+#define FUSELITE_KERNELS_LSTM_INTEGER_HIGHWAY_ONCE
+namespace fuselite::kernels {
+
+// The parts of a step between the products and the functions of fixed_point16.h.
+struct IntegerLstmRows {
+  // to[i] = saturated(scaled sums[i] + add[i]); `add` may be null.
+  void (*scale)(const int32_t* sums, int64_t n, const FixedPoint& by, const int16_t* add,
+                int16_t* to);
+  // The cell state from the gates; `input` is null where coupled.
+  void (*update_cell)(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
+                      const int16_t* candidate, int64_t n, int16_t* c);
+  // y[i] = quantized gate[i] * activated[i]
+  void (*output)(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated, int64_t n,
+                 int8_t* y);
+};
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE IntVec ScaleVec(IntVec x, const FixedPoint& by) {
+  const IntTag d;
+  return MultiplyByQuantizedMultiplierVec(x, hn::Set(d, by.multiplier), hn::Set(d, by.shift));
+}
+
+HWY_INLINE IntVec RoundingDivideVec(IntVec x, int exponent) {
+  const IntTag d;
+  const int32_t mask = (1 << exponent) - 1;
+  const auto threshold = hn::Sub(hn::Set(d, mask >> 1), hn::ShiftRight<31>(x));
+  const auto up = hn::VecFromMask(d, hn::Gt(hn::And(x, hn::Set(d, mask)), threshold));
+  return hn::Sub(hn::ShiftRightSame(x, exponent), up);
+}
+
+void ScaleLstmSums(const int32_t* sums, int64_t n, const FixedPoint& by, const int16_t* add,
+                   int16_t* to) {
+  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+    auto value = ScaleVec(LoadInt(sums + i, count), by);
+    if (add != nullptr) value = hn::Add(value, LoadInt(add + i, count));
+    StoreInt(value, to + i, count);
+  });
+}
+
+void UpdateLstmCell(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
+                    const int16_t* candidate, int64_t n, int16_t* c) {
+  const IntTag d;
+  const int32_t clip = lstm.cell_clip > 0 ? lstm.cell_clip : 32768;
+  const auto one = hn::Set(d, 32767);
+  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+    const auto keep = LoadInt(forget + i, count);
+    const auto take = input == nullptr ? hn::Sub(one, keep) : LoadInt(input + i, count);
+    const auto kept = RoundingDivideVec(hn::Mul(keep, LoadInt(c + i, count)), 15);
+    const auto taken =
+        RoundingDivideVec(hn::Mul(take, LoadInt(candidate + i, count)), 30 + lstm.cell_log2);
+    const auto sum = ClampInt(hn::Add(kept, taken), -32768, 32767);
+    StoreInt(ClampInt(sum, -clip, clip), c + i, count);
+  });
+}
+
+void LstmIntegerOutput(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated,
+                       int64_t n, int8_t* y) {
+  const auto zero_point = hn::Set(IntTag(), lstm.hidden_zero_point);
+  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+    const auto product = hn::Mul(LoadInt(gate + i, count), LoadInt(activated + i, count));
+    StoreInt(hn::Add(ScaleVec(product, lstm.hidden), zero_point), y + i, count);
+  });
+}
+
+constexpr IntegerLstmRows kIntegerLstm = {
+    .scale = ScaleLstmSums, .update_cell = UpdateLstmCell, .output = LstmIntegerOutput};
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+constexpr auto kIntegerRows = FUSELITE_SIMD_TABLE(kIntegerLstm);
+// Rows of inputs in a unit of phase 0: enough for the weights to be read once per many rows.
+constexpr int64_t kBlockRows = 16;
+// What all steps' sums may take. Beyond, the reference runs.
+constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
+
+// Phase 0 multiplies every step's input; phase 1 goes through the steps, a unit for each row of the
+// batch.
+class IntegerLstmKernel final : public Kernel {
+ public:
+  explicit IntegerLstmKernel(const OpDescription& op) : s_(op), row_(kLstmGates * s_.cells) {}
+  Status Build(const OpDescription& op, const BuildContext& context);
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return 2; }
+  int64_t units(int phase) const override {
+    const int64_t rows = s_.steps * s_.batch;
+    return phase == 0 ? (rows + kBlockRows - 1) / kBlockRows : (rows > 0 ? s_.batch : 0);
+  }
+  int64_t grain(int phase) const override {
+    // A multiply-add is worth an eighth of what GrainFor counts: a vector does 8 or 16 at once.
+    return phase == 0 ? GrainFor(kBlockRows * row_ * s_.inputs / 8)
+                      : GrainFor(s_.steps * row_ * (s_.outputs + 16) / 8);
+  }
+  size_t scratch_bytes() const override {
+    return sums_at() + AlignUp(kBlockRows * s_.cells * sizeof(int32_t));
+  }
+  size_t shared_bytes() const override {
+    return static_cast<size_t>(s_.steps * s_.batch * row_) * sizeof(int16_t);
+  }
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      phase == 0 ? MultiplyInputs(args, unit) : RunSteps(args, unit);
+    }
+    return Status();
+  }
+
+ private:
+  // Scratch: the gates of a step and the activated cell state, rows as int16, sums.
+  static int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
+  size_t rows_at() const { return AlignUp((row_ + s_.cells) * sizeof(int16_t)); }
+  size_t sums_at() const {
+    return rows_at() +
+           AlignUp(std::max(kBlockRows * Even(s_.inputs), Even(s_.outputs)) * sizeof(int16_t));
+  }
+  int16_t* Gate(const KernelArgs& args, int gate) const {
+    return reinterpret_cast<int16_t*>(args.scratch) + gate * s_.cells;
+  }
+
+  Result<PackedWeights> Pack(const TensorInfo& weights, const BuildContext& context) const;
+  void MultiplyInputs(const KernelArgs& args, int64_t block) const;
+  void RunSteps(const KernelArgs& args, int64_t b) const;
+  void Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h, int16_t* c,
+            int8_t* y) const;
+  const int16_t* Widen(const KernelArgs& args, const int8_t* from, int64_t rows, int64_t depth,
+                       int32_t zero_point) const;
+  int32_t* Multiply(const KernelArgs& args, const PackedWeights& weights, const int16_t* a,
+                    int64_t rows, int64_t depth, const int32_t* bias) const;
+
+  const LstmShape s_;
+  const int64_t row_;  // values of one row: four gates, the first unused where coupled
+  IntegerLstm lstm_{};
+  const GemmS16* gemm_ = nullptr;
+  const ShortRowFunctions* widen_ = nullptr;
+  const FixedPoint16Rows* functions_ = nullptr;
+  const IntegerLstmRows* parts_ = nullptr;
+  std::string name_;
+  PackedWeights input_[kLstmGates], recurrent_[kLstmGates];
+};
+
+Status IntegerLstmKernel::Build(const OpDescription& op, const BuildContext& context) {
+  gemm_ = FindGemmS16(context.isa);
+  widen_ = FindShortRowFunctions(context.isa);
+  functions_ = FindFixedPoint16Rows(context.isa);
+  parts_ = kIntegerRows.For(context.isa);
+  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (s_.steps * s_.batch > kMaxSharedBytes / static_cast<int64_t>(sizeof(int16_t)) / row_) {
+    return Unsupported("the sums of all steps take more than ", kMaxSharedBytes, " bytes");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
+  if (std::abs(lstm_.x_zero_point) > 255 || std::abs(lstm_.h_zero_point) > 255) {
+    return Unsupported("a zero point beyond 8 bits");
+  }
+  name_ = internal::Join("lstm s8 ", SimdName(context.isa));
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    FUSELITE_ASSIGN_OR_RETURN(input_[gate], Pack(op.inputs[kLstmInputWeights + gate], context));
+    FUSELITE_ASSIGN_OR_RETURN(recurrent_[gate],
+                              Pack(op.inputs[kLstmRecurrentWeights + gate], context));
+  }
+  return Status();
+}
+
+Result<PackedWeights> IntegerLstmKernel::Pack(const TensorInfo& weights,
+                                              const BuildContext& context) const {
+  if (!weights.constant()) return Unsupported("weights are not constant");
+  const int64_t columns = weights.shape[0], depth = weights.shape[1];
+  PackRequest request;
+  request.source = weights.data;
+  request.source_bytes = weights.bytes();
+  request.layout = internal::Join("lstm s16 p", gemm_->panel, " k", depth, " n", columns);
+  request.bytes = gemm_->PackedValues(depth, columns) * sizeof(int16_t);
+  return context.Pack(request, [&](std::byte* to) {
+    PackPanelsS16({.type = weights.type,
+                   .data = weights.data,
+                   .first = 0,
+                   .k_stride = 1,
+                   .n_stride = depth,
+                   .offset = 0,
+                   .depth = depth,
+                   .columns = columns},
+                  gemm_->panel, 0, gemm_->panels(columns), reinterpret_cast<int16_t*>(to));
+  });
+}
+
+const int16_t* IntegerLstmKernel::Widen(const KernelArgs& args, const int8_t* from, int64_t rows,
+                                        int64_t depth, int32_t zero_point) const {
+  auto* to = reinterpret_cast<int16_t*>(args.scratch + rows_at());
+  for (int64_t r = 0; r < rows; ++r) {
+    widen_->widen_s8(from + r * depth, depth, -zero_point, to + r * Even(depth));
+    if (depth % 2 == 1) to[r * Even(depth) + depth] = 0;
+  }
+  return to;
+}
+
+int32_t* IntegerLstmKernel::Multiply(const KernelArgs& args, const PackedWeights& weights,
+                                     const int16_t* a, int64_t rows, int64_t depth,
+                                     const int32_t* bias) const {
+  auto* sums = reinterpret_cast<int32_t*>(args.scratch + sums_at());
+  gemm_->run({.a = a,
+              .rows = rows,
+              .depth = Even(depth),
+              .b = weights->as<int16_t>(),
+              .columns = s_.cells,
+              .bias = bias,
+              .c = sums,
+              .c_pitch = s_.cells});
+  return sums;
+}
+
+void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t block) const {
+  const int64_t first = block * kBlockRows;
+  const int64_t rows = std::min(kBlockRows, s_.steps * s_.batch - first);
+  const auto* x = static_cast<const int8_t*>(args.inputs[kLstmX]) + first * s_.inputs;
+  const int16_t* a = Widen(args, x, rows, s_.inputs, lstm_.x_zero_point);
+  auto* to = reinterpret_cast<int16_t*>(args.shared) + first * row_;
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    const auto* bias = static_cast<const int32_t*>(args.inputs[kLstmBias + gate]);
+    const int32_t* sums = Multiply(args, input_[gate], a, rows, s_.inputs, bias);
+    for (int64_t r = 0; r < rows; ++r) {
+      parts_->scale(sums + r * s_.cells, s_.cells, lstm_.input[gate], nullptr,
+                    to + r * row_ + gate * s_.cells);
+    }
+  }
+}
+
+void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
+  // Variables are bound as inputs and written in place.
+  const auto state = [&](int i) { return const_cast<void*>(args.inputs[i]); };
+  auto* h_state = static_cast<int8_t*>(state(kLstmOutputState)) + b * s_.outputs;
+  auto* c = static_cast<int16_t*>(state(kLstmCellState)) + b * s_.cells;
+  const int8_t* h = h_state;
+  for (int64_t step = 0; step < s_.steps; ++step) {
+    const int64_t row = s_.Row(step, b);
+    int8_t* y = static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs;
+    Step(args, reinterpret_cast<const int16_t*>(args.shared) + row * row_, h, c, y);
+    h = y;
+  }
+  std::copy_n(h, s_.outputs, h_state);
+}
+
+void IntegerLstmKernel::Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h,
+                             int16_t* c, int8_t* y) const {
+  const int16_t* a = Widen(args, h, 1, s_.outputs, lstm_.h_zero_point);
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    parts_->scale(Multiply(args, recurrent_[gate], a, 1, s_.outputs, nullptr), s_.cells,
+                  lstm_.recurrent[gate], from_input + gate * s_.cells, Gate(args, gate));
+  }
+  // Gates next to each other in memory are one row.
+  functions_->logistic_q12(Gate(args, s_.first_gate()), (kCellGate - s_.first_gate()) * s_.cells);
+  functions_->tanh_fixed(Gate(args, kCellGate), s_.cells, 3);
+  functions_->logistic_q12(Gate(args, kOutputGate), s_.cells);
+  parts_->update_cell(lstm_, s_.coupled ? nullptr : Gate(args, kInputGate), Gate(args, kForgetGate),
+                      Gate(args, kCellGate), s_.cells, c);
+  int16_t* activated = Gate(args, kLstmGates);
+  std::copy_n(c, s_.cells, activated);
+  functions_->tanh_fixed(activated, s_.cells, 15 + lstm_.cell_log2);
+  parts_->output(lstm_, Gate(args, kOutputGate), activated, s_.cells, y);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildLstmIntegerHighway(const OpDescription& op,
+                                                        const BuildContext& context) {
+  auto kernel = std::make_unique<IntegerLstmKernel>(op);
+  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace fuselite::kernels
+#endif
