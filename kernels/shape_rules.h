@@ -19,8 +19,9 @@ T LoadUnaligned(const void* base, int64_t index) {
   return value;
 }
 
-// An int32 or int64 at `index`.
+// An int16, int32 or int64 at `index`.
 inline int64_t LoadIndex(DataType type, const void* base, int64_t index) {
+  if (type == DataType::kInt16) return LoadUnaligned<int16_t>(base, index);
   return type == DataType::kInt64 ? LoadUnaligned<int64_t>(base, index)
                                   : LoadUnaligned<int32_t>(base, index);
 }

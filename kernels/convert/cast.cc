@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "kernels/convert/convert.h"
@@ -17,6 +18,7 @@ struct Half {
 struct BFloat16 {
   uint16_t bits;
 };
+using Complex = std::complex<float>;
 
 template <class T>
 auto Widen(T value) {
@@ -24,6 +26,8 @@ auto Widen(T value) {
 }
 inline float Widen(Half value) { return HalfToFloat(value.bits); }
 inline float Widen(BFloat16 value) { return BFloat16ToFloat(value.bits); }
+// To a real type, complex numbers leave their imaginary part behind.
+inline float Widen(Complex value) { return value.real(); }
 
 // The integer part, saturated; the largest for a NaN.
 template <class To, class From>
@@ -41,6 +45,8 @@ To Convert(From value) {
     return {FloatToHalf(static_cast<float>(value))};
   } else if constexpr (std::is_same_v<To, BFloat16>) {
     return {FloatToBFloat16(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<To, Complex>) {
+    return {static_cast<float>(value), 0};
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<To> || std::is_integral_v<From>) {
@@ -54,7 +60,11 @@ template <class From, class To>
 void CastRun(const void* in, int64_t in_start, void* out, int64_t out_start, int64_t count) {
   const auto* from = static_cast<const From*>(in) + in_start;
   auto* to = static_cast<To*>(out) + out_start;
-  for (int64_t i = 0; i < count; ++i) to[i] = Convert<To>(Widen(from[i]));
+  if constexpr (std::is_same_v<From, Complex> && std::is_same_v<To, Complex>) {
+    std::copy_n(from, count, to);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = Convert<To>(Widen(from[i]));
+  }
 }
 
 template <class From>
@@ -73,6 +83,7 @@ CastFunction* CastTo(DataType to) {
     case DataType::kUInt32: return CastRun<From, uint32_t>;
     case DataType::kInt64: return CastRun<From, int64_t>;
     case DataType::kUInt64: return CastRun<From, uint64_t>;
+    case DataType::kComplex64: return CastRun<From, Complex>;
     default: return nullptr;
   }
 }
@@ -92,6 +103,7 @@ CastFunction* CastBetween(DataType from, DataType to) {
     case DataType::kUInt32: return CastTo<uint32_t>(to);
     case DataType::kInt64: return CastTo<int64_t>(to);
     case DataType::kUInt64: return CastTo<uint64_t>(to);
+    case DataType::kComplex64: return CastTo<Complex>(to);
     default: return nullptr;
   }
 }

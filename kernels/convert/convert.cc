@@ -20,11 +20,13 @@ constexpr Field kCastFields[] = {
 };
 
 constexpr TypeRow kQuantizeTypes[] = {
-    {{kF32}, kI8}, {{kF32}, kU8}, {{kF32}, kI16}, {{kI8}, kI8},   {{kI8}, kU8},  {{kU8}, kI8},
-    {{kU8}, kU8},  {{kI16}, kI8}, {{kI16}, kI16}, {{kI16}, kI32}, {{kI32}, kI8}, {{kI32}, kI16},
+    {{kF32}, kI8}, {{kF32}, kU8},  {{kF32}, kI16}, {{kI8}, kI8},   {{kI8}, kU8},
+    {{kU8}, kI8},  {{kU8}, kU8},   {{kI16}, kI8},  {{kI16}, kI16}, {{kI16}, kI32},
+    {{kI32}, kI8}, {{kI32}, kI16}, {{kI8}, kI16},  {{kU8}, kI16},
 };
 constexpr TypeRow kDequantizeTypes[] = {
-    {{kI8}, kF32}, {{kU8}, kF32}, {{kI16}, kF32}, {{kI32}, kF32}, {{kF16}, kF32},
+    {{kI8}, kF32},  {{kU8}, kF32},  {{kI16}, kF32},
+    {{kI32}, kF32}, {{kF16}, kF32}, {{DataType::kInt4}, kF32},
 };
 
 bool CastTakes(DataType type) {
@@ -41,7 +43,8 @@ bool CastTakes(DataType type) {
     case DataType::kInt32:
     case DataType::kUInt32:
     case DataType::kInt64:
-    case DataType::kUInt64: return true;
+    case DataType::kUInt64:
+    case DataType::kComplex64: return true;
     default: return false;
   }
 }
@@ -139,7 +142,7 @@ const OperatorDef& CastOperator() {
       .fields = kCastFields,
       .params_bytes = sizeof(CastParams),
       .struct_bytes = sizeof(tflite::TfLiteCastParams),
-      .limits = "no complex numbers, no int4",
+      .limits = "no complex128, no int4",
       .infer = InferCast,
       .candidates = kCastCandidates,
       .cost = ElementsOf,

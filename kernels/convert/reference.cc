@@ -4,6 +4,7 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/convert/float16.h"
+#include "kernels/gemm/quantized_operands.h"
 #include "kernels/make_kernel.h"
 
 namespace fuselite::kernels {
@@ -65,6 +66,26 @@ std::unique_ptr<Kernel> MakeDequantize(const OpDescription& op) {
       });
 }
 
+// Two values to a byte.
+std::unique_ptr<Kernel> MakeDequantizeInt4(const OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const Pieces pieces(in, op.outputs[0]);
+  return MakeKernel(
+      "dequantize int4 reference", {.units = pieces.units, .grain = GrainFor(pieces.size)},
+      [=, channel = ChannelOf(in), scales = in.quantization.scales,
+       zeros = in.quantization.zero_points](const KernelArgs& args, int64_t begin, int64_t end) {
+        const Int4Weights values(args.inputs[0]);
+        auto* out = static_cast<float*>(args.outputs[0]);
+        pieces.ForEach(begin, end, [&](int64_t from, int64_t to, int64_t first, int64_t count) {
+          for (int64_t i = 0; i < count; ++i) {
+            const int64_t c = channel.channels == 1 ? 0 : channel(first + i);
+            out[to + i] = static_cast<float>(static_cast<double>(scales[c]) *
+                                             (values[from + i] - static_cast<double>(zeros[c])));
+          }
+        });
+      });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription& op,
@@ -76,9 +97,11 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription& op,
       if (to == DataType::kInt8) return MakeQuantize<int8_t>(op);
       return to == DataType::kUInt8 ? MakeQuantize<uint8_t>(op) : MakeQuantize<int16_t>(op);
     case DataType::kInt8:
+      if (to == DataType::kInt16) return MakeRequantize<int8_t, int16_t>(op);
       return to == DataType::kInt8 ? MakeRequantize<int8_t, int8_t>(op)
                                    : MakeRequantize<int8_t, uint8_t>(op);
     case DataType::kUInt8:
+      if (to == DataType::kInt16) return MakeRequantize<uint8_t, int16_t>(op);
       return to == DataType::kInt8 ? MakeRequantize<uint8_t, int8_t>(op)
                                    : MakeRequantize<uint8_t, uint8_t>(op);
     case DataType::kInt16:
@@ -99,6 +122,7 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription& op
     case DataType::kUInt8: return MakeDequantize<uint8_t>(op);
     case DataType::kInt16: return MakeDequantize<int16_t>(op);
     case DataType::kInt32: return MakeDequantize<int32_t>(op);
+    case DataType::kInt4: return MakeDequantizeInt4(op);
     default:
       return Elementwise<uint16_t, float>(op, "dequantize float16", ChannelOf(TensorInfo()),
                                           [](uint16_t x, int64_t) { return HalfToFloat(x); });

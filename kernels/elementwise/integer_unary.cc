@@ -56,6 +56,11 @@ Result<std::unique_ptr<Kernel>> BuildIntegerUnary(const OpDescription& op) {
     case DataType::kInt32: return BuildOf<int32_t>(op);
     case DataType::kInt16: return BuildOf<int16_t>(op);
     case DataType::kInt8: return BuildOf<int8_t>(op);
+    case DataType::kFloat64:
+      if (op.op->builtin_code == tflite::kTfLiteBuiltinSign) {
+        return MapKernel<double>(op, Signum<double>);
+      }
+      [[fallthrough]];
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
   }
 }

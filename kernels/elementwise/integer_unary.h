@@ -1,4 +1,4 @@
-// NEG, ABS and SIGN of plain integers.
+// NEG, ABS and SIGN of plain integers, SIGN of float64.
 #pragma once
 
 #include "kernels/operator.h"

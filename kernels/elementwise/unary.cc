@@ -24,7 +24,8 @@ constexpr TypeRow kNegTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32
                                  Same(DataType::kInt16)};
 constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt8), Same(DataType::kInt16)};
-constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32)};
+constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                  Same(DataType::kFloat64)};
 
 constexpr TypeRow kFloat8Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
                                   Same(DataType::kUInt8)};

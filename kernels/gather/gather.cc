@@ -14,8 +14,9 @@ constexpr Field kGatherFields[] = {
      offsetof(tflite::TfLiteGatherParams, batch_dims), -1, 5},
 };
 
-Status CheckIndexType(const TensorInfo& indices) {
+Status CheckIndexType(const TensorInfo& indices, bool short_too) {
   if (indices.type == DataType::kInt32 || indices.type == DataType::kInt64) return Status();
+  if (indices.type == DataType::kInt16 && short_too) return Status();
   return Unsupported("indices of type ", DataTypeName(indices.type));
 }
 
@@ -23,7 +24,7 @@ Status InferGather(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& indices = op.inputs[1];
   auto& params = op.params.as<GatherParams>();
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices));
+  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, true));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(params.axis, in.shape.rank()));
   const int batch =
       params.batch_dims < 0 ? params.batch_dims + indices.shape.rank() : params.batch_dims;
@@ -48,7 +49,7 @@ Status InferGather(OpDescription& op) {
 Status InferGatherNd(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& indices = op.inputs[1];
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices));
+  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, true));
   const int rank = indices.shape.rank();
   if (rank < 1 || in.shape.rank() < 1) return InvalidArgument("a scalar operand");
   const int32_t depth = indices.shape.dim(-1);
@@ -66,7 +67,7 @@ Status InferGatherNd(OpDescription& op) {
 Status InferScatterNd(OpDescription& op) {
   const TensorInfo& indices = op.inputs[0];
   const TensorInfo& updates = op.inputs[1];
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices));
+  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, false));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[2], "the shape"));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
@@ -134,7 +135,7 @@ const OperatorDef& GatherOperator() {
       .struct_bytes = sizeof(tflite::TfLiteGatherParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string; int32 and int64 indices",
+      .limits = "any type but int4 and string; int16, int32 and int64 indices",
       .infer = InferGather,
       .candidates = kGatherCandidates,
       .cost = MovementCost,
@@ -150,7 +151,7 @@ const OperatorDef& GatherNdOperator() {
       .max_version = 5,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string; int32 and int64 indices",
+      .limits = "any type but int4 and string; int16, int32 and int64 indices",
       .infer = InferGatherNd,
       .candidates = kGatherNdCandidates,
       .cost = MovementCost,

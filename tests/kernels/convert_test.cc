@@ -1,6 +1,7 @@
 // CAST, QUANTIZE, DEQUANTIZE.
 #include "kernels/convert/convert.h"
 
+#include <complex>
 #include <limits>
 
 #include "kernels/convert/float16.h"
@@ -67,7 +68,7 @@ TEST(CastTest, TakesTheTypeOfTheParameters) {
   ASSERT_TRUE(tester.Infer().ok());
   EXPECT_EQ(tester.op.outputs[0].type, kI32);
   OpTester complex("CAST");
-  complex.Input(TestTensor({.type = DataType::kComplex64, .shape = {1}})).Output(kF32);
+  complex.Input(TestTensor({.type = DataType::kComplex128, .shape = {1}})).Output(kF32);
   EXPECT_EQ(complex.Infer().code(), StatusCode::kUnsupported);
 }
 
@@ -274,6 +275,42 @@ TEST(CastTest, HighwayHasTheReferencesBits) {
     CompareCast<uint8_t>(kF32, kU8, seed);
     CompareCast<int16_t>(kF32, kI16, seed);
   }
+}
+
+TEST(CastTest, ComplexNumbersLoseTheirImaginaryPart) {
+  using Complex = std::complex<float>;
+  constexpr DataType kComplex = DataType::kComplex64;
+  EXPECT_THAT((Convert<Complex, int8_t>("CAST", kComplex, {{-3.5f, 9}, {7, 1}}, kI8)),
+              ElementsAre(-3, 7));
+  EXPECT_THAT((Convert<uint8_t, Complex>("CAST", kU8, {200, 3}, kComplex)),
+              ElementsAre(Complex(200, 0), Complex(3, 0)));
+  EXPECT_THAT((Convert<Complex, Complex>("CAST", kComplex, {{1, 2}}, kComplex)),
+              ElementsAre(Complex(1, 2)));
+}
+
+TEST(QuantizeTest, BytesBecomeShorts) {
+  EXPECT_THAT((Convert<int8_t, int16_t>("QUANTIZE", kI8, {-128, 3, 127}, kI16, {{0.5f}, {3}},
+                                        {{0.001f}, {0}})),
+              ElementsAre(-32768, 0, 32767));
+  EXPECT_THAT(
+      (Convert<uint8_t, int16_t>("QUANTIZE", kU8, {0, 130}, kI16, {{0.5f}, {128}}, {{0.01f}, {0}})),
+      ElementsAre(-6400, 100));
+}
+
+// -8, 7, 3 and -1, two to a byte, with a scale for each row.
+TEST(DequantizeTest, FourBits) {
+  OpTester tester("DEQUANTIZE");
+  TestTensor in({.type = DataType::kInt4,
+                 .shape = {2, 2},
+                 .quantization = {.scales = {0.5f, 2.0f}, .zero_points = {0, 0}, .axis = 0}});
+  in.data<uint8_t>()[0] = 0x78;
+  in.data<uint8_t>()[1] = 0xF3;
+  tester.Input(in).Output(kF32);
+  const Status inferred = tester.Infer();
+  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  const auto outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok());
+  EXPECT_THAT((*outputs)[0].values<float>(), ElementsAre(-4, 3.5f, 6, -2));
 }
 
 }  // namespace

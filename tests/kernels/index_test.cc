@@ -80,6 +80,15 @@ TEST(GatherTest, FailsOnIndicesOutOfRange) {
   }
 }
 
+TEST(GatherTest, IndicesMayBeShort) {
+  for (const char* name : {"GATHER", "GATHER_ND"}) {
+    OpTester tester(name);
+    tester.Input(Floats({3}, {5, 6, 7}));
+    tester.Input(TestTensor::Of<int16_t>(DataType::kInt16, {2, 1}, {2, 0}));
+    EXPECT_THAT(Values<float>(tester), ElementsAre(7, 5)) << name;
+  }
+}
+
 TEST(GatherNdTest, Values) {
   const TestTensor in = Floats({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
   OpTester full("GATHER_ND");

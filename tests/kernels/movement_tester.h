@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "tests/kernels/op_tester.h"
@@ -23,6 +24,22 @@ inline Index Unflatten(const Shape& shape, int64_t flat) {
     flat /= shape[d];
   }
   return index;
+}
+
+// Cases of a random test.
+inline constexpr int kCases = 60;
+
+// int32: 0, 1, 2 ...
+inline TestTensor Iota(const Shape& shape) {
+  std::vector<int32_t> values(shape.elements());
+  std::iota(values.begin(), values.end(), 0);
+  return TestTensor::Of<int32_t>(DataType::kInt32, shape, values);
+}
+
+inline Shape InferredShape(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  return tester.op.outputs[0].shape;
 }
 
 inline Shape RandomShape(Random& random, int rank, int max_dim) {

@@ -8,8 +8,6 @@
 namespace fuselite::kernels::testing {
 namespace {
 
-constexpr int kCases = 60;
-
 // Rows of two: (before, after) of each dimension, or crops.
 TestTensor Pairs(const std::vector<int32_t>& values) {
   return TestTensor::Of<int32_t>(DataType::kInt32, {static_cast<int32_t>(values.size() / 2), 2},

@@ -12,8 +12,12 @@ class Quantized(RandomValues):
         return self.dtype in BYTES
 
     def table(self, x):
-        """Functions that 8-bit kernels look up."""
-        names = {np.int8: ["GELU", "EXP", "LOG", "SQRT", "RSQRT", "ABS"], np.uint8: ["GELU"]}
+        """Functions that quantized kernels look up."""
+        names = {
+            np.int8: ["GELU", "EXP", "LOG", "SQRT", "RSQRT", "ABS"],
+            np.uint8: ["GELU"],
+            np.int16: ["GELU", "EXP", "LOG", "ABS"],
+        }
         names = names.get(self.dtype.type, [])
         if not self.quantized or not names:
             return
@@ -21,7 +25,7 @@ class Quantized(RandomValues):
         options = {"GELU": "GeluOptions", "EXP": "ExpOptions", "ABS": "AbsOptions"}.get(name)
         fields = {"approximate": self.chance(0.5)} if name == "GELU" else {}
         out = self.out()
-        if name in ("LOG", "SQRT", "RSQRT"):  # these want inputs that are not negative
+        if name in ("LOG", "SQRT", "RSQRT") and self.byte():  # these want inputs that are not negative
             scale, _ = self.scale()
             x = self.g.op("QUANTIZE", [x], x.shape, "QuantizeOptions", 2, dtype=self.dtype, scale=scale,
                           zero_point=self.low)
@@ -59,9 +63,13 @@ class Quantized(RandomValues):
             self.add(y)
 
     def prelu(self, x):
-        if self.quantized and self.byte():
-            self.add(self.g.op("PRELU", [x, self.constant((1, 1, x.shape[3]))], x.shape, None, 1, dtype=self.dtype,
-                               **self.out()))
+        if not self.quantized:
+            return
+        shape = (1, 1, x.shape[3])
+        alpha = self.constant(shape) if self.byte() else self.g.constant(
+            self.rng.integers(-128, 128, shape).astype(np.int8), 2.0**-6, self.int(-128, 127)
+        )
+        self.add(self.g.op("PRELU", [x, alpha], x.shape, None, 1, dtype=self.dtype, **self.out()))
 
     def normalized(self, x):
         """Rows of length one, or the logarithms of their softmax."""
@@ -85,7 +93,7 @@ class Quantized(RandomValues):
 
     def compare(self, x):
         """A mask, and what it selects of two values with one scale."""
-        if not self.quantized or not self.byte():
+        if not self.quantized:
             return
         y = self.pick([v for v in self.values if v.shape == x.shape])
         if max(x.scale, y.scale) >= 1:  # LiteRT aborts
