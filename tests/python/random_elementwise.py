@@ -24,8 +24,12 @@ class Elementwise(RandomValues):
         if self.dtype == np.int16 and name in ("ADD", "SUB"):
             # The arithmetic for scales that are powers of two aborts the process where operands are broadcast.
             fused["potScaleInt16"], version = False, {"ADD": 3, "SUB": 5}[name]
+        out = self.out()
+        if self.quantized and name in ("ADD", "SUB"):  # LiteRT aborts where its last multiplier would be above 1
+            bits = 15 if self.dtype == np.int16 else 20
+            out["scale"] = max(out["scale"], 1.01 * 2 * max(x.scale, y.scale) / 2**bits)
         shape = np.broadcast_shapes(x.shape, y.shape)
-        return self.add(self.g.op(name, [x, y], shape, options, version, **self.out(), **fused))
+        return self.add(self.g.op(name, [x, y], shape, options, version, **out, **fused))
 
     def binary(self, x):
         n, h, w, c = x.shape
