@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/filter_operands.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -87,13 +87,9 @@ Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DSha
 }
 
 Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
-  const auto& params = op.params.as<Conv2DParams>();
+  FUSELITE_RETURN_IF_ERROR(CheckImageAndFilter(op));
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
-  if (in.rank() != 4 || filter.rank() != 4) {
-    return InvalidArgument("input ", in, " and filter ", filter, " must have 4 dimensions");
-  }
   Conv2DShape shape;
   shape.batch = in[0];
   shape.channels_in = in[3];
@@ -108,19 +104,8 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
                            " groups");
   }
   shape.group_out = shape.channels_out / shape.groups;
-  if (op.has_input(2) && op.inputs[2].elements() != shape.channels_out) {
-    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.channels_out, " channels");
-  }
-  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveWindow({.input_h = in[1],
-                                                         .input_w = in[2],
-                                                         .filter_h = filter[1],
-                                                         .filter_w = filter[2],
-                                                         .stride_h = params.stride_h,
-                                                         .stride_w = params.stride_w,
-                                                         .dilation_h = params.dilation_h,
-                                                         .dilation_w = params.dilation_w,
-                                                         .padding = params.padding,
-                                                         .extra = params.extra_padding}));
+  FUSELITE_RETURN_IF_ERROR(CheckBias(op, shape.channels_out));
+  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveFilterWindow<Conv2DParams>(op));
   return shape;
 }
 

@@ -1,8 +1,8 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 
+#include "kernels/filter_operands.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -67,13 +67,9 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
-  const auto& params = op.params.as<DepthwiseConv2DParams>();
+  FUSELITE_RETURN_IF_ERROR(CheckImageAndFilter(op));
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
-  if (in.rank() != 4 || filter.rank() != 4) {
-    return InvalidArgument("input ", in, " and filter ", filter, " must have 4 dimensions");
-  }
   if (filter[0] != 1) return InvalidArgument("filter ", filter, " must begin with 1");
   DepthwiseConv2DShape shape;
   shape.batch = in[0];
@@ -83,19 +79,8 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op) {
     return InvalidArgument(filter[3], " filters do not divide among ", in[3], " channels");
   }
   shape.multiplier = shape.channels_out / shape.channels_in;
-  if (op.has_input(2) && op.inputs[2].elements() != shape.channels_out) {
-    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.channels_out, " channels");
-  }
-  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveWindow({.input_h = in[1],
-                                                         .input_w = in[2],
-                                                         .filter_h = filter[1],
-                                                         .filter_w = filter[2],
-                                                         .stride_h = params.stride_h,
-                                                         .stride_w = params.stride_w,
-                                                         .dilation_h = params.dilation_h,
-                                                         .dilation_w = params.dilation_w,
-                                                         .padding = params.padding,
-                                                         .extra = params.extra_padding}));
+  FUSELITE_RETURN_IF_ERROR(CheckBias(op, shape.channels_out));
+  FUSELITE_ASSIGN_OR_RETURN(shape.window, ResolveFilterWindow<DepthwiseConv2DParams>(op));
   return shape;
 }
 

@@ -1,8 +1,8 @@
 #include "kernels/fully_connected/fully_connected.h"
 
+#include "kernels/filter_operands.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -68,7 +68,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, 2}));
+  FUSELITE_RETURN_IF_ERROR(CheckFilterIsDense(op));
   const auto& params = op.params.as<FullyConnectedParams>();
   const Shape& in = op.inputs[0].shape;
   const Shape& weights = op.inputs[1].shape;
@@ -91,9 +91,7 @@ Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
   }
   shape.rows = in.elements() / shape.depth;
   if (shape.rows > INT32_MAX) return Unsupported(shape.rows, " rows are too many");
-  if (op.has_input(2) && op.inputs[2].elements() != shape.units) {
-    return InvalidArgument("bias ", op.inputs[2].shape, " for ", shape.units, " units");
-  }
+  FUSELITE_RETURN_IF_ERROR(CheckBias(op, shape.units));
   return shape;
 }
 

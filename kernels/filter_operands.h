@@ -1,0 +1,45 @@
+// Checks of the operands (input, filter, bias) that CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED
+// have in common.
+#pragma once
+
+#include "kernels/shape_rules.h"
+#include "kernels/window.h"
+
+namespace fuselite::kernels {
+
+// Filters and biases that are no constants must be dense.
+inline Status CheckFilterIsDense(const OpDescription& op) { return RequireDenseInputs(op, {1, 2}); }
+
+// One value for each output channel, where there is a bias.
+inline Status CheckBias(const OpDescription& op, int64_t channels) {
+  if (!op.has_input(2) || op.inputs[2].elements() == channels) return Status();
+  return InvalidArgument("bias ", op.inputs[2].shape, " for ", channels, " channels");
+}
+
+inline Status CheckImageAndFilter(const OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  const Shape& filter = op.inputs[1].shape;
+  if (in.rank() == 4 && filter.rank() == 4) return CheckFilterIsDense(op);
+  return InvalidArgument("input ", in, " and filter ", filter, " must have 4 dimensions");
+}
+
+// The window that a filter [.., height, width, ..] slides over an image, by parameters that have
+// strides, dilations and paddings.
+template <class Params>
+Result<Window> ResolveFilterWindow(const OpDescription& op) {
+  const auto& params = op.params.as<Params>();
+  const Shape& in = op.inputs[0].shape;
+  const Shape& filter = op.inputs[1].shape;
+  return ResolveWindow({.input_h = in[1],
+                        .input_w = in[2],
+                        .filter_h = filter[1],
+                        .filter_w = filter[2],
+                        .stride_h = params.stride_h,
+                        .stride_w = params.stride_w,
+                        .dilation_h = params.dilation_h,
+                        .dilation_w = params.dilation_w,
+                        .padding = params.padding,
+                        .extra = params.extra_padding});
+}
+
+}  // namespace fuselite::kernels
