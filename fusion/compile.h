@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/graph.h"
+#include "fusion/rewrite.h"
 #include "fusion/select.h"
 #include "runtime/executable.h"
 
@@ -26,7 +27,7 @@ struct StepReport {
   std::string kernel;           // Kernel::name()
   std::string candidate;        // which of the list
   std::vector<int> host_nodes;  // what it fuses
-  std::string ops;              // "CONV_2D + clamp(0, 6)"
+  std::string ops;              // "CONV_2D + relu6 + add"
   std::string tail;             // Tail::ToString()
   std::string output_shape;
   double multiply_adds = 0;  // OperatorDef::cost
@@ -38,7 +39,7 @@ struct StepReport {
 
 struct CompileReport {
   std::vector<StepReport> steps;
-  std::vector<std::string> rewrites;  // "fold pad into convolution: nodes 3, 4"
+  std::vector<RewriteRecord> rewrites;
   size_t arena_bytes = 0;
 };
 

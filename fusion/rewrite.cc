@@ -6,7 +6,7 @@
 namespace fuselite::fusion {
 
 RewriteContext::RewriteContext(const kernels::BuildContext& context, bool jit,
-                               std::vector<std::string>* log)
+                               std::vector<RewriteRecord>* log)
     : context_(context), jit_(jit), log_(log) {
   context_.judging = true;
 }
@@ -40,12 +40,15 @@ bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
 }
 
 void RewriteContext::Record(std::string_view what, const std::vector<int>& host_nodes) {
-  if (!log_) return;
+  if (log_) log_->push_back({std::string(what), host_nodes});
+}
+
+std::string RewriteRecord::ToString() const {
   std::string line = internal::Join(what, host_nodes.size() == 1 ? ": node" : ": nodes");
   for (size_t i = 0; i < host_nodes.size(); ++i) {
     line += internal::Join(i ? ", " : " ", host_nodes[i]);
   }
-  log_->push_back(std::move(line));
+  return line;
 }
 
 std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId> nodes) {

@@ -12,11 +12,18 @@
 
 namespace fuselite::fusion {
 
+// A replacement that was made.
+struct RewriteRecord {
+  std::string what;              // "fold padding into CONV_2D"
+  std::vector<int> host_nodes;   // that it concerned, in order
+  std::string ToString() const;  // "fold padding into CONV_2D: nodes 3, 4"
+};
+
 // What a rewrite may ask and must tell.
 class RewriteContext {
  public:
-  // `log` receives a line for each replacement; null: nobody asks.
-  RewriteContext(const kernels::BuildContext& context, bool jit, std::vector<std::string>* log);
+  // `log` receives each replacement; null: nobody asks.
+  RewriteContext(const kernels::BuildContext& context, bool jit, std::vector<RewriteRecord>* log);
 
   // Whether some kernel computes `op`, and makes of it the shape that its outputs[0] has.
   bool Accepts(const kernels::OpDescription& op) const { return Select(op).has_value(); }
@@ -36,7 +43,7 @@ class RewriteContext {
     return SelectKernel(op, context_, jit_, nullptr, nullptr);
   }
 
-  // For the report: "fold pad into convolution: nodes 3, 4".
+  // For the report.
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 
   const kernels::BuildContext& kernels() const { return context_; }
@@ -46,7 +53,7 @@ class RewriteContext {
 
   kernels::BuildContext context_;
   bool jit_;
-  std::vector<std::string>* log_;
+  std::vector<RewriteRecord>* log_;
 };
 
 // Looks at one live node as the last of the pattern that it knows; true: the graph was changed.

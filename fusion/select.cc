@@ -50,6 +50,7 @@ Result<Choice> Choose(const kernels::OpDescription& op, const kernels::BuildCont
     for (const kernels::Candidate& candidate : list) {
       Result<std::unique_ptr<Kernel>> kernel = Ask(candidate, op, context);
       if (kernel.ok()) {
+        if (emitted && refusals) refusals->clear();
         const bool last_resort = !emitted && list.size() > 1 && &candidate == &list.back();
         return Choice{std::move(*kernel), candidate.name, {rank, emitted, last_resort}};
       }

@@ -18,7 +18,7 @@ struct Refusal {
 
 // The first candidate of the node's lists (JIT, Highway, reference) that accepts. Never fails on
 // what kernels::Infer accepted: the reference takes everything. Refusals are appended to `refusals`
-// when it is not null.
+// when it is not null; none where the JIT accepts, whose candidates refuse each other's types.
 Result<std::unique_ptr<Kernel>> SelectKernel(const kernels::OpDescription& op,
                                              const kernels::BuildContext& context, bool jit,
                                              std::string* candidate,

@@ -1,110 +1,125 @@
 #include "partitioner/explanation.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
-#include <iomanip>
 #include <sstream>
+
+#include "runtime/status_join.h"
+#include "runtime/text_table.h"
 
 namespace fuselite::partitioner {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the last one is not padded.
-void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const Row& row : rows) {
-    out << ' ';
-    for (size_t i = 0; i + 1 < row.size(); ++i) {
-      out << ' ' << std::left << std::setw(static_cast<int>(widths[i])) << row[i];
-    }
-    out << ' ' << row.back() << '\n';
-  }
+// "1 step", "3 steps".
+std::string Plural(size_t count, std::string_view noun) {
+  return internal::Join(count, ' ', noun, count == 1 ? "" : "s");
 }
 
-std::string NodeList(const std::vector<int>& nodes) {
+// "0-4 7": ascending runs as ranges.
+std::string Ranges(const std::vector<int>& numbers) {
   std::string text;
-  for (int node : nodes) {
+  for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
+    end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
     if (!text.empty()) text += ' ';
-    text += std::to_string(node);
+    text += std::to_string(numbers[begin]);
+    if (end - begin > 1) text += "-" + std::to_string(numbers[end - 1]);
   }
   return text;
 }
 
-// The partition of a host node; -1 where it is the host's.
-int PartitionOf(const GraphReport& graph, int node) {
-  for (size_t i = 0; i < graph.partitions.size(); ++i) {
-    if (std::ranges::count(graph.partitions[i].nodes, node) > 0) return static_cast<int>(i);
+// What several things have in common, said once: lines in the order of their first mention.
+class Grouped {
+ public:
+  void Add(const std::string& what, std::string where) {
+    const auto at = std::ranges::find(lines_, what, &Line::what);
+    Line& line = at != lines_.end() ? *at : lines_.emplace_back(Line{what, {}});
+    line.where.push_back(std::move(where));
   }
-  return -1;
+  // `place`: "step", "node".
+  void Print(std::string_view heading, std::string_view place, std::ostream& out) const {
+    if (lines_.empty()) return;
+    out << "  " << heading << '\n';
+    for (const Line& line : lines_) {
+      const bool one =
+          line.where.size() == 1 && line.where[0].find_first_of(" -") == line.where[0].npos;
+      out << "    " << line.what << " (" << place << (one ? "" : "s");
+      for (size_t i = 0; i < line.where.size(); ++i) out << (i ? ", " : " ") << line.where[i];
+      out << ")\n";
+    }
+  }
+
+ private:
+  struct Line {
+    std::string what;
+    std::vector<std::string> where;
+  };
+  std::vector<Line> lines_;
+};
+
+// The partition of a host node; null where it is the host's.
+const PartitionReport* PartitionOf(const GraphReport& graph, int node) {
+  const auto at = std::ranges::find_if(graph.partitions, [&](const PartitionReport& partition) {
+    return std::ranges::count(partition.nodes, node) > 0;
+  });
+  return at == graph.partitions.end() ? nullptr : &*at;
 }
 
-void PrintVerdicts(const GraphReport& graph, std::ostream& out) {
-  std::vector<Row> rows = {{"node", "operator", "output", "verdict"}};
+// The nodes that no table of steps will show.
+void PrintNodes(const GraphReport& graph, std::ostream& out) {
+  TextTable table({"node", "operator", "output", "verdict"});
   for (const Verdict& verdict : graph.verdicts) {
-    const std::string word =
-        verdict.claimed ? "partition " + std::to_string(PartitionOf(graph, verdict.host_node))
-                        : "left to the host: " + verdict.reason;
-    rows.push_back({std::to_string(verdict.host_node), verdict.op, verdict.shapes, word});
+    const PartitionReport* partition = PartitionOf(graph, verdict.host_node);
+    if (verdict.claimed && partition != nullptr && partition->compiled) continue;
+    table.AddRow({std::to_string(verdict.host_node), verdict.op, verdict.shapes,
+                  verdict.claimed ? "taken" : "left to the host: " + verdict.reason});
   }
-  PrintTable(rows, out);
+  if (!table.empty()) table.Print(out, 2);
 }
 
-std::string Candidates(const fusion::StepReport& step) {
-  std::string text;
-  for (const fusion::Refusal& refusal : step.refusals) {
-    text += "      not " + refusal.candidate + ": " + refusal.reason + "\n";
+void PrintSteps(const fusion::CompileReport& report, std::ostream& out) {
+  TextTable table(
+      {"step", "nodes", "operators", "output", "kernel", "placed in", "multiply-adds", "weights"});
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    const fusion::StepReport& step = report.steps[i];
+    const auto weights = static_cast<double>(step.weight_bytes);
+    table.AddRow({std::to_string(i), Ranges(step.host_nodes), step.ops, step.output_shape,
+                  step.kernel, step.placement, Count(step.multiply_adds),
+                  weights > 0 ? Bytes(weights) : "-"});
   }
-  return text;
+  table.Print(out, 2);
 }
 
 void PrintPartition(const PartitionReport& partition, size_t index, std::ostream& out) {
-  out << "partition " << index << ": " << partition.nodes.size() << " nodes, "
-      << Amount(partition.cost) << " multiply-adds";
+  out << "partition " << index << ": " << Plural(partition.nodes.size(), "node") << " ("
+      << Ranges(partition.nodes) << "), " << Count(partition.cost) << " multiply-adds";
   if (!partition.compiled) {
     out << ", not yet prepared by the host\n";
     return;
   }
   const fusion::CompileReport& report = partition.report;
-  out << ", " << report.steps.size() << " steps, " << partition.threads << " threads, arena "
-      << Amount(static_cast<double>(report.arena_bytes)) << "B, compiled in " << std::fixed
-      << std::setprecision(1) << partition.compile_ms << " ms\n";
-  std::vector<Row> rows = {
-      {"step", "kernel", "operators", "output", "placed in", "multiply-adds", "weights", "nodes"}};
-  for (size_t i = 0; i < report.steps.size(); ++i) {
-    const fusion::StepReport& step = report.steps[i];
-    rows.push_back({std::to_string(i), step.kernel, step.ops, step.output_shape, step.placement,
-                    Amount(step.multiply_adds),
-                    Amount(static_cast<double>(step.weight_bytes)) + "B",
-                    NodeList(step.host_nodes)});
-  }
-  PrintTable(rows, out);
-  for (size_t i = 0; i < report.steps.size(); ++i) {
-    const std::string refused = Candidates(report.steps[i]);
-    if (!refused.empty()) out << "    step " << i << ":\n" << refused;
-  }
-  for (const std::string& rewrite : report.rewrites) out << "    rewrite: " << rewrite << '\n';
-}
+  double weights = 0;
+  for (const fusion::StepReport& step : report.steps) weights += step.weight_bytes;
+  out << "; " << Plural(report.steps.size(), "step") << " on "
+      << Plural(static_cast<size_t>(partition.threads), "thread") << ", weights " << Bytes(weights)
+      << ", intermediate values in " << Bytes(static_cast<double>(report.arena_bytes))
+      << ", compiled in " << Fixed(partition.compile_ms, 1) << " ms\n";
+  PrintSteps(report, out);
 
-bool EndsWith(std::string_view text, std::string_view end) { return text.ends_with(end); }
+  Grouped refusals, rewrites;
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    for (const fusion::Refusal& refusal : report.steps[i].refusals) {
+      refusals.Add("not " + refusal.candidate + ": " + refusal.reason, std::to_string(i));
+    }
+  }
+  for (const fusion::RewriteRecord& rewrite : report.rewrites) {
+    rewrites.Add(rewrite.what, Ranges(rewrite.host_nodes));
+  }
+  refusals.Print("faster kernels that refused:", "step", out);
+  rewrites.Print("rewrites:", "node", out);
+}
 
 }  // namespace
-
-std::string Amount(double value) {
-  constexpr const char* kUnits[] = {"", " k", " M", " G", " T"};
-  int unit = 0;
-  while (value >= 1000 && unit < 4) {
-    value /= 1000;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.3g%s", value, kUnits[unit]);
-  return text;
-}
 
 std::string ToText(const Explanation& explanation) {
   std::ostringstream out;
@@ -115,20 +130,20 @@ std::string ToText(const Explanation& explanation) {
     const GraphReport& graph = explanation.graphs[i];
     const auto claimed = std::ranges::count(graph.verdicts, true, &Verdict::claimed);
     if (explanation.graphs.size() > 1) out << "graph " << i << ": ";
-    out << graph.verdicts.size() << " nodes, " << claimed << " taken, in "
-        << graph.partitions.size()
-        << (graph.partitions.size() == 1 ? " partition\n" : " partitions\n");
+    out << Plural(graph.verdicts.size(), "node") << ", " << claimed << " taken, in "
+        << Plural(graph.partitions.size(), "partition") << '\n';
     if (!graph.error.empty()) out << "error: " << graph.error << '\n';
-    PrintVerdicts(graph, out);
-    for (size_t p = 0; p < graph.partitions.size(); ++p)
+    PrintNodes(graph, out);
+    for (size_t p = 0; p < graph.partitions.size(); ++p) {
       PrintPartition(graph.partitions[p], p, out);
+    }
   }
   return std::move(out).str();
 }
 
 Status WriteExplanation(const Explanation& explanation, const std::string& path) {
-  const std::string text = EndsWith(path, ".json")  ? ToJson(explanation)
-                           : EndsWith(path, ".dot") ? ToDot(explanation)
+  const std::string text = path.ends_with(".json")  ? ToJson(explanation)
+                           : path.ends_with(".dot") ? ToDot(explanation)
                                                     : ToText(explanation);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;

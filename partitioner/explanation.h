@@ -39,7 +39,4 @@ std::string ToDot(const Explanation& explanation);
 // In the form that the name's ending asks for: .json, .dot, text otherwise.
 Status WriteExplanation(const Explanation& explanation, const std::string& path);
 
-// "1.50 G", "12.0 k": for multiply-adds and bytes.
-std::string Amount(double value);
-
 }  // namespace fuselite::partitioner

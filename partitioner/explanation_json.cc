@@ -34,7 +34,10 @@ Json PartitionJson(const PartitionReport& partition) {
   json["threads"] = partition.threads;
   json["compile_ms"] = partition.compile_ms;
   json["arena_bytes"] = partition.report.arena_bytes;
-  json["rewrites"] = partition.report.rewrites;
+  json["rewrites"] = Json::array();
+  for (const fusion::RewriteRecord& rewrite : partition.report.rewrites) {
+    json["rewrites"].push_back({{"rewrite", rewrite.what}, {"nodes", rewrite.host_nodes}});
+  }
   json["steps"] = Json::array();
   for (const fusion::StepReport& step : partition.report.steps) {
     json["steps"].push_back(StepJson(step));

@@ -22,13 +22,19 @@ std::string_view ActivationName(kernels::Activation activation) {
   return "";
 }
 
-// "CONV_2D + relu6 + add #3".
+// A stage without its operand, which is a number of no meaning to a reader.
+std::string StageName(const kernels::TailStage& stage) {
+  const std::string name = stage.ToString();
+  return name.substr(0, name.find(" #"));
+}
+
+// "CONV_2D + relu6 + add".
 std::string OpsOf(const Node& node) {
   std::string ops(node.op->name);
   if (const std::string_view name = ActivationName(FusedActivation(node)); !name.empty()) {
     ops += " + " + std::string(name);
   }
-  for (const kernels::TailStage& stage : node.tail.stages) ops += " + " + stage.ToString();
+  for (const kernels::TailStage& stage : node.tail.stages) ops += " + " + StageName(stage);
   return ops;
 }
 

@@ -7,6 +7,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Property;
 
 TEST(FuseIntoTail, AnyActivationAfterAnyLayer) {
   for (const char* activation :
@@ -28,7 +29,7 @@ TEST(FuseIntoTail, ResidualInEitherOrderWithItsActivation) {
     const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
     b.Output(b.Op("ADD", operands, {{"fused_activation_function", kRelu6}}));
     const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
-    EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D + add #3 + clamp(0, 6)"));
+    EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D + add + clamp(0, 6)"));
     EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0, 1));
   }
 }
@@ -48,7 +49,7 @@ TEST(FuseIntoTail, QuantizedResidualAndTable) {
     const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
     EXPECT_THAT(
         outcome.ops(),
-        ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized add #3 + lookup", "DEQUANTIZE"));
+        ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized add + lookup", "DEQUANTIZE"));
   }
 }
 
@@ -67,7 +68,7 @@ TEST(FuseIntoTail, SubtractsFromEitherSide) {
   b.Output(b.Op("SUB", {x, b.Conv(x, 8, 3)}));
   b.Output(b.Op("SUB", {b.Conv(x, 8, 1), x}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
-              ElementsAre("CONV_2D + reverse_sub #3", "CONV_2D + sub #3"));
+              ElementsAre("CONV_2D + reverse_sub", "CONV_2D + sub"));
 }
 
 TEST(FuseIntoTail, OfTwoLayersTheLaterTakesTheSum) {
@@ -76,7 +77,7 @@ TEST(FuseIntoTail, OfTwoLayersTheLaterTakesTheSum) {
   const ValueId shortcut = b.Conv(x, 8, 1), main = b.Conv(x, 8, 3);
   b.Output(b.Op("RELU", {b.Op("ADD", {shortcut, main})}));
   const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
-  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "CONV_2D + add #3 + clamp(0, inf)"));
+  EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "CONV_2D + add + clamp(0, inf)"));
   EXPECT_THAT(outcome.report.steps[1].host_nodes, ElementsAre(1, 2, 3));
 }
 
@@ -91,7 +92,7 @@ TEST(FuseIntoTail, GatesAndMasksOfSeveralBatches) {
   v = b.Op("ADD", {channel, v});
   b.Output(b.Op("MAXIMUM", {v, map}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
-              ElementsAre("CONV_2D + add #3 + mul #4 + mul #5 + add #6 + maximum #7"));
+              ElementsAre("CONV_2D + add + mul + mul + add + maximum"));
 }
 
 TEST(FuseIntoTail, NotWhatTheLayerWouldHaveToBroadcastTo) {
@@ -116,7 +117,7 @@ TEST(FuseIntoTail, AValueReadTwiceStays) {
   const ValueId left = b.Op("TANH", {c}), right = b.Op("EXP", {c});
   b.Output(b.Op("ADD", {left, right}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
-              ElementsAre("CONV_2D", "TANH", "EXP + add #1"));
+              ElementsAre("CONV_2D", "TANH", "EXP + add"));
 }
 
 TEST(FuseIntoTail, ChainsOfElementwiseNodesAreOneStep) {
@@ -127,7 +128,7 @@ TEST(FuseIntoTail, ChainsOfElementwiseNodesAreOneStep) {
   v = b.Op("TANH", {v});
   b.Output(b.Op("SQUARED_DIFFERENCE", {v, x}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
-              ElementsAre("MUL + add #2 + tanh + squared_difference #3"));
+              ElementsAre("MUL + add + tanh + squared_difference"));
 }
 
 TEST(FuseIntoTail, AProductWithItselfIsASquare) {
@@ -145,7 +146,7 @@ TEST(FuseIntoTail, PlacedOperandsKeepTheirPlace) {
   b.Output(b.Op("ADD", {b.Conv(x, 4, 3), parts[1]}));
   b.Output(b.Conv(parts[0], 3, 1));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
-              ElementsAre("CONV_2D", "CONV_2D + add #3", "CONV_2D"));
+              ElementsAre("CONV_2D", "CONV_2D + add", "CONV_2D"));
 }
 
 TEST(FoldScale, BatchNormalizationGoesIntoTheLayer) {
@@ -162,7 +163,8 @@ TEST(FoldScale, BatchNormalizationGoesIntoTheLayer) {
   EXPECT_THAT(outcome.ops(),
               ElementsAre("CONV_2D + relu", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED + relu6"));
   EXPECT_THAT(outcome.report.rewrites,
-              Contains("fold MUL into the weights of CONV_2D: nodes 0, 1"));
+              Contains(Property(&RewriteRecord::ToString,
+                                "fold MUL into the weights of CONV_2D: nodes 0, 1")));
 }
 
 TEST(FoldScale, OfInputChannels) {
@@ -193,7 +195,7 @@ TEST(FoldScale, NotBehindAnActivationNorWhereOthersRead) {
   b.Output(d);
   b.Output(b.Op("MUL", {d, b.Constant({6})}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
-              ElementsAre("CONV_2D + relu + mul #3", "CONV_2D", "MUL"));
+              ElementsAre("CONV_2D + relu + mul", "CONV_2D", "MUL"));
 }
 
 // x * gate before a 1x1 convolution of `filters`, and a residual behind it.
@@ -210,14 +212,14 @@ GraphBuilder SqueezeExcite(int batch, int filters) {
 TEST(GateIntoWeights, WhereWeightsAreFewerThanPixels) {
   const GraphBuilder b = SqueezeExcite(1, 5);
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
-              ElementsAre("TANH", "CONV_2D + logistic", "MUL", "FULLY_CONNECTED + add #3"));
+              ElementsAre("TANH", "CONV_2D + logistic", "MUL", "FULLY_CONNECTED + add"));
 }
 
 TEST(GateIntoWeights, NotOfSeveralImagesNorOfManyFilters) {
   for (const auto& [batch, filters] : {std::pair(2, 5), std::pair(1, 40)}) {
     const GraphBuilder b = SqueezeExcite(batch, filters);
     EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
-                ElementsAre("TANH", "CONV_2D + logistic", "MUL", "CONV_2D + add #3"));
+                ElementsAre("TANH", "CONV_2D + logistic", "MUL", "CONV_2D + add"));
   }
 }
 
@@ -234,18 +236,18 @@ TEST(OwnInputAsResidual, OfAGatedAScaledAndAPaddedConvolution) {
   EXPECT_THAT(outcome([](GraphBuilder& b, ValueId x) {
                 return b.Op("MUL", {x, b.Constant({6})});
               }),
-              ElementsAre("TANH", "MUL", "CONV_2D + add #3"));
+              ElementsAre("TANH", "MUL", "CONV_2D + add"));
   EXPECT_THAT(outcome([](GraphBuilder& b, ValueId x) {
                 return b.Op("PAD", {x, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
               }),
-              ElementsAre("TANH", "PAD", "CONV_2D + add #3"));
+              ElementsAre("TANH", "PAD", "CONV_2D + add"));
   GraphBuilder b;
   const ValueId x = b.Op("TANH", {b.Input({1, 8, 9, 6})});
   b.Output(x);
   const ValueId gated = b.Op("MUL", {x, b.Op("LOGISTIC", {b.Input({1, 1, 1, 6})})});
   b.Output(b.Op("ADD", {b.Conv(gated, 6, 1), gated}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
-              ElementsAre("TANH", "LOGISTIC", "MUL", "CONV_2D + add #3"));
+              ElementsAre("TANH", "LOGISTIC", "MUL", "CONV_2D + add"));
 }
 
 TEST(Identity, ProductsByOneAndSumsWithZeroGo) {

@@ -9,6 +9,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Property;
 
 TEST(Storage, ReshapeInTheMiddleIsNoStep) {
   GraphBuilder b;
@@ -17,7 +18,8 @@ TEST(Storage, ReshapeInTheMiddleIsNoStep) {
   b.Output(b.Dense(flat, 5));
   const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
   EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "FULLY_CONNECTED"));
-  EXPECT_THAT(outcome.report.rewrites, Contains(HasSubstr("place RESHAPE in memory: node 1")));
+  EXPECT_THAT(outcome.report.rewrites,
+              Contains(Property(&RewriteRecord::ToString, "place RESHAPE in memory: node 1")));
 }
 
 TEST(Storage, ReshapeAtTheEndWritesTheOutput) {

@@ -7,13 +7,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/measure.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
 #include "tools/common/statistics.h"
-#include "tools/common/table.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {

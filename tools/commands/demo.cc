@@ -8,10 +8,10 @@
 #include <fstream>
 #include <iostream>
 
+#include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
-#include "tools/common/table.h"
 #include "tools/common/tensors.h"
 #include "tools/zoo/zoo.h"
 
@@ -66,7 +66,7 @@ std::vector<std::string> WriteZoo(const std::string& directory) {
 
 // Whether the outputs agree within the default tolerance; one row of the table.
 bool AddModel(const std::string& path, const Arguments& arguments,
-              const partitioner::Options& options, Table& table) {
+              const partitioner::Options& options, TextTable& table) {
   const std::string name = std::filesystem::path(path).stem().string();
   Progress progress(name, 0);
   const auto model = Check(OpenModel(path));
@@ -105,8 +105,8 @@ void Demo(const Arguments& arguments) {
             << '\n';
   const std::vector<std::string> paths =
       arguments.models.empty() ? WriteZoo(arguments.directory) : arguments.models;
-  Table table({"model", "nodes", "claimed", "partitions", "steps", "largest difference",
-               "reference ms", "fuselite ms", "ratio"});
+  TextTable table({"model", "nodes", "claimed", "partitions", "steps", "largest difference",
+                   "reference ms", "fuselite ms", "ratio"});
   bool good = true;
   for (const std::string& path : paths) good &= AddModel(path, arguments, options, table);
   table.Print(std::cout);

@@ -5,10 +5,10 @@
 #include <iostream>
 #include <optional>
 
+#include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
-#include "tools/common/table.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {
@@ -72,7 +72,8 @@ std::string Number(double value) {
 bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                     const partitioner::Options& options) {
   Pair pair(model, arguments, options);
-  Table table({"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
+  TextTable table(
+      {"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
   Progress progress("comparing", arguments.runs);
   bool good = true;
   for (int run = 0; run < arguments.runs; ++run) {

@@ -6,9 +6,9 @@
 
 #include "kernels/operator.h"
 #include "runtime/cpu.h"
+#include "runtime/text_table.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
-#include "tools/common/table.h"
 
 namespace fuselite::tools {
 namespace {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
-#include "tools/common/table.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {
@@ -37,7 +37,7 @@ std::string Number(double value) {
 }
 
 void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string& output_dir) {
-  Table table({"output", "type", "shape", "min", "max", "mean", "file"});
+  TextTable table({"output", "type", "shape", "min", "max", "mean", "file"});
   for (size_t i = 0; i < interpreter.outputs().size(); ++i) {
     const interpreter::TensorView tensor = interpreter.output(static_cast<int>(i));
     const Array array = Check(CopyTensor(tensor));

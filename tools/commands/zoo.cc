@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/text_table.h"
 #include "tools/commands/commands.h"
-#include "tools/common/table.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
@@ -20,7 +20,7 @@ struct Arguments {
 };
 
 void List() {
-  Table table({"name", "what it is"});
+  TextTable table({"name", "what it is"});
   for (const ZooModel& model : Zoo()) {
     table.AddRow({std::string(model.name), std::string(model.description)});
   }

@@ -4,7 +4,7 @@
 #include <map>
 #include <ostream>
 
-#include "tools/common/table.h"
+#include "runtime/text_table.h"
 
 namespace fuselite::tools {
 namespace {
@@ -19,8 +19,8 @@ double Percent(double part, double total) { return total > 0 ? 100 * part / tota
 
 void PrintOps(const char* title, const std::vector<OpTime>& ops, std::ostream& out) {
   const double total = Total(ops);
-  Table table({"[node type]", "[start]", "[first]", "[avg ms]", "[%]", "[cdf%]", "[mem KB]",
-               "[times called]", "[Name]"});
+  TextTable table({"[node type]", "[start]", "[first]", "[avg ms]", "[%]", "[cdf%]", "[mem KB]",
+                   "[times called]", "[Name]"});
   double sum = 0;
   for (const OpTime& op : ops) {
     sum += op.average_ms();
@@ -51,7 +51,7 @@ void PrintSummary(const std::vector<OpTime>& ops, std::ostream& out) {
   for (const auto& [type, entry] : by_type) types.push_back(entry);
   std::ranges::sort(types, std::greater(), &TypeTime::average_ms);
   const double total = Total(ops);
-  Table table(
+  TextTable table(
       {"[Node type]", "[count]", "[avg ms]", "[avg %]", "[cdf %]", "[mem KB]", "[times called]"});
   double sum = 0;
   for (const TypeTime& entry : types) {

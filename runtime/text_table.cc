@@ -1,4 +1,4 @@
-#include "tools/common/table.h"
+#include "runtime/text_table.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string_view>
 
-namespace fuselite::tools {
+namespace fuselite {
 namespace {
 
 // Bytes of UTF-8 that continue a character take no column.
@@ -34,7 +34,7 @@ std::string Scaled(double value, std::string_view suffix) {
 
 }  // namespace
 
-void Table::Print(std::ostream& out) const {
+void TextTable::Print(std::ostream& out, int indent) const {
   const size_t columns = rows_[0].size();
   std::vector<size_t> widths(columns, 0);
   std::vector<bool> numeric(columns, true);
@@ -45,7 +45,7 @@ void Table::Print(std::ostream& out) const {
     }
   }
   for (const auto& row : rows_) {
-    std::string line;
+    std::string line(indent, ' ');
     for (size_t c = 0; c < columns && c < row.size(); ++c) {
       const std::string fill(widths[c] - Width(row[c]), ' ');
       if (c) line += "  ";
@@ -69,4 +69,4 @@ std::string Count(double count) {
   return text;
 }
 
-}  // namespace fuselite::tools
+}  // namespace fuselite

@@ -1,19 +1,21 @@
-// Text tables for terminals.
+// Text for terminals: tables, and numbers that are read rather than computed with.
 #pragma once
 
 #include <iosfwd>
 #include <string>
 #include <vector>
 
-namespace fuselite::tools {
+namespace fuselite {
 
 // Columns as wide as their widest cell, two spaces apart. Columns whose cells (all but the heading)
 // are numbers are aligned to the right.
-class Table {
+class TextTable {
  public:
-  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  explicit TextTable(std::vector<std::string> heading) : rows_{std::move(heading)} {}
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  void Print(std::ostream& out) const;
+  bool empty() const { return rows_.size() == 1; }
+  // Each line begins with `indent` spaces.
+  void Print(std::ostream& out, int indent = 0) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
@@ -26,4 +28,4 @@ std::string Bytes(double bytes);
 // "1.14 G", "569 M": for counts of operations.
 std::string Count(double count);
 
-}  // namespace fuselite::tools
+}  // namespace fuselite
