@@ -25,7 +25,7 @@ Result<std::span<const std::byte>> Map(int fd, const std::string& path) {
 }  // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would wait
   if (fd < 0) {
     if (errno == ENOENT) return NotFound(path, ": no such file");
     return IoError(path, ": ", std::strerror(errno));

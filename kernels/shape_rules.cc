@@ -7,7 +7,7 @@ namespace fuselite::kernels {
 Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what) {
   const int64_t count = info.elements();
   // A value of no elements needs no bytes to be known.
-  if (!info.constant() && count > 0) return DynamicShape(what, " is known at run time only");
+  if (!info.constant() && count > 0) return DynamicShape("known at run time only: ", what);
   std::vector<int64_t> values(count);
   for (int64_t i = 0; i < count; ++i) {
     switch (info.type) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,22 +16,34 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-int Fail(const char* what, int exit_status) {
-  std::fprintf(stderr, "fuselite: %s\n", what);
+// One line, whatever a file is called.
+int Fail(std::string what, int exit_status) {
+  std::ranges::replace_if(
+      what, [](unsigned char c) { return c < ' '; }, '?');
+  std::fprintf(stderr, "fuselite: %s\n", what.c_str());
   return exit_status;
 }
 
-// CLI11 answers an unknown command with "A subcommand is required".
+// CLI11 answers an unknown command, or a flag before it, with "A subcommand is required".
 void CheckCommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  using fuselite::tools::CommandError;
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (argc < 2) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    throw CommandError("a command is missing: " + all + "; --help says more", kUsageError);
+  }
   const std::string given = argv[1];
+  if (given == "-h" || given.starts_with("--help") || given == "--version") return;
+  if (given.starts_with('-')) {
+    throw CommandError("'" + given + "' stands where a command is expected", kUsageError);
+  }
   if (std::ranges::count(names, given) > 0) return;
   const std::vector<std::string_view> views(names.begin(), names.end());
-  throw fuselite::tools::CommandError("there is no command '" + given + "'; the nearest one is " +
-                                          std::string(fuselite::partitioner::Nearest(given, views)),
-                                      kUsageError);
+  throw CommandError("there is no command '" + given + "'; the nearest one is " +
+                         std::string(fuselite::partitioner::Nearest(given, views)),
+                     kUsageError);
 }
 
 }  // namespace
@@ -63,5 +76,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return Fail(error.what(), 1);
   }
+  std::cout.flush();
+  if (!std::cout) return Fail("standard output cannot be written", 1);
   return 0;
 }

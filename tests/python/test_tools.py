@@ -23,8 +23,11 @@ def tool():
     if not path.is_file():
         pytest.fail(f"{path} is not there; build it (cmake --build --preset release) or set FUSELITE_TOOL")
 
-    def run(*arguments, status=0):
-        result = subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    def run(*arguments, status=0, stdout=subprocess.PIPE):
+        command = [path, *map(str, arguments)]
+        result = subprocess.run(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
         assert result.returncode == status, result.stderr
         if status:
             # One line that says what is wrong.
@@ -61,17 +64,25 @@ def test_run_reads_inputs(tool, mobilenet, tmp_path):
     assert tables[0] == tables[1] != tables[2]
 
 
+@pytest.mark.parametrize("command", ["run", "diff", "benchmark"])
 @pytest.mark.parametrize(
-    "array, message",
+    "array, given",
     [
-        (np.zeros((1, 224, 224, 3), np.float64), "is float64, but input"),
-        (np.zeros((1, 224, 224, 4), np.float32), ""),
-        (np.zeros((2,), np.float32), ""),
+        (np.zeros((1, 224, 224, 3), np.float64), "float64 [1,224,224,3]"),
+        (np.zeros((1, 224, 224, 4), np.float32), "[1,224,224,4]"),
+        (np.zeros((1, 3), np.float32), "[1,3]"),
+        (np.zeros((), np.float32), "[]"),
     ],
 )
-def test_run_refuses_inputs_that_do_not_fit(tool, mobilenet, tmp_path, array, message):
+def test_inputs_that_do_not_fit_are_named(tool, mobilenet, tmp_path, command, array, given):
     np.save(tmp_path / "input.npy", array)
-    assert message in tool("run", mobilenet, "-i", tmp_path / "input.npy", status=1)
+    message = tool(command, mobilenet, "-i", tmp_path / "input.npy", status=1)
+    assert f"input.npy: is {given}, but input 'image' is float32 [1,224,224,3]" in message
+
+
+def test_another_batch_is_run(tool, mobilenet, tmp_path):
+    np.save(tmp_path / "input.npy", np.zeros((3, 224, 224, 3), np.float32))
+    assert "[3,1000]" in tool("run", mobilenet, "-i", tmp_path / "input.npy")
 
 
 # What the interpreter has no kernel for: STABLEHLO_COMPOSITE.
@@ -100,6 +111,9 @@ def test_our_own_host_gives_the_outputs_of_litert(tool, models, tmp_path, name, 
 def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((1,), np.float32))
     assert "no input 'nonesuch'; it has" in tool("run", mobilenet, "-i", f"nonesuch={tmp_path / 'x.npy'}", status=1)
+    np.save(tmp_path / "image.npy", np.zeros((1, 224, 224, 3), np.float32))
+    twice = ["-i", tmp_path / "image.npy"] * 2
+    assert "one input too many; the model has image" in tool("run", mobilenet, *twice, status=1)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +127,43 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["run", "zoo:mobilenet_v1", "--num_threads", "many"], 2, "num_threads"),
         (["benchmark", "zoo:mobilenet_v1", "--delegate", "perhaps"], 2, "perhaps"),
         (["explain", "zoo:mobilenet_v1", "--format", "xml"], 2, "xml"),
+        ([], 2, "a command is missing: run"),
+        (["--fly"], 2, "'--fly' stands where a command is expected"),
+        (["run", "zoo:"], 1, "mobilenet_v1"),
+        (["run", "."], 1, "not a regular file"),
+        (["run", "/dev/null"], 1, "not a regular file"),
+        (["run", "two\nlines.tflite"], 1, "two?lines.tflite: no such file"),
+        (["run", "zoo:mobilenet_v1", "--flag"], 2, "--flag"),
+        (["run", "zoo:mobilenet_v1", "more"], 2, "more"),
+        (["run", "zoo:mobilenet_v1", "-i", ""], 1, "names no file"),
+        (["run", "zoo:mobilenet_v1", "-i", "/nowhere.npy"], 1, "/nowhere.npy: no such file"),
+        (["run", "zoo:mobilenet_v1", "-i", "/tmp"], 1, "/tmp: not a regular file"),
+        (["run", "zoo:mobilenet_v1", "-o", "/proc/fuselite"], 1, "/proc/fuselite"),
+        (["run", "zoo:mobilenet_v1", "--seed", "many"], 2, "--seed"),
+        (["diff", "zoo:transformer", "--runs", "0"], 2, "'0' is not at least 1"),
+        (["diff", "zoo:transformer", "--tolerance", "nan"], 2, "'nan' is not at least 0"),
+        (["diff", "zoo:transformer", "--tolerance", "-1"], 2, "'-1' is not at least 0"),
+        (["demo", "--seconds", "-1"], 2, "'-1' is not at least 0"),
+        (["zoo", "transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written"),
+        (["explain", "zoo:transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written"),
+        (["benchmark", "zoo:transformer", "--num_runs=-1"], 2, "'-1' is not at least 0"),
+        (["benchmark", "zoo:transformer", "--run_delay=nan"], 2, "'nan' is not at least -1"),
+        (["benchmark", "zoo:transformer", "--num_runs"], 2, "--num_runs"),
+        (["benchmark", "zoo:transformer", "--memory_footprint_check_interval_ms=0"], 2, "is not at least 1"),
+        (["benchmark", "zoo:transformer", "--input_layer_shape=1,2"], 2, "--input_layer_shape has 1 shapes for the 0"),
+        (["benchmark", "zoo:transformer", "--input_layer=a", "--input_layer_shape=1,x"], 2, "'x' is no dimension"),
+        (["benchmark", "zoo:transformer", "--input_layer_value_range=a,5,1"], 2, "is not NAME,LOW,HIGH"),
+        (["benchmark", "zoo:transformer", "--input_layer_value_files=a"], 2, "is not NAME:FILE"),
+        (["benchmark", "zoo:transformer", "--input_layer=nonesuch"], 1, "no input 'nonesuch'; it has"),
     ],
 )
 def test_errors_are_one_line(tool, arguments, status, message):
     assert message in tool(*arguments, status=status)
+
+
+def test_a_full_disk_is_an_error(tool):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert "standard output cannot be written" in tool("explain", "zoo:mobilenet_v1", status=1, stdout=full)
 
 
 def test_broken_models_are_refused(tool, mobilenet, tmp_path):
@@ -146,6 +193,42 @@ def test_benchmark_prints_the_lines_that_scripts_parse(tool, mobilenet, tmp_path
     results = json.loads(result.read_text())
     assert results["ratio"] > 1
     assert results["delegate"]["runs"] == 3
+
+
+def test_benchmark_takes_input_layers(tool, mobilenet, tmp_path):
+    quick = ["--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    image = np.random.default_rng(0).uniform(-1, 1, (2, 224, 224, 3)).astype(np.float32)
+    np.save(tmp_path / "image.npy", image)
+    image.tofile(tmp_path / "image.bin")
+    results = []
+    for file in ("image.npy", "image.bin"):
+        out = tmp_path / f"{file}.out"
+        tool(
+            "benchmark",
+            mobilenet,
+            *quick,
+            "--input_layer=image",
+            "--input_layer_shape=2,224,224,3",
+            f"--input_layer_value_files=image:{tmp_path / file}",
+            f"--output_filepath={out}",
+        )
+        results.append(np.fromfile(out, np.float32))
+    assert results[0].shape == (2000,) and np.ptp(results[0]) > 0
+    np.testing.assert_array_equal(*results)
+    tool("benchmark", mobilenet, *quick, "--input_layer_value_range=image,0,255")
+    (tmp_path / "short.bin").write_bytes(b"0" * 10)
+    short = f"--input_layer_value_files=image:{tmp_path / 'short.bin'}"
+    message = tool("benchmark", mobilenet, *quick, short, status=1)
+    assert "short.bin: has 10 bytes, but input 'image' is float32 [1,224,224,3]: 602112 bytes" in message
+
+
+def test_benchmark_watches_the_memory(tool, mobilenet):
+    flags = ["--num_runs=3", "--min_secs=0", "--warmup_runs=0"]
+    watch = ["--report_peak_memory_footprint=true", "--memory_footprint_check_interval_ms=5"]
+    text = tool("benchmark", mobilenet, *flags, *watch)
+    peak = re.search(r"^Overall peak memory footprint \(MB\) via periodic monitoring: (\S+)$", text, re.M)
+    assert 5 < float(peak[1]) < 2000
+    assert "periodic monitoring" not in tool("benchmark", mobilenet, *flags)
 
 
 def test_benchmark_profiles_the_steps(tool, mobilenet, tmp_path):

@@ -38,6 +38,18 @@ TEST(MeasureTest, StopsAtTheMaximumButRunsOnce) {
   EXPECT_GE(times->front(), 5000) << "microseconds";
 }
 
+TEST(PeakMemoryMonitorTest, SeesWhatIsAllocated) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const int64_t before = ResidentBytes();
+  if (before == 0) GTEST_SKIP() << "the system does not tell";
+  PeakMemoryMonitor monitor(std::chrono::hours(1));
+  const std::vector<char> large(kBytes, 1);
+  const int64_t peak = monitor.Stop();
+  EXPECT_GE(peak, before + static_cast<int64_t>(kBytes / 2));
+  EXPECT_EQ(monitor.Stop(), peak) << "stopping twice";
+  EXPECT_EQ(large.back(), 1);
+}
+
 TEST(MeasureTest, ErrorsEndIt) {
   const auto times = Measure(
       {}, [] { return Internal("broken"); }, [](int64_t) {});

@@ -6,15 +6,18 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
+#include "tools/common/input_layers.h"
 #include "tools/common/measure.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
 #include "tools/common/statistics.h"
 #include "tools/common/tensors.h"
+#include "tools/common/validators.h"
 
 namespace fuselite::tools {
 namespace {
@@ -31,7 +34,12 @@ struct Arguments {
   MeasureLimits limits;
   double run_delay = -1, run_frequency = -1;
   bool dry_run = false, require_full_delegation = false, enable_op_profiling = false;
+  bool report_peak_memory = false;
+  int memory_interval_ms = 50;
+  InputLayerFlags layer_flags;
+  std::vector<InputLayer> layers;
   std::string profiling_mode = "stdout", profiling_file, result_file, benchmark_name, output_prefix;
+  std::string output_file;
   DelegateFlags delegate;
 };
 
@@ -39,6 +47,7 @@ struct Outcome {
   Summary warmup, runs;
   double init_us = 0, first_us = 0;
   double init_mb = 0, overall_mb = 0;
+  std::optional<double> peak_mb;
 };
 
 double Megabytes(int64_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
@@ -52,10 +61,15 @@ class Benchmark {
 
   Outcome Run() {
     const int64_t memory = ResidentBytes();
+    std::optional<PeakMemoryMonitor> monitor;
+    if (arguments_.report_peak_memory) {
+      monitor.emplace(std::chrono::milliseconds(arguments_.memory_interval_ms));
+    }
     Initialize();
     outcome_.init_mb = Megabytes(PeakResidentBytes() - memory);
     if (arguments_.dry_run) return outcome_;
     FillRandom(*session_.interpreter, arguments_.seed);
+    Check(ApplyInputLayers(*session_.interpreter, arguments_.layers, arguments_.seed));
     Check(LoadInputs(*session_.interpreter, arguments_.inputs));
     MeasureLimits warmup = arguments_.limits;
     warmup.min_runs = arguments_.warmup_runs;
@@ -65,7 +79,9 @@ class Benchmark {
     outcome_.runs = Series("measuring", arguments_.limits);
     outcome_.first_us = warmup.min_runs > 0 ? outcome_.warmup.first : outcome_.runs.first;
     outcome_.overall_mb = Megabytes(PeakResidentBytes() - memory);
+    if (monitor) outcome_.peak_mb = Megabytes(monitor->Stop());
     PrintInference();
+    if (!arguments_.output_file.empty()) WriteOutputs();
     if (arguments_.enable_op_profiling) PrintProfile();
     return outcome_;
   }
@@ -146,6 +162,23 @@ class Benchmark {
                   "Memory footprint delta from the start of the tool (MB): init=%.6g overall=%.6g",
                   outcome_.init_mb, outcome_.overall_mb);
     Line(text);
+    if (!outcome_.peak_mb) return;
+    std::snprintf(text, sizeof text,
+                  "Overall peak memory footprint (MB) via periodic monitoring: %.6g",
+                  *outcome_.peak_mb);
+    Line(text);
+  }
+
+  // The outputs' bytes, one after the other.
+  void WriteOutputs() const {
+    std::ofstream file(arguments_.output_file, std::ios::binary | std::ios::trunc);
+    for (size_t i = 0; i < session_.interpreter->outputs().size(); ++i) {
+      const Array array = Check(CopyTensor(session_.interpreter->output(static_cast<int>(i))));
+      file.write(reinterpret_cast<const char*>(array.bytes.data()),
+                 static_cast<std::streamsize>(array.bytes.size()));
+    }
+    file.close();
+    if (!file) throw CommandError(arguments_.output_file + ": cannot be written");
   }
 
   // Nodes of the interpreter in the order in which they ran; a partition's steps in its place.
@@ -223,23 +256,26 @@ class Benchmark {
 };
 
 nlohmann::ordered_json ToJson(const Outcome& outcome) {
-  return {{"init_us", outcome.init_us},
-          {"first_us", outcome.first_us},
-          {"warmup_avg_us", outcome.warmup.mean},
-          {"runs", outcome.runs.count},
-          {"avg_us", outcome.runs.mean},
-          {"min_us", outcome.runs.min},
-          {"max_us", outcome.runs.max},
-          {"median_us", outcome.runs.median},
-          {"p5_us", outcome.runs.p5},
-          {"p95_us", outcome.runs.p95},
-          {"std_us", outcome.runs.deviation},
-          {"init_mb", outcome.init_mb},
-          {"overall_mb", outcome.overall_mb}};
+  nlohmann::ordered_json json = {{"init_us", outcome.init_us},
+                                 {"first_us", outcome.first_us},
+                                 {"warmup_avg_us", outcome.warmup.mean},
+                                 {"runs", outcome.runs.count},
+                                 {"avg_us", outcome.runs.mean},
+                                 {"min_us", outcome.runs.min},
+                                 {"max_us", outcome.runs.max},
+                                 {"median_us", outcome.runs.median},
+                                 {"p5_us", outcome.runs.p5},
+                                 {"p95_us", outcome.runs.p95},
+                                 {"std_us", outcome.runs.deviation},
+                                 {"init_mb", outcome.init_mb},
+                                 {"overall_mb", outcome.overall_mb}};
+  if (outcome.peak_mb) json["peak_mb"] = *outcome.peak_mb;
+  return json;
 }
 
 void RunBenchmark(Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  arguments.layers = CheckUsage(ParseInputLayers(arguments.layer_flags));
   arguments.limits.delay_seconds = std::max(arguments.run_delay, 0.0);
   arguments.limits.runs_per_second = std::max(arguments.run_frequency, 0.0);
   std::cout << arguments.output_prefix << "STARTING!\n"
@@ -267,6 +303,15 @@ void RunBenchmark(Arguments& arguments) {
   if (!file) throw CommandError(arguments.result_file + ": cannot be written");
 }
 
+void AddInputLayerFlags(CLI::App& command, InputLayerFlags& flags) {
+  command.add_option("--input_layer", flags.names, "Names of inputs: a,b");
+  command.add_option("--input_layer_shape", flags.shapes, "Their shapes: 1,224,224,3:1,20");
+  command.add_option("--input_layer_value_range", flags.ranges,
+                     "What random values are between: a,0,255:b,-1,1");
+  command.add_option("--input_layer_value_files", flags.files,
+                     "Files of raw values, or .npy: a:image.bin,b:x.npy");
+}
+
 void AddFlags(CLI::App& command, Arguments& a) {
   command.add_option("model,--graph", a.graph, "A .tflite file, or zoo:NAME")->required();
   command.add_option("--delegate", a.mode, "on, off or both (with the ratio)")
@@ -275,19 +320,23 @@ void AddFlags(CLI::App& command, Arguments& a) {
   command.add_option("-i,--input", a.inputs,
                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
   command.add_option("--seed", a.seed, "Of random inputs")->capture_default_str();
-  const auto number = [&](const char* flag, auto& value, const char* help) {
-    command.add_option(flag, value, help)->capture_default_str();
+  const auto number = [&](const char* flag, auto& value, const char* help, double least = 0) {
+    command.add_option(flag, value, help)->capture_default_str()->check(AtLeast(least));
   };
+  const auto text = [&](const char* flag, std::string& value, const char* help) {
+    command.add_option(flag, value, help);
+  };
+  AddInputLayerFlags(command, a.layer_flags);
   number("--warmup_runs", a.warmup_runs, "Least number of runs before those that count");
   number("--warmup_min_secs", a.warmup_min_secs, "Least time of them");
   number("--num_runs", a.limits.min_runs, "Least number of runs");
   number("--min_secs", a.limits.min_seconds, "Least time to run");
   number("--max_secs", a.limits.max_seconds, "Greatest time to run");
-  number("--run_delay", a.run_delay, "Seconds between runs");
-  number("--run_frequency", a.run_frequency, "Runs in a second; -1: as many as there can be");
-  number("--benchmark_name", a.benchmark_name, "Written to the result file");
-  number("--output_prefix", a.output_prefix, "Put before each line");
-  number("--result_file_path", a.result_file, "Where to write the results as JSON");
+  number("--run_delay", a.run_delay, "Seconds between runs", -1);
+  number("--run_frequency", a.run_frequency, "Runs in a second; -1: as many as there can be", -1);
+  text("--benchmark_name", a.benchmark_name, "Written to the result file");
+  text("--output_prefix", a.output_prefix, "Put before each line");
+  text("--result_file_path", a.result_file, "Where to write the results as JSON");
   command.add_option("--dry_run", a.dry_run, "Only load and prepare the model");
   command.add_option("--require_full_delegation", a.require_full_delegation,
                      "Fail unless the delegate takes every node");
@@ -295,6 +344,12 @@ void AddFlags(CLI::App& command, Arguments& a) {
   command.add_option("--op_profiling_output_mode", a.profiling_mode, "stdout or csv")
       ->check(CLI::IsMember({"stdout", "csv"}));
   command.add_option("--op_profiling_output_file", a.profiling_file, "Where to write the profile");
+  command.add_option("--report_peak_memory_footprint", a.report_peak_memory,
+                     "Look at the process's memory while it runs, and print the most");
+  command.add_option("--memory_footprint_check_interval_ms", a.memory_interval_ms, "How often")
+      ->check(AtLeast(1))
+      ->capture_default_str();
+  command.add_option("--output_filepath", a.output_file, "Where to write the outputs' raw values");
   command.add_option_function<std::string>(
       "--max_delegated_partitions",
       [&](const std::string& value) { a.delegate.values["max_partitions"] = value; },

@@ -13,6 +13,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
 #include "tools/common/tensors.h"
+#include "tools/common/validators.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
@@ -123,7 +124,7 @@ void AddDemoCommand(CLI::App& app) {
   command->add_option("--directory", arguments->directory,
                       "Where to write the zoo's models; else a folder for temporary files");
   command->add_option("--seconds", arguments->seconds, "To measure each model and engine for")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Demo(*arguments); });

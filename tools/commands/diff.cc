@@ -10,6 +10,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
 #include "tools/common/tensors.h"
+#include "tools/common/validators.h"
 
 namespace fuselite::tools {
 namespace {
@@ -182,12 +183,14 @@ void AddDiffCommand(CLI::App& app) {
                       "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
   command->add_option("--seed", arguments->seed, "Of random inputs")->capture_default_str();
   command->add_option("--runs", arguments->runs, "Comparisons, each with the next seed")
-      ->check(CLI::PositiveNumber)
+      ->check(AtLeast(1))
       ->capture_default_str();
-  command->add_option(
-      "--tolerance", arguments->tolerance,
-      "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range (1e-4 "
-      "with --layers)");
+  command
+      ->add_option(
+          "--tolerance", arguments->tolerance,
+          "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range (1e-4 "
+          "with --layers)")
+      ->check(AtLeast(0));
   command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Diff(*arguments); });

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -40,6 +41,27 @@ Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::func
                                         std::chrono::duration<double>(1 / limits.runs_per_second)));
     }
   }
+}
+
+PeakMemoryMonitor::PeakMemoryMonitor(std::chrono::milliseconds interval)
+    : thread_([this, interval] { Watch(interval); }) {}
+
+void PeakMemoryMonitor::Watch(std::chrono::milliseconds interval) {
+  std::unique_lock lock(mutex_);
+  do {
+    peak_ = std::max(peak_, ResidentBytes());
+  } while (!stopped_.wait_for(lock, interval, [this] { return stop_; }));
+  peak_ = std::max(peak_, ResidentBytes());
+}
+
+int64_t PeakMemoryMonitor::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  return peak_;
 }
 
 int64_t ResidentBytes() {

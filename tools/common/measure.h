@@ -1,8 +1,12 @@
 // Timing invokes the way TensorFlow Lite's benchmark_model does.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "runtime/status.h"
@@ -20,6 +24,28 @@ struct MeasureLimits {
 // `done` hears of each run.
 Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::function<Status()>& run,
                                     const std::function<void(int64_t runs)>& done);
+
+// The most that the process occupies, looked at every so often by a thread: what getrusage tells
+// includes what came before.
+class PeakMemoryMonitor {
+ public:
+  explicit PeakMemoryMonitor(std::chrono::milliseconds interval);
+  ~PeakMemoryMonitor() { Stop(); }
+  PeakMemoryMonitor(const PeakMemoryMonitor&) = delete;
+  PeakMemoryMonitor& operator=(const PeakMemoryMonitor&) = delete;
+
+  // Ends the watch; the greatest size in bytes, 0 where the system does not tell.
+  int64_t Stop();
+
+ private:
+  void Watch(std::chrono::milliseconds interval);
+
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  int64_t peak_ = 0;
+  std::thread thread_;
+};
 
 // What the process occupies now and at most so far, in bytes; 0 where the system does not tell.
 int64_t ResidentBytes();

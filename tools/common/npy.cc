@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "tools/common/files.h"
+
 namespace fuselite::tools {
 namespace {
 
@@ -142,8 +144,7 @@ std::string HeaderFor(std::string_view code, const Shape& shape) {
 }  // namespace
 
 Result<Array> ReadNpy(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return NotFound(path, ": cannot be opened");
+  FUSELITE_ASSIGN_OR_RETURN(std::ifstream in, OpenForReading(path));
   Result<Array> array = Read(in);
   if (!array.ok()) return array.status().In(path);
   return array;

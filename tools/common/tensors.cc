@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <sstream>
 
 namespace fuselite::tools {
 namespace {
@@ -21,10 +22,12 @@ void FillIntegers(const interpreter::TensorView& tensor, std::mt19937_64& engine
 }
 
 template <class T>
-void FillReals(const interpreter::TensorView& tensor, std::mt19937_64& engine) {
+void FillReals(const interpreter::TensorView& tensor, std::mt19937_64& engine, double low = -1,
+               double high = 1) {
   auto* values = static_cast<T*>(tensor.data);
   for (size_t i = 0; i < tensor.bytes / sizeof(T); ++i) {
-    values[i] = static_cast<T>(static_cast<double>(engine() >> 11) * 0x1p-52 - 1.0);
+    values[i] =
+        static_cast<T>(low + (high - low) * (static_cast<double>(engine() >> 11) * 0x1p-53));
   }
 }
 
@@ -45,23 +48,30 @@ void FillRandom(const interpreter::TensorView& tensor, std::mt19937_64& engine) 
   }
 }
 
-// The place of the input called `name`; -1 where there is none.
-int FindInput(const interpreter::Interpreter& interpreter, const std::string& name) {
-  int tensor = interpreter.FindTensor(name);
-  if (tensor < 0 && !interpreter.model().signatures.empty()) {
-    tensor = interpreter::Interpreter::FindInput(interpreter.model().signatures.front(), name);
-  }
-  const auto inputs = interpreter.inputs();
-  const auto place = std::ranges::find(inputs, tensor);
-  return place == inputs.end() ? -1 : static_cast<int>(place - inputs.begin());
-}
-
 std::string InputNames(const interpreter::Interpreter& interpreter) {
   std::string names;
   for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
     names += (i ? ", " : "") + std::string(interpreter.input(static_cast<int>(i)).name);
   }
   return names;
+}
+
+// Whether the file lets the input have this shape: dimensions that it calls fixed may differ too,
+// as hosts allow it (another batch), but not their number.
+bool MayHave(const interpreter::TensorView& tensor, const Shape& shape) {
+  if (tensor.shape.rank() != 0 && tensor.shape.rank() != shape.rank()) return false;
+  const std::vector<int32_t>& signature = tensor.shape_signature;
+  if (static_cast<int>(signature.size()) != shape.rank()) return true;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (signature[d] >= 0 && signature[d] != shape[d]) return false;
+  }
+  return true;
+}
+
+std::string Mismatch(const interpreter::TensorView& tensor, const InputShape& given) {
+  std::ostringstream text;
+  text << given.source << ": is " << given.shape << ", but " << DescribeInput(tensor);
+  return text.str();
 }
 
 struct GivenInput {
@@ -75,20 +85,20 @@ Result<GivenInput> ReadInput(const interpreter::Interpreter& interpreter, const 
   GivenInput given;
   const size_t equals = text.rfind('=');
   given.path = equals == std::string::npos ? text : text.substr(equals + 1);
-  given.place =
-      equals == std::string::npos ? next++ : FindInput(interpreter, text.substr(0, equals));
-  if (given.place < 0) {
-    return NotFound("the model has no input '", text.substr(0, equals), "'; it has ",
-                    InputNames(interpreter));
+  if (given.path.empty()) return InvalidArgument("--input '", text, "' names no file");
+  if (equals == std::string::npos) {
+    given.place = next++;
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(given.place, FindInput(interpreter, text.substr(0, equals)));
   }
   if (given.place >= static_cast<int>(interpreter.inputs().size())) {
-    return InvalidArgument(text, ": the model has only ", interpreter.inputs().size(), " inputs");
+    return InvalidArgument(text, ": one input too many; the model has ", InputNames(interpreter));
   }
   FUSELITE_ASSIGN_OR_RETURN(given.array, ReadNpy(given.path));
   const interpreter::TensorView tensor = interpreter.input(given.place);
   if (given.array.type != tensor.type) {
-    return InvalidArgument(given.path, ": is ", DataTypeName(given.array.type), ", but input '",
-                           tensor.name, "' is ", DataTypeName(tensor.type));
+    return InvalidArgument(given.path, ": is ", DataTypeName(given.array.type), " ",
+                           given.array.shape, ", but ", DescribeInput(tensor));
   }
   return given;
 }
@@ -112,21 +122,92 @@ void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed) {
   }
 }
 
+Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
+                        uint64_t seed) {
+  const interpreter::TensorView tensor = interpreter.input(place);
+  std::mt19937_64 engine(seed * 1000 + static_cast<uint64_t>(place));
+  const auto integers = [&](auto zero) -> Status {
+    using T = decltype(zero);
+    using Limits = std::numeric_limits<T>;
+    // 2^53: integers beyond it are not what a double says.
+    const double lowest = std::max(static_cast<double>(Limits::lowest()), -0x1p53);
+    const double highest = std::min(static_cast<double>(Limits::max()), 0x1p53);
+    if (low < lowest || high > highest || std::ceil(low) > std::floor(high)) {
+      return InvalidArgument("values from ", low, " to ", high, " are none of ",
+                             DescribeInput(tensor));
+    }
+    FillIntegers<T>(tensor, engine, static_cast<int64_t>(std::ceil(low)),
+                    static_cast<int64_t>(std::floor(high)));
+    return Status();
+  };
+  switch (tensor.type) {
+    case DataType::kFloat32: FillReals<float>(tensor, engine, low, high); return Status();
+    case DataType::kFloat64: FillReals<double>(tensor, engine, low, high); return Status();
+    case DataType::kInt8: return integers(int8_t{});
+    case DataType::kUInt8: return integers(uint8_t{});
+    case DataType::kInt16: return integers(int16_t{});
+    case DataType::kInt32: return integers(int32_t{});
+    case DataType::kInt64: return integers(int64_t{});
+    case DataType::kBool: return integers(bool{});
+    default: return InvalidArgument("no values within a range for ", DescribeInput(tensor));
+  }
+}
+
+std::string DescribeInput(const interpreter::TensorView& tensor) {
+  std::ostringstream text;
+  text << "input '" << tensor.name << "' is " << DataTypeName(tensor.type) << ' ';
+  if (tensor.shape_signature.empty()) {
+    text << tensor.shape;
+  } else {
+    char separator = '[';
+    for (const int32_t dim : tensor.shape_signature) {
+      text << separator << dim;
+      separator = ',';
+    }
+    text << ']';
+  }
+  return text.str();
+}
+
+Result<int> FindInput(const interpreter::Interpreter& interpreter, const std::string& name) {
+  int tensor = interpreter.FindTensor(name);
+  if (tensor < 0 && !interpreter.model().signatures.empty()) {
+    tensor = interpreter::Interpreter::FindInput(interpreter.model().signatures.front(), name);
+  }
+  const auto inputs = interpreter.inputs();
+  const auto place = std::ranges::find(inputs, tensor);
+  if (place != inputs.end()) return static_cast<int>(place - inputs.begin());
+  return NotFound("the model has no input '", name, "'; it has ", InputNames(interpreter));
+}
+
+Result<bool> ResizeInputs(interpreter::Interpreter& interpreter,
+                          const std::vector<InputShape>& shapes) {
+  std::string changes;
+  for (const InputShape& given : shapes) {
+    const interpreter::TensorView tensor = interpreter.input(given.place);
+    if (tensor.shape == given.shape) continue;
+    const std::string mismatch = Mismatch(tensor, given);
+    if (!MayHave(tensor, given.shape)) return InvalidArgument(mismatch);
+    const Status status = interpreter.ResizeInput(given.place, given.shape.dims());
+    if (!status.ok()) return InvalidArgument(mismatch, ": ", status.message());
+    changes += (changes.empty() ? "" : "; ") + mismatch;
+  }
+  if (changes.empty()) return false;
+  const Status status = interpreter.AllocateTensors();
+  if (!status.ok()) return InvalidArgument(changes, ": ", status.message());
+  return true;
+}
+
 Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::string>& files) {
   std::vector<GivenInput> all;
   int next = 0;
-  bool resized = false;
+  std::vector<InputShape> shapes;
   for (const std::string& file : files) {
     FUSELITE_ASSIGN_OR_RETURN(GivenInput given, ReadInput(interpreter, file, next));
-    const interpreter::TensorView tensor = interpreter.input(given.place);
-    if (!(tensor.shape == given.array.shape)) {
-      Status status = interpreter.ResizeInput(given.place, given.array.shape.dims());
-      if (!status.ok()) return status.In(given.path);
-      resized = true;
-    }
+    shapes.push_back({given.place, given.array.shape, given.path});
     all.push_back(std::move(given));
   }
-  if (resized) FUSELITE_RETURN_IF_ERROR(interpreter.AllocateTensors());
+  FUSELITE_RETURN_IF_ERROR(ResizeInputs(interpreter, shapes).status());
   for (const GivenInput& given : all) {
     const interpreter::TensorView tensor = interpreter.input(given.place);
     if (tensor.bytes != given.array.bytes.size()) {

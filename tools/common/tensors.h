@@ -15,6 +15,28 @@ namespace fuselite::tools {
 // other integers and bool 0 or 1, strings empty. Each input has its own sequence.
 void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
 
+// The same for one input, uniform in [low, high]; integers include both ends. kInvalidArgument
+// where the type is no number or does not hold the bounds.
+Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
+                        uint64_t seed);
+
+// "input 'image' is float32 [-1,224,224,3]", with -1 where a dimension may change.
+std::string DescribeInput(const interpreter::TensorView& tensor);
+
+// The place of the input of that name: a tensor's, or an input's of the first signature.
+Result<int> FindInput(const interpreter::Interpreter& interpreter, const std::string& name);
+
+// A shape that an input is to have, and what asks for it.
+struct InputShape {
+  int place;
+  Shape shape;
+  std::string source;
+};
+// Resizes where that is needed, and allocates anew. Whether anything was resized. Errors name the
+// inputs, what they are and what they were to be.
+Result<bool> ResizeInputs(interpreter::Interpreter& interpreter,
+                          const std::vector<InputShape>& shapes);
+
 // "FILE.npy" for the next input, "NAME=FILE.npy" for the one of that name (a tensor's, or an
 // input's of the first signature). Resizes inputs to the arrays' shapes and allocates anew where
 // that is needed. Inputs not given stay as they are.
