@@ -17,7 +17,7 @@ class Products(RandomValues):
         groups = self.pick([d for d in range(1, c + 1) if c % d == 0]) if self.chance(0.1) and not channels else 1
         channels = channels or groups * self.int(1, max(1, self.channels // groups))
         size = self.window((h, w), kernel, stride, dilation, padding)
-        if size is None:
+        if size is None or channels * kernel[0] * kernel[1] * c // groups > self.MAX_WEIGHTS:
             return None
         weights, bias, own = self.product_operands(
             x, (channels, *kernel, c // groups), 0, kernel[0] * kernel[1] * c // groups, narrow=True, int4=True
@@ -132,7 +132,7 @@ class Products(RandomValues):
             shape = self.pick([(rows, depth), (1, rows * depth)])
             x = self.reshape_to(x, shape)
             rows, depth = shape
-        units = self.int(1, self.channels)
+        units = self.int(1, min(self.channels, max(1, self.MAX_WEIGHTS // depth)))
         weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True, int4=True)
         operands = [x, weights, *self.sometimes(bias)]
         keep = len(x.shape) != 2 and self.chance(0.5)

@@ -11,6 +11,7 @@ class RandomValues:
     # LiteRT's 8-bit SOFTMAX and LOG_SOFTMAX sum exponentials of at most 1 in Q12.19, and take the reciprocal of the sum
     # in a way that aborts the process from 512 on.
     MAX_SOFTMAX_ROW = 511
+    MAX_WEIGHTS = 2_000_000  # of one operator: more would take minutes
 
     def __init__(self, seed, dtype, hybrid=False):
         """`hybrid`: float32 with weights of 8 or 4 bits."""
