@@ -20,21 +20,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D32 = hn::ScalableTag<int32_t>;
 using V32 = hn::Vec<D32>;
 
+// The largest of 16 bytes, by folding them onto each other.
+template <class T>
+HWY_INLINE T MaxOfBytes(hn::Vec<hn::FixedTag<T, 16>> v) {
+  const hn::FixedTag<T, 16> d;
+  v = hn::Max(v, hn::CombineShiftRightBytes<8>(d, v, v));
+  v = hn::Max(v, hn::CombineShiftRightBytes<4>(d, v, v));
+  v = hn::Max(v, hn::CombineShiftRightBytes<2>(d, v, v));
+  return hn::GetLane(hn::Max(v, hn::CombineShiftRightBytes<1>(d, v, v)));
+}
+
+// The last vector overlaps the one before.
 template <class T>
 HWY_INLINE int32_t RowMaxOf(const T* in, size_t n) {
   const hn::ScalableTag<T> d;
+  const hn::FixedTag<T, 16> small;
+  if (n < 16) return *std::max_element(in, in + n);
+  auto largest = hn::LoadU(small, in + n - 16);
   const size_t lanes = hn::Lanes(d);
-  T largest = in[0];
   size_t i = 0;
   if (n >= lanes) {
     auto most = hn::LoadU(d, in);
     for (i = lanes; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(d, in + i));
     HWY_ALIGN T all[hn::MaxLanes(d)];
     hn::Store(most, d, all);
-    largest = *std::max_element(all, all + lanes);
+    for (size_t k = 0; k < lanes; k += 16) largest = hn::Max(largest, hn::Load(small, all + k));
   }
-  for (; i < n; ++i) largest = std::max(largest, in[i]);
-  return largest;
+  for (; i + 16 <= n; i += 16) largest = hn::Max(largest, hn::LoadU(small, in + i));
+  return MaxOfBytes<T>(largest);
 }
 
 // round(v / 2^shift) of v >= 0, halves up; without overflow. Precondition: shift > 0.
@@ -44,40 +57,58 @@ HWY_INLINE V32 RoundingShift(V32 v, int shift) {
   return hn::Add(hn::ShiftRightSame(v, shift), half);
 }
 
-// The exponentials of a row to `exps`, in whole vectors; their rounded sum.
+// The exponentials of a row to `exps`, in whole vectors; their rounded sum. `table` goes up to
+// exp(0) at its end. Single loads: a gather takes as long for each element, where there is one.
 template <class T>
 HWY_INLINE int64_t ExpRowOf(const int32_t* table, const T* in, int32_t* exps, size_t n) {
   const D32 d;
-  const hn::Rebind<T, D32> narrow;
   const size_t lanes = hn::Lanes(d);
-  const auto largest = hn::Set(d, RowMaxOf(in, n));
-  auto sum = hn::Zero(d);
-  for (size_t i = 0; i < n; i += lanes) {
-    const auto x = hn::PromoteTo(d, LoadUpTo(narrow, in + i, n - i));
-    auto e = hn::GatherIndex(d, table, hn::And(hn::Sub(largest, x), hn::Set(d, 255)));
-    if (n - i < lanes) e = hn::IfThenElseZero(hn::FirstN(d, n - i), e);
-    hn::Store(e, d, exps + i);
-    sum = hn::Add(sum, RoundingShift(e, 12));
+  const int32_t* from = table + 255 - RowMaxOf(in, n);
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const int32_t a = from[in[i]], b = from[in[i + 1]], c = from[in[i + 2]], e = from[in[i + 3]];
+    exps[i] = a;
+    exps[i + 1] = b;
+    exps[i + 2] = c;
+    exps[i + 3] = e;
   }
+  for (; i < n; ++i) exps[i] = from[in[i]];
+  for (; i % lanes != 0; ++i) exps[i] = 0;
+  auto sum = hn::Zero(d);
+  for (i = 0; i < n; i += lanes) sum = hn::Add(sum, RoundingShift(hn::Load(d, exps + i), 12));
   HWY_ALIGN int32_t sums[hn::MaxLanes(d)];
   hn::Store(sum, d, sums);
   int64_t total = 0;
-  for (size_t i = 0; i < lanes; ++i) total += sums[i];
+  for (i = 0; i < lanes; ++i) total += sums[i];
   return total;
 }
 
-// SaturatingRoundingDoublingHighMul of numbers that are not negative.
-HWY_INLINE V32 HighMul(V32 a, V32 b) {
-  const D32 d;
-  const hn::Repartition<int64_t, D32> wide;
-  const auto nudge = hn::Set(wide, int64_t{1} << 30);
-  const auto odd_a = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a)));
-  const auto even = hn::Add(hn::MulEven(a, b), nudge);
-  const auto odd = hn::Add(hn::MulEven(odd_a, b), nudge);
-  return hn::OddEven(hn::BitCast(d, hn::Add(odd, odd)),
-                     hn::BitCast(d, hn::ShiftRight<31>(hn::BitCast(
-                                        hn::RebindToUnsigned<decltype(wide)>(), even))));
-}
+// MultiplyByQuantizedMultiplier(x, multiplier, -shift) of x >= 0 (see UniformScale). Precondition:
+// shift > 0.
+class NonNegativeScale {
+ public:
+  HWY_INLINE NonNegativeScale(int32_t multiplier, int shift)
+      : multiplier_(hn::Set(D32(), multiplier)),
+        nudge_(hn::Set(Wide(), (int64_t{1} << 30) + (int64_t{1} << (30 + shift)))),
+        shift_(shift) {}
+
+  HWY_INLINE V32 operator()(V32 x) const {
+    const D32 d;
+    const hn::RebindToUnsigned<Wide> du;
+    const auto x_odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(du, x)));
+    const auto even = hn::Add(hn::MulEven(x, multiplier_), nudge_);
+    const auto odd = hn::Add(hn::MulEven(x_odd, multiplier_), nudge_);
+    const auto high_of_even = hn::ShiftRight<32>(hn::BitCast(du, even));
+    return hn::ShiftRightSame(hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, high_of_even)),
+                              shift_ - 1);
+  }
+
+ private:
+  using Wide = hn::RepartitionToWide<D32>;
+  V32 multiplier_;
+  hn::Vec<Wide> nudge_;
+  int shift_;
+};
 
 template <class In, class Out>
 HWY_INLINE void SoftmaxRowOf(const int32_t* table, const void* in, void* out, int32_t* exps,
@@ -88,10 +119,10 @@ HWY_INLINE void SoftmaxRowOf(const int32_t* table, const void* in, void* out, in
   const SoftmaxScale scale =
       ScaleOfSum(ExpRowOf(table, static_cast<const In*>(in), exps, n), 8 * sizeof(Out));
   if (scale.shift > 31) return void(std::fill(y, y + n, std::numeric_limits<Out>::min()));
-  const auto factor = hn::Set(d, scale.scale);
+  const NonNegativeScale rescale(scale.scale, scale.shift);
   const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
   for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    const auto e = RoundingShift(HighMul(hn::Load(d, exps + i), factor), scale.shift);
+    const auto e = rescale(hn::Load(d, exps + i));
     StoreUpTo(hn::DemoteTo(narrow, hn::Add(e, least)), narrow, y + i, n - i);
   }
 }
@@ -135,11 +166,13 @@ Row* RowOf(DataType in, DataType out, Isa isa) {
 template <class In, class Out>
 std::unique_ptr<Kernel> Build(const OpDescription& op, const ExpTable& exp, Row* row, Isa isa) {
   const int64_t n = op.inputs[0].shape.dim(-1);
+  ExpTable rising = exp;
+  std::ranges::reverse(rising.values);
   return MakeQuantizedRowKernel<In, Out>(
       "softmax " + std::string(DataTypeName(op.inputs[0].type)) + " " + SimdName(isa), op, 4,
       (n + 15) / 16 * 16 * sizeof(int32_t),
-      [exp, row, n](const KernelArgs& args, const In* x, Out* y) {
-        row(exp.values.data(), x, y, reinterpret_cast<int32_t*>(args.scratch), n);
+      [rising, row, n](const KernelArgs& args, const In* x, Out* y) {
+        row(rising.values.data(), x, y, reinterpret_cast<int32_t*>(args.scratch), n);
       });
 }
 
