@@ -17,21 +17,6 @@ Quantization Scale(DataType type, float scale) {
   return {.scales = {scale}, .zero_points = {type == kI8 ? -3 : type == kU8 ? 128 : 0}};
 }
 
-// Every candidate of the operator; who refuses is shown with the reason.
-template <class Run>
-void Register(const std::string& op, const std::string& name, const Run& run) {
-  for (const kernels::Candidate& candidate : kernels::FindOperator(op)->candidates) {
-    for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon, Isa::kScalar}) {
-      const bool reference = candidate.name == "reference";
-      if (reference != (isa == Isa::kScalar) || !Includes(DetectIsa(), isa)) continue;
-      const std::string path = "/" + std::string(candidate.name) + "/" + std::string(IsaName(isa));
-      benchmark::RegisterBenchmark(
-          (op + "/" + name + path).c_str(),
-          [=, name = candidate.name](benchmark::State& state) { run(state, name, isa); });
-    }
-  }
-}
-
 // From a square of `from` to one of `to`. 513 and 257 pixels: align_corners, as DeepLab has it.
 struct Resize {
   const char* op;
@@ -48,20 +33,21 @@ constexpr Resize kResizes[] = {
 
 void RegisterResizes() {
   for (const Resize& r : kResizes) {
-    Register(r.op,
-             std::string(DataTypeName(r.type)) + "/" + std::to_string(r.from) + "->" +
-                 std::to_string(r.to) + "x" + std::to_string(r.channels),
-             [r](benchmark::State& state, std::string_view candidate, Isa isa) {
-               const int32_t size[] = {r.to, r.to};
-               OpBenchmark bench(r.op);
-               bench.rate = OpBenchmark::Rate::kMemory;
-               bench.params<kernels::ResizeParams>().align_corners = r.to % 2 == 1;
-               bench.params<kernels::ResizeParams>().half_pixel_centers = r.to % 2 == 0;
-               bench.Input({1, r.from, r.from, r.channels}, false, r.type, Scale(r.type, 0.1f));
-               bench.Constant({2}, kI32, size);
-               bench.Output(r.type, Scale(r.type, 0.1f));
-               bench.Run(state, candidate, isa);
-             });
+    RegisterCandidates(
+        r.op,
+        std::string(DataTypeName(r.type)) + "/" + std::to_string(r.from) + "->" +
+            std::to_string(r.to) + "x" + std::to_string(r.channels),
+        [r](benchmark::State& state, std::string_view candidate, Isa isa) {
+          const int32_t size[] = {r.to, r.to};
+          OpBenchmark bench(r.op);
+          bench.rate = OpBenchmark::Rate::kMemory;
+          bench.params<kernels::ResizeParams>().align_corners = r.to % 2 == 1;
+          bench.params<kernels::ResizeParams>().half_pixel_centers = r.to % 2 == 0;
+          bench.Input({1, r.from, r.from, r.channels}, false, r.type, Scale(r.type, 0.1f));
+          bench.Constant({2}, kI32, size);
+          bench.Output(r.type, Scale(r.type, 0.1f));
+          bench.Run(state, candidate, isa);
+        });
   }
 }
 
@@ -78,21 +64,22 @@ constexpr Pool kPools[] = {
 void RegisterPools() {
   for (const Pool& p : kPools) {
     for (const DataType type : {kF32, kI8, kU8, kI16}) {
-      Register(p.op,
-               std::string(DataTypeName(type)) + "/" + std::to_string(p.size) + "x" +
-                   std::to_string(p.channels) + "/k" + std::to_string(p.filter) + "s" +
-                   std::to_string(p.stride),
-               [p, type](benchmark::State& state, std::string_view candidate, Isa isa) {
-                 OpBenchmark bench(p.op);
-                 bench.rate = OpBenchmark::Rate::kMemory;
-                 auto& params = bench.params<kernels::PoolParams>();
-                 params.padding = kernels::Padding::kValid;
-                 params.stride_w = params.stride_h = p.stride;
-                 params.filter_width = params.filter_height = p.filter;
-                 bench.Input({1, p.size, p.size, p.channels}, false, type, Scale(type, 0.1f));
-                 bench.Output(type, Scale(type, 0.1f));
-                 bench.Run(state, candidate, isa);
-               });
+      RegisterCandidates(
+          p.op,
+          std::string(DataTypeName(type)) + "/" + std::to_string(p.size) + "x" +
+              std::to_string(p.channels) + "/k" + std::to_string(p.filter) + "s" +
+              std::to_string(p.stride),
+          [p, type](benchmark::State& state, std::string_view candidate, Isa isa) {
+            OpBenchmark bench(p.op);
+            bench.rate = OpBenchmark::Rate::kMemory;
+            auto& params = bench.params<kernels::PoolParams>();
+            params.padding = kernels::Padding::kValid;
+            params.stride_w = params.stride_h = p.stride;
+            params.filter_width = params.filter_height = p.filter;
+            bench.Input({1, p.size, p.size, p.channels}, false, type, Scale(type, 0.1f));
+            bench.Output(type, Scale(type, 0.1f));
+            bench.Run(state, candidate, isa);
+          });
     }
   }
 }
@@ -112,14 +99,15 @@ constexpr Conversion kConversions[] = {
 
 void RegisterConversions() {
   for (const Conversion& c : kConversions) {
-    Register(c.op, std::string(DataTypeName(c.from)) + "->" + std::string(DataTypeName(c.to)),
-             [c](benchmark::State& state, std::string_view candidate, Isa isa) {
-               OpBenchmark bench(c.op);
-               bench.rate = OpBenchmark::Rate::kMemory;
-               bench.Input({1, 192, 192, 3}, false, c.from, Scale(c.from, 0.05f));
-               bench.Output(c.to, Scale(c.to, 0.1f));
-               bench.Run(state, candidate, isa);
-             });
+    RegisterCandidates(c.op,
+                       std::string(DataTypeName(c.from)) + "->" + std::string(DataTypeName(c.to)),
+                       [c](benchmark::State& state, std::string_view candidate, Isa isa) {
+                         OpBenchmark bench(c.op);
+                         bench.rate = OpBenchmark::Rate::kMemory;
+                         bench.Input({1, 192, 192, 3}, false, c.from, Scale(c.from, 0.05f));
+                         bench.Output(c.to, Scale(c.to, 0.1f));
+                         bench.Run(state, candidate, isa);
+                       });
   }
 }
 
@@ -133,17 +121,18 @@ void RegisterExtremes() {
   for (const Extreme& e : {Extreme{kU8, {1, 513, 513, 21}, 3}, Extreme{kI8, {1, 513, 513, 21}, 3},
                            Extreme{kF32, {1, 513, 513, 21}, 3}, Extreme{kI8, {256, 256, 2}, 2},
                            Extreme{kF32, {1, 1001}, 1}, Extreme{kI8, {48 * 48, 17}, 0}}) {
-    Register("ARG_MAX",
-             std::string(DataTypeName(e.type)) + "/" + std::to_string(e.shape.elements()) + "/" +
-                 std::to_string(e.shape[e.axis]),
-             [e](benchmark::State& state, std::string_view candidate, Isa isa) {
-               OpBenchmark bench("ARG_MAX");
-               bench.rate = OpBenchmark::Rate::kMemory;
-               bench.params<kernels::ArgMaxParams>().output_type = kI32;
-               bench.Input(e.shape, false, e.type);
-               bench.Constant({}, kI32, std::span(&e.axis, 1));
-               bench.Run(state, candidate, isa);
-             });
+    RegisterCandidates("ARG_MAX",
+                       std::string(DataTypeName(e.type)) + "/" +
+                           std::to_string(e.shape.elements()) + "/" +
+                           std::to_string(e.shape[e.axis]),
+                       [e](benchmark::State& state, std::string_view candidate, Isa isa) {
+                         OpBenchmark bench("ARG_MAX");
+                         bench.rate = OpBenchmark::Rate::kMemory;
+                         bench.params<kernels::ArgMaxParams>().output_type = kI32;
+                         bench.Input(e.shape, false, e.type);
+                         bench.Constant({}, kI32, std::span(&e.axis, 1));
+                         bench.Run(state, candidate, isa);
+                       });
   }
 }
 

@@ -136,6 +136,21 @@ class OpBenchmark {
   std::vector<AlignedBuffer> buffers_;
 };
 
+// A case for every candidate of `op`, the reference included: run(state, candidate, isa).
+template <class Run>
+void RegisterCandidates(const std::string& op, const std::string& name, const Run& run) {
+  for (const kernels::Candidate& candidate : kernels::FindOperator(op)->candidates) {
+    for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon, Isa::kScalar}) {
+      const bool reference = candidate.name == "reference";
+      if (reference != (isa == Isa::kScalar) || !Includes(DetectIsa(), isa)) continue;
+      const std::string path = "/" + std::string(candidate.name) + "/" + std::string(IsaName(isa));
+      benchmark::RegisterBenchmark(
+          (op + "/" + name + path).c_str(),
+          [=, name = candidate.name](benchmark::State& state) { run(state, name, isa); });
+    }
+  }
+}
+
 // The levels and candidates that are compared; whoever refuses is shown with the reason.
 template <class Function>
 void ForEachCandidate(const Function& function) {
