@@ -5,25 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "jit/assembler.h"
+#include "jit/depth_walker.h"
 #include "jit/tail_emitter.h"
 #include "kernels/tail/tail.h"
 
 namespace fuselite::jit {
-
-// Where the `depth` values of a row lie: `outer` times, `outer_step` bytes apart, the runs in turn.
-// A 1x1 convolution is one run; k x k is one run of k * C values for each of the k image rows.
-struct DepthRuns {
-  struct Run {
-    int64_t offset;  // bytes
-    int64_t length;  // values, consecutive
-    friend bool operator==(const Run&, const Run&) = default;
-  };
-  int64_t outer = 1, outer_step = 0;
-  std::vector<Run> runs;
-
-  int64_t depth() const;
-};
 
 // What all tiles of one matrix product share. Strides are in bytes.
 struct GemmSpec {

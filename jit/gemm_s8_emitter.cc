@@ -11,13 +11,13 @@ using Xbyak::Xmm;
 
 namespace {
 
-constexpr int kBases = 4;        // row base registers
-constexpr int kRowsPerBase = 5;  // base + {0, 1, 2, 3, 4} steps
-constexpr int kGroupBytes = 4;
-
 class GemmS8Emitter : public Assembler {
  public:
-  explicit GemmS8Emitter(const GemmS8Spec& spec) : Assembler(spec.isa), spec_(spec) {}
+  explicit GemmS8Emitter(const GemmS8Spec& spec)
+      : Assembler(spec.isa),
+        spec_(spec),
+        walk_(*this, spec.depth, GroupValues(spec.isa),
+              {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}) {}
 
   size_t EmitFunction(const GemmS8Tile& tile) {
     align(32);
@@ -32,8 +32,7 @@ class GemmS8Emitter : public Assembler {
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
     if (Plan().lookup) mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
-    mov(step_, spec_.a_step);
-    lea(step3_, ptr[step_ + step_ * 2]);
+    walk_.Prepare(spec_.a_step);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
     je(done, T_NEAR);
@@ -64,30 +63,13 @@ class GemmS8Emitter : public Assembler {
   int spare() const { return tile_.vectors > 1 ? weight(1) : weight(1) - 1; }
   int acc(int row, int v) const { return row * tile_.vectors + v; }
 
-  RegExp RowValue(int row, int64_t displacement) const {
-    const RegExp base = bases_[row / kRowsPerBase] + static_cast<int>(displacement);
-    switch (row % kRowsPerBase) {
-      case 1: return base + step_;
-      case 2: return base + step_ * 2;
-      case 3: return base + step3_;
-      case 4: return base + step_ * 4;
-      default: return base;
-    }
-  }
-
   void EmitTile(IntegerTailEmitter& tail) {
     mov(w_, panel_);
-    for (int b = 0; b * kRowsPerBase < tile_.rows; ++b) {
-      if (b == 0) {
-        mov(bases_[0], a_);
-      } else {
-        lea(bases_[b], ptr[bases_[b - 1] + step_ * 4]);
-        add(bases_[b], step_);
-      }
-    }
+    walk_.Start(tile_.rows);
     StartFromBias();
-    AccumulateDepth();
-    Flush(a_offset_);
+    walk_.SkipWeights(tile_.vectors * isa().bytes);
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
+    walk_.Settle();
     FinishTile(tail);
   }
 
@@ -107,7 +89,6 @@ class GemmS8Emitter : public Assembler {
         }
       }
     }
-    SkipBias();
   }
 
   void StartFromZeroPoints() {
@@ -120,86 +101,18 @@ class GemmS8Emitter : public Assembler {
         vpmulld(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
       }
     }
-    SkipBias();
-  }
-  void SkipBias() {
-    w_offset_ = tile_.vectors * isa().bytes;
-    a_offset_ = 0;
-  }
-
-  int64_t Groups(int64_t values) const {
-    const int each = GroupValues(spec_.isa);
-    return (values + each - 1) / each;
-  }
-
-  void AccumulateDepth() {
-    const DepthRuns& depth = spec_.depth;
-    // Short depths are straight code: the loops' start and end cost more than the sums.
-    if (DepthGroups(depth, spec_.isa) <= 36 || depth.outer == 1) {
-      for (int64_t i = 0; i < depth.outer; ++i) {
-        for (const DepthRuns::Run& run : depth.runs) AccumulateRun(i * depth.outer_step, run);
-      }
-      return;
-    }
-    mov(outer_, depth.outer);
-    Flush(0);
-    Xbyak::Label next;
-    align(16);
-    L(next);
-    for (const DepthRuns::Run& run : depth.runs) AccumulateRun(0, run);
-    Flush(depth.outer_step);
-    a_offset_ = 0;
-    dec(outer_);
-    jnz(next, T_NEAR);
-  }
-
-  // Moves the row bases to `a_offset`, and the weights' cursor to the next weights.
-  void Flush(int64_t a_offset) {
-    if (w_offset_ != 0) add(w_, static_cast<uint32_t>(w_offset_));
-    w_offset_ = 0;
-    const int64_t move = a_offset - a_offset_;
-    if (move != 0) MoveBases(move);
-    a_offset_ = a_offset;
-  }
-  void MoveBases(int64_t bytes) {
-    for (int b = 0; b * kRowsPerBase < tile_.rows; ++b) {
-      add(bases_[b], static_cast<uint32_t>(bytes));
-    }
-  }
-
-  void AccumulateRun(int64_t origin, const DepthRuns::Run& run) {
-    const int64_t start = origin + run.offset, groups = Groups(run.length);
-    constexpr int64_t kUnroll = 8;
-    if (groups < 2 * kUnroll) {
-      for (int64_t g = 0; g < groups; ++g) Step(start + g * kGroupBytes - a_offset_);
-      return;
-    }
-    const int64_t loops = groups / kUnroll;
-    Flush(start);
-    mov(count_, loops);
-    Xbyak::Label next;
-    align(32);
-    L(next);
-    for (int64_t g = 0; g < kUnroll; ++g) Step(g * kGroupBytes);
-    add(w_, static_cast<uint32_t>(w_offset_));
-    MoveBases(kUnroll * kGroupBytes);
-    w_offset_ = 0;
-    dec(count_);
-    jnz(next, T_NEAR);
-    a_offset_ = start + loops * kUnroll * kGroupBytes;
-    for (int64_t g = 0; g < groups % kUnroll; ++g) Step(g * kGroupBytes);
   }
 
   // One group of the depth: each row's values times the vectors of weights.
   void Step(int64_t displacement) {
     const int vectors = tile_.vectors;
-    const auto w = [&](int v) { return ptr[w_ + static_cast<int>(w_offset_ + v * isa().bytes)]; };
+    const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
     if (tile_.rows > 1) {
       for (int v = 0; v < vectors; ++v) vmovups(Vec(weight(v)), w(v));
     }
     for (int row = 0; row < tile_.rows; ++row) {
       const int b = broadcast(row);
-      LoadGroup(b, RowValue(row, displacement));
+      LoadGroup(b, walk_.RowValue(row, displacement));
       for (int v = 0; v < vectors; ++v) {
         if (tile_.rows > 1) {
           Multiply(acc(row, v), b, Vec(weight(v)));
@@ -208,7 +121,7 @@ class GemmS8Emitter : public Assembler {
         }
       }
     }
-    w_offset_ += vectors * isa().bytes;
+    walk_.SkipWeights(vectors * isa().bytes);
   }
 
   void LoadGroup(int to, const RegExp& address) {
@@ -307,13 +220,10 @@ class GemmS8Emitter : public Assembler {
 
   const GemmS8Spec& spec_;
   GemmS8Tile tile_;
-  // The next weights, relative to w_; where the bases stand, relative to their rows' values.
-  int64_t w_offset_ = 0, a_offset_ = 0;
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
-  const Reg64 a_ = rbp, step_ = rax, step3_ = rbx;
-  const Reg64 bases_[kBases] = {r8, r9, r10, r11};
-  const Reg64 count_ = r12, outer_ = r13, w_ = r14, pointer_ = r15, table_ = rcx;
+  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, table_ = rcx;
+  DepthWalker walk_;
 };
 
 std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
@@ -331,19 +241,14 @@ std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
 
 }  // namespace
 
-int64_t DepthGroups(const DepthRuns& depth, Isa isa) {
-  const int each = GroupValues(isa);
-  int64_t groups = 0;
-  for (const DepthRuns::Run& run : depth.runs) groups += (run.length + each - 1) / each;
-  return groups * depth.outer;
-}
+int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
 
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
 // second group; and four temporaries when the depth is done.
 int MaxS8TileRows(const VectorIsa& isa, int vectors) {
   const int others = HasDotProduct(isa.level) && vectors > 1 ? 1 : 2;
   const int left = isa.registers() - 1 - vectors - others;
-  return std::min(left / vectors, kBases * kRowsPerBase);
+  return std::min(left / vectors, DepthWalker::kMaxRows);
 }
 
 Status CheckGemmS8(const GemmS8Spec& spec) {
@@ -351,7 +256,7 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
   const DepthRuns& depth = spec.depth;
   int64_t furthest = std::max({spec.a_step, spec.out_step,
                                spec.residual ? spec.residual->operand.row_stride : 0}) *
-                     kBases * kRowsPerBase;
+                     DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
   furthest += depth.outer * depth.outer_step;
   if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");
