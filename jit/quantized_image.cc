@@ -44,12 +44,35 @@ size_t QuantizedImage::shared_bytes() const {
 
 void QuantizedImage::Run(const float* x, std::byte* shared, int phase, int64_t begin,
                          int64_t end) const {
+  if (rows_only()) return ConvertRows(x, shared, begin, end);
   for (int64_t unit = begin; unit < end; ++unit) {
     if (phase + 1 < phases()) {
       groups_.FindRange(functions_->extend_range, x, unit,
                         reinterpret_cast<DynamicRange*>(shared + ranges_at_));
     } else {
       Convert(x, shared, unit);
+    }
+  }
+}
+
+void QuantizedImage::ConvertRows(const float* x, std::byte* shared, int64_t begin,
+                                 int64_t end) const {
+  constexpr int kMax = kernels::ShortRowFunctions::kMaxScales;
+  auto* to_scales = reinterpret_cast<RowScale*>(shared + scales_at_);
+  for (int64_t row = begin; row < end; row += kMax) {
+    const int64_t count = std::min<int64_t>(kMax, end - row);
+    const float* from = x + row * l_.pitch;
+    DynamicRange ranges[kMax];
+    DynamicScale scales[kMax];
+    for (int64_t i = 0; i < count; ++i) {
+      ranges[i] = {from[i * l_.pitch], from[i * l_.pitch]};
+      functions_->extend_range(from + i * l_.pitch, l_.channels, &ranges[i]);
+      if (!l_.asymmetric) scales[i] = kernels::MakeDynamicScale(ranges[i], false);
+    }
+    if (l_.asymmetric) functions_->make_scales(ranges, count, scales);
+    for (int64_t i = 0; i < count; ++i) {
+      to_scales[row + i] = {scales[i].scale, l_.bytes ? scales[i].offset + 128 : 0};
+      ConvertLine(from + i * l_.pitch, scales[i], shared + (row + i) * pixel_bytes());
     }
   }
 }

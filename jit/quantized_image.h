@@ -46,6 +46,9 @@ class QuantizedImage {
   }
 
  private:
+  // Images of one pixel without padding: nothing to find out for each.
+  bool rows_only() const { return image_bytes() == pixel_bytes(); }
+  void ConvertRows(const float* x, std::byte* shared, int64_t begin, int64_t end) const;
   void Convert(const float* x, std::byte* shared, int64_t unit) const;
   void ConvertLine(const float* from, const kernels::DynamicScale& scale, std::byte* to) const;
   // Returns what is behind.

@@ -1,6 +1,7 @@
 #include "kernels/gemm/short_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
@@ -72,6 +73,45 @@ void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
   range->max = hn::GetLane(hn::MaxOfLanes(d, a.max)) + bad;
 }
 
+// The divisions of several rows at once.
+void MakeScales(const DynamicRange* ranges, int64_t n, DynamicScale* to) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const hn::Rebind<int32_t, decltype(d)> narrow32;
+  constexpr int kMax = ShortRowFunctions::kMaxScales;
+  HWY_ALIGN float low[kMax] = {}, high[kMax] = {}, scale[kMax], inverse[kMax];
+  HWY_ALIGN int32_t offset[kMax];
+  for (int64_t i = 0; i < n; ++i) {
+    // Infinities are seen to below.
+    low[i] = ranges[i].min < 0 ? ranges[i].min : 0.0f;
+    high[i] = ranges[i].max > 0 ? ranges[i].max : 0.0f;
+  }
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto l = hn::Load(narrow, low + i), h = hn::Load(narrow, high + i);
+    const auto step = hn::Div(hn::PromoteTo(d, hn::Sub(h, l)), hn::Set(d, 255.0));
+    const auto below = hn::Div(hn::PromoteTo(d, l), step);
+    const auto above = hn::Div(hn::PromoteTo(d, h), step);
+    const auto from_low = hn::Lt(hn::Add(hn::Set(d, 128.0), hn::Abs(below)),
+                                 hn::Add(hn::Set(d, 127.0), hn::Abs(above)));
+    const auto zero = hn::IfThenElse(from_low, hn::Sub(hn::Set(d, -128.0), below),
+                                     hn::Sub(hn::Set(d, 127.0), above));
+    const auto cut = hn::Min(hn::Max(zero, hn::Set(d, -128.0)), hn::Set(d, 127.0));
+    const auto half = hn::CopySign(hn::Set(d, 0x1.fffffffffffffp-2), cut);
+    const auto rounded = hn::DemoteTo(narrow, step);
+    hn::Store(hn::DemoteTo(narrow32, hn::Add(cut, half)), narrow32, offset + i);
+    hn::Store(rounded, narrow, scale + i);
+    hn::Store(hn::Div(hn::Set(narrow, 1.0f), rounded), narrow, inverse + i);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const bool usual = std::isfinite(ranges[i].min) && std::isfinite(ranges[i].max) &&
+                       std::isfinite(high[i] - low[i]) && low[i] != high[i] &&
+                       std::isfinite(inverse[i]);
+    to[i] = usual ? DynamicScale{scale[i], inverse[i], offset[i], -128}
+                  : MakeDynamicScale(ranges[i], true);
+  }
+}
+
 // Halves away from zero: the largest float below 0.5, added away from zero, carries over exactly
 // what is to be rounded up. No value lies so far beyond the range that the scale was made of that
 // it would leave the type's, which what narrows saturates to.
@@ -139,6 +179,7 @@ void QuantizeBytes(const float* from, int64_t n, const DynamicScale& scale, uint
 constexpr ShortRowFunctions kShortRows = {.widen_s8 = WidenRow<int8_t>,
                                           .widen_u8 = WidenRow<uint8_t>,
                                           .extend_range = ExtendRange,
+                                          .make_scales = MakeScales,
                                           .quantize = QuantizeShorts,
                                           .quantize_u8 = QuantizeBytes};
 

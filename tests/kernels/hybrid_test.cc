@@ -3,7 +3,7 @@
 
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/short_rows.h"
 #include "tests/kernels/hybrid_cases.h"
 
 namespace fuselite::kernels::testing {
@@ -64,6 +64,38 @@ TEST(DynamicScaleTest, OddRanges) {
     EXPECT_TRUE(std::isnan(MakeDynamicScale({0, infinity}, asymmetric).scale));
   }
   EXPECT_TRUE(std::isnan(MakeDynamicScale({-3e38f, 3e38f}, true).scale));
+}
+
+TEST(DynamicScaleTest, SeveralAtOnceEqualEachAlone) {
+  constexpr int kMax = ShortRowFunctions::kMaxScales;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (Isa isa : RunnableIsas()) {
+    const ShortRowFunctions* functions = FindShortRowFunctions(isa);
+    if (functions == nullptr) continue;
+    SCOPED_TRACE(IsaName(isa));
+    Random random(7);
+    for (int run = 0; run < 5000; ++run) {
+      DynamicRange ranges[kMax];
+      DynamicScale scales[kMax];
+      const int64_t n = random.Int(1, kMax);
+      for (int64_t i = 0; i < n; ++i) {
+        const float size = random.Pick({1.0f, 1.0f, 1e-3f, 300.0f, 1e-40f, 3e38f, infinity, 0.0f});
+        const float a = size * random.Float(-1, 1), b = size * random.Float(-1, 1);
+        ranges[i] = {std::min(a, b), std::max(a, b)};
+        if (size == infinity) ranges[i].min = std::numeric_limits<float>::quiet_NaN();
+      }
+      functions->make_scales(ranges, n, scales);
+      for (int64_t i = 0; i < n; ++i) {
+        const DynamicScale alone = MakeDynamicScale(ranges[i], true);
+        EXPECT_EQ(std::isnan(scales[i].scale), std::isnan(alone.scale));
+        if (!std::isnan(alone.scale)) {
+          ASSERT_EQ(scales[i].scale, alone.scale);
+        }
+        ASSERT_EQ(scales[i].inverse, alone.inverse);
+        ASSERT_EQ(scales[i].offset, alone.offset) << ranges[i].min << " " << ranges[i].max;
+      }
+    }
+  }
 }
 
 OpTester FullyConnected(Shape shape, const std::vector<float>& x, const std::vector<int8_t>& w,
