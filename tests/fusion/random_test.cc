@@ -136,19 +136,19 @@ TEST(RandomGraphs, StayValidAfterEveryRewrite) {
     kernels::BuildContext context;
     context.isa = Fused().isa;
     context.store = &ProcessPackedStore();
-    std::vector<std::string> log;
+    std::vector<RewriteRecord> log;
     RewriteContext rewriting(context, true, &log);
     for (RewriteFunction rewrite : AllRewrites()) {
       RunRewrite(rewrite, graph, rewriting);
       const Status status = Validate(graph);
       ASSERT_TRUE(status.ok()) << status.ToString()
-                               << " after: " << (log.empty() ? "" : log.back());
+                               << " after: " << (log.empty() ? "" : log.back().ToString());
     }
     RunRewrites(graph, rewriting);
     // At the fixed point, nothing is left to do.
     const size_t changes = log.size();
     RunRewrites(graph, rewriting);
-    EXPECT_EQ(log.size(), changes) << log.back();
+    EXPECT_EQ(log.size(), changes) << log.back().ToString();
   }
 }
 
