@@ -56,10 +56,10 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
     stages.tail.stages.push_back(std::move(stage));
     return stages;
   }
-  if (node.op->name != "ADD" || node.inputs[0] == node.inputs[1]) return std::nullopt;
+  if (node.inputs[0] == node.inputs[1]) return std::nullopt;
   const int flowing_input = node.inputs[0] == flowing ? 0 : 1;
   int64_t rows_per_batch = 0;
-  if (!kernels::QuantizedAddStage(op, flowing_input, &stage, &rows_per_batch)) return std::nullopt;
+  if (!kernels::QuantizedSumStage(op, flowing_input, &stage, &rows_per_batch)) return std::nullopt;
   stage.operand.input = 0;
   stages.operands.push_back(node.inputs[1 - flowing_input]);
   if (!kernels::AppendStage(stage, rows_per_batch, &stages.tail)) return std::nullopt;

@@ -7,8 +7,8 @@
 
 namespace fuselite::fusion {
 
-// As AsStages, of an ADD or a function of one value whose operands and output all have one 8-bit
-// type; without a tail of its own.
+// As AsStages, of an ADD, a SUB or a function of one value whose operands and output all have one
+// 8-bit type; without a tail of its own.
 std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId flowing);
 
 // Gives `host`, a copy of the node that makes `output`, the requantization to it as the first stage

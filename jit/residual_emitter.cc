@@ -46,7 +46,8 @@ std::string Residual::key() const {
   return internal::Join(" residual", is_unsigned, '.', min, '.', max, '.', add.x_offset, '.',
                         add.x_multiplier, '.', add.x_shift, '.', add.y_offset, '.',
                         add.y_multiplier, '.', add.y_shift, '.', add.output_multiplier, '.',
-                        add.output_shift, '.', add.output_offset, '.', operand.row_stride);
+                        add.output_shift, '.', add.output_offset, '.', add.negate_x, add.negate_y,
+                        '.', operand.row_stride);
 }
 
 std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
@@ -92,7 +93,13 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
     Load(group, i, width, address, partial);
     a_.vpaddd(y, y, constant(add.y_offset));
     Scale(y_, width, add.left_shift, add.y_multiplier, add.y_shift, 0);
-    a_.vpaddd(v, v, y);
+    if (add.negate_x) {
+      a_.vpsubd(v, y, v);
+    } else if (add.negate_y) {
+      a_.vpsubd(v, v, y);
+    } else {
+      a_.vpaddd(v, v, y);
+    }
     Scale(regs[i], width, 0, add.output_multiplier, add.output_shift, add.output_offset);
   }
 }

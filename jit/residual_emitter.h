@@ -1,5 +1,5 @@
-// A quantized residual (TailStage::kQuantizedAdd) added in registers, between the requantization
-// and the store of integer_tail_emitter.h.
+// A quantized residual (TailStage::kQuantizedAdd) added or subtracted in registers, between the
+// requantization and the store of integer_tail_emitter.h.
 #pragma once
 
 #include <optional>

@@ -76,7 +76,7 @@ struct SumLanes {
       : x_scale(f.q.x_offset, f.q.left_shift, f.q.x_multiplier, f.q.x_shift),
         y_scale(f.q.y_offset, f.q.left_shift, f.q.y_multiplier, f.q.y_shift),
         output({f.q.output_multiplier, f.q.output_shift}, f.q.output_offset, f.q.min, f.q.max),
-        subtract(f.subtract) {}
+        subtract(f.q.negate_y) {}
   HWY_INLINE IntVec x(IntVec v) const { return x_scale(v); }
   HWY_INLINE IntVec y(IntVec v) const { return y_scale(v); }
   HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {

@@ -93,11 +93,13 @@ Result<std::unique_ptr<Kernel>> BuildReferenceOf(BinaryKind kind, const OpDescri
 
 }  // namespace
 
-bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* stage,
+bool QuantizedSumStage(const OpDescription& op, int flowing_input, TailStage* stage,
                        int64_t* rows_per_batch) {
+  const std::optional<BinaryKind> kind = BinaryKindOf(*op.op);
+  if (kind != BinaryKind::kAdd && kind != BinaryKind::kSub) return false;
   if (op.inputs[flowing_input].shape != op.outputs[0].shape) return false;
   const auto use = AsTailOperand(op.inputs[1 - flowing_input], op.outputs[0].shape);
-  const auto sum = MakeQuantizedSum(BinaryKind::kAdd, op);
+  const auto sum = MakeQuantizedSum(*kind, op);
   if (!use || !sum.ok()) return false;
   *stage = TailStage();
   stage->kind = TailStage::Kind::kQuantizedAdd;
@@ -108,6 +110,7 @@ bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* st
     std::swap(stage->add.x_offset, stage->add.y_offset);
     std::swap(stage->add.x_multiplier, stage->add.y_multiplier);
     std::swap(stage->add.x_shift, stage->add.y_shift);
+    std::swap(stage->add.negate_x, stage->add.negate_y);
   }
   *rows_per_batch = use->rows_per_batch;
   return true;

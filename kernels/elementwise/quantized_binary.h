@@ -9,10 +9,10 @@ namespace fuselite::kernels {
 // Whether the operands' scales and zero points are such as TFLite takes.
 Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op);
 
-// A quantized ADD as a stage on the values of input `flowing_input`; stage->operand.input is the
-// other input's index in `op`. False where that broadcasts in a way that no stage can say, or the
-// flowing one broadcasts.
-bool QuantizedAddStage(const OpDescription& op, int flowing_input, TailStage* stage,
+// A quantized ADD or SUB as a stage on the values of input `flowing_input`; stage->operand.input is
+// the other input's index in `op`. False where that broadcasts in a way that no stage can say, or
+// the flowing one broadcasts.
+bool QuantizedSumStage(const OpDescription& op, int flowing_input, TailStage* stage,
                        int64_t* rows_per_batch);
 
 // No tail.

@@ -92,7 +92,8 @@ Result<QuantizedSum> MakeQuantizedSum(BinaryKind kind, const OpDescription& op) 
   add.output_shift = out_scale.shift;
   FUSELITE_RETURN_IF_ERROR(
       QuantizedActivationRange(ActivationOf(op), op.outputs[0].type, out, &add.min, &add.max));
-  return QuantizedSum{add, kind == BinaryKind::kSub};
+  add.negate_y = kind == BinaryKind::kSub;
+  return QuantizedSum{add};
 }
 
 Result<QuantizedProduct> MakeQuantizedProduct(const OpDescription& op) {
@@ -139,7 +140,7 @@ Result<QuantizedSquaredDifference> MakeQuantizedSquaredDifference(const OpDescri
   add.output_multiplier = out_scale.multiplier;
   add.output_shift = out_scale.shift;
   QuantizedTypeRange(op.outputs[0].type, &add.min, &add.max);
-  return QuantizedSquaredDifference{{add, true}};
+  return QuantizedSquaredDifference{{add}};
 }
 
 }  // namespace fuselite::kernels

@@ -11,15 +11,14 @@
 
 namespace fuselite::kernels {
 
-// ADD and SUB; SUB subtracts the scaled operands.
+// ADD and SUB.
 struct QuantizedSum {
   QuantizedAdd q;
-  bool subtract;
 
   int32_t operator()(int32_t x, int32_t y) const {
     const int32_t a = Scaled(x, q.x_offset, q.x_multiplier, q.x_shift);
     const int32_t b = Scaled(y, q.y_offset, q.y_multiplier, q.y_shift);
-    const int32_t sum = subtract ? a - b : a + b;
+    const int32_t sum = q.negate_y ? a - b : a + b;
     const int32_t result =
         MultiplyByQuantizedMultiplier(sum, q.output_multiplier, q.output_shift) + q.output_offset;
     return std::min(q.max, std::max(q.min, result));

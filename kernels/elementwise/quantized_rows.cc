@@ -117,7 +117,7 @@ std::vector<QuantizedFunction> RoundedForms(const QuantizedSum& f) {
                                .y_zero = -q.y_offset,
                                .zero = q.output_offset,
                                .x_scale = Neighbour(static_cast<float>(x), x_steps),
-                               .y_scale = f.subtract ? -y_scale : y_scale,
+                               .y_scale = f.q.negate_y ? -y_scale : y_scale,
                                .stretch = Neighbour(1, stretch),
                                .min = q.min,
                                .max = q.max});

@@ -13,6 +13,7 @@
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/simd_math-inl.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/tail.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -145,19 +146,17 @@ template <class T>
 HWY_INLINE void QuantizedAddRun(const QuantizedAdd& q, const T* y, int stride, const int32_t* in,
                                 int32_t* out, size_t n) {
   const IntTag d;
+  const UniformScale x_scale(q.x_multiplier, q.x_shift), y_scale(q.y_multiplier, q.y_shift),
+      output_scale(q.output_multiplier, q.output_shift);
   const auto left = [&](IntVec v, int32_t offset) HWY_ATTR {
-    return hn::Mul(hn::Add(v, hn::Set(d, offset)), hn::Set(d, 1 << q.left_shift));
-  };
-  const auto scale = [&](IntVec v, int32_t multiplier, int32_t shift) HWY_ATTR {
-    return MultiplyByQuantizedMultiplierVec(v, hn::Set(d, multiplier), hn::Set(d, shift));
+    return hn::ShiftLeftSame(hn::Add(v, hn::Set(d, offset)), q.left_shift);
   };
   ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
     const auto other = stride == 0 ? hn::Set(d, static_cast<int32_t>(*y)) : LoadInt(y + i, count);
-    const auto sum =
-        hn::Add(scale(left(LoadInt(in + i, count), q.x_offset), q.x_multiplier, q.x_shift),
-                scale(left(other, q.y_offset), q.y_multiplier, q.y_shift));
-    const auto scaled =
-        hn::Add(scale(sum, q.output_multiplier, q.output_shift), hn::Set(d, q.output_offset));
+    const auto a = x_scale(left(LoadInt(in + i, count), q.x_offset));
+    const auto b = y_scale(left(other, q.y_offset));
+    const auto sum = q.negate_x ? hn::Sub(b, a) : q.negate_y ? hn::Sub(a, b) : hn::Add(a, b);
+    const auto scaled = hn::Add(output_scale(sum), hn::Set(d, q.output_offset));
     StoreInt(ClampInt(scaled, q.min, q.max), out + i, count);
   });
 }

@@ -51,8 +51,9 @@ int32_t ApplyRequantize(const Requantize& r, int32_t x, int64_t channel) {
 int32_t ApplyQuantizedAdd(const QuantizedAdd& q, int32_t x, int32_t y) {
   const int32_t shifted_x = (x + q.x_offset) * (1 << q.left_shift);
   const int32_t shifted_y = (y + q.y_offset) * (1 << q.left_shift);
-  const int32_t sum = MultiplyByQuantizedMultiplier(shifted_x, q.x_multiplier, q.x_shift) +
-                      MultiplyByQuantizedMultiplier(shifted_y, q.y_multiplier, q.y_shift);
+  const int32_t a = MultiplyByQuantizedMultiplier(shifted_x, q.x_multiplier, q.x_shift);
+  const int32_t b = MultiplyByQuantizedMultiplier(shifted_y, q.y_multiplier, q.y_shift);
+  const int32_t sum = (q.negate_x ? -a : a) + (q.negate_y ? -b : b);
   const int32_t scaled =
       MultiplyByQuantizedMultiplier(sum, q.output_multiplier, q.output_shift) + q.output_offset;
   return std::clamp(scaled, q.min, q.max);

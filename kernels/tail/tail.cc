@@ -52,7 +52,10 @@ std::string TailStage::ToString() const {
       break;
     case Kind::kBinary: out << BinaryName(binary) << " #" << operand.input; break;
     case Kind::kRequantize: out << "requantize"; break;
-    case Kind::kQuantizedAdd: out << "quantized add #" << operand.input; break;
+    case Kind::kQuantizedAdd:
+      out << (add.negate_x || add.negate_y ? "quantized sub #" : "quantized add #")
+          << operand.input;
+      break;
     case Kind::kLookup: out << "lookup"; break;
     case Kind::kDequantize: out << "dequantize"; break;
     case Kind::kQuantize: out << "quantize"; break;

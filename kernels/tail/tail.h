@@ -43,11 +43,12 @@ struct Requantize {
 };
 
 // A quantized ADD or SUB, TFLite's way: both operands get their offset, are shifted left and
-// scaled to a common scale, added, and scaled to the output's.
+// scaled to a common scale, one of them negated for SUB, added, and scaled to the output's.
 struct QuantizedAdd {
   int32_t left_shift = 0;
   int32_t x_offset = 0, x_multiplier = 0, x_shift = 0;  // the flowing value
-  int32_t y_offset = 0, y_multiplier = 0, y_shift = 0;  // the operand; negated for SUB
+  int32_t y_offset = 0, y_multiplier = 0, y_shift = 0;  // the operand
+  bool negate_x = false, negate_y = false;              // at most one of them
   int32_t output_multiplier = 0, output_shift = 0, output_offset = 0;
   int32_t min = 0, max = 0;
 };

@@ -53,6 +53,20 @@ TEST(FuseIntoTail, QuantizedResidualAndTable) {
   }
 }
 
+TEST(FuseIntoTail, SubtractsQuantizedResidualsFromEitherSide) {
+  for (const bool swapped : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Int8Op("QUANTIZE", {b.Input({1, 6, 5, 8})}, 0.008f, -3);
+    const Attributes strides = {{"stride_w", 1}, {"stride_h", 1}};
+    const ValueId c =
+        b.Int8Op("CONV_2D", {x, b.Int8Constant({8, 3, 3, 8}, 0.01f)}, 0.02f, 5, strides);
+    const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
+    b.Output(b.Op("DEQUANTIZE", {b.Int8Op("SUB", operands, 0.025f, 11)}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+                ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized sub", "DEQUANTIZE"));
+  }
+}
+
 TEST(FuseIntoTail, QuantizedTableAfterADenseLayer) {
   GraphBuilder b;
   const ValueId x = b.Int8Op("QUANTIZE", {b.Input({3, 40})}, 0.008f, -3);

@@ -107,6 +107,8 @@ inline void AddInt8Tail(OpTester& tester, const Int8Case& c, Random& random) {
                  .output_offset = c.output_zero_point,
                  .min = c.type_min(),
                  .max = c.type_max()};
+    stage.add.negate_x = random.Chance(0.2);
+    stage.add.negate_y = !stage.add.negate_x && random.Chance(0.2);
     if (random.Chance(0.7)) {  // as ADD makes them: the larger scale is halved
       (random.Chance(0.5) ? stage.add.x_multiplier : stage.add.y_multiplier) = 1 << 30;
       (random.Chance(0.5) ? stage.add.x_shift : stage.add.y_shift) = -1;

@@ -220,7 +220,9 @@ TailStage RandomQuantizedAdd(Random& random, int64_t width, int32_t low, int32_t
   q.x_offset = static_cast<int32_t>(random.Int(-high, -low));
   q.y_offset = static_cast<int32_t>(random.Int(-high, -low));
   q.x_multiplier = RandomMultiplier(random);
-  q.y_multiplier = RandomMultiplier(random) * (random.Chance(0.5) ? 1 : -1);
+  q.y_multiplier = RandomMultiplier(random);
+  q.negate_x = random.Chance(0.3);
+  q.negate_y = !q.negate_x && random.Chance(0.3);
   q.output_multiplier = RandomMultiplier(random);
   q.x_shift = static_cast<int32_t>(random.Int(-4, -1));
   q.y_shift = static_cast<int32_t>(random.Int(-4, -1));
