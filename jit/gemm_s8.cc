@@ -183,8 +183,11 @@ size_t GemmS8::scratch_bytes() const {
 }
 
 int64_t GemmS8::grain() const {
-  const double unit = 1.0 * block_tiles_ * tiling_.rows * problem_.depth.depth() * panel_channels();
-  return std::max<int64_t>(1, static_cast<int64_t>(2e6 / unit));  // about 10 microseconds
+  // Requantizing a sum takes about as long as 64 of its products.
+  constexpr int kTailCost = 64;
+  const double unit = 1.0 * block_tiles_ * tiling_.rows * panel_channels() *
+                      static_cast<double>(problem_.depth.depth() + kTailCost);
+  return std::max<int64_t>(1, static_cast<int64_t>(1.5e5 / unit));  // about 1 microsecond
 }
 
 std::string GemmS8::name() const {
