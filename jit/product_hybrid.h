@@ -6,8 +6,8 @@
 
 namespace fuselite::jit {
 
-// CONV_2D of one group, FULLY_CONNECTED and BATCH_MATMUL (the right matrix shared by all left ones,
-// none transposed on the left). Up to the tail's functions, to the bit of the reference.
+// CONV_2D of one group and FULLY_CONNECTED. Up to the tail's functions, to the bit of the
+// reference.
 Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const kernels::OpDescription&,
                                                   const kernels::BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const kernels::OpDescription&,
