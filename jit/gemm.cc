@@ -66,7 +66,7 @@ GemmTiling ChooseTiling(const VectorIsa& isa, int64_t line_rows, int64_t depth, 
       const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
       const auto last_rows = static_cast<int>(line_rows % rows);
       const auto line_cycles = [&](int v) {
-        return (line_rows / rows) * TileCycles(rows, v, depth) +
+        return static_cast<double>(line_rows / rows) * TileCycles(rows, v, depth) +
                (last_rows ? TileCycles(last_rows, v, depth) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);

@@ -6,7 +6,6 @@
 namespace fuselite::jit {
 
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 
 namespace {
 

@@ -37,7 +37,7 @@ GemmTiling ChooseS8Tiling(const VectorIsa& isa, int64_t line_rows, int64_t group
       const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
       const auto last_rows = static_cast<int>(line_rows % rows);
       const auto line_cycles = [&](int v) {
-        return (line_rows / rows) * TileCycles(dot, rows, v, groups) +
+        return static_cast<double>(line_rows / rows) * TileCycles(dot, rows, v, groups) +
                (last_rows ? TileCycles(dot, last_rows, v, groups) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);

@@ -7,7 +7,6 @@ namespace fuselite::jit {
 
 using Xbyak::Reg64;
 using Xbyak::RegExp;
-using Xbyak::Xmm;
 
 namespace {
 

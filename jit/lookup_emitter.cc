@@ -5,7 +5,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
