@@ -24,6 +24,7 @@
 //   namespace fuselite::kernels {
 //   constexpr auto kSoftmaxRow = FUSELITE_SIMD_TABLE(SoftmaxRow);
 //   ... kSoftmaxRow.For(context.isa) is the function, or null below SSSE3 ...
+//   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kSoftmaxRow.Require(context.isa));
 //   }
 //   #endif
 //
@@ -43,8 +44,14 @@
 #define FUSELITE_KERNELS_SIMD_H_
 
 #include "runtime/cpu.h"
+#include "runtime/status.h"
 
 namespace fuselite::kernels {
+
+// The refusal of a fast kernel below the vector levels.
+inline Status NoVectorTarget(Isa isa) {
+  return Unsupported("no vector target at isa=", IsaName(isa));
+}
 
 template <class Function>
 struct SimdTable {
@@ -65,6 +72,12 @@ struct SimdTable {
 #else
   Function* For(Isa) const { return nullptr; }
 #endif
+
+  // The same, or the refusal where it is null.
+  Result<Function*> Require(Isa isa) const {
+    if (Function* const function = For(isa); function != nullptr) return function;
+    return NoVectorTarget(isa);
+  }
 };
 
 // The name of the target that For(isa) gives: "avx512", "avx2", "ssse3", "neon".

@@ -276,8 +276,7 @@ namespace {
 template <bool max>
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, Isa isa) {
   constexpr auto kFunctions = FUSELITE_SIMD_TABLE(ArgFunctionsFor);
-  auto* const functions_for = kFunctions.For(isa);
-  if (functions_for == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const functions_for, kFunctions.Require(isa));
   FUSELITE_ASSIGN_OR_RETURN(const ArgLines lines, ArgLinesOf(op));
   const DataType type = op.inputs[0].type;
   const ArgFunctions functions = functions_for(type, max);

@@ -203,10 +203,8 @@ class AttentionKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> BuildAttentionHighway(const OpDescription& op,
                                                       const BuildContext& context) {
   constexpr auto kNormalize = FUSELITE_SIMD_TABLE(NormalizeScores);
-  auto* const normalize = kNormalize.For(context.isa);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const normalize, kNormalize.Require(context.isa));
   const GemmF32* const gemm = FindGemmF32(context.isa);
-  if (normalize == nullptr || gemm == nullptr)
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
   return std::unique_ptr<Kernel>(
       std::make_unique<AttentionKernel>(op, shape, context.isa, *gemm, normalize));

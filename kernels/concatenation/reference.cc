@@ -94,9 +94,7 @@ Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription& o
                                                           const BuildContext& context) {
   if (PlanConcatenation(op).ok()) return Unsupported("inputs that are only moved");
   ApplyTailFunction* const apply = ApplyTail(context.isa);
-  if (apply == &ApplyTailReference) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
+  if (apply == &ApplyTailReference) return NoVectorTarget(context.isa);
   return BuildRequantizing(op, std::string("concatenation uint8 ") + SimdName(context.isa), apply);
 }
 

@@ -164,8 +164,7 @@ Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   constexpr auto kCast = FUSELITE_SIMD_TABLE(CastFor);
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
-  auto* const function_for = kCast.For(context.isa);
-  if (function_for == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kCast.Require(context.isa));
   const DataType from = op.inputs[0].type, to = op.outputs[0].type;
   CastFunction* const function = function_for(from, to);
   if (function == nullptr) {

@@ -119,8 +119,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription& op,
   const auto& table = out.type == DataType::kInt8    ? kInt8
                       : out.type == DataType::kUInt8 ? kUInt8
                                                      : kInt16;
-  auto* const function = table.For(context.isa);
-  if (function == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function, table.Require(context.isa));
   const Pieces pieces(op.inputs[0], out);
   return MakeKernel(
       "quantize " + std::string(DataTypeName(out.type)) + " " + SimdName(context.isa),
@@ -149,8 +148,7 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
   const auto& table = in.type == DataType::kInt8    ? kInt8
                       : in.type == DataType::kUInt8 ? kUInt8
                                                     : kInt16;
-  auto* const function = table.For(context.isa);
-  if (function == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function, table.Require(context.isa));
   const Pieces pieces(in, op.outputs[0]);
   return MakeKernel(
       "dequantize " + std::string(DataTypeName(in.type)) + " " + SimdName(context.isa),

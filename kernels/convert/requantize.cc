@@ -108,8 +108,7 @@ Result<std::unique_ptr<Kernel>> BuildRequantizeHighway(const OpDescription& op,
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
   if (in == DataType::kFloat32) return Unsupported("the input is not quantized");
   if (BitWidth(in) == 8 && BitWidth(out) != 8) return Unsupported("bytes to ", DataTypeName(out));
-  auto* const function_for = kRequantize.For(context.isa);
-  if (function_for == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kRequantize.Require(context.isa));
   const std::string name = "requantize " + std::string(DataTypeName(in)) + " " +
                            std::string(DataTypeName(out)) + " " + SimdName(context.isa);
   const Requantizer requantize(op);

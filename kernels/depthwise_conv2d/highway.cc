@@ -21,7 +21,7 @@ class DepthwiseKernel final : public Kernel {
  public:
   Status Build(const OpDescription& op, const BuildContext& context) {
     simd_ = FindDepthwiseF32(context.isa);
-    if (simd_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+    if (simd_ == nullptr) return NoVectorTarget(context.isa);
     for (int i : {0, 1}) {
       if (op.inputs[i].type != DataType::kFloat32) {
         return Unsupported(DataTypeName(op.inputs[i].type), " is not float32");

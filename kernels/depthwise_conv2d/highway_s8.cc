@@ -85,7 +85,7 @@ class DepthwiseS8Kernel final : public Kernel {
 
 Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& context) {
   simd_ = FindDepthwiseS16(context.isa);
-  if (simd_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (simd_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));
   const auto& params = op.params.as<DepthwiseConv2DParams>();
   const TensorInfo& input = op.inputs[0];

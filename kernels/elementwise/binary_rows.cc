@@ -153,9 +153,7 @@ Result<std::unique_ptr<Kernel>> BuildBroadcastBinary(BinaryKind kind, const OpDe
                                                      TailCandidate candidate) {
   const bool vectors = candidate == TailCandidate::kHighway;
   ApplyTailFunction* apply = vectors ? ApplyTail(context.isa) : &ApplyTailReference;
-  if (vectors && apply == &ApplyTailReference) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
+  if (vectors && apply == &ApplyTailReference) return NoVectorTarget(context.isa);
   BroadcastRunner runner(kind, op, apply, std::move(clamp));
   const int64_t unit = runner.plan().unit_elements();
   const Work work{.units = runner.plan().units(),

@@ -303,7 +303,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDesc
                                                    const BuildContext& context) {
   const DataType type = op.inputs[0].type;
   QuantizedRowsFunction* const rows = QuantizedRows(context.isa);
-  if (rows == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (rows == nullptr) return NoVectorTarget(context.isa);
   const bool bytes = type != DataType::kInt16;
   const uint8_t flip = type == DataType::kInt8 ? 0x80 : 0;
   FUSELITE_ASSIGN_OR_RETURN(QuantizedFunction function, ExactFunction(kind, op, flip));

@@ -88,9 +88,7 @@ Result<std::unique_ptr<Kernel>> BuildTailKernel(std::string_view name, const OpD
                                                 const BuildContext& context, Tail first,
                                                 int flowing_input, TailCandidate candidate) {
   const bool vectors = candidate == TailCandidate::kHighway;
-  if (vectors && ApplyTail(context.isa) == &ApplyTailReference) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
+  if (vectors && ApplyTail(context.isa) == &ApplyTailReference) return NoVectorTarget(context.isa);
   const TensorInfo& in = op.inputs[flowing_input];
   const ElementwiseGrid grid(op.outputs[0].shape);
   Runner runner(vectors ? ApplyTail(context.isa) : &ApplyTailReference,

@@ -45,7 +45,7 @@ Status ProductKernelF32::Init(const char* operation, const OpDescription& op,
                               const BuildContext& context, Activation activation,
                               const RightSide& right) {
   gemm_ = FindGemmF32(context.isa);
-  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   for (int i : {0, right.input}) {
     if (op.inputs[i].type != DataType::kFloat32) {
       return Unsupported(DataTypeName(op.inputs[i].type), " is not float32");

@@ -44,7 +44,7 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
                                      const BuildContext& context, const Size& size, bool a_copied) {
   gemm_ = FindGemmS16(context.isa);
   functions_ = FindShortRowFunctions(context.isa);
-  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& right = op.inputs[1];
   if (!IsByte(right.type) && right.type != DataType::kInt4) {
     return Unsupported(DataTypeName(right.type), " weights are not 8-bit");

@@ -199,7 +199,7 @@ size_t ShortRows::AlignUpFloats(int64_t n) { return AlignUp(n * sizeof(float)); 
 
 Status ShortRows::Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa isa) {
   const ShortRowFunctions* functions = FindShortRowFunctions(isa);
-  if (functions == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  if (functions == nullptr) return NoVectorTarget(isa);
   layout_ = layout;
   type_ = x.type;
   if (type_ == DataType::kInt8 || type_ == DataType::kUInt8) {

@@ -37,8 +37,7 @@ Result<std::unique_ptr<Kernel>> BuildL2NormalizationHighway(const OpDescription&
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
   }
   constexpr auto kRow = FUSELITE_SIMD_TABLE(L2NormalizationRow);
-  auto* const row = kRow.For(context.isa);
-  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));
   return MakeRowKernel(std::string("l2_normalization f32 ") + SimdName(context.isa), op,
                        ApplyTail(context.isa), 2,
                        [row, n = op.inputs[0].shape.dim(-1)](const KernelArgs&, const float* x,

@@ -48,8 +48,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildLayerNormHighway(const OpDescription& op,
                                                       const BuildContext& context) {
   constexpr auto kRow = FUSELITE_SIMD_TABLE(LayerNormRow);
-  auto* const row = kRow.For(context.isa);
-  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));
   return MakeRowKernel(
       std::string("layer_norm f32 ") + SimdName(context.isa), op, ApplyTail(context.isa), 4,
       [row, n = op.inputs[0].shape.dim(-1), epsilon = op.params.as<LayerNormParams>().epsilon,

@@ -38,8 +38,7 @@ Result<std::unique_ptr<Kernel>> BuildLogSoftmaxHighway(const OpDescription& op,
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
   }
   constexpr auto kRow = FUSELITE_SIMD_TABLE(LogSoftmaxRow);
-  auto* const row = kRow.For(context.isa);
-  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));
   return MakeRowKernel(std::string("log_softmax f32 ") + SimdName(context.isa), op,
                        ApplyTail(context.isa), 8,
                        [row, n = op.inputs[0].shape.dim(-1)](const KernelArgs&, const float* x,

@@ -121,10 +121,7 @@ Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   Work work{.units = shape.pixels_out(),
             .grain = GrainFor(int64_t{shape.channels} * shape.window.taps())};
-  auto* const pixel_function = kPoolPixel.For(context.isa);
-  if (pixel_function == nullptr) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
+  FUSELITE_ASSIGN_OR_RETURN(auto* const pixel_function, kPoolPixel.Require(context.isa));
   const int64_t pitch = op.inputs[0].pitch();
   PoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
   ActivationRange(op.params.as<PoolParams>().activation, &pool.low, &pool.high);

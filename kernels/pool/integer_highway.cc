@@ -172,8 +172,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
                                                         const BuildContext& context) {
   constexpr auto kPixelFunction = FUSELITE_SIMD_TABLE(PixelFunction);
-  auto* const function_for = kPixelFunction.For(context.isa);
-  if (function_for == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPixelFunction.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;

@@ -152,8 +152,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   const ReducePlan plan = PlanReduce(op);
   if (plan.terms() == 0) return Unsupported("a reduction of nothing");
   const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;
-  auto* const reduce = along_runs ? kRuns.For(context.isa) : kLanes.For(context.isa);
-  if (reduce == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const reduce, (along_runs ? kRuns : kLanes).Require(context.isa));
   const int64_t blocks = (plan.lanes + kLaneBlock - 1) / kLaneBlock;
   return MakeKernel(
       std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),

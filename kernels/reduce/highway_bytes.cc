@@ -256,9 +256,8 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
   if (type == DataType::kBool || !(sums || kind == ReduceKind::kMax || kind == ReduceKind::kMin)) {
     return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vector version");
   }
-  auto* const columns = kColumns.For(context.isa);
-  auto* const runs = kRuns.For(context.isa);
-  if (runs == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const columns, kColumns.Require(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const runs, kRuns.Require(context.isa));
   const ReducePlan plan = PlanReduce(op);
   if (plan.terms() == 0) return Unsupported("a reduction of nothing");
   const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;

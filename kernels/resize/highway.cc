@@ -115,16 +115,14 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
                                                            const BuildContext& context) {
   constexpr auto kFloat = FUSELITE_SIMD_TABLE(ResizeFloatRow);
   constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(ResizeUInt8Row);
-  if (kFloat.For(context.isa) == nullptr) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
   if (!op.tail.empty()) return Unsupported("RESIZE_BILINEAR takes no fused tail");
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& out = op.outputs[0];
   if (in.type != DataType::kFloat32 && in.type != DataType::kUInt8) {
     return Unsupported(DataTypeName(in.type), " is not float32 or uint8");
   }
-  auto* const function = (in.type == DataType::kFloat32 ? kFloat : kUInt8).For(context.isa);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function,
+                            (in.type == DataType::kFloat32 ? kFloat : kUInt8).Require(context.isa));
   const auto& params = op.params.as<ResizeParams>();
   const int64_t element = BitWidth(in.type) / 8;
   const int64_t in_row = in.shape[2] * in.pitch() * element;

@@ -215,9 +215,6 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
                                                              const BuildContext& context) {
   constexpr auto kNarrow = FUSELITE_SIMD_TABLE(NarrowPasses);
   constexpr auto kWide = FUSELITE_SIMD_TABLE(WidePasses);
-  if (kNarrow.For(context.isa) == nullptr) {
-    return Unsupported("no vector target at isa=", IsaName(context.isa));
-  }
   if (!op.tail.empty()) return Unsupported("RESIZE_BILINEAR takes no fused tail");
   const DataType type = op.inputs[0].type;
   if (type != DataType::kInt8 && type != DataType::kUInt8) {
@@ -239,16 +236,17 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   const bool narrow = plan.has_value();
   if (!plan) plan = plan_of(false);
   if (!plan) return Unsupported("a weight of uint8 pixels is not a multiple of 1/128");
-  const SeparablePasses passes = (narrow ? kNarrow : kWide).For(context.isa)(is_signed);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const passes_of, (narrow ? kNarrow : kWide).Require(context.isa));
   const Work work{.units = plan->units,
                   .grain = GrainFor(plan->out_w * plan->channels),
                   .scratch_bytes = 2 * plan->row_bytes + plan->wide_bytes};
-  return MakeKernel(
-      "resize_bilinear " + std::string(DataTypeName(type)) + (narrow ? " 16 bits " : " 32 bits ") +
-          SimdName(context.isa),
-      work, [plan = *std::move(plan), passes](const KernelArgs& args, int64_t begin, int64_t end) {
-        RunRows(plan, passes, args, begin, end);
-      });
+  return MakeKernel("resize_bilinear " + std::string(DataTypeName(type)) +
+                        (narrow ? " 16 bits " : " 32 bits ") + SimdName(context.isa),
+                    work,
+                    [plan = *std::move(plan), passes = passes_of(is_signed)](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
+                      RunRows(plan, passes, args, begin, end);
+                    });
 }
 
 }  // namespace fuselite::kernels

@@ -29,8 +29,7 @@ Result<std::unique_ptr<Kernel>> BuildSoftmaxHighway(const OpDescription& op,
                                                     const BuildContext& context) {
   if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedSoftmaxHighway(op, context);
   constexpr auto kSoftmaxRow = FUSELITE_SIMD_TABLE(SoftmaxRowVector);
-  auto* const row = kSoftmaxRow.For(context.isa);
-  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row, kSoftmaxRow.Require(context.isa));
   const TensorInfo& in = op.inputs[0];
   return MakeRowKernel(std::string("softmax f32 ") + SimdName(context.isa), op,
                        ApplyTail(context.isa), 8,

@@ -153,14 +153,14 @@ constexpr int64_t kMaxRow = 8192;
 
 using Row = void(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n);
 
-Row* RowOf(DataType in, DataType out, Isa isa) {
+Result<Row*> RowOf(DataType in, DataType out, Isa isa) {
   constexpr auto kS8 = FUSELITE_SIMD_TABLE(SoftmaxS8);
   constexpr auto kU8 = FUSELITE_SIMD_TABLE(SoftmaxU8);
   constexpr auto kS8S16 = FUSELITE_SIMD_TABLE(SoftmaxS8S16);
   constexpr auto kU8S16 = FUSELITE_SIMD_TABLE(SoftmaxU8S16);
   const bool wide = out == DataType::kInt16;
-  if (in == DataType::kInt8) return wide ? kS8S16.For(isa) : kS8.For(isa);
-  return wide ? kU8S16.For(isa) : kU8.For(isa);
+  if (in == DataType::kInt8) return (wide ? kS8S16 : kS8).Require(isa);
+  return (wide ? kU8S16 : kU8).Require(isa);
 }
 
 template <class In, class Out>
@@ -182,8 +182,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
                                                              const BuildContext& context) {
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
   if (in == DataType::kInt16) return Unsupported("int16 goes through the reference's tables");
-  Row* const row = RowOf(in, out, context.isa);
-  if (row == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(Row* const row, RowOf(in, out, context.isa));
   if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows above ", kMaxRow);
   FUSELITE_ASSIGN_OR_RETURN(const ExpTable exp, SoftmaxExpTable(op));
   const bool wide = out == DataType::kInt16;

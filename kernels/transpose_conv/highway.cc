@@ -49,7 +49,7 @@ class TransposeConvKernel final : public Kernel {
 
 Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& context) {
   gemm_ = FindGemmF32(context.isa);
-  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& filters = op.inputs[1];
   output_ = op.outputs[0];
   for (DataType type : {op.inputs[2].type, filters.type, output_.type}) {

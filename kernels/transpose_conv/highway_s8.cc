@@ -59,7 +59,7 @@ class TransposeConvS8Kernel final : public Kernel {
 Status TransposeConvS8Kernel::Build(const OpDescription& op, const BuildContext& context) {
   gemm_ = FindGemmS16(context.isa);
   functions_ = FindShortRowFunctions(context.isa);
-  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& input = op.inputs[2];
   if (!IsByte(input.type) || !IsByte(op.inputs[1].type)) {
     return Unsupported(DataTypeName(input.type), " with ", DataTypeName(op.inputs[1].type),
