@@ -4,7 +4,7 @@
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/lstm/products.h"
-#include "kernels/make_kernel.h"
+#include "kernels/lstm/two_phases.h"
 #include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -119,10 +119,6 @@ namespace {
 
 constexpr auto kLstmCell = FUSELITE_SIMD_TABLE(LstmCellVector);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Rows of inputs in a unit of phase 0: enough for the weights to be read once per many rows.
-constexpr int64_t kBlockRows = 16;
-// What all steps' sums may take. Beyond, the reference runs.
-constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 
 int PeepholeInput(int gate) { return kLstmPeephole + (gate == kOutputGate ? 2 : gate); }
 
@@ -134,55 +130,32 @@ Result<std::vector<float>> Dequantize(const TensorInfo& weights) {
   return result;
 }
 
-class LstmKernel final : public Kernel {
+class LstmKernel final : public TwoPhaseLstm {
  public:
   explicit LstmKernel(const OpDescription& op)
-      : s_(op), params_(op.params.as<LstmParams>()), row_(kLstmGates * s_.cells) {}
+      : TwoPhaseLstm(op, sizeof(float)), params_(op.params.as<LstmParams>()) {}
   Status Build(const OpDescription& op, const BuildContext& context);
 
-  std::string_view name() const override { return name_; }
-  int phases() const override { return 2; }
-  int64_t units(int phase) const override {
-    const int64_t rows = s_.steps * s_.batch;
-    return phase == 0 ? (rows + kBlockRows - 1) / kBlockRows : (rows > 0 ? s_.batch : 0);
-  }
-  int64_t grain(int phase) const override {
-    // A multiply-add is worth an eighth of what GrainFor counts: a vector does 8 or 16 at once.
-    return phase == 0 ? GrainFor(kBlockRows * row_ * s_.inputs / 8)
-                      : GrainFor(s_.steps * row_ * (s_.outputs + 16) / 8);
-  }
   size_t scratch_bytes() const override {
     return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, s_.cells),
                                     products_.scratch_bytes(1, std::max(s_.outputs, s_.cells),
                                                             std::max(s_.outputs, s_.cells)));
-  }
-  size_t shared_bytes() const override {
-    return static_cast<size_t>(s_.steps * s_.batch * row_) * sizeof(float);
-  }
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      phase == 0 ? MultiplyInputs(args, unit) : RunSteps(args, unit);
-    }
-    return Status();
   }
 
  private:
   static const float* In(const KernelArgs& args, int i) {
     return static_cast<const float*>(args.inputs[i]);
   }
-  void MultiplyInputs(const KernelArgs& args, int64_t block) const;
-  void RunSteps(const KernelArgs& args, int64_t b) const;
+  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
+  void RunSteps(const KernelArgs& args, int64_t b) const override;
   LstmCell CellOf(const KernelArgs& args, int64_t b) const;
   void Project(const KernelArgs& args, const float* m, float* y) const;
   size_t products_at() const { return AlignUp(static_cast<size_t>(row_) * sizeof(float)); }
   std::byte* ProductScratch(const KernelArgs& args) const { return args.scratch + products_at(); }
 
-  const LstmShape s_;
   const LstmParams params_;
-  const int64_t row_;  // floats of one row of sums: four gates, the first unused where coupled
   LstmProducts products_;
   void (*cell_)(const LstmCell&) = nullptr;
-  std::string name_;
   LstmMatrix input_[kLstmGates], recurrent_[kLstmGates], projection_;
   std::vector<float> peephole_[kLstmGates];  // of the hybrid form
 };
@@ -190,9 +163,7 @@ class LstmKernel final : public Kernel {
 Status LstmKernel::Build(const OpDescription& op, const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(products_.Init(op, context.isa));
   cell_ = kLstmCell.For(context.isa);
-  if (s_.steps * s_.batch > kMaxSharedBytes / static_cast<int64_t>(sizeof(float)) / row_) {
-    return Unsupported("the sums of all steps take more than ", kMaxSharedBytes, " bytes");
-  }
+  FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
   name_ =
       internal::Join("lstm ", products_.hybrid() ? "hybrid int8 " : "f32 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
@@ -209,9 +180,7 @@ Status LstmKernel::Build(const OpDescription& op, const BuildContext& context) {
   return Status();
 }
 
-void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t block) const {
-  const int64_t first = block * kBlockRows;
-  const int64_t count = std::min(kBlockRows, s_.steps * s_.batch - first);
+void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const {
   float* sums = reinterpret_cast<float*>(args.shared) + first * row_;
   std::byte* scratch = ProductScratch(args);
   const LstmRows rows =

@@ -5,7 +5,8 @@
 #include "kernels/gemm/short_rows.h"
 #include "kernels/lstm/fixed_point16.h"
 #include "kernels/lstm/integer.h"
-#include "kernels/make_kernel.h"
+#include "kernels/lstm/products.h"
+#include "kernels/lstm/two_phases.h"
 #include "runtime/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -100,40 +101,14 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr auto kIntegerRows = FUSELITE_SIMD_TABLE(kIntegerLstm);
-// Rows of inputs in a unit of phase 0: enough for the weights to be read once per many rows.
-constexpr int64_t kBlockRows = 16;
-// What all steps' sums may take. Beyond, the reference runs.
-constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 
-// Phase 0 multiplies every step's input; phase 1 goes through the steps, a unit for each row of the
-// batch.
-class IntegerLstmKernel final : public Kernel {
+class IntegerLstmKernel final : public TwoPhaseLstm {
  public:
-  explicit IntegerLstmKernel(const OpDescription& op) : s_(op), row_(kLstmGates * s_.cells) {}
+  explicit IntegerLstmKernel(const OpDescription& op) : TwoPhaseLstm(op, sizeof(int16_t)) {}
   Status Build(const OpDescription& op, const BuildContext& context);
 
-  std::string_view name() const override { return name_; }
-  int phases() const override { return 2; }
-  int64_t units(int phase) const override {
-    const int64_t rows = s_.steps * s_.batch;
-    return phase == 0 ? (rows + kBlockRows - 1) / kBlockRows : (rows > 0 ? s_.batch : 0);
-  }
-  int64_t grain(int phase) const override {
-    // A multiply-add is worth an eighth of what GrainFor counts: a vector does 8 or 16 at once.
-    return phase == 0 ? GrainFor(kBlockRows * row_ * s_.inputs / 8)
-                      : GrainFor(s_.steps * row_ * (s_.outputs + 16) / 8);
-  }
   size_t scratch_bytes() const override {
     return sums_at() + AlignUp(kBlockRows * s_.cells * sizeof(int32_t));
-  }
-  size_t shared_bytes() const override {
-    return static_cast<size_t>(s_.steps * s_.batch * row_) * sizeof(int16_t);
-  }
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      phase == 0 ? MultiplyInputs(args, unit) : RunSteps(args, unit);
-    }
-    return Status();
   }
 
  private:
@@ -148,9 +123,8 @@ class IntegerLstmKernel final : public Kernel {
     return reinterpret_cast<int16_t*>(args.scratch) + gate * s_.cells;
   }
 
-  Result<PackedWeights> Pack(const TensorInfo& weights, const BuildContext& context) const;
-  void MultiplyInputs(const KernelArgs& args, int64_t block) const;
-  void RunSteps(const KernelArgs& args, int64_t b) const;
+  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
+  void RunSteps(const KernelArgs& args, int64_t b) const override;
   void Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h, int16_t* c,
             int8_t* y) const;
   const int16_t* Widen(const KernelArgs& args, const int8_t* from, int64_t rows, int64_t depth,
@@ -158,14 +132,11 @@ class IntegerLstmKernel final : public Kernel {
   int32_t* Multiply(const KernelArgs& args, const PackedWeights& weights, const int16_t* a,
                     int64_t rows, int64_t depth, const int32_t* bias) const;
 
-  const LstmShape s_;
-  const int64_t row_;  // values of one row: four gates, the first unused where coupled
   IntegerLstm lstm_{};
   const GemmS16* gemm_ = nullptr;
   const ShortRowFunctions* widen_ = nullptr;
   const FixedPoint16Rows* functions_ = nullptr;
   const IntegerLstmRows* parts_ = nullptr;
-  std::string name_;
   PackedWeights input_[kLstmGates], recurrent_[kLstmGates];
 };
 
@@ -174,43 +145,20 @@ Status IntegerLstmKernel::Build(const OpDescription& op, const BuildContext& con
   widen_ = FindShortRowFunctions(context.isa);
   functions_ = FindFixedPoint16Rows(context.isa);
   parts_ = kIntegerRows.For(context.isa);
-  if (gemm_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
-  if (s_.steps * s_.batch > kMaxSharedBytes / static_cast<int64_t>(sizeof(int16_t)) / row_) {
-    return Unsupported("the sums of all steps take more than ", kMaxSharedBytes, " bytes");
-  }
+  if (gemm_ == nullptr) return NoVectorTarget(context.isa);
+  FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
   FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
   if (std::abs(lstm_.x_zero_point) > 255 || std::abs(lstm_.h_zero_point) > 255) {
     return Unsupported("a zero point beyond 8 bits");
   }
   name_ = internal::Join("lstm s8 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    FUSELITE_ASSIGN_OR_RETURN(input_[gate], Pack(op.inputs[kLstmInputWeights + gate], context));
-    FUSELITE_ASSIGN_OR_RETURN(recurrent_[gate],
-                              Pack(op.inputs[kLstmRecurrentWeights + gate], context));
+    FUSELITE_ASSIGN_OR_RETURN(input_[gate],
+                              PackLstmS16(op.inputs[kLstmInputWeights + gate], *gemm_, context));
+    FUSELITE_ASSIGN_OR_RETURN(
+        recurrent_[gate], PackLstmS16(op.inputs[kLstmRecurrentWeights + gate], *gemm_, context));
   }
   return Status();
-}
-
-Result<PackedWeights> IntegerLstmKernel::Pack(const TensorInfo& weights,
-                                              const BuildContext& context) const {
-  if (!weights.constant()) return Unsupported("weights are not constant");
-  const int64_t columns = weights.shape[0], depth = weights.shape[1];
-  PackRequest request;
-  request.source = weights.data;
-  request.source_bytes = weights.bytes();
-  request.layout = internal::Join("lstm s16 p", gemm_->panel, " k", depth, " n", columns);
-  request.bytes = gemm_->PackedValues(depth, columns) * sizeof(int16_t);
-  return context.Pack(request, [&](std::byte* to) {
-    PackPanelsS16({.type = weights.type,
-                   .data = weights.data,
-                   .first = 0,
-                   .k_stride = 1,
-                   .n_stride = depth,
-                   .offset = 0,
-                   .depth = depth,
-                   .columns = columns},
-                  gemm_->panel, 0, gemm_->panels(columns), reinterpret_cast<int16_t*>(to));
-  });
 }
 
 const int16_t* IntegerLstmKernel::Widen(const KernelArgs& args, const int8_t* from, int64_t rows,
@@ -238,9 +186,7 @@ int32_t* IntegerLstmKernel::Multiply(const KernelArgs& args, const PackedWeights
   return sums;
 }
 
-void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t block) const {
-  const int64_t first = block * kBlockRows;
-  const int64_t rows = std::min(kBlockRows, s_.steps * s_.batch - first);
+void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const {
   const auto* x = static_cast<const int8_t*>(args.inputs[kLstmX]) + first * s_.inputs;
   const int16_t* a = Widen(args, x, rows, s_.inputs, lstm_.x_zero_point);
   auto* to = reinterpret_cast<int16_t*>(args.shared) + first * row_;

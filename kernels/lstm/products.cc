@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/lstm/lstm.h"
+#include "kernels/simd.h"
 #include "runtime/aligned_buffer.h"
 
 namespace fuselite::kernels {
@@ -10,11 +11,22 @@ namespace {
 
 int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
 
+// All but the size of what is packed.
+Result<PackRequest> RequestFor(const TensorInfo& weights, std::string_view type, int panel) {
+  if (!weights.constant()) return Unsupported("weights are not constant");
+  PackRequest request;
+  request.source = weights.data;
+  request.source_bytes = weights.bytes();
+  request.layout =
+      internal::Join("lstm ", type, " p", panel, " k", weights.shape[1], " n", weights.shape[0]);
+  return request;
+}
+
 }  // namespace
 
 Status LstmProducts::Init(const OpDescription& op, Isa isa) {
   gemm_f32_ = FindGemmF32(isa);
-  if (gemm_f32_ == nullptr) return Unsupported("no vector target at isa=", IsaName(isa));
+  if (gemm_f32_ == nullptr) return NoVectorTarget(isa);
   if (!IsHybridLstm(op)) return Status();
   gemm_s16_ = FindGemmS16(isa);
   quantize_ = FindShortRowFunctions(isa);
@@ -23,36 +35,30 @@ Status LstmProducts::Init(const OpDescription& op, Isa isa) {
   return Status();
 }
 
-Result<LstmMatrix> LstmProducts::Pack(const TensorInfo& weights,
-                                      const BuildContext& context) const {
-  if (!weights.constant()) return Unsupported("weights are not constant");
-  LstmMatrix matrix;
-  const int64_t columns = matrix.columns = weights.shape[0];
-  const int64_t depth = matrix.depth = weights.shape[1];
-  PackRequest request;
-  request.source = weights.data;
-  request.source_bytes = weights.bytes();
-  const int panel = hybrid() ? gemm_s16_->panel : gemm_f32_->panel;
-  request.layout =
-      internal::Join("lstm ", hybrid() ? "s16" : "f32", " p", panel, " k", depth, " n", columns);
-  if (hybrid()) {
-    matrix.scales.assign(columns, weights.quantization.scale());
-    request.bytes = gemm_s16_->PackedValues(depth, columns) * sizeof(int16_t);
-    FUSELITE_ASSIGN_OR_RETURN(matrix.packed, context.Pack(request, [&](std::byte* to) {
-      PackPanelsS16({.type = weights.type,
-                     .data = weights.data,
-                     .first = 0,
-                     .k_stride = 1,
-                     .n_stride = depth,
-                     .offset = 0,
-                     .depth = depth,
-                     .columns = columns},
-                    panel, 0, gemm_s16_->panels(columns), reinterpret_cast<int16_t*>(to));
-    }));
-    return matrix;
-  }
+Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
+                                  const BuildContext& context) {
+  const int64_t columns = weights.shape[0], depth = weights.shape[1];
+  FUSELITE_ASSIGN_OR_RETURN(PackRequest request, RequestFor(weights, "s16", gemm.panel));
+  request.bytes = gemm.PackedValues(depth, columns) * sizeof(int16_t);
+  return context.Pack(request, [&](std::byte* to) {
+    PackPanelsS16({.type = weights.type,
+                   .data = weights.data,
+                   .first = 0,
+                   .k_stride = 1,
+                   .n_stride = depth,
+                   .offset = 0,
+                   .depth = depth,
+                   .columns = columns},
+                  gemm.panel, 0, gemm.panels(columns), reinterpret_cast<int16_t*>(to));
+  });
+}
+
+Result<PackedWeights> LstmProducts::PackFloats(const TensorInfo& weights,
+                                               const BuildContext& context) const {
+  const int64_t columns = weights.shape[0], depth = weights.shape[1];
+  FUSELITE_ASSIGN_OR_RETURN(PackRequest request, RequestFor(weights, "f32", gemm_f32_->panel));
   request.bytes = gemm_f32_->PackedBytes(depth, columns);
-  FUSELITE_ASSIGN_OR_RETURN(matrix.packed, context.Pack(request, [&](std::byte* to) {
+  return context.Pack(request, [&](std::byte* to) {
     // The file may have left the constant misaligned.
     std::vector<float> aligned(static_cast<size_t>(weights.elements()));
     std::memcpy(aligned.data(), weights.data, weights.bytes());
@@ -61,8 +67,18 @@ Result<LstmMatrix> LstmProducts::Pack(const TensorInfo& weights,
                    .n_stride = depth,
                    .depth = depth,
                    .columns = columns},
-                  panel, 0, gemm_f32_->panels(columns), reinterpret_cast<float*>(to));
-  }));
+                  gemm_f32_->panel, 0, gemm_f32_->panels(columns), reinterpret_cast<float*>(to));
+  });
+}
+
+Result<LstmMatrix> LstmProducts::Pack(const TensorInfo& weights,
+                                      const BuildContext& context) const {
+  LstmMatrix matrix;
+  matrix.columns = weights.shape[0];
+  matrix.depth = weights.shape[1];
+  if (hybrid()) matrix.scales.assign(matrix.columns, weights.quantization.scale());
+  FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, *gemm_s16_, context)
+                                                    : PackFloats(weights, context));
   return matrix;
 }
 

@@ -17,6 +17,11 @@ struct LstmMatrix {
   std::vector<float> scales;  // of the hybrid form: for each column
 };
 
+// int8 weights [columns, depth] for GemmS16, their zero point being 0. kUnsupported where they are
+// not constant.
+Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
+                                  const BuildContext& context);
+
 // Rows side by side, quantized in the hybrid form.
 struct LstmRows {
   const float* values = nullptr;
@@ -50,6 +55,7 @@ class LstmProducts {
                 std::byte* scratch) const;
 
  private:
+  Result<PackedWeights> PackFloats(const TensorInfo& weights, const BuildContext& context) const;
   // Behind the quantized rows and their scales.
   size_t sums_at(int64_t rows, int64_t depth) const;
   size_t scales_at(int64_t rows, int64_t depth) const;

@@ -1,0 +1,43 @@
+// The frame of the fast LSTM kernels.
+#pragma once
+
+#include <string>
+
+#include "kernels/lstm/lstm.h"
+
+namespace fuselite::kernels {
+
+// Phase 0 multiplies the inputs of all steps, so that the weights are read once for many rows;
+// phase 1 goes through the steps, a unit for each row of the batch. Shared memory holds the sums of
+// phase 0, row after row in the order of X.
+class TwoPhaseLstm : public Kernel {
+ public:
+  std::string_view name() const final { return name_; }
+  int phases() const final { return 2; }
+  int64_t units(int phase) const final;
+  int64_t grain(int phase) const final;
+  size_t shared_bytes() const final;
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const final;
+
+ protected:
+  // Rows of a unit of phase 0.
+  static constexpr int64_t kBlockRows = 16;
+
+  TwoPhaseLstm(const OpDescription& op, size_t sum_bytes);
+  // kUnsupported where the sums of all steps take so much that the reference is to run.
+  Status CheckSharedBytes() const;
+
+  // The products of rows [first, first + rows) of X with the input weights; rows <= kBlockRows.
+  virtual void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const = 0;
+  // All steps of row `b` of the batch.
+  virtual void RunSteps(const KernelArgs& args, int64_t b) const = 0;
+
+  const LstmShape s_;
+  const int64_t row_;  // sums of one row: four gates, the first unused where coupled
+  std::string name_;
+
+ private:
+  const int64_t sum_bytes_;
+};
+
+}  // namespace fuselite::kernels
