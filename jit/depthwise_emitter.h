@@ -3,28 +3,10 @@
 
 #include <vector>
 
-#include "jit/assembler.h"
+#include "jit/row_walker.h"
 #include "jit/tail_emitter.h"
-#include "kernels/window.h"
 
 namespace fuselite::jit {
-
-// A range of taps of one axis.
-struct Taps {
-  int32_t first = 0, last = 0;
-  friend bool operator==(const Taps&, const Taps&) = default;
-};
-
-// Those of the window at an output position that lie inside of the input.
-Taps TapsAt(const kernels::WindowAxis& axis, int32_t position);
-
-// Neighbouring outputs that are computed together, and how many such tiles follow each other.
-struct TileRun {
-  std::vector<Taps> columns;  // of each output's window
-  int64_t count = 0;
-};
-// The row of outputs as runs of equal tiles: those at the borders have fewer taps.
-std::vector<TileRun> SplitRow(const kernels::WindowAxis& x, int tile);
 
 struct DepthwiseSpec {
   Isa isa = Isa::kAvx2;

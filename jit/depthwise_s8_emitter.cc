@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
-#include "jit/depthwise_emitter.h"
+#include "jit/column_emitter.h"
+#include "jit/row_walker.h"
 
 namespace fuselite::jit {
 
 using kernels::WindowAxis;
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 namespace {
-
-constexpr int kTemporaries = 5;  // behind them the constant that flips
-const Xbyak::Opmask kLoaded(6);
 
 class DepthwiseS8Emitter : public Assembler {
  public:
@@ -25,6 +21,7 @@ class DepthwiseS8Emitter : public Assembler {
         spec_(spec),
         x_(spec.window.x),
         y_(spec.window.y),
+        column_(*this, spec, rows_),
         tail_(*this, spec.requantization.value_or(Requantization{}), t(0), t(1), table_) {}
 
   size_t EmitRow(const DepthwiseS8Blocks& blocks) {
@@ -34,11 +31,7 @@ class DepthwiseS8Emitter : public Assembler {
     channels_ = blocks.channels;
     BeginFunction();
     tail_.Prepare(channels_);
-    if (partial() && isa().avx512) {
-      mov(rax, channels_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << channels_) - 1);
-      kmovq(kLoaded, rax);
-    }
-    if (flips()) LoadConst(flip(), 0x80808080u);
+    column_.Prepare(width_, channels_);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
     if (spec_.requantization && spec_.requantization->lookup) {
       mov(table_, ptr[args_ + offsetof(DepthwiseS8Args, table)]);
@@ -58,10 +51,7 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
  private:
-  bool partial() const { return channels_ < spec_.whole_channels(width_); }
-  bool flips() const { return spec_.dot && !spec_.is_unsigned; }
   int t(int i) const { return isa().registers() - 1 - i; }
-  int flip() const { return t(kTemporaries); }
   int acc(int output, int v) const { return output * spec_.group() + v; }
   Xmm V(int reg) const { return VectorOf(reg, width_); }
   Xbyak::Address RowSlot(int ky) {
@@ -73,59 +63,43 @@ class DepthwiseS8Emitter : public Assembler {
     for (int ky = 0; ky < y_.filter; ++ky) mov(rows_[ky], RowSlot(ky));
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
     if (spec_.residual) mov(residual_, ptr[args_ + offsetof(DepthwiseS8Args, residual)]);
-    for (const TileRun& run : SplitRow(x_, DepthwiseS8Tile(spec_))) {
-      const auto outputs = static_cast<int>(run.columns.size());
-      mov(tiles_, run.count);
-      Xbyak::Label next;
-      align(16);
-      L(next);
-      EmitTile(run.columns);
-      for (int ky = 0; ky < y_.filter; ++ky) {
-        add(rows_[ky], static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes));
-      }
-      add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
-      if (spec_.residual) {
-        add(residual_, static_cast<uint32_t>(outputs * spec_.residual->operand.row_stride));
-      }
-      dec(tiles_);
-      jnz(next, T_NEAR);
+    WalkRow(*this, x_, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
+      EmitTile(tile);
+      Advance(static_cast<int>(tile.size()));
+    });
+  }
+
+  void Advance(int outputs) {
+    for (int ky = 0; ky < y_.filter; ++ky) {
+      add(rows_[ky], static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes));
+    }
+    add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
+    if (spec_.residual) {
+      add(residual_, static_cast<uint32_t>(outputs * spec_.residual->operand.row_stride));
     }
   }
 
-  // Neighbouring outputs whose windows have these columns inside of the image; the others hold
-  // zero points.
-  void EmitTile(const std::vector<Taps>& inside) {
-    const auto outputs = static_cast<int>(inside.size());
+  // Columns outside of the image hold zero points.
+  void EmitTile(const RowTile& tile) {
+    const auto outputs = static_cast<int>(tile.size());
     for (int v = 0; v < spec_.group(); ++v) {
       vmovups(V(acc(0, v)), ptr[weights_ + v * width_]);
       for (int i = 1; i < outputs; ++i) vmovaps(V(acc(i, v)), V(acc(0, v)));
     }
-    const int32_t columns = (outputs - 1) * x_.stride + (x_.filter - 1) * x_.dilation + 1;
-    for (int32_t column = 0; column < columns; ++column) {
-      for (int group = 0; group < spec_.row_groups(); ++group) {
-        EmitColumn(inside, column, group);
-      }
+    for (const TileColumn& column : ColumnsUnder(x_, tile)) {
+      for (int group = 0; group < spec_.row_groups(); ++group) EmitColumn(column, group);
     }
     for (int i = 0; i < outputs; ++i) StoreOutput(i);
   }
 
-  void EmitColumn(const std::vector<Taps>& inside, int32_t column, int group) {
-    bool loaded = false;
-    std::vector<int> values;
-    for (int i = 0; i < static_cast<int>(inside.size()); ++i) {
-      const int32_t distance = column - i * x_.stride;
-      if (distance < 0 || distance % x_.dilation != 0) continue;
-      const int32_t kx = distance / x_.dilation;
-      if (kx >= x_.filter) continue;
-      if (!loaded) {
-        // A column lies inside of the image for all windows or for none.
-        const bool is_inside = inside[i].first <= kx && kx < inside[i].last;
-        values = is_inside ? LoadColumn(column * spec_.pixel_bytes, group) : LoadZeroPoints();
-        loaded = true;
-      }
+  void EmitColumn(const TileColumn& column, int group) {
+    const std::vector<int> values = column.inside
+                                        ? column_.Load(column.at * spec_.pixel_bytes, group)
+                                        : column_.LoadZeroPoints();
+    for (const auto [output, kx] : column.uses) {
       for (int v = 0; v < spec_.group(); ++v) {
         const int at = spec_.group() * (1 + kx * spec_.row_groups() + group) + v;
-        Multiply(acc(i, v), values[v], ptr[weights_ + at * width_]);
+        Multiply(acc(output, v), values[v], ptr[weights_ + at * width_]);
       }
     }
   }
@@ -136,93 +110,6 @@ class DepthwiseS8Emitter : public Assembler {
     } else {
       vpmaddwd(V(t(3)), V(values), weights);
       vpaddd(V(sum), V(sum), V(t(3)));
-    }
-  }
-
-  std::vector<int> LoadZeroPoints() {
-    const auto value = static_cast<uint32_t>(spec_.zero_point);
-    if (spec_.dot) {
-      LoadConst(t(4), 0x01010101u * ((value ^ (flips() ? 0x80 : 0)) & 0xFF));
-    } else {
-      LoadConst(t(4), 0x00010001u * (value & 0xFFFF));
-    }
-    return std::vector<int>(spec_.group(), t(4));
-  }
-
-  // The column's values of up to lane_rows() filter rows, interleaved. Lanes of rows that the
-  // filter does not have hold anything: their weights are zero. Returns where.
-  std::vector<int> LoadColumn(int64_t offset, int group) {
-    const int first = group * spec_.lane_rows();
-    const int rows = std::min(spec_.lane_rows(), y_.filter - first);
-    for (int i = 0; i < rows; ++i) {
-      LoadValues(t(i), rows_[first + i] + static_cast<int>(offset));
-    }
-    if (!spec_.dot) {
-      const int second = t(rows - 1);
-      vpunpcklwd(V(t(2)), V(t(0)), V(second));
-      vpunpckhwd(V(t(0)), V(t(0)), V(second));
-      return {t(2), t(0)};
-    }
-    const int second = rows > 1 ? t(1) : t(0);
-    vpunpcklbw(V(t(4)), V(t(0)), V(second));
-    vpunpckhbw(V(t(0)), V(t(0)), V(second));
-    int low = t(4), high = t(0);  // of rows 2 and 3
-    if (rows > 2) {
-      const int fourth = t(rows - 1);
-      vpunpcklbw(V(t(1)), V(t(2)), V(fourth));
-      vpunpckhbw(V(t(2)), V(t(2)), V(fourth));
-      low = t(1), high = t(2);
-    }
-    vpunpcklwd(V(t(3)), V(t(4)), V(low));
-    vpunpckhwd(V(t(4)), V(t(4)), V(low));
-    vpunpcklwd(V(t(1)), V(t(0)), V(high));
-    vpunpckhwd(V(t(0)), V(t(0)), V(high));
-    return {t(3), t(4), t(1), t(0)};
-  }
-
-  void LoadValues(int to, const RegExp& address) {
-    if (spec_.dot) {
-      if (!partial()) {
-        if (!flips()) return vmovups(V(to), ptr[address]);
-        return isa().avx512 ? vpxord(V(to), V(flip()), ptr[address])
-                            : vpxor(V(to), V(flip()), ptr[address]);
-      }
-      isa().avx512 ? vmovdqu8(V(to) | kLoaded | T_z, ptr[address]) : LoadPieces(to, address);
-      if (flips()) isa().avx512 ? vpxord(V(to), V(to), V(flip())) : vpxor(V(to), V(to), V(flip()));
-      return;
-    }
-    if (!partial()) {
-      Widen(V(to), ptr[address]);
-    } else if (isa().avx512) {
-      Widen(V(to) | kLoaded | T_z, ptr[address]);
-    } else {
-      LoadPieces(to, address);
-      Widen(V(to), Xmm(to));
-    }
-  }
-  void Widen(const Xmm& to, const Xbyak::Operand& from) {
-    spec_.is_unsigned ? vpmovzxbw(to, from) : vpmovsxbw(to, from);
-  }
-
-  // AVX2: fewer than 16 bytes, none behind them.
-  void LoadPieces(int to, RegExp address) {
-    const Xmm v(to);
-    int at = 0;
-    if (channels_ & 8) {
-      vmovq(v, ptr[address]);
-      at = 8;
-    } else {
-      vpxor(v, v, v);
-    }
-    for (const int piece : {4, 2, 1}) {
-      if (!(channels_ & piece)) continue;
-      const RegExp from = address + at;
-      switch (piece) {
-        case 4: vpinsrd(v, v, ptr[from], at / 4); break;
-        case 2: vpinsrw(v, v, ptr[from], at / 2); break;
-        default: vpinsrb(v, v, ptr[from], at); break;
-      }
-      at += piece;
     }
   }
 
@@ -272,17 +159,15 @@ class DepthwiseS8Emitter : public Assembler {
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 residual_ = rbx, table_ = rbp;
   const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
+  ColumnEmitter column_;
   IntegerTailEmitter tail_;
 };
 
 std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
   std::string key = internal::Join("depthwise s8 ", static_cast<int>(spec.isa), " d", spec.dot,
                                    " u", spec.is_unsigned, " z", spec.zero_point, " in",
-                                   spec.pixel_bytes, " out", spec.out_pixel_bytes);
-  for (const WindowAxis& axis : {spec.window.y, spec.window.x}) {
-    key += internal::Join(" w", axis.input, '.', axis.filter, '.', axis.stride, '.', axis.dilation,
-                          '.', axis.output, '.', axis.before);
-  }
+                                   spec.pixel_bytes, " out", spec.out_pixel_bytes) +
+                    WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + (spec.requantization ? spec.requantization->key() : " sums") +
          (spec.residual ? spec.residual->key() : "");
@@ -310,39 +195,25 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 }
 
 int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {
-  const auto& x = spec.window.x;
-  const int registers = VectorIsa(spec.isa).registers() - kTemporaries - 1;
-  const int most = std::min<int>({registers / spec.group(), 8, std::max(x.output, 1)});
-  int best = 1;
-  double best_cost = 1e300;
-  for (int tile = 1; tile <= most; ++tile) {
-    const int tiles = (x.output + tile - 1) / tile;
-    const int columns = (tile - 1) * std::min(x.stride, x.filter) + x.filter;
-    const double cost = tiles * (columns * 2.0 * spec.row_groups() + 2.0);
-    if (cost < best_cost * 0.999) {
-      best_cost = cost;
-      best = tile;
-    }
-  }
-  return best;
+  const WindowAxis& x = spec.window.x;
+  const int registers = VectorIsa(spec.isa).registers() - ColumnEmitter::kRegisters;
+  return ChooseTile(x, std::min(registers / spec.group(), 8), [&](int outputs) {
+    const int columns = (outputs - 1) * std::min(x.stride, x.filter) + x.filter;
+    return columns * 2.0 * spec.row_groups() + 2.0;
+  });
 }
 
 Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {
   const auto& [y, x] = spec.window;
-  if (y.filter > kMaxS8FilterRows || x.filter > 16) {
-    return Unsupported("a filter of ", y.filter, 'x', x.filter, " has no emitter");
+  if (y.filter > kMaxS8FilterRows) {
+    return Unsupported("a filter of ", y.filter, " rows has no emitter");
   }
-  const auto runs = static_cast<int64_t>(SplitRow(x, DepthwiseS8Tile(spec)).size());
-  const int64_t multiplies = runs * 3 * 8 * spec.group() * spec.row_groups() * x.filter;
-  if (multiplies > 30000) {
-    return Unsupported("windows of ", y.filter, 'x', x.filter, " are too large to be unrolled");
-  }
-  constexpr int64_t kReach = int64_t{1} << 30;
-  const int64_t columns = int64_t{16} * x.stride + int64_t{x.filter} * x.dilation;
-  if (columns * spec.pixel_bytes > kReach || spec.out_pixel_bytes * 8 > kReach) {
-    return Unsupported("a tile of ", columns * spec.pixel_bytes, " bytes' extent");
-  }
-  return Status();
+  const auto tiles = static_cast<int64_t>(SplitRow(x, DepthwiseS8Tile(spec)).size());
+  return CheckRow(spec.window,
+                  {.multiplies = tiles * 3 * 8 * spec.group() * spec.row_groups() * x.filter,
+                   .most_multiplies = 30000,
+                   .pixel_bytes = spec.pixel_bytes,
+                   .out_pixel_bytes = spec.out_pixel_bytes});
 }
 
 Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
