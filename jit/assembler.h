@@ -70,8 +70,8 @@ class Assembler : public Xbyak::CodeGenerator {
   CodeBytes Finish(std::vector<size_t> entries);
 
  private:
-  // Untouched pages cost nothing; code that does not fit is refused by Xbyak. Aligned as no label is
-  // more, so that labels stay aligned where the code is placed.
+  // Untouched pages cost nothing; code that does not fit is refused by Xbyak. Aligned as no label
+  // is more, so that labels stay aligned where the code is placed.
   struct alignas(64) Buffer {
     uint8_t bytes[2 << 20];
   };
