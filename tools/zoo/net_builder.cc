@@ -95,7 +95,7 @@ Net NetBuilder::Zeros(std::string_view name, const Shape& shape) {
   return Constant(name, shape, std::vector<float>(shape.elements()));
 }
 
-Net NetBuilder::Apply(std::string_view op, std::vector<Net> inputs, Options options) {
+Net NetBuilder::Apply(std::string_view op, const std::vector<Net>& inputs, Options options) {
   const OperatorDef& def = Find(op);
   return Declare(def, MakeParams(def, options), inputs);
 }

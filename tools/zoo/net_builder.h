@@ -31,7 +31,7 @@ class NetBuilder {
 
   Net Input(std::string name, const Shape& shape);
   // Any operator of one output: computes the shape by the operator's own shape rule.
-  Net Apply(std::string_view op, std::vector<Net> inputs, Options options = {});
+  Net Apply(std::string_view op, const std::vector<Net>& inputs, Options options = {});
   Net Constant(std::string_view name, const Shape& shape, const std::vector<float>& values);
   Net IntConstant(std::string_view name, const std::vector<int32_t>& values);
   Net Random(std::string_view name, const Shape& shape, int64_t fan_in);

@@ -19,11 +19,13 @@ std::span<const ZooModel> Zoo() { return kZoo; }
 Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t seed) {
   std::string names;
   for (const ZooModel& model : kZoo) {
-    if (model.name == name) try {
+    if (model.name == name) {
+      try {
         return model.build(seed);
       } catch (const std::exception& error) {
         return Internal(error.what());
       }
+    }
     names += (names.empty() ? "" : ", ") + std::string(model.name);
   }
   return NotFound("the zoo has no model '", name, "'; it has ", names);
