@@ -66,6 +66,11 @@ Status InferBatchMatMul(OpDescription& op) {
     const ProductInputs inputs{
         .x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
     FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, inputs, true));
+    if (output.type == DataType::kInt32 && op.tail.empty() &&
+        (op.inputs[0].quantization.zero_point() != 0 ||
+         op.inputs[1].quantization.zero_point() != 0)) {
+      return Unsupported("int8 to int32 with zero points, which TFLite's kernel does not heed");
+    }
     return MakeQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns)
         .status();
   }

@@ -33,16 +33,31 @@ constexpr Field kFields[] = {
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
 constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
-                              {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
-                              {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
-                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16},
-                              {{kF32, kI8, kF32}, kF32},  {{kF32, kI4, kF32}, kF32}};
+constexpr TypeRow kTypes[] = {
+    {{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},   {{kI8, kI4, kI32}, kI8},
+    {{kU8, kU8, kI32}, kU8},    {{kI16, kI8, kI64}, kI16}, {{kI16, kI8, kI32}, kI16},
+    {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}, {{kI16, kI16, kI64}, kI16},
+    {{kI16, kI16, kI32}, kI16}, {{kU8, kU8, kI32}, kI16},  {{kF32, kI8, kF32}, kF32},
+    {{kF32, kI4, kF32}, kF32}};
+
+// What TFLite's kernel would read as something else.
+Status CheckBiasType(const OpDescription& op) {
+  const TensorInfo& x = op.inputs[0];
+  if (x.type == kU8 && op.outputs[0].type == kI16 && !op.has_input(2)) {
+    return Unsupported("uint8 to int16 without a bias");
+  }
+  if (op.inputs[1].type == kI16 && op.has_input(2) && op.inputs[2].type == kI64 &&
+      op.params.as<FullyConnectedParams>().quantized_bias_type != kI64) {
+    return Unsupported("int16 weights with an int64 bias that quantized_bias_type does not name");
+  }
+  return Status();
+}
 
 Status InferFullyConnected(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
+  FUSELITE_RETURN_IF_ERROR(CheckBiasType(op));
   TensorInfo& output = op.outputs[0];
-  output.type = op.inputs[0].type;
+  if (output.type == DataType::kNone) output.type = op.inputs[0].type;
   if (op.params.as<FullyConnectedParams>().keep_num_dims) {
     output.shape = op.inputs[0].shape;
     output.shape.set(output.shape.rank() - 1, shape.units);

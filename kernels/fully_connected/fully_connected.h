@@ -26,9 +26,9 @@ Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
 // y[r][u] = act(bias[u] + sum over d of x[r][d] * w[u][d]). The output is [rows, units], or with
 // keep_num_dims the input's shape with the last dimension replaced. Weights and biases may be
 // run-time values. Input rows may be pitched where the innermost dimension is `depth`; output rows
-// may be. float32; the reference also 8-bit integers (int8, uint8) and int16 with
-// int8 weights, to the bit of TFLite's reference kernels, int4 weights among them; and float32 with
-// int8 or int4 weights (hybrid): each row is quantized by itself.
+// may be. float32; the reference also 8-bit integers (int8, uint8, and uint8 to int16), int16 with
+// int8 or int16 weights, to the bit of TFLite's reference kernels, int4 weights among them; and
+// float32 with int8 or int4 weights (hybrid): each row is quantized by itself.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription&,
                                                              const BuildContext&);
 // The parts of the reference that take integers, and float32 with integer weights.

@@ -11,17 +11,26 @@ namespace {
 // Beyond it, the single-rounding multiplication would shift by a negative amount.
 constexpr int32_t kMaxWideShift = 14;
 
+// `inputs.scaling` with the exception that kReal has.
+SumScaling ScalingOf(const OpDescription& op, const ProductInputs& inputs) {
+  const TensorInfo& weights = op.inputs[inputs.weights];
+  if (inputs.scaling != SumScaling::kReal || weights.type != DataType::kInt16) {
+    return inputs.scaling;
+  }
+  return weights.quantization.per_channel() ? SumScaling::kFixedPoint
+                                            : SumScaling::kFixedPointOfFloat;
+}
+
 Result<std::vector<double>> ScalesOf(const OpDescription& op, const ProductInputs& inputs,
-                                     int64_t channels) {
+                                     SumScaling scaling, int64_t channels) {
   const TensorInfo& x = op.inputs[inputs.x];
   const Quantization& weights = op.inputs[inputs.weights].quantization;
   if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
     return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
                            " channels");
   }
-  const bool float_product =
-      inputs.scaling == SumScaling::kFixedPointOfFloat ||
-      (inputs.scaling == SumScaling::kFixedPoint && x.type == DataType::kUInt8);
+  const bool float_product = scaling == SumScaling::kFixedPointOfFloat ||
+                             (scaling == SumScaling::kFixedPoint && x.type == DataType::kUInt8);
   return OutputScales(x.quantization, weights, op.outputs[0].quantization, float_product);
 }
 
@@ -56,13 +65,14 @@ int16_t RequantizeWide(const Requantize& r, int64_t sum, int64_t channel) {
 
 Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
                                   const ProductInputs& inputs, int64_t channels) {
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales, ScalesOf(op, inputs, channels));
+  const SumScaling scaling = ScalingOf(op, inputs);
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales, ScalesOf(op, inputs, scaling, channels));
   const TensorInfo& output = op.outputs[0];
   TailStage stage;
   stage.zero_point = output.quantization.zero_point();
   FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(activation, output.type, output.quantization,
                                                     &stage.min, &stage.max));
-  if (inputs.scaling == SumScaling::kReal) {
+  if (scaling == SumScaling::kReal) {
     stage.kind = TailStage::Kind::kRescale;
     stage.real_scales = std::move(scales);
     return stage;
@@ -89,7 +99,9 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
   result.channels = channels;
   if (op.has_input(inputs.bias)) result.bias_type = op.inputs[inputs.bias].type;
   const DataType sum_type = result.bias_type == DataType::kNone ? bias_hint : result.bias_type;
-  result.wide = op.inputs[inputs.x].type == DataType::kInt16 && sum_type != DataType::kInt32;
+  result.wide =
+      op.inputs[inputs.x].type == DataType::kInt16 &&
+      (sum_type != DataType::kInt32 || op.inputs[inputs.weights].type == DataType::kInt16);
   if (result.output.type == DataType::kInt32 && op.tail.empty()) return result;  // the sums
   if (!TakesSums(op.tail)) {
     FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, inputs, channels));

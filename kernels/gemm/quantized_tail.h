@@ -11,7 +11,9 @@ namespace fuselite::kernels {
 enum class SumScaling : uint8_t {
   kFixedPoint,  // convolutions: fixed-point multipliers (of uint8 from the float product of scales)
   kFixedPointOfFloat,  // BATCH_MATMUL: likewise, always from the float product
-  kReal,               // FULLY_CONNECTED: in double precision
+  // FULLY_CONNECTED: in double precision; but with int16 weights in fixed point, a single scale
+  // from the float product.
+  kReal,
 };
 
 // Which inputs of an operator are what, and how its sums are scaled.
@@ -21,7 +23,8 @@ struct ProductInputs {
 };
 
 // The way from integer sums to the output. Sums of 8-bit activations are int32 (wrapping around);
-// those of 16-bit activations are int64, or int32 where the bias or quantized_bias_type is int32.
+// those of 16-bit activations are int64, or int32 where weights have at most 8 bits and the bias or
+// quantized_bias_type is int32.
 //
 // A tail whose first stage takes int32 (requantize, rescale, dequantize) takes the sums themselves,
 // and holds the fused activation's range: this is what rewrites give a product whose own output is

@@ -81,8 +81,62 @@ TEST(QuantizedFullyConnectedTest, RoundsInDoublePrecision) {
   EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(4, -2, 5));
 }
 
+// One row of two terms, two units.
+template <class X, class W, class B>
+OpTester SmallDense(DataType x, std::vector<X> values, Quantization xq, DataType w,
+                    std::vector<W> weights, Quantization wq, DataType b, std::vector<B> bias) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.Input(TestTensor::Of<X>(x, {1, 2}, values, xq));
+  tester.Constant(TestTensor::Of<W>(w, {2, 2}, weights, wq));
+  if (!bias.empty()) tester.Constant(TestTensor::Of<B>(b, {2}, bias));
+  return tester;
+}
+
+TEST(QuantizedFullyConnectedTest, Int16WeightsSumIn64Bits) {
+  // -32768 * -32768 * 2 + 2^31 = 2^32 and 32767 * 32767 - 32768 - 5, over 2^18 with one rounding.
+  OpTester tester = SmallDense<int16_t, int16_t, int32_t>(
+      kI16, {-32768, -32768}, Per({1.0f}), kI16, {-32768, -32768, -32767, 1}, Per({1.0f, 0.5f}),
+      kI32, {0x7fffffff, -5});
+  tester.Output(kI16, Per({0x1p18f}));
+  EXPECT_THAT(RunReference<int16_t>(tester), ::testing::ElementsAre(16384, 2048));
+}
+
+TEST(QuantizedFullyConnectedTest, Uint8ToInt16) {
+  // (130 - 128) * (10 - 3) + (0 - 128) * (255 - 3) - 1 = -32243 and 2 * -3 - 128 * -3 + 4 = 382.
+  OpTester tester = SmallDense<uint8_t, uint8_t, int32_t>(
+      kU8, {130, 0}, Per({1.0f}, 128), kU8, {10, 255, 0, 0}, Per({1.0f}, 3), kI32, {-1, 4});
+  tester.Output(kI16, Per({4.0f}));
+  EXPECT_THAT(RunReference<int16_t>(tester), ::testing::ElementsAre(-8061, 96)) << "95.5 -> 96";
+}
+
+TEST(QuantizedFullyConnectedTest, RefusesBiasesThatTFLiteReadsWrongly) {
+  OpTester bare = SmallDense<uint8_t, uint8_t, int32_t>(kU8, {1, 1}, Per({1.0f}), kU8, {1, 1, 1, 1},
+                                                        Per({1.0f}), kI32, {});
+  bare.Output(kI16, Per({1.0f}));
+  EXPECT_FALSE(bare.Infer().ok()) << "uint8 to int16 reads a bias always";
+  OpTester wide = SmallDense<int16_t, int16_t, int64_t>(kI16, {1, 1}, Per({1.0f}), kI16,
+                                                        {1, 1, 1, 1}, Per({1.0f}), kI64, {1, 1});
+  wide.Output(kI16, Per({1.0f}));
+  EXPECT_FALSE(wide.Infer().ok()) << "the bias is read as int32";
+  wide.params<FullyConnectedParams>().quantized_bias_type = kI64;
+  EXPECT_TRUE(wide.Infer().ok());
+}
+
+TEST(QuantizedBatchMatMulTest, Int32OutputsHaveNoZeroPoints) {
+  const auto infer = [](int32_t x_zero, int32_t y_zero) {
+    OpTester tester("BATCH_MATMUL");
+    tester.Input(TestTensor::Of<int8_t>(kI8, {1, 1}, {1}, Per({1.0f}, x_zero)));
+    tester.Input(TestTensor::Of<int8_t>(kI8, {1, 1}, {1}, Per({1.0f}, y_zero)));
+    tester.Output(kI32, {});
+    return tester.Infer().ok();
+  };
+  EXPECT_TRUE(infer(0, 0));
+  EXPECT_FALSE(infer(1, 0));
+  EXPECT_FALSE(infer(0, 1));
+}
+
 TEST(QuantizedInferTest, RefusesWhatHasNoMeaning) {
-  const auto infer = [](Quantization x, Quantization w, Quantization y) {
+  const auto infer = [](const Quantization& x, const Quantization& w, const Quantization& y) {
     OpTester tester =
         SmallConv<int8_t, int8_t, int32_t>(kI8, {1, 1}, x, kI8, {1, 1, 1, 1}, w, kI32, {0, 0});
     tester.Output(kI8, y);
@@ -284,10 +338,13 @@ TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
     const int32_t x_inner = random.Chance(0.7) ? inner : 1,
                   y_outer = random.Chance(0.7) ? outer : 1;
     const DataType type = random.Pick({kI8, kI8, kI8, kI16});
+    const bool wide = type == kI8 && random.Chance(0.2);
     TensorInfo x{.type = type, .quantization = RandomActivations(random, type)};
+    if (wide) x.quantization.zero_points = {0};
     x.shape =
         params.adj_x ? Shape{outer, x_inner, depth, rows} : Shape{outer, x_inner, rows, depth};
     TensorInfo y{.type = kI8, .quantization = RandomQuantization(random, 1, false, -128, 127)};
+    if (wide) y.quantization.zero_points = {0};
     y.shape = params.adj_y ? Shape{y_outer, inner, columns, depth}
                            : Shape{y_outer, inner, depth, columns};
     if (random.Chance(0.3)) x.row_pitch = x.shape.dim(-1) + random.Int(1, 9);
@@ -300,7 +357,6 @@ TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
     } else {
       tester.Input(right);
     }
-    const bool wide = type == kI8 && random.Chance(0.2);
     Quantization output = RandomActivations(random, type);
     output.scales[0] *= 10;
     tester.Output(wide ? kI32 : type, output);

@@ -148,9 +148,10 @@ def compared(model, inputs, delegate_path, host, options):
     return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
 
 
-def check(seed, type_name, delegate_path, at=lambda stage: None):
-    """Compares the graph of the seed and one of TYPES; `at` is told what runs next, for whoever must know what died."""
-    graph = random_graphs.RandomGraph(seed, *TYPES[type_name]).grow()
+def check(seed, type_name, delegate_path, steps=random_graphs.STEPS, at=lambda stage: None):
+    """Compares the graph of the seed and one of TYPES, of these steps; `at` is told what runs next, for whoever must
+    know what died."""
+    graph = random_graphs.RandomGraph(seed, *TYPES[type_name]).grow(steps)
     model, rng = graph.model(), np.random.default_rng([seed, 1])
     at("reference")
     try:

@@ -20,13 +20,14 @@ slice resize transpose reshape softmax blocks attention runtime_weights tile mir
 
 
 class RandomGraph(Products, Elementwise, Movement, Quantized):
-    def grow(self):
+    def grow(self, names=STEPS):
         """Takes one to eight steps and chooses the outputs: what nothing reads, in some graphs other values too."""
-        names, steps = STEPS, 1 if self.chance(0.2) else self.int(2, 8)
+        steps = 1 if self.chance(0.2) else self.int(2, 8)
         if self.hybrid:
             # Activations are rounded to 8 bits for each product: after a second one, the roundings of the first may
             # differ by a whole step of those, which no useful bound allows.
-            getattr(self, self.pick(["conv", "depthwise", "dense"]))(self.values[0])
+            products = ["conv", "depthwise", "dense"]
+            getattr(self, self.pick([name for name in names if name in products] or products))(self.values[0])
             names, steps = ["unary", "binary", "silu", "concat", "reshape"], self.int(0, 2)
         while steps > 0 or not self.g.operators:
             getattr(self, self.pick(names))(self.any())

@@ -3,7 +3,7 @@
 
     random_graphs_run.py --count 20000 --seed 0 --types int8,uint8,int16,float,hybrid
 
-Graph i of the run has seed `seed + i // types` and the types in turn. Each runs in a worker process that is replaced
+Graph i of the run has seed `seed + i // types` and the types in turn; --steps names those that graphs grow by. Each runs in a worker process that is replaced
 when it dies: where LiteRT's reference died the graph is counted, where the delegate did it has failed. The last line
 counts; the exit status is 1 where a graph differed, each of which is printed with the command that repeats it.
 """
@@ -28,8 +28,8 @@ LIMIT_S = 120  # of one graph; the slowest takes about 2
 class Worker:
     """A child that compares one graph per request."""
 
-    def __init__(self, delegate):
-        self.delegate, self.child = delegate, None
+    def __init__(self, delegate, steps):
+        self.delegate, self.steps, self.child = delegate, steps, None
 
     def compare(self, seed, type_name):
         """The graph's random_check.Result as a dictionary, or with `died`: the stage at which the process ended."""
@@ -55,7 +55,8 @@ class Worker:
     def _start(self):
         self.errors = tempfile.TemporaryFile()
         self.child = subprocess.Popen(
-            [sys.executable, str(HERE / "random_graphs_run.py"), "--worker", "--delegate", str(self.delegate)],
+            [sys.executable, str(HERE / "random_graphs_run.py"), "--worker", "--delegate", str(self.delegate)]
+            + ["--steps", self.steps],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -84,19 +85,20 @@ class Worker:
         return f"status {status}: {lines[-1] if lines else 'no message'}"
 
 
-def work():
+def work(delegate, steps):
     """The child: a line `SEED TYPE` in; lines of stages and one of the result out."""
     import random_check
+    import random_graphs
 
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what the libraries print must not get between
-    delegate = sys.argv[sys.argv.index("--delegate") + 1]
     for line in sys.stdin:
         seed, name = line.split()
         result = random_check.check(
             int(seed),
             name,
             delegate,
+            steps.split(",") if steps else random_graphs.STEPS,
             at=lambda stage: answers.write(json.dumps({"stage": stage}) + "\n"),
         )
         answers.write(json.dumps(vars(result)) + "\n")
@@ -105,14 +107,15 @@ def work():
 class Tally:
     """Counts of a run; `failures` are texts that tell how to repeat them."""
 
-    def __init__(self):
+    def __init__(self, steps=""):
+        self.steps = f" --steps {steps}" if steps else ""
         self.compared = collections.Counter()  # by type
         self.single = self.delegated = self.own_host = self.ill_conditioned = 0
         self.failures, self.refused, self.died = [], collections.Counter(), []
         self.coverage = collections.Counter()
 
     def add(self, seed, type_name, answer):
-        name = f"--count 1 --seed {seed} --types {type_name}"
+        name = f"--count 1 --seed {seed} --types {type_name}{self.steps}"
         if "died" in answer:
             text = f"{name}: died in {answer['died']}: {answer['how']}"
             (self.died if "reference" in answer["died"] else self.failures).append(text)
@@ -140,9 +143,9 @@ class Tally:
         )
 
 
-def run(delegate, count, seed, types, workers=1, progress=None):
+def run(delegate, count, seed, types, workers=1, progress=None, steps=""):
     """Compares `count` graphs and returns the Tally. Graphs that LiteRT refuses are replaced by further ones."""
-    tally, pool = Tally(), [Worker(delegate) for _ in range(workers)]
+    tally, pool = Tally(steps), [Worker(delegate, steps) for _ in range(workers)]
     started, asked, shown = time.monotonic(), 0, 0.0
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
         running = {}
@@ -175,15 +178,16 @@ def main():
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--types", default="int8,uint8,int16,float,hybrid")
+    parser.add_argument("--steps", default="")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--delegate", type=pathlib.Path, default=BUILT)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        return work()
+        return work(arguments.delegate, arguments.steps)
     started = time.monotonic()
     types = arguments.types.split(",")
-    tally = run(arguments.delegate, arguments.count, arguments.seed, types, arguments.workers, print)
+    tally = run(arguments.delegate, arguments.count, arguments.seed, types, arguments.workers, print, arguments.steps)
     for reason, count in tally.refused.most_common():
         print(f"refused {count} times: {reason}")
     for text in tally.died:

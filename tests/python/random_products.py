@@ -43,9 +43,10 @@ class Products(RandomValues):
     def narrow(self, bias):
         return self.dtype == np.int16 and bias.dtype == np.int32
 
-    def bias_type(self, bias):
-        """The option without which LiteRT reads the bias of 16-bit activations as int64."""
-        return {"quantizedBiasType": graphs.TYPES[bias.dtype]} if self.narrow(bias) else {}
+    def bias_type(self, bias, weights=None):
+        """The option without which LiteRT reads the bias of 16-bit activations as int64, with int16 weights as int32."""
+        short = weights is not None and weights.dtype == np.int16
+        return {"quantizedBiasType": graphs.TYPES[bias.dtype]} if self.narrow(bias) != short else {}
 
     def window(self, image, kernel, stride, dilation, padding):
         size = []
@@ -133,25 +134,29 @@ class Products(RandomValues):
             x = self.reshape_to(x, shape)
             rows, depth = shape
         units = self.int(1, min(self.channels, max(1, self.MAX_WEIGHTS // depth)))
-        weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True, int4=True)
+        weights, bias, own = self.product_operands(x, (units, depth), 0, depth, narrow=True, int4=True, short=True)
         operands = [x, weights, *self.sometimes(bias)]
+        to_short = self.dtype == np.uint8 and self.chance(0.1)  # LiteRT wants a bias then
+        if to_short:
+            operands, own = [x, weights, bias], {"dtype": np.int16, "scale": own["scale"] / 128}
         keep = len(x.shape) != 2 and self.chance(0.5)
         shape = (*x.shape[:-1], units) if keep else (rows, units)
-        y = self.add(
+        add = (lambda value: value) if to_short else self.add  # the graph's steps take one type
+        y = add(
             self.g.op(
                 "FULLY_CONNECTED",
                 operands,
                 shape,
                 "FullyConnectedOptions",
-                11 if self.narrow(bias) else 9 if self.hybrid else 5,
+                11 if self.bias_type(bias, weights) else 9 if self.hybrid else 5,
                 keepNumDims=keep,
                 asymmetricQuantizeInputs=self.hybrid and self.chance(0.5),
                 fusedActivationFunction=self.activation(),
-                **self.bias_type(bias),
+                **self.bias_type(bias, weights),
                 **own
             )
         )
-        if not keep:
+        if not keep and not to_short:
             self.add(self.reshape_to(y, (1, 1, rows, units)))
 
     def runtime_weights(self, x):

@@ -91,18 +91,20 @@ class RandomValues:
     def activation(self):
         return self.pick([NONE, NONE, RELU, RELU6, RELU_N1_TO_1])
 
-    def product_operands(self, x, shape, axis, taps, narrow=False, int4=False):
+    def product_operands(self, x, shape, axis, taps, narrow=False, int4=False, short=False):
         """Weights, bias and the output's keywords of an operator that sums `taps` products. With `narrow` the bias of
-        16-bit activations may be int32, with `int4` weights may have 4 bits."""
+        16-bit activations may be int32, with `int4` weights may have 4 bits, with `short` 16 beside 16-bit
+        activations."""
         channels = shape[axis]
         if not self.quantized:
             bias = self.g.constant(self.rng.normal(0, 0.5, channels).astype(np.float32))
             return self.float_weights(shape, axis, taps, int4), bias, {}
-        weights, scales = self.integer_weights(shape, axis, int4)
+        weights, scales = self.integer_weights(shape, axis, int4, short)
         wide = self.dtype == np.int16 and not (narrow and self.chance(0.2))
         values = self.rng.integers(-4000, 4000, channels).astype(np.int64 if wide else np.int32)
         bias = self.g.constant(values, (np.float32(x.scale) * scales).astype(np.float32), 0)
-        return weights, bias, self.product_scale(x.scale * scales.mean() * 70 * np.sqrt(taps))
+        spread = 70 * (256 if weights.dtype == np.int16 else 1)
+        return weights, bias, self.product_scale(x.scale * scales.mean() * spread * np.sqrt(taps))
 
     def float_weights(self, shape, axis, taps, int4):
         """Weights of float activations: float32, from float16 now and then, or integers where the graph is hybrid."""
@@ -114,8 +116,9 @@ class RandomValues:
         half = self.g.constant(weights.astype(np.float16))
         return self.g.op("DEQUANTIZE", [half], shape, "DequantizeOptions", 3, dtype=np.float32)
 
-    def integer_weights(self, shape, axis, int4):
+    def integer_weights(self, shape, axis, int4, short=False):
         """(the constant, its scales): per channel but for uint8, now and then for the whole."""
+        short = short and self.dtype == np.int16 and self.chance(0.3)
         int4 = int4 and self.chance(0.2)
         per_channel = self.dtype != np.uint8 and (self.chance(0.7) or self.hybrid and (int4 or axis == 3))
         exponents = self.rng.uniform(-8, -6, shape[axis] if per_channel else 1)
@@ -123,6 +126,9 @@ class RandomValues:
         if self.dtype == np.uint8:
             data = self.rng.integers(0, 256, shape).astype(np.uint8)
             return self.g.constant(data, scales, self.int(0, 255), axis), scales
+        if short:
+            data, scales = self.rng.integers(-32768, 32768, shape).astype(np.int16), scales / 256
+            return self.g.constant(data, scales, 0 if per_channel else self.pick([0, 0, 77]), axis), scales
         if int4:
             return self.g.constant_int4(self.rng.integers(-7, 8, shape).astype(np.int8), 16 * scales, axis), 16 * scales
         return self.g.constant(self.rng.integers(-127, 128, shape).astype(np.int8), scales, 0, axis), scales
