@@ -31,7 +31,7 @@ std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
                     });
 }
 
-// The same of quantized values, without a tail: `body(args, x, y)` has rows of In and of Out.
+// The same of other types, without a tail: `body(args, x, y)` has rows of In and of Out.
 // `scratch_bytes` is what `body` needs at args.scratch.
 template <class In, class Out, class Body>
 std::unique_ptr<Kernel> MakeQuantizedRowKernel(std::string name, const OpDescription& op,

@@ -9,18 +9,23 @@
 
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/quantization.h"
+#include "kernels/short_floats.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
 namespace {
 
 constexpr TypeRow Same(DataType type) { return {{type, type}, DataType::kBool}; }
-constexpr TypeRow kEqualTypes[] = {
-    Same(DataType::kFloat32), Same(DataType::kInt32), Same(DataType::kInt64), Same(DataType::kBool),
-    Same(DataType::kInt16),   Same(DataType::kInt8),  Same(DataType::kUInt8)};
+constexpr TypeRow kEqualTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                   Same(DataType::kInt64),   Same(DataType::kBool),
+                                   Same(DataType::kInt16),   Same(DataType::kInt8),
+                                   Same(DataType::kUInt8),   Same(DataType::kFloat16)};
+// bfloat16 comes last: TFLite has it for LESS and GREATER alone.
 constexpr TypeRow kOrderTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                    Same(DataType::kInt64),   Same(DataType::kInt16),
-                                   Same(DataType::kInt8),    Same(DataType::kUInt8)};
+                                   Same(DataType::kInt8),    Same(DataType::kUInt8),
+                                   Same(DataType::kFloat16), Same(DataType::kBFloat16)};
+constexpr std::span kOrEqualTypes = std::span(kOrderTypes).first(std::size(kOrderTypes) - 1);
 
 bool IsQuantized(const OpDescription& op) {
   const TensorInfo& x = op.inputs[0];
@@ -50,6 +55,7 @@ Status InferCompare(OpDescription& op) {
   for (const TensorInfo* operand : {&op.inputs[0], &op.inputs[1]}) {
     const Quantization& q = operand->quantization;
     if (q.per_channel() || !(q.scale() > 0 && q.scale() < 1)) {
+      // From 1 on LiteRT shifts by a negative number of bits: its results are not defined.
       return Unsupported("an input scale of ", q.scale(), ", not between 0 and 1");
     }
     int32_t min, max;
@@ -79,6 +85,8 @@ Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
       if (IsQuantized(op)) return BuildQuantized<int16_t>(op, kCompare);
       return MakeTypedMap<int16_t, bool>(op, kCompare);
     case DataType::kBool: return MakeTypedMap<bool, bool>(op, kCompare);
+    case DataType::kFloat16: return MakeTypedMap<Half, bool>(op, kCompare);
+    case DataType::kBFloat16: return MakeTypedMap<BFloat16, bool>(op, kCompare);
     case DataType::kInt8: return BuildQuantized<int8_t>(op, kCompare);
     case DataType::kUInt8: return BuildQuantized<uint8_t>(op, kCompare);
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
@@ -125,9 +133,9 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
 
 FUSELITE_COMPARE(Equal, "EQUAL", 53, 5, kEqualTypes)
 FUSELITE_COMPARE(Greater, "GREATER", 44, 2, kOrderTypes)
-FUSELITE_COMPARE(GreaterEqual, "GREATER_EQUAL", 45, 3, kOrderTypes)
+FUSELITE_COMPARE(GreaterEqual, "GREATER_EQUAL", 45, 3, kOrEqualTypes)
 FUSELITE_COMPARE(Less, "LESS", 41, 3, kOrderTypes)
-FUSELITE_COMPARE(LessEqual, "LESS_EQUAL", 46, 2, kOrderTypes)
+FUSELITE_COMPARE(LessEqual, "LESS_EQUAL", 46, 2, kOrEqualTypes)
 FUSELITE_COMPARE(NotEqual, "NOT_EQUAL", 54, 4, kEqualTypes)
 
 #undef FUSELITE_COMPARE

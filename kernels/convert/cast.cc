@@ -4,28 +4,21 @@
 #include <limits>
 
 #include "kernels/convert/convert.h"
-#include "kernels/convert/float16.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
+#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {
 
-// The two short floats as types of their own; converted by way of float.
-struct Half {
-  uint16_t bits;
-};
-struct BFloat16 {
-  uint16_t bits;
-};
 using Complex = std::complex<float>;
 
 template <class T>
 auto Widen(T value) {
   return value;
 }
-inline float Widen(Half value) { return HalfToFloat(value.bits); }
-inline float Widen(BFloat16 value) { return BFloat16ToFloat(value.bits); }
+inline float Widen(Half value) { return value; }
+inline float Widen(BFloat16 value) { return value; }
 // To a real type, complex numbers leave their imaginary part behind.
 inline float Widen(Complex value) { return value.real(); }
 
@@ -41,10 +34,8 @@ To Saturate(From value) {
 
 template <class To, class From>
 To Convert(From value) {
-  if constexpr (std::is_same_v<To, Half>) {
-    return {FloatToHalf(static_cast<float>(value))};
-  } else if constexpr (std::is_same_v<To, BFloat16>) {
-    return {FloatToBFloat16(static_cast<float>(value))};
+  if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, Complex>) {
     return {static_cast<float>(value), 0};
   } else if constexpr (std::is_same_v<To, bool>) {

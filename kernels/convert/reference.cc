@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "kernels/convert/convert.h"
-#include "kernels/convert/float16.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/make_kernel.h"
+#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -124,8 +124,8 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription& op
     case DataType::kInt32: return MakeDequantize<int32_t>(op);
     case DataType::kInt4: return MakeDequantizeInt4(op);
     default:
-      return Elementwise<uint16_t, float>(op, "dequantize float16", ChannelOf(TensorInfo()),
-                                          [](uint16_t x, int64_t) { return HalfToFloat(x); });
+      return Elementwise<Half, float>(op, "dequantize float16", ChannelOf(TensorInfo()),
+                                      [](Half x, int64_t) -> float { return x; });
   }
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/elementwise/binary_rows.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/quantized_binary.h"
+#include "kernels/elementwise/short_floats.h"
 #include "kernels/make_kernel.h"
 #include "runtime/tflite_abi.h"
 
@@ -34,12 +35,17 @@ constexpr Field kMulFields[] = {kAddFields[0]};
 
 constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
-constexpr TypeRow kArithmeticTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                        Same(DataType::kInt64),   Same(DataType::kInt8),
-                                        Same(DataType::kUInt8),   Same(DataType::kInt16)};
+constexpr TypeRow kAddTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                 Same(DataType::kInt64),   Same(DataType::kInt8),
+                                 Same(DataType::kUInt8),   Same(DataType::kInt16),
+                                 Same(DataType::kFloat16)};
+constexpr TypeRow kSubTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
+                                 Same(DataType::kInt64),   Same(DataType::kInt8),
+                                 Same(DataType::kUInt8),   Same(DataType::kInt16)};
 constexpr TypeRow kMulTypes[] = {
-    Same(DataType::kFloat32), Same(DataType::kInt32), Same(DataType::kInt64), Same(DataType::kInt8),
-    Same(DataType::kUInt8),   Same(DataType::kInt16), Same(DataType::kUInt32)};
+    Same(DataType::kFloat32), Same(DataType::kInt32),   Same(DataType::kInt64),
+    Same(DataType::kInt8),    Same(DataType::kUInt8),   Same(DataType::kInt16),
+    Same(DataType::kUInt32),  Same(DataType::kFloat16), Same(DataType::kComplex64)};
 constexpr TypeRow kDivTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt8), Same(DataType::kUInt8),
                                  Same(DataType::kInt16)};
@@ -51,7 +57,8 @@ constexpr TypeRow kSquaredDifferenceTypes[] = {Same(DataType::kFloat32), Same(Da
                                                Same(DataType::kInt8)};
 constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                      Same(DataType::kInt64),   Same(DataType::kInt8),
-                                     Same(DataType::kUInt8),   Same(DataType::kInt16)};
+                                     Same(DataType::kUInt8),   Same(DataType::kInt16),
+                                     Same(DataType::kFloat16), Same(DataType::kBFloat16)};
 
 // Arithmetic of 8 and 16 bits; the values of MAXIMUM and MINIMUM are compared as they are, and ADD
 // and MUL of int16 have a form without scales.
@@ -82,6 +89,10 @@ Status InferBinary(OpDescription& op) {
   if (x.type == DataType::kUInt32 && HasActivation(kind) && low < 0 && low >= -1) {
     return Unsupported("a lower bound of ", low, " for unsigned integers");
   }
+  if (x.type == DataType::kComplex64 &&
+      op.params.as<ArithmeticParams>().activation != Activation::kNone) {
+    return Unsupported("a fused activation of complex numbers");
+  }
   if (IsQuantized(kind, op)) {
     op.outputs[0].type = x.type;
     FUSELITE_RETURN_IF_ERROR(CheckQuantizedBinary(kind, op));
@@ -89,12 +100,22 @@ Status InferBinary(OpDescription& op) {
   return SetElementwiseOutput(op, x.type, shape);
 }
 
+// All but float32 and quantized values.
+Result<std::unique_ptr<Kernel>> BuildOther(BinaryKind kind, const OpDescription& op) {
+  switch (op.inputs[0].type) {
+    case DataType::kFloat16:
+    case DataType::kBFloat16: return BuildShortFloatBinary(kind, op);
+    case DataType::kComplex64: return BuildComplexMul(op);
+    default: return BuildIntegerBinary(kind, op);
+  }
+}
+
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
   if (IsQuantized(kind, op)) return BuildQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
-    if (kCandidate == TailCandidate::kReference) return BuildIntegerBinary(kind, op);
+    if (kCandidate == TailCandidate::kReference) return BuildOther(kind, op);
     return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
   }
   if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
@@ -164,18 +185,18 @@ bool HasActivation(BinaryKind kind) {
     return kDef;                                                                   \
   }
 
-FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 5, .types = kArithmeticTypes,
+FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 6, .types = kAddTypes,
                 .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams))
 FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kDivTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
 FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
 FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
-FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 7, .types = kMulTypes,
+FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 8, .types = kMulTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
 FUSELITE_BINARY(Prelu, "PRELU", .types = kPreluTypes)
 FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,
                 .types = kSquaredDifferenceTypes)
-FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kArithmeticTypes,
+FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kSubTypes,
                 .fields = kSubFields, .struct_bytes = sizeof(tflite::TfLiteSubParams))
 
 #undef FUSELITE_BINARY

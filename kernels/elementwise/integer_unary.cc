@@ -2,8 +2,7 @@
 
 #include <type_traits>
 
-#include "kernels/elementwise/broadcast.h"
-#include "kernels/make_kernel.h"
+#include "kernels/elementwise/typed_map.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::kernels {
@@ -23,27 +22,11 @@ T Signum(T x) {
 }
 
 template <class T>
-std::unique_ptr<Kernel> MapKernel(const OpDescription& op, T (*function)(T)) {
-  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
-  return MakeKernel(std::string(op.op->name) + " " + std::string(DataTypeName(op.inputs[0].type)),
-                    {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-                    [plan, function](const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* in = static_cast<const T*>(args.inputs[0]);
-                      auto* out = static_cast<T*>(args.outputs[0]);
-                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-                        const T* x = in + piece.offsets[0];
-                        T* y = out + piece.offsets[1];
-                        for (int64_t i = 0; i < piece.count; ++i) y[i] = function(x[i]);
-                      });
-                    });
-}
-
-template <class T>
 Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
   switch (op.op->builtin_code) {
-    case tflite::kTfLiteBuiltinNeg: return MapKernel<T>(op, Negate<T>);
-    case tflite::kTfLiteBuiltinAbs: return MapKernel<T>(op, Magnitude<T>);
-    case tflite::kTfLiteBuiltinSign: return MapKernel<T>(op, Signum<T>);
+    case tflite::kTfLiteBuiltinNeg: return MakeTypedUnaryMap<T, T>(op, Negate<T>);
+    case tflite::kTfLiteBuiltinAbs: return MakeTypedUnaryMap<T, T>(op, Magnitude<T>);
+    case tflite::kTfLiteBuiltinSign: return MakeTypedUnaryMap<T, T>(op, Signum<T>);
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
   }
 }
@@ -58,7 +41,7 @@ Result<std::unique_ptr<Kernel>> BuildIntegerUnary(const OpDescription& op) {
     case DataType::kInt8: return BuildOf<int8_t>(op);
     case DataType::kFloat64:
       if (op.op->builtin_code == tflite::kTfLiteBuiltinSign) {
-        return MapKernel<double>(op, Signum<double>);
+        return MakeTypedUnaryMap<double, double>(op, Signum<double>);
       }
       [[fallthrough]];
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));

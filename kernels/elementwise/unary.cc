@@ -3,6 +3,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/integer_unary.h"
 #include "kernels/elementwise/lookup_table.h"
+#include "kernels/elementwise/short_floats.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -19,9 +20,13 @@ constexpr Field kGeluFields[] = {
 
 constexpr TypeRow Same(DataType type) { return {{type}, type}; }
 constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
+constexpr TypeRow kFloat16[] = {Same(DataType::kFloat32), Same(DataType::kFloat16)};
+constexpr TypeRow kAnyFloat[] = {Same(DataType::kFloat32), Same(DataType::kFloat16),
+                                 Same(DataType::kBFloat16)};
 constexpr TypeRow kNegTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                 Same(DataType::kInt64), Same(DataType::kInt8),
-                                 Same(DataType::kInt16)};
+                                 Same(DataType::kInt64),   Same(DataType::kInt8),
+                                 Same(DataType::kInt16),   Same(DataType::kFloat16),
+                                 Same(DataType::kBFloat16)};
 constexpr TypeRow kAbsTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt8), Same(DataType::kInt16)};
 constexpr TypeRow kSignTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
@@ -31,6 +36,12 @@ constexpr TypeRow kFloat8Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8
                                   Same(DataType::kUInt8)};
 constexpr TypeRow kFloat8And16Bit[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
                                        Same(DataType::kUInt8), Same(DataType::kInt16)};
+constexpr TypeRow kGeluTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                                  Same(DataType::kUInt8), Same(DataType::kInt16),
+                                  Same(DataType::kFloat16)};
+constexpr TypeRow kSigmoidTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
+                                     Same(DataType::kUInt8),   Same(DataType::kInt16),
+                                     Same(DataType::kFloat16), Same(DataType::kBFloat16)};
 constexpr TypeRow kFloatInt8[] = {Same(DataType::kFloat32), Same(DataType::kInt8)};
 constexpr TypeRow kFloatInt8Int16[] = {Same(DataType::kFloat32), Same(DataType::kInt8),
                                        Same(DataType::kInt16)};
@@ -68,7 +79,10 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
   }
   const std::optional<TailStage> stage = UnaryStage(op);
   if (!stage) {
-    if (kCandidate == TailCandidate::kReference) return BuildIntegerUnary(op);
+    if (kCandidate == TailCandidate::kReference) {
+      return BitWidth(type) == 16 && type != DataType::kInt16 ? BuildShortFloatUnary(op)
+                                                              : BuildIntegerUnary(op);
+    }
     return Unsupported(DataTypeName(type), " is not float32");
   }
   return BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate);
@@ -115,11 +129,11 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
 
 FUSELITE_UNARY(Abs, "ABS", .options_type = 78, .max_version = 5, .types = kAbsTypes)
 FUSELITE_UNARY(Ceil, "CEIL", )
-FUSELITE_UNARY(Cos, "COS", .options_type = 85)
+FUSELITE_UNARY(Cos, "COS", .options_type = 85, .max_version = 2, .types = kFloat16)
 FUSELITE_UNARY(Elu, "ELU", .types = kFloatInt8)
 FUSELITE_UNARY(Exp, "EXP", .options_type = 33, .max_version = 2, .types = kFloatInt8Int16)
-FUSELITE_UNARY(Floor, "FLOOR", )
-FUSELITE_UNARY(Gelu, "GELU", .options_type = 116, .max_version = 2, .types = kFloat8And16Bit,
+FUSELITE_UNARY(Floor, "FLOOR", .types = kAnyFloat)
+FUSELITE_UNARY(Gelu, "GELU", .options_type = 116, .max_version = 3, .types = kGeluTypes,
                .fields = kGeluFields, .params_bytes = sizeof(GeluParams),
                .struct_bytes = sizeof(tflite::TfLiteGeluParams))
 FUSELITE_UNARY(HardSwish, "HARD_SWISH", .options_type = 91, .types = kFloat8Bit)
@@ -128,19 +142,19 @@ FUSELITE_UNARY(LeakyRelu, "LEAKY_RELU", .options_type = 75, .max_version = 2,
                .params_bytes = sizeof(LeakyReluParams),
                .struct_bytes = sizeof(tflite::TfLiteLeakyReluParams))
 FUSELITE_UNARY(Log, "LOG", .max_version = 2, .types = kFloatInt8Int16)
-FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3, .types = kFloat8And16Bit)
+FUSELITE_UNARY(Logistic, "LOGISTIC", .max_version = 3, .types = kSigmoidTypes)
 FUSELITE_UNARY(Neg, "NEG", .options_type = 42, .types = kNegTypes)
 FUSELITE_UNARY(Relu, "RELU", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(Relu0To1, "RELU_0_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(ReluN1To1, "RELU_N1_TO_1", .types = kFloat8Bit)
-FUSELITE_UNARY(Round, "ROUND", )
+FUSELITE_UNARY(Round, "ROUND", .types = kAnyFloat)
 FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8Int16)
 FUSELITE_UNARY(Sign, "SIGN", .options_type = 122, .max_version = 2, .types = kSignTypes)
-FUSELITE_UNARY(Sin, "SIN", )
+FUSELITE_UNARY(Sin, "SIN", .max_version = 2, .types = kFloat16)
 FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2, .types = kFloatInt8Int16)
 FUSELITE_UNARY(Square, "SQUARE", .options_type = 66)
-FUSELITE_UNARY(Tanh, "TANH", .max_version = 3, .types = kFloat8And16Bit)
+FUSELITE_UNARY(Tanh, "TANH", .max_version = 3, .types = kSigmoidTypes)
 
 #undef FUSELITE_UNARY
 

@@ -25,15 +25,7 @@ Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const Build
 }
 
 Result<std::unique_ptr<Kernel>> BuildNot(const OpDescription& op, const BuildContext&) {
-  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
-  return MakeKernel("LOGICAL_NOT", {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-                    [plan](const KernelArgs& args, int64_t begin, int64_t end) {
-                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-                        const auto* x = static_cast<const bool*>(args.inputs[0]) + piece.offsets[0];
-                        auto* out = static_cast<bool*>(args.outputs[0]) + piece.offsets[1];
-                        for (int64_t i = 0; i < piece.count; ++i) out[i] = !x[i];
-                      });
-                    });
+  return MakeTypedUnaryMap<bool, bool>(op, std::logical_not<>());
 }
 
 constexpr Candidate kBinaryCandidates[] = {{"reference", BuildBinary}};

