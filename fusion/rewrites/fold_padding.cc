@@ -38,10 +38,21 @@ bool FillsWithZero(const Graph& graph, const Node& pad) {
          ScalarConstant(graph, pad.inputs[2]) == 0.0f;
 }
 
-// Whether the value is made by a clamp at zero or above.
+// Whether no code stands for less than zero.
+bool IsUnsigned(const TensorInfo& info) {
+  const int32_t zero = info.quantization.zero_point();
+  return (info.type == DataType::kUInt8 && zero == 0) ||
+         (info.type == DataType::kInt8 && zero == -128);
+}
+
+// Whether the value is made by a clamp at zero or above, or cannot be below.
 bool IsNonNegative(const Graph& graph, const Uses& uses, ValueId value) {
+  const TensorInfo& info = graph.value(value).info;
+  if (!info.quantization.empty() && !info.quantization.per_channel() && IsUnsigned(info)) {
+    return true;
+  }
   const NodeId id = uses.producer(value);
-  if (id == kNone || !IsFloat(graph, value)) return false;
+  if (id == kNone) return false;
   const Node& node = graph.node(id);
   if (!node.tail.empty()) {
     const kernels::TailStage& last = node.tail.stages.back();

@@ -34,46 +34,56 @@ TEST(FuseIntoTail, ResidualInEitherOrderWithItsActivation) {
   }
 }
 
+// The operator on an int8 convolution and its own input, in either order.
+ValueId Int8Residual(Int8Builder& b, std::string_view op, bool swapped,
+                     const Attributes& attributes = {}) {
+  const ValueId x = b.In({1, 6, 5, 8}, 0.008f, -3);
+  const ValueId c = b.Conv8(x, 8, 3, 0.02f, 5);
+  return b.Int8Op(op, swapped ? std::vector{x, c} : std::vector{c, x}, 0.025f, 11, attributes);
+}
+
 TEST(FuseIntoTail, QuantizedResidualAndTable) {
   for (const bool swapped : {false, true}) {
-    GraphBuilder b;
-    const ValueId x = b.Int8Op("QUANTIZE", {b.Input({1, 6, 5, 8})}, 0.008f, -3);
-    const Attributes strides = {{"stride_w", 1}, {"stride_h", 1}};
-    const ValueId c =
-        b.Int8Op("CONV_2D", {x, b.Int8Constant({8, 3, 3, 8}, 0.01f)}, 0.02f, 5, strides);
-    const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
-    const ValueId sum =
-        b.Int8Op("ADD", operands, 0.025f, 11, {{"fused_activation_function", kRelu}});
-    const ValueId table = b.Int8Op("LOGISTIC", {sum}, 1.0f / 256, -128);
-    b.Output(b.Op("DEQUANTIZE", {table}));
-    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+    Int8Builder b;
+    const ValueId sum = Int8Residual(b, "ADD", swapped, {{"fused_activation_function", kRelu}});
+    b.Out(b.Int8Op("LOGISTIC", {sum}, 1.0f / 256, -128));
     EXPECT_THAT(
-        outcome.ops(),
+        ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
         ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized add + lookup", "DEQUANTIZE"));
   }
 }
 
 TEST(FuseIntoTail, SubtractsQuantizedResidualsFromEitherSide) {
   for (const bool swapped : {false, true}) {
-    GraphBuilder b;
-    const ValueId x = b.Int8Op("QUANTIZE", {b.Input({1, 6, 5, 8})}, 0.008f, -3);
-    const Attributes strides = {{"stride_w", 1}, {"stride_h", 1}};
-    const ValueId c =
-        b.Int8Op("CONV_2D", {x, b.Int8Constant({8, 3, 3, 8}, 0.01f)}, 0.02f, 5, strides);
-    const std::vector<ValueId> operands = swapped ? std::vector{x, c} : std::vector{c, x};
-    b.Output(b.Op("DEQUANTIZE", {b.Int8Op("SUB", operands, 0.025f, 11)}));
+    Int8Builder b;
+    b.Out(Int8Residual(b, "SUB", swapped));
     EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
                 ElementsAre("QUANTIZE", "CONV_2D + requantize + quantized sub", "DEQUANTIZE"));
   }
 }
 
 TEST(FuseIntoTail, QuantizedTableAfterADenseLayer) {
-  GraphBuilder b;
-  const ValueId x = b.Int8Op("QUANTIZE", {b.Input({3, 40})}, 0.008f, -3);
-  const ValueId dense = b.Int8Op("FULLY_CONNECTED", {x, b.Int8Constant({17, 40}, 0.01f)}, 0.02f, 5);
-  b.Output(b.Op("DEQUANTIZE", {b.Int8Op("TANH", {dense}, 1.0f / 128, 0)}));
+  Int8Builder b;
+  const ValueId dense = b.Dense8(b.In({3, 40}, 0.008f, -3), 17, 0.02f, 5);
+  b.Out(b.Int8Op("TANH", {dense}, 1.0f / 128, 0));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
               ElementsAre("QUANTIZE", "FULLY_CONNECTED + rescale + lookup", "DEQUANTIZE"));
+}
+
+// Dynamic range: float32 with int8 weights.
+TEST(FuseIntoTail, HybridLayersTakeFloatTails) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 6, 5, 8});
+  const ValueId weights = b.Int8Constant({8, 3, 3, 8}, 0.01f);
+  const ValueId c =
+      b.Op("CONV_2D", {x, weights, b.Constant({8})}, {{"stride_w", 1}, {"stride_h", 1}});
+  const ValueId sum = b.Op("HARD_SWISH", {b.Op("ADD", {x, c})});
+  const ValueId flat = b.Op("RESHAPE", {sum, b.Ints({1, 240})});
+  const ValueId dense =
+      b.Op("FULLY_CONNECTED", {flat, b.Int8Constant({5, 240}, 0.01f), b.Constant({5})});
+  b.Output(b.Op("RELU", {dense}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("CONV_2D + add + hard_swish", "FULLY_CONNECTED + clamp(0, inf)"));
 }
 
 TEST(FuseIntoTail, SubtractsFromEitherSide) {

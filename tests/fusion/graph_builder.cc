@@ -38,6 +38,15 @@ void SetAttribute(const kernels::OperatorDef& op, std::string_view name, double 
   FAIL() << op.name << " has no field " << name;
 }
 
+const Attributes kConv = {{"stride_w", 1}, {"stride_h", 1}};
+const Attributes kDepthwise = {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}};
+
+// Later ones win.
+Attributes And(Attributes attributes, const Attributes& more) {
+  attributes.insert(attributes.end(), more.begin(), more.end());
+  return attributes;
+}
+
 TensorInfo FloatInfo(const Shape& shape) { return {.type = DataType::kFloat32, .shape = shape}; }
 
 }  // namespace
@@ -109,24 +118,35 @@ ValueId GraphBuilder::Int8Constant(Shape shape, float scale) {
 ValueId GraphBuilder::Conv(ValueId x, int channels, int filter, const Attributes& attributes) {
   const float range = 1.0f / static_cast<float>(filter * filter);
   const ValueId weights = Constant({channels, filter, filter, shape(x).dim(-1)}, -range, range);
-  return Op("CONV_2D", {x, weights, Constant({channels})}, [&] {
-    Attributes all = {{"stride_w", 1}, {"stride_h", 1}};
-    all.insert(all.end(), attributes.begin(), attributes.end());
-    return all;
-  }());
+  return Op("CONV_2D", {x, weights, Constant({channels})}, And(kConv, attributes));
 }
 
 ValueId GraphBuilder::Depthwise(ValueId x, int filter, const Attributes& attributes) {
   const int channels = shape(x).dim(-1);
   const ValueId weights = Constant({1, filter, filter, channels});
-  Attributes all = {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}};
-  all.insert(all.end(), attributes.begin(), attributes.end());
-  return Op("DEPTHWISE_CONV_2D", {x, weights, Constant({channels})}, all);
+  return Op("DEPTHWISE_CONV_2D", {x, weights, Constant({channels})}, And(kDepthwise, attributes));
 }
 
 ValueId GraphBuilder::Dense(ValueId x, int units, const Attributes& attributes) {
   const ValueId weights = Constant({units, shape(x).dim(-1)});
   return Op("FULLY_CONNECTED", {x, weights, Constant({units})}, attributes);
+}
+
+ValueId Int8Builder::Conv8(ValueId x, int channels, int filter, float scale, int32_t zero_point,
+                           const Attributes& attributes) {
+  const ValueId weights = Int8Constant({channels, filter, filter, shape(x).dim(-1)}, 0.01f);
+  return Int8Op("CONV_2D", {x, weights}, scale, zero_point, And(kConv, attributes));
+}
+
+ValueId Int8Builder::Depthwise8(ValueId x, int filter, float scale, int32_t zero_point,
+                                const Attributes& attributes) {
+  const ValueId weights = Int8Constant({1, filter, filter, shape(x).dim(-1)}, 0.01f);
+  return Int8Op("DEPTHWISE_CONV_2D", {x, weights}, scale, zero_point, And(kDepthwise, attributes));
+}
+
+ValueId Int8Builder::Dense8(ValueId x, int units, float scale, int32_t zero_point) {
+  const ValueId weights = Int8Constant({units, shape(x).dim(-1)}, 0.01f);
+  return Int8Op("FULLY_CONNECTED", {x, weights}, scale, zero_point);
 }
 
 void GraphBuilder::Output(ValueId value) {

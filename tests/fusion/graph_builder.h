@@ -72,6 +72,23 @@ class GraphBuilder {
   int host_nodes_ = 0;
 };
 
+// A graph of int8 values between QUANTIZE and DEQUANTIZE. Layers have random weights and no bias.
+class Int8Builder : public GraphBuilder {
+ public:
+  using GraphBuilder::GraphBuilder;
+
+  ValueId In(Shape shape, float scale = 0.03f, int32_t zero_point = -3) {
+    return Int8Op("QUANTIZE", {Input(shape)}, scale, zero_point);
+  }
+  void Out(ValueId value) { Output(Op("DEQUANTIZE", {value})); }
+
+  ValueId Conv8(ValueId x, int channels, int filter, float scale, int32_t zero_point,
+                const Attributes& attributes = {});
+  ValueId Depthwise8(ValueId x, int filter, float scale, int32_t zero_point,
+                     const Attributes& attributes = {});
+  ValueId Dense8(ValueId x, int units, float scale, int32_t zero_point);
+};
+
 struct Outcome {
   CompileReport report;
   std::vector<std::vector<float>> outputs;

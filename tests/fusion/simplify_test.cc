@@ -10,6 +10,11 @@ using ::testing::ElementsAre;
 using ::testing::Property;
 
 const Attributes kStride2 = {{"stride_w", 2}, {"stride_h", 2}, {"padding", kValid}};
+const Attributes kPool3 = {{"filter_width", 3},
+                           {"filter_height", 3},
+                           {"stride_w", 2},
+                           {"stride_h", 2},
+                           {"padding", kValid}};
 
 TEST(FoldConstants, MovedWeightsBecomeWeights) {
   GraphBuilder b;
@@ -21,6 +26,18 @@ TEST(FoldConstants, MovedWeightsBecomeWeights) {
   EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D"));
   EXPECT_THAT(outcome.report.rewrites,
               Contains(Property(&RewriteRecord::ToString, "fold constant TRANSPOSE: node 0")));
+}
+
+// float16 weights, as converters leave them.
+TEST(FoldConstants, HalvesBecomeWeights) {
+  GraphBuilder b;
+  std::vector<uint16_t> halves(5 * 3 * 3 * 4);
+  for (uint16_t& half : halves) half = static_cast<uint16_t>(b.random().Int(0x2C00, 0x3C00));
+  const ValueId weights = b.graph().AddConstant({.type = DataType::kFloat16, .shape = {5, 3, 3, 4}},
+                                                std::as_bytes(std::span(halves)), "w");
+  b.Output(b.Op("CONV_2D", {b.Input({1, 6, 6, 4}), b.Op("DEQUANTIZE", {weights}), b.Constant({5})},
+                {{"stride_w", 1}, {"stride_h", 1}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("CONV_2D"));
 }
 
 TEST(FoldConstants, LeavesObservedAndGrowingOnes) {
@@ -84,6 +101,17 @@ TEST(MergeReshapes, TheLastOneRemains) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("RESHAPE"));
 }
 
+TEST(MergeReshapes, BetweenLayersNoneRemains) {
+  GraphBuilder b;
+  ValueId v = b.Dense(b.Input({4, 6}), 6);
+  v = b.Op("EXPAND_DIMS", {v, b.Ints({0})});
+  v = b.Op("SQUEEZE", {v});
+  v = b.Op("RESHAPE", {v, b.Ints({1, 4, 6})});
+  b.Output(b.Dense(v, 3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("FULLY_CONNECTED", "FULLY_CONNECTED"));
+}
+
 TEST(MergeReshapes, WhatOthersReadStays) {
   GraphBuilder b;
   const ValueId first = b.Op("RESHAPE", {b.Input({4, 6}), b.Ints({2, 12})});
@@ -137,18 +165,39 @@ TEST(FoldPadding, NotOfChannelsNorWithAValue) {
               ElementsAre("PAD", "CONV_2D", "PADV2", "CONV_2D"));
 }
 
+TEST(FoldPadding, OfZeroPointsIntoQuantizedLayers) {
+  Int8Builder b;
+  const ValueId padding = b.Ints({4, 2}, {0, 0, 1, 2, 3, 0, 0, 0});
+  ValueId v = b.In({2, 7, 9, 6});
+  v = b.Conv8(b.Int8Op("PAD", {v, padding}, 0.03f, -3), 5, 3, 0.04f, 9, kStride2);
+  v = b.Depthwise8(b.Int8Op("PAD", {v, padding}, 0.04f, 9), 3, 0.05f, 2);
+  b.Out(v);
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "DEQUANTIZE"));
+}
+
+TEST(FoldPadding, IntoAQuantizedMaximum) {
+  for (const auto& [zero_point, activation] :
+       {std::pair(-128, 0.0), std::pair(7, kRelu), std::pair(7, 0.0)}) {
+    Int8Builder b;
+    const ValueId c = b.Conv8(b.In({1, 9, 9, 3}), 4, 1, 0.02f, zero_point,
+                              {{"fused_activation_function", activation}});
+    const ValueId padded =
+        b.Int8Op("PAD", {c, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})}, 0.02f, zero_point);
+    b.Out(b.Int8Op("MAX_POOL_2D", {padded}, 0.02f, zero_point, kPool3));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+    const bool may_be_negative = zero_point != -128 && activation == 0;
+    EXPECT_EQ(ops.size(), may_be_negative ? 5u : 4u);
+  }
+}
+
 TEST(FoldPadding, IntoAMaximumOfWhatIsNotNegative) {
   for (const bool relu : {false, true}) {
     GraphBuilder b;
     const ValueId c =
         b.Conv(b.Input({1, 9, 9, 3}), 4, 1, {{"fused_activation_function", relu ? kRelu : 0}});
     const ValueId padded = b.Op("PAD", {c, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
-    b.Output(b.Op("MAX_POOL_2D", {padded},
-                  {{"filter_width", 3},
-                   {"filter_height", 3},
-                   {"stride_w", 2},
-                   {"stride_h", 2},
-                   {"padding", kValid}}));
+    b.Output(b.Op("MAX_POOL_2D", {padded}, kPool3));
     const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
     if (relu) {
       EXPECT_THAT(ops, ElementsAre("CONV_2D + relu", "MAX_POOL_2D"));

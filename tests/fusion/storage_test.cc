@@ -122,6 +122,32 @@ TEST(Storage, SliceOfAnInputIsReadInPlace) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D"));
 }
 
+TEST(Storage, EveryOperatorOfPartsIsPlaced) {
+  GraphBuilder b;
+  const ValueId c = b.Conv(b.Input({1, 6, 5, 4}), 8, 3);
+  const auto uneven =
+      b.Op("SPLIT_V", {c, b.Ints({3, 5}), b.Ints({1}, {3})}, {{"num_splits", 2}}, 2);
+  const ValueId part = b.Op("STRIDED_SLICE", {uneven[1], b.Ints({0, 1, 0, 0}), b.Ints({1, 5, 5, 5}),
+                                              b.Ints({1, 1, 1, 1})});
+  const auto rows = b.Op("UNPACK", {b.Op("SQUEEZE", {part})}, {{"num", 4}, {"axis", 0}}, 4);
+  const ValueId packed =
+      b.Op("PACK", {b.Dense(rows[0], 5), b.Dense(rows[3], 5)}, {{"values_count", 2}, {"axis", 0}});
+  b.Output(b.Conv(uneven[0], 2, 3));
+  b.Output(b.Dense(packed, 6));
+  EXPECT_THAT(
+      ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+      ElementsAre("CONV_2D", "FULLY_CONNECTED", "FULLY_CONNECTED", "CONV_2D", "FULLY_CONNECTED"));
+}
+
+TEST(Storage, QuantizedConcatenationIsWrittenInPlace) {
+  Int8Builder b;
+  const ValueId x = b.In({1, 6, 5, 4});
+  const ValueId left = b.Conv8(x, 8, 3, 0.02f, 5), right = b.Conv8(x, 3, 1, 0.02f, 5);
+  b.Out(b.Int8Op("CONCATENATION", {left, right}, 0.02f, 5, {{"axis", 3}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "CONV_2D", "CONV_2D", "DEQUANTIZE"));
+}
+
 TEST(InPlace, WritesOverWhatNobodyReadsAfterwards) {
   GraphBuilder b;
   const ValueId x = b.Op("TRANSPOSE", {b.Input({16, 4}), b.Ints({1, 0})});

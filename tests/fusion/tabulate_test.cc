@@ -4,16 +4,10 @@
 namespace fuselite::fusion::testing {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr float kScale = 0.03f;
-
-// A graph of int8 values between QUANTIZE and DEQUANTIZE.
-class Bytes : public GraphBuilder {
+class Bytes : public Int8Builder {
  public:
-  ValueId In(Shape shape) { return Int8Op("QUANTIZE", {Input(shape)}, kScale, -3); }
-  void Out(ValueId value) { Output(Op("DEQUANTIZE", {value})); }
   ValueId Scalar8(float scale, Shape shape = {1}) { return Int8Constant(shape, scale); }
   ValueId Logistic(ValueId x) { return Int8Op("LOGISTIC", {x}, 1.0f / 256, -128); }
   ValueId Silu(ValueId x) { return Int8Op("MUL", {x, Logistic(x)}, 0.02f, -110); }
@@ -21,13 +15,9 @@ class Bytes : public GraphBuilder {
 
 TEST(Tabulate, SiluIntoItsLayers) {
   Bytes b;
-  const Attributes strides = {{"stride_w", 1}, {"stride_h", 1}};
-  const Attributes depthwise = {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}};
-  ValueId x = b.In({1, 6, 5, 8});
-  x = b.Silu(b.Int8Op("CONV_2D", {x, b.Int8Constant({13, 3, 3, 8}, 0.01f)}, 0.04f, 5, strides));
-  x = b.Int8Op("DEPTHWISE_CONV_2D", {x, b.Int8Constant({1, 3, 3, 13}, 0.01f)}, 0.03f, 2, depthwise);
-  x = b.Silu(x);
-  b.Out(b.Silu(b.Int8Op("FULLY_CONNECTED", {x, b.Int8Constant({9, 13}, 0.01f)}, 0.02f, 0)));
+  ValueId x = b.Silu(b.Conv8(b.In({1, 6, 5, 8}), 13, 3, 0.04f, 5));
+  x = b.Silu(b.Depthwise8(x, 3, 0.03f, 2));
+  b.Out(b.Silu(b.Dense8(x, 9, 0.02f, 0)));
   const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
   EXPECT_THAT(outcome.ops(), ElementsAre("QUANTIZE", "CONV_2D + requantize + lookup",
                                          "DEPTHWISE_CONV_2D + requantize + lookup",
