@@ -12,6 +12,7 @@ constexpr RewriteFunction kRewrites[] = {
     FoldConstants,         //
     RemoveIdentity,        //
     MergeReshapes,         //
+    SinkDequantize,        //
     TabulateBytes,         //
     RecognizeSilu,         //
     RecognizeHardSwish,    //

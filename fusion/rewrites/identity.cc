@@ -2,6 +2,7 @@
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rewrites.h"
+#include "fusion/stages.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -31,6 +32,18 @@ bool AllZero(const Graph& graph, ValueId value) {
   return list && std::ranges::all_of(*list, [](int32_t x) { return x == 0; });
 }
 
+// A chain of tables each of which gives every code itself.
+bool IsIdentityTable(const Node& node) {
+  const auto keeps_codes = [](const kernels::TailStage& stage) {
+    if (stage.kind != kernels::TailStage::Kind::kLookup) return false;
+    for (size_t i = 0; i < stage.table.size(); ++i) {
+      if (stage.table[i] != i) return false;
+    }
+    return true;
+  };
+  return node.op->name == kChain && std::ranges::all_of(node.tail.stages, keeps_codes);
+}
+
 bool NoActivation(const Node& node) { return FusedActivation(node) == kernels::Activation::kNone; }
 
 // The input that the node gives unchanged, given that their descriptions agree; kNone otherwise.
@@ -39,6 +52,7 @@ bool NoActivation(const Node& node) { return FusedActivation(node) == kernels::A
 ValueId Unchanged(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const ValueId in = node.inputs[0];
+  if (IsIdentityTable(node)) return in;
   if (op == "RESHAPE" || op == "SQUEEZE" || op == "EXPAND_DIMS" || op == "CAST") return in;
   if (op == "PAD" || op == "PADV2" || op == "MIRROR_PAD") {
     return AllZero(graph, node.inputs[1]) ? in : kNone;
@@ -71,7 +85,8 @@ bool Internal(const Graph& graph, const Uses& uses, ValueId value) {
 
 bool RemoveIdentity(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
-  if (!node.tail.empty() || node.outputs.size() != 1 || node.inputs.empty()) return false;
+  if (node.outputs.size() != 1 || node.inputs.empty()) return false;
+  if (!node.tail.empty() && !IsIdentityTable(node)) return false;
   const ValueId out = node.outputs[0];
   if (node.inputs[0] == kNone || graph.value(out).variable) return false;
   const ValueId in = Unchanged(graph, node);

@@ -11,14 +11,14 @@ bool FoldConstants(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // A node that gives its input unchanged goes away: PAD by nothing, SLICE of everything, TRANSPOSE
 // that moves only dimensions of size 1 of equal shape, CAST to its own type, MUL by 1, ADD of 0,
-// RESHAPE to the same shape.
+// RESHAPE to the same shape, a table that gives each code itself.
 bool RemoveIdentity(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // Of RESHAPE, SQUEEZE and EXPAND_DIMS in a row the last one remains.
 bool MergeReshapes(Graph&, const Uses&, NodeId, RewriteContext&);
 
-// PAD with zeros before a convolution or depthwise convolution becomes its extra padding; before a
-// maximum pool, too, where the padded values are not negative.
+// PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
+// padding; before a maximum pool, too, where no padded value is below zero.
 bool FoldPadding(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise
@@ -28,6 +28,11 @@ bool FoldScaleAfter(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // The same for MUL by a constant before one of them: into the weights of its input channels.
 bool FoldScaleBefore(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)
+// stands behind the operator that does so, which then handles integers: the same values. Not where
+// more values would be dequantized than before, unless they all are quantized again.
+bool SinkDequantize(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
 // whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
@@ -41,7 +46,7 @@ bool RecognizeSilu(Graph&, const Uses&, NodeId, RewriteContext&);
 bool RecognizeHardSigmoid(Graph&, const Uses&, NodeId, RewriteContext&);
 bool RecognizeHardSwish(Graph&, const Uses&, NodeId, RewriteContext&);
 
-// x / 2 (1 + erf(x / sqrt 2)) and its form with tanh, from their parts -> GELU.
+// GELU by tanh from its parts -> GELU. (By erf there are no parts: TFLite has no such operator.)
 bool RecognizeGelu(Graph&, const Uses&, NodeId, RewriteContext&);
 
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.

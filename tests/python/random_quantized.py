@@ -2,7 +2,7 @@
 lack in a type are left out: it would refuse the graph."""
 
 import numpy as np
-from random_values import RandomValues
+from random_values import SAME, RandomValues
 
 BYTES = (np.int8, np.uint8)
 
@@ -125,8 +125,10 @@ class Quantized(RandomValues):
         if not self.quantized:
             return
         y = self.g.op("DEQUANTIZE", [x], x.shape, "DequantizeOptions", 2, dtype=np.float32)
+        for _ in range(self.int(0, 2)):
+            y = self.moved_floats(y)
         for _ in range(self.int(0, 3)):
-            constant = self.g.constant(self.rng.uniform(-2, 2, self.pick([(), (x.shape[3],)])).astype(np.float32))
+            constant = self.g.constant(self.rng.uniform(-2, 2, self.pick([(), (y.shape[3],)])).astype(np.float32))
             name, operands, options = self.pick(
                 [
                     ("RELU", [y], None),
@@ -136,8 +138,26 @@ class Quantized(RandomValues):
                     ("MAXIMUM", [y, constant], "MaximumMinimumOptions"),
                 ]
             )
-            y = self.g.op(name, operands, x.shape, options)
-        self.add(self.g.op("QUANTIZE", [y], x.shape, "QuantizeOptions", 2, dtype=self.dtype, **self.out()))
+            y = self.g.op(name, operands, y.shape, options)
+        self.add(self.g.op("QUANTIZE", [y], y.shape, "QuantizeOptions", 2, dtype=self.dtype, **self.out()))
+
+    def moved_floats(self, y):
+        """An operator that gives elements of its input, or zeros."""
+        n, h, w, c = y.shape
+        name = self.pick(["TRANSPOSE", "PAD", "MAX_POOL_2D", "REVERSE_V2", "SLICE"])
+        if name == "TRANSPOSE":
+            return self.g.op(name, [y, self.indices([0, 2, 3, 1])], (n, w, c, h), "TransposeOptions")
+        if name == "PAD":
+            paddings = np.array([[0, 0], [self.int(0, 1), 0], [0, self.int(0, 2)], [0, 0]], np.int32)
+            shape = tuple(d + int(p.sum()) for d, p in zip(y.shape, paddings))
+            return self.g.op(name, [y, self.g.constant(paddings)], shape, "PadOptions")
+        if name == "MAX_POOL_2D":
+            window = dict(padding=SAME, strideH=1, strideW=1, filterHeight=2, filterWidth=3)
+            return self.g.op(name, [y], y.shape, "Pool2DOptions", **window)
+        if name == "REVERSE_V2":
+            return self.g.op(name, [y, self.indices([2])], y.shape, "ReverseV2Options")
+        size = [self.int(1, d) for d in y.shape]
+        return self.g.op(name, [y, self.indices([0] * 4), self.indices(size)], tuple(size), "SliceOptions")
 
     def other_type(self, x):
         """To the other 8-bit type and back."""

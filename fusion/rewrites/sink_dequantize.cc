@@ -1,0 +1,157 @@
+#include <algorithm>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "fusion/stages.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// Operators whose outputs are elements of their inputs, or the zero that DEQUANTIZE gives for the
+// zero point. Maxima and minima are among them: a positive scale keeps the order.
+constexpr std::string_view kSelections[] = {
+    "BATCH_TO_SPACE_ND",
+    "BROADCAST_TO",
+    "CONCATENATION",
+    "DEPTH_TO_SPACE",
+    "EXPAND_DIMS",
+    "GATHER",
+    "MAX_POOL_2D",
+    "MIRROR_PAD",
+    "PACK",
+    "PAD",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "RESHAPE",
+    "RESIZE_NEAREST_NEIGHBOR",
+    "REVERSE_V2",
+    "SLICE",
+    "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH",
+    "SPLIT",
+    "SPLIT_V",
+    "SQUEEZE",
+    "STRIDED_SLICE",
+    "TILE",
+    "TRANSPOSE",
+    "UNPACK",
+};
+
+// The DEQUANTIZEs that make all float inputs of a node from integers of one kind.
+struct Sources {
+  std::vector<NodeId> nodes;
+  TensorInfo integer;  // type and quantization
+};
+
+// Beyond these scales floats overflow, and a float pool clamps infinities.
+bool Fits(const TensorInfo& info) {
+  const bool integer = info.type == DataType::kInt8 || info.type == DataType::kUInt8 ||
+                       info.type == DataType::kInt16;
+  const float scale = info.quantization.scale();
+  return integer && !info.quantization.per_channel() && scale > 1e-30f && scale < 1e30f;
+}
+
+std::optional<Sources> SourcesOf(const Graph& graph, const Uses& uses, const Node& node) {
+  Sources sources;
+  for (ValueId v : node.inputs) {
+    if (!IsFloat(graph, v)) continue;
+    const NodeId id = OwnProducerIs(graph, uses, v, "DEQUANTIZE");
+    if (id == kNone || graph.value(graph.node(id).inputs[0]).variable) return std::nullopt;
+    const TensorInfo& info = graph.value(graph.node(id).inputs[0]).info;
+    if (sources.nodes.empty()) sources.integer = info;
+    if (!Fits(info) || info.type != sources.integer.type ||
+        info.quantization != sources.integer.quantization) {
+      return std::nullopt;
+    }
+    sources.nodes.push_back(id);
+  }
+  if (sources.nodes.empty()) return std::nullopt;
+  return sources;
+}
+
+bool IsSelection(const Node& node) {
+  return std::ranges::find(kSelections, node.op->name) != std::end(kSelections);
+}
+
+// Whether all that comes of the value is quantized again.
+bool EndsInQuantize(const Graph& graph, const Uses& uses, ValueId value) {
+  for (NodeId id = uses.SingleConsumer(value); id != kNone; id = uses.SingleConsumer(value)) {
+    const Node& node = graph.node(id);
+    if (node.op->name == "QUANTIZE") return true;
+    const bool flows = IsSelection(node) || (IsElementwise(*node.op) && node.inputs.size() == 1);
+    if (!flows || node.outputs.size() != 1) return false;
+    value = node.outputs[0];
+  }
+  return false;
+}
+
+// Whether no more is dequantized than before, or what is will be quantized again.
+bool Repays(const Graph& graph, const Uses& uses, const Node& node) {
+  int64_t from = 0, to = 0;
+  for (ValueId v : node.inputs) from += IsFloat(graph, v) ? graph.value(v).info.elements() : 0;
+  for (ValueId v : node.outputs) to += graph.value(v).info.elements();
+  return to <= from || std::ranges::all_of(
+                           node.outputs, [&](ValueId v) { return EndsInQuantize(graph, uses, v); });
+}
+
+TensorInfo AsInteger(TensorInfo info, const Sources& sources) {
+  info.type = sources.integer.type;
+  info.quantization = sources.integer.quantization;
+  return info;
+}
+
+// The node on integers, for questions.
+kernels::OpDescription OnIntegers(const Graph& graph, NodeId id, const Sources& sources) {
+  kernels::OpDescription op = graph.Describe(id);
+  for (TensorInfo& info : op.inputs) {
+    if (info.type == DataType::kFloat32) info = AsInteger(info, sources);
+  }
+  for (TensorInfo& info : op.outputs) info = AsInteger(info, sources);
+  return op;
+}
+
+}  // namespace
+
+bool SinkDequantize(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+  const Node node = graph.node(id);
+  if (!IsSelection(node) || !node.tail.empty() ||
+      FusedActivation(node) != kernels::Activation::kNone) {
+    return false;
+  }
+  const std::optional<Sources> sources = SourcesOf(graph, uses, node);
+  if (!sources || !Repays(graph, uses, node)) return false;
+  if (!context.AcceptsInsteadOf(graph.Describe(id), OnIntegers(graph, id, *sources))) return false;
+  Node selection = node;
+  std::vector<int> dequantized;  // the host's nodes
+  for (NodeId source : sources->nodes) {
+    const Node& dequantize = graph.node(source);
+    std::ranges::replace(selection.inputs, dequantize.outputs[0], dequantize.inputs[0]);
+    dequantized.insert(dequantized.end(), dequantize.host_nodes.begin(),
+                       dequantize.host_nodes.end());
+  }
+  SortUnique(&dequantized);
+  std::vector<Node> behind;
+  for (ValueId& v : selection.outputs) {
+    Value integer;
+    integer.info = AsInteger(graph.value(v).info, *sources);
+    integer.name = graph.value(v).name;
+    Node dequantize = MakeNode("DEQUANTIZE", {graph.AddValue(std::move(integer))});
+    dequantize.outputs = {v};
+    dequantize.host_nodes = dequantized;
+    v = dequantize.inputs[0];
+    behind.push_back(std::move(dequantize));
+  }
+  std::vector<int> host_nodes = dequantized;
+  host_nodes.insert(host_nodes.end(), node.host_nodes.begin(), node.host_nodes.end());
+  SortUnique(&host_nodes);
+  context.Record(internal::Join("move DEQUANTIZE behind ", node.op->name), host_nodes);
+  graph.InsertBefore(id, std::move(selection));
+  graph.node(id) = std::move(behind.back());
+  behind.pop_back();
+  for (Node& dequantize : behind) graph.InsertBefore(id, std::move(dequantize));
+  for (NodeId source : sources->nodes) graph.Remove(source);
+  return true;
+}
+
+}  // namespace fuselite::fusion
