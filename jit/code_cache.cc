@@ -7,10 +7,13 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <optional>
 
 #include "runtime/environment.h"
 #include "runtime/hash.h"
+#include "runtime/log.h"
+#include "runtime/write_file.h"
 
 namespace fuselite::jit {
 namespace {
@@ -55,15 +58,22 @@ void Dump(const std::string& key, const std::string& name, std::span<const uint8
   if (!folder) return;
   char hash[17];
   std::snprintf(hash, sizeof(hash), "%016zx", std::hash<std::string>()(key));
+  std::error_code exists;
+  std::filesystem::create_directories(*folder, exists);
   const std::string path = *folder + "/" + FileName(name) + "." + hash + ".bin";
-  if (std::FILE* file = std::fopen(path.c_str(), "wb")) {
-    std::fwrite(bytes.data(), 1, bytes.size(), file);
-    std::fclose(file);
+  const Status status = WriteFile(path, {AsText(std::as_bytes(bytes))});
+  if (!status.ok()) {
+    FUSELITE_LOG(kWarning) << status.message();
   }
 }
 
 void AppendPerfMap(const std::string& name, std::span<const uint8_t> bytes) {
-  if (ReadEnvironment("JIT_PROFILE") != "perfmap") return;
+  const std::optional<std::string> form = ReadEnvironment("JIT_PROFILE");
+  if (!form) return;
+  if (*form != "perfmap") {
+    FUSELITE_LOG(kWarning) << "FUSELITE_JIT_PROFILE is '" << *form << "', expected perfmap";
+    return;
+  }
   const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
   if (std::FILE* file = std::fopen(path.c_str(), "a")) {
     std::fprintf(file, "%zx %zx fuselite: %s\n", reinterpret_cast<size_t>(bytes.data()),

@@ -7,6 +7,7 @@
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
 #include "partitioner/profile_file.h"
+#include "runtime/log.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -20,10 +21,41 @@ TfLiteStatus PrepareDelegate(TfLiteContext* context, TfLiteDelegate* delegate) {
 }
 
 // Nothing can be reported to anybody where a file that the user named cannot be written, and no
-// model fails for that; with verbose=on it is printed.
-void PrintIfVerbose(const Options& options, const Status& status) {
-  if (options.verbose && !status.ok()) {
+// model fails for that; with verbose=on it is printed, else logged.
+void Warn(const Options& options, const Status& status) {
+  if (status.ok()) return;
+  if (options.verbose) {
     std::fprintf(stderr, "fuselite: %s\n", status.message().c_str());
+  } else {
+    FUSELITE_LOG(kWarning) << status.message();
+  }
+}
+
+void LogVerdicts(const Options& options, const GraphReport& report) {
+  if (!report.error.empty()) {
+    FUSELITE_LOG(kError) << report.error;
+  }
+  FUSELITE_LOG(kInfo) << "isa " << IsaName(options.isa) << ", jit " << (options.jit ? "on" : "off")
+                      << ", fusion " << (options.fusion ? "on" : "off") << "; took "
+                      << std::ranges::count(report.verdicts, true, &Verdict::claimed) << " of "
+                      << report.verdicts.size()
+                      << " nodes, partitions: " << report.partitions.size();
+  for (const Verdict& verdict : report.verdicts) {
+    if (verdict.claimed) continue;
+    FUSELITE_LOG(kDebug) << "node " << verdict.host_node << " " << verdict.op
+                         << " is left to the host: " << verdict.reason;
+  }
+}
+
+void LogPlan(const PartitionReport& partition) {
+  FUSELITE_LOG(kInfo) << "compiled the partition from node " << partition.nodes.front() << ": "
+                      << partition.report.steps.size() << " steps, threads: " << partition.threads
+                      << ", " << partition.compile_ms << " ms";
+  for (const fusion::StepReport& step : partition.report.steps) {
+    for (const fusion::Refusal& refusal : step.refusals) {
+      FUSELITE_LOG(kDebug) << step.ops << " " << step.output_shape << " does not run as "
+                           << refusal.candidate << ": " << refusal.reason;
+    }
   }
 }
 
@@ -71,6 +103,7 @@ void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report) {
 
 void DelegateState::SetCompiled(const TfLiteContext* context, PartitionReport report,
                                 std::shared_ptr<const Executable> executable) {
+  LogPlan(report);
   const std::lock_guard lock(mutex_);
   kept_[{context, report.nodes.front()}] = std::move(executable);
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
@@ -95,7 +128,7 @@ void DelegateState::AddProfile(int first_node, const std::vector<StepTimes>& ste
   const std::lock_guard lock(mutex_);
   AddTimes(profile_[first_node], steps);
   if (!options_.profile_file.empty()) {
-    PrintIfVerbose(options_, WriteProfile(profile_, options_.profile_file));
+    Warn(options_, WriteProfile(profile_, options_.profile_file));
   }
 }
 
@@ -108,7 +141,7 @@ void DelegateState::WriteExplainFile() const {
   if (options_.explain_file.empty()) return;
   Explanation explanation{options_, {}};
   for (const auto& [context, report] : graphs_) explanation.graphs.push_back(report);
-  PrintIfVerbose(options_, WriteExplanation(explanation, options_.explain_file));
+  Warn(options_, WriteExplanation(explanation, options_.explain_file));
 }
 
 Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std::move(options))) {
@@ -137,6 +170,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
   if (options.verbose) {
     std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
   }
+  LogVerdicts(options, report);
   state_->SetGraph(context, std::move(report));
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);

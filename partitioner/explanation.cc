@@ -1,11 +1,11 @@
 #include "partitioner/explanation.h"
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include "runtime/status_join.h"
 #include "runtime/text_table.h"
+#include "runtime/write_file.h"
 
 namespace fuselite::partitioner {
 namespace {
@@ -145,11 +145,7 @@ Status WriteExplanation(const Explanation& explanation, const std::string& path)
   const std::string text = path.ends_with(".json")  ? ToJson(explanation)
                            : path.ends_with(".dot") ? ToDot(explanation)
                                                     : ToText(explanation);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return IoError("cannot write ", path);
-  return Status();
+  return WriteFile(path, {text});
 }
 
 }  // namespace fuselite::partitioner

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 #include "runtime/environment.h"
@@ -29,12 +30,22 @@ std::string List(std::span<const std::string_view> words) {
   return text;
 }
 
+// Of "2.5" and "1e9", what they are near; of what is no number at all, the smallest.
+int NearestNumber(std::string_view value, int min, int max) {
+  double number = min;
+  const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc::result_out_of_range) return value.starts_with('-') ? min : max;
+  if (error != std::errc() || !std::isfinite(number)) return min;
+  return static_cast<int>(std::clamp(std::round(number), double(min), double(max)));
+}
+
 Status ParseInt(std::string_view value, int min, int max, int& result) {
   int number = 0;
   const char* end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc() || stop != end) {
-    return InvalidArgument("'", value, "' is not a whole number from ", min, " to ", max);
+    return InvalidArgument("'", value, "' is not a whole number from ", min, " to ", max,
+                           "; the nearest valid value is ", NearestNumber(value, min, max));
   }
   if (number < min || number > max) {
     return InvalidArgument("'", value, "' is not from ", min, " to ", max,

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "runtime/write_file.h"
 
 namespace fuselite::partitioner {
 namespace {
@@ -77,11 +78,7 @@ void AddTimes(std::vector<StepTimes>& times, const std::vector<StepTimes>& more)
 }
 
 Status WriteProfile(const Partitions& partitions, const std::string& path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << (path.ends_with(".json") ? ToJson(partitions) : ToText(partitions));
-  file.close();
-  if (!file) return IoError("cannot write ", path);
-  return Status();
+  return WriteFile(path, {path.ends_with(".json") ? ToJson(partitions) : ToText(partitions)});
 }
 
 }  // namespace fuselite::partitioner

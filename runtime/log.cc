@@ -23,7 +23,16 @@ void WriteToStandardError(LogLevel level, std::string_view message, void*) {
 
 LogLevel LevelFromEnvironment() {
   const auto name = ReadEnvironment("LOG");
-  return name ? LogLevelFromName(*name).value_or(LogLevel::kOff) : LogLevel::kOff;
+  if (!name) return LogLevel::kOff;
+  const auto level = LogLevelFromName(*name);
+  if (!level) {
+    // Whoever sets it wants to read something; silence would look like "nothing happened".
+    WriteToStandardError(
+        LogLevel::kWarning,
+        "FUSELITE_LOG is '" + *name + "', which is none of off, error, warning, info, debug",
+        nullptr);
+  }
+  return level.value_or(LogLevel::kOff);
 }
 
 struct Sink {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/cpu_topology.h"
+#include "runtime/log.h"
 #include "runtime/parallel_team.h"
 
 namespace fuselite {
@@ -117,6 +118,9 @@ int ParallelRegion(int threads, FunctionRef<void(int, int)> body) {
     team->Run(used, body);
     pool.Release(team);
   } else {
+    if (granted > 1) {
+      FUSELITE_LOG(kWarning) << "the system refuses threads: one does all the work";
+    }
     body(0, 1);
   }
   pool.GiveBack(granted);

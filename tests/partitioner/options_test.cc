@@ -126,6 +126,20 @@ TEST(OptionsTest, IsaIsACap) {
   }
 }
 
+TEST(OptionsTest, TheNearestNumberIsNamed) {
+  const auto nearest = [](std::string_view value) {
+    const std::string message = Parse({{"num_threads", value}}).status().message();
+    return message.substr(message.rfind(' ') + 1);
+  };
+  EXPECT_EQ(nearest("2.6"), "3");
+  EXPECT_EQ(nearest("1e3"), "1000");
+  EXPECT_EQ(nearest("1e300"), "1024");
+  EXPECT_EQ(nearest("99999999999999999999"), "1024");
+  EXPECT_EQ(nearest("-7"), "0");
+  EXPECT_EQ(nearest("many"), "0");
+  EXPECT_EQ(nearest("nan"), "0");
+}
+
 TEST(OptionsTest, MinusOneThreadsMeansNoWish) {
   EXPECT_EQ(Parse({{"num_threads", "-1"}})->num_threads, 0);
 }
