@@ -71,13 +71,8 @@ FuseliteModel* LoadWith(Load load) {
 const Signature* FindSignature(const FuseliteInterpreter* interpreter, const char* key) {
   if (!Valid(interpreter)) return nullptr;
   const Interpreter& runs = *interpreter->interpreter;
-  const Signature* signature = nullptr;
-  if (key != nullptr) {
-    signature = runs.FindSignature(key);
-  } else if (!runs.model().signatures.empty()) {
-    signature = &runs.model().signatures.front();
-  }
-  return signature != nullptr && signature->subgraph == 0 ? signature : nullptr;
+  const Signature* signature = key != nullptr ? runs.FindSignature(key) : runs.main_signature();
+  return signature != nullptr && signature->subgraph == runs.main_subgraph() ? signature : nullptr;
 }
 
 int32_t At(std::span<const int> indices, size_t i) { return i < indices.size() ? indices[i] : -1; }
@@ -94,6 +89,21 @@ Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, 
     return InvalidArgument("\"", view.name, "\" has no memory yet: allocate first");
   }
   return view.data;
+}
+
+// A caller that was built with an older header has fewer members.
+Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given) {
+  if (given.struct_size < offsetof(FuseliteInterpreterOptions, signature)) {
+    return InvalidArgument("struct_size of the options is ", given.struct_size,
+                           "; begin with FuseliteInterpreterOptionsDefault()");
+  }
+  FuseliteInterpreterOptions all = FuseliteInterpreterOptionsDefault();
+  std::memcpy(&all, &given, std::min(given.struct_size, sizeof all));
+  InterpreterOptions options;
+  options.num_threads = all.num_threads > 0 ? all.num_threads : -1;
+  options.preserve_all_tensors = all.preserve_tensors != 0;
+  if (all.signature != nullptr) options.signature = all.signature;
+  return options;
 }
 
 }  // namespace
@@ -139,7 +149,7 @@ const char* FuseliteModelSignatureKey(const FuseliteModel* model, size_t index) 
 }
 
 FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault() {
-  return {sizeof(FuseliteInterpreterOptions), 0, 0};
+  return {sizeof(FuseliteInterpreterOptions), 0, 0, nullptr};
 }
 
 FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
@@ -149,11 +159,7 @@ FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
     if (model == nullptr) return NullHandle();
     InterpreterOptions to;
     if (options != nullptr) {
-      if (options->struct_size < sizeof *options) {
-        return fuselite::InvalidArgument("struct_size of the options is ", options->struct_size);
-      }
-      to.num_threads = options->num_threads > 0 ? options->num_threads : -1;
-      to.preserve_all_tensors = options->preserve_tensors != 0;
+      FUSELITE_ASSIGN_OR_RETURN(to, ReadOptions(*options));
     }
     FUSELITE_ASSIGN_OR_RETURN(auto created, Interpreter::Create(model->model, to));
     interpreter = new FuseliteInterpreter{std::move(created), {}, {}, {}};

@@ -83,6 +83,7 @@ typedef struct FuseliteInterpreterOptions {
   size_t struct_size;        // sizeof(FuseliteInterpreterOptions)
   int32_t num_threads;       // what delegates are told; 0: no wish
   int32_t preserve_tensors;  // not 0: every value is kept until the next invoke
+  const char* signature;     // key of the signature to run; null: the model's first subgraph
 } FuseliteInterpreterOptions;
 FUSELITE_EXPORT FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault(void);
 
@@ -102,7 +103,8 @@ FUSELITE_EXPORT size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter*
 FUSELITE_EXPORT size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter);
 
 // Indices of tensors: of the i-th input and output, by a tensor's own name, and by the name that a
-// signature gives it (`signature` null: the first one). -1 where there is none.
+// signature gives it (`signature` null: the options' one, else the first of the first subgraph).
+// -1 where there is none, or where the signature is of another subgraph than the one that runs.
 FUSELITE_EXPORT int32_t FuseliteInterpreterInput(const FuseliteInterpreter* interpreter, size_t i);
 FUSELITE_EXPORT int32_t FuseliteInterpreterOutput(const FuseliteInterpreter* interpreter, size_t i);
 FUSELITE_EXPORT int32_t FuseliteInterpreterFindTensor(const FuseliteInterpreter* interpreter,

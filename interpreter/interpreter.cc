@@ -4,6 +4,7 @@
 #include <new>
 
 #include "interpreter/builtin_op.h"
+#include "interpreter/printable.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -36,6 +37,7 @@ Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const M
     host.num_threads = options.num_threads;
     host.preserve_all_tensors = options.preserve_all_tensors;
     host.cluster_partitions = options.cluster_partitions;
+    FUSELITE_RETURN_IF_ERROR(interpreter->ChooseMain(options.signature));
     static const OpResolver kBuiltins = OpResolver::WithBuiltins();
     const OpResolver& resolver = options.resolver ? *options.resolver : kBuiltins;
     for (size_t i = 0; i < host.model->subgraphs.size(); ++i) {
@@ -44,6 +46,22 @@ Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const M
     }
     return interpreter;
   });
+}
+
+Status Interpreter::ChooseMain(const std::string& signature) {
+  const std::vector<Signature>& all = model().signatures;
+  const auto found = signature.empty() ? std::ranges::find(all, 0, &Signature::subgraph)
+                                       : std::ranges::find(all, signature, &Signature::key);
+  if (found != all.end()) {
+    signature_ = &*found;
+    main_ = found->subgraph;
+    return Status();
+  }
+  if (signature.empty()) return Status();
+  std::string keys;
+  for (const Signature& one : all) keys += (keys.empty() ? "" : ", ") + Printable(one.key);
+  return NotFound("the model has no signature '", Printable(signature), "'; ",
+                  keys.empty() ? "it has none" : "it has " + keys);
 }
 
 Interpreter::~Interpreter() {

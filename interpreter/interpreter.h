@@ -31,6 +31,8 @@ struct InterpreterOptions {
   bool preserve_all_tensors = false;
   // Lets delegates' partitions reach past nodes that are not theirs.
   bool cluster_partitions = true;
+  // The key of the signature whose subgraph the interpreter runs; empty: the first subgraph.
+  std::string signature;
   // Whom to ask for operators; null: the builtin ones. Used by Create only.
   const OpResolver* resolver = nullptr;
 };
@@ -55,7 +57,8 @@ struct TensorView {
 // Instances of one Model share its constants.
 class Interpreter {
  public:
-  // kUnsupported names the operators that nobody implements.
+  // kUnsupported names the operators that nobody implements; kNotFound, the signatures that there
+  // are where the one of the options is not among them.
   static Result<std::unique_ptr<Interpreter>> Create(std::shared_ptr<const Model> model,
                                                      const InterpreterOptions& options = {});
   ~Interpreter();
@@ -64,6 +67,8 @@ class Interpreter {
 
   const Model& model() const { return *host_.model; }
 
+  // The main subgraph is the first one, or that of the options' signature.
+  int main_subgraph() const { return main_; }
   // Tensor indices of the main subgraph's ends.
   std::span<const int> inputs() const { return main().inputs(); }
   std::span<const int> outputs() const { return main().outputs(); }
@@ -77,6 +82,9 @@ class Interpreter {
 
   // A signature by its key: its tensors by name. nullptr where there is none.
   const Signature* FindSignature(std::string_view key) const;
+  // The signature of the options, else the first one of the main subgraph; nullptr where there is
+  // none.
+  const Signature* main_signature() const { return signature_; }
   // The tensor index that a signature of the main subgraph gives to `name`; -1 where it has no
   // such.
   static int FindInput(const Signature& signature, std::string_view name);
@@ -105,10 +113,13 @@ class Interpreter {
 
  private:
   Interpreter() = default;
-  const Subgraph& main() const { return *host_.subgraphs.front(); }
-  Subgraph& main() { return *host_.subgraphs.front(); }
+  Status ChooseMain(const std::string& signature);
+  const Subgraph& main() const { return *host_.subgraphs[main_]; }
+  Subgraph& main() { return *host_.subgraphs[main_]; }
 
   SubgraphHost host_;
+  int main_ = 0;
+  const Signature* signature_ = nullptr;  // in the model
 };
 
 }  // namespace fuselite::interpreter

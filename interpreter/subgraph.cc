@@ -130,7 +130,7 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
   if (missing.empty()) return Status();
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-  return Unsupported("operators not implemented: ", names);
+  return Unsupported("operators not implemented in this interpreter: ", names);
 }
 
 int Subgraph::AddNode(std::unique_ptr<Node> node) {

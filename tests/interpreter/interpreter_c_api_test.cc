@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "interpreter/writer.h"
@@ -131,6 +133,50 @@ TEST(CApiTest, RefusesOptionsOfAnotherSize) {
   FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
   EXPECT_NE(interpreter, nullptr);
   FuseliteInterpreterDelete(interpreter);
+  // Without the members that came later.
+  options.struct_size = offsetof(FuseliteInterpreterOptions, signature);
+  options.signature = "nonesuch";
+  interpreter = FuseliteInterpreterCreate(model, &options);
+  EXPECT_NE(interpreter, nullptr);
+  FuseliteInterpreterDelete(interpreter);
+  FuseliteModelDelete(model);
+}
+
+TEST(CApiTest, RunsTheSignatureThatIsAskedFor) {
+  ModelWriter writer;
+  for (const char* op : {"SQUARE", "NEG"}) {
+    if (std::string(op) == "NEG") writer.AddSubgraph("second");
+    const int in = writer.AddTensor("in", DataType::kFloat32, {1});
+    const int out = writer.AddTensor("out", DataType::kFloat32, {1});
+    writer.AddOperator(*kernels::FindOperator(op), {in}, {out});
+    writer.SetInputs({in});
+    writer.SetOutputs({out});
+    writer.AddSignature(op, {{"x", in}}, {{"y", out}});
+  }
+  const std::vector<std::byte> bytes = writer.Finish();
+  FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+  ASSERT_NE(model, nullptr) << FuseliteLastError();
+  FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
+  for (const auto& [signature, expected] : {std::pair("SQUARE", 4.0f), std::pair("NEG", 2.0f)}) {
+    options.signature = signature;
+    FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
+    ASSERT_NE(interpreter, nullptr) << FuseliteLastError();
+    EXPECT_EQ(FuseliteInterpreterSignatureInput(interpreter, nullptr, "x"), 0);
+    EXPECT_EQ(FuseliteInterpreterSignatureInput(interpreter, signature, "x"), 0);
+    const char* other = std::string(signature) == "NEG" ? "SQUARE" : "NEG";
+    EXPECT_EQ(FuseliteInterpreterSignatureInput(interpreter, other, "x"), -1);
+    ASSERT_EQ(FuseliteInterpreterAllocate(interpreter), kFuseliteOk);
+    float value = -2;
+    ASSERT_EQ(FuseliteInterpreterCopyIn(interpreter, 0, &value, sizeof value), kFuseliteOk);
+    ASSERT_EQ(FuseliteInterpreterInvoke(interpreter), kFuseliteOk) << FuseliteLastError();
+    ASSERT_EQ(FuseliteInterpreterCopyOut(interpreter, 0, &value, sizeof value), kFuseliteOk);
+    EXPECT_EQ(value, expected);
+    FuseliteInterpreterDelete(interpreter);
+  }
+  options.signature = "SIN";
+  EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
+  EXPECT_STREQ(FuseliteLastError(), "the model has no signature 'SIN'; it has SQUARE, NEG");
+  EXPECT_EQ(FuseliteLastStatus(), kFuseliteNotFound);
   FuseliteModelDelete(model);
 }
 

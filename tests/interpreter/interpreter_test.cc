@@ -78,7 +78,8 @@ TEST(InterpreterTest, NamesOperatorsThatNobodyImplements) {
   options.resolver = &resolver;
   const auto interpreter = Interpreter::Create(Load(writer), options);
   EXPECT_EQ(interpreter.status().ToString(),
-            "unsupported: operators not implemented: LSH_PROJECTION, custom operator AddOne");
+            "unsupported: operators not implemented in this interpreter: LSH_PROJECTION, custom "
+            "operator AddOne");
 }
 
 TEST(InterpreterTest, ResolverPrefersWhatWasAdded) {
