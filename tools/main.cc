@@ -46,6 +46,23 @@ void CheckCommand(const CLI::App& app, int argc, char** argv) {
                      kUsageError);
 }
 
+// What stands on the command line and is no flag of the command. CLI11 lists it backwards.
+std::string Unexpected(const CLI::App& app) {
+  const CLI::App* command = app.get_subcommands().front();
+  const std::vector<std::string> extras = command->remaining();
+  const auto flag =
+      std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("-"); });
+  if (flag == extras.end()) return "'" + extras.front() + "' is one argument too many";
+  const std::string given = flag->substr(0, flag->find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return command->get_name() + " has no flag '" + given + "'; the nearest one is " +
+         std::string(fuselite::partitioner::Nearest(given, views));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -53,6 +70,8 @@ int main(int argc, char** argv) {
   CLI::App app("Runs, measures, compares and explains .tflite models on the CPU.", "fuselite");
   app.set_version_flag("--version", fuselite::kVersion);
   app.require_subcommand(1);
+  // As benchmark_model: scripts append what they want to override.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddRunCommand(app);
   AddBenchmarkCommand(app);
   AddDiffCommand(app);
@@ -69,6 +88,8 @@ int main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::CallForVersion& version) {
     return app.exit(version);
+  } catch (const CLI::ExtrasError&) {
+    return Fail(Unexpected(app), kUsageError);
   } catch (const CLI::ParseError& error) {
     return Fail(error.what(), kUsageError);
   } catch (const CommandError& error) {

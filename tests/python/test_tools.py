@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 
@@ -23,7 +24,7 @@ def tool():
     if not path.is_file():
         pytest.fail(f"{path} is not there; build it (cmake --build --preset release) or set FUSELITE_TOOL")
 
-    def run(*arguments, status=0, stdout=subprocess.PIPE):
+    def run(*arguments, status=0, stdout=subprocess.PIPE, warns=False):
         command = [path, *map(str, arguments)]
         result = subprocess.run(
             command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False
@@ -33,9 +34,12 @@ def tool():
             # One line that says what is wrong.
             assert re.fullmatch(r"fuselite: .+\n", result.stderr), result.stderr
             return result.stderr
+        if warns:
+            return result.stderr
         assert result.stderr == ""
         return result.stdout
 
+    run.path = path
     return run
 
 
@@ -108,6 +112,17 @@ def test_our_own_host_gives_the_outputs_of_litert(tool, models, tmp_path, name, 
     assert running.largest_difference(actual, expected) <= test_models.allowed(name, expected)
 
 
+def test_arrays_that_cannot_be_read_say_how_to_save_them(tool, mobilenet, tmp_path):
+    image = np.zeros((1, 224, 224, 3), np.float32)
+    np.save(tmp_path / "big.npy", image.astype(">f4"))
+    assert "'>f4' is big-endian; save it as '<f4'" in tool("run", mobilenet, "-i", tmp_path / "big.npy", status=1)
+    np.save(tmp_path / "fortran.npy", np.asfortranarray(image))
+    assert "ascontiguousarray" in tool("run", mobilenet, "-i", tmp_path / "fortran.npy", status=1)
+    np.save(tmp_path / "image.npy", image)
+    twice = ["-i", tmp_path / "image.npy", "-i", f"image={tmp_path / 'image.npy'}"]
+    assert "input 'image' is given twice" in tool("run", mobilenet, *twice, status=1)
+
+
 def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((1,), np.float32))
     assert "no input 'nonesuch'; it has" in tool("run", mobilenet, "-i", f"nonesuch={tmp_path / 'x.npy'}", status=1)
@@ -133,8 +148,14 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["run", "."], 1, "not a regular file"),
         (["run", "/dev/null"], 1, "not a regular file"),
         (["run", "two\nlines.tflite"], 1, "two?lines.tflite: no such file"),
-        (["run", "zoo:mobilenet_v1", "--flag"], 2, "--flag"),
-        (["run", "zoo:mobilenet_v1", "more"], 2, "more"),
+        (["run", "zoo:mobilenet_v1", "--flag"], 2, "run has no flag '--flag'; the nearest one is --isa"),
+        (["run", "zoo:mobilenet_v1", "--nun_threads", "2"], 2, "no flag '--nun_threads'; the nearest one is --num_threads"),
+        (["benchmark", "zoo:mobilenet_v1", "--num_run=2"], 2, "no flag '--num_run'; the nearest one is --num_runs"),
+        (["run", "zoo:mobilenet_v1", "more"], 2, "'more' is one argument too many"),
+        (["run", ""], 1, "the model's name is empty"),
+        (["run", "zoo:mobilenet_v1", "--signature", "serve"], 1, "zoo:mobilenet_v1: the model has no signature 'serve'"),
+        (["run", "zoo:mobilenet_v1", "--seed", "-1"], 2, "'-1' is not a whole number"),
+        (["run", "zoo:mobilenet_v1", "--seed", "99999999999999999999"], 2, "is not a whole number"),
         (["run", "zoo:mobilenet_v1", "-i", ""], 1, "names no file"),
         (["run", "zoo:mobilenet_v1", "-i", "/nowhere.npy"], 1, "/nowhere.npy: no such file"),
         (["run", "zoo:mobilenet_v1", "-i", "/tmp"], 1, "/tmp: not a regular file"),
@@ -144,7 +165,7 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["diff", "zoo:transformer", "--tolerance", "nan"], 2, "'nan' is not at least 0"),
         (["diff", "zoo:transformer", "--tolerance", "-1"], 2, "'-1' is not at least 0"),
         (["demo", "--seconds", "-1"], 2, "'-1' is not at least 0"),
-        (["zoo", "transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written"),
+        (["zoo", "transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written: No such file or directory"),
         (["explain", "zoo:transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written"),
         (["benchmark", "zoo:transformer", "--num_runs=-1"], 2, "'-1' is not at least 0"),
         (["benchmark", "zoo:transformer", "--run_delay=nan"], 2, "'nan' is not at least -1"),
@@ -242,6 +263,43 @@ def test_benchmark_profiles_the_steps(tool, mobilenet, tmp_path):
     assert lines[0].startswith("node type, start, first, avg_ms") and len(lines) > 20
 
 
+def test_benchmark_takes_the_flags_of_benchmark_model(tool, tmp_path):
+    quick = ["zoo:transformer", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    csv = tmp_path / "profile.csv"
+    # A flag given twice counts as it is given last.
+    text = tool("benchmark", *quick, "--num_runs=3", "--enable_op_profiling=true", f"--profiling_output_csv_file={csv}")
+    assert re.search(r"^count=3 ", text, re.M)
+    assert csv.read_text().startswith("node type, ")
+    signatures = tool("benchmark", *quick, "--list_signatures=true")
+    assert "contains 1 signature key(s)" in signatures
+    assert "-> Signature Key: serving_default, Inputs: tokens, Outputs: output" in signatures
+    assert "count=1" in tool("benchmark", *quick, "--signature_to_run_for=serving_default")
+    ignored = tool("benchmark", *quick, "--use_gpu=false", "--use_xnnpack=true", warns=True)
+    assert sorted(ignored.splitlines()) == [
+        f"fuselite: {flag} has no meaning here and is ignored" for flag in ("--use_gpu", "--use_xnnpack")
+    ]
+
+
+def test_a_progress_bar_goes_before_anything_is_printed(tool):
+    """On a terminal: erased, so that no line is printed beside it; never full before the end."""
+    tool_path, (parent, child) = tool.path, pty.openpty()
+    arguments = ["benchmark", "zoo:transformer", "--num_runs=1", "--min_secs=2", "--warmup_runs=0"]
+    with subprocess.Popen([tool_path, *arguments], stdout=child, stderr=child) as process:
+        os.close(child)
+        seen = b""
+        while True:
+            try:
+                seen += os.read(parent, 4096)
+            except OSError:  # the terminal's other end is closed
+                break
+    os.close(parent)
+    assert process.returncode == 0
+    bars = re.findall(rb"measuring \[[#.]+\] +(\d+)%", seen)
+    assert bars, seen
+    assert int(bars[0]) < 90
+    assert re.search(rb"\r\x1b\[Kcount=", seen)
+
+
 def test_benchmark_can_require_full_delegation(tool):
     refused = ["--require_full_delegation=true", "--ops_deny=SOFTMAX", "--dry_run=true"]
     assert "fuselite explain says why" in tool("benchmark", "zoo:mobilenet_v1", *refused, status=1)
@@ -251,6 +309,14 @@ def test_benchmark_can_require_full_delegation(tool):
 def test_diff_is_within_and_fails_past_the_tolerance(tool, tmp_path):
     assert "within" in tool("diff", "zoo:transformer", "--runs", 2)
     assert "differs beyond" in tool("diff", "zoo:transformer", "--tolerance", 0, status=1)
+
+
+def test_diff_allows_for_steps_of_quantized_rows(tool, models):
+    path = models / "keras_vit_tiny_dynrange.tflite"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    assert "within" in tool("diff", path)
+    assert "differs beyond" in tool("diff", path, "--tolerance", 1e-6, status=1)
 
 
 def test_diff_looks_at_layers(tool):

@@ -17,13 +17,22 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 TEST(MeasureTest, RunsUntilBothMinimaAreReached) {
-  int64_t last = 0;
+  std::vector<double> shares;
   const auto times = Measure(
-      {.min_runs = 7, .min_seconds = 0}, [] { return Status(); },
-      [&](int64_t runs) { last = runs; });
+      {.min_runs = 4, .min_seconds = 0}, [] { return Status(); },
+      [&](double share) { shares.push_back(share); });
   ASSERT_TRUE(times.ok());
-  EXPECT_THAT(*times, SizeIs(7));
-  EXPECT_EQ(last, 7);
+  EXPECT_THAT(*times, SizeIs(4));
+  ASSERT_THAT(shares, SizeIs(4));
+  EXPECT_EQ(shares.back(), 1);
+}
+
+TEST(MeasureTest, TheShareIsOfTheSlowerMinimumOrTheMaximum) {
+  const MeasureLimits limits = {.min_runs = 10, .min_seconds = 2, .max_seconds = 8};
+  EXPECT_DOUBLE_EQ(ShareDone(limits, 10, 1), 0.5) << "enough runs, not enough time";
+  EXPECT_DOUBLE_EQ(ShareDone(limits, 1, 2), 0.25) << "few runs, and the end comes by time";
+  EXPECT_DOUBLE_EQ(ShareDone(limits, 5, 2), 0.5);
+  EXPECT_DOUBLE_EQ(ShareDone({.min_runs = 0, .min_seconds = 0}, 1, 0), 1);
 }
 
 TEST(MeasureTest, StopsAtTheMaximumButRunsOnce) {
@@ -32,7 +41,7 @@ TEST(MeasureTest, StopsAtTheMaximumButRunsOnce) {
     return Status();
   };
   const auto times =
-      Measure({.min_runs = 1000, .min_seconds = 100, .max_seconds = 0}, slow, [](int64_t) {});
+      Measure({.min_runs = 1000, .min_seconds = 100, .max_seconds = 0}, slow, [](double) {});
   ASSERT_TRUE(times.ok());
   ASSERT_THAT(*times, SizeIs(1));
   EXPECT_GE(times->front(), 5000) << "microseconds";
@@ -52,7 +61,7 @@ TEST(PeakMemoryMonitorTest, SeesWhatIsAllocated) {
 
 TEST(MeasureTest, ErrorsEndIt) {
   const auto times = Measure(
-      {}, [] { return Internal("broken"); }, [](int64_t) {});
+      {}, [] { return Internal("broken"); }, [](double) {});
   EXPECT_EQ(times.status().message(), "broken");
 }
 

@@ -33,6 +33,11 @@ TEST(CompareTest, NaNAndInfinityAgreeWithThemselvesOnly) {
   EXPECT_EQ(Compare(Floats({INFINITY}), Floats({1})).max, INFINITY);
 }
 
+TEST(CompareTest, TheRangeIsOfTheFiniteValues) {
+  EXPECT_DOUBLE_EQ(Compare(Floats({kNaN, 1, 3}), Floats({kNaN, 1, 3})).range, 2);
+  EXPECT_DOUBLE_EQ(Compare(Floats({kNaN}), Floats({kNaN})).range, 0);
+}
+
 TEST(CompareTest, OtherShapesAndTypesDiffer) {
   EXPECT_FALSE(Compare(Floats({1}), Floats({1, 1})).same_shape);
   Array bytes{DataType::kInt8, Shape{1}, std::vector<std::byte>(1)};
@@ -47,9 +52,10 @@ TEST(CompareTest, IntegersAreSigned) {
 }
 
 TEST(ToleranceTest, IntegersAreExactFloatsFollowTheRange) {
-  EXPECT_EQ(DefaultTolerance(DataType::kInt8, 100), 0);
-  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100), 1e-3);
-  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 0), 1e-6);
+  EXPECT_EQ(DefaultTolerance(DataType::kInt8, 100, true), 0);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, false), 1e-3);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 0, false), 1e-6);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, true), 2);
 }
 
 }  // namespace

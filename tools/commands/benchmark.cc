@@ -2,46 +2,26 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "runtime/text_table.h"
+#include "runtime/write_file.h"
+#include "tools/commands/benchmark_flags.h"
 #include "tools/commands/commands.h"
-#include "tools/common/input_layers.h"
-#include "tools/common/measure.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
 #include "tools/common/statistics.h"
 #include "tools/common/tensors.h"
-#include "tools/common/validators.h"
 
 namespace fuselite::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Arguments {
-  std::string graph;
-  std::string mode = "on";  // the delegate: on, off, both
-  std::vector<std::string> inputs;
-  uint64_t seed = 0;
-  int warmup_runs = 1;
-  double warmup_min_secs = 0.5;
-  MeasureLimits limits;
-  double run_delay = -1, run_frequency = -1;
-  bool dry_run = false, require_full_delegation = false, enable_op_profiling = false;
-  bool report_peak_memory = false;
-  int memory_interval_ms = 50;
-  InputLayerFlags layer_flags;
-  std::vector<InputLayer> layers;
-  std::string profiling_mode = "stdout", profiling_file, result_file, benchmark_name, output_prefix;
-  std::string output_file;
-  DelegateFlags delegate;
-};
 
 struct Outcome {
   Summary warmup, runs;
@@ -54,8 +34,9 @@ double Megabytes(int64_t bytes) { return static_cast<double>(bytes) / (1024 * 10
 
 class Benchmark {
  public:
-  Benchmark(const Arguments& arguments, const partitioner::Options& options, bool use_delegate)
-      : arguments_(arguments), options_(options), use_delegate_(use_delegate) {
+  Benchmark(const BenchmarkArguments& arguments, const std::vector<InputLayer>& layers,
+            const partitioner::Options& options, bool use_delegate)
+      : arguments_(arguments), layers_(layers), options_(options), use_delegate_(use_delegate) {
     options_.keep_profile = arguments.enable_op_profiling;
   }
 
@@ -69,7 +50,7 @@ class Benchmark {
     outcome_.init_mb = Megabytes(PeakResidentBytes() - memory);
     if (arguments_.dry_run) return outcome_;
     FillRandom(*session_.interpreter, arguments_.seed);
-    Check(ApplyInputLayers(*session_.interpreter, arguments_.layers, arguments_.seed));
+    Check(ApplyInputLayers(*session_.interpreter, layers_, arguments_.seed));
     Check(LoadInputs(*session_.interpreter, arguments_.inputs));
     MeasureLimits warmup = arguments_.limits;
     warmup.min_runs = arguments_.warmup_runs;
@@ -95,7 +76,9 @@ class Benchmark {
     const Clock::time_point start = Clock::now();
     const auto model = Check(OpenModel(arguments_.graph));
     Line("Loaded model " + arguments_.graph);
-    session_ = Check(OpenSession(model, options_.num_threads, use_delegate_ ? &options_ : nullptr));
+    session_ = Check(OpenSession(model, options_.num_threads, use_delegate_ ? &options_ : nullptr,
+                                 arguments_.signature),
+                     arguments_.graph);
     outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     if (use_delegate_) PrintDelegation();
     Line("The input model file size (MB): " +
@@ -104,7 +87,8 @@ class Benchmark {
   }
 
   void PrintDelegation() const {
-    const DelegateCounts counts = CountDelegated(*session_.delegate);
+    const DelegateCounts counts =
+        CountDelegated(*session_.delegate, session_.interpreter->main_subgraph());
     const bool completely = counts.claimed == counts.nodes && counts.partitions > 0;
     if (completely) {
       Line(
@@ -136,10 +120,10 @@ class Benchmark {
     Line(text);
     std::vector<double> times;
     {
-      Progress progress(label, limits.min_runs);
+      Progress progress(label);
       times = Check(Measure(
           limits, [&] { return session_.interpreter->Invoke(); },
-          [&](int64_t runs) { progress.Update(runs); }));
+          [&](double share) { progress.Update(share); }));
     }
     const Summary s = Summarize(times);
     std::snprintf(text, sizeof text,
@@ -171,14 +155,12 @@ class Benchmark {
 
   // The outputs' bytes, one after the other.
   void WriteOutputs() const {
-    std::ofstream file(arguments_.output_file, std::ios::binary | std::ios::trunc);
+    std::string bytes;
     for (size_t i = 0; i < session_.interpreter->outputs().size(); ++i) {
       const Array array = Check(CopyTensor(session_.interpreter->output(static_cast<int>(i))));
-      file.write(reinterpret_cast<const char*>(array.bytes.data()),
-                 static_cast<std::streamsize>(array.bytes.size()));
+      bytes += AsText(array.bytes);
     }
-    file.close();
-    if (!file) throw CommandError(arguments_.output_file + ": cannot be written");
+    Check(WriteFile(arguments_.output_file, {bytes}));
   }
 
   // Nodes of the interpreter in the order in which they ran; a partition's steps in its place.
@@ -190,10 +172,9 @@ class Benchmark {
     std::vector<OpTime> ops = NodeTimes(events);
     if (state != nullptr) ops = WithSteps(ops, state->Profile());
     if (arguments_.profiling_file.empty()) return Print(ops, std::cout);
-    std::ofstream file(arguments_.profiling_file, std::ios::trunc);
-    Print(ops, file);
-    file.close();
-    if (!file) throw CommandError(arguments_.profiling_file + ": cannot be written");
+    std::ostringstream text;
+    Print(ops, text);
+    Check(WriteFile(arguments_.profiling_file, {text.str()}));
   }
 
   void Print(const std::vector<OpTime>& ops, std::ostream& out) const {
@@ -248,7 +229,8 @@ class Benchmark {
     return ops;
   }
 
-  const Arguments& arguments_;
+  const BenchmarkArguments& arguments_;
+  const std::vector<InputLayer>& layers_;
   partitioner::Options options_;
   const bool use_delegate_;
   Session session_;
@@ -273,13 +255,32 @@ nlohmann::ordered_json ToJson(const Outcome& outcome) {
   return json;
 }
 
-void RunBenchmark(Arguments& arguments) {
+// In benchmark_model's words.
+void ListSignatures(const BenchmarkArguments& arguments) {
+  const auto model = Check(OpenModel(arguments.graph));
+  std::cout << arguments.output_prefix << "The Model contains " << model->signatures.size()
+            << " signature key(s).\n";
+  for (const interpreter::Signature& signature : model->signatures) {
+    std::cout << arguments.output_prefix << "-> Signature Key: " << signature.key << ", Inputs:";
+    for (const auto& input : signature.inputs) std::cout << ' ' << input.name;
+    std::cout << ", Outputs:";
+    for (const auto& output : signature.outputs) std::cout << ' ' << output.name;
+    std::cout << '\n';
+  }
+}
+
+void RunBenchmark(BenchmarkArguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
-  arguments.layers = CheckUsage(ParseInputLayers(arguments.layer_flags));
+  const std::vector<InputLayer> layers = CheckUsage(ParseInputLayers(arguments.layer_flags));
   arguments.limits.delay_seconds = std::max(arguments.run_delay, 0.0);
   arguments.limits.runs_per_second = std::max(arguments.run_frequency, 0.0);
   std::cout << arguments.output_prefix << "STARTING!\n"
+            << arguments.output_prefix << "Log parameter values verbosely: [0]\n"
             << arguments.output_prefix << "Graph: [" << arguments.graph << "]\n";
+  for (const std::string& flag : arguments.ignored) {
+    std::cerr << "fuselite: " << flag << " has no meaning here and is ignored\n";
+  }
+  if (arguments.list_signatures) return ListSignatures(arguments);
   nlohmann::ordered_json results = {{"graph", arguments.graph}};
   if (!arguments.benchmark_name.empty()) results["name"] = arguments.benchmark_name;
   std::map<bool, Outcome> outcomes;
@@ -288,7 +289,7 @@ void RunBenchmark(Arguments& arguments) {
     if (arguments.mode == "both") {
       std::cout << (use_delegate ? "\nWith the delegate:\n" : "\nReference kernels:\n");
     }
-    outcomes[use_delegate] = Benchmark(arguments, options, use_delegate).Run();
+    outcomes[use_delegate] = Benchmark(arguments, layers, options, use_delegate).Run();
     results[use_delegate ? "delegate" : "reference"] = ToJson(outcomes[use_delegate]);
   }
   if (arguments.mode == "both" && !arguments.dry_run) {
@@ -297,72 +298,15 @@ void RunBenchmark(Arguments& arguments) {
     results["ratio"] = ratio;
   }
   if (arguments.result_file.empty()) return;
-  std::ofstream file(arguments.result_file, std::ios::trunc);
-  file << results.dump(1) << '\n';
-  file.close();
-  if (!file) throw CommandError(arguments.result_file + ": cannot be written");
-}
-
-void AddInputLayerFlags(CLI::App& command, InputLayerFlags& flags) {
-  command.add_option("--input_layer", flags.names, "Names of inputs: a,b");
-  command.add_option("--input_layer_shape", flags.shapes, "Their shapes: 1,224,224,3:1,20");
-  command.add_option("--input_layer_value_range", flags.ranges,
-                     "What random values are between: a,0,255:b,-1,1");
-  command.add_option("--input_layer_value_files", flags.files,
-                     "Files of raw values, or .npy: a:image.bin,b:x.npy");
-}
-
-void AddFlags(CLI::App& command, Arguments& a) {
-  command.add_option("model,--graph", a.graph, "A .tflite file, or zoo:NAME")->required();
-  command.add_option("--delegate", a.mode, "on, off or both (with the ratio)")
-      ->check(CLI::IsMember({"on", "off", "both"}))
-      ->capture_default_str();
-  command.add_option("-i,--input", a.inputs,
-                     "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
-  command.add_option("--seed", a.seed, "Of random inputs")->capture_default_str();
-  const auto number = [&](const char* flag, auto& value, const char* help, double least = 0) {
-    command.add_option(flag, value, help)->capture_default_str()->check(AtLeast(least));
-  };
-  const auto text = [&](const char* flag, std::string& value, const char* help) {
-    command.add_option(flag, value, help);
-  };
-  AddInputLayerFlags(command, a.layer_flags);
-  number("--warmup_runs", a.warmup_runs, "Least number of runs before those that count");
-  number("--warmup_min_secs", a.warmup_min_secs, "Least time of them");
-  number("--num_runs", a.limits.min_runs, "Least number of runs");
-  number("--min_secs", a.limits.min_seconds, "Least time to run");
-  number("--max_secs", a.limits.max_seconds, "Greatest time to run");
-  number("--run_delay", a.run_delay, "Seconds between runs", -1);
-  number("--run_frequency", a.run_frequency, "Runs in a second; -1: as many as there can be", -1);
-  text("--benchmark_name", a.benchmark_name, "Written to the result file");
-  text("--output_prefix", a.output_prefix, "Put before each line");
-  text("--result_file_path", a.result_file, "Where to write the results as JSON");
-  command.add_option("--dry_run", a.dry_run, "Only load and prepare the model");
-  command.add_option("--require_full_delegation", a.require_full_delegation,
-                     "Fail unless the delegate takes every node");
-  command.add_option("--enable_op_profiling", a.enable_op_profiling, "Print the time of each op");
-  command.add_option("--op_profiling_output_mode", a.profiling_mode, "stdout or csv")
-      ->check(CLI::IsMember({"stdout", "csv"}));
-  command.add_option("--op_profiling_output_file", a.profiling_file, "Where to write the profile");
-  command.add_option("--report_peak_memory_footprint", a.report_peak_memory,
-                     "Look at the process's memory while it runs, and print the most");
-  command.add_option("--memory_footprint_check_interval_ms", a.memory_interval_ms, "How often")
-      ->check(AtLeast(1))
-      ->capture_default_str();
-  command.add_option("--output_filepath", a.output_file, "Where to write the outputs' raw values");
-  command.add_option_function<std::string>(
-      "--max_delegated_partitions",
-      [&](const std::string& value) { a.delegate.values["max_partitions"] = value; },
-      "As --max_partitions");
+  Check(WriteFile(arguments.result_file, {results.dump(1), "\n"}));
 }
 
 }  // namespace
 
 void AddBenchmarkCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("benchmark", "Measure a model, as benchmark_model does");
-  auto arguments = std::make_shared<Arguments>();
-  AddFlags(*command, *arguments);
-  arguments->delegate.AddTo(*command);
+  auto arguments = std::make_shared<BenchmarkArguments>();
+  AddBenchmarkFlags(*command, *arguments);
   command->callback([arguments] { RunBenchmark(*arguments); });
 }
 

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "runtime/text_table.h"
+#include "runtime/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
@@ -38,7 +38,7 @@ double BestMilliseconds(interpreter::Interpreter& interpreter, double seconds, P
     const Clock::time_point end = Clock::now();
     const double ms = std::chrono::duration<double, std::milli>(end - start).count();
     best = run == 0 ? ms : std::min(best, ms);
-    progress.Update(0);
+    progress.Update();
     if (run > 0 && std::chrono::duration<double>(end - begin).count() > seconds) return best;
   }
 }
@@ -55,11 +55,7 @@ std::vector<std::string> WriteZoo(const std::string& directory) {
   for (const ZooModel& model : Zoo()) {
     const std::string path = (folder / (std::string(model.name) + ".tflite")).string();
     const std::vector<std::byte> bytes = Check(BuildZooModel(model.name, 1));
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) throw CommandError(path + ": cannot be written");
+    Check(WriteFile(path, {AsText(bytes)}));
     paths.push_back(path);
   }
   return paths;
@@ -69,14 +65,15 @@ std::vector<std::string> WriteZoo(const std::string& directory) {
 bool AddModel(const std::string& path, const Arguments& arguments,
               const partitioner::Options& options, TextTable& table) {
   const std::string name = std::filesystem::path(path).stem().string();
-  Progress progress(name, 0);
+  Progress progress(name);
   const auto model = Check(OpenModel(path));
-  Session reference = Check(OpenSession(model, options.num_threads, nullptr));
-  Session fuselite = Check(OpenSession(model, options.num_threads, &options));
+  Session reference = Check(OpenSession(model, options.num_threads, nullptr), path);
+  Session fuselite = Check(OpenSession(model, options.num_threads, &options), path);
   FillRandom(*reference.interpreter, 0);
   FillRandom(*fuselite.interpreter, 0);
   const double reference_ms = BestMilliseconds(*reference.interpreter, arguments.seconds, progress);
   const double fuselite_ms = BestMilliseconds(*fuselite.interpreter, arguments.seconds, progress);
+  const bool hybrid = HasHybridOperators(*model);
   double worst = 0;
   bool good = true;
   for (size_t i = 0; i < reference.interpreter->outputs().size(); ++i) {
@@ -85,7 +82,7 @@ bool AddModel(const std::string& path, const Arguments& arguments,
         Compare(Check(CopyTensor(fuselite.interpreter->output(static_cast<int>(i)))),
                 Check(CopyTensor(tensor)));
     worst = std::max(worst, difference.max);
-    good &= difference.max <= DefaultTolerance(tensor.type, difference.range);
+    good &= difference.max <= DefaultTolerance(tensor.type, difference.range, hybrid);
   }
   const DelegateCounts counts = CountDelegated(*fuselite.delegate);
   char difference[32];

@@ -1,8 +1,8 @@
 // fuselite explain: which nodes are taken, why the others are not, and what they become.
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 
+#include "runtime/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
 
@@ -19,7 +19,7 @@ struct Arguments {
 void Explain(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
-  const Session session = Check(OpenForExplanation(model, options));
+  const Session session = Check(OpenForExplanation(model, options), arguments.model);
   const partitioner::Explanation explanation = session.delegate->Explain();
   const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
                            : arguments.format == "dot" ? partitioner::ToDot(explanation)
@@ -28,10 +28,7 @@ void Explain(const Arguments& arguments) {
     std::cout << text;
     return;
   }
-  std::ofstream file(arguments.output, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw CommandError(arguments.output + ": cannot be written");
+  Check(WriteFile(arguments.output, {text}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/operator.h"
+#include "partitioner/options.h"
 #include "runtime/cpu.h"
 #include "runtime/text_table.h"
 #include "runtime/version.h"
@@ -21,6 +22,13 @@ std::string CompilerName() {
 #endif
 }
 
+// Of one run, where neither the program nor the host asks for a number.
+int ThreadsByDefault(const CpuInfo& cpu) {
+  const Result<partitioner::Options> options = partitioner::ParseOptions({});
+  const int asked = CheckUsage(options).num_threads;
+  return asked > 0 ? asked : cpu.physical_cores;
+}
+
 nlohmann::ordered_json Describe() {
   const CpuInfo cpu = ReadCpuInfo();
   nlohmann::ordered_json isas = nlohmann::json::array();
@@ -32,6 +40,7 @@ nlohmann::ordered_json Describe() {
           {"runnable_isas", isas},
           {"logical_cores", cpu.logical_cores},
           {"physical_cores", cpu.physical_cores},
+          {"threads", ThreadsByDefault(cpu)},
           {"l1d_bytes", cpu.l1d_bytes},
           {"l2_bytes", cpu.l2_bytes},
           {"l3_bytes", cpu.l3_bytes},
@@ -53,6 +62,8 @@ void PrintText(const nlohmann::ordered_json& info) {
             << Join(info["runnable_isas"]) << ")\n"
             << "cores     " << info["physical_cores"] << " physical, " << info["logical_cores"]
             << " logical, allowed to this process\n"
+            << "threads   " << info["threads"]
+            << " for a run, where nobody asks for another number\n"
             << "caches    L1d " << cache("l1d_bytes") << ", L2 " << cache("l2_bytes") << ", L3 "
             << cache("l3_bytes") << "\n"
             << "operators " << info["operators"] << "\n";

@@ -8,12 +8,13 @@
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
 #include "tools/common/tensors.h"
+#include "tools/common/validators.h"
 
 namespace fuselite::tools {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::string model, signature;
   std::vector<std::string> inputs;
   std::string output_dir;
   uint64_t seed = 0;
@@ -69,7 +70,9 @@ void Run(const Arguments& arguments) {
   }
   const auto model = Check(OpenModel(arguments.model));
   Session session =
-      Check(OpenSession(model, options.num_threads, arguments.use_delegate ? &options : nullptr));
+      Check(OpenSession(model, options.num_threads, arguments.use_delegate ? &options : nullptr,
+                        arguments.signature),
+            arguments.model);
   interpreter::Interpreter& interpreter = *session.interpreter;
   FillRandom(interpreter, arguments.seed);
   Check(LoadInputs(interpreter, arguments.inputs));
@@ -83,11 +86,15 @@ void AddRunCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Run a model once");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
+  command->add_option("--signature", arguments->signature,
+                      "Key of the signature to run; else the first subgraph");
   command->add_option("-i,--input", arguments->inputs,
                       "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
   command->add_option("-o,--output-dir", arguments->output_dir,
                       "Where to write each output as a .npy file");
-  command->add_option("--seed", arguments->seed, "Of random inputs")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Of random inputs")
+      ->check(WholeNumber())
+      ->capture_default_str();
   command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
                     "With fuselite, or with the reference kernels alone");
   arguments->delegate.AddTo(*command);

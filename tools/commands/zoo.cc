@@ -1,13 +1,14 @@
 // fuselite zoo: writes well-known networks with seeded weights.
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "runtime/text_table.h"
+#include "runtime/write_file.h"
 #include "tools/commands/commands.h"
+#include "tools/common/validators.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
@@ -30,11 +31,7 @@ void List() {
 void Write(const Arguments& arguments) {
   const std::vector<std::byte> bytes = Check(BuildZooModel(arguments.name, arguments.seed));
   const std::string path = arguments.output.empty() ? arguments.name + ".tflite" : arguments.output;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out) throw CommandError(path + ": cannot be written");
+  Check(WriteFile(path, {AsText(bytes)}));
   std::cout << path << ": " << Bytes(static_cast<double>(bytes.size())) << '\n';
 }
 
@@ -45,7 +42,9 @@ void AddZooCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("name", arguments->name, "The network; without a name: a list of them");
   command->add_option("-o,--output", arguments->output, "The file to write (NAME.tflite)");
-  command->add_option("--seed", arguments->seed, "Of the weights")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Of the weights")
+      ->check(WholeNumber())
+      ->capture_default_str();
   command->callback([arguments] { arguments->name.empty() ? List() : Write(*arguments); });
 }
 

@@ -19,8 +19,15 @@ double SecondsSince(Clock::time_point begin) {
 
 }  // namespace
 
+double ShareDone(const MeasureLimits& limits, int64_t runs, double elapsed_seconds) {
+  const auto share = [](double done, double of) { return of > 0 ? done / of : 1; };
+  return std::max(std::min(share(static_cast<double>(runs), limits.min_runs),
+                           share(elapsed_seconds, limits.min_seconds)),
+                  share(elapsed_seconds, limits.max_seconds));
+}
+
 Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::function<Status()>& run,
-                                    const std::function<void(int64_t runs)>& done) {
+                                    const std::function<void(double share)>& done) {
   std::vector<double> times;
   const Clock::time_point begin = Clock::now();
   while (true) {
@@ -31,7 +38,7 @@ Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::func
     const Clock::time_point start = Clock::now();
     FUSELITE_RETURN_IF_ERROR(run());
     times.push_back(SecondsSince(start) * 1e6);
-    done(runs + 1);
+    done(ShareDone(limits, runs + 1, SecondsSince(begin)));
     if (limits.delay_seconds > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double>(limits.delay_seconds));
     }

@@ -20,10 +20,14 @@ struct MeasureLimits {
   double runs_per_second = 0;  // 0: one after the other
 };
 
+// The share of a measurement that is done, from 0 to 1 and beyond: of the slower of the minima, or
+// of the maximum where that is nearer.
+double ShareDone(const MeasureLimits& limits, int64_t runs, double elapsed_seconds);
+
 // Calls `run` until both minima are reached or the maximum is; the times in microseconds.
-// `done` hears of each run.
+// `done` hears after each run which share is done.
 Result<std::vector<double>> Measure(const MeasureLimits& limits, const std::function<Status()>& run,
-                                    const std::function<void(int64_t runs)>& done);
+                                    const std::function<void(double share)>& done);
 
 // The most that the process occupies, looked at every so often by a thread: what getrusage tells
 // includes what came before.

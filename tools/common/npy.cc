@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "runtime/write_file.h"
 #include "tools/common/files.h"
 
 namespace fuselite::tools {
@@ -82,12 +83,17 @@ Result<Shape> ParseShape(std::string_view text) {
 // Fills type and shape.
 Status ParseHeader(std::string_view header, Array* array) {
   const std::string_view order = After(header, "'fortran_order'");
-  if (order.substr(0, 5) != "False") return Unsupported("its order is not C order");
+  if (order.substr(0, 5) != "False") {
+    return Unsupported("its order is Fortran's; save it from numpy.ascontiguousarray");
+  }
   const std::string_view descr = After(header, "'descr'");
   const size_t close = descr.size() > 1 ? descr.find('\'', 1) : std::string_view::npos;
   if (close == std::string_view::npos) return InvalidArgument("its header names no type");
   const std::string_view code = descr.substr(1, close - 1);
   const std::optional<DataType> type = TypeOf(code);
+  if (!type && code.starts_with('>')) {
+    return Unsupported("its type '", code, "' is big-endian; save it as '<", code.substr(1), "'");
+  }
   if (!type) return Unsupported("its type '", code, "' is none of a tensor's");
   array->type = *type;
   FUSELITE_ASSIGN_OR_RETURN(array->shape, ParseShape(After(header, "'shape'")));
@@ -156,17 +162,12 @@ Status WriteNpy(const std::string& path, const Array& array) {
     return Unsupported(path, ": ", DataTypeName(array.type), " has no .npy type");
   }
   const std::string header = HeaderFor(entry->code, array.shape);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
   const std::array<char, 4> version_and_length = {1, 0, static_cast<char>(header.size() & 0xff),
                                                   static_cast<char>(header.size() >> 8)};
-  out << kMagic;
-  out.write(version_and_length.data(), version_and_length.size());
-  out << header;
-  out.write(reinterpret_cast<const char*>(array.bytes.data()),
-            static_cast<std::streamsize>(array.bytes.size()));
-  out.close();
-  if (!out) return IoError(path, ": cannot be written");
-  return Status();
+  return WriteFile(path, {kMagic,
+                          {version_and_length.data(), version_and_length.size()},
+                          header,
+                          AsText(array.bytes)});
 }
 
 }  // namespace fuselite::tools

@@ -2,27 +2,31 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 
 namespace fuselite::tools {
 
-// Draws on standard error, only where that is a terminal and only once a second has passed; erases
-// itself at the end. `total` 0: unknown, only the label and the time are shown.
+// Draws on standard error, only where that is a terminal and only once a second has passed.
 class Progress {
  public:
-  Progress(std::string label, int64_t total);
-  ~Progress();
+  explicit Progress(std::string label);
+  ~Progress() { Finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Cheap: redraws at most ten times a second.
-  void Update(int64_t done);
+  // Cheap: redraws at most ten times a second. `share` of the work is done, from 0 to 1.
+  void Update(double share);
+  // Where nobody knows the end: the label and the time alone.
+  void Update();
+  // Erases the line; before anything else is printed.
+  void Finish();
 
  private:
+  // Whether it is time to draw again; then, for how many seconds it has run.
+  bool IsDue(double& seconds);
+
   using Clock = std::chrono::steady_clock;
   std::string label_;
-  int64_t total_;
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point begin_, next_;

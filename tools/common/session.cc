@@ -41,10 +41,11 @@ interpreter::OpResolver Placeholders(const interpreter::Model& model) {
 
 Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
                      std::unique_ptr<interpreter::OpResolver> resolver,
-                     const partitioner::Options* options) {
+                     const partitioner::Options* options, const std::string& signature = "") {
   interpreter::InterpreterOptions host;
   host.num_threads = num_threads > 0 ? num_threads : -1;
   host.resolver = resolver.get();
+  host.signature = signature;
   Session session;
   session.resolver = std::move(resolver);
   FUSELITE_ASSIGN_OR_RETURN(session.interpreter,
@@ -76,6 +77,7 @@ Result<partitioner::Options> DelegateFlags::Parse() const {
 }
 
 Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name) {
+  if (name.empty()) return NotFound("the model's name is empty");
   if (!name.starts_with(kZooPrefix)) return interpreter::LoadModelFromFile(name);
   FUSELITE_ASSIGN_OR_RETURN(std::vector<std::byte> built,
                             BuildZooModel(name.substr(kZooPrefix.size()), kZooSeed));
@@ -84,8 +86,8 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 }
 
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options) {
-  return Open(std::move(model), num_threads, nullptr, options);
+                            const partitioner::Options* options, const std::string& signature) {
+  return Open(std::move(model), num_threads, nullptr, options, signature);
 }
 
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
@@ -94,11 +96,11 @@ Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> mod
   return Open(std::move(model), options.num_threads, std::move(resolver), &options);
 }
 
-DelegateCounts CountDelegated(const partitioner::Delegate& delegate) {
+DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph_index) {
   DelegateCounts counts;
   const partitioner::Explanation explanation = delegate.Explain();
-  if (explanation.graphs.empty()) return counts;
-  const partitioner::GraphReport& graph = explanation.graphs.front();
+  if (static_cast<size_t>(graph_index) >= explanation.graphs.size()) return counts;
+  const partitioner::GraphReport& graph = explanation.graphs[graph_index];
   counts.nodes = static_cast<int>(graph.verdicts.size());
   for (const partitioner::Verdict& verdict : graph.verdicts) counts.claimed += verdict.claimed;
   counts.partitions = static_cast<int>(graph.partitions.size());

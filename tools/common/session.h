@@ -35,20 +35,21 @@ struct Session {
   std::unique_ptr<interpreter::Interpreter> interpreter;
 };
 
-// Without `options`, no delegate. `num_threads` 0: the host has no wish.
+// Without `options`, no delegate. `num_threads` 0: the host has no wish. `signature`: the key of
+// the one to run; empty: the first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options);
+                            const partitioner::Options* options, const std::string& signature = "");
 
 // The same with the delegate, in a host whose own operators compute nothing: the model need not be
 // one that runs here, and is not to be invoked. Shapes are those that the file states.
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
                                    const partitioner::Options& options);
 
-// Nodes of the main graph, how many the delegate took, in how many partitions, and the steps that
+// Nodes of a graph, how many the delegate took, in how many partitions, and the steps that
 // these became.
 struct DelegateCounts {
   int nodes = 0, claimed = 0, partitions = 0, steps = 0;
 };
-DelegateCounts CountDelegated(const partitioner::Delegate& delegate);
+DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph = 0);
 
 }  // namespace fuselite::tools

@@ -171,8 +171,8 @@ std::string DescribeInput(const interpreter::TensorView& tensor) {
 
 Result<int> FindInput(const interpreter::Interpreter& interpreter, const std::string& name) {
   int tensor = interpreter.FindTensor(name);
-  if (tensor < 0 && !interpreter.model().signatures.empty()) {
-    tensor = interpreter::Interpreter::FindInput(interpreter.model().signatures.front(), name);
+  if (tensor < 0 && interpreter.main_signature() != nullptr) {
+    tensor = interpreter::Interpreter::FindInput(*interpreter.main_signature(), name);
   }
   const auto inputs = interpreter.inputs();
   const auto place = std::ranges::find(inputs, tensor);
@@ -204,6 +204,10 @@ Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::
   std::vector<InputShape> shapes;
   for (const std::string& file : files) {
     FUSELITE_ASSIGN_OR_RETURN(GivenInput given, ReadInput(interpreter, file, next));
+    if (std::ranges::count(shapes, given.place, &InputShape::place) > 0) {
+      return InvalidArgument(file, ": input '", interpreter.input(given.place).name,
+                             "' is given twice");
+    }
     shapes.push_back({given.place, given.array.shape, given.path});
     all.push_back(std::move(given));
   }
@@ -255,7 +259,8 @@ Difference Compare(const Array& actual, const Array& expected) {
   }
   const std::vector<double> a = ToDoubles(actual), e = ToDoubles(expected);
   if (e.empty()) return difference;
-  double sum = 0, squares = 0, low = e[0], high = e[0];
+  double sum = 0, squares = 0;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
   for (size_t i = 0; i < e.size(); ++i) {
     double error = std::abs(a[i] - e[i]);
     if (a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) error = 0;
@@ -270,13 +275,25 @@ Difference Compare(const Array& actual, const Array& expected) {
   const auto n = static_cast<double>(e.size());
   difference.mean = sum / n;
   difference.deviation = std::sqrt(std::max(0.0, squares / n - difference.mean * difference.mean));
-  difference.range = high - low;
+  difference.range = std::max(high - low, 0.0);  // without a finite value: 0
   return difference;
 }
 
-double DefaultTolerance(DataType type, double range) {
+bool HasHybridOperators(const interpreter::Model& model) {
+  for (const interpreter::ModelSubgraph& graph : model.subgraphs) {
+    for (const interpreter::ModelOperator& op : graph.operators) {
+      if (op.inputs.size() < 2 || op.inputs[0] < 0 || op.inputs[1] < 0) continue;
+      if (graph.tensors[op.inputs[0]].type != DataType::kFloat32) continue;
+      const interpreter::ModelTensor& weights = graph.tensors[op.inputs[1]];
+      if (weights.constant && !weights.quantization.scales.empty()) return true;
+    }
+  }
+  return false;
+}
+
+double DefaultTolerance(DataType type, double range, bool hybrid) {
   const bool real = type == DataType::kFloat32 || type == DataType::kFloat64;
-  return real ? std::max(1e-6, 1e-5 * range) : 0;
+  return real ? std::max(1e-6, (hybrid ? 0.02 : 1e-5) * range) : 0;
 }
 
 }  // namespace fuselite::tools

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -16,6 +18,19 @@ inline CLI::Validator AtLeast(double low) {
         char bound[32];
         std::snprintf(bound, sizeof bound, "%g", low);
         return value >= low ? "" : "'" + text + "' is not at least " + bound;
+      },
+      "");
+}
+
+// A number that an unsigned integer of 64 bits can be: what CLI11 reads as one wraps around.
+inline CLI::Validator WholeNumber() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        uint64_t value;
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && stop == end) return "";
+        return "'" + text + "' is not a whole number from 0 to 18446744073709551615";
       },
       "");
 }
