@@ -1,5 +1,7 @@
 #include "kernels/arg_max/arg_max.h"
 
+#include <cmath>
+
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
@@ -53,7 +55,7 @@ int64_t Extreme(const T* line, const ArgLines& lines) {
     const T candidate = line[i * lines.stride];
     // The second comparison replaces a NaN by any number.
     const bool better = max ? candidate > value : candidate < value;
-    if (better || (value != value && candidate == candidate)) {
+    if (better || (std::isnan(value) && !std::isnan(candidate))) {
       value = candidate;
       best = i;
     }

@@ -1,6 +1,7 @@
 #include "kernels/top_k/top_k.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "kernels/make_kernel.h"
@@ -35,7 +36,7 @@ void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, in
   std::partial_sort(order, order + k, order + size, [row](int32_t a, int32_t b) {
     const T x = row[a], y = row[b];
     if (x > y || y > x) return x > y;
-    const bool x_nan = x != x, y_nan = y != y;
+    const bool x_nan = std::isnan(x), y_nan = std::isnan(y);
     return x_nan != y_nan ? y_nan : a < b;
   });
   for (int64_t i = 0; i < k; ++i) {
