@@ -1,0 +1,163 @@
+// LSTM in int8 with an int16 cell state, and its 16-bit functions.
+#include "kernels/lstm/fixed_point16.h"
+#include "tests/kernels/lstm_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+TEST(FixedPoint16Test, LogisticAndTanhAreWithinTheirPrecision) {
+  for (int x = -32768; x <= 32767; x += 7) {
+    const auto raw = static_cast<int16_t>(x);
+    ASSERT_NEAR(LogisticQ12(raw), std::min(32768.0 / (1 + std::exp(-x / 4096.0)), 32767.0), 10)
+        << x;
+    for (int bits = 0; bits <= 6; ++bits) {
+      const double exact = std::tanh(std::ldexp(x, bits - 15)) * 32768;
+      ASSERT_NEAR(TanhFixed(raw, bits), std::min(exact, 32767.0), 24) << x << " " << bits;
+    }
+  }
+  EXPECT_EQ(LogisticQ12(0), 16384);
+  EXPECT_EQ(TanhFixed(0, 3), 0);
+}
+
+TEST(FixedPoint16Test, RowsEqualTheScalarFunctions) {
+  std::vector<int16_t> all(65536);
+  for (int i = 0; i < 65536; ++i) all[i] = static_cast<int16_t>(i - 32768);
+  for (Isa isa : RunnableIsas()) {
+    const FixedPoint16Rows* rows = FindFixedPoint16Rows(isa);
+    if (rows == nullptr) continue;
+    SCOPED_TRACE(IsaName(isa));
+    std::vector<int16_t> values = all;
+    rows->logistic_q12(values.data(), 65535);  // not a multiple of the vectors
+    for (int i = 0; i < 65535; ++i) ASSERT_EQ(values[i], LogisticQ12(all[i])) << all[i];
+    EXPECT_EQ(values.back(), 32767) << "beyond the row";
+    for (int bits = 0; bits <= 6; ++bits) {
+      values = all;
+      rows->tanh_fixed(values.data(), 65536, bits);
+      for (int i = 0; i < 65536; ++i) ASSERT_EQ(values[i], TanhFixed(all[i], bits)) << all[i];
+    }
+  }
+}
+
+// One cell in int8; x, h and weights of scale 1/64 multiply to sums of scale 2^-12.
+OpTester IntegerTester(bool coupled, float cell_clip) {
+  OpTester tester("LSTM");
+  tester.params<LstmParams>().cell_clip = cell_clip;
+  const auto add = [&](DataType type, const auto& values, const Shape& shape, float scale, int zero,
+                       bool constant) {
+    const TestTensor tensor =
+        TestTensor::Of(type, shape, values, {.scales = {scale}, .zero_points = {zero}});
+    constant ? tester.Constant(tensor) : tester.Input(tensor);
+  };
+  constexpr float kSmall = 1.0f / 64;
+  add(DataType::kInt8, std::vector<int8_t>{74}, {1, 1}, kSmall, 10, false);  // 1
+  for (int i = 1; i < 9; ++i) {
+    if (coupled && i % 4 == 1) {
+      tester.Absent();
+    } else {
+      add(DataType::kInt8, std::vector<int8_t>{static_cast<int8_t>(8 * i)}, {1, 1}, kSmall, 0,
+          true);
+    }
+  }
+  for (int i = 0; i < 3; ++i) tester.Absent();
+  for (int i = 0; i < 4; ++i) {
+    if (coupled && i == 0) {
+      tester.Absent();
+    } else {
+      add(DataType::kInt32, std::vector<int32_t>{1024 * i}, {1}, 0x1p-12f, 0, true);
+    }
+  }
+  tester.Absent().Absent();
+  add(DataType::kInt8, std::vector<int8_t>{42}, {1, 1}, kSmall, 10, false);       // 0.5
+  add(DataType::kInt16, std::vector<int16_t>{8192}, {1, 1}, 0x1p-12f, 0, false);  // 2
+  tester.op.intermediates.resize(5);
+  tester.op.intermediates[4] = {.scales = {1.0f / 128}, .zero_points = {-3}};
+  return tester;
+}
+
+TEST(IntegerLstmTest, FollowsTheRealFormula) {
+  for (const bool coupled : {false, true}) {
+    for (const float clip : {0.0f, 1.5f}) {
+      OpTester tester = IntegerTester(coupled, clip);
+      const Status inferred = tester.Infer();
+      ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+      const auto outputs = tester.Run("reference", Isa::kScalar);
+      ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+      const auto sum = [](int gate) {
+        return 8.0f * (gate + 1) / 64 + 8.0f * (gate + 5) / 64 * 0.5f + gate * 0.25f;
+      };
+      const float f = Logistic(sum(1));
+      float c = f * 2 + (coupled ? 1 - f : Logistic(sum(0))) * std::tanh(sum(2));
+      if (clip > 0) c = std::min(c, clip);
+      const float h = Logistic(sum(3)) * std::tanh(c);
+      EXPECT_NEAR(tester.inputs[kLstmCellState].at<int16_t>(0), c * 4096, 4);
+      EXPECT_NEAR((*outputs)[0].at<int8_t>(0), h * 128 - 3, 1);
+      EXPECT_EQ(tester.inputs[kLstmOutputState].at<int8_t>(0), (*outputs)[0].at<int8_t>(0));
+    }
+  }
+}
+
+TEST(IntegerLstmTest, NeedsTheQuantizationThatItUses) {
+  OpTester hidden = IntegerTester(false, 0);
+  hidden.op.intermediates.clear();
+  EXPECT_THAT(hidden.Infer().message(), ::testing::HasSubstr("hidden value"));
+  OpTester cell = IntegerTester(false, 0);
+  cell.op.inputs[kLstmCellState].quantization.scales = {0.001f};
+  EXPECT_THAT(cell.Infer().message(), ::testing::HasSubstr("power of two"));
+  OpTester weights = IntegerTester(false, 0);
+  weights.op.inputs[kLstmInputWeights].quantization = {};
+  EXPECT_THAT(weights.Infer().message(), ::testing::HasSubstr("no single scale"));
+}
+
+// Operands of the int8 form; sums of products have scales around 2^-12.
+TestTensor RandomIntegerInput(Random& random, int input, const Shape& shape) {
+  const auto fill = [&](DataType type, float scale, int32_t zero_point, int low, int high) {
+    TestTensor tensor({.type = type, .shape = shape, .quantization = {{scale}, {zero_point}}},
+                      4 * random.Int(0, 3));
+    tensor.Fill(random, low, high);
+    return tensor;
+  };
+  const float scale = random.Float(0.002f, 0.03f);
+  const auto zero_point = static_cast<int32_t>(random.Int(-128, 127));
+  if (IsWeights(input)) return fill(DataType::kInt8, scale, 0, -127, 127);
+  if (input == kLstmX) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmOutputState) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmCellState) {
+    const float power = std::ldexp(1.0f, static_cast<int>(random.Int(-15, -9)));
+    return fill(DataType::kInt16, power, 0, -32768, 32767);
+  }
+  return fill(DataType::kInt32, 1, 0, -3000, 3000);
+}
+
+class IntegerLstmIsaTest : public ::testing::TestWithParam<Isa> {};
+
+TEST_P(IntegerLstmIsaTest, HighwayEqualsTheReference) {
+  if (FindFixedPoint16Rows(GetParam()) == nullptr) return;  // the reference runs
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    LstmCase c = RandomLstmCase(random);
+    c.peephole = c.projection = c.projection_bias = c.layer_norm = false;
+    c.outputs = c.cells;
+    OpTester plain = MakeLstm(
+        c, [&](int input, const Shape& shape) { return RandomIntegerInput(random, input, shape); });
+    plain.op.intermediates.resize(5);
+    plain.op.intermediates[4] = {{random.Float(0.002f, 0.02f)},
+                                 {static_cast<int32_t>(random.Int(-128, 127))}};
+    OpTester reference = plain, fast = plain;
+    const auto expected =
+        RunLstm(plain, reference, "reference", Isa::kScalar, seed, random.Int(0, 3));
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const auto actual = RunLstm(plain, fast, "highway", GetParam(), seed, random.Int(0, 3));
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSame<int8_t>((*expected)[0], (*actual)[0], "output");
+    ExpectSame<int8_t>(reference.inputs[kLstmOutputState], fast.inputs[kLstmOutputState], "state");
+    ExpectSame<int16_t>(reference.inputs[kLstmCellState], fast.inputs[kLstmCellState], "cell");
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, IntegerLstmIsaTest, ::testing::ValuesIn(RunnableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
