@@ -1,6 +1,3 @@
-#include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/conv2d/conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/quantization.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/jit/int8_cases.h"
@@ -8,121 +5,22 @@
 namespace fuselite::jit::testing {
 namespace {
 
-using kernels::Activation;
-using kernels::BatchMatMulParams;
-using kernels::Conv2DParams;
-using kernels::FullyConnectedParams;
 using kernels::Padding;
 using kernels::TransposeConvParams;
 
-Activation RandomActivation(Random& random) {
-  return random.Pick({Activation::kNone, Activation::kNone, Activation::kRelu, Activation::kRelu6,
-                      Activation::kReluN1To1});
-}
-
-OpTester RandomConv(Random& random) {
-  OpTester tester("CONV_2D");
-  auto& params = tester.params<Conv2DParams>();
-  params.padding = random.Pick({Padding::kSame, Padding::kValid});
-  params.stride_h = random.Int(1, 3);
-  params.stride_w = random.Int(1, 3);
-  params.dilation_h = random.Int(1, 2);
-  params.dilation_w = random.Int(1, 2);
-  params.activation = RandomActivation(random);
-  if (random.Chance(0.3)) params.extra_padding = {1, 2, 0, 1};
-  const int32_t channels_in = random.Pick({1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 100});
-  const auto channels_out = static_cast<int32_t>(random.Int(1, 150));
-  auto filter_h = static_cast<int32_t>(random.Int(1, 4));
-  auto filter_w = static_cast<int32_t>(random.Int(1, 4));
-  if (random.Chance(0.4)) {
-    filter_h = filter_w = params.stride_h = params.stride_w = 1;
-    if (random.Chance(0.7)) params.extra_padding = {};
-  }
-  const Shape image = {static_cast<int32_t>(random.Int(1, 3)),
-                       static_cast<int32_t>(random.Int(8, 17)),
-                       static_cast<int32_t>(random.Int(8, 17)), channels_in};
-  const Int8Case c = RandomInt8(random, int64_t{filter_h} * filter_w * channels_in);
-  tester
-      .Input(Int8Tensor(c, random, image, {{c.input_scale}, {c.zero_point}},
-                        random.Chance(0.3) ? channels_in + random.Int(1, 9) : 0))
-      .Constant(Int8Weights(c, random, {channels_out, filter_h, filter_w, channels_in},
-                            WeightsQuantization(c, random, channels_out, 0, false)));
-  AddInt32Bias(tester, random, channels_out);
-  tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
-  const Status inferred = tester.Infer();
-  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
-  AddInt8Tail(tester, c, random);
-  if (random.Chance(0.3)) {
-    tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-  }
-  return tester;
-}
-
 TEST(JitProductInt8Test, ConvolutionsEqualTheReference) {
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    CompareInt8(RandomConv(random), random);
-    if (HasFailure()) return;
-  }
+  CompareInt8Cases(150, kernels::testing::RandomQuantizedConv2D);
 }
 
 TEST(JitProductInt8Test, FullyConnectedEqualsTheReference) {
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("FULLY_CONNECTED");
-    tester.params<FullyConnectedParams>().activation = RandomActivation(random);
-    const auto rows = static_cast<int32_t>(random.Chance(0.4) ? 1 : random.Int(2, 40));
-    const auto depth = static_cast<int32_t>(random.Int(1, 300));
-    const auto units = static_cast<int32_t>(random.Int(1, 300));
-    const Int8Case c = RandomInt8(random, depth);
-    tester
-        .Input(Int8Tensor(c, random, {rows, depth}, {{c.input_scale}, {c.zero_point}},
-                          random.Chance(0.3) ? depth + random.Int(1, 9) : 0))
-        .Constant(
-            Int8Weights(c, random, {units, depth}, WeightsQuantization(c, random, units, 0, true)));
-    AddInt32Bias(tester, random, units);
-    tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddInt8Tail(tester, c, random);
-    CompareInt8(tester, random);
-    if (HasFailure()) return;
-  }
+  CompareInt8Cases(100, kernels::testing::RandomQuantizedFullyConnected);
 }
 
 TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("BATCH_MATMUL");
-    const bool adj_y = random.Chance(0.5);
-    tester.params<BatchMatMulParams>().adj_y = adj_y;
-    const auto rows = static_cast<int32_t>(random.Int(1, 30));
-    const auto depth = static_cast<int32_t>(random.Int(1, 100));
-    const auto columns = static_cast<int32_t>(random.Int(1, 150));
-    const auto batch = static_cast<int32_t>(random.Int(1, 3));
-    Int8Case c = RandomInt8(random, depth);
-    c.type = DataType::kInt8;
-    c.zero_point = std::clamp(c.zero_point, -128, 127);
-    c.output_zero_point = std::clamp(c.output_zero_point, -128, 127);
-    c.per_channel = false;
-    const auto pitch = [&](int32_t width) { return random.Chance(0.3) ? width + 5 : 0; };
-    const Shape right = {random.Chance(0.3) ? 1 : batch, 2, adj_y ? columns : depth,
-                         adj_y ? depth : columns};
-    tester
-        .Input(Int8Tensor(c, random, {batch, 2, rows, depth}, {{c.input_scale}, {c.zero_point}},
-                          pitch(depth)))
-        .Input(Int8Tensor(c, random, right, WeightsQuantization(c, random, 1, 0, true),
-                          pitch(right[3])))
-        .Output(c.type, {{c.output_scale}, {c.output_zero_point}});
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddInt8Tail(tester, c, random);
-    CompareInt8(tester, random);
-    if (HasFailure()) return;
-  }
+  CompareInt8Cases(100, [](Random& random, QuantizedProductCases cases) {
+    cases.types = {DataType::kInt8};
+    return kernels::testing::RandomQuantizedBatchMatMul(random, cases);
+  });
 }
 
 TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
@@ -134,7 +32,7 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
     params.padding = random.Pick({Padding::kSame, Padding::kValid});
     params.stride_h = random.Int(1, 3);
     params.stride_w = random.Int(1, 3);
-    params.activation = RandomActivation(random);
+    params.activation = kernels::testing::RandomClampOrNone(random);
     const auto filter_h = static_cast<int32_t>(random.Int(params.stride_h, 5));
     const auto filter_w = static_cast<int32_t>(random.Int(params.stride_w, 5));
     const auto channels_in = static_cast<int32_t>(random.Int(1, 40));
@@ -148,21 +46,22 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
     };
     const std::vector<int32_t> out = {in[0], size(in[1], params.stride_h, filter_h),
                                       size(in[2], params.stride_w, filter_w), channels_out};
-    Int8Case c = RandomInt8(random, int64_t{filter_h} * filter_w * channels_in);
+    QuantizedCase c = kernels::testing::RandomQuantizedCase(
+        random, kBytes.types, int64_t{filter_h} * filter_w * channels_in);
     // What is requantized in registers.
     c.output_scale = std::clamp(c.output_scale, 0.1f * c.input_scale, 100 * c.input_scale);
-    Quantization weights = WeightsQuantization(c, random, channels_out, 0, false);
+    Quantization weights = kernels::testing::WeightsQuantization(c, random, channels_out, 0, false);
     if (c.type == DataType::kUInt8) weights.zero_points = {128};
     tester.Constant(TestTensor::Of(DataType::kInt32, {4}, out))
-        .Constant(Int8Tensor(c, random, {channels_out, filter_h, filter_w, channels_in}, weights))
-        .Input(Int8Tensor(c, random, in, {{c.input_scale}, {c.zero_point}},
-                          random.Chance(0.3) ? channels_in + random.Int(1, 9) : 0));
-    AddInt32Bias(tester, random, channels_out);
-    tester.Output(c.type, {{c.output_scale}, {c.output_zero_point}});
+        .Constant(kernels::testing::AnyIntegers(
+            random, c.type, {channels_out, filter_h, filter_w, channels_in}, weights))
+        .Input(kernels::testing::Activations(c, random, in));
+    AddIntegerBias(c, tester, random, channels_out);
+    tester.Output(c.type, c.output());
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     if (random.Chance(0.4)) AddLookup(tester, random);
-    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = channels_out + random.Int(1, 9);
+    PitchOutput(tester, random);
     CompareInt8(tester, random);
     if (HasFailure()) return;
   }

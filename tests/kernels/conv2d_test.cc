@@ -76,21 +76,13 @@ TEST(Conv2DInferTest, Refuses) {
 }
 
 TEST(Conv2DHighwayTest, AgreesWithTheReference) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomConv2D(random, {});
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddRandomTail(tester, random);
-    PitchOutput(tester, random);
-    const Shape& filter = tester.op.inputs[1].shape;
-    const auto bounds = ProductBounds<Conv2DParams>(tester, filter.elements(1, 4));
-    runs += CompareCandidates(tester, bounds, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
+  CompareRandomly(
+      60, [](Random& random) { return RandomConv2D(random, {}); },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.elements(1, 4);
+        return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random);
+      });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "kernels/short_floats.h"
 #include "tests/kernels/movement_tester.h"
+#include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -159,17 +160,7 @@ void CompareHighway(OpTester& tester, uint64_t seed) {
   ASSERT_TRUE(tester.Infer().ok());
   const int64_t width = tester.inputs[0].width();
   if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = width + random.Int(1, 5);
-  const auto expected = tester.Run("reference", Isa::kScalar);
-  ASSERT_TRUE(expected.ok());
-  for (const Isa isa : RunnableIsas()) {
-    const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
-    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    ExpectSame<Out>((*expected)[0], (*actual)[0], IsaName(isa));
-  }
+  ExpectHighwayIsTheReference<Out>(tester, random);
 }
 
 template <class Out>

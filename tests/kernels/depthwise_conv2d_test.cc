@@ -42,21 +42,14 @@ TEST(DepthwiseConv2DInferTest, Refuses) {
 }
 
 TEST(DepthwiseConv2DHighwayTest, AgreesWithTheReference) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomDepthwiseConv2D(random, {});
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddRandomTail(tester, random);
-    PitchOutput(tester, random);
-    const Shape& filter = tester.op.inputs[1].shape;
-    const auto bounds = ProductBounds<DepthwiseConv2DParams>(tester, filter.elements(1, 3));
-    runs += CompareCandidates(tester, bounds, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 100);
+  CompareRandomly(
+      100, [](Random& random) { return RandomDepthwiseConv2D(random, {}); },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.elements(1, 3);
+        return CompareCandidates(tester, ProductBounds<DepthwiseConv2DParams>(tester, depth),
+                                 random);
+      });
 }
 
 }  // namespace

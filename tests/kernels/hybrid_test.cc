@@ -175,20 +175,7 @@ void AddAffine(Random& random, OpTester& tester) {
 // Random cases made by `make`, every fast version against the reference.
 template <class Make>
 void CompareRandomly(Make make) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = make(random);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
-    runs += CompareToTheBit<float>(tester, random);
-    if (::testing::Test::HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
+  testing::CompareRandomly(60, make, CompareToTheBit<float>);
 }
 
 TEST(HybridHighwayTest, FullyConnectedToTheBit) {

@@ -5,6 +5,7 @@
 #include "kernels/gather/gather.h"
 #include "kernels/generate/generate.h"
 #include "tests/kernels/movement_tester.h"
+#include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -172,21 +173,8 @@ void CompareArgHighway(DataType type, uint64_t seed) {
   tester.params<ArgMaxParams>().output_type = index;
   tester.Input(in).Constant(Scalar(axis));
   ASSERT_TRUE(tester.Infer().ok());
-  const auto expected = tester.Run("reference", Isa::kScalar);
-  ASSERT_TRUE(expected.ok());
-  for (const Isa isa : RunnableIsas()) {
-    const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
-    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    if (index == kI32) {
-      ExpectSame<int32_t>((*expected)[0], (*actual)[0], IsaName(isa));
-    } else {
-      ExpectSame<int64_t>((*expected)[0], (*actual)[0], IsaName(isa));
-    }
-  }
+  index == kI32 ? ExpectHighwayIsTheReference<int32_t>(tester, random)
+                : ExpectHighwayIsTheReference<int64_t>(tester, random);
 }
 
 TEST(ArgMaxTest, HighwayMatchesTheReference) {

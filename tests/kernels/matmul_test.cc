@@ -91,38 +91,28 @@ TEST(BatchMatMulInferTest, Refuses) {
 }
 
 TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomFullyConnected(random);
-    // The file may leave a constant at any byte; the packed form must not care.
-    const TestTensor anywhere(tester.inputs[1].info(), random.Int(0, 3));
-    std::memcpy(anywhere.bytes(), tester.inputs[1].bytes(), anywhere.info().bytes());
-    if (tester.op.inputs[1].data != nullptr) tester.op.inputs[1].data = anywhere.bytes();
-    ASSERT_TRUE(tester.Infer().ok());
-    AddRandomTail(tester, random);
-    const auto bounds =
-        ProductBounds<FullyConnectedParams>(tester, tester.op.inputs[1].shape.dim(-1));
-    runs += CompareCandidates(tester, bounds, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
+  CompareRandomly(
+      60, [](Random& random) { return RandomFullyConnected(random); },
+      [](OpTester& tester, Random& random) {
+        // The file may leave a constant at any byte; the packed form must not care.
+        const TestTensor anywhere(tester.inputs[1].info(), random.Int(0, 3));
+        std::memcpy(anywhere.bytes(), tester.inputs[1].bytes(), anywhere.info().bytes());
+        if (tester.op.inputs[1].data != nullptr) tester.op.inputs[1].data = anywhere.bytes();
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
+        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
+                                 random);
+      });
 }
 
 TEST(BatchMatMulHighwayTest, AgreesWithTheReference) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomBatchMatMul(random, true);
-    ASSERT_TRUE(tester.Infer().ok());
-    AddRandomTail(tester, random);
-    const auto bounds = Bounds(tester, BatchMatMulDepth(tester), [](OpTester&) {});
-    runs += CompareCandidates(tester, bounds, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
+  CompareRandomly(
+      60, [](Random& random) { return RandomBatchMatMul(random, true); },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const auto bounds = Bounds(tester, BatchMatMulDepth(tester), [](OpTester&) {});
+        return CompareCandidates(tester, bounds, random);
+      });
 }
 
 }  // namespace

@@ -241,9 +241,37 @@ class OpTester {
   }
 };
 
+// No pitch, or one that leaves a gap behind each row of `width` elements.
+inline int64_t RandomPitch(Random& random, int64_t width) {
+  return random.Chance(0.3) ? width + random.Int(1, 9) : 0;
+}
+// Leaves, in some cases, a gap behind each row of the output.
+inline void PitchOutput(OpTester& tester, Random& random) {
+  TensorInfo& output = tester.op.outputs[0];
+  output.row_pitch = RandomPitch(random, output.shape.dim(-1));
+}
+
 // Where the machine has vectors, a fast candidate must have taken nearly all of the `cases`.
 inline void ExpectMostRan(int runs, int cases) {
   EXPECT_GE(runs, RunnableIsas().size() > 1 ? cases * 9 / 10 : 0);
+}
+
+// Operators from `make(random)`, inferred, the outputs of some pitched. `compare(tester, random)`
+// gives how many runs of fast candidates were not refused.
+template <class Make, class Compare>
+void CompareRandomly(int cases, Make make, Compare compare) {
+  int runs = 0;
+  for (int seed = 1; seed <= cases; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = make(random);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    PitchOutput(tester, random);
+    runs += compare(tester, random);
+    if (::testing::Test::HasFailure()) return;
+  }
+  ExpectMostRan(runs, cases);
 }
 
 // Byte for byte, gaps between rows left out.

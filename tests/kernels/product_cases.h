@@ -19,11 +19,6 @@ struct ProductCases {
   bool run_time_weights = true;
 };
 
-// No pitch, or one that leaves a gap behind each row of `width` elements.
-inline int64_t RandomPitch(Random& random, int64_t width) {
-  return random.Chance(0.3) ? width + random.Int(1, 9) : 0;
-}
-
 inline TestTensor RandomFloats(Random& random, Shape shape, int64_t pitch = 0) {
   const TestTensor tensor({.type = DataType::kFloat32, .shape = shape, .row_pitch = pitch},
                           4 * random.Int(0, 3));
@@ -133,12 +128,6 @@ inline OpTester RandomBatchMatMul(Random& random, bool adjoint_left, int32_t min
 // The terms of one sum of a BATCH_MATMUL.
 inline double BatchMatMulDepth(OpTester& tester) {
   return tester.op.inputs[0].shape.dim(tester.params<BatchMatMulParams>().adj_x ? -2 : -1);
-}
-
-// Leaves, in some cases, a gap behind each row of the output.
-inline void PitchOutput(OpTester& tester, Random& random) {
-  TensorInfo& output = tester.op.outputs[0];
-  output.row_pitch = RandomPitch(random, output.shape.dim(-1));
 }
 
 // The bounds for sums of `depth` products under an activation.

@@ -55,4 +55,22 @@ int CompareToTheBit(const OpTester& tester, Random& random) {
   return runs;
 }
 
+// "highway" at every ISA against the reference. It has to take the operator where there are
+// vectors.
+template <class T>
+void ExpectHighwayIsTheReference(const OpTester& tester, Random& random) {
+  const Result<std::vector<TestTensor>> expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  for (const Isa isa : RunnableIsas()) {
+    const Result<std::vector<TestTensor>> actual =
+        tester.Run("highway", isa, random.Int(1, 99), random.Int(0, 3));
+    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSame<T>((*expected)[0], (*actual)[0], IsaName(isa));
+  }
+}
+
 }  // namespace fuselite::kernels::testing

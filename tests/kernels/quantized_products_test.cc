@@ -5,6 +5,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "tests/kernels/quantized_cases.h"
+#include "tests/kernels/quantized_product_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -166,23 +167,6 @@ TEST(QuantizedTailTest, AnExplicitStageTakesTheSums) {
   EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(2, -15));
 }
 
-int32_t LeastOf(DataType x) { return x == kI16 ? 0 : x == kI8 ? -128 : 0; }
-int32_t MostOf(DataType x) { return x == kI16 ? 0 : LeastOf(x) + 255; }
-
-// A bias in most cases: int32, or int64 of 16-bit activations.
-void AddBias(Random& random, DataType x, int32_t channels, OpTester* tester) {
-  if (random.Chance(0.3)) return;
-  const DataType type = x == kI16 && random.Chance(0.7) ? kI64 : kI32;
-  tester->Input(RandomTensor(random, {.type = type, .shape = {channels}}, BitWidth(type) / 8));
-}
-
-// Zero points are 0 in 16 bits.
-Quantization RandomActivations(Random& random, DataType x) {
-  Quantization q = RandomQuantization(random, 1, false, LeastOf(x), MostOf(x));
-  if (x == kI16) q.scales[0] /= 100;
-  return q;
-}
-
 int CompareTyped(const OpTester& tester, Random& random) {
   switch (tester.op.outputs[0].type) {
     case kI8: return CompareToTheBit<int8_t>(tester, random);
@@ -192,181 +176,40 @@ int CompareTyped(const OpTester& tester, Random& random) {
   }
 }
 
-OpTester RandomConv(Random& random, DataType x, DataType w) {
-  OpTester tester("CONV_2D");
-  auto& params = tester.params<Conv2DParams>();
-  params.padding = random.Pick({Padding::kSame, Padding::kValid});
-  params.stride_h = random.Int(1, 2);
-  params.stride_w = random.Int(1, 2);
-  params.dilation_w = random.Int(1, 2);
-  params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
-  const bool is_signed = x != kU8;
-  const int32_t groups = random.Pick({1, 1, 2}), in = random.Int(1, 40), out = random.Int(1, 50);
-  tester.Input(RandomTensor(random,
-                            {.type = x,
-                             .shape = {1, static_cast<int32_t>(random.Int(4, 9)), 9, in * groups},
-                             .quantization = RandomActivations(random, x),
-                             .row_pitch = random.Chance(0.3) ? in * groups + random.Int(1, 9) : 0},
-                            random.Int(0, 3) * BitWidth(x) / 8));
-  tester.Constant(RandomTensor(
-      random, {.type = w,
-               .shape = {out * groups, static_cast<int32_t>(random.Int(1, 3)),
-                         static_cast<int32_t>(random.Int(1, 3)), in},
-               .quantization =
-                   is_signed ? RandomQuantization(random, out * groups, random.Chance(0.7), 0, 0)
-                             : RandomQuantization(random, 1, false, 0, 255)}));
-  AddBias(random, x, out * groups, &tester);
-  Quantization output = RandomActivations(random, x);
-  output.scales[0] *= 10;
-  tester.Output(x, output);
-  return tester;
-}
-
 TEST(QuantizedHighwayTest, ConvolutionsToTheBit) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    const DataType x = random.Pick({kI8, kI8, kU8, kI16});
-    OpTester tester = RandomConv(random, x, x == kU8 ? kU8 : random.Pick({kI8, kI8, kI4}));
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
-    runs += CompareTyped(tester, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
+  CompareRandomly(
+      60,
+      [](Random& random) {
+        return RandomQuantizedConv2D(random, {.types = {kI8, kI8, kU8, kI16}});
+      },
+      CompareTyped);
 }
 
 TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("FULLY_CONNECTED");
-    const DataType x = random.Pick({kI8, kI16});
-    // Beyond 510 terms, sums of 16-bit activations are put together.
-    const int32_t depth = random.Int(1, random.Chance(0.2) ? 1500 : 150);
-    const int32_t units = random.Int(1, 120);
-    tester.Input(RandomTensor(random, {.type = x,
-                                       .shape = {random.Pick({1, 2, 7, 30}), depth},
-                                       .quantization = RandomActivations(random, x)}));
-    const bool per_channel = random.Chance(0.5);
-    const int64_t zero = per_channel ? 0 : 100;
-    tester.Constant(RandomTensor(
-        random, {.type = random.Pick({kI8, kI4}),
-                 .shape = {units, depth},
-                 .quantization = RandomQuantization(random, units, per_channel, -zero, zero)}));
-    AddBias(random, x, units, &tester);
-    Quantization output = RandomActivations(random, x);
-    output.scales[0] *= 10;
-    tester.Output(x, output);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    runs += CompareTyped(tester, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 60);
-}
-
-OpTester RandomDepthwise(Random& random, DataType x, DataType w) {
-  OpTester tester("DEPTHWISE_CONV_2D");
-  auto& params = tester.params<DepthwiseConv2DParams>();
-  params.padding = random.Pick({Padding::kSame, Padding::kValid});
-  params.stride_h = random.Int(1, 2);
-  params.stride_w = random.Int(1, 2);
-  params.dilation_h = random.Int(1, 2);
-  params.dilation_w = random.Int(1, 2);
-  params.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
-  const bool is_signed = x != kU8;
-  const int32_t in = random.Int(1, 80), multiplier = random.Pick({1, 1, 3});
-  const int32_t channels = in * multiplier;
-  params.depth_multiplier = multiplier;
-  tester.Input(RandomTensor(
-      random,
-      {.type = x,
-       .shape = {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(6, 12)),
-                 static_cast<int32_t>(random.Int(8, 23)), in},
-       .quantization = RandomActivations(random, x),
-       .row_pitch = random.Chance(0.3) ? in + random.Int(1, 9) : 0},
-      random.Int(0, 3) * BitWidth(x) / 8));
-  tester.Constant(RandomTensor(
-      random,
-      {.type = w,
-       .shape = {1, static_cast<int32_t>(random.Int(1, 3)), static_cast<int32_t>(random.Int(1, 4)),
-                 channels},
-       .quantization = is_signed ? RandomQuantization(random, channels, random.Chance(0.7), 0, 0)
-                                 : RandomQuantization(random, 1, false, 0, 255)}));
-  AddBias(random, x, channels, &tester);
-  Quantization output = RandomActivations(random, x);
-  output.scales[0] *= 3;
-  tester.Output(x, output);
-  return tester;
+  CompareRandomly(
+      60,
+      [](Random& random) {
+        return RandomQuantizedFullyConnected(random, {.types = {kI8, kI16}});
+      },
+      CompareTyped);
 }
 
 TEST(QuantizedHighwayTest, DepthwiseConvolutionsToTheBit) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    const DataType x = random.Pick({kI8, kI8, kU8, kI16});
-    OpTester tester = RandomDepthwise(random, x, x == kU8 ? kU8 : random.Pick({kI8, kI8, kI4}));
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
-    runs += CompareTyped(tester, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 80);
+  CompareRandomly(
+      80,
+      [](Random& random) {
+        return RandomQuantizedDepthwise(random, {.types = {kI8, kI8, kU8, kI16}});
+      },
+      CompareTyped);
 }
 
 TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("BATCH_MATMUL");
-    auto& params = tester.params<BatchMatMulParams>();
-    params.adj_x = random.Chance(0.1);
-    params.adj_y = random.Chance(0.5);
-    const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
-    const int32_t outer = random.Int(1, 2), inner = random.Int(1, 3);
-    const int32_t x_inner = random.Chance(0.7) ? inner : 1,
-                  y_outer = random.Chance(0.7) ? outer : 1;
-    const DataType type = random.Pick({kI8, kI8, kI8, kI16});
-    const bool wide = type == kI8 && random.Chance(0.2);
-    TensorInfo x{.type = type, .quantization = RandomActivations(random, type)};
-    if (wide) x.quantization.zero_points = {0};
-    x.shape =
-        params.adj_x ? Shape{outer, x_inner, depth, rows} : Shape{outer, x_inner, rows, depth};
-    TensorInfo y{.type = kI8, .quantization = RandomQuantization(random, 1, false, -128, 127)};
-    if (wide) y.quantization.zero_points = {0};
-    y.shape = params.adj_y ? Shape{y_outer, inner, columns, depth}
-                           : Shape{y_outer, inner, depth, columns};
-    if (random.Chance(0.3)) x.row_pitch = x.shape.dim(-1) + random.Int(1, 9);
-    const bool constant = random.Chance(0.3);
-    if (!constant && random.Chance(0.3)) y.row_pitch = y.shape.dim(-1) + random.Int(1, 9);
-    tester.Input(RandomTensor(random, x, 2 * random.Int(0, 3)));
-    TestTensor right = RandomTensor(random, y, random.Int(0, 3));
-    if (constant) {
-      tester.Constant(right);
-    } else {
-      tester.Input(right);
-    }
-    Quantization output = RandomActivations(random, type);
-    output.scales[0] *= 10;
-    tester.Output(wide ? kI32 : type, output);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = columns + random.Int(1, 9);
-    runs += CompareTyped(tester, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 80);
+  CompareRandomly(
+      80,
+      [](Random& random) {
+        return RandomQuantizedBatchMatMul(random, {.types = {kI8, kI8, kI8, kI16}});
+      },
+      CompareTyped);
 }
 
 }  // namespace

@@ -97,21 +97,11 @@ OpTester RandomTransposeConv(Random& random) {
 }
 
 TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = RandomTransposeConv(random);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  CompareRandomly(80, RandomTransposeConv, [](OpTester& tester, Random& random) {
     AddRandomTail(tester, random);
-    PitchOutput(tester, random);
-    const Shape& filter = tester.op.inputs[1].shape;
-    const auto bounds = ProductBounds<TransposeConvParams>(tester, filter.elements(1, 4));
-    runs += CompareCandidates(tester, bounds, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 80);
+    const int64_t depth = tester.op.inputs[1].shape.elements(1, 4);
+    return CompareCandidates(tester, ProductBounds<TransposeConvParams>(tester, depth), random);
+  });
 }
 
 OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
@@ -144,21 +134,13 @@ OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
 }
 
 TEST(TransposeConvHighwayTest, IntegersToTheBit) {
-  int runs = 0;
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    const bool is_signed = random.Chance(0.6);
-    OpTester tester =
-        RandomQuantizedTransposeConv(random, is_signed ? DataType::kInt8 : DataType::kUInt8);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    PitchOutput(tester, random);
-    runs += is_signed ? CompareToTheBit<int8_t>(tester, random)
-                      : CompareToTheBit<uint8_t>(tester, random);
-    if (HasFailure()) return;
-  }
-  ExpectMostRan(runs, 80);
+  CompareRandomly(
+      80,
+      [](Random& random) {
+        const DataType type = random.Chance(0.6) ? DataType::kInt8 : DataType::kUInt8;
+        return RandomQuantizedTransposeConv(random, type);
+      },
+      CompareToTheBit<uint8_t>);
 }
 
 }  // namespace

@@ -1,0 +1,215 @@
+// Random convolutions and matrix products of integers: misaligned, pitched, with and without a
+// bias, of every parameter. They serve the tests of Highway's kernels and those of emitted ones.
+#pragma once
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tests/kernels/product_cases.h"
+
+namespace fuselite::kernels::testing {
+
+// What a kernel under test takes.
+struct QuantizedProductCases {
+  std::vector<DataType>
+      types;           // of the activations; one that is named twice comes up twice as often
+  bool groups = true;  // also depth multipliers
+  // Left sides of BATCH_MATMUL that are transposed or broadcast, constant right ones, int32
+  // outputs.
+  bool any_matmul = true;
+};
+
+// What surrounds the weights of a random case.
+struct QuantizedCase {
+  DataType type = DataType::kInt8;
+  float input_scale = 1, output_scale = 1;
+  int32_t zero_point = 0, output_zero_point = 0;
+  bool per_channel = false;
+
+  int32_t type_min() const {
+    if (type == DataType::kUInt8) return 0;
+    return type == DataType::kInt16 ? -32768 : -128;
+  }
+  int32_t type_max() const {
+    if (type == DataType::kUInt8) return 255;
+    return type == DataType::kInt16 ? 32767 : 127;
+  }
+  Quantization input() const { return {{input_scale}, {zero_point}}; }
+  Quantization output() const { return {{output_scale}, {output_zero_point}}; }
+};
+
+// Zero points at the ends of the type as often as inside; those of int16 are 0. Outputs of sums of
+// `depth` products fill their range, in some cases leave it by far, or are nearly all alike.
+inline QuantizedCase RandomQuantizedCase(Random& random, const std::vector<DataType>& types,
+                                         int64_t depth) {
+  QuantizedCase c;
+  c.type = types[random.Int(0, static_cast<int64_t>(types.size()) - 1)];
+  const auto zero_point = [&] {
+    if (random.Chance(0.4)) return random.Pick({c.type_min(), c.type_max()});
+    return static_cast<int32_t>(random.Int(c.type_min(), c.type_max()));
+  };
+  const bool wide = c.type == DataType::kInt16;
+  c.zero_point = wide ? 0 : zero_point();
+  c.output_zero_point = wide ? 0 : zero_point();
+  c.per_channel = c.type != DataType::kUInt8 && random.Chance(0.6);
+  c.input_scale = random.Float(0.002f, 0.1f) / (wide ? 256.0f : 1.0f);
+  const float typical = c.input_scale * 0.01f * 60 * std::sqrt(static_cast<float>(depth));
+  c.output_scale = typical * random.Pick({0.005f, 0.3f, 0.5f, 1.0f, 1.0f, 4.0f, 1000.0f});
+  return c;
+}
+
+// `may_offset`: weights of int8 with one scale may have a zero point other than 0.
+inline Quantization WeightsQuantization(const QuantizedCase& c, Random& random, int32_t channels,
+                                        int axis, bool may_offset) {
+  Quantization q{.scales = {}, .zero_points = {}, .axis = axis};
+  const bool is_uint8 = c.type == DataType::kUInt8;
+  const int32_t low = is_uint8 ? 0 : -128;
+  for (int32_t i = 0; i < (c.per_channel ? channels : 1); ++i) {
+    q.scales.push_back(random.Float(0.005f, 0.02f));
+    const bool offset = is_uint8 || (may_offset && !c.per_channel);
+    q.zero_points.push_back(
+        offset ? random.Pick<int32_t>({low, low + 255, is_uint8 ? 128 : 0, low + 100}) : 0);
+  }
+  return q;
+}
+
+// Every value of the type at random, at any element's address.
+inline TestTensor AnyIntegers(Random& random, DataType type, Shape shape, Quantization quantization,
+                              int64_t pitch = 0) {
+  const size_t bytes = std::max(BitWidth(type) / 8, 1);
+  const TestTensor tensor({.type = type,
+                           .shape = std::move(shape),
+                           .quantization = std::move(quantization),
+                           .row_pitch = pitch},
+                          bytes * static_cast<size_t>(random.Int(0, 5)));
+  const double span = std::ldexp(1.0, BitWidth(type)),
+               low = type == DataType::kUInt8 ? 0 : -span / 2;
+  tensor.Fill(random, low, low + span - 1);
+  return tensor;
+}
+
+// Activations, `width` elements wide, in some cases pitched.
+inline TestTensor Activations(const QuantizedCase& c, Random& random, const Shape& shape) {
+  return AnyIntegers(random, c.type, shape, c.input(), RandomPitch(random, shape.dim(-1)));
+}
+
+// int8 or, in some cases, int4; uint8 for uint8 activations.
+inline TestTensor QuantizedWeights(const QuantizedCase& c, Random& random, const Shape& shape,
+                                   Quantization quantization) {
+  DataType type = c.type == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
+  if (type == DataType::kInt8 && random.Chance(0.2)) type = DataType::kInt4;
+  return AnyIntegers(random, type, shape, std::move(quantization));
+}
+
+// In most cases: int32, or int64 of 16-bit activations.
+inline void AddIntegerBias(const QuantizedCase& c, OpTester& tester, Random& random,
+                           int32_t channels) {
+  if (random.Chance(0.2)) return;
+  const bool wide = c.type == DataType::kInt16 && random.Chance(0.7);
+  const TestTensor bias({.type = wide ? DataType::kInt64 : DataType::kInt32, .shape = {channels}},
+                        wide ? 8 : 4);
+  bias.Fill(random, -5000, 5000);
+  tester.Constant(bias);
+}
+
+inline Activation RandomClampOrNone(Random& random) {
+  return random.Pick({Activation::kNone, Activation::kNone, Activation::kRelu, Activation::kRelu6,
+                      Activation::kReluN1To1});
+}
+
+inline OpTester RandomQuantizedConv2D(Random& random, const QuantizedProductCases& cases) {
+  OpTester tester("CONV_2D");
+  auto& params = tester.params<Conv2DParams>();
+  RandomWindow(random, params);
+  params.activation = RandomClampOrNone(random);
+  const int32_t groups = cases.groups ? random.Pick({1, 1, 2}) : 1;
+  const int32_t group_in = random.Pick({1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 100});
+  const auto out = groups * static_cast<int32_t>(random.Int(1, 150 / groups));
+  auto filter_h = static_cast<int32_t>(random.Int(1, 4));
+  auto filter_w = static_cast<int32_t>(random.Int(1, 4));
+  if (random.Chance(0.4)) {
+    filter_h = filter_w = params.stride_h = params.stride_w = 1;  // rows of the input, uncopied
+    if (random.Chance(0.7)) params.extra_padding = {};
+  }
+  const Shape image = {static_cast<int32_t>(random.Int(1, 3)),
+                       static_cast<int32_t>(random.Int(8, 17)),
+                       static_cast<int32_t>(random.Int(8, 17)), group_in * groups};
+  const QuantizedCase c =
+      RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w * group_in);
+  tester.Input(Activations(c, random, image))
+      .Constant(QuantizedWeights(c, random, {out, filter_h, filter_w, group_in},
+                                 WeightsQuantization(c, random, out, 0, false)));
+  AddIntegerBias(c, tester, random, out);
+  return tester.Output(c.type, c.output());
+}
+
+inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductCases& cases) {
+  OpTester tester("DEPTHWISE_CONV_2D");
+  auto& params = tester.params<DepthwiseConv2DParams>();
+  RandomWindow(random, params);
+  params.activation = RandomClampOrNone(random);
+  params.depth_multiplier = cases.groups ? random.Pick({1, 1, 3}) : 1;
+  const auto channels = static_cast<int32_t>(random.Int(1, 200 / params.depth_multiplier));
+  const int32_t out = channels * params.depth_multiplier;
+  const auto filter_h = static_cast<int32_t>(random.Int(1, 6));
+  const auto filter_w = static_cast<int32_t>(random.Int(1, 6));
+  const Shape image = {static_cast<int32_t>(random.Int(1, 2)),
+                       static_cast<int32_t>(random.Int(11, 17)),
+                       static_cast<int32_t>(random.Int(11, 30)), channels};
+  const QuantizedCase c = RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w);
+  tester.Input(Activations(c, random, image))
+      .Constant(QuantizedWeights(c, random, {1, filter_h, filter_w, out},
+                                 WeightsQuantization(c, random, out, 3, false)));
+  AddIntegerBias(c, tester, random, out);
+  return tester.Output(c.type, c.output());
+}
+
+inline OpTester RandomQuantizedFullyConnected(Random& random, const QuantizedProductCases& cases) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.params<FullyConnectedParams>().activation = RandomClampOrNone(random);
+  const auto rows = static_cast<int32_t>(random.Chance(0.4) ? 1 : random.Int(2, 40));
+  // Beyond 510 terms, sums of 16-bit activations are put together.
+  const auto depth = static_cast<int32_t>(random.Int(1, random.Chance(0.2) ? 1500 : 300));
+  const auto units = static_cast<int32_t>(random.Int(1, 300));
+  const QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
+  tester.Input(Activations(c, random, {rows, depth}))
+      .Constant(QuantizedWeights(c, random, {units, depth},
+                                 WeightsQuantization(c, random, units, 0, true)));
+  AddIntegerBias(c, tester, random, units);
+  return tester.Output(c.type, c.output());
+}
+
+inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProductCases& cases) {
+  OpTester tester("BATCH_MATMUL");
+  auto& params = tester.params<BatchMatMulParams>();
+  params.adj_x = cases.any_matmul && random.Chance(0.1);
+  params.adj_y = random.Chance(0.5);
+  const auto rows = static_cast<int32_t>(random.Int(1, 30));
+  const auto depth = static_cast<int32_t>(random.Int(1, 100));
+  const auto columns = static_cast<int32_t>(random.Int(1, 150));
+  const auto outer = static_cast<int32_t>(random.Int(1, 3));
+  const auto inner = static_cast<int32_t>(random.Int(1, 3));
+  const int32_t x_inner = !cases.any_matmul || random.Chance(0.7) ? inner : 1;
+  const int32_t y_outer = random.Chance(0.7) ? outer : 1;
+  QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
+  c.per_channel = false;
+  Quantization right = WeightsQuantization(c, random, 1, 0, true);
+  // int32 outputs have no zero points anywhere.
+  const bool sums = cases.any_matmul && c.type == DataType::kInt8 && random.Chance(0.2);
+  if (sums) c.zero_point = right.zero_points[0] = 0;
+  const auto matrix = [](int32_t a, int32_t b, int32_t height, int32_t width, bool adjoint) {
+    return adjoint ? Shape{a, b, width, height} : Shape{a, b, height, width};
+  };
+  tester.Input(Activations(c, random, matrix(outer, x_inner, rows, depth, params.adj_x)));
+  const Shape shape = matrix(y_outer, inner, depth, columns, params.adj_y);
+  if (cases.any_matmul && random.Chance(0.3)) {
+    tester.Constant(AnyIntegers(random, DataType::kInt8, shape, right));
+  } else {
+    tester.Input(
+        AnyIntegers(random, DataType::kInt8, shape, right, RandomPitch(random, shape.dim(-1))));
+  }
+  return tester.Output(sums ? DataType::kInt32 : c.type, c.output());
+}
+
+}  // namespace fuselite::kernels::testing
