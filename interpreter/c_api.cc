@@ -1,6 +1,7 @@
 #include "interpreter/c_api.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <new>
 #include <string>
@@ -247,7 +248,7 @@ FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, 
                                               const int32_t* dims, size_t rank) {
   return Try([&]() -> Status {
     if (!Valid(interpreter) || (dims == nullptr && rank > 0)) return NullHandle();
-    const int input = i < interpreter->interpreter->inputs().size() ? static_cast<int>(i) : -1;
+    const int input = static_cast<int>(std::min<size_t>(i, INT_MAX));
     return interpreter->interpreter->ResizeInput(input, std::span(dims, rank));
   });
 }

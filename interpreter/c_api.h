@@ -140,7 +140,8 @@ FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterprete
                                                               size_t rank);
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter);
-// Ends the invoke that is under way with kFuseliteCancelled.
+// Ends the invoke that is under way with kFuseliteCancelled, at the next operator. A delegate's
+// partition is one: FuseliteDelegateCancel() ends it at its next step.
 FUSELITE_EXPORT void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter);
 

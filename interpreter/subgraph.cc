@@ -217,6 +217,13 @@ Status Subgraph::StatusOf(tflite::TfLiteStatus code, const std::string& where) {
       where + ": " + (errors.empty() ? "failed with status " + std::to_string(code) : errors));
 }
 
+Status Subgraph::StatusOf(tflite::TfLiteStatus code, const Node& node) {
+  if (code != tflite::kTfLiteOk) return StatusOf(code, Where(node));
+  errors_.clear();
+  failure_ = Status();
+  return Status();
+}
+
 tflite::TfLiteStatus Subgraph::Fail(Status status) {
   const bool cancelled = status.code() == StatusCode::kCancelled;
   failure_ = std::move(status);

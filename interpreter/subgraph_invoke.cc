@@ -67,7 +67,7 @@ Status Subgraph::InvokeNode(Node& node) {
   }
   const bool recording = host_.events && host_.events->size() < SubgraphHost::kMaxEvents;
   const int64_t start = recording ? Now() : 0;
-  FUSELITE_RETURN_IF_ERROR(StatusOf(node.registration.invoke(&context_, &node.node), Where(node)));
+  FUSELITE_RETURN_IF_ERROR(StatusOf(node.registration.invoke(&context_, &node.node), node));
   if (recording) {
     host_.events->push_back({index_, node.index, node.name, start, Now() - start});
   }

@@ -147,7 +147,7 @@ Status Subgraph::PrepareNode(Node& node) {
     return Unsupported(Where(node), ": has no functions that the interpreter can call");
   }
   ReserveTensors();
-  return StatusOf(node.registration.prepare(&context_, &node.node), Where(node));
+  return StatusOf(node.registration.prepare(&context_, &node.node), node);
 }
 
 bool Subgraph::HasDynamicOutput(const Node& node) const {

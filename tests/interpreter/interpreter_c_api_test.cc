@@ -85,6 +85,8 @@ TEST_F(CApiInterpreterTest, SaysWhatIsWrong) {
   EXPECT_NE(FuseliteInterpreterCopyIn(interpreter_, 0, nullptr, 12), kFuseliteOk);
   const int32_t dims[] = {-2};
   EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, 0, dims, 1), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, 7, dims, 1), kFuseliteOk);
+  EXPECT_STREQ(FuseliteLastError(), "there is no input 7, the model has 1");
   EXPECT_NE(FuseliteInterpreterApplyDelegate(interpreter_, nullptr), kFuseliteOk);
   EXPECT_EQ(FuseliteModelLoadFile("/no/such/file"), nullptr);
   EXPECT_EQ(FuseliteLastStatus(), kFuseliteNotFound);
