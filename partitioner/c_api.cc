@@ -110,13 +110,30 @@ void FuseliteDelegateDelete(TfLiteDelegate* delegate) {
   delete Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
 }
 
+void FuseliteDelegateCancel(TfLiteDelegate* delegate) {
+  if (delegate == nullptr) return;
+  auto* c_struct = reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate);
+  fuselite::partitioner::Guard(
+      [&] {
+        Delegate::FromC(c_struct)->state()->Cancel();
+        return Status();
+      },
+      [](const char*) {});
+}
+
 const char* FuseliteVersion(void) { return fuselite::kVersion; }
 
 TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, size_t count,
                                               void (*report_error)(const char*)) {
-  return Guarded(report_error, [&] {
+  return Guarded(report_error, [&]() -> TfLiteDelegate* {
     std::vector<KeyValue> given;
-    for (size_t i = 0; i < count; ++i) given.emplace_back(keys[i], values[i]);
+    for (size_t i = 0; i < count; ++i) {
+      if (keys == nullptr || values == nullptr || keys[i] == nullptr || values[i] == nullptr) {
+        if (report_error != nullptr) report_error("fuselite: an option's key or value is null");
+        return nullptr;
+      }
+      given.emplace_back(keys[i], values[i]);
+    }
     return Create(given, report_error);
   });
 }

@@ -90,8 +90,37 @@ int DelegateState::ThreadsFor(const TfLiteContext* context) const {
   return std::max(physical_cores_, 1);
 }
 
+void DelegateState::AddKernel(const TfLiteContext* context, std::atomic<bool>* stop) {
+  const std::lock_guard lock(mutex_);
+  kernels_[stop] = context;
+}
+
+void DelegateState::RemoveKernel(std::atomic<bool>* stop) {
+  const std::lock_guard lock(mutex_);
+  kernels_.erase(stop);
+}
+
+void DelegateState::Cancel() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [stop, context] : kernels_) stop->store(true, std::memory_order_relaxed);
+}
+
+void DelegateState::ForgetDeadGraphs() {
+  const auto lives = [&](const TfLiteContext* context) {
+    return std::ranges::any_of(kernels_, [&](const auto& k) { return k.second == context; });
+  };
+  std::erase_if(kept_, [&](const auto& kept) { return !lives(kept.first.first); });
+  // A graph of which nothing was taken has no kernels while it lives.
+  std::erase_if(graphs_, [&](const auto& graph) {
+    return !graph.second.partitions.empty() && !lives(graph.first);
+  });
+}
+
 void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report) {
   const std::lock_guard lock(mutex_);
+  // The same graph comes again on a resize, without its kernels.
+  const auto known = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
+  if (known == graphs_.end()) ForgetDeadGraphs();
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (entry == graphs_.end()) {
     graphs_.emplace_back(context, std::move(report));

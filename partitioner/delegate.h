@@ -1,6 +1,7 @@
 // The delegate: what a host applies to its graphs.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,11 +29,19 @@ class DelegateState {
   // num_threads where it is set, else what the host recommends, else the physical cores allowed.
   int ThreadsFor(const tflite::TfLiteContext* context) const;
 
+  // A kernel of the graph lives from the first call to the second. Its runs end at their next step
+  // where *stop is true, which Cancel() sets.
+  void AddKernel(const tflite::TfLiteContext* context, std::atomic<bool>* stop);
+  void RemoveKernel(std::atomic<bool>* stop);
+  // Ends the runs that are under way.
+  void Cancel();
+
   // A graph begins anew: the host applies the delegate (again).
   void SetGraph(const tflite::TfLiteContext* context, GraphReport report);
   // A partition of the graph was compiled. Keeps `executable` alive until the same partition is
   // compiled again: hosts drop and re-create kernels on a resize, and what was packed and emitted
-  // must survive that.
+  // must survive that. What belongs to graphs without kernels is forgotten when another graph
+  // begins: their interpreters are gone.
   void SetCompiled(const tflite::TfLiteContext* context, PartitionReport report,
                    std::shared_ptr<const Executable> executable);
   Explanation Explain() const;
@@ -45,6 +54,7 @@ class DelegateState {
 
  private:
   void WriteExplainFile() const;
+  void ForgetDeadGraphs();
 
   const Options options_;
   const int physical_cores_;
@@ -53,6 +63,7 @@ class DelegateState {
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
   std::map<int, std::vector<StepTimes>> profile_;  // by first host node
+  std::map<std::atomic<bool>*, const tflite::TfLiteContext*> kernels_;
 };
 
 class Delegate {

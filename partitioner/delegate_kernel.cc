@@ -64,6 +64,7 @@ TfLiteRegistration DelegateKernel::Registration() {
 DelegateKernel::~DelegateKernel() {
   Guard(
       [&] {
+        state_->RemoveKernel(&stop_);
         FlushProfile();
         return Status();
       },
@@ -80,6 +81,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   const std::span<const int> outputs = Elements(params.output_tensors);
   partition_.inputs.assign(inputs.begin(), inputs.end());
   partition_.outputs.assign(outputs.begin(), outputs.end());
+  state_->AddKernel(context, &stop_);
   const Options& options = state_->options();
   if (options.keep_profile || !options.profile_file.empty()) profile_ = std::make_unique<Profile>();
   return Status();
@@ -177,6 +179,8 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
   RunOptions run;
   run.threads = compiled_threads_;
   run.profile = profile_.get();
+  stop_.store(false, std::memory_order_relaxed);
+  run.cancel = &stop_;
   FUSELITE_RETURN_IF_ERROR(execution_->Run(run));
   if (profile_ != nullptr && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();
   return Status();

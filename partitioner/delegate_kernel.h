@@ -1,6 +1,7 @@
 // One partition in the host's graph: a node of the host that runs an Executable.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -44,13 +45,13 @@ class DelegateKernel {
 
   const std::shared_ptr<DelegateState> state_;
   Partition partition_;
-  std::string label_;
   std::vector<InputKey> key_;
   int compiled_threads_ = 0;
   BuiltGraph built_;  // its graph is consumed; the lists of tensors stay
   std::unique_ptr<Execution> execution_;
   std::unique_ptr<Profile> profile_;
   std::chrono::steady_clock::time_point last_flush_;
+  std::atomic<bool> stop_{false};
 };
 
 }  // namespace fuselite::partitioner

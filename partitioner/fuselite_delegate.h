@@ -55,6 +55,10 @@ FUSELITE_EXPORT struct TfLiteDelegate* FuseliteDelegateCreate(
 /* `delegate` may be null. */
 FUSELITE_EXPORT void FuseliteDelegateDelete(struct TfLiteDelegate* delegate);
 
+/* Ends the runs of this delegate that are under way, at their next step: the interpreter's invoke
+ * returns kTfLiteCancelled. For any thread, a timer's for instance, while the delegate lives. */
+FUSELITE_EXPORT void FuseliteDelegateCancel(struct TfLiteDelegate* delegate);
+
 /* "1.2.3". */
 FUSELITE_EXPORT const char* FuseliteVersion(void);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <new>
+#include <utility>
 
 #include "runtime/status.h"
 #include "runtime/tflite_abi.h"
@@ -25,14 +27,22 @@ bool Guard(Body&& body, Report&& report) noexcept {
   return false;
 }
 
-// As above; errors go to the host, named with `where`.
+// As above; errors go to the host, named with `where`. A run that somebody ended is no error to
+// report.
 template <class Body>
 tflite::TfLiteStatus GuardKernel(tflite::TfLiteContext* context, const char* where,
                                  Body&& body) noexcept {
   const auto report = [&](const char* message) {
     context->ReportError(context, "fuselite: %s: %s", where, message);
   };
-  return Guard(std::forward<Body>(body), report) ? tflite::kTfLiteOk : tflite::kTfLiteError;
+  bool cancelled = false;
+  const auto run = [&]() -> Status {
+    Status status = body();
+    cancelled = status.code() == StatusCode::kCancelled;
+    return cancelled ? Status() : std::move(status);
+  };
+  const bool ok = Guard(run, report);
+  return cancelled ? tflite::kTfLiteCancelled : ok ? tflite::kTfLiteOk : tflite::kTfLiteError;
 }
 
 }  // namespace fuselite::partitioner

@@ -71,6 +71,19 @@ TEST_F(CApiTest, ThePluginTakesStrings) {
   EXPECT_EQ(tflite_plugin_create_delegate(keys, bad_values, 1, nullptr), nullptr);
 }
 
+TEST_F(CApiTest, ThePluginRefusesNullStrings) {
+  std::string key = "num_threads", value = "2";
+  char* strings[] = {key.data()};
+  char* values[] = {value.data()};
+  char* nothing[] = {nullptr};
+  EXPECT_EQ(tflite_plugin_create_delegate(nothing, values, 1, KeepError), nullptr);
+  EXPECT_EQ(last_error, "fuselite: an option's key or value is null");
+  EXPECT_EQ(tflite_plugin_create_delegate(strings, nothing, 1, KeepError), nullptr);
+  EXPECT_EQ(tflite_plugin_create_delegate(nullptr, nullptr, 1, nullptr), nullptr);
+  tflite_plugin_destroy_delegate(tflite_plugin_create_delegate(nullptr, nullptr, 0, KeepError));
+  FuseliteDelegateCancel(nullptr);
+}
+
 TEST_F(CApiTest, WorksFromC) { EXPECT_EQ(CreateAndDeleteFromC(2), 1); }
 
 TEST_F(CApiTest, HasAVersion) {
