@@ -50,18 +50,22 @@ void SetWindow(Params& params, int32_t stride) {
   params.activation = kernels::Activation::kRelu6;
 }
 
-// int8, as converters make them: one scale for each channel, symmetric weights.
-void RunInt8Layer(benchmark::State& state, const Layer& layer, const char* candidate, Isa isa) {
+// int8, as converters make them: one scale for each channel, symmetric weights. `type` is that
+// of the activations: int8, or float32 that are quantized at run time (dynamic range).
+void RunInt8Layer(benchmark::State& state, const Layer& layer, DataType type, const char* candidate,
+                  Isa isa) {
   const bool depthwise = layer.channels_out == 0;
   const int32_t channels_out = depthwise ? layer.channels_in : layer.channels_out;
-  const Quantization activations{.scales = {0.02f}, .zero_points = {-128}};
+  const bool hybrid = type == DataType::kFloat32;
+  const Quantization activations =
+      hybrid ? Quantization{} : Quantization{.scales = {0.02f}, .zero_points = {-128}};
   const auto per_channel = [&](float scale, int axis) {
     return Quantization{.scales = std::vector<float>(channels_out, scale),
                         .zero_points = std::vector<int32_t>(channels_out, 0),
                         .axis = axis};
   };
   OpBenchmark bench(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D");
-  bench.Input({1, layer.size, layer.size, layer.channels_in}, false, DataType::kInt8, activations);
+  bench.Input({1, layer.size, layer.size, layer.channels_in}, false, type, activations);
   if (depthwise) {
     SetWindow(bench.params<kernels::DepthwiseConv2DParams>(), layer.stride);
     bench.Input({1, layer.filter, layer.filter, layer.channels_in}, true, DataType::kInt8,
@@ -71,7 +75,7 @@ void RunInt8Layer(benchmark::State& state, const Layer& layer, const char* candi
     bench.Input({channels_out, layer.filter, layer.filter, layer.channels_in}, true,
                 DataType::kInt8, per_channel(0.01f, 0));
   }
-  bench.Output(DataType::kInt8, activations);
+  if (!hybrid) bench.Output(DataType::kInt8, activations);
   bench.Run(state, candidate, isa);
 }
 
@@ -99,6 +103,19 @@ std::string Name(const Layer& layer, const char* type, const char* candidate, Is
          std::string(IsaName(isa));
 }
 
+void RegisterInt8Layer(const Layer& layer, const char* name, DataType type,
+                       std::initializer_list<const char*> candidates) {
+  for (const char* candidate : candidates) {
+    for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
+      if (!Includes(DetectIsa(), isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
+      benchmark::RegisterBenchmark(Name(layer, name, candidate, isa).c_str(),
+                                   [&layer, type, candidate, isa](benchmark::State& state) {
+                                     RunInt8Layer(state, layer, type, candidate, isa);
+                                   });
+    }
+  }
+}
+
 const bool kRegistered = [] {
   for (const Layer& layer : kLayers) {
     ForEachCandidate([&](const char* candidate, Isa isa) {
@@ -107,15 +124,8 @@ const bool kRegistered = [] {
                                      RunLayer(state, layer, candidate, isa);
                                    });
     });
-    for (const char* candidate : {"jit", "jit int8", "highway"}) {
-      for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-        if (!Includes(DetectIsa(), isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
-        benchmark::RegisterBenchmark(Name(layer, "int8", candidate, isa).c_str(),
-                                     [&layer, candidate, isa](benchmark::State& state) {
-                                       RunInt8Layer(state, layer, candidate, isa);
-                                     });
-      }
-    }
+    RegisterInt8Layer(layer, "int8", DataType::kInt8, {"jit int8", "highway"});
+    RegisterInt8Layer(layer, "hybrid", DataType::kFloat32, {"jit hybrid", "highway"});
   }
   return true;
 }();

@@ -31,6 +31,10 @@ struct VectorIsa {
   static bool Supported(Isa isa) { return Includes(isa, Isa::kAvx2); }
 };
 
+inline bool HasDotProduct(Isa isa) {
+  return Includes(isa, Isa::kAvxVnni) || Includes(isa, Isa::kAvx512Vnni);
+}
+
 // An assembler that writes position-independent code to memory of its own. Errors are exceptions
 // (Xbyak's), which CodeCache turns into a Status. Functions follow the System V ABI and take one
 // pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.

@@ -2,7 +2,7 @@
 
 #include "jit/conv2d.h"
 #include "jit/depthwise.h"
-#include "jit/depthwise_s8.h"
+#include "jit/depthwise_quantized.h"
 #include "jit/elementwise.h"
 #include "jit/matmul.h"
 #include "jit/product_hybrid.h"
@@ -20,10 +20,12 @@ struct Entry {
 
 // Each refuses what the others take, by its types.
 constexpr Candidate kBatchMatMul[] = {{"jit int8", BuildBatchMatMulInt8},
+                                      {"jit hybrid", BuildBatchMatMulHybrid},
                                       {"jit", BuildBatchMatMul}};
 constexpr Candidate kConv2D[] = {
     {"jit int8", BuildConv2DInt8}, {"jit hybrid", BuildConv2DHybrid}, {"jit", BuildConv2D}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
+                                          {"jit hybrid", BuildDepthwiseConv2DHybrid},
                                           {"jit", BuildDepthwiseConv2D}};
 constexpr Candidate kElementwise[] = {{"jit", BuildElementwise}};
 constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},

@@ -1,8 +1,10 @@
 #include "jit/depthwise_s8_emitter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
+#include "jit/channel_order.h"
 #include "jit/column_emitter.h"
 #include "jit/row_walker.h"
 
@@ -10,6 +12,7 @@ namespace fuselite::jit {
 
 using kernels::WindowAxis;
 using Xbyak::Reg64;
+using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 namespace {
@@ -33,6 +36,7 @@ class DepthwiseS8Emitter : public Assembler {
     tail_.Prepare(channels_);
     column_.Prepare(width_, channels_);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
+    if (spec_.dequantization) PrepareFloats();
     if (spec_.requantization && spec_.requantization->lookup) {
       mov(table_, ptr[args_ + offsetof(DepthwiseS8Args, table)]);
     }
@@ -51,6 +55,11 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
  private:
+  void PrepareFloats() {
+    if (channels_ % isa().lanes() != 0) SetPartial(channels_ % isa().lanes());
+    mov(scales_, ptr[args_ + offsetof(DepthwiseS8Args, scales)]);
+  }
+
   int t(int i) const { return isa().registers() - 1 - i; }
   int acc(int output, int v) const { return output * spec_.group() + v; }
   Xmm V(int reg) const { return VectorOf(reg, width_); }
@@ -82,14 +91,24 @@ class DepthwiseS8Emitter : public Assembler {
   // Columns outside of the image hold zero points.
   void EmitTile(const RowTile& tile) {
     const auto outputs = static_cast<int>(tile.size());
-    for (int v = 0; v < spec_.group(); ++v) {
-      vmovups(V(acc(0, v)), ptr[weights_ + v * width_]);
-      for (int i = 1; i < outputs; ++i) vmovaps(V(acc(i, v)), V(acc(0, v)));
-    }
+    StartFromBias(outputs);
     for (const TileColumn& column : ColumnsUnder(x_, tile)) {
       for (int group = 0; group < spec_.row_groups(); ++group) EmitColumn(column, group);
     }
-    for (int i = 0; i < outputs; ++i) StoreOutput(i);
+    if (spec_.dequantization) return StoreFloats(outputs);
+    for (int i = 0; i < outputs; ++i) {
+      spec_.requantization ? StoreValues(i) : StoreSums(i);
+    }
+  }
+
+  void StartFromBias(int outputs) {
+    const bool zero_points = spec_.dequantization && spec_.dequantization->row_zero_points;
+    if (zero_points) vpbroadcastd(V(t(0)), ptr[scales_ + offsetof(RowScale, zero_point)]);
+    for (int v = 0; v < spec_.group(); ++v) {
+      const auto bias = ptr[weights_ + v * width_];
+      zero_points ? vpmulld(V(acc(0, v)), V(t(0)), bias) : vmovups(V(acc(0, v)), bias);
+      for (int i = 1; i < outputs; ++i) vmovaps(V(acc(i, v)), V(acc(0, v)));
+    }
   }
 
   void EmitColumn(const TileColumn& column, int group) {
@@ -113,43 +132,62 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  void StoreOutput(int output) {
-    const auto offset = static_cast<int>(output * spec_.out_pixel_bytes);
+  std::vector<int> Sums(int output) const {
     std::vector<int> regs;
     for (int v = 0; v < spec_.group(); ++v) regs.push_back(acc(output, v));
-    if (!spec_.requantization) return StoreSums(regs, offset);
-    const int taps = x_.filter * spec_.row_groups();
-    for (int v = 0; v < spec_.group(); ++v) {
-      const int at = spec_.group() * (1 + taps) + v * spec_.constants();
-      tail_.Requantize(regs[v], width_, weights_ + at * width_);
-    }
+    return regs;
+  }
+  // Those of the `v`-th vector of sums.
+  RegExp Constants(int v) const {
+    const int vectors = spec_.group() * (1 + x_.filter * spec_.row_groups());
+    return weights_ + (vectors + v * spec_.constants()) * width_;
+  }
+
+  void StoreValues(int output) {
+    const std::vector<int> regs = Sums(output);
+    for (int v = 0; v < spec_.group(); ++v) tail_.Requantize(regs[v], width_, Constants(v));
     if (spec_.residual) {
       const auto at = static_cast<int>(output * spec_.residual->operand.row_stride);
       ResidualEmitter(*this, *spec_.residual, t(0), t(1), t(2))
           .Emit(regs, width_, residual_ + at, channels_);
     }
-    tail_.Store(regs, width_, out_ + offset, channels_);
+    tail_.Store(regs, width_, out_ + static_cast<int>(output * spec_.out_pixel_bytes), channels_);
   }
 
-  // Each 16 bytes of a vector are four channels in order.
-  void StoreSums(const std::vector<int>& regs, int offset) {
-    for (size_t v = 0; v < regs.size(); ++v) {
-      for (int lane = 0; lane < width_ / 4; lane += 4) {
-        const int channel = ChannelOfLane(spec_.group(), static_cast<int>(v), lane);
-        Xmm part(regs[v]);
-        if (lane > 0) {
-          part = Xmm(t(0));
-          ExtractQuad(part, regs[v], lane / 4);
-        }
-        vmovups(ptr[out_ + offset + channel * 4], part);
-      }
+  std::vector<int> OrderedSums(int output) {
+    return EmitChannelOrder(*this, Sums(output), width_, std::array{t(0), t(1), t(2), t(3)});
+  }
+
+  void StoreSums(int output) {
+    auto offset = static_cast<int>(output * spec_.out_pixel_bytes);
+    for (const int reg : OrderedSums(output)) {
+      vmovups(ptr[out_ + offset], Vec(reg));
+      offset += isa().bytes;
     }
   }
 
-  void ExtractQuad(const Xmm& to, int reg, int quad) {
-    if (width_ == 64) return vextracti32x4(to, Xbyak::Zmm(reg), quad);
-    if (isa().avx512) return vextracti32x4(to, Xbyak::Ymm(reg), quad);
-    vextracti128(to, Xbyak::Ymm(reg), quad);
+  void StoreFloats(int outputs) {
+    const int lanes = isa().lanes();
+    std::vector<TileValue> values;
+    for (int i = 0; i < outputs; ++i) {
+      const std::vector<int> regs = OrderedSums(i);
+      for (int v = 0; v * lanes < channels_; ++v) {
+        values.push_back({regs[v], i, v, (v + 1) * lanes > channels_});
+      }
+    }
+    const Dequantization& d = *spec_.dequantization;
+    EmitDequantization(*this, d, values, scales_, Constants(0), t(0), t(1));
+    TailEmitter tail(*this, d.tail,
+                     {.slots_base = args_,
+                      .slots_offset = offsetof(DepthwiseS8Args, operands),
+                      .pointer = pointer_,
+                      .temporaries = {t(0), t(1), t(2), t(3)}});
+    tail.Emit(values);
+    for (const TileValue& value : values) {
+      const int64_t offset = value.row * spec_.out_pixel_bytes + value.vector * isa().bytes;
+      StoreLanes(out_ + static_cast<int>(offset), value.reg, value.partial, t(0));
+    }
+    tail.AdvanceRows(outputs);
   }
 
   const DepthwiseS8Spec& spec_;
@@ -157,7 +195,8 @@ class DepthwiseS8Emitter : public Assembler {
   int width_ = 0, channels_ = 0;
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
-  const Reg64 residual_ = rbx, table_ = rbp;
+  const Reg64 residual_ = rbx, table_ = rbp;  // of bytes
+  const Reg64 scales_ = rbx, pointer_ = rbp;  // of floats
   const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
   ColumnEmitter column_;
   IntegerTailEmitter tail_;
@@ -169,7 +208,8 @@ std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks
                                    spec.pixel_bytes, " out", spec.out_pixel_bytes) +
                     WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
-  return key + (spec.requantization ? spec.requantization->key() : " sums") +
+  return key + (spec.requantization ? spec.requantization->key() : "") +
+         (spec.dequantization ? spec.dequantization->key() : "") +
          (spec.residual ? spec.residual->key() : "");
 }
 

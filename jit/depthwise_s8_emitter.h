@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "jit/assembler.h"
+#include "jit/dequantize_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
 #include "kernels/window.h"
@@ -28,15 +29,20 @@ struct DepthwiseS8Spec {
   int32_t zero_point = 0;    // of the activations
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
-  // Absent: sums are stored as int32, whole blocks of channels.
+  // At most one; neither: sums are stored as int32, whole blocks of channels.
   std::optional<Requantization> requantization;
-  std::optional<Residual> residual;  // with a requantization
+  std::optional<Dequantization> dequantization;  // per image, not per_row
+  std::optional<Residual> residual;              // with a requantization
 
   int group() const { return dot ? 4 : 2; }      // vectors of sums in a block
   int lane_rows() const { return dot ? 4 : 2; }  // filter rows in a lane
   int value_bytes() const { return dot ? 1 : 2; }
   int row_groups() const { return (window.y.filter + lane_rows() - 1) / lane_rows(); }
-  int constants() const { return requantization ? requantization->constants() : 0; }
+  // For each vector of sums. Scales are in the order of the channels.
+  int constants() const {
+    return requantization ? requantization->constants() : dequantization ? 1 : 0;
+  }
+  bool stores_sums() const { return !requantization && !dequantization; }
   // Of a block with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
   int64_t block_bytes(int width) const {
@@ -58,8 +64,9 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 // Computes a row of output pixels for `blocks` blocks of channels. rows[ky] is where the row of the
 // image that the filter's row ky meets has its first window's first tap, be it outside of the
 // image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
-// each block: the bias; for each filter column, for each group of rows, the weights; the constants
-// of the requantization vector by vector. Lanes are those of ChannelOfLane.
+// each block: the bias (times the image's zero
+// point where rows have their own); for each filter column, for each group of rows, the weights;
+// the constants of the requantization vector by vector. Lanes are those of ChannelOfLane.
 struct DepthwiseS8Args {
   const std::byte* rows[kMaxS8FilterRows];
   const std::byte* weights;
@@ -67,6 +74,10 @@ struct DepthwiseS8Args {
   int64_t blocks;
   const std::byte* residual;  // the operand's element for the first pixel and channel
   const std::byte* table;     // encoded, of requantization->lookup
+  // Of a dequantization: the image's, and what its tail reads for the first pixel and channel. One
+  // block at a time where there are any.
+  const RowScale* scales;
+  const std::byte* operands[kMaxTailOperands];
 };
 using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed
 

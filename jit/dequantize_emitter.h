@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "jit/tail_emitter.h"
 
@@ -28,6 +29,13 @@ struct Dequantization {
 
   int64_t row_step() const { return per_row ? sizeof(RowScale) : 0; }
   std::string key() const;
+};
+
+// What becomes of sums whose activations were quantized at run time: float32, then the tail.
+struct FloatOutput {
+  std::vector<float> scales;      // of the weights: one, or one for each channel
+  Dequantization dequantization;  // the tail's emitted part with it
+  kernels::Tail rest;             // the tail's other part
 };
 
 // The scales of one vector; lane i is channel channels[i], or nothing where negative.

@@ -13,13 +13,6 @@
 
 namespace fuselite::jit {
 
-// What becomes of sums whose activations were quantized at run time: float32, then the tail.
-struct FloatOutput {
-  std::vector<float> scales;      // of the weights: one, or one for each channel
-  Dequantization dequantization;  // the tail's emitted part with it
-  kernels::Tail rest;             // the tail's other part
-};
-
 // sum[row][n] = bias[n] + sum over k of (a[row][k] - zero point) * (w[k][n] - weights' zero point),
 // then the tail. Rows come in lines as in GemmProblem; `a` is as the kernel reads it.
 struct GemmS8Problem {

@@ -19,9 +19,6 @@
 
 namespace fuselite::jit {
 
-inline bool HasDotProduct(Isa isa) {
-  return Includes(isa, Isa::kAvxVnni) || Includes(isa, Isa::kAvx512Vnni);
-}
 // The values in a group of four bytes.
 inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
 

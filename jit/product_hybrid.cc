@@ -59,50 +59,6 @@ class ProductHybridKernel final : public Kernel {
   std::string name_;
 };
 
-Status CheckOperands(const OpDescription& op, Isa isa) {
-  if (!VectorIsa::Supported(isa)) {
-    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
-  }
-  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
-  if (in.type != DataType::kFloat32 || ByteType(weights.type) != DataType::kInt8) {
-    return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
-                       DataTypeName(in.type), " with ", DataTypeName(weights.type));
-  }
-  if (!weights.constant()) return Unsupported("weights known only at run time have no emitter");
-  if (op.outputs[0].type != DataType::kFloat32) {
-    return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
-  }
-  return Status();
-}
-
-// The part of the problem that does not depend on where the rows lie. Outputs of `line_rows` rows
-// are lines in the sense of FuseTail.
-Result<GemmS8Problem> ProblemOf(const OpDescription& op, Activation activation, HybridTail tail,
-                                int64_t line_rows, bool asymmetric, bool per_row, Isa isa) {
-  GemmS8Problem problem;
-  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(op, activation, line_rows));
-  FloatOutput floats;
-  if (tail.bias >= 0) {
-    const TailStage bias =
-        TailStage::Binary(kernels::BinaryKind::kAdd, {.input = tail.bias, .channel_stride = 1});
-    fused.emitted.stages.insert(fused.emitted.stages.begin(), bias);
-  }
-  const bool dot = HasDotProduct(isa);
-  floats.dequantization = {.weights_first = tail.weights_first,
-                           .row_zero_points = dot && asymmetric,
-                           .per_row = per_row,
-                           .tail = std::move(fused.emitted)};
-  floats.rest = std::move(fused.rest);
-  problem.channels = static_cast<int64_t>(tail.scales.size());
-  floats.scales = std::move(tail.scales);
-  problem.floats = std::move(floats);
-  problem.type = DataType::kUInt8;
-  problem.zero_point = !dot ? 0 : asymmetric ? 1 : 128;
-  problem.out_pitch = op.outputs[0].pitch();
-  problem.tail.output = op.outputs[0];
-  return problem;
-}
-
 Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
                                              GemmS8Problem problem, const QuantizedImage& image) {
   FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
@@ -123,9 +79,59 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
 
 }  // namespace
 
+Status CheckHybridOperands(const OpDescription& op, Isa isa, bool constant) {
+  if (!VectorIsa::Supported(isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
+  }
+  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  if (in.type != DataType::kFloat32 || ByteType(weights.type) != DataType::kInt8) {
+    return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
+                       DataTypeName(in.type), " with ", DataTypeName(weights.type));
+  }
+  if (constant && !weights.constant()) {
+    return Unsupported("weights known only at run time have no emitter");
+  }
+  if (op.outputs[0].type != DataType::kFloat32) {
+    return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
+  }
+  return Status();
+}
+
+Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activation, HybridTail tail,
+                                    const FloatRows& rows) {
+  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(op, activation, rows.line_rows));
+  if (tail.bias >= 0) {
+    const TailStage bias =
+        TailStage::Binary(kernels::BinaryKind::kAdd, {.input = tail.bias, .channel_stride = 1});
+    fused.emitted.stages.insert(fused.emitted.stages.begin(), bias);
+  }
+  FloatOutput output;
+  output.scales = std::move(tail.scales);
+  output.dequantization = {.weights_first = tail.weights_first,
+                           .row_zero_points = rows.row_zero_points,
+                           .per_row = rows.per_row,
+                           .tail = std::move(fused.emitted)};
+  output.rest = std::move(fused.rest);
+  return output;
+}
+
+Result<GemmS8Problem> HybridProblemOf(const OpDescription& op, Activation activation,
+                                      HybridTail tail, FloatRows rows, Isa isa) {
+  GemmS8Problem problem;
+  const bool dot = HasDotProduct(isa), asymmetric = rows.row_zero_points;
+  rows.row_zero_points &= dot;
+  problem.channels = static_cast<int64_t>(tail.scales.size());
+  FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, activation, std::move(tail), rows));
+  problem.type = DataType::kUInt8;
+  problem.zero_point = !dot ? 0 : asymmetric ? 1 : 128;
+  problem.out_pitch = op.outputs[0].pitch();
+  problem.tail.output = op.outputs[0];
+  return problem;
+}
+
 Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const OpDescription& op,
                                                   const BuildContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, context.isa));
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
   if (shape.groups != 1) return Unsupported(shape.groups, " groups have no emitter");
   FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, kernels::MakeConv2DHybridTail(op, shape));
@@ -141,10 +147,13 @@ Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const OpDescription& op,
                                .dense = true};
   const bool pixels_follow = PixelsFollow(shape.window);
   const auto& [y, x] = shape.window;
-  FUSELITE_ASSIGN_OR_RETURN(GemmS8Problem problem,
-                            ProblemOf(op, op.params.as<Conv2DParams>().activation, std::move(tail),
-                                      pixels_follow ? int64_t{y.output} * x.output : x.output,
-                                      asymmetric, false, context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(
+      GemmS8Problem problem,
+      HybridProblemOf(op, op.params.as<Conv2DParams>().activation, std::move(tail),
+                      {.line_rows = pixels_follow ? int64_t{y.output} * x.output : x.output,
+                       .row_zero_points = asymmetric,
+                       .per_row = false},
+                      context.isa));
   problem.name = "conv hybrid";
   SetWindows(shape.window, shape.batch, shape.channels_in, memory, &problem);
   if (pixels_follow) {
@@ -156,7 +165,7 @@ Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const OpDescription& op,
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
                                                           const BuildContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, context.isa));
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
@@ -170,8 +179,10 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& o
       context.isa);
   // Operands of the tail that repeat per batch are then not emitted.
   FUSELITE_ASSIGN_OR_RETURN(GemmS8Problem problem,
-                            ProblemOf(op, params.activation, std::move(tail), shape.rows,
-                                      params.asymmetric_quantize_inputs, true, context.isa));
+                            HybridProblemOf(op, params.activation, std::move(tail),
+                                            {.line_rows = shape.rows,
+                                             .row_zero_points = params.asymmetric_quantize_inputs},
+                                            context.isa));
   problem.name = "fully_connected hybrid";
   problem.depth.runs = {{0, shape.depth}};
   problem.a_step = image.pixel_bytes();

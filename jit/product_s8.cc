@@ -113,6 +113,15 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
 
 }  // namespace
 
+int64_t LargestBias(const TensorInfo& info) {
+  const AlignedConstant bias(info);
+  int64_t largest = 0;
+  for (size_t i = 0; i < bias.bytes() / sizeof(int32_t); ++i) {
+    largest = std::max(largest, std::abs(int64_t{bias.as<int32_t>()[i]}));
+  }
+  return largest;
+}
+
 GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail tail,
                         const kernels::ProductInputs& inputs) {
   GemmS8Problem problem;
@@ -122,13 +131,7 @@ GemmS8Problem ProblemOf(const OpDescription& op, int64_t channels, QuantizedTail
   problem.weights_type = ByteType(op.inputs[inputs.weights].type);
   problem.zero_point = op.inputs[inputs.x].quantization.zero_point();
   problem.weights_zero_point = op.inputs[inputs.weights].quantization.zero_point();
-  if (op.has_input(inputs.bias)) {
-    const AlignedConstant bias(op.inputs[inputs.bias]);
-    for (int64_t i = 0; i < channels; ++i) {
-      problem.largest_bias =
-          std::max(problem.largest_bias, std::abs(int64_t{bias.as<int32_t>()[i]}));
-    }
-  }
+  if (op.has_input(inputs.bias)) problem.largest_bias = LargestBias(op.inputs[inputs.bias]);
   problem.tail = std::move(tail);
   return problem;
 }

@@ -32,6 +32,9 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvInt8(const kernels::OpDescript
 Status CheckInt8Operands(const kernels::OpDescription& op,
                          const kernels::ProductInputs& inputs = {});
 
+// The largest magnitude in a constant bias of int32; 0 of an absent one.
+int64_t LargestBias(const TensorInfo& bias);
+
 // The operands' part of a problem. `op` passes CheckInt8Operands.
 GemmS8Problem ProblemOf(const kernels::OpDescription& op, int64_t channels,
                         kernels::QuantizedTail tail, const kernels::ProductInputs& inputs = {});

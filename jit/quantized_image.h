@@ -21,6 +21,9 @@ class QuantizedImage {
     int64_t top = 0, bottom = 0, left = 0, right = 0;  // pixels of padding, which is zero
     bool asymmetric = false;
     bool bytes = true;  // else int16
+
+    // The windows over the padded image, which they do not leave.
+    kernels::Window Padded(const kernels::Window& window) const;
   };
   // Padded to what the windows reach.
   static Layout LayoutFor(const kernels::Window& window, int64_t images, int64_t channels,

@@ -1,6 +1,7 @@
 // Emitted products of activations that are quantized at run time, against the reference to the bit.
 #include <limits>
 
+#include "jit/depthwise_quantized.h"
 #include "jit/product_hybrid.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/hybrid_cases.h"
@@ -75,6 +76,18 @@ TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
 TEST(JitHybridTest, ConvolutionsEqualTheReference) {
   CompareRandomly(BuildConv2DHybrid, [](Random& random) {
     return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, false);
+  });
+}
+
+TEST(JitHybridTest, DepthwiseConvolutionsEqualTheReference) {
+  CompareRandomly(BuildDepthwiseConv2DHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridDepthwise(random, 1);
+  });
+}
+
+TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
+  CompareRandomly(BuildBatchMatMulHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridBatchMatMul(random, 0);
   });
 }
 

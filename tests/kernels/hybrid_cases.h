@@ -1,7 +1,9 @@
 // Random operators with float32 activations and integer weights.
 #pragma once
 
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "tests/kernels/quantized_cases.h"
 
@@ -81,6 +83,53 @@ inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataTyp
                                 out * groups,
                                 (groups > 1 && out * groups > 1) || random.Chance(0.7)));
   AddFloatBias(random, tester, out * groups);
+  return tester;
+}
+
+inline OpTester RandomHybridDepthwise(Random& random, int32_t multiplier) {
+  OpTester tester("DEPTHWISE_CONV_2D");
+  auto& params = tester.params<DepthwiseConv2DParams>();
+  params.padding = random.Pick({Padding::kSame, Padding::kValid});
+  params.stride_h = random.Int(1, 2);
+  params.stride_w = random.Int(1, 2);
+  params.dilation_h = random.Int(1, 2);
+  params.dilation_w = random.Int(1, 2);
+  params.activation = RandomClamp(random);
+  const int32_t in = random.Int(1, 150);
+  params.depth_multiplier = multiplier;
+  const int32_t size = random.Pick({9, 9, 23});
+  tester.Input(RandomFloats(
+      random,
+      {static_cast<int32_t>(random.Int(1, 3)), static_cast<int32_t>(random.Int(9, size)), size, in},
+      true));
+  tester.Constant(RandomWeights(random, DataType::kInt8,
+                                {1, static_cast<int32_t>(random.Int(1, 5)),
+                                 static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
+                                in * multiplier, true));
+  AddFloatBias(random, tester, in * multiplier);
+  return tester;
+}
+
+// The left operand is transposed with the probability `adj_x`.
+inline OpTester RandomHybridBatchMatMul(Random& random, double adj_x) {
+  OpTester tester("BATCH_MATMUL");
+  auto& params = tester.params<BatchMatMulParams>();
+  params.asymmetric_quantize_inputs = random.Chance(0.5);
+  params.adj_x = random.Chance(adj_x);
+  params.adj_y = random.Chance(0.5);
+  const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
+  const int32_t batches = random.Int(1, 3);
+  const int32_t x = random.Chance(0.7) ? batches : 1, y = random.Chance(0.7) ? batches : 1;
+  tester.Input(
+      RandomFloats(random, params.adj_x ? Shape{x, depth, rows} : Shape{x, rows, depth}, true));
+  TestTensor right = RandomWeights(
+      random, DataType::kInt8, params.adj_y ? Shape{y, columns, depth} : Shape{y, depth, columns},
+      columns, random.Chance(0.3));
+  if (random.Chance(0.3)) {
+    tester.Input(right);
+  } else {
+    tester.Constant(right);
+  }
   return tester;
 }
 

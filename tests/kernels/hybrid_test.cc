@@ -197,53 +197,14 @@ TEST(HybridHighwayTest, ConvolutionsToTheBit) {
 
 TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
   CompareRandomly([](Random& random) {
-    OpTester tester("DEPTHWISE_CONV_2D");
-    auto& params = tester.params<DepthwiseConv2DParams>();
-    params.padding = random.Pick({Padding::kSame, Padding::kValid});
-    params.stride_h = random.Int(1, 2);
-    params.stride_w = random.Int(1, 2);
-    params.dilation_h = random.Int(1, 2);
-    params.dilation_w = random.Int(1, 2);
-    params.activation = RandomClamp(random);
-    const int32_t multiplier = random.Pick({1, 1, 3}), in = random.Int(1, 80);
-    params.depth_multiplier = multiplier;
-    const int32_t size = random.Pick({9, 9, 23});
-    tester.Input(RandomFloats(random,
-                              {static_cast<int32_t>(random.Int(1, 3)),
-                               static_cast<int32_t>(random.Int(6, size)), size, in},
-                              true));
-    tester.Constant(RandomWeights(random, kI8,
-                                  {1, static_cast<int32_t>(random.Int(1, 3)),
-                                   static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
-                                  in * multiplier, true));
-    AddFloatBias(random, tester, in * multiplier);
+    OpTester tester = RandomHybridDepthwise(random, random.Pick({1, 1, 3}));
     AddAffine(random, tester);
     return tester;
   });
 }
 
 TEST(HybridHighwayTest, BatchMatMulToTheBit) {
-  CompareRandomly([](Random& random) {
-    OpTester tester("BATCH_MATMUL");
-    auto& params = tester.params<BatchMatMulParams>();
-    params.asymmetric_quantize_inputs = random.Chance(0.5);
-    params.adj_x = random.Chance(0.1);
-    params.adj_y = random.Chance(0.5);
-    const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
-    const int32_t batches = random.Int(1, 3);
-    const int32_t x = random.Chance(0.7) ? batches : 1, y = random.Chance(0.7) ? batches : 1;
-    tester.Input(
-        RandomFloats(random, params.adj_x ? Shape{x, depth, rows} : Shape{x, rows, depth}, true));
-    TestTensor right = RandomWeights(
-        random, kI8, params.adj_y ? Shape{y, columns, depth} : Shape{y, depth, columns}, columns,
-        random.Chance(0.3));
-    if (random.Chance(0.3)) {
-      tester.Input(right);
-    } else {
-      tester.Constant(right);
-    }
-    return tester;
-  });
+  CompareRandomly([](Random& random) { return RandomHybridBatchMatMul(random, 0.1); });
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// DEPTHWISE_CONV_2D in integers, emitted: the contract is
+// kernels/depthwise_conv2d/depthwise_conv2d.h.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::jit {
+
+// int8 or uint8 with constant filters of the same type, one filter per channel. To the bit of the
+// reference.
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const kernels::OpDescription&,
+                                                         const kernels::BuildContext&);
+
+// float32, quantized at run time, with constant int8 filters, one filter per channel. Up to the
+// tail's functions, to the bit of the reference.
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const kernels::OpDescription&,
+                                                           const kernels::BuildContext&);
+
+}  // namespace fuselite::jit
