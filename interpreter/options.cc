@@ -77,7 +77,6 @@ DataType AbsentDataType(const Field& field) {
 
 Status ReadDataType(const Field& field, const flatbuffers::Table& table, void* params) {
   const int absent = DataTypeToSchema(AbsentDataType(field));
-  // A number of one byte, not a character. NOLINTNEXTLINE(bugprone-signed-char-misuse)
   const auto value = static_cast<int>(table.GetField(VOffset(field), static_cast<int8_t>(absent)));
   const std::optional<DataType> type = DataTypeFromSchema(value);
   if (!type) return Unsupported(field.name, " has the unknown type ", value);
