@@ -146,7 +146,7 @@ class LstmKernel final : public TwoPhaseLstm {
   static const float* In(const KernelArgs& args, int i) {
     return static_cast<const float*>(args.inputs[i]);
   }
-  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
+  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
   LstmCell CellOf(const KernelArgs& args, int64_t b) const;
   void Project(const KernelArgs& args, const float* m, float* y) const;
