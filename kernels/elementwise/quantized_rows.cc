@@ -113,14 +113,14 @@ std::vector<QuantizedFunction> RoundedForms(const QuantizedSum& f) {
                                                           {0, -1, 1}}};
   for (const auto& [x_steps, y_steps, stretch] : kSteps) {
     const float y_scale = Neighbour(static_cast<float>(y), y_steps);
-    forms.push_back(RoundedSum{.x_zero = -q.x_offset,
-                               .y_zero = -q.y_offset,
-                               .zero = q.output_offset,
-                               .x_scale = Neighbour(static_cast<float>(x), x_steps),
-                               .y_scale = f.q.negate_y ? -y_scale : y_scale,
-                               .stretch = Neighbour(1, stretch),
-                               .min = q.min,
-                               .max = q.max});
+    forms.emplace_back(RoundedSum{.x_zero = -q.x_offset,
+                                  .y_zero = -q.y_offset,
+                                  .zero = q.output_offset,
+                                  .x_scale = Neighbour(static_cast<float>(x), x_steps),
+                                  .y_scale = f.q.negate_y ? -y_scale : y_scale,
+                                  .stretch = Neighbour(1, stretch),
+                                  .min = q.min,
+                                  .max = q.max});
   }
   return forms;
 }
@@ -132,13 +132,13 @@ std::vector<QuantizedFunction> RoundedForms(const QuantizedProduct& f) {
   // The first rounding is to -shift bits of fraction.
   const float nudge = f.scale.shift < 0 ? std::ldexp(0.5f, f.scale.shift) : 0.0f;
   for (const int steps : {0, 1, -1}) {
-    forms.push_back(RoundedProduct{.x_zero = f.x_zero,
-                                   .y_zero = f.y_zero,
-                                   .zero = f.zero,
-                                   .scale = Neighbour(static_cast<float>(scale), steps),
-                                   .nudge = nudge,
-                                   .min = f.min,
-                                   .max = f.max});
+    forms.emplace_back(RoundedProduct{.x_zero = f.x_zero,
+                                      .y_zero = f.y_zero,
+                                      .zero = f.zero,
+                                      .scale = Neighbour(static_cast<float>(scale), steps),
+                                      .nudge = nudge,
+                                      .min = f.min,
+                                      .max = f.max});
   }
   return forms;
 }
@@ -151,8 +151,8 @@ std::vector<QuantizedFunction> RoundedForms(const QuantizedSquaredDifference& f)
   if (!FitsShort(largest * largest * scale + 255)) return {};
   std::vector<QuantizedFunction> forms;
   for (const int steps : {0, 1, -1, 2}) {
-    forms.push_back(RoundedSquaredDifference{f, Neighbour(static_cast<float>(scale), steps),
-                                             q.output_offset, q.min, q.max});
+    forms.emplace_back(RoundedSquaredDifference{f, Neighbour(static_cast<float>(scale), steps),
+                                                q.output_offset, q.min, q.max});
   }
   return forms;
 }
@@ -219,7 +219,7 @@ class RowRunner {
   RowRunner(const OpDescription& op, QuantizedRowsFunction* rows, RowFunction function)
       : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false),
         rows_(rows),
-        function_(std::move(function)),
+        function_(function),
         size_(BitWidth(function_.type) / 8) {
     const int64_t n = plan_.row_elements();
     joins_ = n < kShortRow && plan_.row_stride(2) == n;
@@ -321,7 +321,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDesc
                   .in_place_input = InPlaceInput(op)};
   return MakeKernel(std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) +
                         (rounded ? " rounded " : " ") + SimdName(context.isa),
-                    work, std::move(runner));
+                    work, runner);
 }
 
 }  // namespace fuselite::kernels
