@@ -1,0 +1,56 @@
+"""What the README and the examples say works as it is printed."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "release"
+
+
+@pytest.fixture(scope="session")
+def mobilenet(tmp_path_factory):
+    path = tmp_path_factory.mktemp("zoo") / "mobilenet_v2.tflite"
+    subprocess.run([BUILD / "tools" / "fuselite", "zoo", "mobilenet_v2", "-o", path], check=True, stdout=subprocess.PIPE)
+    return path
+
+
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["example_run_model", "example_run_model_c"])
+def test_examples_run(name, mobilenet):
+    assert re.fullmatch(r"largest output: \d+, 0\.\d+\n", output(BUILD / "examples" / name, mobilenet))
+    failed = subprocess.run([BUILD / "examples" / name, "/nowhere"], stderr=subprocess.PIPE, text=True, check=False)
+    assert (failed.returncode, failed.stderr) == (1, f"{name}: /nowhere: no such file\n")
+
+
+def test_the_python_example_runs(mobilenet, delegate_path):
+    text = output(sys.executable, ROOT / "examples" / "python" / "run_model.py", delegate_path, mobilenet)
+    assert re.search(r"^\d+\.\d\d ms$", text, re.M) and "(1, 1000)" in text
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+
+
+def test_the_readme_shows_the_example_in_cpp():
+    (block,) = blocks("cpp")
+    example = (ROOT / "examples" / "cpp" / "run_model.cc").read_text()
+    code = [line.strip() for line in block.splitlines() if line.strip()]
+    lines = [line.strip() for line in example.splitlines()]
+    places = [lines.index(line) for line in code]  # every line is there, in this order
+    assert places == sorted(places)
+
+
+def test_the_readme_names_commands_that_there_are():
+    text = (ROOT / "README.md").read_text()
+    known = output(BUILD / "tools" / "fuselite", "--help")
+    for command in re.findall(r"^    fuselite (\w+)", text, re.M):
+        assert re.search(rf"^  {command} ", known, re.M), command
+    for path in re.findall(r"\]\(([^)h][^)]*)\)", text):
+        assert (ROOT / path).exists(), path
