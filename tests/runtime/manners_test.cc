@@ -1,6 +1,5 @@
 // What a guest's threads must not do in somebody's process: docs/threads.md has the reasons.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <thread>
 #include <vector>
