@@ -51,14 +51,14 @@ void SetWindow(Params& params, int32_t stride) {
 }
 
 // int8, as converters make them: one scale for each channel, symmetric weights. `type` is that
-// of the activations: int8, or float32 that are quantized at run time (dynamic range).
+// of the activations: int8, int16, or float32 that are quantized at run time (dynamic range).
 void RunInt8Layer(benchmark::State& state, const Layer& layer, DataType type, const char* candidate,
                   Isa isa) {
   const bool depthwise = layer.channels_out == 0;
   const int32_t channels_out = depthwise ? layer.channels_in : layer.channels_out;
-  const bool hybrid = type == DataType::kFloat32;
-  const Quantization activations =
-      hybrid ? Quantization{} : Quantization{.scales = {0.02f}, .zero_points = {-128}};
+  Quantization activations;
+  if (type == DataType::kInt8) activations = {.scales = {0.02f}, .zero_points = {-128}};
+  if (type == DataType::kInt16) activations = {.scales = {0.0001f}, .zero_points = {0}};
   const auto per_channel = [&](float scale, int axis) {
     return Quantization{.scales = std::vector<float>(channels_out, scale),
                         .zero_points = std::vector<int32_t>(channels_out, 0),
@@ -75,7 +75,7 @@ void RunInt8Layer(benchmark::State& state, const Layer& layer, DataType type, co
     bench.Input({channels_out, layer.filter, layer.filter, layer.channels_in}, true,
                 DataType::kInt8, per_channel(0.01f, 0));
   }
-  if (!hybrid) bench.Output(DataType::kInt8, activations);
+  if (type != DataType::kFloat32) bench.Output(type, activations);
   bench.Run(state, candidate, isa);
 }
 
@@ -125,6 +125,7 @@ const bool kRegistered = [] {
                                    });
     });
     RegisterInt8Layer(layer, "int8", DataType::kInt8, {"jit int8", "highway"});
+    RegisterInt8Layer(layer, "int16", DataType::kInt16, {"highway"});
     RegisterInt8Layer(layer, "hybrid", DataType::kFloat32, {"jit hybrid", "highway"});
   }
   return true;

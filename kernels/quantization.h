@@ -60,12 +60,26 @@ inline int32_t MultiplyByQuantizedMultiplier(int32_t x, int32_t multiplier, int3
   return RoundingDivideByPowerOfTwo(SaturatingRoundingDoublingHighMul(shifted, multiplier), right);
 }
 
-// 64-bit accumulators (16-bit activations): a 16-bit multiplier and one rounding, half up.
+// For 64-bit accumulators (16-bit activations): real ~ multiplier * 2^-shift, the multiplier below
+// 2^15, shift from 1 to 46.
+struct WideFixedPoint {
+  int32_t multiplier = 0, shift = 1;
+};
+
+// Precondition: fixed.shift <= 14.
+inline WideFixedPoint ToWideFixedPoint(const FixedPoint& fixed) {
+  const bool rounds = fixed.multiplier < 0x7FFF0000;
+  return {rounds ? (fixed.multiplier + (1 << 15)) >> 16 : 0x7FFF, 15 - fixed.shift};
+}
+
+// One rounding, half up. The result wraps around where it does not fit into 32 bits.
+inline int32_t MultiplyWide(int64_t x, const WideFixedPoint& by) {
+  return static_cast<int32_t>((x * by.multiplier + (int64_t{1} << (by.shift - 1))) >> by.shift);
+}
+
 // Precondition: shift <= 14; the result fits into 32 bits.
 inline int32_t MultiplyByQuantizedMultiplier64(int64_t x, int32_t multiplier, int32_t shift) {
-  const int64_t reduced = multiplier < 0x7FFF0000 ? (multiplier + (1 << 15)) >> 16 : 0x7FFF;
-  const int32_t total = 15 - shift;
-  return static_cast<int32_t>((x * reduced + (int64_t{1} << (total - 1))) >> total);
+  return MultiplyWide(x, ToWideFixedPoint({multiplier, shift}));
 }
 
 // The smallest and the largest value of a quantized type. Precondition: an integer type of at most

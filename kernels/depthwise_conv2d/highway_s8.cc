@@ -35,10 +35,7 @@ class DepthwiseS8Kernel final : public Kernel {
     // A multiply-add is worth an eighth of what GrainFor counts.
     return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
   }
-  size_t scratch_bytes() const override {
-    const size_t totals = tail_.wide ? shape_.channels_out * sizeof(int64_t) : 0;
-    return pointer_bytes_ + bias_bytes_ + sums_bytes() + totals;
-  }
+  size_t scratch_bytes() const override { return pointer_bytes_ + bias_bytes_ + sums_bytes(); }
   size_t shared_bytes() const override { return rows_.shared_bytes(); }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
     if (phase < rows_.phases()) {
@@ -69,7 +66,8 @@ class DepthwiseS8Kernel final : public Kernel {
   std::string name_;
   DepthwiseConv2DShape shape_;
   ShortRows rows_;
-  QuantizedTail tail_;                         // of integer activations
+  QuantizedTail tail_;  // of integer activations
+  const WideRowFunctions* wide_ = nullptr;
   HybridTail hybrid_;                          // of float32 ones
   HybridRowFunction* store_hybrid_ = nullptr;  // null for integers
   ApplyTailFunction* apply_tail_ = nullptr;
@@ -116,6 +114,7 @@ Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& con
                                        .to_pitch = channels_,
                                        .asymmetric = true},
                                       context.isa));
+  wide_ = FindWideRowFunctions(context.isa);
   apply_tail_ = ApplyTail(context.isa);
   output_ = op.outputs[0];
   name_ = internal::Join("depthwise ", store_hybrid_ == nullptr ? "" : "hybrid ",
@@ -213,12 +212,10 @@ void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int3
 
 // The sums of `count` pixels as int16, in their place.
 void DepthwiseS8Kernel::ScaleWide(const KernelArgs& args, int count) const {
-  auto* totals =
-      reinterpret_cast<int64_t*>(args.scratch + pointer_bytes_ + bias_bytes_ + sums_bytes());
   for (int j = 0; j < count; ++j) {
     int32_t* sums = Sums(args) + j * channels_;
-    std::copy_n(sums, shape_.channels_out, totals);
-    tail_.ScaleWide(args, 0, shape_.channels_out, totals, reinterpret_cast<int16_t*>(sums));
+    wide_->scale(
+        tail_.WideRowOf(args, 0, shape_.channels_out, sums, reinterpret_cast<int16_t*>(sums)));
   }
 }
 

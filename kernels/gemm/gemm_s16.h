@@ -45,18 +45,21 @@ struct GemmS16 {
 const GemmS16* FindGemmS16(Isa isa);
 
 // The even number of products of any int16 and weights, `offset` added to these, whose sum fits
-// into 32 bits: 510 of int8.
+// into 32 bits: 510 of int8, and of either byte of int16.
 int64_t ExactTerms(DataType weights, int32_t offset);
 
-// The matrix to be packed, of int8, uint8 or int4: element (k, n) is the one at
-// first + k * k_stride + n * n_stride, plus `offset`.
+// The matrix to be packed, of int8, uint8, int4 or int16: element (k, n) is the one at
+// first + k * k_stride + n * n_stride, plus `offset`. Of int16 a byte is packed at a time: the low
+// one as from -128 to 127, and what is left over it, by 256.
 struct GemmS16Source {
+  enum class Bytes : uint8_t { kAll, kLow, kHigh };
   DataType type;
   const void* data;
   int64_t first;
   int64_t k_stride, n_stride;
   int32_t offset;
   int64_t depth, columns;
+  Bytes bytes = Bytes::kAll;
 };
 
 // Writes panels [begin, end) to `packed`, the address of panel 0.

@@ -4,21 +4,32 @@
 namespace fuselite::kernels {
 namespace {
 
-template <class Weights>
-void PackPanel(const GemmS16Source& s, const Weights& weights, int64_t n0, int panel, int16_t* to) {
+template <class Value>
+void PackPanel(const GemmS16Source& s, const Value& value, int64_t n0, int panel, int16_t* to) {
   const int64_t columns = std::min<int64_t>(panel, s.columns - n0);
   const int64_t last = columns * 2;
   for (int64_t k = 0; k < s.depth; k += 2, to += 2 * panel) {
     const int64_t at = s.first + n0 * s.n_stride + k * s.k_stride;
-    for (int64_t n = 0; n < columns; ++n) {
-      to[2 * n] = static_cast<int16_t>(weights[at + n * s.n_stride] + s.offset);
-    }
+    for (int64_t n = 0; n < columns; ++n) to[2 * n] = value(at + n * s.n_stride);
     for (int64_t n = 0; n < columns; ++n) {
       const int64_t second = at + n * s.n_stride + s.k_stride;
-      to[2 * n + 1] =
-          k + 1 < s.depth ? static_cast<int16_t>(weights[second] + s.offset) : int16_t{0};
+      to[2 * n + 1] = k + 1 < s.depth ? value(second) : int16_t{0};
     }
     std::fill(to + last, to + 2 * panel, int16_t{0});
+  }
+}
+
+// Calls pack(value): value(i) is element i with the offset, or the byte of it that is asked for.
+template <class Weights, class Pack>
+void WithValues(const GemmS16Source& s, const Weights& weights, Pack pack) {
+  using Bytes = GemmS16Source::Bytes;
+  const auto low = [&](int64_t i) { return static_cast<int8_t>(weights[i] + s.offset); };
+  if (s.bytes == Bytes::kLow) {
+    pack([&](int64_t i) -> int16_t { return low(i); });
+  } else if (s.bytes == Bytes::kHigh) {
+    pack([&](int64_t i) { return static_cast<int16_t>((weights[i] + s.offset - low(i)) / 256); });
+  } else {
+    pack([&](int64_t i) { return static_cast<int16_t>(weights[i] + s.offset); });
   }
 }
 
@@ -29,12 +40,14 @@ void PackPanelsS16(const GemmS16Source& source, int panel, int64_t begin, int64_
   // The activations' type is only there to pick the weights'.
   const DataType x = source.type == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
   const int64_t panel_values = panel * ((source.depth + 1) & ~int64_t{1});
-  WithQuantizedOperands(x, nullptr, source.type, source.data,
-                        [&](const auto*, const auto& weights) {
-                          for (int64_t p = begin; p < end; ++p) {
-                            PackPanel(source, weights, p * panel, panel, packed + p * panel_values);
-                          }
-                        });
+  const auto pack = [&](const auto& value) {
+    for (int64_t p = begin; p < end; ++p) {
+      PackPanel(source, value, p * panel, panel, packed + p * panel_values);
+    }
+  };
+  WithQuantizedOperands(
+      x, nullptr, source.type, source.data,
+      [&](const auto*, const auto& weights) { WithValues(source, weights, pack); });
 }
 
 }  // namespace fuselite::kernels

@@ -46,16 +46,22 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
   functions_ = FindShortRowFunctions(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& right = op.inputs[1];
-  if (!IsByte(right.type) && right.type != DataType::kInt4) {
+  const bool shorts = right.type == DataType::kInt16 && tail_.wide;
+  if (!IsByte(right.type) && right.type != DataType::kInt4 && !shorts) {
     return Unsupported(DataTypeName(right.type), " weights are not 8-bit");
   }
   x_type_ = op.inputs[0].type;
   right_type_ = right.type;
   right_offset_ = -right.quantization.zero_point();
-  if (std::abs(right_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
-  exact_terms_ = ExactTerms(right.type, right_offset_);
+  if (std::abs(right_offset_) > (shorts ? 0 : 255)) {
+    return Unsupported("a zero point beyond ", shorts ? "0" : "8 bits");
+  }
   output_ = op.outputs[0];
   size_ = size;
+  wide_ = {.gemm = gemm_,
+           .rows = FindWideRowFunctions(context.isa),
+           .exact_terms = ExactTerms(right.type, right_offset_),
+           .high_values = shorts ? plane_values() : 0};
   apply_tail_ = ApplyTail(context.isa);
   name_ = internal::Join(operation, store_hybrid_ == nullptr ? " " : " hybrid ",
                          DataTypeName(store_hybrid_ == nullptr ? x_type_ : right_type_), " ",
@@ -73,15 +79,22 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
   return packed_at_run_ ? Status() : PackWeights(op, context);
 }
 
-GemmS16Source ProductKernelS16::Source(const void* data, int64_t matrix) const {
-  return {.type = right_type_,
-          .data = data,
-          .first = matrix * size_.matrix_stride,
-          .k_stride = size_.k_stride,
-          .n_stride = size_.n_stride,
-          .offset = right_offset_,
-          .depth = size_.depth,
-          .columns = size_.columns};
+void ProductKernelS16::PackPanels(const void* data, int64_t matrix, int64_t begin, int64_t end,
+                                  int16_t* to) const {
+  using Bytes = GemmS16Source::Bytes;
+  GemmS16Source source{.type = right_type_,
+                       .data = data,
+                       .first = matrix * size_.matrix_stride,
+                       .k_stride = size_.k_stride,
+                       .n_stride = size_.n_stride,
+                       .offset = right_offset_,
+                       .depth = size_.depth,
+                       .columns = size_.columns};
+  if (wide_.high_values == 0) return PackPanelsS16(source, gemm_->panel, begin, end, to);
+  source.bytes = Bytes::kLow;
+  PackPanelsS16(source, gemm_->panel, begin, end, to);
+  source.bytes = Bytes::kHigh;
+  PackPanelsS16(source, gemm_->panel, begin, end, to + wide_.high_values);
 }
 
 Status ProductKernelS16::PackWeights(const OpDescription& op, const BuildContext& context) {
@@ -96,8 +109,8 @@ Status ProductKernelS16::PackWeights(const OpDescription& op, const BuildContext
                      size_.n_stride, " +", right_offset_, " ", DataTypeName(right.type));
   FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* bytes) {
     for (int64_t m = 0; m < size_.matrices; ++m) {
-      PackPanelsS16(Source(right.data, m), gemm_->panel, 0, gemm_->panels(size_.columns),
-                    reinterpret_cast<int16_t*>(bytes) + m * matrix_values());
+      PackPanels(right.data, m, 0, gemm_->panels(size_.columns),
+                 reinterpret_cast<int16_t*>(bytes) + m * matrix_values());
     }
   }));
   return Status();
@@ -129,8 +142,8 @@ Status ProductKernelS16::Run(const KernelArgs& args, int phase, int64_t begin, i
       continue;
     }
     const int64_t panels = gemm_->panels(size_.columns), matrix = unit / panels;
-    PackPanelsS16(Source(args.inputs[1], matrix), gemm_->panel, unit % panels, unit % panels + 1,
-                  const_cast<int16_t*>(Matrix(args, matrix)));
+    PackPanels(args.inputs[1], matrix, unit % panels, unit % panels + 1,
+               const_cast<int16_t*>(Matrix(args, matrix)));
   }
   return Status();
 }
@@ -174,12 +187,15 @@ void ProductKernelS16::RunPart(const KernelArgs& args, const Part& part, const i
   for (int64_t n = 0; n < part.columns; n += step) {
     block.channel = part.channel + n;
     block.columns = std::min(step, part.columns - n);
+    GemmS16Block product = BlockOf(args, block, a, part.column + n, sums);
     if (tail_.wide) {
-      MultiplyWide(args, block, a, part.column + n, sums);
-      Store(args, block, tail_.tail, DataType::kInt16, sums);
+      StoreWide(args, block, product);
       continue;
     }
-    Multiply(args, block, a, part.column + n, sums);
+    if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
+      product.bias = static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]) + block.channel;
+    }
+    gemm_->run(product);
     if (store_hybrid_ == nullptr) {
       Store(args, block, tail_.tail, DataType::kInt32, sums);
     } else {
@@ -188,45 +204,39 @@ void ProductKernelS16::RunPart(const KernelArgs& args, const Part& part, const i
   }
 }
 
-void ProductKernelS16::Multiply(const KernelArgs& args, const Part& part, const int16_t* a,
-                                int64_t column, int32_t* sums) const {
-  const int32_t* bias = nullptr;
-  if (store_hybrid_ == nullptr && tail_.bias_type != DataType::kNone) {
-    bias = static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]) + part.channel;
-  }
-  gemm_->run({.a = a,
-              .rows = part.rows,
-              .depth = even_depth(),
-              .b = Matrix(args, part.matrix) + column * even_depth(),
-              .columns = part.columns,
-              .bias = bias,
-              .c = sums,
-              .c_pitch = part.columns});
+GemmS16Block ProductKernelS16::BlockOf(const KernelArgs& args, const Part& part, const int16_t* a,
+                                       int64_t column, int32_t* sums) const {
+  return {.a = a,
+          .rows = part.rows,
+          .depth = even_depth(),
+          .b = Matrix(args, part.matrix) + column * even_depth(),
+          .columns = part.columns,
+          .bias = nullptr,
+          .c = sums,
+          .c_pitch = part.columns};
 }
 
-// Leaves int16 values at `sums`.
-void ProductKernelS16::MultiplyWide(const KernelArgs& args, const Part& part, const int16_t* a,
-                                    int64_t column, int32_t* sums) const {
-  const int64_t count = part.rows * part.columns;
-  auto* totals = reinterpret_cast<int64_t*>(reinterpret_cast<std::byte*>(sums) + tile_bytes_);
-  for (int64_t first = 0; first < even_depth(); first += exact_terms_) {
-    gemm_->run({.a = a,
-                .rows = part.rows,
-                .depth = even_depth(),
-                .b = Matrix(args, part.matrix) + column * even_depth(),
-                .columns = part.columns,
-                .bias = nullptr,
-                .c = sums,
-                .c_pitch = part.columns,
-                .first = first,
-                .terms = std::min(exact_terms_, even_depth() - first)});
-    for (int64_t i = 0; i < count; ++i) totals[i] = (first == 0 ? 0 : totals[i]) + sums[i];
+void ProductKernelS16::StoreWide(const KernelArgs& args, const Part& part,
+                                 const GemmS16Block& block) const {
+  auto* totals = reinterpret_cast<int64_t*>(reinterpret_cast<std::byte*>(block.c) + tile_bytes_);
+  const bool narrow = wide_.FitsNarrow(block.depth);
+  if (narrow) {
+    gemm_->run(block);
+  } else {
+    wide_.Multiply(block, totals, part.columns);
   }
-  auto* values = reinterpret_cast<int16_t*>(sums);
+  // Without a tail the values go to the output right away, otherwise they replace the sums.
+  const bool tailed = output_.type != DataType::kInt16 || !tail_.tail.empty();
+  auto* to = reinterpret_cast<int16_t*>(tailed ? reinterpret_cast<std::byte*>(block.c)
+                                               : Destination(args, part));
+  const int64_t pitch = tailed ? part.columns : output_.pitch();
   for (int64_t r = 0; r < part.rows; ++r) {
-    tail_.ScaleWide(args, part.channel, part.columns, totals + r * part.columns,
-                    values + r * part.columns);
+    const int64_t at = r * part.columns;
+    int16_t* row = to + r * pitch;
+    wide_.rows->scale(narrow ? tail_.WideRowOf(args, part.channel, part.columns, block.c + at, row)
+                             : tail_.WideRowOf(args, part.channel, part.columns, totals + at, row));
   }
+  if (tailed) Store(args, part, tail_.tail, DataType::kInt16, to);
 }
 
 std::byte* ProductKernelS16::Destination(const KernelArgs& args, const Part& part) const {

@@ -1,4 +1,4 @@
-// What 8-bit, 16x8-bit and hybrid kernels around the matrix product share: activations as int16,
+// What 8-bit, 16-bit and hybrid kernels around the matrix product share: activations as int16,
 // packed weights, sums, the tail.
 #pragma once
 
@@ -9,14 +9,14 @@
 #include "kernels/gemm/product_f32.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/gemm/short_rows.h"
+#include "kernels/gemm/wide_product.h"
 
 namespace fuselite::kernels {
 
 // Base of the kernels: 8-bit or 16-bit activations, or float32 ones quantized at run time, with
-// 8-bit or 4-bit right-hand matrices. Sums of 64 bits are made of as many terms as 32 bits hold at
-// a time. Where activations are shared between units they are brought to int16 in phases of their
-// own (ShortRows); right-hand matrices that are not constant are packed in one; the last phase
-// computes.
+// 8-bit or 4-bit right-hand matrices, or both sides of 16 bits. Where activations are shared
+// between units they are brought to int16 in phases of their own (ShortRows); right-hand matrices
+// that are not constant are packed in one; the last phase computes.
 class ProductKernelS16 : public Kernel {
  public:
   std::string_view name() const final { return name_; }
@@ -78,14 +78,17 @@ class ProductKernelS16 : public Kernel {
   Status InitProduct(const char* operation, const OpDescription& op, const BuildContext& context,
                      const Size& size, bool a_copied);
   Status PackWeights(const OpDescription& op, const BuildContext& context);
-  GemmS16Source Source(const void* data, int64_t matrix) const;
+  // Packs panels [begin, end) of matrix `matrix` of the right side at `data` to its place at `to`.
+  void PackPanels(const void* data, int64_t matrix, int64_t begin, int64_t end, int16_t* to) const;
   bool packs_at_run() const { return packed_at_run_; }
-  int64_t matrix_values() const { return gemm_->PackedValues(size_.depth, size_.columns); }
+  // Of one matrix, or one byte of each of its elements.
+  int64_t plane_values() const { return gemm_->PackedValues(size_.depth, size_.columns); }
+  int64_t matrix_values() const { return plane_values() + wide_.high_values; }
   const int16_t* Matrix(const KernelArgs& args, int64_t matrix) const;
-  void Multiply(const KernelArgs& args, const Part& part, const int16_t* a, int64_t column,
-                int32_t* sums) const;
-  void MultiplyWide(const KernelArgs& args, const Part& part, const int16_t* a, int64_t column,
-                    int32_t* sums) const;
+  // The sums of the columns from `column` of the right side on, without bias, to `sums`.
+  GemmS16Block BlockOf(const KernelArgs& args, const Part& part, const int16_t* a, int64_t column,
+                       int32_t* sums) const;
+  void StoreWide(const KernelArgs& args, const Part& part, const GemmS16Block& block) const;
   void StoreFloats(const KernelArgs& args, const Part& part, int32_t* sums) const;
   void Store(const KernelArgs& args, const Part& part, const Tail& tail, DataType type,
              const void* values) const;
@@ -108,7 +111,7 @@ class ProductKernelS16 : public Kernel {
   int32_t x_offset_ = 0, right_offset_ = 0;
   int64_t units_ = 0, grain_ = 1;
   size_t a_bytes_ = 0, tile_bytes_ = 0;
-  int64_t exact_terms_ = 0;  // whose sum fits into 32 bits, with 16-bit activations
+  WideProduct wide_;  // with 16-bit activations
 };
 
 }  // namespace fuselite::kernels

@@ -41,24 +41,27 @@ bool TakesSums(const Tail& tail) {
   return kind == Kind::kRequantize || kind == Kind::kRescale || kind == Kind::kDequantize;
 }
 
-Status CheckWide(const TailStage& stage) {
-  for (int32_t shift : stage.requantize.shifts) {
-    if (shift > kMaxWideShift) return InvalidArgument("an output scale too small for 16 bits");
+// Of a stage that RequantizeStage makes.
+Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
+  WideScaling result{.zero_point = stage.zero_point, .min = stage.min, .max = stage.max};
+  const auto channel = [](const auto& values, int64_t c) {
+    return values[values.size() > 1 ? c : 0];
+  };
+  for (int64_t c = 0; c < channels; ++c) {
+    if (stage.kind == TailStage::Kind::kRescale) {
+      result.real.push_back(channel(stage.real_scales, c));
+      continue;
+    }
+    const FixedPoint fixed{channel(stage.requantize.multipliers, c),
+                           channel(stage.requantize.shifts, c)};
+    if (fixed.shift > kMaxWideShift) {
+      return InvalidArgument("an output scale too small for 16 bits");
+    }
+    const WideFixedPoint wide = ToWideFixedPoint(fixed);
+    result.multipliers.push_back(wide.multiplier);
+    result.shifts.push_back(wide.shift);
   }
-  return Status();
-}
-
-// A wide sum brought to the output's scale.
-int16_t RescaleWide(const TailStage& stage, int64_t sum, int64_t channel) {
-  const double scale = stage.real_scales[stage.real_scales.size() > 1 ? channel : 0];
-  const double scaled = std::round(static_cast<double>(sum) * scale) + stage.zero_point;
-  return static_cast<int16_t>(std::clamp<double>(scaled, stage.min, stage.max));
-}
-
-int16_t RequantizeWide(const Requantize& r, int64_t sum, int64_t channel) {
-  const int64_t i = r.multipliers.size() > 1 ? channel : 0;
-  const int64_t scaled = MultiplyByQuantizedMultiplier64(sum, r.multipliers[i], r.shifts[i]);
-  return static_cast<int16_t>(std::clamp<int64_t>(scaled + r.zero_point, r.min, r.max));
+  return result;
 }
 
 }  // namespace
@@ -106,8 +109,7 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
   if (!TakesSums(op.tail)) {
     FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, inputs, channels));
     if (result.wide) {
-      FUSELITE_RETURN_IF_ERROR(CheckWide(stage));
-      result.wide_stage = std::move(stage);
+      FUSELITE_ASSIGN_OR_RETURN(result.wide_scaling, MakeWideScaling(stage, channels));
       result.source_type = DataType::kInt16;
     } else {
       result.tail.stages.insert(result.tail.stages.begin(), std::move(stage));
@@ -128,22 +130,10 @@ int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
                                        : static_cast<const int32_t*>(bias)[c];
 }
 
-void QuantizedTail::ScaleWide(const KernelArgs& args, int64_t channel, int64_t n,
-                              const int64_t* sums, int16_t* to) const {
-  const bool real = wide_stage.kind == TailStage::Kind::kRescale;
-  for (int64_t i = 0; i < n; ++i) {
-    // Wraps around, as sums of 64 bits do.
-    const auto sum = static_cast<int64_t>(static_cast<uint64_t>(sums[i]) +
-                                          static_cast<uint64_t>(Bias(args, channel + i)));
-    to[i] = real ? RescaleWide(wide_stage, sum, channel + i)
-                 : RequantizeWide(wide_stage.requantize, sum, channel + i);
-  }
-}
-
 void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
                              std::byte* scratch) const {
   if (wide) {
-    ScaleWide(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch));
+    ScaleWideRow(WideRowOf(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch)));
   } else {
     for (int64_t c = 0; c < channels; ++c) {
       // Wraps around as sums of 32 bits do.

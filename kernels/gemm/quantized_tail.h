@@ -2,6 +2,7 @@
 // fused activation's range, tail.
 #pragma once
 
+#include "kernels/gemm/wide_row.h"
 #include "kernels/operator.h"
 #include "kernels/tail/apply.h"
 
@@ -31,9 +32,9 @@ struct ProductInputs {
 // an intermediate value with a scale that the description does not hold (RequantizeStage makes it).
 // Other tails follow the operator's own requantization to outputs[0].
 struct QuantizedTail {
-  bool wide = false;     // int64 sums
-  TailStage wide_stage;  // of wide sums: kRequantize with a 16-bit multiplier, or kRescale
-  // From int32 sums; of wide ones, from the int16 values that wide_stage gives.
+  bool wide = false;         // int64 sums
+  WideScaling wide_scaling;  // of wide sums
+  // From int32 sums; of wide ones, from the int16 values that wide_scaling gives.
   Tail tail;
   DataType source_type = DataType::kInt32;
   DataType bias_type = DataType::kNone;  // kNone: no bias
@@ -45,9 +46,25 @@ struct QuantizedTail {
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
-  // Wide sums of the channels [channel, channel + n), without bias, as int16.
-  void ScaleWide(const KernelArgs& args, int64_t channel, int64_t n, const int64_t* sums,
-                 int16_t* to) const;
+  // For ScaleWideRow: wide sums of the channels [channel, channel + n), without bias, `sums` being
+  // int64_t* or int32_t*. `this` must outlive the row.
+  template <class Sum>
+  WideRow WideRowOf(const KernelArgs& args, int64_t channel, int64_t n, const Sum* sums,
+                    int16_t* to) const {
+    WideRow row{.scaling = &wide_scaling, .channel = channel, .n = n, .to = to};
+    const void* biases = bias_type == DataType::kNone ? nullptr : args.inputs[inputs.bias];
+    if (bias_type == DataType::kInt64) {
+      row.bias = static_cast<const int64_t*>(biases);
+    } else {
+      row.narrow_bias = static_cast<const int32_t*>(biases);
+    }
+    if constexpr (sizeof(Sum) == sizeof(int64_t)) {
+      row.sums = sums;
+    } else {
+      row.narrow_sums = sums;
+    }
+    return row;
+  }
   // Bias of channel `c`; 0 without one.
   int64_t Bias(const KernelArgs& args, int64_t c) const;
 };

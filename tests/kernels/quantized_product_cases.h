@@ -102,6 +102,13 @@ inline TestTensor QuantizedWeights(const QuantizedCase& c, Random& random, const
   return AnyIntegers(random, type, shape, std::move(quantization));
 }
 
+// Instead of the weights, in some cases of 16-bit activations: int16. Sums are 256 times as large.
+inline bool BecomesShort(QuantizedCase& c, Random& random) {
+  if (c.type != DataType::kInt16 || !random.Chance(0.3)) return false;
+  c.output_scale *= 256;
+  return true;
+}
+
 // In most cases: int32, or int64 of 16-bit activations.
 inline void AddIntegerBias(const QuantizedCase& c, OpTester& tester, Random& random,
                            int32_t channels) {
@@ -172,11 +179,17 @@ inline OpTester RandomQuantizedFullyConnected(Random& random, const QuantizedPro
   // Beyond 510 terms, sums of 16-bit activations are put together.
   const auto depth = static_cast<int32_t>(random.Int(1, random.Chance(0.2) ? 1500 : 300));
   const auto units = static_cast<int32_t>(random.Int(1, 300));
-  const QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
+  QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
+  const bool shorts = BecomesShort(c, random);
+  Quantization weights = WeightsQuantization(c, random, units, 0, !shorts);
+  const Shape shape = {units, depth};
   tester.Input(Activations(c, random, {rows, depth}))
-      .Constant(QuantizedWeights(c, random, {units, depth},
-                                 WeightsQuantization(c, random, units, 0, true)));
+      .Constant(shorts ? AnyIntegers(random, DataType::kInt16, shape, std::move(weights))
+                       : QuantizedWeights(c, random, shape, std::move(weights)));
   AddIntegerBias(c, tester, random, units);
+  if (tester.op.has_input(2)) {
+    tester.params<FullyConnectedParams>().quantized_bias_type = tester.op.inputs[2].type;
+  }
   return tester.Output(c.type, c.output());
 }
 
@@ -194,7 +207,9 @@ inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProduc
   const int32_t y_outer = random.Chance(0.7) ? outer : 1;
   QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
   c.per_channel = false;
-  Quantization right = WeightsQuantization(c, random, 1, 0, true);
+  const bool shorts = BecomesShort(c, random);
+  const DataType right_type = shorts ? DataType::kInt16 : DataType::kInt8;
+  Quantization right = WeightsQuantization(c, random, 1, 0, !shorts);
   // int32 outputs have no zero points anywhere.
   const bool sums = cases.any_matmul && c.type == DataType::kInt8 && random.Chance(0.2);
   if (sums) c.zero_point = right.zero_points[0] = 0;
@@ -204,10 +219,9 @@ inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProduc
   tester.Input(Activations(c, random, matrix(outer, x_inner, rows, depth, params.adj_x)));
   const Shape shape = matrix(y_outer, inner, depth, columns, params.adj_y);
   if (cases.any_matmul && random.Chance(0.3)) {
-    tester.Constant(AnyIntegers(random, DataType::kInt8, shape, right));
+    tester.Constant(AnyIntegers(random, right_type, shape, right));
   } else {
-    tester.Input(
-        AnyIntegers(random, DataType::kInt8, shape, right, RandomPitch(random, shape.dim(-1))));
+    tester.Input(AnyIntegers(random, right_type, shape, right, RandomPitch(random, shape.dim(-1))));
   }
   return tester.Output(sums ? DataType::kInt32 : c.type, c.output());
 }

@@ -172,14 +172,18 @@ class Quantized(RandomValues):
 
     def matmul(self, x):
         """The product of two values over the innermost dimension."""
-        if self.dtype != np.int8:
+        if not self.quantized or self.dtype == np.uint8:
             return
         n, h, w, c = x.shape
         y = self.pick([v for v in self.values if len(v.shape) == 4 and v.shape[3] == c and v.shape[0] == n])
+        if self.dtype == np.int16 and self.chance(0.3):  # a right side of 8 bits
+            data = self.rng.integers(-128, 128, (n, 1, self.int(1, 30), c)).astype(np.int8)
+            y = self.g.constant(data, self.power(-4))
         rows = y.shape[1] * y.shape[2]
         if h * w * rows > self.elements // 4 or y.scale is None:
             return
-        spread = x.scale * y.scale * 5000 * np.sqrt(c) * 2.0 ** self.rng.uniform(-3, 3) / 70
+        largest = 35000 if y.dtype == np.int16 else 5000 / 70
+        spread = x.scale * y.scale * largest * np.sqrt(c) * 2.0 ** self.rng.uniform(-3, 3)
         product = self.g.op(
             "BATCH_MATMUL",
             [self.reshape_to(x, (n, h * w, c)), self.reshape_to(y, (n, rows, c))],
@@ -188,7 +192,7 @@ class Quantized(RandomValues):
             2,
             dtype=self.dtype,
             scale=float(np.float32(spread)),
-            zero_point=self.int(self.low, self.high),
+            zero_point=0 if self.dtype == np.int16 else self.int(self.low, self.high),
             adjY=True,
         )
         self.add(self.reshape_to(product, (n, h, w, rows)))

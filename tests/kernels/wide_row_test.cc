@@ -1,0 +1,102 @@
+#include "kernels/gemm/wide_row.h"
+
+#include <cstring>
+
+#include "tests/kernels/quantized_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+// Scales of every size, sums up to far beyond what they leave in 16 bits, and ties.
+WideScaling RandomWideScaling(Random& random, int64_t channels, bool real) {
+  const auto low = static_cast<int32_t>(random.Int(-32768, 0));
+  WideScaling scaling{.zero_point = static_cast<int32_t>(random.Int(-9, 9)),
+                      .min = low,
+                      .max = static_cast<int32_t>(random.Int(low, 32767))};
+  for (int64_t c = 0; c < channels; ++c) {
+    if (real) {
+      scaling.real.push_back(std::ldexp(random.Pick({1.0, 0.5, 0.7310585}), random.Int(-40, 3)));
+      continue;
+    }
+    const WideFixedPoint fixed =
+        ToWideFixedPoint({static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+                          static_cast<int32_t>(random.Int(-31, 14))});
+    scaling.multipliers.push_back(random.Chance(0.1) ? 1 << 14 : fixed.multiplier);
+    scaling.shifts.push_back(fixed.shift);
+  }
+  return scaling;
+}
+
+template <class T>
+std::vector<T> RandomIntegers(Random& random, int64_t n, int bits) {
+  std::vector<T> values(n);
+  for (T& value : values) {
+    const int64_t most = (int64_t{1} << random.Int(0, bits)) - 1;
+    value = static_cast<T>(random.Int(-most - 1, most));
+  }
+  return values;
+}
+
+TEST(WideRowTest, EveryTargetScalesToTheBit) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const int64_t channels = random.Int(1, 40), channel = random.Int(0, channels - 1);
+    const WideScaling scaling = RandomWideScaling(random, channels, random.Chance(0.4));
+    const auto sums = RandomIntegers<int64_t>(random, channels, 46);
+    const auto narrow_sums = RandomIntegers<int32_t>(random, channels, 31);
+    const auto bias = RandomIntegers<int64_t>(random, channels, 40);
+    const auto narrow_bias = RandomIntegers<int32_t>(random, channels, 31);
+    WideRow row{.scaling = &scaling, .channel = channel, .n = random.Int(1, channels - channel)};
+    random.Chance(0.5) ? row.sums = sums.data() : nullptr;
+    row.narrow_sums = row.sums == nullptr ? narrow_sums.data() : nullptr;
+    const int biased = static_cast<int>(random.Int(0, 2));
+    if (biased == 1) row.bias = bias.data();
+    if (biased == 2) row.narrow_bias = narrow_bias.data();
+    std::vector<int16_t> expected(channels, 77);
+    row.to = expected.data();
+    ScaleWideRow(row);
+    for (Isa isa : RunnableIsas()) {
+      const WideRowFunctions* functions = FindWideRowFunctions(isa);
+      if (functions == nullptr) continue;
+      std::vector<int16_t> actual(channels, 77);
+      row.to = actual.data();
+      functions->scale(row);
+      EXPECT_EQ(actual, expected) << IsaName(isa);
+      if (row.sums != nullptr) continue;
+      std::vector<int32_t> in_place = narrow_sums;
+      WideRow over = row;
+      over.narrow_sums = in_place.data();
+      over.to = reinterpret_cast<int16_t*>(in_place.data());
+      functions->scale(over);
+      EXPECT_EQ(std::memcmp(in_place.data(), expected.data(), row.n * sizeof(int16_t)), 0)
+          << IsaName(isa) << " in place";
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(WideRowTest, EveryTargetAdds) {
+  for (Isa isa : RunnableIsas()) {
+    const WideRowFunctions* functions = FindWideRowFunctions(isa);
+    if (functions == nullptr) continue;
+    for (int64_t n = 0; n < 40; ++n) {
+      Random random(n + 1);
+      const auto sums = RandomIntegers<int32_t>(random, n, 31);
+      const auto before = RandomIntegers<int64_t>(random, n + 1, 50);
+      for (int shift : {0, 8}) {
+        for (bool first : {false, true}) {
+          std::vector<int64_t> totals = before, expected = before;
+          for (int64_t i = 0; i < n; ++i) {
+            expected[i] = (first ? 0 : before[i]) + int64_t{sums[i]} * (int64_t{1} << shift);
+          }
+          functions->add(sums.data(), n, shift, first, totals.data());
+          EXPECT_EQ(totals, expected) << IsaName(isa) << " " << n << " " << shift << first;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
