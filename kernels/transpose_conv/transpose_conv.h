@@ -38,7 +38,8 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&
 // float32 with constant filters, and what the 8-bit part takes.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription&,
                                                           const BuildContext&);
-// The part of the Highway version that takes 8-bit activations with constant 8-bit filters.
+// The part of the Highway version that takes 8-bit or 16-bit activations with constant 8-bit
+// filters.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayS8(const OpDescription&,
                                                             const BuildContext&);
 

@@ -105,19 +105,21 @@ TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
 }
 
 OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
-  const RandomSizes sizes(random, 60, 40, 50);
+  // Phases of more than 510 terms of 16 bits are put together.
+  const bool wide = type == DataType::kInt16;
+  const RandomSizes sizes(random, 60, wide && random.Chance(0.3) ? 200 : 40, 50);
   const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
-  const bool is_signed = type == DataType::kInt8;
-  const int64_t low = is_signed ? -128 : 0;
+  const bool is_signed = type != DataType::kUInt8;
+  const int64_t low = type == DataType::kInt8 ? -128 : 0, high = wide ? 0 : low + 255;
   const TestTensor input =
       RandomTensor(random,
                    {.type = type,
                     .shape = sizes.input,
-                    .quantization = RandomQuantization(random, 1, false, low, low + 255),
+                    .quantization = RandomQuantization(random, 1, false, low, high),
                     .row_pitch = RandomPitch(random, in)},
-                   random.Int(0, 3));
+                   random.Int(0, 3) * BitWidth(type) / 8);
   const TestTensor filter = RandomTensor(
-      random, {.type = type,
+      random, {.type = is_signed ? DataType::kInt8 : DataType::kUInt8,
                .shape = sizes.filter,
                .quantization = is_signed ? RandomQuantization(random, out, random.Chance(0.7), 0, 0)
                                          : RandomQuantization(random, 1, false, 0, 255)});
@@ -125,22 +127,27 @@ OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
   tester.params<TransposeConvParams>().activation =
       random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
   if (random.Chance(0.7)) {
-    tester.Input(RandomTensor(random, {.type = DataType::kInt32, .shape = {out}}, 4));
+    const DataType bias = wide && random.Chance(0.7) ? DataType::kInt64 : DataType::kInt32;
+    tester.Input(RandomTensor(random, {.type = bias, .shape = {out}}, BitWidth(bias) / 8));
   }
-  Quantization output = RandomQuantization(random, 1, false, low, low + 255);
-  output.scales[0] *= 10;
+  Quantization output = RandomQuantization(random, 1, false, low, high);
+  output.scales[0] *= wide ? 1000 : 10;
   tester.Output(type, output);
   return tester;
 }
 
 TEST(TransposeConvHighwayTest, IntegersToTheBit) {
   CompareRandomly(
-      80,
+      120,
       [](Random& random) {
-        const DataType type = random.Chance(0.6) ? DataType::kInt8 : DataType::kUInt8;
-        return RandomQuantizedTransposeConv(random, type);
+        return RandomQuantizedTransposeConv(
+            random, random.Pick({DataType::kInt8, DataType::kUInt8, DataType::kInt16}));
       },
-      CompareToTheBit<uint8_t>);
+      [](OpTester& tester, Random& random) {
+        return tester.op.outputs[0].type == DataType::kInt16
+                   ? CompareToTheBit<int16_t>(tester, random)
+                   : CompareToTheBit<uint8_t>(tester, random);
+      });
 }
 
 }  // namespace

@@ -108,22 +108,23 @@ class Products(RandomValues):
         if stride > kernel or h * stride * w * stride * channels > self.elements:
             return
         weights, bias, own = self.product_operands(
-            x, (channels, kernel, kernel, c), 0, kernel * kernel * c / (stride * stride)
+            x, (channels, kernel, kernel, c), 0, kernel * kernel * c / (stride * stride), narrow=True
         )
-        bias = self.sometimes(bias)
+        options = self.bias_type(bias)
+        biases = [bias] if options else self.sometimes(bias)
         shape = (n, h * stride, w * stride, channels)
         self.add(
             self.g.op(
                 "TRANSPOSE_CONV",
-                [self.indices(shape), weights, x, *bias],
+                [self.indices(shape), weights, x, *biases],
                 shape,
                 "TransposeConvOptions",
-                3 if bias else 2 if self.quantized else 1,
+                5 if options else 3 if biases else 2 if self.quantized else 1,
                 like=x,
                 padding=SAME,
                 strideH=stride,
                 strideW=stride,
-                **own
+                **{**own, **options}
             )
         )
 
