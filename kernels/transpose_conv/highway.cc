@@ -149,6 +149,7 @@ void TransposeConvKernel::RunPhase(const KernelArgs& args, int64_t row, int32_t 
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription& op,
                                                           const BuildContext& context) {
   if (op.inputs[2].type != DataType::kFloat32) return BuildTransposeConvHighwayS8(op, context);
+  if (op.inputs[1].type != DataType::kFloat32) return BuildTransposeConvHighwayHybrid(op, context);
   auto kernel = std::make_unique<TransposeConvKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
   return std::unique_ptr<Kernel>(std::move(kernel));

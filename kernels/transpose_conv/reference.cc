@@ -1,60 +1,13 @@
-#include <algorithm>
-
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
-#include "kernels/transpose_conv/transpose_conv.h"
+#include "kernels/transpose_conv/terms.h"
 
 namespace fuselite::kernels {
 namespace {
 
-struct Geometry {
-  TransposeConvShape shape;
-  int64_t pitch;
-  int32_t x_offset, weights_offset;
-};
-
-// The input positions [begin, end) whose windows cover output position `o`.
-struct Covering {
-  Covering(const WindowAxis& axis, int32_t o) {
-    const int32_t at = o + axis.before;
-    begin = at < axis.filter ? 0 : (at - axis.filter) / axis.stride + 1;
-    end = std::min(axis.output, at / axis.stride + 1);
-  }
-  int32_t begin, end;
-};
-
-// Calls term(x, w) for each product of the sum at output (oy, ox), channel o, in order of iy, ix,
-// c: indexes of elements.
-template <class Term>
-void ForTerms(const Geometry& g, int64_t image, int32_t oy, int32_t ox, int32_t o, Term term) {
-  const auto& [y, x] = g.shape.window;
-  const Covering rows(y, oy), columns(x, ox);
-  for (int32_t iy = rows.begin; iy < rows.end; ++iy) {
-    const int32_t ky = oy + y.before - iy * y.stride;
-    for (int32_t ix = columns.begin; ix < columns.end; ++ix) {
-      const int32_t kx = ox + x.before - ix * x.stride;
-      const int64_t pixel = (image * y.output + iy) * x.output + ix;
-      const int64_t tap = (int64_t{o} * y.filter + ky) * x.filter + kx;
-      for (int32_t c = 0; c < g.shape.channels_in; ++c) {
-        term(pixel * g.pitch + c, tap * g.shape.channels_in + c);
-      }
-    }
-  }
-}
-
-// Calls sum(o, image, oy, ox) for each channel of output pixel `row`.
-template <class Sum>
-void ForChannels(const Geometry& g, int64_t row, Sum sum) {
-  const auto& [y, x] = g.shape.window;
-  for (int32_t o = 0; o < g.shape.channels_out; ++o) {
-    sum(o, row / x.input / y.input, static_cast<int32_t>(row / x.input % y.input),
-        static_cast<int32_t>(row % x.input));
-  }
-}
-
-Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const Geometry& g) {
+Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const TransposeConvTerms& g) {
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
                             MakeFloatTail(op, op.params.as<TransposeConvParams>().activation));
   const Work work{.units = g.shape.pixels_out(),
@@ -69,9 +22,9 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const Geomet
         const auto* bias = biased ? static_cast<const float*>(args.inputs[3]) : nullptr;
         auto* sums = reinterpret_cast<float*>(args.scratch);
         for (int64_t row = begin; row < end; ++row) {
-          ForChannels(g, row, [&](int32_t o, int64_t image, int32_t oy, int32_t ox) {
+          g.ForChannels(row, [&](int32_t o, int64_t image, int32_t oy, int32_t ox) {
             float sum = 0;
-            ForTerms(g, image, oy, ox, o, [&](int64_t i, int64_t j) { sum += x[i] * w[j]; });
+            g.ForTerms(image, oy, ox, o, [&](int64_t i, int64_t j) { sum += x[i] * w[j]; });
             sums[o] = bias == nullptr ? sum : sum + bias[o];
           });
           StoreFloatRow(tail, args, output, row, sums);
@@ -79,7 +32,8 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const Geomet
       });
 }
 
-Result<std::unique_ptr<Kernel>> BuildQuantized(const OpDescription& op, const Geometry& g) {
+Result<std::unique_ptr<Kernel>> BuildQuantized(const OpDescription& op,
+                                               const TransposeConvTerms& g) {
   const auto& params = op.params.as<TransposeConvParams>();
   FUSELITE_ASSIGN_OR_RETURN(
       QuantizedTail tail,
@@ -97,9 +51,9 @@ Result<std::unique_ptr<Kernel>> BuildQuantized(const OpDescription& op, const Ge
         for (int64_t row = begin; row < end; ++row) {
           WithQuantizedOperands(
               x_type, args.inputs[2], w_type, args.inputs[1], [&](const auto* x, const auto& w) {
-                ForChannels(g, row, [&](int32_t o, int64_t image, int32_t oy, int32_t ox) {
+                g.ForChannels(row, [&](int32_t o, int64_t image, int32_t oy, int32_t ox) {
                   sums[o] = 0;
-                  ForTerms(g, image, oy, ox, o, [&](int64_t i, int64_t j) {
+                  g.ForTerms(image, oy, ox, o, [&](int64_t i, int64_t j) {
                     sums[o] += int64_t{x[i] + g.x_offset} * (w[j] + g.weights_offset);
                   });
                 });
@@ -113,9 +67,11 @@ Result<std::unique_ptr<Kernel>> BuildQuantized(const OpDescription& op, const Ge
 
 Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription& op,
                                                             const BuildContext&) {
-  Geometry g{.shape = {}, .pitch = op.inputs[2].pitch(), .x_offset = 0, .weights_offset = 0};
+  TransposeConvTerms g{
+      .shape = {}, .pitch = op.inputs[2].pitch(), .x_offset = 0, .weights_offset = 0};
   FUSELITE_ASSIGN_OR_RETURN(g.shape, ResolveTransposeConv(op));
-  if (op.inputs[2].type == DataType::kFloat32) return BuildFloat(op, g);
+  if (op.inputs[1].type == DataType::kFloat32) return BuildFloat(op, g);
+  if (op.inputs[2].type == DataType::kFloat32) return BuildTransposeConvHybridReference(op);
   g.x_offset = -op.inputs[2].quantization.zero_point();
   g.weights_offset = -op.inputs[1].quantization.zero_point();
   return BuildQuantized(op, g);

@@ -36,7 +36,8 @@ constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataTyp
 constexpr TypeRow kTypes[] = {{{kI32, kF32, kF32}, kF32},
                               {{kI32, kI8, kI8}, kI8},
                               {{kI32, kU8, kU8}, kU8},
-                              {{kI32, kI8, kI16}, kI16}};
+                              {{kI32, kI8, kI16}, kI16},
+                              {{kI32, kI8, kF32}, kF32}};
 
 constexpr ProductInputs kInputs{.x = 2, .weights = 1, .bias = 3};
 
@@ -56,7 +57,8 @@ Status InferTransposeConv(OpDescription& op) {
   op.outputs[0].shape =
       Shape({shape.batch, shape.window.y.input, shape.window.x.input, shape.channels_out});
   const auto& params = op.params.as<TransposeConvParams>();
-  if (op.inputs[2].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[2].type == kF32) return MakeTransposeConvHybridTail(op, shape).status();
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, kInputs, false));
   return MakeQuantizedTail(op, params.activation, params.quantized_bias_type, kInputs,
                            shape.channels_out)
@@ -111,6 +113,15 @@ Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op) {
                            "x", in[2]);
   }
   return shape;
+}
+
+Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op,
+                                               const TransposeConvShape& shape) {
+  const size_t scales = op.inputs[1].quantization.scales.size();
+  if (scales != static_cast<size_t>(shape.channels_out)) {
+    return Unsupported(scales, " scales of the filters for ", shape.channels_out, " channels");
+  }
+  return MakeHybridTail(op, op.params.as<TransposeConvParams>().activation, 3, shape.channels_out);
 }
 
 const OperatorDef& TransposeConvOperator() {

@@ -2,6 +2,7 @@
 // filters [O, KH, KW, I], images NHWC, an optional bias [O].
 #pragma once
 
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/operator.h"
 #include "kernels/window.h"
 
@@ -32,15 +33,27 @@ Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op);
 //   x[n][iy][ix][c] * w[o][ky][kx][c]),  ky = oy + top - iy * stride_h, kx likewise.
 // Top and left are the padding of a convolution from the output's size to the input's. Filters and
 // biases may be run-time values. Rows (pixels) of input and output may be pitched. float32, 8-bit
-// integers (int8, uint8), int16 with int8 weights, to the bit of TFLite's reference kernels.
+// integers (int8, uint8), int16 with int8 weights, to the bit of TFLite's reference kernels; and
+// float32 with int8 weights (hybrid), see MakeTransposeConvHybridTail.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&,
                                                             const BuildContext&);
-// float32 with constant filters, and what the 8-bit part takes.
+// The part of the reference that takes float32 with int8 weights.
+Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescription&);
+// float32 with constant filters, and what the other parts take.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription&,
                                                           const BuildContext&);
 // The part of the Highway version that takes 8-bit or 16-bit activations with constant 8-bit
 // filters.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayS8(const OpDescription&,
                                                             const BuildContext&);
+// The part of the Highway version that takes float32 with constant int8 filters.
+Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayHybrid(const OpDescription&,
+                                                                const BuildContext&);
+
+// Float32 activations with int8 weights are quantized image by image, asymmetrically. Unlike those
+// of other products, the terms are summed in float32, in order of iy, ix, c, each being
+// float(x * w) * weights_scale * scale: TFLite's kernel does so. It needs a scale for each channel.
+Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op,
+                                               const TransposeConvShape& shape);
 
 }  // namespace fuselite::kernels

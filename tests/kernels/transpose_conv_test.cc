@@ -150,5 +150,59 @@ TEST(TransposeConvHighwayTest, IntegersToTheBit) {
       });
 }
 
+OpTester RandomHybridTransposeConv(Random& random) {
+  const RandomSizes sizes(random, 60, 40, 50);
+  const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
+  const TestTensor filter =
+      RandomTensor(random, {.type = DataType::kInt8,
+                            .shape = sizes.filter,
+                            .quantization = RandomQuantization(random, out, true, 0, 0)});
+  const TestTensor input = RandomFloats(random, sizes.input, RandomPitch(random, in));
+  if (random.Chance(0.1)) input.Fill(random, 0, 0);
+  OpTester tester = sizes.Tester(filter, input);
+  tester.params<TransposeConvParams>().activation =
+      random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  if (random.Chance(0.7)) tester.Input(RandomFloats(random, {out}));
+  return tester;
+}
+
+TEST(TransposeConvReferenceTest, HybridScalesEveryTerm) {
+  // The image spans 0 to 2.55 in steps of 0.01: 0.5 and 2.55 are 50 and 255 of them.
+  OpTester tester =
+      Of({1, 1, 4, 1},
+         TestTensor::Of<int8_t>(DataType::kInt8, {1, 1, 3, 1}, {1, -10, 100},
+                                {.scales = {0.5f}, .zero_points = {0}}),
+         TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {0.5f, 2.55f}), Padding::kValid, 1, 1);
+  tester.Constant(TestTensor::Of<float>(kF32, {1}, {0.5f}));
+  ASSERT_TRUE(tester.Infer().ok());
+  Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+  const auto near = [](float x) { return ::testing::FloatNear(x, 1e-5f); };
+  EXPECT_THAT((*outputs)[0].values<float>(),
+              ::testing::ElementsAre(near(0.75f), near(-0.725f), near(12.75f), near(128.0f)));
+}
+
+TEST(TransposeConvInferTest, HybridNeedsAScaleForEachChannel) {
+  const auto infer = [](std::vector<float> scales) {
+    Quantization q{.scales = std::move(scales), .zero_points = {0}};
+    return Of({1, 8, 8, 2},
+              TestTensor({.type = DataType::kInt8, .shape = {2, 3, 3, 4}, .quantization = q}),
+              TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2)
+        .Infer();
+  };
+  EXPECT_TRUE(infer({1, 2}).ok());
+  EXPECT_FALSE(infer({1}).ok()) << "TFLite's kernel reads a second one";
+}
+
+TEST(TransposeConvHighwayTest, HybridToTheBit) {
+  CompareRandomly(80, RandomHybridTransposeConv, [](OpTester& tester, Random& random) {
+    if (random.Chance(0.3)) {
+      tester.op.tail.stages = {TailStage::Unary(UnaryKind::kNeg),
+                               TailStage::Unary(UnaryKind::kClamp, -50, 60)};
+    }
+    return CompareToTheBit<float>(tester, random);
+  });
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing

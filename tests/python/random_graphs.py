@@ -26,8 +26,10 @@ class RandomGraph(Products, Elementwise, Movement, Quantized):
         if self.hybrid:
             # Activations are rounded to 8 bits for each product: after a second one, the roundings of the first may
             # differ by a whole step of those, which no useful bound allows.
-            products = ["conv", "depthwise", "dense"]
-            getattr(self, self.pick([name for name in names if name in products] or products))(self.values[0])
+            products = ["conv", "depthwise", "dense", "transposed"]
+            products = [name for name in products if name in names] or products
+            while not self.g.operators:
+                getattr(self, self.pick(products))(self.values[0])
             names, steps = ["unary", "binary", "silu", "concat", "reshape"], self.int(0, 2)
         while steps > 0 or not self.g.operators:
             getattr(self, self.pick(names))(self.any())

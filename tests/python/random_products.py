@@ -108,7 +108,12 @@ class Products(RandomValues):
         if stride > kernel or h * stride * w * stride * channels > self.elements:
             return
         weights, bias, own = self.product_operands(
-            x, (channels, kernel, kernel, c), 0, kernel * kernel * c / (stride * stride), narrow=True
+            x,
+            (channels, kernel, kernel, c),
+            0,
+            kernel * kernel * c / (stride * stride),
+            narrow=True,
+            per_channel=self.hybrid,  # LiteRT's kernel reads that many scales
         )
         options = self.bias_type(bias)
         biases = [bias] if options else self.sometimes(bias)

@@ -91,36 +91,37 @@ class RandomValues:
     def activation(self):
         return self.pick([NONE, NONE, RELU, RELU6, RELU_N1_TO_1])
 
-    def product_operands(self, x, shape, axis, taps, narrow=False, int4=False, short=False):
+    def product_operands(self, x, shape, axis, taps, narrow=False, int4=False, short=False, per_channel=False):
         """Weights, bias and the output's keywords of an operator that sums `taps` products. With `narrow` the bias of
         16-bit activations may be int32, with `int4` weights may have 4 bits, with `short` 16 beside 16-bit
-        activations."""
+        activations, with `per_channel` they have a scale for each channel."""
         channels = shape[axis]
         if not self.quantized:
             bias = self.g.constant(self.rng.normal(0, 0.5, channels).astype(np.float32))
-            return self.float_weights(shape, axis, taps, int4), bias, {}
-        weights, scales = self.integer_weights(shape, axis, int4, short)
+            return self.float_weights(shape, axis, taps, int4, per_channel), bias, {}
+        weights, scales = self.integer_weights(shape, axis, int4, short, per_channel)
         wide = self.dtype == np.int16 and not (narrow and self.chance(0.2))
         values = self.rng.integers(-4000, 4000, channels).astype(np.int64 if wide else np.int32)
         bias = self.g.constant(values, (np.float32(x.scale) * scales).astype(np.float32), 0)
         spread = 70 * (256 if weights.dtype == np.int16 else 1)
         return weights, bias, self.product_scale(x.scale * scales.mean() * spread * np.sqrt(taps))
 
-    def float_weights(self, shape, axis, taps, int4):
+    def float_weights(self, shape, axis, taps, int4, per_channel):
         """Weights of float activations: float32, from float16 now and then, or integers where the graph is hybrid."""
         if self.hybrid:
-            return self.integer_weights(shape, axis, int4)[0]
+            return self.integer_weights(shape, axis, int4, False, per_channel)[0]
         weights = self.rng.normal(0, 1 / np.sqrt(taps), shape).astype(np.float32)
         if not self.chance(0.1):
             return self.g.constant(weights)
         half = self.g.constant(weights.astype(np.float16))
         return self.g.op("DEQUANTIZE", [half], shape, "DequantizeOptions", 3, dtype=np.float32)
 
-    def integer_weights(self, shape, axis, int4, short=False):
+    def integer_weights(self, shape, axis, int4, short, per_channel):
         """(the constant, its scales): per channel but for uint8, now and then for the whole."""
         short = short and self.dtype == np.int16 and self.chance(0.3)
         int4 = int4 and self.chance(0.2)
-        per_channel = self.dtype != np.uint8 and (self.chance(0.7) or self.hybrid and (int4 or axis == 3))
+        own_scales = self.chance(0.7) or per_channel or self.hybrid and (int4 or axis == 3)
+        per_channel = self.dtype != np.uint8 and own_scales
         exponents = self.rng.uniform(-8, -6, shape[axis] if per_channel else 1)
         scales = (2.0 ** (np.round(exponents) if self.powers else exponents)).astype(np.float32)
         if self.dtype == np.uint8:
