@@ -11,7 +11,6 @@ namespace fuselite::kernels::testing {
 namespace {
 
 constexpr DataType kU8 = DataType::kUInt8;
-constexpr DataType kI32 = DataType::kInt32;
 
 TEST(ReshapeTest, Shapes) {
   const auto reshape = [](const Shape& from, std::vector<int32_t> to) {
