@@ -7,24 +7,6 @@
 namespace fuselite::kernels {
 namespace {
 
-// The shape of a resize, in elements.
-struct Images {
-  explicit Images(const OpDescription& op)
-      : in_h(op.inputs[0].shape[1]),
-        in_w(op.inputs[0].shape[2]),
-        out_h(op.outputs[0].shape[1]),
-        out_w(op.outputs[0].shape[2]),
-        channels(op.outputs[0].shape[3]),
-        in_pitch(op.inputs[0].pitch()),
-        out_pitch(op.outputs[0].pitch()),
-        rows(channels ? static_cast<int64_t>(op.outputs[0].shape[0]) * out_h : 0) {}
-
-  int32_t in_h, in_w, out_h, out_w;
-  int64_t channels;
-  int64_t in_pitch, out_pitch;  // from pixel to pixel
-  int64_t rows;                 // of the output, over all images
-};
-
 template <class T>
 T Interpolate(T a, T b, T c, T d, const Tap& y, const Tap& x) {
   const float value = static_cast<float>(a) * (1 - y.t) * (1 - x.t) +
@@ -49,7 +31,7 @@ T Interpolate(T a, T b, T c, T d, const FixedTap& y, const FixedTap& x) {
 template <class T, class AnyTap>
 std::unique_ptr<Kernel> MakeBilinear(const OpDescription& op, std::vector<AnyTap> ys,
                                      std::vector<AnyTap> xs) {
-  const Images m(op);
+  const ResizeShape m(op);
   return MakeKernel(
       "resize_bilinear " + std::string(DataTypeName(op.inputs[0].type)) + " reference",
       {.units = m.rows, .grain = GrainFor(4 * m.out_w * m.channels)},
@@ -88,7 +70,7 @@ void CopyPixels(const std::byte* in, std::byte* out, const std::vector<int32_t>&
 Result<std::unique_ptr<Kernel>> BuildResizeBilinearReference(const OpDescription& op,
                                                              const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("RESIZE_BILINEAR takes no fused tail");
-  const Images m(op);
+  const ResizeShape m(op);
   const auto& params = op.params.as<ResizeParams>();
   const auto real = [&](auto type) {
     return MakeBilinear<decltype(type)>(op, BilinearTaps(m.in_h, m.out_h, params),
@@ -108,7 +90,7 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearReference(const OpDescription
 
 Result<std::unique_ptr<Kernel>> BuildResizeNearest(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("RESIZE_NEAREST_NEIGHBOR takes no fused tail");
-  const Images m(op);
+  const ResizeShape m(op);
   const auto& params = op.params.as<ResizeParams>();
   const int64_t element = BitWidth(op.inputs[0].type) / 8;
   const int64_t bytes = m.channels * element;

@@ -16,6 +16,24 @@ struct ResizeParams {
   bool half_pixel_centers;
 };
 
+// The sizes of an inferred resize, in elements.
+struct ResizeShape {
+  explicit ResizeShape(const OpDescription& op)
+      : in_h(op.inputs[0].shape[1]),
+        in_w(op.inputs[0].shape[2]),
+        out_h(op.outputs[0].shape[1]),
+        out_w(op.outputs[0].shape[2]),
+        channels(op.outputs[0].shape[3]),
+        in_pitch(op.inputs[0].pitch()),
+        out_pitch(op.outputs[0].pitch()),
+        rows(channels ? int64_t{op.outputs[0].shape[0]} * out_h : 0) {}
+
+  int32_t in_h, in_w, out_h, out_w;
+  int64_t channels;
+  int64_t in_pitch, out_pitch;  // from pixel to pixel
+  int64_t rows;                 // of the output, over all images
+};
+
 // One coordinate's interpolation: between `low` and `high` with the weight `t` for `high`. At the
 // edges of half-pixel sampling t leaves [0, 1] with low == high, as TFLite has it.
 struct Tap {

@@ -132,25 +132,17 @@ std::optional<std::vector<FixedTap>> ExactTaps(const std::vector<FixedTap>& taps
   return result;
 }
 
-// An operation as the passes see it. Strides count bytes.
-struct Plan {
+// An operation as the passes see it.
+struct Plan : ResizeShape {
   Plan(const OpDescription& op, bool is_narrow, std::vector<FixedTap> y, std::vector<FixedTap> x)
-      : ys(std::move(y)),
+      : ResizeShape(op),
+        ys(std::move(y)),
         xs(std::move(x)),
-        in_h(op.inputs[0].shape[1]),
-        in_w(op.inputs[0].shape[2]),
-        out_h(op.outputs[0].shape[1]),
-        out_w(op.outputs[0].shape[2]),
-        channels(op.outputs[0].shape[3]),
-        in_pitch(op.inputs[0].pitch()),
-        out_pitch(op.outputs[0].pitch()),
-        units(channels ? int64_t{op.outputs[0].shape[0]} * out_h : 0),
         lane_bytes(is_narrow ? 2 : 4),
         row_bytes(AlignUp(out_w * channels * lane_bytes + kAlignment)),
         wide_bytes(AlignUp(in_w * channels * lane_bytes + kAlignment)) {}
 
   std::vector<FixedTap> ys, xs;
-  int64_t in_h, in_w, out_h, out_w, channels, in_pitch, out_pitch, units;
   int64_t lane_bytes;
   size_t row_bytes, wide_bytes;  // of a stretched row, of an input row in lanes
 };
@@ -237,7 +229,7 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   if (!plan) plan = plan_of(false);
   if (!plan) return Unsupported("a weight of uint8 pixels is not a multiple of 1/128");
   FUSELITE_ASSIGN_OR_RETURN(auto* const passes_of, (narrow ? kNarrow : kWide).Require(context.isa));
-  const Work work{.units = plan->units,
+  const Work work{.units = plan->rows,
                   .grain = GrainFor(plan->out_w * plan->channels),
                   .scratch_bytes = 2 * plan->row_bytes + plan->wide_bytes};
   return MakeKernel("resize_bilinear " + std::string(DataTypeName(type)) +

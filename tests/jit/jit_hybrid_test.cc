@@ -59,9 +59,7 @@ void CompareRandomly(kernels::BuildKernel build, Make make) {
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddExactTail(random, tester);
-    if (random.Chance(0.3)) {
-      tester.op.outputs[0].row_pitch = tester.op.outputs[0].shape.dim(-1) + random.Int(1, 9);
-    }
+    kernels::testing::PitchOutput(tester, random);
     CompareHybrid(tester, build, random);
     if (::testing::Test::HasFailure()) return;
   }

@@ -114,7 +114,7 @@ TEST_P(CompositesTest, Attention) {
     if (random.Chance(0.3)) {
       tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 2, 1));
     }
-    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = values + 2;
+    PitchOutput(tester, random);
     const auto expected = tester.Run("reference", Isa::kScalar);
     ASSERT_TRUE(expected.ok()) << expected.status().ToString();
     Compare(tester, (*expected)[0], 2e-5f);

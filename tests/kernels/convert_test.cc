@@ -137,7 +137,7 @@ TestTensor RandomOperand(Random& random, DataType type, const Quantization& q, d
   TensorInfo info{.type = type, .shape = RandomShape(random, 3, 60)};
   if (random.Chance(0.2)) info.shape = {static_cast<int32_t>(random.Int(30000, 40000))};
   if (!IsFloat(type)) info.quantization = q;
-  if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(1, 5);
+  info.row_pitch = RandomPitch(random, info.shape.dim(-1));
   TestTensor in(info, random.Int(0, 3) * (BitWidth(type) / 8));
   if (spread > 0) {
     in.Fill(random, type == kU8 ? 0 : -spread, spread);
@@ -158,8 +158,7 @@ template <class Out>
 void CompareHighway(OpTester& tester, uint64_t seed) {
   Random random(seed);
   ASSERT_TRUE(tester.Infer().ok());
-  const int64_t width = tester.inputs[0].width();
-  if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = width + random.Int(1, 5);
+  PitchOutput(tester, random);
   ExpectHighwayIsTheReference<Out>(tester, random);
 }
 

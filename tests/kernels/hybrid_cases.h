@@ -12,10 +12,9 @@ namespace fuselite::kernels::testing {
 // Float activations; here and there all zero, far from zero, or of one sign.
 inline TestTensor RandomFloats(Random& random, Shape shape, bool may_pitch) {
   const int32_t width = shape.dim(-1);
-  const bool pitched = may_pitch && random.Chance(0.3);
   TestTensor x({.type = DataType::kFloat32,
                 .shape = shape,
-                .row_pitch = pitched ? width + random.Int(1, 9) : 0},
+                .row_pitch = may_pitch ? RandomPitch(random, width) : 0},
                4 * random.Int(0, 3));
   const float low = random.Pick({-1.0f, -1.0f, 0.0f, -300.0f, -1e-38f}),
               high = random.Pick({0.0f, 1.0f, 9.0f, 1e-38f});

@@ -129,7 +129,7 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
     TensorInfo info{.type = kF32,
                     .shape = {static_cast<int32_t>(random.Int(1, 5)),
                               static_cast<int32_t>(random.Pick({1, 2, 4, 7, 15, 16, 65, 1001}))}};
-    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, 4 * random.Int(0, 3));
     const float magnitude = random.Pick({1.0f, 20.0f, 200.0f});
     x.Fill(random, -magnitude, magnitude);
@@ -138,7 +138,7 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
     if (random.Chance(0.4)) {
       tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 0.5f, 1));
     }
-    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = info.shape.dim(-1) + 3;
+    PitchOutput(tester, random);
     const auto expected = tester.Run("reference", Isa::kScalar);
     ASSERT_TRUE(expected.ok());
     const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
@@ -165,7 +165,7 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
                     .shape = {static_cast<int32_t>(random.Int(1, 5)),
                               static_cast<int32_t>(random.Pick({1, 2, 7, 15, 16, 65, 197, 1001}))},
                     .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.7f})}, {3}}};
-    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, random.Int(0, 3));
     const int64_t lowest = in == DataType::kInt8 ? -128 : 0;
     const int64_t low = lowest + random.Pick({0, 0, 200});
@@ -173,7 +173,7 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     tester.Input(x);
     tester.Output(out, {{1.0f / 256}, {in == DataType::kInt8 ? -128 : 0}});
     ASSERT_TRUE(tester.Infer().ok());
-    if (random.Chance(0.3)) tester.op.outputs[0].row_pitch = info.shape.dim(-1) + 3;
+    PitchOutput(tester, random);
     const auto expected = tester.Run("reference", Isa::kScalar);
     ASSERT_TRUE(expected.ok());
     const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));

@@ -109,7 +109,7 @@ TEST_P(PoolIsaTest, HighwayHasTheBitsOfTheReference) {
                   static_cast<int32_t>(random.Int(3, 9)),
                   static_cast<int32_t>(random.Pick({1, 3, 8, 16, 17, 40, 130, 257}))}};
     if (type != kF32) info.quantization = {.scales = {0.1f}, .zero_points = {3}};
-    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, random.Int(0, 3) * (BitWidth(type) / 8));
     x.Fill(random, type == DataType::kUInt8 ? 0 : -100, 120);
     OpTester tester = Pool(name, x, 1, 1, random.Chance(0.5) ? Padding::kSame : Padding::kValid);

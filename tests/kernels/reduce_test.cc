@@ -142,7 +142,7 @@ TEST_P(ReduceIsaTest, AnyAxes) {
       shape.push_back(static_cast<int32_t>(random.Int(1, d == rank - 1 ? 150 : 6)));
     }
     TensorInfo info{.type = kF32, .shape = shape};
-    if (random.Chance(0.3)) info.row_pitch = shape.dim(-1) + random.Int(0, 5);
+    info.row_pitch = RandomPitch(random, shape.dim(-1));
     TestTensor x(info, 4 * random.Int(0, 3));
     const bool product = kind == ReduceKind::kProd;
     x.Fill(random, product ? 0.9 : -2, product ? 1.1 : 3);
@@ -207,7 +207,7 @@ TEST_P(ReduceIsaTest, BytesHaveTheBitsOfTheReference) {
     TensorInfo info{
         .type = type, .shape = RandomBytesShape(random), .quantization = quantization()};
     const int rank = info.shape.rank();
-    if (random.Chance(0.3)) info.row_pitch = info.shape.dim(-1) + random.Int(0, 5);
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, random.Int(0, 3));
     x.Fill(random, low, low + 255);
     std::vector<int32_t> axes;

@@ -94,7 +94,7 @@ TEST(ResizeNearestTest, MatchesItsDefinition) {
 OpTester RandomResize(Random& random, DataType type, double low, double high, bool scales) {
   TensorInfo info{.type = type, .shape = RandomShape(random, 4, 9)};
   info.shape.set(3, static_cast<int32_t>(random.Int(1, 70)));
-  if (random.Chance(0.4)) info.row_pitch = info.shape[3] + random.Int(0, 5);
+  info.row_pitch = RandomPitch(random, info.shape[3]);
   TestTensor in(info, random.Int(0, 3) * (BitWidth(type) / 8));
   in.Fill(random, low, high);
   OpTester tester("RESIZE_BILINEAR");
@@ -107,7 +107,7 @@ OpTester RandomResize(Random& random, DataType type, double low, double high, bo
   };
   tester.Input(in).Constant(Ints({size(info.shape[1], 3), size(info.shape[2], 6)}));
   EXPECT_TRUE(tester.Infer().ok());
-  if (random.Chance(0.4)) tester.op.outputs[0].row_pitch = info.shape[3] + random.Int(0, 5);
+  PitchOutput(tester, random);
   return tester;
 }
 
