@@ -103,12 +103,6 @@ bool IsFloat(const Graph& graph, ValueId value) {
   return value != kNone && graph.value(value).info.type == DataType::kFloat32;
 }
 
-int OtherInput(const Node& node, ValueId value) {
-  if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return -1;
-  if (node.inputs[0] == value) return 1;
-  return node.inputs[1] == value ? 0 : -1;
-}
-
 kernels::Activation FusedActivation(const Node& node) {
   const kernels::Field* field = ActivationField(node);
   if (!field) return kernels::Activation::kNone;
@@ -121,6 +115,20 @@ kernels::Activation FusedActivation(const Node& node) {
 void SetFusedActivation(Node& node, kernels::Activation activation) {
   std::memcpy(static_cast<std::byte*>(node.params.data()) + ActivationField(node)->offset,
               &activation, sizeof activation);
+}
+
+NodeId PatternWalk::Take(NodeId id) {
+  if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
+  nodes.push_back(id);
+  return id;
+}
+
+NodeId PatternWalk::Step(ValueId value, std::string_view op) {
+  return Take(ProducerIs(graph_, uses_, value, op));
+}
+
+NodeId PatternWalk::OwnStep(ValueId value, std::string_view op) {
+  return Take(OwnProducerIs(graph_, uses_, value, op));
 }
 
 }  // namespace fuselite::fusion

@@ -37,15 +37,36 @@ bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<Node
 void SortUnique(std::vector<int>* ids);
 
 bool IsFloat(const Graph& graph, ValueId value);
-
-// For a node with two inputs, one of which is `value`: the index of the other; -1 where `value` is
-// both or neither.
-int OtherInput(const Node& node, ValueId value);
+inline bool IsByte(const TensorInfo& info) {
+  return info.type == DataType::kInt8 || info.type == DataType::kUInt8;
+}
 
 // The fused activation in the node's parameters, found through the operator's field table; kNone
 // where it has none.
 kernels::Activation FusedActivation(const Node& node);
 // Precondition: the operator has the field.
 void SetFusedActivation(Node& node, kernels::Activation activation);
+
+// The way up from the last node of a pattern. It keeps the nodes that it comes through.
+class PatternWalk {
+ public:
+  PatternWalk(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+
+  std::vector<NodeId> nodes;  // without the last one
+
+ protected:
+  // The node that makes `value`, which is then one of the pattern's, if it is an `op` without a
+  // tail and a fused activation; else kNone.
+  NodeId Step(ValueId value, std::string_view op);
+  // The same where nobody else reads the value.
+  NodeId OwnStep(ValueId value, std::string_view op);
+  ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
+
+  const Graph& graph_;
+  const Uses& uses_;
+
+ private:
+  NodeId Take(NodeId id);
+};
 
 }  // namespace fuselite::fusion

@@ -14,8 +14,6 @@ namespace {
 using kernels::SumScaling;
 using kernels::TailStage;
 
-bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
-
 std::optional<kernels::ProductInputs> ProductInputsOf(std::string_view op) {
   if (op == "CONV_2D" || op == "DEPTHWISE_CONV_2D") return kernels::ProductInputs{};
   if (op == "TRANSPOSE_CONV") return kernels::ProductInputs{.x = 2, .weights = 1, .bias = 3};
@@ -36,7 +34,7 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
     return std::nullopt;
   }
   const TensorInfo& output = graph.value(node.outputs[0]).info;
-  if (!IsByte(output.type) || graph.value(flowing).info.shape != output.shape) return std::nullopt;
+  if (!IsByte(output) || graph.value(flowing).info.shape != output.shape) return std::nullopt;
   const auto same_type = [&](ValueId v) {
     return v != kNone && graph.value(v).info.type == output.type;
   };

@@ -51,7 +51,7 @@ std::string RewriteRecord::ToString() const {
   return line;
 }
 
-std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId> nodes) {
+std::vector<int> MergeHostNodes(const Graph& graph, std::span<const NodeId> nodes) {
   std::vector<int> merged;
   for (NodeId id : nodes) {
     const std::vector<int>& own = graph.node(id).host_nodes;

@@ -71,6 +71,9 @@ void RunRewrites(Graph& graph, RewriteContext& context);
 int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context);
 
 // The host's nodes of several nodes, in order, each once.
-std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId> nodes);
+std::vector<int> MergeHostNodes(const Graph& graph, std::span<const NodeId> nodes);
+inline std::vector<int> MergeHostNodes(const Graph& graph, std::initializer_list<NodeId> nodes) {
+  return MergeHostNodes(graph, std::span(nodes.begin(), nodes.size()));
+}
 
 }  // namespace fuselite::fusion

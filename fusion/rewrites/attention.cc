@@ -11,16 +11,16 @@
 namespace fuselite::fusion {
 namespace {
 
-class Matcher {
+class Matcher : public PatternWalk {
  public:
-  Matcher(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+  using PatternWalk::PatternWalk;
 
   // `last` is the product with the values.
   bool Run(NodeId last) {
     const auto& params = ParamsOf<kernels::BatchMatMulParams>(last);
     if (params.adj_x || params.adj_y) return false;
     values = In(last, 1);
-    const NodeId softmax = Step(In(last, 0), "SOFTMAX");
+    const NodeId softmax = OwnStep(In(last, 0), "SOFTMAX");
     if (softmax == kNone) return false;
     const float beta = ParamsOf<kernels::SoftmaxParams>(softmax).beta;
     ValueId scores = In(softmax, 0);
@@ -28,7 +28,7 @@ class Matcher {
     if (mask != kNone && beta != 1.0f) return false;
     scores = WithoutScale(scores);
     scale *= beta;
-    const NodeId product = Step(scores, "BATCH_MATMUL");
+    const NodeId product = OwnStep(scores, "BATCH_MATMUL");
     if (product == kNone || ParamsOf<kernels::BatchMatMulParams>(product).adj_x) return false;
     queries = In(product, 0);
     keys = In(product, 1);
@@ -39,22 +39,14 @@ class Matcher {
   ValueId queries = kNone, keys = kNone, values = kNone, mask = kNone;
   float scale = 1;
   bool keys_by_rows = false;
-  std::vector<NodeId> nodes;  // without the last one
 
  private:
   template <class T>
   const T& ParamsOf(NodeId id) const {
     return graph_.node(id).params.as<T>();
   }
-  ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
-  NodeId Step(ValueId value, std::string_view op) {
-    const NodeId id = OwnProducerIs(graph_, uses_, value, op);
-    if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
-    nodes.push_back(id);
-    return id;
-  }
   ValueId WithoutMask(ValueId scores) {
-    const NodeId add = Step(scores, "ADD");
+    const NodeId add = OwnStep(scores, "ADD");
     if (add == kNone) return scores;
     // The scores are what the keys' product leads to.
     const int flowing = Leads(In(add, 0)) ? 0 : 1;
@@ -67,14 +59,14 @@ class Matcher {
            OwnProducerIs(graph_, uses_, value, "DIV") != kNone;
   }
   ValueId WithoutScale(ValueId scores) {
-    if (const NodeId mul = Step(scores, "MUL"); mul != kNone) {
+    if (const NodeId mul = OwnStep(scores, "MUL"); mul != kNone) {
       for (int i : {0, 1}) {
         if (const auto factor = ScalarConstant(graph_, In(mul, i))) {
           scale = *factor;
           return In(mul, 1 - i);
         }
       }
-    } else if (const NodeId div = Step(scores, "DIV"); div != kNone) {
+    } else if (const NodeId div = OwnStep(scores, "DIV"); div != kNone) {
       if (const auto divisor = ScalarConstant(graph_, In(div, 1))) {
         scale = 1.0f / *divisor;
         return In(div, 0);
@@ -82,9 +74,6 @@ class Matcher {
     }
     return scores;
   }
-
-  const Graph& graph_;
-  const Uses& uses_;
 };
 
 }  // namespace

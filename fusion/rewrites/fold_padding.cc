@@ -1,4 +1,5 @@
 #include "fusion/match.h"
+#include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
@@ -109,11 +110,8 @@ bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& cont
   folded.inputs[0] = pad.inputs[0];
   const bool own = uses.SingleUse(pad.outputs[0]) == id;
   if (own) folded.host_nodes = MergeHostNodes(graph, {pad_id, id});
-  std::swap(graph.node(id), folded);
-  if (!context.AcceptsInsteadOf(before, graph.Describe(id))) {
-    std::swap(graph.node(id), folded);
-    return false;
-  }
+  const auto accepts = [&](const auto& op) { return context.AcceptsInsteadOf(before, op); };
+  if (!SwapIf(graph, id, folded, accepts)) return false;
   context.Record(internal::Join("fold padding into ", graph.node(id).op->name),
                  MergeHostNodes(graph, {pad_id, id}));
   if (own) graph.Remove(pad_id);

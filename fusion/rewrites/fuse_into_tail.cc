@@ -3,6 +3,7 @@
 
 #include "fusion/match.h"
 #include "fusion/quantized_stages.h"
+#include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/stages.h"
 
@@ -49,11 +50,8 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteC
   fused.outputs = graph.node(id).outputs;
   fused.host_nodes = MergeHostNodes(graph, {host, id});
   // The fused node stands where the elementwise one did: its operands are made by then.
-  std::swap(graph.node(id), fused);
-  if (!context.AcceptsInsteadOf(before, graph.Describe(id))) {
-    std::swap(graph.node(id), fused);
-    return false;
-  }
+  const auto accepts = [&](const auto& op) { return context.AcceptsInsteadOf(before, op); };
+  if (!SwapIf(graph, id, fused, accepts)) return false;
   context.Record(
       internal::Join("fuse ", fused.op->name, " into the tail of ", graph.node(id).op->name),
       graph.node(id).host_nodes);

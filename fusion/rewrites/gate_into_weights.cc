@@ -76,11 +76,8 @@ bool GateIntoWeights(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
   dense.outputs = graph.node(id).outputs;
   dense.tail = graph.node(id).tail;
   dense.host_nodes = MergeHostNodes(graph, {mul_id, id});
-  std::swap(graph.node(id), dense);
-  if (!context.AcceptsComposite(graph.Describe(id), &conv)) {
-    std::swap(graph.node(id), dense);
-    return false;
-  }
+  const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op, &conv); };
+  if (!SwapIf(graph, id, dense, accepts)) return false;
   const ValueId flat = AddFloat(graph, Shape({channels}), graph.value(mul.inputs[gate]).name);
   const ValueId dims = graph.AddConstant({.type = DataType::kInt32, .shape = {1}},
                                          std::as_bytes(std::span(&channels, 1)), "shape");

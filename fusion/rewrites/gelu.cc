@@ -39,9 +39,9 @@ float TakeScalars(const Graph& graph, std::vector<ValueId>* factors) {
 
 bool Close(float a, float b) { return std::abs(a - b) <= 1e-5f * std::abs(b); }
 
-class Matcher {
+class Matcher : public PatternWalk {
  public:
-  Matcher(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+  using PatternWalk::PatternWalk;
 
   // x, where `id` is the last MUL of a GELU of x; kNone otherwise.
   ValueId Match(NodeId id) {
@@ -56,32 +56,25 @@ class Matcher {
     }
     return kNone;
   }
-  std::vector<NodeId> nodes;  // the pattern's, without the last one
 
  private:
-  ValueId Step(ValueId value, std::string_view op) {
-    const NodeId id = OwnProducerIs(graph_, uses_, value, op);
-    if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
-    nodes.push_back(id);
-    return id;
-  }
   // The operand of "operand + other", where `is_other` holds for the other one.
   template <class Predicate>
   ValueId Addend(ValueId sum, Predicate is_other) {
-    const NodeId add = Step(sum, "ADD");
+    const NodeId add = OwnStep(sum, "ADD");
     if (add == kNone) return kNone;
     for (int i : {0, 1}) {
-      if (is_other(graph_.node(add).inputs[i])) return graph_.node(add).inputs[1 - i];
+      if (is_other(In(add, i))) return In(add, 1 - i);
     }
     return kNone;
   }
 
   bool IsOnePlusTanh(ValueId value, ValueId x) {
     const ValueId tanh = Addend(value, [&](ValueId v) { return IsScalar(graph_, v, 1); });
-    const NodeId node = tanh == kNone ? kNone : Step(tanh, "TANH");
+    const NodeId node = tanh == kNone ? kNone : OwnStep(tanh, "TANH");
     if (node == kNone) return false;
     std::vector<ValueId> factors;
-    Factors(graph_, uses_, graph_.node(node).inputs[0], &factors, &nodes);
+    Factors(graph_, uses_, In(node, 0), &factors, &nodes);
     if (!Close(TakeScalars(graph_, &factors), kRootTwoOverPi) || factors.size() != 1) return false;
     const ValueId cubic = Addend(factors[0], [&](ValueId v) { return v == x; });
     return cubic != kNone && IsCubic(cubic, x);
@@ -94,12 +87,12 @@ class Matcher {
     for (ValueId v : factors) {
       if (v == x) {
         power += 1;
-      } else if (const NodeId square = Step(v, "SQUARE"); square != kNone) {
-        if (graph_.node(square).inputs[0] != x) return false;
+      } else if (const NodeId square = OwnStep(v, "SQUARE"); square != kNone) {
+        if (In(square, 0) != x) return false;
         power += 2;
-      } else if (const NodeId pow = Step(v, "POW"); pow != kNone) {
-        if (graph_.node(pow).inputs[0] != x) return false;
-        if (!IsScalar(graph_, graph_.node(pow).inputs[1], 3)) return false;
+      } else if (const NodeId pow = OwnStep(v, "POW"); pow != kNone) {
+        if (In(pow, 0) != x) return false;
+        if (!IsScalar(graph_, In(pow, 1), 3)) return false;
         power += 3;
       } else {
         return false;
@@ -107,9 +100,6 @@ class Matcher {
     }
     return power == 3;
   }
-
-  const Graph& graph_;
-  const Uses& uses_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/stages.h"
@@ -53,7 +54,7 @@ ValueId Unchanged(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const ValueId in = node.inputs[0];
   if (IsIdentityTable(node)) return in;
-  if (op == "RESHAPE" || op == "SQUEEZE" || op == "EXPAND_DIMS" || op == "CAST") return in;
+  if (OnlyReshapes(*node.op) || op == "CAST") return in;
   if (op == "PAD" || op == "PADV2" || op == "MIRROR_PAD") {
     return AllZero(graph, node.inputs[1]) ? in : kNone;
   }

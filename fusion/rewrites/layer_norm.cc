@@ -15,30 +15,27 @@ namespace {
 struct Match {
   ValueId x = kNone, gamma = kNone, beta = kNone;
   float epsilon = 0;
-  std::vector<NodeId> nodes;  // without the last one; some twice
 };
 
-class Matcher {
+// Some nodes are taken twice.
+class Matcher : public PatternWalk {
  public:
-  Matcher(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+  using PatternWalk::PatternWalk;
 
   // `last` makes the normalized value.
   std::optional<Match> Run(NodeId last) {
-    match_ = {};
+    Reset();
     if (ExpandedForm(last)) return match_;
-    match_ = {};
+    Reset();
     if (CentredForm(last)) return match_;
     return std::nullopt;
   }
 
  private:
-  NodeId Step(ValueId value, std::string_view op) {
-    const NodeId id = ProducerIs(graph_, uses_, value, op);
-    if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
-    match_.nodes.push_back(id);
-    return id;
+  void Reset() {
+    match_ = {};
+    nodes.clear();
   }
-  ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
   const Shape& ShapeOf(ValueId v) const { return graph_.value(v).info.shape; }
 
   bool IsPerChannel(ValueId v) const {
@@ -52,12 +49,12 @@ class Matcher {
   bool ExpandedForm(NodeId last) {
     if (!Is(graph_, last, "ADD")) return false;
     for (int i : {0, 1}) {
-      match_ = {};
+      Reset();
       const NodeId scaled = Step(In(last, i), "MUL");
       if (scaled == kNone) continue;
       for (int k : {0, 1}) {
-        match_ = {};
-        match_.nodes.push_back(scaled);
+        Reset();
+        nodes.push_back(scaled);
         match_.x = In(scaled, k);
         if (Shift(In(last, 1 - i), In(scaled, 1 - k))) return true;
       }
@@ -77,7 +74,7 @@ class Matcher {
     for (int i : {0, 1}) {
       const NodeId product = ProducerIs(graph_, uses_, In(add, i), "MUL");
       if (product == kNone) continue;
-      match_.nodes.push_back(product);
+      nodes.push_back(product);
       match_.beta = In(add, 1 - i);
       return MeanTimes(product, g, true);
     }
@@ -113,10 +110,10 @@ class Matcher {
     const std::string_view op = graph_.node(last).op->name;
     if (op == "ADD") {
       for (int i : {0, 1}) {
-        match_ = {};
+        Reset();
         const NodeId id = uses_.producer(In(last, i));
         if (id == kNone || !graph_.node(id).tail.empty()) continue;
-        match_.nodes.push_back(id);
+        nodes.push_back(id);
         if (Product(id) && IsPerChannel(In(last, 1 - i))) {
           match_.beta = In(last, 1 - i);
           return true;
@@ -128,20 +125,20 @@ class Matcher {
   }
   // The factors x - mean, r and perhaps gamma in any nesting of two products.
   bool Product(NodeId id) {
-    const std::vector<NodeId> before = match_.nodes;
+    const std::vector<NodeId> before = nodes;
     if (Normalized(id)) return true;
-    match_.nodes = before;
+    nodes = before;
     if (!Is(graph_, id, "MUL")) return false;
     for (int i : {0, 1}) {
-      match_.nodes = before;
+      nodes = before;
       const NodeId inner = uses_.producer(In(id, i));
       if (inner == kNone || !graph_.node(inner).tail.empty()) continue;
-      match_.nodes.push_back(inner);
+      nodes.push_back(inner);
       if (Normalized(inner) && IsPerChannel(In(id, 1 - i))) {
         match_.gamma = In(id, 1 - i);
         return true;
       }
-      match_.nodes = before;
+      nodes = before;
       // (x - mean) * (r * gamma)
       const NodeId centre = Step(In(id, i), "SUB");
       if (centre == kNone) continue;
@@ -156,9 +153,9 @@ class Matcher {
     const bool quotient = Is(graph_, id, "DIV");
     if (!quotient && !Is(graph_, id, "MUL")) return false;
     if (FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return false;
-    const std::vector<NodeId> before = match_.nodes;
+    const std::vector<NodeId> before = nodes;
     for (int i : {0, 1}) {
-      match_.nodes = before;
+      nodes = before;
       if (quotient && i == 1) return false;
       const ValueId centred = In(id, i);
       const NodeId centre = Step(centred, "SUB");
@@ -218,8 +215,6 @@ class Matcher {
     return ShapeOf(value).rank() == rank && ShapeOf(of).dim(-1) > 1;
   }
 
-  const Graph& graph_;
-  const Uses& uses_;
   Match match_;
 };
 
@@ -228,19 +223,20 @@ class Matcher {
 bool RecognizeLayerNorm(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "ADD") && !Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
   if (!graph.node(id).tail.empty() || !kernels::FindOperator("FUSELITE_LAYER_NORM")) return false;
-  std::optional<Match> match = Matcher(graph, uses).Run(id);
+  Matcher matcher(graph, uses);
+  const std::optional<Match> match = matcher.Run(id);
   if (!match || !IsFloat(graph, match->x)) return false;
   // Without its gain or shift, which the next node brings: the pattern ends there.
   const NodeId next = uses.SingleConsumer(graph.node(id).outputs[0]);
   if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph, uses).Run(next)) {
     return false;
   }
-  SortUnique(&match->nodes);
-  if (!OnlyReadWithin(graph, uses, match->nodes, id)) return false;
+  SortUnique(&matcher.nodes);
+  if (!OnlyReadWithin(graph, uses, matcher.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma, match->beta});
   node.params.as<kernels::LayerNormParams>().epsilon = match->epsilon;
   if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;
-  return ReplacePattern(graph, id, match->nodes, std::move(node), "recognize layer normalization",
+  return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize layer normalization",
                         context);
 }
 

@@ -1,3 +1,4 @@
+#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rewrites.h"
 
@@ -5,7 +6,7 @@ namespace fuselite::fusion {
 namespace {
 
 bool IsReshape(const Graph& graph, NodeId id) {
-  return Is(graph, id, "RESHAPE") || Is(graph, id, "SQUEEZE") || Is(graph, id, "EXPAND_DIMS");
+  return id != kNone && graph.alive(id) && OnlyReshapes(*graph.node(id).op);
 }
 
 // A shape tensor for RESHAPE: its parameter may not match the merged node's.

@@ -25,17 +25,11 @@ bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, 
                     std::string_view what, RewriteContext& context) {
   if (!node.op) return false;
   node.outputs = graph.node(id).outputs;
-  node.host_nodes = graph.node(id).host_nodes;
-  for (NodeId other : others) {
-    const std::vector<int>& more = graph.node(other).host_nodes;
-    node.host_nodes.insert(node.host_nodes.end(), more.begin(), more.end());
-  }
-  SortUnique(&node.host_nodes);
-  std::swap(graph.node(id), node);
-  if (!context.AcceptsComposite(graph.Describe(id))) {
-    std::swap(graph.node(id), node);
-    return false;
-  }
+  std::vector<NodeId> replaced = others;
+  replaced.push_back(id);
+  node.host_nodes = MergeHostNodes(graph, replaced);
+  const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op); };
+  if (!SwapIf(graph, id, node, accepts)) return false;
   context.Record(what, graph.node(id).host_nodes);
   for (NodeId other : others) graph.Remove(other);
   return true;

@@ -46,8 +46,7 @@ struct Sources {
 
 // Beyond these scales floats overflow, and a float pool clamps infinities.
 bool Fits(const TensorInfo& info) {
-  const bool integer = info.type == DataType::kInt8 || info.type == DataType::kUInt8 ||
-                       info.type == DataType::kInt16;
+  const bool integer = IsByte(info) || info.type == DataType::kInt16;
   const float scale = info.quantization.scale();
   return integer && !info.quantization.per_channel() && scale > 1e-30f && scale < 1e30f;
 }
@@ -123,14 +122,15 @@ bool SinkDequantize(Graph& graph, const Uses& uses, NodeId id, RewriteContext& c
   if (!sources || !Repays(graph, uses, node)) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnIntegers(graph, id, *sources))) return false;
   Node selection = node;
-  std::vector<int> dequantized;  // the host's nodes
+  std::vector<NodeId> replaced = sources->nodes;
+  const std::vector<int> dequantized = MergeHostNodes(graph, replaced);
+  replaced.push_back(id);
+  context.Record(internal::Join("move DEQUANTIZE behind ", node.op->name),
+                 MergeHostNodes(graph, replaced));
   for (NodeId source : sources->nodes) {
     const Node& dequantize = graph.node(source);
     std::ranges::replace(selection.inputs, dequantize.outputs[0], dequantize.inputs[0]);
-    dequantized.insert(dequantized.end(), dequantize.host_nodes.begin(),
-                       dequantize.host_nodes.end());
   }
-  SortUnique(&dequantized);
   std::vector<Node> behind;
   for (ValueId& v : selection.outputs) {
     Value integer;
@@ -142,10 +142,6 @@ bool SinkDequantize(Graph& graph, const Uses& uses, NodeId id, RewriteContext& c
     v = dequantize.inputs[0];
     behind.push_back(std::move(dequantize));
   }
-  std::vector<int> host_nodes = dequantized;
-  host_nodes.insert(host_nodes.end(), node.host_nodes.begin(), node.host_nodes.end());
-  SortUnique(&host_nodes);
-  context.Record(internal::Join("move DEQUANTIZE behind ", node.op->name), host_nodes);
   graph.InsertBefore(id, std::move(selection));
   graph.node(id) = std::move(behind.back());
   behind.pop_back();

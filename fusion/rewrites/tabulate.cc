@@ -14,10 +14,6 @@ constexpr int32_t kCodes = 256;
 // Regions are a few nodes: SiLU has two, hard-swish from its parts four.
 constexpr size_t kMaxNodes = 32;
 
-bool IsByte(const TensorInfo& info) {
-  return info.type == DataType::kInt8 || info.type == DataType::kUInt8;
-}
-
 // Nodes that compute `last`'s output from the one value `root`, element by element.
 struct Region {
   std::vector<NodeId> nodes;  // `last` is the first
