@@ -61,7 +61,7 @@ class TransposeConvHybridKernel final : public Kernel {
 
 Status TransposeConvHybridKernel::Build(const OpDescription& op, const BuildContext& context) {
   term_sums_ = FindTermSums(context.isa);
-  if (term_sums_ == nullptr) return Unsupported("no vector target at isa=", IsaName(context.isa));
+  if (term_sums_ == nullptr) return NoVectorTarget(context.isa);
   const GemmF32& gemm = *FindGemmF32(context.isa);
   panel_ = gemm.panel;
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveTransposeConv(op));
