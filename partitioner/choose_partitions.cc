@@ -17,6 +17,8 @@ constexpr double kPartitionNs = 1500;
 constexpr double kHostNodeNs = 300;
 constexpr double kSavedNsPerUnit = 0.08;
 
+std::string Nodes(int count) { return std::to_string(count) + (count == 1 ? " node" : " nodes"); }
+
 struct Candidate {
   std::vector<int> nodes, inputs, outputs;
   double cost = 0;
@@ -93,14 +95,13 @@ class Chooser {
       if (IsWholeGraph(candidate)) return false;
       const auto count = static_cast<int>(candidate.nodes.size());
       if (count < options_.min_nodes_per_partition) {
-        GiveBack(candidate, "its partition has " + std::to_string(count) +
-                                " nodes, fewer than min_nodes_per_partition (" +
+        GiveBack(candidate, "its partition has " + Nodes(count) +
+                                ", fewer than min_nodes_per_partition (" +
                                 std::to_string(options_.min_nodes_per_partition) + ")");
         return true;
       }
       if (count * kHostNodeNs + candidate.cost * kSavedNsPerUnit > kPartitionNs) return false;
-      GiveBack(candidate, "its partition (" + std::to_string(count) +
-                              (count == 1 ? " node" : " nodes") +
+      GiveBack(candidate, "its partition (" + Nodes(count) +
                               ") has too little work to be worth a change of hands");
       return true;
     });

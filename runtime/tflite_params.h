@@ -5,9 +5,9 @@
 
 #include "runtime/tflite_types.h"
 
-// What `TfLiteNode::builtin_data` points to, for each builtin operator that has options. Operators
-// that are not named here have none that a host materializes (their pointer is null or points to
-// one unused byte).
+// What `TfLiteNode::builtin_data` points to, for each builtin operator that has options; others
+// have none that a host materializes (null, or one unused byte). One list, though long: it is read
+// beside the interface's own, in whose order it is, and tflite_abi_test.cc checks every layout.
 //
 // The host allocates these with the size of its own version. A field marked "op version N" was
 // appended later: where the node's `registration->version` is below N, a host that old has no such
