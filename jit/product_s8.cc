@@ -19,7 +19,6 @@ using kernels::FullyConnectedShape;
 using kernels::OpDescription;
 using kernels::QuantizedTail;
 using kernels::Window;
-using kernels::WindowAxis;
 
 constexpr int64_t kRowsPerCorrection = 64;  // of a unit
 
@@ -113,11 +112,11 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
 
 }  // namespace
 
-int64_t LargestBias(const TensorInfo& info) {
-  const AlignedConstant bias(info);
+int64_t LargestBias(const TensorInfo& bias) {
+  const AlignedConstant values(bias);
   int64_t largest = 0;
-  for (size_t i = 0; i < bias.bytes() / sizeof(int32_t); ++i) {
-    largest = std::max(largest, std::abs(int64_t{bias.as<int32_t>()[i]}));
+  for (size_t i = 0; i < values.bytes() / sizeof(int32_t); ++i) {
+    largest = std::max(largest, std::abs(int64_t{values.as<int32_t>()[i]}));
   }
   return largest;
 }
