@@ -9,7 +9,6 @@
 namespace fuselite::jit::testing {
 namespace {
 
-using kernels::Conv2DParams;
 using kernels::FullyConnectedParams;
 
 // Stages without a function that would round in another way: a residual, a factor per batch.
