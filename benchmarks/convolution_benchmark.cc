@@ -8,38 +8,42 @@
 namespace fuselite::benchmarks {
 namespace {
 
-// Input size, channels in and out, filter, stride. channels_out 0: depthwise.
+// Input size, channels in and out, filter, stride. channels_out 0: depthwise. `groups`: of a
+// convolution, or the multiplier of a depthwise one.
 struct Layer {
   const char* model;
-  int32_t size, channels_in, channels_out, filter, stride;
+  int32_t size, channels_in, channels_out, filter, stride, groups = 1;
 };
 
 constexpr Layer kLayers[] = {
-    {"mobilenet_v1", 224, 3, 32, 3, 2},    {"mobilenet_v1", 112, 32, 64, 1, 1},
-    {"mobilenet_v1", 56, 64, 128, 1, 1},   {"mobilenet_v1", 56, 128, 128, 1, 1},
-    {"mobilenet_v1", 28, 256, 256, 1, 1},  {"mobilenet_v1", 14, 512, 512, 1, 1},
-    {"mobilenet_v1", 7, 1024, 1024, 1, 1}, {"mobilenet_v2", 112, 32, 16, 1, 1},
-    {"mobilenet_v2", 112, 16, 96, 1, 1},   {"mobilenet_v2", 56, 96, 24, 1, 1},
-    {"mobilenet_v2", 56, 24, 144, 1, 1},   {"mobilenet_v2", 56, 144, 24, 1, 1},
-    {"mobilenet_v2", 28, 32, 192, 1, 1},   {"mobilenet_v2", 28, 192, 32, 1, 1},
-    {"mobilenet_v2", 14, 64, 384, 1, 1},   {"mobilenet_v2", 14, 384, 64, 1, 1},
-    {"mobilenet_v2", 14, 576, 96, 1, 1},   {"mobilenet_v2", 7, 160, 960, 1, 1},
-    {"mobilenet_v2", 7, 960, 160, 1, 1},   {"mobilenet_v2", 7, 960, 320, 1, 1},
-    {"mobilenet_v2", 7, 320, 1280, 1, 1},  {"resnet50", 224, 3, 64, 7, 2},
-    {"resnet50", 56, 64, 64, 3, 1},        {"resnet50", 28, 128, 128, 3, 1},
-    {"resnet50", 14, 256, 256, 3, 1},      {"resnet50", 7, 512, 512, 3, 1},
-    {"resnet50", 56, 64, 256, 1, 1},       {"resnet50", 56, 256, 64, 1, 1},
-    {"resnet50", 28, 512, 128, 1, 1},      {"resnet50", 28, 128, 512, 1, 1},
-    {"resnet50", 14, 1024, 256, 1, 1},     {"resnet50", 14, 256, 1024, 1, 1},
-    {"resnet50", 7, 2048, 512, 1, 1},      {"resnet50", 7, 512, 2048, 1, 1},
-    {"resnet50", 56, 256, 512, 1, 2},      {"resnet50", 28, 512, 1024, 1, 2},
-    {"mobilenet_v1", 112, 32, 0, 3, 1},    {"mobilenet_v1", 112, 64, 0, 3, 2},
-    {"mobilenet_v1", 56, 128, 0, 3, 1},    {"mobilenet_v1", 28, 256, 0, 3, 1},
-    {"mobilenet_v1", 14, 512, 0, 3, 1},    {"mobilenet_v1", 7, 1024, 0, 3, 1},
-    {"mobilenet_v2", 112, 96, 0, 3, 2},    {"mobilenet_v2", 56, 144, 0, 3, 1},
-    {"mobilenet_v2", 14, 384, 0, 3, 1},    {"mobilenet_v2", 7, 960, 0, 3, 1},
-    {"efficientnet_b0", 56, 144, 0, 5, 2}, {"efficientnet_b0", 28, 240, 0, 5, 1},
-    {"efficientnet_b0", 14, 480, 0, 5, 1}, {"efficientnet_b0", 7, 1152, 0, 5, 1},
+    {"resnext50", 56, 128, 128, 3, 1, 32}, {"resnext50", 14, 512, 512, 3, 1, 32},
+    {"regnet", 28, 192, 192, 3, 1, 8},     {"multiplier", 56, 64, 0, 3, 1, 2},
+    {"multiplier", 112, 1, 0, 3, 2, 32},   {"mobilenet_v1", 224, 3, 32, 3, 2},
+    {"mobilenet_v1", 112, 32, 64, 1, 1},   {"mobilenet_v1", 56, 64, 128, 1, 1},
+    {"mobilenet_v1", 56, 128, 128, 1, 1},  {"mobilenet_v1", 28, 256, 256, 1, 1},
+    {"mobilenet_v1", 14, 512, 512, 1, 1},  {"mobilenet_v1", 7, 1024, 1024, 1, 1},
+    {"mobilenet_v2", 112, 32, 16, 1, 1},   {"mobilenet_v2", 112, 16, 96, 1, 1},
+    {"mobilenet_v2", 56, 96, 24, 1, 1},    {"mobilenet_v2", 56, 24, 144, 1, 1},
+    {"mobilenet_v2", 56, 144, 24, 1, 1},   {"mobilenet_v2", 28, 32, 192, 1, 1},
+    {"mobilenet_v2", 28, 192, 32, 1, 1},   {"mobilenet_v2", 14, 64, 384, 1, 1},
+    {"mobilenet_v2", 14, 384, 64, 1, 1},   {"mobilenet_v2", 14, 576, 96, 1, 1},
+    {"mobilenet_v2", 7, 160, 960, 1, 1},   {"mobilenet_v2", 7, 960, 160, 1, 1},
+    {"mobilenet_v2", 7, 960, 320, 1, 1},   {"mobilenet_v2", 7, 320, 1280, 1, 1},
+    {"resnet50", 224, 3, 64, 7, 2},        {"resnet50", 56, 64, 64, 3, 1},
+    {"resnet50", 28, 128, 128, 3, 1},      {"resnet50", 14, 256, 256, 3, 1},
+    {"resnet50", 7, 512, 512, 3, 1},       {"resnet50", 56, 64, 256, 1, 1},
+    {"resnet50", 56, 256, 64, 1, 1},       {"resnet50", 28, 512, 128, 1, 1},
+    {"resnet50", 28, 128, 512, 1, 1},      {"resnet50", 14, 1024, 256, 1, 1},
+    {"resnet50", 14, 256, 1024, 1, 1},     {"resnet50", 7, 2048, 512, 1, 1},
+    {"resnet50", 7, 512, 2048, 1, 1},      {"resnet50", 56, 256, 512, 1, 2},
+    {"resnet50", 28, 512, 1024, 1, 2},     {"mobilenet_v1", 112, 32, 0, 3, 1},
+    {"mobilenet_v1", 112, 64, 0, 3, 2},    {"mobilenet_v1", 56, 128, 0, 3, 1},
+    {"mobilenet_v1", 28, 256, 0, 3, 1},    {"mobilenet_v1", 14, 512, 0, 3, 1},
+    {"mobilenet_v1", 7, 1024, 0, 3, 1},    {"mobilenet_v2", 112, 96, 0, 3, 2},
+    {"mobilenet_v2", 56, 144, 0, 3, 1},    {"mobilenet_v2", 14, 384, 0, 3, 1},
+    {"mobilenet_v2", 7, 960, 0, 3, 1},     {"efficientnet_b0", 56, 144, 0, 5, 2},
+    {"efficientnet_b0", 28, 240, 0, 5, 1}, {"efficientnet_b0", 14, 480, 0, 5, 1},
+    {"efficientnet_b0", 7, 1152, 0, 5, 1},
 };
 
 template <class Params>
@@ -55,7 +59,8 @@ void SetWindow(Params& params, int32_t stride) {
 void RunInt8Layer(benchmark::State& state, const Layer& layer, DataType type, const char* candidate,
                   Isa isa) {
   const bool depthwise = layer.channels_out == 0;
-  const int32_t channels_out = depthwise ? layer.channels_in : layer.channels_out;
+  const int32_t channels_out = depthwise ? layer.channels_in * layer.groups : layer.channels_out;
+  const int32_t group_in = depthwise ? layer.channels_in : layer.channels_in / layer.groups;
   Quantization activations;
   if (type == DataType::kInt8) activations = {.scales = {0.02f}, .zero_points = {-128}};
   if (type == DataType::kInt16) activations = {.scales = {0.0001f}, .zero_points = {0}};
@@ -68,12 +73,13 @@ void RunInt8Layer(benchmark::State& state, const Layer& layer, DataType type, co
   bench.Input({1, layer.size, layer.size, layer.channels_in}, false, type, activations);
   if (depthwise) {
     SetWindow(bench.params<kernels::DepthwiseConv2DParams>(), layer.stride);
-    bench.Input({1, layer.filter, layer.filter, layer.channels_in}, true, DataType::kInt8,
+    bench.params<kernels::DepthwiseConv2DParams>().depth_multiplier = layer.groups;
+    bench.Input({1, layer.filter, layer.filter, channels_out}, true, DataType::kInt8,
                 per_channel(0.01f, 3));
   } else {
     SetWindow(bench.params<kernels::Conv2DParams>(), layer.stride);
-    bench.Input({channels_out, layer.filter, layer.filter, layer.channels_in}, true,
-                DataType::kInt8, per_channel(0.01f, 0));
+    bench.Input({channels_out, layer.filter, layer.filter, group_in}, true, DataType::kInt8,
+                per_channel(0.01f, 0));
   }
   if (type != DataType::kFloat32) bench.Output(type, activations);
   bench.Run(state, candidate, isa);
@@ -85,11 +91,14 @@ void RunLayer(benchmark::State& state, const Layer& layer, const char* candidate
   bench.Input({1, layer.size, layer.size, layer.channels_in}, false);
   if (depthwise) {
     SetWindow(bench.params<kernels::DepthwiseConv2DParams>(), layer.stride);
-    bench.Input({1, layer.filter, layer.filter, layer.channels_in}, true);
-    bench.Input({layer.channels_in}, true);
+    const int32_t channels_out = layer.channels_in * layer.groups;
+    bench.params<kernels::DepthwiseConv2DParams>().depth_multiplier = layer.groups;
+    bench.Input({1, layer.filter, layer.filter, channels_out}, true);
+    bench.Input({channels_out}, true);
   } else {
     SetWindow(bench.params<kernels::Conv2DParams>(), layer.stride);
-    bench.Input({layer.channels_out, layer.filter, layer.filter, layer.channels_in}, true);
+    bench.Input({layer.channels_out, layer.filter, layer.filter, layer.channels_in / layer.groups},
+                true);
     bench.Input({layer.channels_out}, true);
   }
   bench.Run(state, candidate, isa);
@@ -99,8 +108,8 @@ std::string Name(const Layer& layer, const char* type, const char* candidate, Is
   const std::string to = layer.channels_out ? std::to_string(layer.channels_out) : "dw";
   return std::string(layer.model) + "/" + std::to_string(layer.size) + "x" +
          std::to_string(layer.channels_in) + "->" + to + "/k" + std::to_string(layer.filter) + "s" +
-         std::to_string(layer.stride) + "/" + type + "/" + candidate + "/" +
-         std::string(IsaName(isa));
+         std::to_string(layer.stride) + "g" + std::to_string(layer.groups) + "/" + type + "/" +
+         candidate + "/" + std::string(IsaName(isa));
 }
 
 void RegisterInt8Layer(const Layer& layer, const char* name, DataType type,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/window.h"
+#include "jit/padded_image.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::jit {
@@ -20,15 +20,21 @@ class ConvertedImage {
  public:
   static constexpr int64_t kSlack = 64;  // readable bytes behind the copy
 
-  // Pixels of the input have `channels` values of `type` (int8 or uint8) and are `pitch` apart.
+  // Pixels of the input have `channels` values of `type` (int8 or uint8) and are `pitch` apart. In
+  // the copy each stands `repeat` times, if more than once as it is.
   ConvertedImage(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch,
-                 DataType type, int32_t zero_point, ActivationFormat format);
+                 DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
 
   // Of the copy.
-  int64_t pixel_bytes() const { return channels_ * value_bytes(); }
+  int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
   int64_t row_bytes() const { return pixel_bytes() * width_; }
   int64_t image_bytes() const { return row_bytes() * height_; }
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + kSlack); }
+
+  // The windows over one, which they do not leave.
+  kernels::Window Padded(const kernels::Window& window) const {
+    return OverPadded(window, height_, width_);
+  }
 
   int64_t rows() const { return batch_ * height_; }
   int64_t grain() const;
@@ -43,6 +49,7 @@ class ConvertedImage {
   bool is_signed_;
   int32_t zero_point_;
   ActivationFormat format_;
+  int32_t repeat_;
   int64_t height_, width_;  // of the copy
   int64_t input_height_, input_width_;
   int64_t top_, left_;

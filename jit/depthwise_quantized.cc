@@ -1,7 +1,7 @@
 #include "jit/depthwise_quantized.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 
 #include "jit/aligned_constant.h"
 #include "jit/byte_weights.h"
@@ -19,25 +19,40 @@ using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::OpDescription;
 
-// Of the input as it is.
+// Of the input as it is, or of an image in which each channel stands once for each of its filters.
 class DepthwiseInt8Kernel final : public Kernel {
  public:
-  DepthwiseInt8Kernel(DepthwiseS8 depthwise, PackedWeights weights)
-      : depthwise_(std::move(depthwise)), weights_(std::move(weights)), name_(depthwise_.name()) {}
+  DepthwiseInt8Kernel(DepthwiseS8 depthwise, std::optional<ConvertedImage> image,
+                      PackedWeights weights)
+      : depthwise_(std::move(depthwise)),
+        image_(image),
+        weights_(std::move(weights)),
+        name_(depthwise_.name()) {}
 
   std::string_view name() const override { return name_; }
-  int64_t units(int) const override { return depthwise_.units(); }
-  int64_t grain(int) const override { return depthwise_.grain(); }
+  int phases() const override { return image_ ? 2 : 1; }
+  int64_t units(int phase) const override {
+    return phase + 1 < phases() ? image_->rows() : depthwise_.units();
+  }
+  int64_t grain(int phase) const override {
+    return phase + 1 < phases() ? image_->grain() : depthwise_.grain();
+  }
   size_t scratch_bytes() const override { return depthwise_.scratch_bytes(); }
+  size_t shared_bytes() const override { return image_ ? image_->bytes() : 0; }
 
-  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
-    depthwise_.Run({args, static_cast<const std::byte*>(args.inputs[0]), weights_->data()}, begin,
-                   end);
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    const auto* input = static_cast<const std::byte*>(args.inputs[0]);
+    if (phase + 1 < phases()) {
+      image_->CopyRows(input, args.shared, begin, end);
+    } else {
+      depthwise_.Run({args, image_ ? args.shared : input, weights_->data()}, begin, end);
+    }
     return Status();
   }
 
  private:
   DepthwiseS8 depthwise_;
+  std::optional<ConvertedImage> image_;
   PackedWeights weights_;
   std::string name_;
 };
@@ -119,7 +134,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
                                                          const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
+  if (shape.channels_in == 1) return BuildOneChannelDepthwiseInt8(op, context, shape);
   const TensorInfo& in = op.inputs[0];
   DepthwiseS8Problem problem = ProblemOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(
@@ -129,14 +144,21 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
   problem.fits_int8 = FitInt8(op.inputs[1]);
-  problem.pixel_bytes = in.pitch();
-  problem.row_bytes = problem.pixel_bytes * shape.window.x.input;
-  problem.image_bytes = problem.row_bytes * shape.window.y.input;
+  std::optional<ConvertedImage> image;
+  if (shape.multiplier > 1) {
+    image.emplace(shape.window, shape.batch, shape.channels_in, in.pitch(), in.type,
+                  problem.zero_point, ActivationFormat::kAsIs, shape.multiplier);
+    problem.window = image->Padded(shape.window);
+  }
+  problem.pixel_bytes = image ? image->pixel_bytes() : in.pitch();
+  problem.row_bytes = problem.pixel_bytes * problem.window.x.input;
+  problem.image_bytes = problem.row_bytes * problem.window.y.input;
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
   FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, context, depthwise, bias));
-  return std::unique_ptr<Kernel>(new DepthwiseInt8Kernel(std::move(depthwise), std::move(packed)));
+  return std::unique_ptr<Kernel>(
+      new DepthwiseInt8Kernel(std::move(depthwise), image, std::move(packed)));
 }
 
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& op,

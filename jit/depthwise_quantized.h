@@ -6,8 +6,7 @@
 
 namespace fuselite::jit {
 
-// int8 or uint8 with constant filters of the same type, one filter per channel. To the bit of the
-// reference.
+// int8 or uint8 with constant filters of the same type. To the bit of the reference.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const kernels::OpDescription&,
                                                          const kernels::BuildContext&);
 

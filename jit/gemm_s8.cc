@@ -36,8 +36,9 @@ GemmTiling ChooseS8Tiling(const VectorIsa& isa, int64_t line_rows, int64_t group
       const int64_t panels = CeilDiv(all_vectors, vectors);
       const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
       const auto last_rows = static_cast<int>(line_rows % rows);
+      const int64_t full_tiles = line_rows / rows;
       const auto line_cycles = [&](int v) {
-        return static_cast<double>(line_rows / rows) * TileCycles(dot, rows, v, groups) +
+        return static_cast<double>(full_tiles) * TileCycles(dot, rows, v, groups) +
                (last_rows ? TileCycles(dot, last_rows, v, groups) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
@@ -115,7 +116,8 @@ Result<GemmS8> GemmS8::Build(GemmS8Problem problem, const kernels::BuildContext&
 
 Status GemmS8::Plan(const kernels::BuildContext& context) {
   const GemmS8Problem& p = problem_;
-  tiling_ = ChooseS8Tiling(isa_, p.line_rows, DepthGroups(p.depth, context.isa), p.channels);
+  tiling_ =
+      ChooseS8Tiling(isa_, p.line_rows, DepthGroups(p.depth, context.isa), p.group_channels());
 
   spec_.isa = context.isa;
   spec_.depth = p.depth;
@@ -145,7 +147,7 @@ void GemmS8::PlanTail(const kernels::BuildContext& context) {
       p.weights_type == DataType::kUInt8 || p.weights_zero_point != 0 ? 255 : 128;
   const int64_t largest_sum = p.depth.depth() * 255 * largest_weight + p.largest_bias;
   tail_ = DivideTail(p.tail.tail, p.tail.output.type, isa_, largest_sum,
-                     p.channels % isa_.lanes() == 0);
+                     p.group_channels() % isa_.lanes() == 0);
   spec_.requantization = tail_.requantization;
   spec_.residual = tail_.residual;
 }
@@ -170,7 +172,7 @@ void GemmS8::ChooseBlocks(int threads) {
   const int64_t tiles = tiling_.tiles_per_line * problem_.lines();
   int64_t most = std::max<int64_t>(1, block_bytes / tile_bytes);
   // Enough units for the threads to share evenly.
-  const int64_t wanted_blocks = CeilDiv(threads > 1 ? 4 * threads : 1, tiling_.panels);
+  const int64_t wanted_blocks = CeilDiv(threads > 1 ? 4 * threads : 1, panels());
   most = std::max<int64_t>(1, std::min(most, tiles / wanted_blocks));
   blocks_ = CeilDiv(tiles, most);
   block_tiles_ = CeilDiv(tiles, blocks_);
@@ -209,8 +211,12 @@ void GemmS8::CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin
       problem_.weights_zero_point - (problem_.weights_type == DataType::kUInt8 ? 128 : 0);
   const uint8_t flip = problem_.flips ? 0x80 : 0;
   for (int64_t row = begin; row < end; ++row) {
-    const std::byte* from =
-        a + LineOffset(row / problem_.line_rows) + row % problem_.line_rows * problem_.a_step;
+    // Without groups, rows may go on beyond the problem's (image_step).
+    const int64_t group = problem_.groups > 1 ? row / problem_.rows() : 0;
+    const int64_t group_row = row - group * problem_.rows();
+    const std::byte* from = a + group * problem_.group_step +
+                            LineOffset(group_row / problem_.line_rows) +
+                            group_row % problem_.line_rows * problem_.a_step;
     int64_t sum = 0;
     for (int64_t i = 0; i < problem_.depth.outer; ++i) {
       for (const DepthRuns::Run& run : problem_.depth.runs) {
@@ -230,11 +236,11 @@ int64_t GemmS8::OutOffset(int64_t line) const {
 
 void GemmS8::Run(const S8Product& product, int64_t begin, int64_t end) const {
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.lines();
-  int64_t block = begin / tiling_.panels, panel = begin % tiling_.panels;
+  int64_t block = begin / panels(), panel = begin % panels();
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t tile = block * block_tiles_;
     RunBlock(product, tile, std::min(all_tiles, tile + block_tiles_), panel);
-    if (++panel < tiling_.panels) continue;
+    if (++panel < panels()) continue;
     panel = 0;
     ++block;
   }
@@ -260,13 +266,12 @@ const RowScale* GemmS8::ScalesOf(const S8Product& product, int64_t row) const {
 // Tiles [first_tile, first_tile + tiles) of one line.
 void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile, int64_t tiles,
                       int64_t panel) const {
-  const int64_t channel = panel * panel_channels();
+  const int64_t group = GroupOf(panel), channel = FirstChannel(panel);
   const int64_t first_row = first_tile * tiling_.rows;  // in the line
   const int64_t line_row = line * problem_.line_rows;
-  const bool last_panel = panel == tiling_.panels - 1;
   const auto run = [&](int64_t row, int64_t count, size_t entry) {
     GemmS8Args now;  // members that the code does not read are left alone
-    now.a = product.a + LineOffset(line) + row * problem_.a_step;
+    now.a = product.a + group * problem_.group_step + LineOffset(line) + row * problem_.a_step;
     now.panel = product.packed + panel * panel_bytes_;
     now.out = product.args.scratch + (row - first_row) * spec_.out_step;
     now.tiles = count;
@@ -284,8 +289,10 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
       now.residual = static_cast<const std::byte*>(product.args.inputs[y.input]) +
                      (product.first_row + line_row + row) * y.row_stride + channel;
     }
-    if (spec_.corrects) now.corrections = product.corrections + line_row + row;
-    code_->entry<GemmS8Function>(entry + last_panel)(&now);
+    if (spec_.corrects) {
+      now.corrections = product.corrections + group * problem_.rows() + line_row + row;
+    }
+    code_->entry<GemmS8Function>(entry + IsLast(panel))(&now);
   };
   const bool shorter = tiling_.last_rows != 0 && first_tile + tiles == tiling_.tiles_per_line;
   const int64_t full = tiles - shorter;
@@ -301,7 +308,7 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
                    .row = product.first_row + row,
                    .rows = std::min(tiles * tiling_.rows, problem_.line_rows - first_row),
                    .channel = channel,
-                   .channels = std::min(panel_channels(), problem_.channels - channel)});
+                   .channels = LastChannel(panel) - channel});
 }
 
 }  // namespace fuselite::jit

@@ -2,6 +2,7 @@
 // units and run. The common part of quantized convolutions and fully connected layers.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,9 @@ struct GemmS8Problem {
   int64_t lines_per_image = 1, images = 1;
   int64_t line_step = 0, image_step = 0;  // of `a`, bytes
   int64_t channels = 0;
+  // Each with its share of the channels, in order, and values of its own: those of the next are
+  // `group_step` bytes further in every row of `a`.
+  int64_t groups = 1, group_step = 0;
   DataType type = DataType::kInt8;  // of the activations: int8 or uint8
   DataType weights_type = DataType::kInt8;
   int32_t zero_point = 0, weights_zero_point = 0;
@@ -40,6 +44,7 @@ struct GemmS8Problem {
 
   int64_t lines() const { return lines_per_image * images; }
   int64_t rows() const { return lines() * line_rows; }
+  int64_t group_channels() const { return channels / groups; }
 };
 
 // The weights of one product: w[k][n] at values[k * k_step + n * n_step].
@@ -66,14 +71,14 @@ class GemmS8 {
   // Emits the code unless `context.judging`.
   static Result<GemmS8> Build(GemmS8Problem problem, const kernels::BuildContext& context);
 
-  int64_t panels() const { return tiling_.panels; }
+  int64_t panels() const { return tiling_.panels * problem_.groups; }
   // Writes panels [begin, end) behind `packed`, panel 0's place.
   void Pack(const S8Weights& weights, std::byte* packed, int64_t begin, int64_t end) const;
-  size_t packed_bytes() const { return panel_bytes_ * tiling_.panels; }
+  size_t packed_bytes() const { return panel_bytes_ * panels(); }
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
 
-  int64_t units() const { return blocks_ * tiling_.panels; }
+  int64_t units() const { return blocks_ * panels(); }
   int64_t grain() const;
   std::string name() const;  // "conv int8 6x64 avx512vnni jit"
   // For sums that are stored before the tail.
@@ -83,6 +88,7 @@ class GemmS8 {
   // other than 128).
   bool corrects() const { return spec_.corrects; }
   // Writes for rows [begin, end) what the weights' zero point adds to every sum. `a` is at row 0.
+  // Where there are groups, each one's rows follow those of the group before.
   void CorrectRows(const std::byte* a, int32_t* corrections, int64_t begin, int64_t end) const;
 
   // Whether outputs depend on their rows' place: by a residual, or stages that are not emitted.
@@ -96,10 +102,20 @@ class GemmS8 {
   void PlanTail(const kernels::BuildContext& context);
   void ChooseBlocks(int threads);
   int64_t panel_channels() const { return int64_t{tiling_.vectors} * isa_.lanes(); }
+  // Panels are those of the first group, then of the next.
+  int64_t GroupOf(int64_t panel) const { return panel / tiling_.panels; }
+  bool IsLast(int64_t panel) const { return panel % tiling_.panels == tiling_.panels - 1; }
+  int64_t FirstChannel(int64_t panel) const {
+    return GroupOf(panel) * problem_.group_channels() + panel % tiling_.panels * panel_channels();
+  }
+  int64_t LastChannel(int64_t panel) const {
+    return std::min(FirstChannel(panel) + panel_channels(),
+                    (GroupOf(panel) + 1) * problem_.group_channels());
+  }
   // The channel in each lane of vector `v` of a panel of `vectors`, negative beyond the channels.
   std::vector<int64_t> LaneChannels(int64_t panel, int v) const;
   int PanelVectors(int64_t panel) const {
-    return panel == tiling_.panels - 1 ? tiling_.last_vectors : tiling_.vectors;
+    return IsLast(panel) ? tiling_.last_vectors : tiling_.vectors;
   }
   GemmS8Tile Tile(int rows, bool last_panel) const;
   void PackPanel(const S8Weights& weights, std::byte* to, int64_t panel) const;

@@ -15,7 +15,7 @@ constexpr int kMaxLanes = 16;
 
 std::vector<int64_t> GemmS8::LaneChannels(int64_t panel, int v) const {
   const int vectors = PanelVectors(panel);
-  int64_t first = panel * panel_channels();
+  int64_t first = FirstChannel(panel);
   int group = 1;
   if (spec_.requantization) {
     int begin = 0;
@@ -27,10 +27,11 @@ std::vector<int64_t> GemmS8::LaneChannels(int64_t panel, int v) const {
     first += int64_t{v} * isa_.lanes();
     v = 0;
   }
+  const int64_t last = LastChannel(panel);
   std::vector<int64_t> channels(isa_.lanes());
   for (int lane = 0; lane < isa_.lanes(); ++lane) {
     const int64_t channel = first + ChannelOfLane(group, v, lane);
-    channels[lane] = channel < problem_.channels ? channel : -1;
+    channels[lane] = channel < last ? channel : -1;
   }
   return channels;
 }
@@ -112,7 +113,7 @@ void GemmS8::PackVector(const S8Weights& weights, std::span<const int64_t> chann
 std::string GemmS8::layout() const {
   const GemmS8Problem& p = problem_;
   std::string text = internal::Join(
-      "gemm s8 k", p.depth.outer, " n", p.channels, " p", panel_channels(), " last",
+      "gemm s8 k", p.depth.outer, " n", p.channels, '/', p.groups, " p", panel_channels(), " last",
       tiling_.last_vectors, " t", static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
       " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
   for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);

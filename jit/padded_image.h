@@ -8,6 +8,15 @@
 
 namespace fuselite::jit {
 
+// The windows over a copy of the image with its padding, `height` x `width`.
+inline kernels::Window OverPadded(const kernels::Window& window, int64_t height, int64_t width) {
+  kernels::Window padded = window;
+  padded.y.input = static_cast<int32_t>(height);
+  padded.x.input = static_cast<int32_t>(width);
+  for (kernels::WindowAxis* axis : {&padded.y, &padded.x}) axis->before = axis->after = 0;
+  return padded;
+}
+
 // The image that a convolution reads: the input itself where no window reaches into padding, else
 // a dense copy with `fill` bytes around it, cut to what the windows reach.
 class PaddedImage {

@@ -91,20 +91,22 @@ class ProductS8Kernel final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
-                                             GemmS8Problem problem,
+                                             GemmS8Problem problem, S8Weights steps,
                                              std::optional<ConvertedImage> image) {
   problem.flips = HasDotProduct(context.isa) && !image && op.inputs[0].type == DataType::kInt8;
-  const int64_t rows = problem.rows();
+  const int64_t rows = problem.rows() * problem.groups;
   FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
   const TensorInfo& weights = op.inputs[1];
   const AlignedConstant bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
   const auto pack = [&](std::byte* to) {
-    const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
     const ByteWeights bytes(weights);
-    gemm.Pack({bytes.data(), 1, depth, bias.as<int32_t>()}, to, 0, gemm.panels());
+    steps.values = bytes.data();
+    steps.bias = bias.as<int32_t>();
+    gemm.Pack(steps, to, 0, gemm.panels());
   };
+  const std::string layout = internal::Join(gemm.layout(), " s", steps.k_step, '.', steps.n_step);
   const PackRequest request{weights.data, weights.bytes(), bias.source(),
-                            bias.bytes(), gemm.layout(),   gemm.packed_bytes()};
+                            bias.bytes(), layout,          gemm.packed_bytes()};
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
   return std::unique_ptr<Kernel>(
       new ProductS8Kernel(std::move(gemm), image, rows, std::move(packed)));
@@ -181,36 +183,71 @@ Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& 
   return Status();
 }
 
-Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const OpDescription& op,
-                                                const BuildContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
-  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
-  if (shape.groups != 1) return Unsupported(shape.groups, " groups have no emitter");
-  const auto& params = op.params.as<Conv2DParams>();
-  FUSELITE_ASSIGN_OR_RETURN(
-      QuantizedTail tail,
-      kernels::MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {},
-                                 shape.channels_out));
+namespace {
+
+// `weights`: how they lie.
+Result<std::unique_ptr<Kernel>> BuildConvolution(const OpDescription& op,
+                                                 const BuildContext& context,
+                                                 const Conv2DShape& shape, QuantizedTail tail,
+                                                 const S8Weights& weights) {
   const auto& [y, x] = shape.window;
   const int64_t pitch = op.inputs[0].pitch(), channels = shape.channels_in;
-  const bool rows_follow = x.dilation == 1 && (pitch == channels || !shape.window.unpadded());
-  const int64_t run = rows_follow ? x.filter * channels : channels;
+  const bool one_group = shape.groups == 1;
+  const bool rows_follow =
+      x.dilation == 1 && one_group && (pitch == channels || !shape.window.unpadded());
+  const int64_t run = rows_follow ? x.filter * channels : shape.group_in;
   const std::optional<ConvertedImage> image =
       ImageFor(op.inputs[0], shape.window, shape.batch, channels, run, context.isa);
+  const int64_t pixel = image ? image->pixel_bytes() : pitch;
 
   GemmS8Problem problem = ProblemOf(op, shape.channels_out, std::move(tail));
   problem.name = "conv";
-  SetWindows(shape.window, shape.batch, channels,
-             {.pixel = image ? image->pixel_bytes() : pitch,
+  problem.groups = shape.groups;
+  problem.group_step = image ? pixel / shape.groups : shape.group_in;
+  SetWindows(shape.window, shape.batch, shape.group_in,
+             {.pixel = pixel,
               .row = image ? image->row_bytes() : pitch * x.input,
               .image = image ? image->image_bytes() : pitch * x.input * y.input,
-              .dense = image || pitch == channels},
+              .dense = one_group && (image || pitch == channels)},
              &problem);
   if (PixelsFollow(shape.window)) {
     problem.line_rows *= problem.lines_per_image * problem.images;
     problem.lines_per_image = problem.images = 1;
   }
-  return BuildProduct(op, context, std::move(problem), image);
+  return BuildProduct(op, context, std::move(problem), weights, image);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const OpDescription& op,
+                                                const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
+  const auto& params = op.params.as<Conv2DParams>();
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {},
+                                 shape.channels_out));
+  return BuildConvolution(op, context, shape, std::move(tail),
+                          {.k_step = 1, .n_step = shape.depth()});
+}
+
+Result<std::unique_ptr<Kernel>> BuildOneChannelDepthwiseInt8(
+    const OpDescription& op, const BuildContext& context,
+    const kernels::DepthwiseConv2DShape& shape) {
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, op.params.as<kernels::DepthwiseConv2DParams>().activation,
+                                 DataType::kNone, {}, shape.channels_out));
+  const Conv2DShape convolution = {.window = shape.window,
+                                   .batch = shape.batch,
+                                   .channels_in = 1,
+                                   .channels_out = shape.channels_out,
+                                   .groups = 1,
+                                   .group_in = 1,
+                                   .group_out = shape.channels_out};
+  return BuildConvolution(op, context, convolution, std::move(tail),
+                          {.k_step = shape.channels_out, .n_step = 1});
 }
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
@@ -236,7 +273,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const OpDescription& op,
   problem.depth.runs = {{0, shape.depth}};
   problem.a_step = image ? image->pixel_bytes() : pitch;
   problem.line_rows = shape.rows;
-  return BuildProduct(op, context, std::move(problem), image);
+  return BuildProduct(op, context, std::move(problem), {.k_step = 1, .n_step = shape.depth}, image);
 }
 
 }  // namespace fuselite::jit

@@ -6,16 +6,23 @@
 
 #include "jit/converted_image.h"
 #include "jit/gemm_s8.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/operator.h"
 
 namespace fuselite::jit {
 
-// CONV_2D of one group and FULLY_CONNECTED: int8 or uint8 with weights of the same type. To the
+// CONV_2D and FULLY_CONNECTED: int8 or uint8 with weights of the same type. To the
 // bit of the reference.
 Result<std::unique_ptr<Kernel>> BuildConv2DInt8(const kernels::OpDescription&,
                                                 const kernels::BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedInt8(const kernels::OpDescription&,
                                                         const kernels::BuildContext&);
+
+// DEPTHWISE_CONV_2D of one channel, which is a convolution with the filters in another order.
+// `op` passes CheckInt8Operands.
+Result<std::unique_ptr<Kernel>> BuildOneChannelDepthwiseInt8(
+    const kernels::OpDescription& op, const kernels::BuildContext& context,
+    const kernels::DepthwiseConv2DShape& shape);
 
 // BATCH_MATMUL: int8 with int8, the right matrices known only at run time. To the bit of the
 // reference.

@@ -28,14 +28,6 @@ QuantizedImage::Layout QuantizedImage::LayoutFor(const kernels::Window& window, 
           .right = missing(window.x)};
 }
 
-kernels::Window QuantizedImage::Layout::Padded(const kernels::Window& window) const {
-  kernels::Window padded = window;
-  padded.y.input = static_cast<int32_t>(top + height + bottom);
-  padded.x.input = static_cast<int32_t>(left + width + right);
-  for (kernels::WindowAxis* axis : {&padded.y, &padded.x}) axis->before = axis->after = 0;
-  return padded;
-}
-
 QuantizedImage::QuantizedImage(const Layout& layout, Isa isa)
     : l_(layout),
       functions_(kernels::FindShortRowFunctions(isa)),

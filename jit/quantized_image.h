@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "jit/dequantize_emitter.h"
+#include "jit/padded_image.h"
 #include "kernels/gemm/short_rows.h"
-#include "kernels/window.h"
 
 namespace fuselite::jit {
 
@@ -23,7 +23,9 @@ class QuantizedImage {
     bool bytes = true;  // else int16
 
     // The windows over the padded image, which they do not leave.
-    kernels::Window Padded(const kernels::Window& window) const;
+    kernels::Window Padded(const kernels::Window& window) const {
+      return OverPadded(window, top + height + bottom, left + width + right);
+    }
   };
   // Padded to what the windows reach.
   static Layout LayoutFor(const kernels::Window& window, int64_t images, int64_t channels,

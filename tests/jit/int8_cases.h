@@ -15,7 +15,7 @@ using kernels::testing::QuantizedProductCases;
 // What is emitted.
 inline const QuantizedProductCases kBytes = {
     .types = {DataType::kInt8, DataType::kInt8, DataType::kUInt8},
-    .groups = false,
+    .groups = true,
     .any_matmul = false};
 
 inline void AddLookup(OpTester& tester, Random& random) {

@@ -78,11 +78,9 @@ inline Quantization WeightsQuantization(const QuantizedCase& c, Random& random, 
 inline TestTensor AnyIntegers(Random& random, DataType type, Shape shape, Quantization quantization,
                               int64_t pitch = 0) {
   const size_t bytes = std::max(BitWidth(type) / 8, 1);
-  const TestTensor tensor({.type = type,
-                           .shape = std::move(shape),
-                           .quantization = std::move(quantization),
-                           .row_pitch = pitch},
-                          bytes * static_cast<size_t>(random.Int(0, 5)));
+  TestTensor tensor(
+      {.type = type, .shape = shape, .quantization = std::move(quantization), .row_pitch = pitch},
+      bytes * static_cast<size_t>(random.Int(0, 5)));
   const double span = std::ldexp(1.0, BitWidth(type)),
                low = type == DataType::kUInt8 ? 0 : -span / 2;
   tensor.Fill(random, low, low + span - 1);
@@ -130,7 +128,7 @@ inline OpTester RandomQuantizedConv2D(Random& random, const QuantizedProductCase
   auto& params = tester.params<Conv2DParams>();
   RandomWindow(random, params);
   params.activation = RandomClampOrNone(random);
-  const int32_t groups = cases.groups ? random.Pick({1, 1, 2}) : 1;
+  const int32_t groups = cases.groups ? random.Pick({1, 1, 1, 1, 2, 5}) : 1;
   const int32_t group_in = random.Pick({1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 100});
   const auto out = groups * static_cast<int32_t>(random.Int(1, 150 / groups));
   auto filter_h = static_cast<int32_t>(random.Int(1, 4));
@@ -156,8 +154,9 @@ inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductC
   auto& params = tester.params<DepthwiseConv2DParams>();
   RandomWindow(random, params);
   params.activation = RandomClampOrNone(random);
-  params.depth_multiplier = cases.groups ? random.Pick({1, 1, 3}) : 1;
-  const auto channels = static_cast<int32_t>(random.Int(1, 200 / params.depth_multiplier));
+  params.depth_multiplier = cases.groups ? random.Pick({1, 1, 1, 2, 3, 4, 12}) : 1;
+  const auto channels =
+      static_cast<int32_t>(random.Chance(0.1) ? 1 : random.Int(1, 200 / params.depth_multiplier));
   const int32_t out = channels * params.depth_multiplier;
   const auto filter_h = static_cast<int32_t>(random.Int(1, 6));
   const auto filter_w = static_cast<int32_t>(random.Int(1, 6));
