@@ -31,7 +31,7 @@ static_assert(static_cast<int>(StatusCode::kUnsupported) == kFuseliteUnsupported
 static_assert(static_cast<int>(StatusCode::kNotFound) == kFuseliteNotFound);
 static_assert(static_cast<int>(StatusCode::kCancelled) == kFuseliteCancelled);
 static_assert(static_cast<int>(StatusCode::kInternal) == kFuseliteInternal);
-static_assert(static_cast<int>(DataType::kBFloat16) == kFuseliteBFloat16);
+static_assert(static_cast<int>(DataType::kUInt4) == kFuseliteUInt4);
 
 FuseliteStatus Report(Status status) {
   const FuseliteStatus code = Code(status.code());

@@ -55,6 +55,8 @@ typedef enum FuseliteType {
   kFuseliteUInt16 = 17,
   kFuseliteInt4 = 18,
   kFuseliteBFloat16 = 19,
+  kFuseliteInt2 = 20,
+  kFuseliteUInt4 = 21,
 } FuseliteType;
 
 typedef struct FuseliteModel FuseliteModel;

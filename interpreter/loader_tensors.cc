@@ -48,6 +48,8 @@ bool IsQuantizedType(DataType type) {
     case DataType::kUInt8:
     case DataType::kInt8:
     case DataType::kInt4:
+    case DataType::kUInt4:
+    case DataType::kInt2:
     case DataType::kInt16:
     case DataType::kUInt16:
     case DataType::kInt32:
@@ -62,6 +64,8 @@ std::pair<int64_t, int64_t> ZeroPointRange(DataType type) {
     case DataType::kUInt8: return {0, 255};
     case DataType::kInt8: return {-128, 127};
     case DataType::kInt4: return {-8, 7};
+    case DataType::kUInt4: return {0, 15};
+    case DataType::kInt2: return {-2, 1};
     case DataType::kInt16: return {-32768, 32767};
     case DataType::kUInt16: return {0, 65535};
     default: return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};

@@ -19,7 +19,8 @@ constexpr std::array kSchemaTypes = {
     DataType::kInt64,     DataType::kString,   DataType::kBool,     DataType::kInt16,
     DataType::kComplex64, DataType::kInt8,     DataType::kFloat64,  DataType::kComplex128,
     DataType::kUInt64,    DataType::kResource, DataType::kVariant,  DataType::kUInt32,
-    DataType::kUInt16,    DataType::kInt4,     DataType::kBFloat16,
+    DataType::kUInt16,    DataType::kInt4,     DataType::kBFloat16, DataType::kInt2,
+    DataType::kUInt4,
 };
 
 flatbuffers::voffset_t VOffset(const Field& field) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "kernels/packed_integers.h"
 #include "kernels/strided_copy.h"
 
 namespace fuselite::kernels {
@@ -50,7 +51,9 @@ Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
 
 // The candidate of an operator that is a movement and nothing else.
 template <PlanMovement plan>
-Result<std::unique_ptr<Kernel>> BuildMovement(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildMovement(const OpDescription& op,
+                                              const BuildContext& context) {
+  if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, BuildMovement<plan>);
   FUSELITE_ASSIGN_OR_RETURN(const Movement movement, plan(op));
   return MakeMovementKernel(op, movement);
 }

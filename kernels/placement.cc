@@ -51,6 +51,9 @@ Result<int64_t> PitchOf(const Shape& part, const std::array<int64_t, Shape::kMax
 Result<Placement> FindPlacement(const OpDescription& op) {
   const PlanMovement plan = PlanOf(op);
   if (plan == nullptr) return Unsupported(op.op->name, " is not done by addresses");
+  if (plan != PlanReshape && IsPacked(op.outputs[0].type)) {
+    return Unsupported("parts of packed integers may start within a byte");
+  }
   OpDescription dense = op;
   Placement placement{plan == PlanConcatenation || plan == PlanPack, plan == PlanSplit ? 1 : 0, {}};
   for (TensorInfo& part : placement.parts_are_inputs ? dense.inputs : dense.outputs) {

@@ -26,7 +26,8 @@ bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
 
 void QuantizedTypeRange(DataType type, int32_t* min, int32_t* max) {
   const int bits = BitWidth(type);
-  const bool is_signed = type != DataType::kUInt8 && type != DataType::kUInt16;
+  const bool is_signed =
+      type != DataType::kUInt8 && type != DataType::kUInt16 && type != DataType::kUInt4;
   *max = static_cast<int32_t>((int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
   *min = is_signed ? -*max - 1 : 0;
 }

@@ -91,4 +91,9 @@ Result<int> ElementBytes(DataType type) {
   return bits / 8;
 }
 
+Status RequireSized(DataType type) {
+  if (BitWidth(type) > 0) return Status();
+  return Unsupported("elements of type ", DataTypeName(type), " are not moved here");
+}
+
 }  // namespace fuselite::kernels

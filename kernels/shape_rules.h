@@ -51,5 +51,7 @@ Status RequireDenseInputs(const OpDescription& op, std::initializer_list<size_t>
 
 // Bytes of an element that data movement takes, or why it does not (int4, strings).
 Result<int> ElementBytes(DataType type);
+// kUnsupported for elements without a size: strings.
+Status RequireSized(DataType type);
 
 }  // namespace fuselite::kernels

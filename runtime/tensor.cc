@@ -16,6 +16,7 @@ constexpr std::array<TypeFacts, kDataTypeCount> kTypes = {{
     {"string", 0},   {"bool", 8},     {"int16", 16},       {"complex64", 64}, {"int8", 8},
     {"float16", 16}, {"float64", 64}, {"complex128", 128}, {"uint64", 64},    {"resource", 0},
     {"variant", 0},  {"uint32", 32},  {"uint16", 16},      {"int4", 4},       {"bfloat16", 16},
+    {"int2", 2},     {"uint4", 4},
 }};
 
 constexpr int64_t kMaxElements = int64_t{1} << 62;

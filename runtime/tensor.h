@@ -36,8 +36,10 @@ enum class DataType : uint8_t {
   kUInt16 = 17,
   kInt4 = 18,  // two to a byte, the lower nibble first
   kBFloat16 = 19,
+  kInt2 = 20,   // four to a byte, the lowest bits first
+  kUInt4 = 21,  // as int4
 };
-inline constexpr int kDataTypeCount = 20;
+inline constexpr int kDataTypeCount = 22;
 
 bool IsKnownDataType(int value);
 std::string_view DataTypeName(DataType type);  // "float32", "int8", ...

@@ -62,7 +62,7 @@ Status InferConcatenation(OpDescription& op) {
   std::vector<int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
   dims[axis] = total;
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(first.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(first.type));
   FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, first.type, shape));
   return CheckQuantization(op);
 }
@@ -136,13 +136,13 @@ const OperatorDef& ConcatenationOperator() {
       .name = "CONCATENATION",
       .builtin_code = tflite::kTfLiteBuiltinConcatenation,
       .options_type = 10,
-      .max_version = 5,
+      .max_version = 7,
       .fields = kConcatenationFields,
       .params_bytes = sizeof(ConcatenationParams),
       .struct_bytes = sizeof(tflite::TfLiteConcatenationParams),
       .min_inputs = 1,
       .max_inputs = -1,
-      .limits = "any type but int4 and string; no fused activation",
+      .limits = "any type but string; no fused activation",
       .infer = InferConcatenation,
       .candidates = kConcatenationCandidates,
       .cost = MovementCost,
@@ -155,13 +155,13 @@ const OperatorDef& PackOperator() {
       .name = "PACK",
       .builtin_code = tflite::kTfLiteBuiltinPack,
       .options_type = 59,
-      .max_version = 4,
+      .max_version = 5,
       .fields = kPackFields,
       .params_bytes = sizeof(PackParams),
       .struct_bytes = sizeof(tflite::TfLitePackParams),
       .min_inputs = 1,
       .max_inputs = -1,
-      .limits = "any type but int4 and string",
+      .limits = "any type of 8 bits or more",
       .infer = InferPack,
       .candidates = kMovementCandidate<PlanPack>,
       .cost = MovementCost,

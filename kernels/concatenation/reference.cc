@@ -84,7 +84,8 @@ Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op, std::
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildConcatenationReference(const OpDescription& op,
-                                                            const BuildContext&) {
+                                                            const BuildContext& context) {
+  if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, BuildConcatenationReference);
   const Result<Movement> movement = PlanConcatenation(op);
   if (movement.ok()) return MakeMovementKernel(op, *movement);
   return BuildRequantizing(op, "concatenation uint8 reference", &ApplyTailReference);

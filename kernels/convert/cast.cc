@@ -5,6 +5,7 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"
+#include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
 #include "kernels/short_floats.h"
 
@@ -79,6 +80,45 @@ CastFunction* CastTo(DataType to) {
   }
 }
 
+// Elements from a byte's first on, as pieces of dense operands have them.
+template <DataType kFrom>
+void Unpack(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
+  const PackedIntegers values(kFrom, in);
+  for (int64_t i = 0; i < count; ++i) {
+    static_cast<float*>(out)[to + i] = static_cast<float>(values[from + i]);
+  }
+}
+template <DataType kTo>
+void Pack(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
+  constexpr int64_t kBlock = 256;
+  int32_t min, max;
+  QuantizedTypeRange(kTo, &min, &max);
+  const auto low = static_cast<float>(min), high = static_cast<float>(max);
+  for (int64_t start = 0; start < count; start += kBlock) {
+    const int64_t n = std::min(kBlock, count - start);
+    int8_t values[kBlock];
+    for (int64_t i = 0; i < n; ++i) {
+      const float x = static_cast<const float*>(in)[from + start + i];
+      values[i] = static_cast<int8_t>(std::max(low, std::min(high, x)));  // NaN: the highest
+    }
+    PackIntegers(kTo, values, n, static_cast<std::byte*>(out) + (to + start) * BitWidth(kTo) / 8);
+  }
+}
+
+CastFunction* CastPacked(DataType from, DataType to) {
+  switch (from) {
+    case DataType::kInt4: return Unpack<DataType::kInt4>;
+    case DataType::kUInt4: return Unpack<DataType::kUInt4>;
+    case DataType::kInt2: return Unpack<DataType::kInt2>;
+    default: break;
+  }
+  switch (to) {
+    case DataType::kInt4: return Pack<DataType::kInt4>;
+    case DataType::kUInt4: return Pack<DataType::kUInt4>;
+    default: return Pack<DataType::kInt2>;
+  }
+}
+
 CastFunction* CastBetween(DataType from, DataType to) {
   switch (from) {
     case DataType::kFloat32: return CastTo<float>(to);
@@ -115,7 +155,9 @@ std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name,
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("CAST takes no fused tail");
   const DataType from = op.inputs[0].type, to = op.outputs[0].type;
-  CastFunction* const function = CastBetween(from, to);
+  const bool packed = IsPacked(from) || IsPacked(to);
+  if (packed) FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  CastFunction* const function = packed ? CastPacked(from, to) : CastBetween(from, to);
   if (function == nullptr) return Unsupported("this cast");
   return MakeCast(op,
                   "cast " + std::string(DataTypeName(from)) + " " + std::string(DataTypeName(to)) +

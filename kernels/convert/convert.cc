@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -10,7 +11,8 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr DataType kF32 = DataType::kFloat32, kF16 = DataType::kFloat16, kI8 = DataType::kInt8,
-                   kU8 = DataType::kUInt8, kI16 = DataType::kInt16, kI32 = DataType::kInt32;
+                   kU8 = DataType::kUInt8, kI16 = DataType::kInt16, kI32 = DataType::kInt32,
+                   kI4 = DataType::kInt4, kU4 = DataType::kUInt4;
 
 constexpr Field kCastFields[] = {
     {"in_data_type", FieldKind::kDataType, 0, offsetof(CastParams, in_data_type),
@@ -20,13 +22,13 @@ constexpr Field kCastFields[] = {
 };
 
 constexpr TypeRow kQuantizeTypes[] = {
-    {{kF32}, kI8}, {{kF32}, kU8},  {{kF32}, kI16}, {{kI8}, kI8},   {{kI8}, kU8},
-    {{kU8}, kI8},  {{kU8}, kU8},   {{kI16}, kI8},  {{kI16}, kI16}, {{kI16}, kI32},
-    {{kI32}, kI8}, {{kI32}, kI16}, {{kI8}, kI16},  {{kU8}, kI16},
+    {{kF32}, kI8}, {{kF32}, kU8}, {{kF32}, kI16}, {{kI8}, kI8},   {{kI8}, kU8},  {{kU8}, kI8},
+    {{kU8}, kU8},  {{kI16}, kI8}, {{kI16}, kI16}, {{kI16}, kI32}, {{kI32}, kI8}, {{kI32}, kI16},
+    {{kI8}, kI16}, {{kU8}, kI16}, {{kF32}, kI4},  {{kF32}, kU4},
 };
 constexpr TypeRow kDequantizeTypes[] = {
-    {{kI8}, kF32},  {{kU8}, kF32},  {{kI16}, kF32},
-    {{kI32}, kF32}, {{kF16}, kF32}, {{DataType::kInt4}, kF32},
+    {{kI8}, kF32},  {{kU8}, kF32}, {{kI16}, kF32}, {{kI32}, kF32},
+    {{kF16}, kF32}, {{kI4}, kF32}, {{kU4}, kF32},  {{DataType::kInt2}, kF32},
 };
 
 bool CastTakes(DataType type) {
@@ -53,7 +55,8 @@ Status InferCast(OpDescription& op) {
   const DataType from = op.inputs[0].type;
   DataType to = op.outputs[0].type;
   if (to == DataType::kNone) to = op.params.as<CastParams>().out_data_type;
-  if (!CastTakes(from) || !CastTakes(to)) {
+  const bool packed = (IsPacked(from) && to == kF32) || (from == kF32 && IsPacked(to));
+  if (!packed && (!CastTakes(from) || !CastTakes(to))) {
     return Unsupported("casts from ", DataTypeName(from), " to ", DataTypeName(to),
                        " are not taken");
   }
@@ -82,6 +85,9 @@ Status InferQuantize(OpDescription& op) {
   if (out.absent()) return InvalidArgument("the output's type is not known");
   FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, out.type, in.shape));
   FUSELITE_RETURN_IF_ERROR(CheckScales(out));
+  if (IsPacked(out.type) && out.quantization.per_channel()) {
+    return Unsupported(DataTypeName(out.type), " per channel");
+  }
   if (in.type == DataType::kFloat32) return Status();
   FUSELITE_RETURN_IF_ERROR(CheckScales(in));
   if (in.quantization.per_channel() || out.quantization.per_channel()) {
@@ -138,11 +144,11 @@ const OperatorDef& CastOperator() {
       .name = "CAST",
       .builtin_code = tflite::kTfLiteBuiltinCast,
       .options_type = 37,
-      .max_version = 8,
+      .max_version = 9,
       .fields = kCastFields,
       .params_bytes = sizeof(CastParams),
       .struct_bytes = sizeof(tflite::TfLiteCastParams),
-      .limits = "no complex128, no int4",
+      .limits = "no complex128; int4, uint4 and int2 from and to float32 alone",
       .infer = InferCast,
       .candidates = kCastCandidates,
       .cost = ElementsOf,
@@ -155,7 +161,7 @@ const OperatorDef& QuantizeOperator() {
       .name = "QUANTIZE",
       .builtin_code = tflite::kTfLiteBuiltinQuantize,
       .options_type = 89,
-      .max_version = 5,
+      .max_version = 6,
       .types = kQuantizeTypes,
       .infer = InferQuantize,
       .candidates = kQuantizeCandidates,
@@ -169,7 +175,7 @@ const OperatorDef& DequantizeOperator() {
       .name = "DEQUANTIZE",
       .builtin_code = tflite::kTfLiteBuiltinDequantize,
       .options_type = 38,
-      .max_version = 8,
+      .max_version = 9,
       .types = kDequantizeTypes,
       .infer = InferDequantize,
       .candidates = kDequantizeCandidates,

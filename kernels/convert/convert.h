@@ -17,6 +17,7 @@ struct CastParams {
 
 // Any of float16, bfloat16, float32, float64, bool and the integers of 8 to 64 bits. Integers wrap;
 // floats are truncated and saturate, a NaN to the largest integer; anything but zero is true.
+// float32 from and to int4, uint4 and int2 too.
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
 // The pairs that models have: to float32, to int32, between int32 and int64, from float32 to 8 and
 // 16 bits; the reference's bits.
@@ -26,7 +27,7 @@ Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription&, const Bui
 using CastFunction = void(const void* in, int64_t from, void* out, int64_t to, int64_t count);
 std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name, CastFunction* function);
 
-// float32 -> int8, uint8, int16, per tensor or per channel:
+// float32 -> int8, uint8, int16, per tensor or per channel, int4 and uint4 per tensor:
 //   clamp(round(x / scale) + zero_point), half away from zero.
 // Between int8, uint8, int16 and int32, per tensor:
 //   clamp(MultiplyByQuantizedMultiplier(x - zero_point, scale / output scale) + output zero_point).
@@ -49,8 +50,8 @@ struct Requantizer {
   int32_t in_zero, out_zero, min, max;
 };
 
-// int8, uint8, int16, int32 -> float32: scale * (x - zero_point), per tensor or per channel;
-// float16 -> float32.
+// int8, uint8, int16, int32, int4, uint4, int2 -> float32: scale * (x - zero_point), per tensor or
+// per channel; float16 -> float32.
 Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription&, const BuildContext&);
 // int8, uint8 and int16 per tensor, float16; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription&, const BuildContext&);

@@ -115,6 +115,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription& op,
   constexpr auto kInt16 = FUSELITE_SIMD_TABLE(QuantizeInt16);
   const TensorInfo& out = op.outputs[0];
   if (op.inputs[0].type != DataType::kFloat32) return BuildRequantizeHighway(op, context);
+  if (BitWidth(out.type) < 8) return Unsupported("packed integers have scalar code alone");
   FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, out));
   const auto& table = out.type == DataType::kInt8    ? kInt8
                       : out.type == DataType::kUInt8 ? kUInt8

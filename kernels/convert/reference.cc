@@ -3,18 +3,19 @@
 #include <limits>
 
 #include "kernels/convert/convert.h"
-#include "kernels/gemm/quantized_operands.h"
 #include "kernels/make_kernel.h"
+#include "kernels/packed_integers.h"
+#include "kernels/shape_rules.h"
 #include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {
 
 template <class T>
-T QuantizeOne(float x, float scale, int32_t zero_point) {
-  constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+T QuantizeOne(float x, float scale, int32_t zero_point, double low = std::numeric_limits<T>::min(),
+              double high = std::numeric_limits<T>::max()) {
   const double value = static_cast<double>(std::round(x / scale)) + zero_point;
-  return static_cast<T>(value > kLow ? std::min(value, kHigh) : kLow);  // NaN: the lowest
+  return static_cast<T>(value > low ? std::min(value, high) : low);  // NaN: the lowest
 }
 
 // A kernel that computes every element by itself: f(value, channel) -> Out.
@@ -66,21 +67,51 @@ std::unique_ptr<Kernel> MakeDequantize(const OpDescription& op) {
       });
 }
 
-// Two values to a byte.
-std::unique_ptr<Kernel> MakeDequantizeInt4(const OpDescription& op) {
+Result<std::unique_ptr<Kernel>> MakeDequantizePacked(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const TensorInfo& in = op.inputs[0];
   const Pieces pieces(in, op.outputs[0]);
   return MakeKernel(
-      "dequantize int4 reference", {.units = pieces.units, .grain = GrainFor(pieces.size)},
+      "dequantize " + std::string(DataTypeName(in.type)) + " reference",
+      {.units = pieces.units, .grain = GrainFor(pieces.size)},
       [=, channel = ChannelOf(in), scales = in.quantization.scales,
-       zeros = in.quantization.zero_points](const KernelArgs& args, int64_t begin, int64_t end) {
-        const Int4Weights values(args.inputs[0]);
+       zeros = in.quantization.zero_points,
+       type = in.type](const KernelArgs& args, int64_t begin, int64_t end) {
+        const PackedIntegers values(type, args.inputs[0]);
         auto* out = static_cast<float*>(args.outputs[0]);
         pieces.ForEach(begin, end, [&](int64_t from, int64_t to, int64_t first, int64_t count) {
           for (int64_t i = 0; i < count; ++i) {
             const int64_t c = channel.channels == 1 ? 0 : channel(first + i);
             out[to + i] = static_cast<float>(static_cast<double>(scales[c]) *
                                              (values[from + i] - static_cast<double>(zeros[c])));
+          }
+        });
+      });
+}
+
+// Pieces of dense operands start at a byte's first element.
+Result<std::unique_ptr<Kernel>> MakeQuantizePacked(const OpDescription& op) {
+  constexpr int64_t kBlock = 256;
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  const TensorInfo& out = op.outputs[0];
+  const Pieces pieces(op.inputs[0], out);
+  int32_t min, max;
+  QuantizedTypeRange(out.type, &min, &max);
+  return MakeKernel(
+      "quantize " + std::string(DataTypeName(out.type)) + " reference",
+      {.units = pieces.units, .grain = GrainFor(pieces.size)},
+      [=, type = out.type, scale = out.quantization.scale(), zero = out.quantization.zero_point()](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const float*>(args.inputs[0]);
+        auto* to = static_cast<std::byte*>(args.outputs[0]);
+        pieces.ForEach(begin, end, [&](int64_t from, int64_t start, int64_t, int64_t count) {
+          int8_t values[kBlock];
+          for (int64_t done = 0; done < count; done += kBlock) {
+            const int64_t n = std::min(kBlock, count - done);
+            for (int64_t i = 0; i < n; ++i) {
+              values[i] = QuantizeOne<int8_t>(in[from + done + i], scale, zero, min, max);
+            }
+            PackIntegers(type, values, n, to + (start + done) * BitWidth(type) / 8);
           }
         });
       });
@@ -94,6 +125,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeReference(const OpDescription& op,
   const DataType to = op.outputs[0].type;
   switch (op.inputs[0].type) {
     case DataType::kFloat32:
+      if (IsPacked(to)) return MakeQuantizePacked(op);
       if (to == DataType::kInt8) return MakeQuantize<int8_t>(op);
       return to == DataType::kUInt8 ? MakeQuantize<uint8_t>(op) : MakeQuantize<int16_t>(op);
     case DataType::kInt8:
@@ -122,7 +154,9 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription& op
     case DataType::kUInt8: return MakeDequantize<uint8_t>(op);
     case DataType::kInt16: return MakeDequantize<int16_t>(op);
     case DataType::kInt32: return MakeDequantize<int32_t>(op);
-    case DataType::kInt4: return MakeDequantizeInt4(op);
+    case DataType::kInt4:
+    case DataType::kUInt4:
+    case DataType::kInt2: return MakeDequantizePacked(op);
     default:
       return Elementwise<Half, float>(op, "dequantize float16", ChannelOf(TensorInfo()),
                                       [](Half x, int64_t) -> float { return x; });

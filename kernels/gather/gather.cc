@@ -41,7 +41,10 @@ Status InferGather(OpDescription& op) {
   for (int d = batch; d < indices.shape.rank(); ++d) dims.push_back(indices.shape[d]);
   for (int d = axis + 1; d < in.shape.rank(); ++d) dims.push_back(in.shape[d]);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
+  if (in.shape.elements(axis + 1, in.shape.rank()) * BitWidth(in.type) % 8 != 0) {
+    return Unsupported("slices that share a byte");  // LiteRT's result is not defined
+  }
   params = {axis, batch};
   return SetOutput(op, 0, in.type, shape);
 }
@@ -93,6 +96,12 @@ constexpr TypeRow kScatterTypes[] = {
     {{kAny, DataType::kUInt8}, DataType::kUInt8},     {{kAny, DataType::kBool}, DataType::kBool},
 };
 
+// Rows that may give floats.
+bool IsNarrow(DataType type) {
+  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt4 ||
+         type == DataType::kInt2;
+}
+
 Status InferEmbeddingLookup(OpDescription& op) {
   const TensorInfo& ids = op.inputs[0];
   const TensorInfo& rows = op.inputs[1];
@@ -101,20 +110,22 @@ Status InferEmbeddingLookup(OpDescription& op) {
   }
   Shape shape = rows.shape;
   shape.set(0, ids.shape[0]);
-  const bool narrow = rows.type == DataType::kInt8 || rows.type == DataType::kUInt8;
-  if (!narrow || op.outputs[0].type != DataType::kFloat32) {
-    if (rows.quantization.per_channel()) return Unsupported("scales per row without float32");
-    FUSELITE_RETURN_IF_ERROR(ElementBytes(rows.type).status());
+  const int64_t width = rows.shape.elements(1, rows.shape.rank());
+  if (width * BitWidth(rows.type) % 8 != 0) return Unsupported("rows that share a byte");
+  const DataType to = op.outputs[0].type;
+  if (!IsNarrow(rows.type) || (to != DataType::kFloat32 && to != DataType::kFloat16)) {
+    if (rows.quantization.per_channel()) return Unsupported("scales per row without floats");
+    FUSELITE_RETURN_IF_ERROR(RequireSized(rows.type));
     return SetOutput(op, 0, rows.type, shape);
   }
   const Quantization& q = rows.quantization;
   if (q.empty() || q.zero_point() != 0) {
-    return InvalidArgument("rows for float32 need a scale and the zero point 0");
+    return InvalidArgument("rows for floats need a scale and the zero point 0");
   }
   if (q.per_channel() && (q.axis != 0 || q.scales.size() != static_cast<size_t>(rows.shape[0]))) {
     return InvalidArgument("scales must be one or one for each row");
   }
-  return SetOutput(op, 0, DataType::kFloat32, shape);
+  return SetOutput(op, 0, to, shape);
 }
 
 constexpr Candidate kGatherCandidates[] = {{"reference", BuildGather}};
@@ -129,13 +140,13 @@ const OperatorDef& GatherOperator() {
       .name = "GATHER",
       .builtin_code = tflite::kTfLiteBuiltinGather,
       .options_type = 23,
-      .max_version = 7,
+      .max_version = 8,
       .fields = kGatherFields,
       .params_bytes = sizeof(GatherParams),
       .struct_bytes = sizeof(tflite::TfLiteGatherParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string; int16, int32 and int64 indices",
+      .limits = "any type but string; int16, int32 and int64 indices",
       .infer = InferGather,
       .candidates = kGatherCandidates,
       .cost = MovementCost,
@@ -148,10 +159,10 @@ const OperatorDef& GatherNdOperator() {
       .name = "GATHER_ND",
       .builtin_code = tflite::kTfLiteBuiltinGatherNd,
       .options_type = 83,
-      .max_version = 5,
+      .max_version = 6,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string; int16, int32 and int64 indices",
+      .limits = "any type of 8 bits or more; int16, int32 and int64 indices",
       .infer = InferGatherNd,
       .candidates = kGatherNdCandidates,
       .cost = MovementCost,
@@ -183,7 +194,7 @@ const OperatorDef& EmbeddingLookupOperator() {
       .max_version = 5,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string; int8 and uint8 rows may give float32",
+      .limits = "any type but string; int8, uint8, int4 and int2 rows may give float32 or float16",
       .infer = InferEmbeddingLookup,
       .candidates = kEmbeddingCandidates,
       .cost = MovementCost,

@@ -23,8 +23,9 @@ Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription&, const BuildC
 // (indices [.., k], updates, shape): zeros of `shape`, to which the updates are added in order.
 Result<std::unique_ptr<Kernel>> BuildScatterNd(const OpDescription&, const BuildContext&);
 
-// (ids, rows): the rows of the ids; of int8 rows with float32 results, multiplied by their scale
-// (one for all or one per row). uint8 rows hold int8 then, as TFLite's hybrid models do.
+// (ids, rows): the rows of the ids; of integer rows with float results, multiplied by their scale
+// (one for all or one per row). Each row starts at a byte of its own. uint8 rows hold int8 then, as
+// TFLite's hybrid models do.
 Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

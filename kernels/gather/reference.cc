@@ -1,6 +1,8 @@
 #include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
+#include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
+#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -53,6 +55,34 @@ void AddElements(DataType type, std::byte* out, const std::byte* update, int64_t
       break;
     default: AddTo<uint8_t>(out, update, count); break;
   }
+}
+
+template <class Out>
+std::unique_ptr<Kernel> BuildScaledRows(const OpDescription& op, const Work& work) {
+  const TensorInfo& rows = op.inputs[1];
+  const int64_t count = rows.shape[0];
+  const int64_t width = rows.shape.elements(1, rows.shape.rank());
+  return MakeKernel("embedding_lookup " + std::string(DataTypeName(rows.type)) + " " +
+                        std::string(DataTypeName(op.outputs[0].type)),
+                    work,
+                    [=, scales = rows.quantization.scales, type = rows.type](
+                        const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                      auto* to = static_cast<Out*>(args.outputs[0]);
+                      const auto scale_rows = [&](const auto& from) -> Status {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t id = LoadUnaligned<int32_t>(args.inputs[0], i);
+                          if (id < 0 || id >= count) return OutOfRange(id, count);
+                          const float scale = scales[scales.size() > 1 ? id : 0];
+                          for (int64_t j = 0; j < width; ++j) {
+                            to[i * width + j] =
+                                static_cast<Out>(static_cast<float>(from[id * width + j]) * scale);
+                          }
+                        }
+                        return Status();
+                      };
+                      if (IsPacked(type)) return scale_rows(PackedIntegers(type, args.inputs[1]));
+                      return scale_rows(static_cast<const int8_t*>(args.inputs[1]));
+                    });
 }
 
 }  // namespace
@@ -157,21 +187,8 @@ Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription& op, co
                         return Status();
                       });
   }
-  return MakeKernel("embedding_lookup int8 float32", work,
-                    [=, scales = rows.quantization.scales](const KernelArgs& args, int64_t begin,
-                                                           int64_t end) -> Status {
-                      const auto* from = static_cast<const int8_t*>(args.inputs[1]);
-                      auto* to = static_cast<float*>(args.outputs[0]);
-                      for (int64_t i = begin; i < end; ++i) {
-                        const int64_t id = LoadUnaligned<int32_t>(args.inputs[0], i);
-                        if (id < 0 || id >= count) return OutOfRange(id, count);
-                        const float scale = scales[scales.size() > 1 ? id : 0];
-                        for (int64_t j = 0; j < width; ++j) {
-                          to[i * width + j] = static_cast<float>(from[id * width + j]) * scale;
-                        }
-                      }
-                      return Status();
-                    });
+  if (out.type == DataType::kFloat16) return BuildScaledRows<Half>(op, work);
+  return BuildScaledRows<float>(op, work);
 }
 
 }  // namespace fuselite::kernels

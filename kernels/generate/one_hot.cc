@@ -77,7 +77,7 @@ const OperatorDef& OneHotOperator() {
       .struct_bytes = sizeof(tflite::TfLiteOneHotParams),
       .min_inputs = 4,
       .max_inputs = 4,
-      .limits = "any type but int4 and string; int32 and int64 indices",
+      .limits = "any type of 8 bits or more; int32 and int64 indices",
       .infer = InferOneHot,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -46,7 +46,7 @@ Status InferReshape(OpDescription& op) {
   if (shape.elements() != in.elements()) {
     return InvalidArgument("cannot reshape ", in.shape, " to ", shape);
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -65,7 +65,7 @@ Status InferSqueeze(OpDescription& op) {
   for (int d = 0; d < in.shape.rank(); ++d) {
     if (list.count == 0 ? in.shape[d] != 1 : !drop[d]) shape.push_back(in.shape[d]);
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -79,7 +79,7 @@ Status InferExpandDims(OpDescription& op) {
     if (d == axis) shape.push_back(1);
     if (d < in.shape.rank()) shape.push_back(in.shape[d]);
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -116,7 +116,7 @@ const OperatorDef& ReshapeOperator() {
       .struct_bytes = sizeof(tflite::TfLiteReshapeParams),
       .min_inputs = 1,
       .max_inputs = 2,
-      .limits = "any type but int4 and string",
+      .limits = "any type but string",
       .infer = InferReshape,
       .candidates = kMovementCandidate<PlanReshape>,
       .cost = MovementCost,
@@ -133,7 +133,7 @@ const OperatorDef& SqueezeOperator() {
       .fields = kSqueezeFields,
       .params_bytes = sizeof(SqueezeParams),
       .struct_bytes = sizeof(tflite::TfLiteSqueezeParams),
-      .limits = "any type but int4 and string",
+      .limits = "any type but string",
       .infer = InferSqueeze,
       .candidates = kMovementCandidate<PlanReshape>,
       .cost = MovementCost,
@@ -149,7 +149,7 @@ const OperatorDef& ExpandDimsOperator() {
       .max_version = 1,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string",
+      .limits = "any type but string",
       .infer = InferExpandDims,
       .candidates = kMovementCandidate<PlanReshape>,
       .cost = MovementCost,

@@ -142,7 +142,7 @@ const OperatorDef& ResizeNearestNeighborOperator() {
       .struct_bytes = sizeof(tflite::TfLiteResizeNearestNeighborParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 4; any type but int4 and string",
+      .limits = "rank 4; any type of 8 bits or more",
       .infer = InferResize,
       .candidates = kNearestCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },

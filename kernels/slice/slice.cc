@@ -35,7 +35,7 @@ Result<Box> ReadBox(const OpDescription& op) {
 Status InferSlice(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const Box box, ReadBox(op));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(box.size));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(op.inputs[0].type));
   return SetOutput(op, 0, op.inputs[0].type, shape);
 }
 
@@ -58,10 +58,10 @@ const OperatorDef& SliceOperator() {
       .name = "SLICE",
       .builtin_code = tflite::kTfLiteBuiltinSlice,
       .options_type = 48,
-      .max_version = 7,
+      .max_version = 8,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "any type but int4 and string",
+      .limits = "any type but string",
       .infer = InferSlice,
       .candidates = kMovementCandidate<PlanSlice>,
       .cost = MovementCost,

@@ -178,7 +178,7 @@ const OperatorDef& StridedSliceOperator() {
       .struct_bytes = sizeof(tflite::TfLiteStridedSliceParams),
       .min_inputs = 4,
       .max_inputs = 4,
-      .limits = "any type but int4 and string",
+      .limits = "any type of 8 bits or more",
       .infer = InferStridedSlice,
       .candidates = kMovementCandidate<PlanStridedSlice>,
       .cost = MovementCost,

@@ -27,7 +27,7 @@ Status InferTranspose(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(op));
   Shape shape;
   for (int64_t p : perm) shape.push_back(in.shape[static_cast<int>(p)]);
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -49,10 +49,10 @@ const OperatorDef& TransposeOperator() {
       .name = "TRANSPOSE",
       .builtin_code = tflite::kTfLiteBuiltinTranspose,
       .options_type = 26,
-      .max_version = 7,
+      .max_version = 9,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but int4 and string",
+      .limits = "any type but string",
       .infer = InferTranspose,
       .candidates = kMovementCandidate<PlanTranspose>,
       .cost = MovementCost,

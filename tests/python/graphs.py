@@ -13,6 +13,7 @@ TYPES = {
     np.dtype(np.int32): schema.TensorType.INT32,
     np.dtype(np.int64): schema.TensorType.INT64,
     np.dtype(np.bool_): schema.TensorType.BOOL,
+    np.dtype(np.complex64): schema.TensorType.COMPLEX64,
 }
 
 
@@ -54,7 +55,7 @@ class Graph:
         return value
 
     def constant(self, data, scale=None, zero_point=0, axis=0):
-        data = np.ascontiguousarray(data)
+        data = np.asarray(data, order="C")
         buffer = schema.BufferT()
         buffer.data = np.frombuffer(data.tobytes(), np.uint8)
         self.buffers.append(buffer)
@@ -81,11 +82,12 @@ class Graph:
         scale=None,
         zero_point=0,
         like=None,
+        tensor_type=None,
         **fields,
     ):
         """Adds operator `name` with the options' `fields`; one output for each of `shapes`, returned as one value or
         a list. Type, scale and zero point of the outputs: those given, else of the value `like`, else of the first
-        input."""
+        input. `tensor_type`: the schema's, where numpy has none."""
         like = like or inputs[0]
         if dtype is None:
             dtype, scale, zero_point = (
@@ -93,6 +95,8 @@ class Graph:
             )
         many = isinstance(shapes, list)
         outputs = [self._tensor(shape, dtype, scale, zero_point) for shape in (shapes if many else [shapes])]
+        for output in outputs if tensor_type is not None else []:
+            self.tensors[output.index].type = tensor_type
         operator = schema.OperatorT()
         operator.opcodeIndex = self.codes.setdefault((name, version), len(self.codes))
         operator.inputs = [-1 if value is None else value.index for value in inputs]

@@ -6,17 +6,21 @@ import re
 import numpy as np
 import own_interpreter
 import random_graphs
+import random_integers
+import random_rare
 import requantization
 import running
 from ai_edge_litert import interpreter as litert
 
-# Arguments of RandomGraph after the seed.
+# What makes the graph of a seed.
 TYPES = {
-    "int8": (np.int8,),
-    "uint8": (np.uint8,),
-    "int16": (np.int16,),
-    "float": (np.float32,),
-    "hybrid": (np.float32, True),
+    "int8": lambda seed: random_graphs.RandomGraph(seed, np.int8),
+    "uint8": lambda seed: random_graphs.RandomGraph(seed, np.uint8),
+    "int16": lambda seed: random_graphs.RandomGraph(seed, np.int16),
+    "float": lambda seed: random_graphs.RandomGraph(seed, np.float32),
+    "hybrid": lambda seed: random_graphs.RandomGraph(seed, np.float32, True),
+    "integer": random_integers.RandomIntegers,
+    "rare": random_rare.RandomRare,
 }
 HOSTS = ["litert", "litert", "own"]
 ISAS = ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni"]
@@ -105,11 +109,12 @@ def switched(rng):
     }
 
 
-def difference(actual, expected, slack=0.0):
-    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats."""
+def difference(actual, expected, slack=0.0, exact=False):
+    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats; with `exact` they have
+    none."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
-    if actual.dtype != np.float32:
+    if actual.dtype != np.float32 or exact:
         wrong = (actual != expected).sum()
         return f"{wrong} of {actual.size} elements differ" if wrong else None
     finite = np.isfinite(expected)
@@ -148,10 +153,11 @@ def compared(model, inputs, delegate_path, host, options):
     return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
 
 
-def check(seed, type_name, delegate_path, steps=random_graphs.STEPS, at=lambda stage: None):
-    """Compares the graph of the seed and one of TYPES, of these steps; `at` is told what runs next, for whoever must
+def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
+    """Compares the graph of the seed and one of TYPES, of these steps if any are named; `at` is told what runs next, for whoever must
     know what died."""
-    graph = random_graphs.RandomGraph(seed, *TYPES[type_name]).grow(steps)
+    graph = TYPES[type_name](seed)
+    graph.grow(*[steps] if steps else [])
     model, rng = graph.model(), np.random.default_rng([seed, 1])
     at("reference")
     try:
@@ -169,7 +175,7 @@ def check(seed, type_name, delegate_path, steps=random_graphs.STEPS, at=lambda s
         if actual is None:
             continue
         result.delegated |= delegated and host == "litert"
-        wrong = [difference(a, e, slack) for a, e, slack in zip(actual, expected, allowed, strict=True)]
+        wrong = [difference(a, e, s, graph.exact) for a, e, s in zip(actual, expected, allowed, strict=True)]
         if graph.dtype == np.float32 and any(wrong) and not result.ill_conditioned:
             at("perturbed reference")
             result.ill_conditioned, allowed = True, slacks(graph, inputs, expected, rng)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares random graphs in LiteRT: the delegate against LiteRT's reference kernels, integers to the bit.
 
-    random_graphs_run.py --count 20000 --seed 0 --types int8,uint8,int16,float,hybrid
+    random_graphs_run.py --count 20000 --seed 0 --types int8,uint8,int16,float,hybrid,integer,rare
 
 Graph i of the run has seed `seed + i // types` and the types in turn; --steps names those that graphs grow by. Each runs in a worker process that is replaced
 when it dies: where LiteRT's reference died the graph is counted, where the delegate did it has failed. The last line
@@ -88,7 +88,6 @@ class Worker:
 def work(delegate, steps):
     """The child: a line `SEED TYPE` in; lines of stages and one of the result out."""
     import random_check
-    import random_graphs
 
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what the libraries print must not get between
@@ -98,7 +97,7 @@ def work(delegate, steps):
             int(seed),
             name,
             delegate,
-            steps.split(",") if steps else random_graphs.STEPS,
+            steps.split(",") if steps else (),
             at=lambda stage: answers.write(json.dumps({"stage": stage}) + "\n"),
         )
         answers.write(json.dumps(vars(result)) + "\n")
@@ -177,7 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--types", default="int8,uint8,int16,float,hybrid")
+    parser.add_argument("--types", default="int8,uint8,int16,float,hybrid,integer,rare")
     parser.add_argument("--steps", default="")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--delegate", type=pathlib.Path, default=BUILT)

@@ -7,7 +7,27 @@ NONE, RELU, RELU_N1_TO_1, RELU6 = 0, 1, 2, 3
 SAME, VALID = 0, 1
 
 
-class RandomValues:
+class Chooser:
+    """A graph and the random numbers that it is grown from."""
+
+    def __init__(self, seed):
+        self.rng, self.g = np.random.default_rng(seed), graphs.Graph()
+
+    def int(self, low, high):
+        return int(self.rng.integers(low, high + 1))
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def pick(self, options):
+        return options[self.int(0, len(options) - 1)]
+
+    def indices(self, values):
+        return self.g.constant(np.array(values, np.int32))
+
+
+class RandomValues(Chooser):
+    exact = False  # whether floats of the outputs must have the reference's bits
     # LiteRT's 8-bit SOFTMAX and LOG_SOFTMAX sum exponentials of at most 1 in Q12.19, and take the reciprocal of the sum
     # in a way that aborts the process from 512 on.
     MAX_SOFTMAX_ROW = 511
@@ -16,7 +36,8 @@ class RandomValues:
     def __init__(self, seed, dtype, hybrid=False):
         """`hybrid`: float32 with weights of 8 or 4 bits."""
         self.hybrid = hybrid
-        self.rng, self.dtype, self.g = np.random.default_rng(seed), np.dtype(dtype), graphs.Graph()
+        super().__init__(seed)
+        self.dtype = np.dtype(dtype)
         self.quantized = self.dtype != np.float32
         self.low, self.high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if self.quantized else (0, 0)
         self.powers = self.chance(0.15)  # all scales powers of two, whose quotients make ties
@@ -28,15 +49,6 @@ class RandomValues:
         self.values = [self.g.input(shape, self.dtype, scale, zero)]
         if self.chance(0.2):
             self.values.append(self.g.input(shape, self.dtype, *self.scale()))
-
-    def int(self, low, high):
-        return int(self.rng.integers(low, high + 1))
-
-    def chance(self, p):
-        return self.rng.random() < p
-
-    def pick(self, options):
-        return options[self.int(0, len(options) - 1)]
 
     def scale(self):
         """Scale and zero point of a value; zero points at the ends of the type are frequent."""
@@ -81,9 +93,6 @@ class RandomValues:
             return self.g.constant((self.rng.uniform(-1, 1, shape) * spread).astype(np.float32))
         scale, zero = self.scale()
         return self.g.constant(self.rng.integers(self.low, self.high + 1, shape).astype(self.dtype), scale, zero)
-
-    def indices(self, values):
-        return self.g.constant(np.array(values, np.int32))
 
     def sometimes(self, bias):
         return [bias] if self.chance(0.8) else []

@@ -9,7 +9,7 @@ import os
 import random_graphs_run
 import requantization
 
-TYPES = ["int8", "uint8", "int16", "float", "hybrid"]
+TYPES = ["int8", "uint8", "int16", "float", "hybrid", "integer", "rare"]
 
 
 def test_random_graphs_have_the_references_outputs(delegate_path):
