@@ -11,6 +11,7 @@ Status WriteFile(const std::string& path, std::initializer_list<std::string_view
   std::FILE* file = std::fopen(path.c_str(), "wbe");
   bool good = file != nullptr;
   for (std::string_view part : parts) {
+    if (part.empty()) continue;  // its address may be null
     good = good && std::fwrite(part.data(), 1, part.size(), file) == part.size();
   }
   int reason = errno;

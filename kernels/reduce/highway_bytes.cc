@@ -65,7 +65,8 @@ HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms
   HWY_ALIGN uint16_t evens[hn::MaxLanes(dw)], odds[hn::MaxLanes(dw)];
   hn::Store(even, dw, evens);
   hn::Store(odd, dw, odds);
-  for (size_t i = skip; i < hn::Lanes(d); ++i) totals[i] += (i % 2 ? odds : evens)[i / 2];
+  const uint16_t* const sums[] = {evens, odds};
+  for (size_t i = skip; i < hn::Lanes(d); ++i) totals[i] += sums[i % 2][i / 2];
 }
 
 template <bool kMax, class V>
