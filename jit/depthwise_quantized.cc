@@ -6,6 +6,7 @@
 #include "jit/aligned_constant.h"
 #include "jit/byte_weights.h"
 #include "jit/depthwise_s8.h"
+#include "jit/hybrid_kernel.h"
 #include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
 #include "jit/quantized_image.h"
@@ -53,41 +54,6 @@ class DepthwiseInt8Kernel final : public Kernel {
  private:
   DepthwiseS8 depthwise_;
   std::optional<ConvertedImage> image_;
-  PackedWeights weights_;
-  std::string name_;
-};
-
-// The phases of the image, then the convolution.
-class DepthwiseHybridKernel final : public Kernel {
- public:
-  DepthwiseHybridKernel(DepthwiseS8 depthwise, const QuantizedImage& image, PackedWeights weights)
-      : depthwise_(std::move(depthwise)),
-        image_(image),
-        weights_(std::move(weights)),
-        name_(depthwise_.name()) {}
-
-  std::string_view name() const override { return name_; }
-  int phases() const override { return image_.phases() + 1; }
-  int64_t units(int phase) const override {
-    return phase < image_.phases() ? image_.units() : depthwise_.units();
-  }
-  int64_t grain(int phase) const override {
-    return phase < image_.phases() ? image_.grain() : depthwise_.grain();
-  }
-  size_t shared_bytes() const override { return image_.shared_bytes(); }
-
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    if (phase < image_.phases()) {
-      image_.Run(static_cast<const float*>(args.inputs[0]), args.shared, phase, begin, end);
-    } else {
-      depthwise_.Run({args, args.shared, weights_->data(), image_.Scales(args.shared)}, begin, end);
-    }
-    return Status();
-  }
-
- private:
-  DepthwiseS8 depthwise_;
-  QuantizedImage image_;
   PackedWeights weights_;
   std::string name_;
 };
@@ -191,7 +157,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& 
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
                             PackFilters(op, context, depthwise, TensorInfo()));
   return std::unique_ptr<Kernel>(
-      new DepthwiseHybridKernel(std::move(depthwise), image, std::move(packed)));
+      new HybridKernel<DepthwiseS8>(std::move(depthwise), image, std::move(packed)));
 }
 
 }  // namespace fuselite::jit

@@ -49,9 +49,7 @@ void DepthwiseS8::PlanTail() {
   const DepthwiseS8Problem& p = problem_;
   if (p.floats) {
     spec_.dequantization = p.floats->dequantization;
-    tail_.rest = p.floats->rest;
-    tail_.output = p.tail.output.type;
-    if (!tail_.rest.empty()) tail_.apply_rest = kernels::ApplyTail(spec_.isa);
+    tail_ = FloatTail(*p.floats, p.tail.output.type, spec_.isa);
     return;
   }
   const VectorIsa isa(spec_.isa);

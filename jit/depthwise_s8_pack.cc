@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "jit/depthwise_s8.h"
-#include "runtime/hash.h"
 
 namespace fuselite::jit {
 
@@ -19,13 +18,7 @@ std::string DepthwiseS8::layout() const {
                                     static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
                                     " z", p.zero_point, '.', p.weights_zero_point);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
-  if (spec_.stores_sums()) return text + " sums";
-  if (p.floats) {
-    const auto& scales = p.floats->scales;
-    return internal::Join(text, " floats",
-                          HashBytes(scales.data(), scales.size() * sizeof(float)).low);
-  }
-  return text + spec_.requantization->key() + ConstantsKey(tail_.requantize);
+  return text + ConstantsKey(p.floats ? &*p.floats : nullptr, tail_);
 }
 
 void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const {

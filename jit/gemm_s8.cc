@@ -138,9 +138,7 @@ void GemmS8::PlanTail(const kernels::BuildContext& context) {
   const GemmS8Problem& p = problem_;
   if (p.floats) {
     spec_.dequantization = p.floats->dequantization;
-    tail_.rest = p.floats->rest;
-    tail_.output = p.tail.output.type;
-    if (!tail_.rest.empty()) tail_.apply_rest = kernels::ApplyTail(context.isa);
+    tail_ = FloatTail(*p.floats, p.tail.output.type, context.isa);
     return;
   }
   const int64_t largest_weight =

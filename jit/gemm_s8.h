@@ -96,6 +96,17 @@ class GemmS8 {
 
   // Computes units [begin, end).
   void Run(const S8Product& product, int64_t begin, int64_t end) const;
+  // The same of float outputs, from the image at args.shared to the first output.
+  void RunHybrid(const KernelArgs& args, const std::byte* packed, const RowScale* scales,
+                 int64_t begin, int64_t end) const {
+    Run({.args = args,
+         .a = args.shared,
+         .packed = packed,
+         .corrections = nullptr,
+         .out = static_cast<std::byte*>(args.outputs[0]),
+         .scales = scales},
+        begin, end);
+  }
 
  private:
   Status Plan(const kernels::BuildContext& context);

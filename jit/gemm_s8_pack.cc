@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "jit/gemm_s8.h"
-#include "runtime/hash.h"
 
 namespace fuselite::jit {
 
@@ -117,13 +116,7 @@ std::string GemmS8::layout() const {
       tiling_.last_vectors, " t", static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
       " z", p.zero_point, '.', p.weights_zero_point, " g", GroupValues(isa_.level));
   for (const auto& run : p.depth.runs) text += internal::Join('+', run.length);
-  if (spec_.stores_sums()) return text + " sums";
-  if (p.floats) {
-    const auto& scales = p.floats->scales;
-    return internal::Join(text, " floats",
-                          HashBytes(scales.data(), scales.size() * sizeof(float)).low);
-  }
-  return text + spec_.requantization->key() + ConstantsKey(tail_.requantize);
+  return text + ConstantsKey(p.floats ? &*p.floats : nullptr, tail_);
 }
 
 }  // namespace fuselite::jit

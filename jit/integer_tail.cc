@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/hash.h"
+
 namespace fuselite::jit {
 
 using kernels::Tail;
@@ -57,6 +59,24 @@ IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, int64_t
     divided.apply_rest = kernels::ApplyTail(isa.level);
   }
   return divided;
+}
+
+IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {
+  IntegerTail tail;
+  tail.rest = floats.rest;
+  tail.output = output;
+  if (!tail.rest.empty()) tail.apply_rest = kernels::ApplyTail(isa);
+  return tail;
+}
+
+std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail) {
+  if (floats != nullptr) {
+    const uint64_t hash =
+        HashBytes(floats->scales.data(), floats->scales.size() * sizeof(float)).low;
+    return internal::Join(" floats", hash);
+  }
+  if (!tail.requantization) return " sums";
+  return tail.requantization->key() + ConstantsKey(tail.requantize);
 }
 
 void IntegerTail::ApplyRest(const KernelArgs& args, const Tile& tile) const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
+#include "jit/dequantize_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
 #include "kernels/tail/apply.h"
@@ -39,5 +41,11 @@ struct IntegerTail {
 // vectors, all through the channels.
 IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
                        int64_t largest_sum, bool whole_vectors);
+// What is left of float outputs: their dequantization is emitted in place of a requantization.
+IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);
+
+// What decides the constants of a tail that are packed with weights, for PackRequest::layout. Null
+// `floats`: `tail` was divided from an integer one.
+std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail);
 
 }  // namespace fuselite::jit

@@ -2,6 +2,7 @@
 
 #include "jit/byte_weights.h"
 #include "jit/gemm_s8.h"
+#include "jit/hybrid_kernel.h"
 #include "jit/product_s8.h"
 #include "jit/quantized_image.h"
 #include "kernels/conv2d/conv2d.h"
@@ -21,44 +22,6 @@ using kernels::HybridTail;
 using kernels::OpDescription;
 using kernels::TailStage;
 
-// The phases of the image, then products.
-class ProductHybridKernel final : public Kernel {
- public:
-  ProductHybridKernel(GemmS8 gemm, const QuantizedImage& image, PackedWeights weights)
-      : gemm_(std::move(gemm)), image_(image), weights_(std::move(weights)), name_(gemm_.name()) {}
-
-  std::string_view name() const override { return name_; }
-  int phases() const override { return image_.phases() + 1; }
-  int64_t units(int phase) const override {
-    return phase < image_.phases() ? image_.units() : gemm_.units();
-  }
-  int64_t grain(int phase) const override {
-    return phase < image_.phases() ? image_.grain() : gemm_.grain();
-  }
-  size_t shared_bytes() const override { return image_.shared_bytes(); }
-
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    if (phase < image_.phases()) {
-      image_.Run(static_cast<const float*>(args.inputs[0]), args.shared, phase, begin, end);
-    } else {
-      gemm_.Run({.args = args,
-                 .a = args.shared,
-                 .packed = weights_->data(),
-                 .corrections = nullptr,
-                 .out = static_cast<std::byte*>(args.outputs[0]),
-                 .scales = image_.Scales(args.shared)},
-                begin, end);
-    }
-    return Status();
-  }
-
- private:
-  GemmS8 gemm_;
-  QuantizedImage image_;
-  PackedWeights weights_;
-  std::string name_;
-};
-
 Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
                                              GemmS8Problem problem, const QuantizedImage& image) {
   FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
@@ -74,7 +37,7 @@ Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const Buil
                             .bytes = gemm.packed_bytes()};
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
   return std::unique_ptr<Kernel>(
-      new ProductHybridKernel(std::move(gemm), image, std::move(packed)));
+      new HybridKernel<GemmS8>(std::move(gemm), image, std::move(packed)));
 }
 
 }  // namespace
