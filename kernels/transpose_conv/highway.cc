@@ -8,7 +8,7 @@
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
-#include "kernels/transpose_conv/phases.h"
+#include "kernels/transpose_conv/panels_f32.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -65,9 +65,7 @@ Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& c
   name_ = internal::Join("transpose_conv f32 ", gemm_->tile_rows, "x", gemm_->panel, " ",
                          SimdName(context.isa));
   const auto& [y, x] = shape_.window;
-  FUSELITE_RETURN_IF_ERROR(phases_.Init(shape_, [&](int64_t depth) {
-    return static_cast<int64_t>(gemm_->PackedBytes(depth, shape_.channels_out) / sizeof(float));
-  }));
+  FUSELITE_RETURN_IF_ERROR(InitPanelsF32(shape_, *gemm_, &phases_));
   const int64_t max_depth = phases_.max_depth();
   const int64_t tiles = kLeftSideFloats / std::max<int64_t>(1, max_depth * gemm_->tile_rows);
   block_rows_ = std::clamp<int64_t>(tiles, 1, 8) * gemm_->tile_rows;
@@ -82,17 +80,7 @@ Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& c
     // The file may have left the constant misaligned.
     std::vector<float> aligned(filters.elements());
     std::memcpy(aligned.data(), filters.data, filters.bytes());
-    phases_.ForEach([&](const TransposeConvPhases::Phase& phase, int32_t ry, int32_t rx) {
-      const std::vector<float> dense = phases_.Dense<float>(phase, ry, rx, aligned);
-      const int64_t depth = phases_.DepthOf(phase);
-      PackPanelsF32({.base = dense.data(),
-                     .k_stride = 1,
-                     .n_stride = depth,
-                     .depth = depth,
-                     .columns = shape_.channels_out},
-                    gemm_->panel, 0, gemm_->panels(shape_.channels_out),
-                    reinterpret_cast<float*>(to) + phase.offset);
-    });
+    PackPhasesF32(phases_, *gemm_, aligned, reinterpret_cast<float*>(to));
   }));
   return Status();
 }

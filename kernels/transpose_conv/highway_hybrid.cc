@@ -1,14 +1,13 @@
 // Transposed convolution of float32 activations with int8 filters: as in float32, from the
 // quantized images.
 #include <algorithm>
-#include <vector>
 
 #include "kernels/conv2d/windows.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/gemm/short_rows.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
-#include "kernels/transpose_conv/phases.h"
+#include "kernels/transpose_conv/panels_f32.h"
 #include "kernels/transpose_conv/term_sums.h"
 
 namespace fuselite::kernels {
@@ -46,8 +45,8 @@ class TransposeConvHybridKernel final : public Kernel {
   void RunPhase(const KernelArgs& args, int64_t row, int32_t rx, float* to, int64_t pitch) const;
 
   TermSumsFunction* term_sums_ = nullptr;
+  const GemmF32* gemm_ = nullptr;  // whose panels the weights are in
   ApplyTailFunction* apply_tail_ = nullptr;
-  int panel_ = 0;
   TransposeConvShape shape_;
   TransposeConvPhases phases_;
   ShortRows rows_;
@@ -62,8 +61,7 @@ class TransposeConvHybridKernel final : public Kernel {
 Status TransposeConvHybridKernel::Build(const OpDescription& op, const BuildContext& context) {
   term_sums_ = FindTermSums(context.isa);
   if (term_sums_ == nullptr) return NoVectorTarget(context.isa);
-  const GemmF32& gemm = *FindGemmF32(context.isa);
-  panel_ = gemm.panel;
+  gemm_ = FindGemmF32(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveTransposeConv(op));
   FUSELITE_ASSIGN_OR_RETURN(tail_, MakeTransposeConvHybridTail(op, shape_));
   const TensorInfo& input = op.inputs[2];
@@ -78,9 +76,7 @@ Status TransposeConvHybridKernel::Build(const OpDescription& op, const BuildCont
                                       context.isa));
   apply_tail_ = ApplyTail(context.isa);
   name_ = internal::Join("transpose_conv hybrid int8 ", SimdName(context.isa));
-  FUSELITE_RETURN_IF_ERROR(phases_.Init(shape_, [&](int64_t depth) {
-    return static_cast<int64_t>(gemm.PackedBytes(depth, shape_.channels_out) / sizeof(float));
-  }));
+  FUSELITE_RETURN_IF_ERROR(InitPanelsF32(shape_, *gemm_, &phases_));
   const int64_t depth = std::max<int64_t>(1, phases_.max_depth());
   block_rows_ = std::clamp<int64_t>(kLeftSideFloats / depth / 4 * 4, 4, 32);
   left_bytes_ = AlignUp(block_rows_ * depth * sizeof(float));
@@ -99,21 +95,11 @@ Status TransposeConvHybridKernel::PackFilters(const OpDescription& op,
   request.source = filters.data;
   request.source_bytes = filters.bytes();
   request.bytes = static_cast<size_t>(phases_.values()) * sizeof(float);
-  request.layout = internal::Join("transpose_conv hybrid p", panel_, " ", filters.shape, " s",
+  request.layout = internal::Join("transpose_conv hybrid p", gemm_->panel, " ", filters.shape, " s",
                                   shape_.window.y.stride, "x", shape_.window.x.stride);
   FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
-    const auto* weights = static_cast<const int8_t*>(filters.data);
-    const int64_t panels = (int64_t{shape_.channels_out} + panel_ - 1) / panel_;
-    phases_.ForEach([&](const TransposeConvPhases::Phase& phase, int32_t ry, int32_t rx) {
-      const std::vector<float> dense = phases_.Dense<float>(phase, ry, rx, weights);
-      const int64_t depth = phases_.DepthOf(phase);
-      PackPanelsF32({.base = dense.data(),
-                     .k_stride = 1,
-                     .n_stride = depth,
-                     .depth = depth,
-                     .columns = shape_.channels_out},
-                    panel_, 0, panels, reinterpret_cast<float*>(to) + phase.offset);
-    });
+    PackPhasesF32(phases_, *gemm_, static_cast<const int8_t*>(filters.data),
+                  reinterpret_cast<float*>(to));
   }));
   return Status();
 }
