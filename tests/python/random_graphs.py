@@ -4,7 +4,6 @@ A graph grows from its input by steps, each a short pattern on one of the values
 squeeze-excite gate, a split whose parts are joined again, a normalization from its parts.
 """
 
-import graphs
 from random_elementwise import Elementwise
 from random_movement import Movement
 from random_products import Products
@@ -34,13 +33,5 @@ class RandomGraph(Products, Elementwise, Movement, Quantized):
         while steps > 0 or not self.g.operators:
             getattr(self, self.pick(names))(self.any())
             steps -= 1
-        read = {i for operator in self.g.operators for i in operator.inputs}
-        made = {i for operator in self.g.operators for i in operator.outputs}
-        known = {value.index: value for value in self.values}
-        self.outputs = [known.get(i) or graphs.Value(i, (), self.dtype, None, 0) for i in sorted(made - read)]
-        self.outputs += [v for v in self.values if v.index in made & read and self.chance(0.1)]
+        self.choose_outputs()
         return self
-
-    def model(self, change=None):
-        """The model's bytes; of a variant where `change` maps the values of each float constant."""
-        return self.g.build(self.outputs, change)

@@ -4,7 +4,6 @@ A graph grows from one or two inputs by steps; each takes values so far and adds
 left out: divisors of 0, and of -1, by which the smallest integer has no quotient.
 """
 
-import graphs
 import numpy as np
 from random_values import NONE, RELU, RELU6, Chooser
 
@@ -34,15 +33,8 @@ class RandomIntegers(Chooser):
         while steps > 0 or not self.g.operators:
             getattr(self, self.pick(names))()
             steps -= 1
-        read = {i for operator in self.g.operators for i in operator.inputs}
-        made = {i for operator in self.g.operators for i in operator.outputs}
-        known = {value.index: value for value in self.values}
-        self.outputs = [known.get(i) or graphs.Value(i, (), self.dtype, None, 0) for i in sorted(made - read)]
-        self.outputs += [v for v in self.values if v.index in made & read and self.chance(0.1)]
+        self.choose_outputs()
         return self
-
-    def model(self, change=None):
-        return self.g.build(self.outputs, change)
 
     def dims(self, rank):
         return tuple(self.int(1, 6) for _ in range(rank))

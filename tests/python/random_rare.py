@@ -34,9 +34,6 @@ class RandomRare(Chooser):
         getattr(self, self.pick(names))()
         return self
 
-    def model(self, change=None):
-        return self.g.build(self.outputs, change)
-
     def as_type(self, tensor_type, spread=0.0):
         """The input times a power of two, in a type."""
         factor = self.g.constant(np.float32(2.0 ** self.rng.uniform(-spread, spread)))

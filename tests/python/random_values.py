@@ -25,6 +25,18 @@ class Chooser:
     def indices(self, values):
         return self.g.constant(np.array(values, np.int32))
 
+    def choose_outputs(self):
+        """What nothing reads, in some graphs other values too."""
+        read = {i for operator in self.g.operators for i in operator.inputs}
+        made = {i for operator in self.g.operators for i in operator.outputs}
+        known = {value.index: value for value in self.values}
+        self.outputs = [known.get(i) or graphs.Value(i, (), self.dtype, None, 0) for i in sorted(made - read)]
+        self.outputs += [v for v in self.values if v.index in made & read and self.chance(0.1)]
+
+    def model(self, change=None):
+        """The model's bytes; of a variant where `change` maps the values of each float constant."""
+        return self.g.build(self.outputs, change)
+
 
 class RandomValues(Chooser):
     exact = False  # whether floats of the outputs must have the reference's bits
