@@ -12,9 +12,13 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-option(FUSELITE_TESTS "Build the tests" ON)
-option(FUSELITE_BENCHMARKS "Build the benchmarks" ON)
-option(FUSELITE_WERROR "Treat warnings as errors" ON)
+# A project that takes this one in (add_subdirectory, FetchContent) wants the libraries alone.
+option(FUSELITE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(FUSELITE_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(FUSELITE_INSTALL "Make the rules of installing" ${PROJECT_IS_TOP_LEVEL})
+option(FUSELITE_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+# For a wheel, which keeps no symbolic links.
+option(FUSELITE_PLAIN_LIBRARY_NAMES "Name the shared libraries without a version" OFF)
 set(FUSELITE_SANITIZE "" CACHE STRING "Sanitizers for every target: address, undefined, thread")
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
@@ -33,7 +37,7 @@ add_library(fuselite_flags INTERFACE)
 # No contraction: a multiply-add that only some ISAs fuse would make their results differ.
 target_compile_options(fuselite_flags INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off
   $<$<BOOL:${FUSELITE_WERROR}>:-Werror>)
-target_include_directories(fuselite_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(fuselite_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 if(FUSELITE_SANITIZE)
   add_compile_options(-fsanitize=${FUSELITE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${FUSELITE_SANITIZE})

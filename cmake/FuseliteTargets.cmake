@@ -31,6 +31,29 @@ function(fuselite_exports target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
 endfunction()
 
+# fuselite_shared_library(NAME DEPENDS ... EXPORTS PATTERN...): a shared library that applications link or load, made
+# of the rooms and objects of DEPENDS. Its users get the public headers and no dependency.
+function(fuselite_shared_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXPORTS" ${ARGN})
+  # A library needs a source of its own; the code is in what it depends on.
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_shared.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(${name} SHARED ${source})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  foreach(dependency IN LISTS ARG_DEPENDS)
+    get_target_property(type ${dependency} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY")
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:${dependency}>)
+    endif()
+  endforeach()
+  target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  fuselite_exports(${name} ${ARG_EXPORTS})
+  if(NOT FUSELITE_PLAIN_LIBRARY_NAMES)
+    set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  endif()
+endfunction()
+
 # fuselite_test(NAME DEPENDS ... [SOURCES ...] [SERIAL] [TIMEOUT SECONDS]): the GoogleTest program NAME from NAME.cc
 # and SOURCES, registered with ctest. SERIAL: measures time or the load of the machine, so it must run alone. The
 # cases' results go to test-results/NAME.xml in the build folder, where scripts/test-summary counts them.

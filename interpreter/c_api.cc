@@ -1,4 +1,4 @@
-#include "interpreter/c_api.h"
+#include "fuselite/interpreter.h"
 
 #include <algorithm>
 #include <climits>
@@ -76,6 +76,13 @@ const Signature* FindSignature(const FuseliteInterpreter* interpreter, const cha
   return signature != nullptr && signature->subgraph == runs.main_subgraph() ? signature : nullptr;
 }
 
+const char* SignatureTensorName(const FuseliteModel* model, size_t signature,
+                                std::vector<SignatureTensor> Signature::*ends, size_t i) {
+  if (signature >= FuseliteModelSignatureCount(model)) return nullptr;
+  const std::vector<SignatureTensor>& tensors = model->model->signatures[signature].*ends;
+  return i < tensors.size() ? tensors[i].name.c_str() : nullptr;
+}
+
 int32_t At(std::span<const int> indices, size_t i) { return i < indices.size() ? indices[i] : -1; }
 
 // The memory of the i-th of `ends`, if it has `size` bytes.
@@ -113,8 +120,6 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given) 
 using fuselite::Status;
 using namespace fuselite::interpreter;  // NOLINT(google-build-using-namespace): C functions only
 
-const char* FuseliteVersion() { return FUSELITE_VERSION; }
-
 const char* FuseliteLastError() { return last_status.message().c_str(); }
 
 FuseliteStatus FuseliteLastStatus() { return Code(last_status.code()); }
@@ -147,6 +152,16 @@ size_t FuseliteModelSignatureCount(const FuseliteModel* model) {
 const char* FuseliteModelSignatureKey(const FuseliteModel* model, size_t index) {
   if (index >= FuseliteModelSignatureCount(model)) return nullptr;
   return model->model->signatures[index].key.c_str();
+}
+
+const char* FuseliteModelSignatureInputName(const FuseliteModel* model, size_t signature,
+                                            size_t i) {
+  return SignatureTensorName(model, signature, &Signature::inputs, i);
+}
+
+const char* FuseliteModelSignatureOutputName(const FuseliteModel* model, size_t signature,
+                                             size_t i) {
+  return SignatureTensorName(model, signature, &Signature::outputs, i);
 }
 
 FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault() {
@@ -240,6 +255,10 @@ FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32
     out->scales = quantization.scales.data();
     out->zero_points = quantization.zero_points.data();
     out->quantized_dimension = quantization.axis;
+    std::ranges::copy(view.shape.dims(), out->dims_signature);
+    std::ranges::copy(view.shape_signature, out->dims_signature);
+    out->is_variable = view.is_variable;
+    out->is_constant = view.constant;
     return Status();
   });
 }

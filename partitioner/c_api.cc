@@ -1,9 +1,11 @@
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "fuselite/delegate.h"
 #include "partitioner/delegate.h"
-#include "partitioner/fuselite_delegate.h"
 #include "partitioner/guard.h"
 #include "runtime/version.h"
 
@@ -20,6 +22,10 @@ using ReportError = void (*)(const char*);
 // The global TfLiteDelegate is the host's name for the struct that fuselite::tflite declares.
 TfLiteDelegate* ToHost(fuselite::tflite::TfLiteDelegate* delegate) {
   return reinterpret_cast<TfLiteDelegate*>(delegate);
+}
+
+Delegate* FromHost(TfLiteDelegate* delegate) {
+  return Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
 }
 
 TfLiteDelegate* Create(const std::vector<KeyValue>& given, ReportError report_error) {
@@ -107,21 +113,40 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
 
 void FuseliteDelegateDelete(TfLiteDelegate* delegate) {
   if (delegate == nullptr) return;
-  delete Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
+  delete FromHost(delegate);
 }
 
 void FuseliteDelegateCancel(TfLiteDelegate* delegate) {
   if (delegate == nullptr) return;
-  auto* c_struct = reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate);
   fuselite::partitioner::Guard(
       [&] {
-        Delegate::FromC(c_struct)->state()->Cancel();
+        FromHost(delegate)->state()->Cancel();
         return Status();
       },
       [](const char*) {});
 }
 
 const char* FuseliteVersion(void) { return fuselite::kVersion; }
+
+char* FuseliteDelegateExplain(TfLiteDelegate* delegate, const char* format) {
+  if (delegate == nullptr || format == nullptr) return nullptr;
+  char* copy = nullptr;
+  fuselite::partitioner::Guard(
+      [&]() -> Status {
+        const std::string_view name = format;
+        auto* const write = name == "text"   ? fuselite::partitioner::ToText
+                            : name == "json" ? fuselite::partitioner::ToJson
+                            : name == "dot"  ? fuselite::partitioner::ToDot
+                                             : nullptr;
+        if (write == nullptr) return fuselite::InvalidArgument("unknown format");
+        copy = strdup(write(FromHost(delegate)->Explain()).c_str());
+        return Status();
+      },
+      [](const char*) {});
+  return copy;
+}
+
+void FuseliteFree(void* memory) { std::free(memory); }
 
 TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, size_t count,
                                               void (*report_error)(const char*)) {

@@ -1,12 +1,11 @@
 /* The shortest way to run a .tflite model fast from C: our own interpreter and the delegate.
  *
- *   build/release/tools/fuselite zoo mobilenet_v2
- *   build/release/examples/example_run_model_c mobilenet_v2.tflite
+ *   cmake -S examples/c -B build/example && cmake --build build/example   # where fuselite is
+ * installed fuselite zoo mobilenet_v2 && build/example/run_model mobilenet_v2.tflite
  */
+#include <fuselite/delegate.h>
+#include <fuselite/interpreter.h>
 #include <stdio.h>
-
-#include "interpreter/c_api.h"
-#include "partitioner/fuselite_delegate.h"
 
 /* Reads the largest value of the first output; what went wrong is in FuseliteLastError(). */
 static FuseliteStatus Run(FuseliteInterpreter* interpreter, struct TfLiteDelegate* delegate) {
@@ -40,14 +39,14 @@ static FuseliteStatus Run(FuseliteInterpreter* interpreter, struct TfLiteDelegat
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fprintf(stderr, "usage: example_run_model_c MODEL.tflite\n");
+    fprintf(stderr, "usage: run_model MODEL.tflite\n");
     return 2;
   }
   FuseliteModel* model = FuseliteModelLoadFile(argv[1]);
   FuseliteInterpreter* interpreter = model ? FuseliteInterpreterCreate(model, NULL) : NULL;
   struct TfLiteDelegate* delegate = FuseliteDelegateCreate(NULL);
   const int failed = !interpreter || !delegate || Run(interpreter, delegate) != kFuseliteOk;
-  if (failed) fprintf(stderr, "example_run_model_c: %s\n", FuseliteLastError());
+  if (failed) fprintf(stderr, "run_model: %s\n", FuseliteLastError());
   FuseliteInterpreterDelete(interpreter);
   FuseliteDelegateDelete(delegate);
   FuseliteModelDelete(model);

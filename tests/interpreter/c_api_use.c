@@ -1,6 +1,6 @@
 #include "tests/interpreter/c_api_use.h"
 
-#include "interpreter/c_api.h"
+#include "fuselite/interpreter.h"
 
 static int Run(FuseliteInterpreter* interpreter, float* values, size_t count) {
   if (FuseliteInterpreterAllocate(interpreter) != kFuseliteOk) return 1;

@@ -1,4 +1,4 @@
-#include "interpreter/c_api.h"
+#include "fuselite/interpreter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

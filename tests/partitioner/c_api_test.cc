@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "partitioner/fuselite_delegate.h"
+#include "fuselite/delegate.h"
 #include "runtime/tflite_abi.h"
 #include "tests/partitioner/c_api_user.h"
 

@@ -1,6 +1,6 @@
 #include "tests/partitioner/c_api_user.h"
 
-#include "partitioner/fuselite_delegate.h"
+#include "fuselite/delegate.h"
 
 int CreateAndDeleteFromC(int threads) {
   FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();

@@ -19,7 +19,8 @@ class Tensor(ctypes.Structure):
                 ("scale", ctypes.c_float), ("zero_point", ctypes.c_int32), ("name", ctypes.c_char_p),
                 ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("scale_count", ctypes.c_size_t),
                 ("scales", ctypes.POINTER(ctypes.c_float)), ("zero_points", ctypes.POINTER(ctypes.c_int32)),
-                ("quantized_dimension", ctypes.c_int32)]
+                ("quantized_dimension", ctypes.c_int32), ("dims_signature", ctypes.c_int32 * 8),
+                ("is_variable", ctypes.c_int32), ("is_constant", ctypes.c_int32)]
 
     @property
     def shape(self):

@@ -1,20 +1,18 @@
 // Running .tflite models without LiteRT: the C interface of libfuselite.so.
 //
+// For C++ there is fuselite/fuselite.hpp.
+//
 // Functions that can fail return a FuseliteStatus or a null pointer; the reason is then one line in
 // FuseliteLastError(), of the calling thread. Handles are not locked: one thread at a time may use
 // an interpreter, but a model may be shared, and FuseliteInterpreterCancel is for any thread.
-#ifndef FUSELITE_INTERPRETER_C_API_H_
-#define FUSELITE_INTERPRETER_C_API_H_
+#ifndef FUSELITE_INTERPRETER_H_
+#define FUSELITE_INTERPRETER_H_
 
 // NOLINTBEGIN(modernize-deprecated-headers,modernize-use-using): this is C.
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
-#define FUSELITE_EXPORT __attribute__((visibility("default")))
-#else
-#define FUSELITE_EXPORT
-#endif
+#include "fuselite/common.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,9 +60,6 @@ typedef enum FuseliteType {
 typedef struct FuseliteModel FuseliteModel;
 typedef struct FuseliteInterpreter FuseliteInterpreter;
 
-// The version of the library: "0.1.0".
-FUSELITE_EXPORT const char* FuseliteVersion(void);
-
 // The last error of the calling thread; "" where there was none. Valid until its next failing call.
 FUSELITE_EXPORT const char* FuseliteLastError(void);
 FUSELITE_EXPORT FuseliteStatus FuseliteLastStatus(void);
@@ -78,6 +73,12 @@ FUSELITE_EXPORT void FuseliteModelDelete(FuseliteModel* model);
 FUSELITE_EXPORT size_t FuseliteModelSignatureCount(const FuseliteModel* model);
 // Null where there is no such signature.
 FUSELITE_EXPORT const char* FuseliteModelSignatureKey(const FuseliteModel* model, size_t index);
+
+// The names that a signature gives to its inputs and outputs. Null beyond the last one.
+FUSELITE_EXPORT const char* FuseliteModelSignatureInputName(const FuseliteModel* model,
+                                                            size_t signature, size_t i);
+FUSELITE_EXPORT const char* FuseliteModelSignatureOutputName(const FuseliteModel* model,
+                                                             size_t signature, size_t i);
 
 // What a future version adds has a zero that means today's behaviour. Begin with
 // FuseliteInterpreterOptionsDefault().
@@ -95,8 +96,8 @@ FUSELITE_EXPORT FuseliteInterpreter* FuseliteInterpreterCreate(
     const FuseliteModel* model, const FuseliteInterpreterOptions* options);
 FUSELITE_EXPORT void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter);
 
-// A `struct TfLiteDelegate*`, which must outlive the interpreter. Where it fails, the model runs as
-// before.
+// A `struct TfLiteDelegate*`, from FuseliteDelegateCreate() (fuselite/delegate.h) or another
+// delegate's library, which must outlive the interpreter. Where it fails, the model runs as before.
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter,
                                                                 void* delegate);
 
@@ -132,6 +133,10 @@ typedef struct FuseliteTensor {
   const float* scales;
   const int32_t* zero_points;
   int32_t quantized_dimension;
+  // As `dims`, with -1 where a dimension may be resized.
+  int32_t dims_signature[8];
+  int32_t is_variable;  // not 0: it keeps its value from one invoke to the next
+  int32_t is_constant;  // not 0: it is part of the model
 } FuseliteTensor;
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter,
                                                          int32_t tensor, FuseliteTensor* out);
@@ -172,4 +177,4 @@ FUSELITE_EXPORT size_t FuseliteInterpreterTakeEvents(FuseliteInterpreter* interp
 
 // NOLINTEND(modernize-deprecated-headers,modernize-use-using)
 
-#endif  // FUSELITE_INTERPRETER_C_API_H_
+#endif  // FUSELITE_INTERPRETER_H_

@@ -9,18 +9,18 @@
  *
  * Python and tools load the library as an external delegate, by tflite_plugin_create_delegate.
  */
-#ifndef FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
-#define FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_
+#ifndef FUSELITE_DELEGATE_H_
+#define FUSELITE_DELEGATE_H_
 
 /* NOLINTBEGIN(modernize-*): this is C. */
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fuselite/common.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define FUSELITE_EXPORT __attribute__((visibility("default")))
 
 struct TfLiteDelegate;
 
@@ -59,8 +59,14 @@ FUSELITE_EXPORT void FuseliteDelegateDelete(struct TfLiteDelegate* delegate);
  * returns kTfLiteCancelled. For any thread, a timer's for instance, while the delegate lives. */
 FUSELITE_EXPORT void FuseliteDelegateCancel(struct TfLiteDelegate* delegate);
 
-/* "1.2.3". */
-FUSELITE_EXPORT const char* FuseliteVersion(void);
+/* What became of the nodes of the models that the delegate was applied to: taken or why not, and
+ * the steps they were compiled to. `format`: "text", "json" or "dot" (Graphviz). The text is the
+ * caller's, for FuseliteFree(); null for an unknown format and where memory is short. For any
+ * thread while the delegate lives. */
+FUSELITE_EXPORT char* FuseliteDelegateExplain(struct TfLiteDelegate* delegate, const char* format);
+
+/* Frees what a function of this library says is the caller's. `memory` may be null. */
+FUSELITE_EXPORT void FuseliteFree(void* memory);
 
 /* What hosts look up in an external delegate's library. Keys and values are those of
  * docs/options.md. */
@@ -73,4 +79,4 @@ FUSELITE_EXPORT void tflite_plugin_destroy_delegate(struct TfLiteDelegate* deleg
 #endif
 
 /* NOLINTEND(modernize-*) */
-#endif /* FUSELITE_PARTITIONER_FUSELITE_DELEGATE_H_ */
+#endif /* FUSELITE_DELEGATE_H_ */

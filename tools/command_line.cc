@@ -1,0 +1,104 @@
+#include "tools/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partitioner/options.h"
+#include "runtime/version.h"
+#include "tools/commands/commands.h"
+
+namespace {
+
+constexpr int kUsageError = 2;
+
+// One line, whatever a file is called.
+int Fail(std::string what, int exit_status) {
+  std::ranges::replace_if(
+      what, [](unsigned char c) { return c < ' '; }, '?');
+  std::fprintf(stderr, "fuselite: %s\n", what.c_str());
+  return exit_status;
+}
+
+// CLI11 answers an unknown command, or a flag before it, with "A subcommand is required".
+void CheckCommand(const CLI::App& app, int argc, char** argv) {
+  using fuselite::tools::CommandError;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (argc < 2) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    throw CommandError("a command is missing: " + all + "; --help says more", kUsageError);
+  }
+  const std::string given = argv[1];
+  if (given == "-h" || given.starts_with("--help") || given == "--version") return;
+  if (given.starts_with('-')) {
+    throw CommandError("'" + given + "' stands where a command is expected", kUsageError);
+  }
+  if (std::ranges::count(names, given) > 0) return;
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  throw CommandError("there is no command '" + given + "'; the nearest one is " +
+                         std::string(fuselite::partitioner::Nearest(given, views)),
+                     kUsageError);
+}
+
+// What stands on the command line and is no flag of the command. CLI11 lists it backwards.
+std::string Unexpected(const CLI::App& app) {
+  const CLI::App* command = app.get_subcommands().front();
+  const std::vector<std::string> extras = command->remaining();
+  const auto flag =
+      std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with("-"); });
+  if (flag == extras.end()) return "'" + extras.front() + "' is one argument too many";
+  const std::string given = flag->substr(0, flag->find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return command->get_name() + " has no flag '" + given + "'; the nearest one is " +
+         std::string(fuselite::partitioner::Nearest(given, views));
+}
+
+}  // namespace
+
+int FuseliteCommandLine(int argc, char** argv) {
+  using namespace fuselite::tools;
+  CLI::App app("Runs, measures, compares and explains .tflite models on the CPU.", "fuselite");
+  app.set_version_flag("--version", fuselite::kVersion);
+  app.require_subcommand(1);
+  // As benchmark_model: scripts append what they want to override.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  AddRunCommand(app);
+  AddBenchmarkCommand(app);
+  AddDiffCommand(app);
+  AddExplainCommand(app);
+  AddInfoCommand(app);
+  AddZooCommand(app);
+  AddDemoCommand(app);
+  try {
+    CheckCommand(app, argc, argv);
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ExtrasError&) {
+    return Fail(Unexpected(app), kUsageError);
+  } catch (const CLI::ParseError& error) {
+    return Fail(error.what(), kUsageError);
+  } catch (const CommandError& error) {
+    return Fail(error.what(), error.exit_status());
+  } catch (const std::exception& error) {
+    return Fail(error.what(), 1);
+  }
+  std::cout.flush();
+  if (!std::cout) return Fail("standard output cannot be written", 1);
+  return 0;
+}
