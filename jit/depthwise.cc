@@ -99,7 +99,7 @@ class DepthwiseKernel final : public Kernel {
                        .partial = partial,
                        .operands = {}};
     std::byte* const out = call.out;
-    BindTailOperands(spec_.tail, args.inputs, row * x.output, channel, call.operands);
+    BindTailOperands(spec_.tail, args.inputs, row * x.output, channel, &call.operands);
     code_->entry<DepthwiseFunction>(entry_of_row_[oy])(&call);
     if (apply_rest_ == nullptr) return;
     const int64_t pitch = spec_.out_pixel_bytes / kFloat;

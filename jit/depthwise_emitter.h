@@ -26,7 +26,7 @@ struct DepthwiseArgs {
   std::byte* out;
   int64_t blocks;
   int64_t partial;  // 0 or 1
-  const std::byte* operands[kMaxTailOperands];
+  TailSlots operands;
 };
 using DepthwiseFunction = void(DepthwiseArgs* args);  // the arguments are consumed
 

@@ -154,7 +154,7 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
     if (spec_.dequantization) {
       call.scales = product.scales + range.row / window().y.output;
       BindTailOperands(spec_.dequantization->tail, product.args.inputs, pixel, channel,
-                       call.operands);
+                       &call.operands);
     }
     PointToRows(product, range.row, channel, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);

@@ -77,7 +77,7 @@ struct DepthwiseS8Args {
   // Of a dequantization: the image's, and what its tail reads for the first pixel and channel. One
   // block at a time where there are any.
   const RowScale* scales;
-  const std::byte* operands[kMaxTailOperands];
+  TailSlots operands;
 };
 using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed
 

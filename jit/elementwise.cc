@@ -193,7 +193,7 @@ class ElementwiseKernel final : public Kernel {
                          .out = Output(args, unit),
                          .rows = rows,
                          .operands = {}};
-    BindTailOperands(tail_, args.inputs, unit.row, unit.channel, call.operands);
+    BindTailOperands(tail_, args.inputs, unit.row, unit.channel, &call.operands);
     if (view_.group > 1) {
       size_t slot = 0;
       for (const TailStage& stage : tail_.stages) {

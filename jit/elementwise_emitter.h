@@ -23,7 +23,7 @@ struct ElementwiseArgs {
   const std::byte* in;
   std::byte* out;
   int64_t rows;
-  const std::byte* operands[kMaxTailOperands];  // at the first row and channel
+  TailSlots operands;  // at the first row and channel
 };
 using ElementwiseFunction = void(ElementwiseArgs* args);  // the arguments are consumed
 

@@ -213,7 +213,7 @@ void Gemm::RunTiles(const GemmArgs& base, const void* const* inputs, int64_t lin
     args.a += line_offset + row_in_line * problem_.a_step;
     args.out += row * problem_.out_step + channel * kFloat;
     args.tiles = count;
-    BindTailOperands(problem_.tail.emitted, inputs, first_row + row, channel, args.operands);
+    BindTailOperands(problem_.tail.emitted, inputs, first_row + row, channel, &args.operands);
     code_->entry<GemmFunction>(entry + last_panel)(&args);
   };
   const bool shorter = tiling_.last_rows != 0 && first_tile + tiles == tiling_.tiles_per_line;

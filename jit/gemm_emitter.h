@@ -37,7 +37,7 @@ struct GemmArgs {
   const std::byte* panel;
   std::byte* out;
   int64_t tiles;
-  const std::byte* operands[kMaxTailOperands];  // of the tail, at the first tile
+  TailSlots operands;  // of the tail, at the first tile
 };
 using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
 

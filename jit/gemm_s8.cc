@@ -280,7 +280,7 @@ void GemmS8::RunTiles(const S8Product& product, int64_t line, int64_t first_tile
     if (spec_.dequantization) {
       now.scales = ScalesOf(product, line_row + row);
       BindTailOperands(spec_.dequantization->tail, product.args.inputs,
-                       product.first_row + line_row + row, channel, now.operands);
+                       product.first_row + line_row + row, channel, &now.operands);
     }
     if (spec_.residual) {
       const kernels::TailOperand& y = spec_.residual->operand;

@@ -62,7 +62,7 @@ struct GemmS8Args {
   const std::byte* residual;   // the operand's element for the first tile's row and channel
   const std::byte* table;      // encoded, of requantization->lookup
   const RowScale* scales;      // of the dequantization: of the first tile's rows
-  const std::byte* operands[kMaxTailOperands + 1];  // of its tail, at the first tile
+  TailSlots operands;          // of its tail, at the first tile
 };
 using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 

@@ -166,13 +166,14 @@ bool TailIsLinear(const Tail& tail) {
 }
 
 void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, int64_t channel,
-                      const std::byte** slots) {
+                      TailSlots* slots) {
+  const std::byte** slot = slots->data();
   for (const TailStage& stage : tail.stages) {
     const TailOperand& y = stage.operand;
     if (y.input < 0) continue;
     const int64_t element = row / tail.rows_per_batch * y.batch_stride +
                             row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
-    *slots++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
+    *slot++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
   }
 }
 

@@ -1,6 +1,7 @@
 // The fused tail in registers: emitted behind the accumulation of whatever kernel makes a tile.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 
@@ -19,7 +20,10 @@ struct TileValue {
   bool partial = false;
 };
 
+// Of an operator's stages; a hybrid operator has its bias in front of them.
 inline constexpr int kMaxTailOperands = 8;
+// What emitted code reads the operands through (TailRegisters).
+using TailSlots = std::array<const std::byte*, kMaxTailOperands + 1>;
 
 // Stages read their operands through pointers in memory, one 8-byte slot for each stage that has an
 // operand, in the order of the stages: at the element for the tile's first row and channel.
@@ -42,7 +46,7 @@ class TailEmitter {
   // Refuses, with the reason, what has no emitter.
   static Status Check(const kernels::TailStage& stage);
 
-  // Every stage of `tail` passes Check, at most kMaxTailOperands have an operand.
+  // Every stage of `tail` passes Check, and at most as many as there are slots have an operand.
   TailEmitter(Assembler& assembler, const kernels::Tail& tail, const TailRegisters& registers,
               FiniteClamp finite = FiniteClamp::kLeaveOut)
       : a_(assembler), tail_(tail), r_(registers), finite_(finite) {}
@@ -106,7 +110,7 @@ bool TailIsLinear(const kernels::Tail& tail);
 
 // Fills the slots for the tile at (row, channel). `inputs` are those of KernelArgs.
 void BindTailOperands(const kernels::Tail& tail, const void* const* inputs, int64_t row,
-                      int64_t channel, const std::byte** slots);
+                      int64_t channel, TailSlots* slots);
 
 // Everything about a tail that changes emitted code.
 std::string TailKey(const kernels::Tail& tail);

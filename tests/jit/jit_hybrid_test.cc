@@ -88,6 +88,33 @@ TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
   });
 }
 
+// The bias has a slot of its own, in front of those of the stages.
+TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
+  const auto compare = [](kernels::BuildKernel build, auto make) {
+    for (uint64_t seed = 1; seed <= 9; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      OpTester tester = make(random);
+      if (!tester.op.has_input(2)) continue;
+      ASSERT_TRUE(tester.Infer().ok());
+      const int32_t channels = tester.op.outputs[0].shape.dim(-1);
+      for (int i = 0; i < kMaxTailOperands; ++i) {
+        tester.op.tail.stages.push_back(
+            TailStage::Binary(BinaryKind::kMul, {AddOperand(tester, {channels}, random), 0, 0, 1}));
+      }
+      CompareHybrid(tester, build, random);
+    }
+  };
+  compare(BuildDepthwiseConv2DHybrid,
+          [](Random& random) { return kernels::testing::RandomHybridDepthwise(random, 1); });
+  compare(BuildConv2DHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8}, false);
+  });
+  compare(BuildFullyConnectedHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
+  });
+}
+
 TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
