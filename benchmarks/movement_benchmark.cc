@@ -1,5 +1,5 @@
-// Operators whose limit is the memory: resizing, pooling, conversions, extremes. Rates count the
-// bytes that are read and written.
+// Operators whose limit is the memory: resizing, pooling, conversions, extremes, transposing. Rates
+// count the bytes that are read and written.
 #include "benchmarks/op_benchmark.h"
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/pool/pool.h"
@@ -136,11 +136,52 @@ void RegisterExtremes() {
   }
 }
 
+// As they stand between convolutions, in attention, and in channel shuffles.
+struct Transposition {
+  DataType type;
+  std::vector<int32_t> shape, order;
+};
+
+void RegisterTransposes() {
+  for (const Transposition& t : {
+           Transposition{kF32, {1, 999, 128}, {0, 2, 1}},
+           Transposition{kF32, {1, 28, 28, 116}, {0, 3, 1, 2}},
+           Transposition{kF32, {1, 464, 7, 7}, {0, 2, 3, 1}},
+           Transposition{kF32, {1, 3, 224, 224}, {0, 2, 3, 1}},
+           Transposition{kF32, {1, 192, 192, 4}, {0, 3, 1, 2}},
+           Transposition{kF32, {784, 2, 58}, {0, 2, 1}},
+           Transposition{kF32, {1, 196, 3, 64}, {0, 2, 1, 3}},
+           Transposition{kF32, {1, 10, 335, 160}, {3, 2, 1, 0}},
+           Transposition{kI8, {1, 999, 128}, {0, 2, 1}},
+           Transposition{kI8, {1, 464, 7, 7}, {0, 2, 3, 1}},
+           Transposition{kI8, {1, 3, 224, 224}, {0, 2, 3, 1}},
+           Transposition{kI8, {1, 2, 58, 28, 28}, {0, 2, 1, 3, 4}},
+           Transposition{kI8, {1, 196, 3, 64}, {0, 2, 3, 1}},
+           Transposition{kI16, {1, 999, 128}, {0, 2, 1}},
+           Transposition{kI64, {1, 999, 128}, {0, 2, 1}},
+       }) {
+    std::string name(DataTypeName(t.type));
+    for (const auto* list : {&t.shape, &t.order}) {
+      name += "/";
+      for (const int32_t d : *list) name += std::to_string(d) + (&d == &list->back() ? "" : "x");
+    }
+    RegisterCandidates("TRANSPOSE", name,
+                       [t](benchmark::State& state, std::string_view candidate, Isa isa) {
+                         OpBenchmark bench("TRANSPOSE");
+                         bench.rate = OpBenchmark::Rate::kMemory;
+                         bench.Input(Shape(t.shape), false, t.type);
+                         bench.Constant({static_cast<int32_t>(t.order.size())}, kI32, t.order);
+                         bench.Run(state, candidate, isa);
+                       });
+  }
+}
+
 const bool kRegistered = [] {
   RegisterResizes();
   RegisterPools();
   RegisterConversions();
   RegisterExtremes();
+  RegisterTransposes();
   return true;
 }();
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/make_kernel.h"
+#include "kernels/simd.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -72,14 +73,16 @@ void FillAround(const CopyPart& fill, const std::vector<Extent>& extents,
   }
 }
 
-Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
-                                                   const Movement& movement) {
+namespace {
+
+Result<std::unique_ptr<Kernel>> MakeKernelWith(const CopyLoops& loops, const char* suffix,
+                                               const OpDescription& op, const Movement& movement) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   std::vector<PlannedPart> parts;
   int64_t units = 0;
   int64_t bytes = 0;
   for (const CopyPart& part : movement.parts) {
-    CopyPlan plan(part.copy);
+    CopyPlan plan(part.copy, loops);
     if (plan.units() == 0) continue;
     parts.push_back({part.input, part.output, part.constant, plan, units});
     units += plan.units();
@@ -90,11 +93,25 @@ Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   const int64_t words = units ? bytes / units / 4 : 0;
-  return MakeKernel(name + " " + std::string(DataTypeName(op.outputs[0].type)),
+  return MakeKernel(name + " " + std::string(DataTypeName(op.outputs[0].type)) + suffix,
                     {.units = units, .grain = GrainFor(words)},
                     [parts = std::move(parts)](const KernelArgs& args, int64_t begin, int64_t end) {
                       if (begin < end) RunParts(parts, args, begin, end);
                     });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
+                                                   const Movement& movement) {
+  return MakeKernelWith(ScalarCopyLoops(), "", op, movement);
+}
+
+Result<std::unique_ptr<Kernel>> MakeVectorMovementKernel(const OpDescription& op,
+                                                         const Movement& movement, Isa isa) {
+  if (!HasVectorCopyLoops(isa)) return NoVectorTarget(isa);
+  return MakeKernelWith(CopyLoopsFor(isa), (std::string(" ") + SimdName(isa)).c_str(), op,
+                        movement);
 }
 
 double MovementCost(const OpDescription& op) {

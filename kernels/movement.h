@@ -1,8 +1,8 @@
 // Operators that only move data, as lists of strided copies.
 //
-// Such an operator is a function from its description to a Movement. From that come its kernel
-// and, where a copy amounts to an address, its placement (kernels/placement.h). The kernel is
-// scalar code around memcpy; it is the reference and the fast version in one.
+// Such an operator is a function from its description to a Movement. From that come its kernels,
+// which differ in the inner loops only (kernels/copy_loops.h), and, where a copy amounts to an
+// address, its placement (kernels/placement.h).
 #pragma once
 
 #include <memory>
@@ -45,11 +45,14 @@ struct Extent {
 void FillAround(const CopyPart& fill, const std::vector<Extent>& extents,
                 const std::vector<int64_t>& out_strides, Movement* movement);
 
-// The kernel that runs a movement. Refuses tails.
+// The kernel that runs a movement with scalar loops. Refuses tails.
 Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
                                                    const Movement& movement);
+// The same with vectors; refuses where the ISA has none.
+Result<std::unique_ptr<Kernel>> MakeVectorMovementKernel(const OpDescription& op,
+                                                         const Movement& movement, Isa isa);
 
-// The candidate of an operator that is a movement and nothing else.
+// The candidates of an operator that is a movement and nothing else.
 template <PlanMovement plan>
 Result<std::unique_ptr<Kernel>> BuildMovement(const OpDescription& op,
                                               const BuildContext& context) {
@@ -58,7 +61,15 @@ Result<std::unique_ptr<Kernel>> BuildMovement(const OpDescription& op,
   return MakeMovementKernel(op, movement);
 }
 template <PlanMovement plan>
-inline constexpr Candidate kMovementCandidate[] = {{"reference", BuildMovement<plan>}};
+Result<std::unique_ptr<Kernel>> BuildVectorMovement(const OpDescription& op,
+                                                    const BuildContext& context) {
+  if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, BuildVectorMovement<plan>);
+  FUSELITE_ASSIGN_OR_RETURN(const Movement movement, plan(op));
+  return MakeVectorMovementKernel(op, movement, context.isa);
+}
+template <PlanMovement plan>
+inline constexpr Candidate kMovementCandidates[] = {{"highway", BuildVectorMovement<plan>},
+                                                    {"reference", BuildMovement<plan>}};
 
 // Elements written: the cost of moving them.
 double MovementCost(const OpDescription& op);

@@ -7,55 +7,10 @@
 namespace fuselite::kernels {
 namespace {
 
-// A run is split into pieces of this size, so that threads can share a large one.
-constexpr int64_t kPieceBytes = 64 * 1024;
-// Rows of the transposed tile: one cache line of 4-byte elements in either direction.
-constexpr int64_t kTile = 16;
-
-struct Wide {
-  uint64_t half[2];
-};
-
-template <class T>
-void CopyElements(const std::byte* in, std::byte* out, StridedCopy::Dim dim) {
-  for (int64_t i = 0; i < dim.size; ++i) {
-    T value;
-    std::memcpy(&value, in + i * dim.in_stride, sizeof value);
-    std::memcpy(out + i * dim.out_stride, &value, sizeof value);
-  }
-}
-
-template <class T>
-void FillElements(const std::byte* in, std::byte* out, int64_t size) {
-  T value;
-  std::memcpy(&value, in, sizeof value);
-  for (int64_t i = 0; i < size; ++i) std::memcpy(out + i * sizeof value, &value, sizeof value);
-}
-
-template <class T>
-void TransposeTile(const std::byte* in, std::byte* out, StridedCopy::Dim across,
-                   StridedCopy::Dim inner) {
-  for (int64_t y = 0; y < inner.size; y += kTile) {
-    const int64_t count = std::min(kTile, inner.size - y);
-    for (int64_t x = 0; x < across.size; ++x) {
-      CopyElements<T>(in + x * across.in_stride + y * inner.in_stride,
-                      out + x * across.out_stride + y * inner.out_stride,
-                      {count, inner.in_stride, inner.out_stride});
-    }
-  }
-}
-
-// Calls `function` with a value of the element's width.
-template <class Function>
-void WithElement(int bytes, Function function) {
-  switch (bytes) {
-    case 1: function(uint8_t{}); break;
-    case 2: function(uint16_t{}); break;
-    case 4: function(uint32_t{}); break;
-    case 8: function(uint64_t{}); break;
-    default: function(Wide{}); break;
-  }
-}
+// A loop is split into pieces of about this size, so that threads can share a large one.
+constexpr int64_t kPieceBytes = 16 * 1024;
+// Columns of a transposed strip come in whole cache lines.
+constexpr int64_t kLineBytes = 64;
 
 // Drops dimensions of size one, sorts by the distance in the output, merges what is contiguous on
 // both sides.
@@ -84,38 +39,62 @@ bool IsElementWidth(int64_t bytes) {
 
 }  // namespace
 
-CopyPlan::CopyPlan(const StridedCopy& copy) : copy_(copy) {
+CopyPlan::CopyPlan(const StridedCopy& copy, const CopyLoops& loops) : loops_(loops), copy_(copy) {
   bytes_ = copy.elements() * copy.element_bytes;
   if (bytes_ == 0) return;
   Merge(&copy_);
-  run_bytes_ = copy_.element_bytes;
-  const auto contiguous = [](const StridedCopy::Dim& d, int64_t bytes) {
-    return d.in_stride == bytes && d.out_stride == bytes;
-  };
-  if (copy_.rank > 0 && contiguous(copy_.dims[copy_.rank - 1], run_bytes_)) {
-    run_bytes_ *= copy_.dims[--copy_.rank].size;
-  }
-  // A run as wide as a register is moved as one element.
-  if (copy_.rank > 0 && IsElementWidth(run_bytes_)) {
-    copy_.element_bytes = static_cast<int>(run_bytes_);
-    inner_ = copy_.dims[--copy_.rank];
-    const bool dense = inner_.out_stride == run_bytes_;
-    loop_ = dense && inner_.in_stride == 0 ? Loop::kFill : Loop::kElements;
-    if (dense && inner_.in_stride != 0) {
-      for (int i = 0; i < copy_.rank; ++i) {
-        if (copy_.dims[i].in_stride != run_bytes_) continue;
-        loop_ = Loop::kTranspose;
-        across_ = copy_.dims[i];
-        std::copy(&copy_.dims[i + 1], &copy_.dims[copy_.rank], &copy_.dims[i]);
-        --copy_.rank;
-        break;
-      }
-    }
-  }
-  if (loop_ == Loop::kRuns) pieces_ = (run_bytes_ + kPieceBytes - 1) / kPieceBytes;
-  if (loop_ == Loop::kTranspose) pieces_ = (across_.size + kTile - 1) / kTile;
+  ChooseLoop();
   units_ = pieces_;
   for (int i = 0; i < copy_.rank; ++i) units_ *= copy_.dims[i].size;
+}
+
+void CopyPlan::ChooseLoop() {
+  run_bytes_ = copy_.element_bytes;
+  if (copy_.rank > 0) {
+    const CopyDim& last = copy_.dims[copy_.rank - 1];
+    if (last.in_stride == run_bytes_ && last.out_stride == run_bytes_) {
+      run_bytes_ *= last.size;
+      --copy_.rank;
+    }
+  }
+  if (copy_.rank == 0 || run_bytes_ >= 4 * kPieceBytes) {
+    return Split({run_bytes_, 1, 1}, 4 * kPieceBytes);
+  }
+  TakeInner();
+  loop_ = Loop::kRows;
+  // A run as wide as a register is moved as one element.
+  if (IsElementWidth(run_bytes_)) {
+    copy_.element_bytes = static_cast<int>(run_bytes_);
+    loop_ = Loop::kElements;
+    if (inner_.out_stride == run_bytes_) {
+      if (inner_.in_stride == 0) loop_ = Loop::kFill;
+      if (inner_.in_stride != 0 && TakeAcross()) loop_ = Loop::kTranspose;
+    }
+  }
+  if (loop_ != Loop::kTranspose) return Split(inner_, kPieceBytes / run_bytes_);
+  // The longer side is split, in whole lines.
+  const auto& [shorter, longer] =
+      std::minmax(across_, inner_, [](const auto& a, const auto& b) { return a.size < b.size; });
+  split_across_ = &longer == &across_;
+  const int64_t line = kLineBytes / run_bytes_;
+  Split(longer, line * std::max<int64_t>(1, kPieceBytes / (kLineBytes * shorter.size)));
+}
+
+bool CopyPlan::TakeAcross() {
+  for (int i = 0; i < copy_.rank; ++i) {
+    if (copy_.dims[i].in_stride != run_bytes_) continue;
+    across_ = copy_.dims[i];
+    std::copy(&copy_.dims[i + 1], &copy_.dims[copy_.rank], &copy_.dims[i]);
+    --copy_.rank;
+    return true;
+  }
+  return false;
+}
+
+void CopyPlan::Split(const CopyDim& dim, int64_t step) {
+  split_ = dim;
+  step_ = std::max<int64_t>(1, step);
+  pieces_ = std::max<int64_t>(1, dim.size / step_);
 }
 
 struct CopyPlan::Cursor {
@@ -145,40 +124,31 @@ struct CopyPlan::Cursor {
   }
 };
 
+void CopyPlan::RunPiece(const std::byte* in, std::byte* out, int64_t piece) const {
+  const int64_t start = piece * step_;
+  const CopyDim part = {piece + 1 < pieces_ ? step_ : split_.size - start, split_.in_stride,
+                        split_.out_stride};
+  in += start * split_.in_stride;
+  out += start * split_.out_stride;
+  switch (loop_) {
+    case Loop::kRun: std::memcpy(out, in, part.size); break;
+    case Loop::kRows: loops_.rows(in, out, part, run_bytes_); break;
+    case Loop::kFill: loops_.fill(in, out, part.size, copy_.element_bytes); break;
+    case Loop::kElements: loops_.elements(in, out, part, copy_.element_bytes); break;
+    case Loop::kTranspose:
+      loops_.transpose(in, out, split_across_ ? part : across_, split_across_ ? inner_ : part,
+                       copy_.element_bytes);
+      break;
+  }
+}
+
 void CopyPlan::Run(const void* in, void* out, int64_t begin, int64_t end) const {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
   Cursor cursor(copy_, begin / pieces_);
   int64_t piece = begin % pieces_;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const std::byte* source = from + cursor.in;
-    std::byte* target = to + cursor.out;
-    switch (loop_) {
-      case Loop::kRuns: {
-        const int64_t start = piece * kPieceBytes;
-        std::memcpy(target + start, source + start, std::min(kPieceBytes, run_bytes_ - start));
-        break;
-      }
-      case Loop::kFill:
-        WithElement(copy_.element_bytes, [&](auto element) {
-          FillElements<decltype(element)>(source, target, inner_.size);
-        });
-        break;
-      case Loop::kElements:
-        WithElement(copy_.element_bytes,
-                    [&](auto element) { CopyElements<decltype(element)>(source, target, inner_); });
-        break;
-      case Loop::kTranspose: {
-        const int64_t start = piece * kTile;
-        const StridedCopy::Dim rows = {std::min(kTile, across_.size - start), across_.in_stride,
-                                       across_.out_stride};
-        WithElement(copy_.element_bytes, [&](auto element) {
-          TransposeTile<decltype(element)>(source + start * rows.in_stride,
-                                           target + start * rows.out_stride, rows, inner_);
-        });
-        break;
-      }
-    }
+    RunPiece(from + cursor.in, to + cursor.out, piece);
     if (++piece == pieces_) {
       piece = 0;
       cursor.Next();

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/copy_loops.h"
+
 namespace fuselite::kernels {
 
 // For every index i of the box: out[out_offset + i . out_strides] = in[in_offset + i . in_strides],
@@ -16,11 +18,7 @@ namespace fuselite::kernels {
 struct StridedCopy {
   // TILE takes two dimensions for each of a tensor's eight.
   static constexpr int kMaxRank = 16;
-  struct Dim {
-    int64_t size;
-    int64_t in_stride;
-    int64_t out_stride;
-  };
+  using Dim = CopyDim;
 
   int element_bytes = 1;  // 1, 2, 4, 8 or 16
   int64_t in_offset = 0;
@@ -42,7 +40,7 @@ struct StridedCopy {
 // the loop chosen. Units are independent pieces of similar size.
 class CopyPlan {
  public:
-  explicit CopyPlan(const StridedCopy& copy);
+  explicit CopyPlan(const StridedCopy& copy, const CopyLoops& loops = ScalarCopyLoops());
 
   int64_t units() const { return units_; }
   int64_t bytes() const { return bytes_; }  // that it writes
@@ -51,20 +49,33 @@ class CopyPlan {
 
  private:
   enum class Loop : uint8_t {
-    kRuns,       // memcpy of run_bytes_ at each outer index
+    kRun,        // one run, of which a unit is a piece
+    kRows,       // a run at each index of the inner dimension
     kFill,       // one element repeated along the contiguous inner dimension
-    kElements,   // inner dimension element by element
-    kTranspose,  // tiles of the inner dimension and of the one that is contiguous in the input
+    kElements,   // the inner dimension element by element
+    kTranspose,  // a matrix of the inner dimension and of the one that is contiguous in the input
   };
 
   // The outer dimensions' index of a unit, and the bytes that it stands for.
   struct Cursor;
 
+  void ChooseLoop();
+  void TakeInner() { inner_ = copy_.dims[--copy_.rank]; }
+  // Takes the dimension that is contiguous in the input, if there is one.
+  bool TakeAcross();
+  // Pieces of `step` along the dimension that is split; the last one takes what is left over.
+  void Split(const CopyDim& dim, int64_t step);
+  void RunPiece(const std::byte* in, std::byte* out, int64_t piece) const;
+
+  CopyLoops loops_;
   StridedCopy copy_;  // the outer dimensions only, outermost first
-  StridedCopy::Dim inner_{1, 0, 0};
-  StridedCopy::Dim across_{1, 0, 0};  // kTranspose
-  Loop loop_ = Loop::kRuns;
+  CopyDim inner_{1, 0, 0};
+  CopyDim across_{1, 0, 0};  // kTranspose
+  Loop loop_ = Loop::kRun;
   int64_t run_bytes_ = 0;
+  CopyDim split_{1, 0, 0};  // the dimension that a loop's pieces divide
+  bool split_across_ = false;
+  int64_t step_ = 1;
   int64_t pieces_ = 1;  // units for each outer index
   int64_t units_ = 0;
   int64_t bytes_ = 0;

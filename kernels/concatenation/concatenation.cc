@@ -163,7 +163,7 @@ const OperatorDef& PackOperator() {
       .max_inputs = -1,
       .limits = "any type of 8 bits or more",
       .infer = InferPack,
-      .candidates = kMovementCandidate<PlanPack>,
+      .candidates = kMovementCandidates<PlanPack>,
       .cost = MovementCost,
   };
   return kDef;

@@ -93,7 +93,9 @@ Result<std::unique_ptr<Kernel>> BuildConcatenationReference(const OpDescription&
 
 Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription& op,
                                                           const BuildContext& context) {
-  if (PlanConcatenation(op).ok()) return Unsupported("inputs that are only moved");
+  if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, BuildConcatenationHighway);
+  const Result<Movement> movement = PlanConcatenation(op);
+  if (movement.ok()) return MakeVectorMovementKernel(op, *movement, context.isa);
   ApplyTailFunction* const apply = ApplyTail(context.isa);
   if (apply == &ApplyTailReference) return NoVectorTarget(context.isa);
   return BuildRequantizing(op, std::string("concatenation uint8 ") + SimdName(context.isa), apply);

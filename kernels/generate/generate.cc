@@ -120,7 +120,7 @@ const OperatorDef& FillOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferFill,
-      .candidates = kMovementCandidate<PlanFill>,
+      .candidates = kMovementCandidates<PlanFill>,
       .cost = MovementCost,
   };
   return kDef;
@@ -134,7 +134,7 @@ const OperatorDef& ZerosLikeOperator() {
       .max_version = 1,
       .limits = "any type of 8 bits or more",
       .infer = InferZerosLike,
-      .candidates = kMovementCandidate<PlanZerosLike>,
+      .candidates = kMovementCandidates<PlanZerosLike>,
       .cost = MovementCost,
   };
   return kDef;

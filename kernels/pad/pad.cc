@@ -170,7 +170,7 @@ const OperatorDef& PadOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferPad,
-      .candidates = kMovementCandidate<PlanPad>,
+      .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
   };
   return kDef;
@@ -186,7 +186,7 @@ const OperatorDef& PadV2Operator() {
       .max_inputs = 3,
       .limits = "any type of 8 bits or more",
       .infer = InferPad,
-      .candidates = kMovementCandidate<PlanPad>,
+      .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
   };
   return kDef;
@@ -205,7 +205,7 @@ const OperatorDef& MirrorPadOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferMirrorPad,
-      .candidates = kMovementCandidate<PlanMirrorPad>,
+      .candidates = kMovementCandidates<PlanMirrorPad>,
       .cost = MovementCost,
   };
   return kDef;

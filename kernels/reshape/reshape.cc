@@ -118,7 +118,7 @@ const OperatorDef& ReshapeOperator() {
       .max_inputs = 2,
       .limits = "any type but string",
       .infer = InferReshape,
-      .candidates = kMovementCandidate<PlanReshape>,
+      .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
   };
   return kDef;
@@ -135,7 +135,7 @@ const OperatorDef& SqueezeOperator() {
       .struct_bytes = sizeof(tflite::TfLiteSqueezeParams),
       .limits = "any type but string",
       .infer = InferSqueeze,
-      .candidates = kMovementCandidate<PlanReshape>,
+      .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
   };
   return kDef;
@@ -151,7 +151,7 @@ const OperatorDef& ExpandDimsOperator() {
       .max_inputs = 2,
       .limits = "any type but string",
       .infer = InferExpandDims,
-      .candidates = kMovementCandidate<PlanReshape>,
+      .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
   };
   return kDef;

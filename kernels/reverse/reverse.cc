@@ -118,7 +118,7 @@ const OperatorDef& ReverseV2Operator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferReverse,
-      .candidates = kMovementCandidate<PlanReverse>,
+      .candidates = kMovementCandidates<PlanReverse>,
       .cost = MovementCost,
   };
   return kDef;

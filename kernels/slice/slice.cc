@@ -63,7 +63,7 @@ const OperatorDef& SliceOperator() {
       .max_inputs = 3,
       .limits = "any type but string",
       .infer = InferSlice,
-      .candidates = kMovementCandidate<PlanSlice>,
+      .candidates = kMovementCandidates<PlanSlice>,
       .cost = MovementCost,
   };
   return kDef;

@@ -180,7 +180,7 @@ const OperatorDef& StridedSliceOperator() {
       .max_inputs = 4,
       .limits = "any type of 8 bits or more",
       .infer = InferStridedSlice,
-      .candidates = kMovementCandidate<PlanStridedSlice>,
+      .candidates = kMovementCandidates<PlanStridedSlice>,
       .cost = MovementCost,
   };
   return kDef;

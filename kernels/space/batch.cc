@@ -176,7 +176,7 @@ const OperatorDef& SpaceToBatchNdOperator() {
       .max_inputs = 3,
       .limits = "any type of 8 bits or more; blocks of at most 4096 positions",
       .infer = InferSpaceToBatchNd,
-      .candidates = kMovementCandidate<PlanSpaceToBatchNd>,
+      .candidates = kMovementCandidates<PlanSpaceToBatchNd>,
       .cost = MovementCost,
   };
   return kDef;
@@ -192,7 +192,7 @@ const OperatorDef& BatchToSpaceNdOperator() {
       .max_inputs = 3,
       .limits = "any type of 8 bits or more; blocks of at most 4096 positions",
       .infer = InferBatchToSpaceNd,
-      .candidates = kMovementCandidate<PlanBatchToSpaceNd>,
+      .candidates = kMovementCandidates<PlanBatchToSpaceNd>,
       .cost = MovementCost,
   };
   return kDef;

@@ -87,7 +87,7 @@ const OperatorDef& DepthToSpaceOperator() {
       .struct_bytes = sizeof(tflite::TfLiteDepthToSpaceParams),
       .limits = "rank 4; any type of 8 bits or more",
       .infer = InferDepthToSpace,
-      .candidates = kMovementCandidate<PlanDepthToSpace>,
+      .candidates = kMovementCandidates<PlanDepthToSpace>,
       .cost = MovementCost,
   };
   return kDef;
@@ -104,7 +104,7 @@ const OperatorDef& SpaceToDepthOperator() {
       .struct_bytes = sizeof(tflite::TfLiteSpaceToDepthParams),
       .limits = "rank 4; any type of 8 bits or more",
       .infer = InferSpaceToDepth,
-      .candidates = kMovementCandidate<PlanSpaceToDepth>,
+      .candidates = kMovementCandidates<PlanSpaceToDepth>,
       .cost = MovementCost,
   };
   return kDef;

@@ -150,7 +150,7 @@ const OperatorDef& SplitOperator() {
       .max_outputs = -1,
       .limits = "any type of 8 bits or more",
       .infer = InferSplit,
-      .candidates = kMovementCandidate<PlanSplit>,
+      .candidates = kMovementCandidates<PlanSplit>,
       .cost = MovementCost,
   };
   return kDef;
@@ -171,7 +171,7 @@ const OperatorDef& SplitVOperator() {
       .max_outputs = -1,
       .limits = "any type of 8 bits or more",
       .infer = InferSplitV,
-      .candidates = kMovementCandidate<PlanSplitV>,
+      .candidates = kMovementCandidates<PlanSplitV>,
       .cost = MovementCost,
   };
   return kDef;
@@ -190,7 +190,7 @@ const OperatorDef& UnpackOperator() {
       .max_outputs = -1,
       .limits = "any type of 8 bits or more",
       .infer = InferUnpack,
-      .candidates = kMovementCandidate<PlanUnpack>,
+      .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,
   };
   return kDef;

@@ -81,7 +81,7 @@ const OperatorDef& TileOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferTile,
-      .candidates = kMovementCandidate<PlanTile>,
+      .candidates = kMovementCandidates<PlanTile>,
       .cost = MovementCost,
   };
   return kDef;
@@ -97,7 +97,7 @@ const OperatorDef& BroadcastToOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 bits or more",
       .infer = InferBroadcastTo,
-      .candidates = kMovementCandidate<PlanBroadcastTo>,
+      .candidates = kMovementCandidates<PlanBroadcastTo>,
       .cost = MovementCost,
   };
   return kDef;

@@ -54,7 +54,7 @@ const OperatorDef& TransposeOperator() {
       .max_inputs = 2,
       .limits = "any type but string",
       .infer = InferTranspose,
-      .candidates = kMovementCandidate<PlanTranspose>,
+      .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,
   };
   return kDef;

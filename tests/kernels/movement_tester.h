@@ -80,7 +80,8 @@ inline const std::byte* ElementOf(const TestTensor& tensor, int64_t flat) {
 // Gives the address of the element that output `output` must hold at `index`.
 using SourceOf = std::function<const std::byte*(int output, const Index& index)>;
 
-// Runs the reference, with pitched output rows half of the time, and compares every byte.
+// Runs every candidate at every level, with pitched output rows half of the time, and compares
+// every byte.
 inline void ExpectMoved(OpTester& tester, Random& random, const SourceOf& source,
                         bool may_pitch = true) {
   const Status inferred = tester.Infer();
@@ -90,17 +91,25 @@ inline void ExpectMoved(OpTester& tester, Random& random, const SourceOf& source
       out.row_pitch = out.shape.dim(-1) + random.Int(0, 4);
     }
   }
-  const auto outputs = tester.Run("reference", Isa::kScalar, random.Int(1, 1 << 30),
-                                  static_cast<size_t>(random.Int(0, 3)));
-  ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
-  for (size_t o = 0; o < outputs->size(); ++o) {
-    const TestTensor& out = (*outputs)[o];
-    const size_t element = BitWidth(out.info().type) / 8;
-    for (int64_t i = 0; i < out.info().elements(); ++i) {
-      const std::byte* expected = source(static_cast<int>(o), Unflatten(out.info().shape, i));
-      ASSERT_EQ(std::memcmp(expected, ElementOf(out, i), element), 0)
-          << "output " << o << " " << out.info().shape << " element " << i;
+  const auto compare = [&](std::string_view candidate, Isa isa) {
+    const auto outputs =
+        tester.Run(candidate, isa, random.Int(1, 1 << 30), static_cast<size_t>(random.Int(0, 3)));
+    ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+    for (size_t o = 0; o < outputs->size(); ++o) {
+      const TestTensor& out = (*outputs)[o];
+      const size_t element = BitWidth(out.info().type) / 8;
+      for (int64_t i = 0; i < out.info().elements(); ++i) {
+        const std::byte* expected = source(static_cast<int>(o), Unflatten(out.info().shape, i));
+        ASSERT_EQ(std::memcmp(expected, ElementOf(out, i), element), 0)
+            << candidate << " " << IsaName(isa) << " output " << o << " " << out.info().shape
+            << " element " << i;
+      }
     }
+  };
+  compare("reference", Isa::kScalar);
+  if (tester.op.op->candidates[0].name != "highway") return;
+  for (const Isa isa : RunnableIsas()) {
+    if (isa != Isa::kScalar) compare("highway", isa);
   }
 }
 
