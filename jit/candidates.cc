@@ -1,10 +1,9 @@
 #include "jit/candidates.h"
 
-#include "jit/conv2d.h"
 #include "jit/depthwise.h"
 #include "jit/depthwise_quantized.h"
 #include "jit/elementwise.h"
-#include "jit/matmul.h"
+#include "jit/product_f32.h"
 #include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
 
@@ -19,33 +18,26 @@ struct Entry {
 };
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kBatchMatMul[] = {{"jit int8", BuildBatchMatMulInt8},
-                                      {"jit hybrid", BuildBatchMatMulHybrid},
-                                      {"jit", BuildBatchMatMul}};
-constexpr Candidate kConv2D[] = {
-    {"jit int8", BuildConv2DInt8}, {"jit hybrid", BuildConv2DHybrid}, {"jit", BuildConv2D}};
+constexpr Candidate kProduct[] = {
+    {"jit int8", BuildProductS8}, {"jit hybrid", BuildProductHybrid}, {"jit", BuildProductF32}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
                                           {"jit hybrid", BuildDepthwiseConv2DHybrid},
                                           {"jit", BuildDepthwiseConv2D}};
 constexpr Candidate kElementwise[] = {{"jit", BuildElementwise}};
-constexpr Candidate kFullyConnected[] = {{"jit int8", BuildFullyConnectedInt8},
-                                         {"jit hybrid", BuildFullyConnectedHybrid},
-                                         {"jit", BuildFullyConnected}};
-constexpr Candidate kTransposeConv[] = {{"jit int8", BuildTransposeConvInt8}};
 
 // In alphabetical order.
 constexpr Entry kEntries[] = {
     {"ABS", kElementwise},
     {"ADD", kElementwise},
-    {"BATCH_MATMUL", kBatchMatMul},
+    {"BATCH_MATMUL", kProduct},
     {"CEIL", kElementwise},
-    {"CONV_2D", kConv2D},
+    {"CONV_2D", kProduct},
     {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
     {"DIV", kElementwise},
     {"ELU", kElementwise},
     {"EXP", kElementwise},
     {"FLOOR", kElementwise},
-    {"FULLY_CONNECTED", kFullyConnected},
+    {"FULLY_CONNECTED", kProduct},
     {"FUSELITE_ELEMENTWISE", kElementwise},
     {"GELU", kElementwise},
     {"HARD_SWISH", kElementwise},
@@ -68,7 +60,7 @@ constexpr Entry kEntries[] = {
     {"SQUARED_DIFFERENCE", kElementwise},
     {"SUB", kElementwise},
     {"TANH", kElementwise},
-    {"TRANSPOSE_CONV", kTransposeConv},
+    {"TRANSPOSE_CONV", kProduct},
 };
 
 }  // namespace

@@ -4,14 +4,6 @@ namespace fuselite::jit {
 
 using Xbyak::RegExp;
 
-int64_t DepthRuns::depth() const { return steps(1); }
-
-int64_t DepthRuns::steps(int64_t values) const {
-  int64_t sum = 0;
-  for (const Run& run : runs) sum += (run.length + values - 1) / values;
-  return sum * outer;
-}
-
 void DepthWalker::Prepare(int64_t row_step) {
   a_.mov(r_.step, row_step);
   a_.lea(r_.step3, a_.ptr[r_.step + r_.step * 2]);

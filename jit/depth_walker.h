@@ -7,24 +7,11 @@
 #include <vector>
 
 #include "jit/assembler.h"
+#include "kernels/product/rows.h"
 
 namespace fuselite::jit {
 
-// Where the `depth` values of a row lie: `outer` times, `outer_step` bytes apart, the runs in turn.
-// A 1x1 convolution is one run; k x k is one run of k * C values for each of the k image rows.
-struct DepthRuns {
-  struct Run {
-    int64_t offset;  // bytes
-    int64_t length;  // values, consecutive
-    friend bool operator==(const Run&, const Run&) = default;
-  };
-  int64_t outer = 1, outer_step = 0;
-  std::vector<Run> runs;
-
-  int64_t depth() const;
-  // The steps of all passes where each takes `values` values, the last of a run perhaps fewer.
-  int64_t steps(int64_t values) const;
-};
+using kernels::DepthRuns;
 
 class DepthWalker {
  public:

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jit/aligned_constant.h"
 #include "jit/depthwise_emitter.h"
+#include "jit/product_f32.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/product/constant.h"
 #include "kernels/tail/apply.h"
 
 namespace fuselite::jit {
@@ -143,6 +144,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
       return Unsupported("only float32 is emitted, not ", DataTypeName(type));
     }
   }
+  if (shape.channels_in == 1 && shape.multiplier > 1) return BuildProductF32(op, context);
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   if (!filter.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
     return Unsupported("filters or biases known only at run time have no emitter");
@@ -164,12 +166,16 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
   if (context.judging) return std::unique_ptr<Kernel>(std::move(kernel));
   FUSELITE_ASSIGN_OR_RETURN(SharedCode code,
                             EmitDepthwise(kernel->spec(), std::string(kernel->name())));
-  AlignedConstant weights(filter), bias(op.has_input(2) ? op.inputs[2] : TensorInfo());
-  const PackRequest request{filter.data,      filter.bytes(),
-                            bias.source(),    bias.bytes(),
-                            kernel->layout(), static_cast<size_t>(kernel->packed_bytes())};
+  const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
+  const PackRequest request{filter.data,
+                            filter.bytes(),
+                            bias.absent() ? nullptr : bias.data,
+                            bias.absent() ? 0 : bias.bytes(),
+                            kernel->layout(),
+                            static_cast<size_t>(kernel->packed_bytes())};
   const auto pack = [&](std::byte* to) {
-    kernel->Pack(weights.as<float>(), bias.as<float>(), reinterpret_cast<float*>(to));
+    const kernels::ReadableConstant weights(filter), biases(bias);
+    kernel->Pack(weights.as<float>(), biases.as<float>(), reinterpret_cast<float*>(to));
   };
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
   kernel->SetCode(std::move(code), std::move(packed));

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "jit/aligned_constant.h"
-#include "jit/byte_weights.h"
 #include "jit/depthwise_s8.h"
-#include "jit/hybrid_kernel.h"
+#include "jit/image_source.h"
 #include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
-#include "jit/quantized_image.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/product/constant.h"
 
 namespace fuselite::jit {
 namespace {
@@ -19,51 +17,39 @@ using kernels::BuildContext;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::OpDescription;
+using kernels::Source;
 
-// Of the input as it is, or of an image in which each channel stands once for each of its filters.
-class DepthwiseInt8Kernel final : public Kernel {
+// The phases of the image, then the convolution. Scales are those of images that were quantized at
+// run time, or null.
+class DepthwiseS8Kernel final : public kernels::PhasedKernel {
  public:
-  DepthwiseInt8Kernel(DepthwiseS8 depthwise, std::optional<ConvertedImage> image,
-                      PackedWeights weights)
-      : depthwise_(std::move(depthwise)),
-        image_(image),
-        weights_(std::move(weights)),
-        name_(depthwise_.name()) {}
-
-  std::string_view name() const override { return name_; }
-  int phases() const override { return image_ ? 2 : 1; }
-  int64_t units(int phase) const override {
-    return phase + 1 < phases() ? image_->rows() : depthwise_.units();
-  }
-  int64_t grain(int phase) const override {
-    return phase + 1 < phases() ? image_->grain() : depthwise_.grain();
-  }
-  size_t scratch_bytes() const override { return depthwise_.scratch_bytes(); }
-  size_t shared_bytes() const override { return image_ ? image_->bytes() : 0; }
-
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    const auto* input = static_cast<const std::byte*>(args.inputs[0]);
-    if (phase + 1 < phases()) {
-      image_->CopyRows(input, args.shared, begin, end);
-    } else {
-      depthwise_.Run({args, image_ ? args.shared : input, weights_->data()}, begin, end);
-    }
-    return Status();
+  DepthwiseS8Kernel(DepthwiseS8 depthwise, std::unique_ptr<Source> source, PackedWeights weights)
+      : depthwise_(std::move(depthwise)), source_(std::move(source)), weights_(std::move(weights)) {
+    name_ = depthwise_.name();
+    scratch_bytes_ = depthwise_.scratch_bytes();
+    shared_bytes_ = source_->shared_bytes();
+    phases_ = source_->phases();
+    phases_.push_back(
+        {.units = depthwise_.units(),
+         .grain = depthwise_.grain(),
+         .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+           const auto* scales = reinterpret_cast<const RowScale*>(source_->RowValues(args));
+           depthwise_.Run({args, source_->Pixels(args), weights_->data(), scales}, begin, end);
+         }});
   }
 
  private:
   DepthwiseS8 depthwise_;
-  std::optional<ConvertedImage> image_;
+  std::unique_ptr<Source> source_;
   PackedWeights weights_;
-  std::string name_;
 };
 
 // Whether w - zero point is an int8 for all weights.
 bool FitInt8(const TensorInfo& filter) {
   const int32_t zero_point = filter.quantization.zero_point();
   if (zero_point == 0 && filter.type == DataType::kInt8) return true;
-  const ByteWeights weights(filter);
-  const auto* bytes = reinterpret_cast<const uint8_t*>(weights.data());
+  const kernels::ReadableConstant weights(filter);
+  const auto* bytes = weights.as<uint8_t>();
   return std::all_of(bytes, bytes + filter.elements(), [&](uint8_t byte) {
     const int32_t w =
         (filter.type == DataType::kUInt8 ? byte : static_cast<int8_t>(byte)) - zero_point;
@@ -78,19 +64,37 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const DepthwiseConv2DShape
   problem.images = shape.batch;
   problem.channels = shape.channels_out;
   problem.out_pitch = op.outputs[0].pitch();
-  problem.weights_type = ByteType(op.inputs[1].type);
+  problem.weights_type = kernels::ReadableType(op.inputs[1].type);
   problem.weights_zero_point = op.inputs[1].quantization.zero_point();
   return problem;
+}
+
+std::unique_ptr<Source> InputItself(const TensorInfo& in) {
+  const int64_t pixel = in.pitch(), row = pixel * in.shape[2], image = row * in.shape[1];
+  return std::make_unique<kernels::InputSource>(
+      0, kernels::ImageMemory{pixel, row, image, pixel == in.shape[3]});
+}
+
+void SetMemory(const Source& source, DepthwiseS8Problem* problem) {
+  const kernels::ImageMemory memory = source.memory();
+  problem->pixel_bytes = memory.pixel;
+  problem->row_bytes = memory.row;
+  problem->image_bytes = memory.image;
 }
 
 Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
                                   const DepthwiseS8& depthwise, const TensorInfo& bias_info) {
   const TensorInfo& filter = op.inputs[1];
-  const AlignedConstant bias(bias_info);
-  const PackRequest request{filter.data,  filter.bytes(),     bias.source(),
-                            bias.bytes(), depthwise.layout(), depthwise.packed_bytes()};
+  const bool biased = !bias_info.absent();
+  const PackRequest request{filter.data,
+                            filter.bytes(),
+                            biased ? bias_info.data : nullptr,
+                            biased ? bias_info.bytes() : 0,
+                            depthwise.layout(),
+                            depthwise.packed_bytes()};
   return context.Pack(request, [&](std::byte* to) {
-    depthwise.Pack(ByteWeights(filter).data(), bias.as<int32_t>(), to);
+    const kernels::ReadableConstant weights(filter), bias(bias_info);
+    depthwise.Pack(weights.as<std::byte>(), bias.as<int32_t>(), to);
   });
 }
 
@@ -100,7 +104,9 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
                                                          const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.channels_in == 1) return BuildOneChannelDepthwiseInt8(op, context, shape);
+  if (shape.channels_in == 1) return BuildProductS8(op, context);
+  if (!op.inputs[1].constant())
+    return Unsupported("weights known only at run time have no emitter");
   const TensorInfo& in = op.inputs[0];
   DepthwiseS8Problem problem = ProblemOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(
@@ -110,26 +116,29 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
   problem.fits_int8 = FitInt8(op.inputs[1]);
-  std::optional<ConvertedImage> image;
+  std::unique_ptr<Source> source;
   if (shape.multiplier > 1) {
-    image.emplace(shape.window, shape.batch, shape.channels_in, in.pitch(), in.type,
-                  problem.zero_point, ActivationFormat::kAsIs, shape.multiplier);
-    problem.window = image->Padded(shape.window);
+    const ConvertedImage image(shape.window, shape.batch, shape.channels_in, in.pitch(), in.type,
+                               problem.zero_point, ActivationFormat::kAsIs, shape.multiplier);
+    problem.window = image.Padded(shape.window);
+    source = RepeatedSource(0, image);
+  } else {
+    source = InputItself(in);
   }
-  problem.pixel_bytes = image ? image->pixel_bytes() : in.pitch();
-  problem.row_bytes = problem.pixel_bytes * problem.window.x.input;
-  problem.image_bytes = problem.row_bytes * problem.window.y.input;
+  SetMemory(*source, &problem);
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
   FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, context, depthwise, bias));
   return std::unique_ptr<Kernel>(
-      new DepthwiseInt8Kernel(std::move(depthwise), image, std::move(packed)));
+      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
 }
 
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& op,
                                                            const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  if (!op.inputs[1].constant())
+    return Unsupported("weights known only at run time have no emitter");
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
@@ -138,7 +147,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& 
   QuantizedImage::Layout layout =
       QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
   layout.asymmetric = true;
-  const QuantizedImage image(layout, context.isa);
+  auto source = std::make_unique<QuantizedSource>(0, layout, context.isa);
 
   DepthwiseS8Problem problem = ProblemOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, activation, std::move(tail),
@@ -150,14 +159,12 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& 
   problem.zero_point = 1;
   problem.tail.output = op.outputs[0];
   problem.window = layout.Padded(shape.window);
-  problem.pixel_bytes = image.pixel_bytes();
-  problem.row_bytes = image.row_bytes();
-  problem.image_bytes = image.image_bytes();
+  SetMemory(*source, &problem);
   FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
   FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
                             PackFilters(op, context, depthwise, TensorInfo()));
   return std::unique_ptr<Kernel>(
-      new HybridKernel<DepthwiseS8>(std::move(depthwise), image, std::move(packed)));
+      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
 }
 
 }  // namespace fuselite::jit

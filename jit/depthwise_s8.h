@@ -61,11 +61,6 @@ class DepthwiseS8 {
 
   // Computes units [begin, end).
   void Run(const DepthwiseS8Product& product, int64_t begin, int64_t end) const;
-  // The same of float outputs, from the image at args.shared.
-  void RunHybrid(const KernelArgs& args, const std::byte* packed, const RowScale* scales,
-                 int64_t begin, int64_t end) const {
-    Run({args, args.shared, packed, scales}, begin, end);
-  }
 
  private:
   void Plan(const kernels::BuildContext& context);

@@ -21,7 +21,7 @@ class GemmEmitter : public Assembler {
         spec_(spec),
         walk_(*this, spec.depth, 1, {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
 
-  size_t EmitFunction(const GemmTile& tile) {
+  size_t EmitFunction(const Tile& tile) {
     align(32);
     const size_t entry = getSize();
     tile_ = tile;
@@ -123,19 +123,19 @@ class GemmEmitter : public Assembler {
   int Top(int i) const { return isa().registers() - 1 - i; }
 
   const GemmSpec& spec_;
-  GemmTile tile_;
+  Tile tile_;
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 a_ = rbp, w_ = r14, pointer_ = r15;
   DepthWalker walk_;
 };
 
-std::string Key(const GemmSpec& spec, const std::vector<GemmTile>& tiles) {
+std::string Key(const GemmSpec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
                                    spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
                                    spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
-  for (const GemmTile& tile : tiles) {
+  for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
   }
   return key + TailKey(spec.tail);
@@ -161,12 +161,12 @@ Status CheckGemm(const GemmSpec& spec) {
   return Status();
 }
 
-Result<SharedCode> EmitGemm(const GemmSpec& spec, const std::vector<GemmTile>& tiles,
+Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
                             const std::string& name) {
   return ProcessCodeCache().GetOrEmit(Key(spec, tiles), name, [&]() -> Result<CodeBytes> {
     GemmEmitter emitter(spec);
     std::vector<size_t> entries;
-    for (const GemmTile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
+    for (const Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
     return emitter.Finish(std::move(entries));
   });
 }

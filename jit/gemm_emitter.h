@@ -2,14 +2,17 @@
 // registers over the whole depth, then bias and tail, then stored.
 #pragma once
 
+#include <span>
 #include <string>
-#include <vector>
 
 #include "jit/depth_walker.h"
 #include "jit/tail_emitter.h"
+#include "kernels/product/micro_kernel.h"
 #include "kernels/tail/tail.h"
 
 namespace fuselite::jit {
+
+using kernels::Tile;
 
 // What all tiles of one matrix product share. Strides are in bytes.
 struct GemmSpec {
@@ -19,13 +22,6 @@ struct GemmSpec {
   int64_t out_step = 0;
   bool prefetch_weights = false;  // they come from beyond L2
   kernels::Tail tail;             // emitted wholly (FuseTail)
-};
-
-struct GemmTile {
-  int rows = 1;
-  int vectors = 1;     // of channels
-  int last_lanes = 0;  // of the last vector that are channels, 1 to all
-  friend bool operator==(const GemmTile&, const GemmTile&) = default;
 };
 
 // Computes `tiles` tiles, each `rows` below the one before. `panel` holds, for `vectors` vectors of
@@ -47,7 +43,7 @@ int MaxTileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.
 Status CheckGemm(const GemmSpec& spec);
 // Entry i computes tiles[i]. Precondition: CheckGemm(spec).
-Result<SharedCode> EmitGemm(const GemmSpec& spec, const std::vector<GemmTile>& tiles,
+Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
                             const std::string& name);
 
 }  // namespace fuselite::jit

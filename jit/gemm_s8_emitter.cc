@@ -225,7 +225,7 @@ class GemmS8Emitter : public Assembler {
   DepthWalker walk_;
 };
 
-std::string Key(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles) {
+std::string Key(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
   std::string key = internal::Join("gemm s8 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
                                    spec.out_step, " f", spec.flips, " c", spec.corrects, " k",
                                    spec.depth.outer, '*', spec.depth.outer_step);
@@ -262,7 +262,7 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
   return Status();
 }
 
-Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles,
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
                               const std::string& name) {
   return ProcessCodeCache().GetOrEmit(Key(spec, tiles), name, [&]() -> Result<CodeBytes> {
     GemmS8Emitter emitter(spec);

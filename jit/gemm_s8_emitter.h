@@ -73,7 +73,7 @@ int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.
 Status CheckGemmS8(const GemmS8Spec& spec);
 // Entry i computes tiles[i]. Precondition: CheckGemmS8(spec).
-Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, const std::vector<GemmS8Tile>& tiles,
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
                               const std::string& name);
 
 }  // namespace fuselite::jit

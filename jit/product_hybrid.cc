@@ -1,58 +1,28 @@
 #include "jit/product_hybrid.h"
 
-#include "jit/byte_weights.h"
-#include "jit/gemm_s8.h"
-#include "jit/hybrid_kernel.h"
+#include "jit/image_source.h"
 #include "jit/product_s8.h"
-#include "jit/quantized_image.h"
-#include "kernels/conv2d/conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
-#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/product/constant.h"
+#include "kernels/product/product_kernel.h"
 
 namespace fuselite::jit {
-namespace {
 
 using kernels::Activation;
 using kernels::BuildContext;
-using kernels::Conv2DParams;
-using kernels::Conv2DShape;
-using kernels::FullyConnectedParams;
-using kernels::FullyConnectedShape;
 using kernels::HybridTail;
 using kernels::OpDescription;
+using kernels::ProductDescription;
+using kernels::ProductProblem;
 using kernels::TailStage;
 
-Result<std::unique_ptr<Kernel>> BuildProduct(const OpDescription& op, const BuildContext& context,
-                                             GemmS8Problem problem, const QuantizedImage& image) {
-  FUSELITE_ASSIGN_OR_RETURN(GemmS8 gemm, GemmS8::Build(std::move(problem), context));
-  const TensorInfo& weights = op.inputs[1];
-  const auto pack = [&](std::byte* to) {
-    const int64_t depth = int64_t{weights.elements()} / weights.shape[0];
-    const ByteWeights bytes(weights);
-    gemm.Pack({bytes.data(), 1, depth, nullptr}, to, 0, gemm.panels());
-  };
-  const PackRequest request{.source = weights.data,
-                            .source_bytes = weights.bytes(),
-                            .layout = gemm.layout(),
-                            .bytes = gemm.packed_bytes()};
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
-  return std::unique_ptr<Kernel>(
-      new HybridKernel<GemmS8>(std::move(gemm), image, std::move(packed)));
-}
-
-}  // namespace
-
-Status CheckHybridOperands(const OpDescription& op, Isa isa, bool constant) {
+Status CheckHybridOperands(const OpDescription& op, Isa isa) {
   if (!VectorIsa::Supported(isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
   }
   const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
-  if (in.type != DataType::kFloat32 || ByteType(weights.type) != DataType::kInt8) {
+  if (in.type != DataType::kFloat32 || kernels::ReadableType(weights.type) != DataType::kInt8) {
     return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
                        DataTypeName(in.type), " with ", DataTypeName(weights.type));
-  }
-  if (constant && !weights.constant()) {
-    return Unsupported("weights known only at run time have no emitter");
   }
   if (op.outputs[0].type != DataType::kFloat32) {
     return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
@@ -78,79 +48,53 @@ Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activati
   return output;
 }
 
-Result<GemmS8Problem> HybridProblemOf(const OpDescription& op, Activation activation,
-                                      HybridTail tail, FloatRows rows, Isa isa) {
-  GemmS8Problem problem;
-  const bool dot = HasDotProduct(isa), asymmetric = rows.row_zero_points;
-  rows.row_zero_points &= dot;
-  problem.channels = static_cast<int64_t>(tail.scales.size());
-  FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, activation, std::move(tail), rows));
-  problem.type = DataType::kUInt8;
-  problem.zero_point = !dot ? 0 : asymmetric ? 1 : 128;
-  problem.out_pitch = op.outputs[0].pitch();
-  problem.tail.output = op.outputs[0];
-  return problem;
-}
+namespace {
 
-Result<std::unique_ptr<Kernel>> BuildConv2DHybrid(const OpDescription& op,
-                                                  const BuildContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
-  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
-  if (shape.groups != 1) return Unsupported(shape.groups, " groups have no emitter");
-  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, kernels::MakeConv2DHybridTail(op, shape));
-  const bool asymmetric = kernels::Conv2DHasSeveralScales(op, shape);
+QuantizedImage::Layout LayoutOf(const ProductDescription& d, Isa isa) {
   QuantizedImage::Layout layout =
-      QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
-  layout.asymmetric = asymmetric;
-  layout.bytes = HasDotProduct(context.isa);
-  const QuantizedImage image(layout, context.isa);
-  const WindowMemory memory = {.pixel = image.pixel_bytes(),
-                               .row = image.row_bytes(),
-                               .image = image.image_bytes(),
-                               .dense = true};
-  const bool pixels_follow = PixelsFollow(shape.window);
-  const auto& [y, x] = shape.window;
-  FUSELITE_ASSIGN_OR_RETURN(
-      GemmS8Problem problem,
-      HybridProblemOf(op, op.params.as<Conv2DParams>().activation, std::move(tail),
-                      {.line_rows = pixels_follow ? int64_t{y.output} * x.output : x.output,
-                       .row_zero_points = asymmetric,
-                       .per_row = false},
-                      context.isa));
-  problem.name = "conv hybrid";
-  SetWindows(shape.window, shape.batch, shape.channels_in, memory, &problem);
-  if (pixels_follow) {
-    problem.line_rows *= problem.lines_per_image;
-    problem.lines_per_image = 1;
+      QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
+  if (d.hybrid->scale_per_row) {  // each row is an image then
+    layout.images = d.padding.x.input;
+    layout.width = 1;
   }
-  return BuildProduct(op, context, std::move(problem), image);
+  layout.asymmetric = d.hybrid->asymmetric;
+  layout.bytes = HasDotProduct(isa);
+  return layout;
 }
 
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
-                                                          const BuildContext& context) {
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
+                                                   const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
-  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, kernels::ResolveFullyConnected(op));
-  const auto& params = op.params.as<FullyConnectedParams>();
-  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                            kernels::MakeHybridTail(op, params.activation, 2, shape.units));
-  const QuantizedImage image(
-      {.images = shape.rows,
-       .channels = shape.depth,
-       .pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth,
-       .asymmetric = params.asymmetric_quantize_inputs,
-       .bytes = HasDotProduct(context.isa)},
-      context.isa);
-  // Operands of the tail that repeat per batch are then not emitted.
-  FUSELITE_ASSIGN_OR_RETURN(GemmS8Problem problem,
-                            HybridProblemOf(op, params.activation, std::move(tail),
-                                            {.line_rows = shape.rows,
-                                             .row_zero_points = params.asymmetric_quantize_inputs},
-                                            context.isa));
-  problem.name = "fully_connected hybrid";
-  problem.depth.runs = {{0, shape.depth}};
-  problem.a_step = image.pixel_bytes();
-  problem.line_rows = shape.rows;
-  return BuildProduct(op, context, std::move(problem), image);
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
+  if (d.left_transposed) return Unsupported("a transposed left operand has no emitter");
+  const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
+  ProductFormatS8 format{.type = DataType::kUInt8,
+                         .weights_type = DataType::kInt8,
+                         .zero_point = !dot         ? 0
+                                       : asymmetric ? 1
+                                                    : 128,
+                         .tail = {},
+                         .floats = std::nullopt,
+                         .output = DataType::kFloat32};
+  FUSELITE_ASSIGN_OR_RETURN(format.floats, MakeFloatOutput(op, d.activation, d.hybrid->tail,
+                                                           {.line_rows = RowsOfLine(d),
+                                                            .row_zero_points = asymmetric && dot,
+                                                            .per_row = d.hybrid->scale_per_row}));
+  const bool linear = TailIsLinear(format.floats->dequantization.tail);
+  kernels::ProductKernelSpec spec;
+  spec.source =
+      std::make_unique<QuantizedSource>(d.inputs.x, LayoutOf(d, context.isa), context.isa);
+  spec.value_bytes = dot ? 1 : 2;
+  spec.row_value_bytes = sizeof(RowScale);
+  spec.row_values_per_image = !d.hybrid->scale_per_row;
+  spec.images_follow = linear && d.hybrid->scale_per_row;
+  spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
+  };
+  return BuildProductKernel(op, d, std::move(spec), context);
 }
 
 }  // namespace fuselite::jit

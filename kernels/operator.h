@@ -25,6 +25,7 @@
 namespace fuselite::kernels {
 
 struct OperatorDef;
+struct ProductDescription;
 
 // An operator's parameters by value, whatever their type. Padding between fields must be zeroed
 // (value-initialize them), so that equal parameters have equal bytes.
@@ -128,6 +129,9 @@ struct OperatorDef {
   Status (*infer)(OpDescription& op) = nullptr;
   // Best first; the last one is the reference, which accepts whatever infer does.
   std::span<const Candidate> candidates{};
+  // How the operator is made of matrix products (kernels/product/description.h); null where it is
+  // not. Called on what infer accepted.
+  Result<ProductDescription> (*product)(const OpDescription& op) = nullptr;
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
 };

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -143,6 +144,7 @@ const OperatorDef& BatchMatMulOperator() {
       .limits = "ranks 2 to 5; float32 × int8 with one batch dimension",
       .infer = InferBatchMatMul,
       .candidates = kCandidates,
+      .product = DescribeBatchMatMulProduct,
       .cost =
           [](const OpDescription& op) {
             const bool adj_x = op.params.as<BatchMatMulParams>().adj_x;

@@ -5,6 +5,7 @@
 #include "kernels/filter_operands.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -123,6 +124,7 @@ const OperatorDef& Conv2DOperator() {
       .types = kTypes,
       .infer = InferConv2D,
       .candidates = kCandidates,
+      .product = DescribeConv2DProduct,
       .cost =
           [](const OpDescription& op) {
             const Shape& filter = op.inputs[1].shape;

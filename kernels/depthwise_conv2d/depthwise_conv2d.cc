@@ -3,6 +3,7 @@
 #include "kernels/filter_operands.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -98,6 +99,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
       .types = kTypes,
       .infer = InferDepthwiseConv2D,
       .candidates = kCandidates,
+      .product = DescribeDepthwiseConv2DProduct,
       .cost =
           [](const OpDescription& op) {
             const Shape& filter = op.inputs[1].shape;

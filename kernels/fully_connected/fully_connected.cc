@@ -3,6 +3,7 @@
 #include "kernels/filter_operands.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -125,6 +126,7 @@ const OperatorDef& FullyConnectedOperator() {
       .limits = "weights_format DEFAULT",
       .infer = InferFullyConnected,
       .candidates = kCandidates,
+      .product = DescribeFullyConnectedProduct,
       .cost =
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];

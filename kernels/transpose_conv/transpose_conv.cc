@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/description.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -138,6 +139,7 @@ const OperatorDef& TransposeConvOperator() {
       .types = kTypes,
       .infer = InferTransposeConv,
       .candidates = kCandidates,
+      .product = DescribeTransposeConvProduct,
       .cost =
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[2].elements()) * op.inputs[1].shape.elements(0, 3);

@@ -65,14 +65,14 @@ void CompareRandomly(kernels::BuildKernel build, Make make) {
 }
 
 TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
-  CompareRandomly(BuildFullyConnectedHybrid, [](Random& random) {
+  CompareRandomly(BuildProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
   });
 }
 
 TEST(JitHybridTest, ConvolutionsEqualTheReference) {
-  CompareRandomly(BuildConv2DHybrid, [](Random& random) {
-    return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, false);
+  CompareRandomly(BuildProductHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
   });
 }
 
@@ -83,7 +83,7 @@ TEST(JitHybridTest, DepthwiseConvolutionsEqualTheReference) {
 }
 
 TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
-  CompareRandomly(BuildBatchMatMulHybrid, [](Random& random) {
+  CompareRandomly(BuildProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridBatchMatMul(random, 0);
   });
 }
@@ -107,10 +107,10 @@ TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
   };
   compare(BuildDepthwiseConv2DHybrid,
           [](Random& random) { return kernels::testing::RandomHybridDepthwise(random, 1); });
-  compare(BuildConv2DHybrid, [](Random& random) {
+  compare(BuildProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8}, false);
   });
-  compare(BuildFullyConnectedHybrid, [](Random& random) {
+  compare(BuildProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
   });
 }
@@ -128,7 +128,7 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
     tester.Input(TestTensor::Of<float>(DataType::kFloat32, {2}, {-3, 5}));
     ASSERT_TRUE(tester.Infer().ok());
     for (Isa isa : EmittedIsas()) {
-      auto outputs = tester.RunBuild(BuildFullyConnectedHybrid, isa);
+      auto outputs = tester.RunBuild(BuildProductHybrid, isa);
       ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
       const std::vector<float> y = (*outputs)[0].values<float>();
       EXPECT_EQ(y[0], -3);
@@ -141,15 +141,21 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
   }
 }
 
-TEST(JitHybridTest, RefusesOthers) {
-  kernels::BuildContext context{.isa = EmittedIsas().empty() ? Isa::kScalar : EmittedIsas().back()};
+TEST(JitHybridTest, WeightsOfRunTimeEqualTheReference) {
+  CompareRandomly(BuildProductHybrid, [](Random& random) {
+    OpTester tester = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
+    tester.op.inputs[1].data = nullptr;
+    return tester;
+  });
+}
+
+TEST(JitHybridTest, RefusesWeightsOfFourBitsAtRunTime) {
+  const kernels::BuildContext context{.isa = Isa::kAvx2};
   Random random(1);
-  OpTester run_time =
-      kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
+  OpTester run_time = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt4});
   run_time.op.inputs[1].data = nullptr;
   ASSERT_TRUE(run_time.Infer().ok());
-  EXPECT_EQ(BuildFullyConnectedHybrid(run_time.op, context).status().code(),
-            StatusCode::kUnsupported);
+  EXPECT_EQ(BuildProductHybrid(run_time.op, context).status().code(), StatusCode::kUnsupported);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(JitBatchMatMulTest, AgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester = kernels::testing::RandomBatchMatMul(random, false, kMinRows);
+    OpTester tester = kernels::testing::RandomBatchMatMul(random, true, kMinRows);
     ASSERT_TRUE(tester.Infer().ok());
     kernels::testing::AddRandomTail(tester, random);
     const auto bounds = kernels::testing::Bounds(tester, kernels::testing::BatchMatMulDepth(tester),

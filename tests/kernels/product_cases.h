@@ -12,8 +12,8 @@
 
 namespace fuselite::kernels::testing {
 
-// What a kernel under test takes: emitted ones do neither groups nor multipliers, and most pack
-// their weights when they are built.
+// What a kernel under test takes: emitted depthwise ones do no multipliers, and pack their weights
+// when they are built.
 struct ProductCases {
   bool groups = true;  // also depth multipliers
   bool run_time_weights = true;

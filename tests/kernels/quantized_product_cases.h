@@ -15,9 +15,9 @@ struct QuantizedProductCases {
   std::vector<DataType>
       types;           // of the activations; one that is named twice comes up twice as often
   bool groups = true;  // also depth multipliers
-  // Left sides of BATCH_MATMUL that are transposed or broadcast, constant right ones, int32
-  // outputs.
-  bool any_matmul = true;
+  // Of BATCH_MATMUL: left sides that are broadcast, constant right ones, int32 outputs; and left
+  // sides that are transposed.
+  bool any_matmul = true, adjoint_left = true;
 };
 
 // What surrounds the weights of a random case.
@@ -195,7 +195,7 @@ inline OpTester RandomQuantizedFullyConnected(Random& random, const QuantizedPro
 inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProductCases& cases) {
   OpTester tester("BATCH_MATMUL");
   auto& params = tester.params<BatchMatMulParams>();
-  params.adj_x = cases.any_matmul && random.Chance(0.1);
+  params.adj_x = cases.adjoint_left && random.Chance(0.2);
   params.adj_y = random.Chance(0.5);
   const auto rows = static_cast<int32_t>(random.Int(1, 30));
   const auto depth = static_cast<int32_t>(random.Int(1, 100));

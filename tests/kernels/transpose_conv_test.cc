@@ -1,30 +1,18 @@
 #include "kernels/transpose_conv/transpose_conv.h"
 
 #include "tests/kernels/op_tester.h"
-#include "tests/kernels/product_cases.h"
 #include "tests/kernels/quantized_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
 
 constexpr DataType kF32 = DataType::kFloat32;
 
-OpTester Of(const std::vector<int32_t>& output, const TestTensor& filter, const TestTensor& input,
-            Padding padding, int32_t stride_h, int32_t stride_w) {
-  OpTester tester("TRANSPOSE_CONV");
-  auto& params = tester.params<TransposeConvParams>();
-  params.padding = padding;
-  params.stride_h = stride_h;
-  params.stride_w = stride_w;
-  tester.Constant(TestTensor::Of<int32_t>(DataType::kInt32, {4}, output));
-  tester.Constant(filter);
-  tester.Input(input);
-  return tester;
-}
-
 TEST(TransposeConvReferenceTest, AddsWhereWindowsOverlap) {
-  OpTester tester = Of({1, 1, 5, 1}, TestTensor::Of<float>(kF32, {1, 1, 3, 1}, {1, 10, 100}),
-                       TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {1, 2}), Padding::kValid, 1, 2);
+  OpTester tester =
+      TransposeConvOf({1, 1, 5, 1}, TestTensor::Of<float>(kF32, {1, 1, 3, 1}, {1, 10, 100}),
+                      TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {1, 2}), Padding::kValid, 1, 2);
   tester.Constant(TestTensor::Of<float>(kF32, {1}, {0.5f}));
   ASSERT_TRUE(tester.Infer().ok());
   Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
@@ -35,8 +23,9 @@ TEST(TransposeConvReferenceTest, AddsWhereWindowsOverlap) {
 
 TEST(TransposeConvInferTest, Refuses) {
   const auto infer = [](std::vector<int32_t> output, Shape filter, Shape input, int32_t stride) {
-    return Of(output, TestTensor({.type = kF32, .shape = filter}),
-              TestTensor({.type = kF32, .shape = input}), Padding::kSame, stride, stride)
+    return TransposeConvOf(output, TestTensor({.type = kF32, .shape = filter}),
+                           TestTensor({.type = kF32, .shape = input}), Padding::kSame, stride,
+                           stride)
         .Infer();
   };
   EXPECT_TRUE(infer({1, 8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok());
@@ -45,69 +34,27 @@ TEST(TransposeConvInferTest, Refuses) {
   EXPECT_FALSE(infer({1, 8, 8, 2}, {2, 3, 3, 5}, {1, 4, 4, 4}, 2).ok()) << "channels in";
   EXPECT_FALSE(infer({1, 8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 0).ok()) << "stride";
   EXPECT_FALSE(infer({1, -8, 8, 2}, {2, 3, 3, 4}, {1, 4, 4, 4}, 2).ok()) << "negative";
-  OpTester dynamic = Of({1, 8, 8, 2}, TestTensor({.type = kF32, .shape = {2, 3, 3, 4}}),
-                        TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2);
+  OpTester dynamic =
+      TransposeConvOf({1, 8, 8, 2}, TestTensor({.type = kF32, .shape = {2, 3, 3, 4}}),
+                      TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2);
   dynamic.op.inputs[0].data = nullptr;
   EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
 }
 
-// Sizes of an image, of the smaller one that it comes from, and of the filter between them.
-struct RandomSizes {
-  Padding padding;
-  int32_t stride_h, stride_w;
-  Shape output, input, filter;
-
-  RandomSizes(Random& random, int32_t max_width, int32_t max_in, int32_t max_out)
-      : padding(random.Pick({Padding::kSame, Padding::kValid})),
-        stride_h(static_cast<int32_t>(random.Int(1, 3))),
-        stride_w(static_cast<int32_t>(random.Int(1, 3))) {
-    const auto size = [&](int64_t low, int64_t high) {
-      return static_cast<int32_t>(random.Int(low, high));
-    };
-    const int32_t out = size(1, max_out), in = size(1, max_in), batch = size(1, 2);
-    output = {batch, size(5, 14), size(5, max_width), out};
-    filter = {out, size(1, 5), size(1, 5), in};
-    Result<Window> window = ResolveWindow({.input_h = output[1],
-                                           .input_w = output[2],
-                                           .filter_h = filter[1],
-                                           .filter_w = filter[2],
-                                           .stride_h = stride_h,
-                                           .stride_w = stride_w,
-                                           .padding = padding});
-    EXPECT_TRUE(window.ok());
-    input = {batch, window->y.output, window->x.output, in};
-  }
-  OpTester Tester(const TestTensor& filter_values, const TestTensor& input_values) const {
-    return Of({output[0], output[1], output[2], output[3]}, filter_values, input_values, padding,
-              stride_h, stride_w);
-  }
-};
-
-OpTester RandomTransposeConv(Random& random) {
-  const RandomSizes sizes(random, 30, 20, 40);
-  const TestTensor filter({.type = kF32, .shape = sizes.filter});
-  filter.Fill(random, -1, 1);
-  const TestTensor input =
-      RandomFloats(random, sizes.input, RandomPitch(random, sizes.input.dim(-1)));
-  OpTester tester = sizes.Tester(filter, input);
-  tester.params<TransposeConvParams>().activation =
-      random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
-  if (random.Chance(0.7)) tester.Input(RandomFloats(random, {sizes.output.dim(-1)}));
-  return tester;
-}
-
 TEST(TransposeConvHighwayTest, AgreesWithTheReference) {
-  CompareRandomly(80, RandomTransposeConv, [](OpTester& tester, Random& random) {
-    AddRandomTail(tester, random);
-    const int64_t depth = tester.op.inputs[1].shape.elements(1, 4);
-    return CompareCandidates(tester, ProductBounds<TransposeConvParams>(tester, depth), random);
-  });
+  CompareRandomly(
+      80, [](Random& random) { return RandomTransposeConv(random); },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.elements(1, 4);
+        return CompareCandidates(tester, ProductBounds<TransposeConvParams>(tester, depth), random);
+      });
 }
 
 OpTester RandomQuantizedTransposeConv(Random& random, DataType type) {
   // Phases of more than 510 terms of 16 bits are put together.
   const bool wide = type == DataType::kInt16;
-  const RandomSizes sizes(random, 60, wide && random.Chance(0.3) ? 200 : 40, 50);
+  const TransposeConvSizes sizes(random, 60, wide && random.Chance(0.3) ? 200 : 40, 50);
   const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
   const bool is_signed = type != DataType::kUInt8;
   const int64_t low = type == DataType::kInt8 ? -128 : 0, high = wide ? 0 : low + 255;
@@ -151,7 +98,7 @@ TEST(TransposeConvHighwayTest, IntegersToTheBit) {
 }
 
 OpTester RandomHybridTransposeConv(Random& random) {
-  const RandomSizes sizes(random, 60, 40, 50);
+  const TransposeConvSizes sizes(random, 60, 40, 50);
   const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
   const TestTensor filter =
       RandomTensor(random, {.type = DataType::kInt8,
@@ -168,11 +115,11 @@ OpTester RandomHybridTransposeConv(Random& random) {
 
 TEST(TransposeConvReferenceTest, HybridScalesEveryTerm) {
   // The image spans 0 to 2.55 in steps of 0.01: 0.5 and 2.55 are 50 and 255 of them.
-  OpTester tester =
-      Of({1, 1, 4, 1},
-         TestTensor::Of<int8_t>(DataType::kInt8, {1, 1, 3, 1}, {1, -10, 100},
-                                {.scales = {0.5f}, .zero_points = {0}}),
-         TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {0.5f, 2.55f}), Padding::kValid, 1, 1);
+  OpTester tester = TransposeConvOf(
+      {1, 1, 4, 1},
+      TestTensor::Of<int8_t>(DataType::kInt8, {1, 1, 3, 1}, {1, -10, 100},
+                             {.scales = {0.5f}, .zero_points = {0}}),
+      TestTensor::Of<float>(kF32, {1, 1, 2, 1}, {0.5f, 2.55f}), Padding::kValid, 1, 1);
   tester.Constant(TestTensor::Of<float>(kF32, {1}, {0.5f}));
   ASSERT_TRUE(tester.Infer().ok());
   Result<std::vector<TestTensor>> outputs = tester.Run("reference", Isa::kScalar);
@@ -185,9 +132,10 @@ TEST(TransposeConvReferenceTest, HybridScalesEveryTerm) {
 TEST(TransposeConvInferTest, HybridNeedsAScaleForEachChannel) {
   const auto infer = [](std::vector<float> scales) {
     Quantization q{.scales = std::move(scales), .zero_points = {0}};
-    return Of({1, 8, 8, 2},
-              TestTensor({.type = DataType::kInt8, .shape = {2, 3, 3, 4}, .quantization = q}),
-              TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2)
+    return TransposeConvOf(
+               {1, 8, 8, 2},
+               TestTensor({.type = DataType::kInt8, .shape = {2, 3, 3, 4}, .quantization = q}),
+               TestTensor({.type = kF32, .shape = {1, 4, 4, 4}}), Padding::kSame, 2, 2)
         .Infer();
   };
   EXPECT_TRUE(infer({1, 2}).ok());

@@ -1,0 +1,30 @@
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/product/description.h"
+
+namespace fuselite::kernels {
+
+Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
+  const auto& params = op.params.as<Conv2DParams>();
+  ProductDescription product;
+  product.name = "conv";
+  product.activation = params.activation;
+  product.quantized_bias_type = params.quantized_bias_type;
+  product.padding = shape.window;
+  product.images = shape.batch;
+  product.channels_in = shape.channels_in;
+  product.pixel_pitch = op.inputs[0].pitch();
+  product.groups = shape.groups;
+  product.parts = {{.window = shape.window}};
+  product.out_height = shape.window.y.output;
+  product.out_width = shape.window.x.output;
+  product.channels_out = shape.channels_out;
+  product.n_step = shape.depth();
+  if (op.inputs[0].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {
+    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeConv2DHybridTail(op, shape));
+    product.hybrid = {.tail = std::move(tail), .asymmetric = Conv2DHasSeveralScales(op, shape)};
+  }
+  return product;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,88 @@
+// An operator as matrix products, whatever its types: what CONV_2D, FULLY_CONNECTED, BATCH_MATMUL,
+// TRANSPOSE_CONV and their relatives tell those who compute products. Each operator describes
+// itself beside its shape rule.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/window.h"
+
+namespace fuselite::kernels {
+
+// The windows of one product over the image that the source leaves, and the pixels of the output
+// that they give. A convolution has one part; a transposed one has a part for each pair of
+// remainders by the strides.
+struct ProductPart {
+  Window window;                     // in the source's image, without padding of its own
+  int32_t first_y = 0, first_x = 0;  // where the first window begins
+  // Output pixel (y, x) of the part is pixel (out_y + y * step_y, out_x + x * step_x) of the
+  // output.
+  int32_t out_y = 0, out_x = 0, step_y = 1, step_x = 1;
+  // The weights of the part: for each channel its taps in the order in which they meet the image,
+  // as offsets in values from the channel's first weight to the tap's first. Empty: all of them,
+  // one after the other.
+  std::vector<int64_t> taps{};
+};
+
+struct ProductDescription {
+  std::string name;  // "conv"
+  ProductInputs inputs;
+  Activation activation = Activation::kNone;
+  DataType quantized_bias_type = DataType::kNone;
+
+  // The left side: `images` images of input inputs.x. `padding` says how far the windows reach
+  // beyond them.
+  Window padding;
+  int64_t images = 1;
+  int64_t channels_in = 0;       // of a pixel
+  int64_t pixel_pitch = 0;       // values from a pixel of the input to the next
+  bool left_transposed = false;  // BATCH_MATMUL: the left matrices are stored [depth, rows]
+  int64_t groups = 1;
+  std::vector<ProductPart> parts;
+  int32_t out_height = 0, out_width = 0;  // pixels of the output's images
+
+  // The right side: weight (k, n) is value k * k_step + n * n_step of inputs.weights.
+  int64_t channels_out = 0;
+  int64_t k_step = 1, n_step = 0;
+  // BATCH_MATMUL: the matrices of the two operands meet as `batch` says. `images` are the left
+  // ones then, which follow each other in one line of pixels.
+  std::optional<BatchMatMulShape> batch{};
+  int64_t right_matrices = 1, right_matrix_step = 0;  // values
+
+  // Where float32 activations are quantized at run time.
+  struct Hybrid {
+    HybridTail tail;
+    bool asymmetric = false;
+    bool scale_per_row = false;  // else one for each image
+  };
+  std::optional<Hybrid> hybrid{};
+
+  int64_t group_in() const { return channels_in / groups; }
+
+  // Of matrices: `all_rows` on the left, as pixels of one line, of which a product has `rows`.
+  // kUnsupported for more than fit 31 bits.
+  Status SetRows(int64_t all_rows, int64_t rows) {
+    if (all_rows > INT32_MAX) return Unsupported(all_rows, " rows are too many");
+    padding.y = {.input = 1, .output = 1};
+    padding.x = {.input = static_cast<int32_t>(all_rows), .output = static_cast<int32_t>(all_rows)};
+    parts.assign(1, {.window = padding});
+    parts[0].window.x.output = static_cast<int32_t>(rows);
+    out_height = 1;
+    out_width = static_cast<int32_t>(rows);
+    return Status();
+  }
+};
+
+// Those of the operators, each in its folder. They refuse what is no matrix product of the kind.
+Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op);
+Result<ProductDescription> DescribeDepthwiseConv2DProduct(const OpDescription& op);
+Result<ProductDescription> DescribeFullyConnectedProduct(const OpDescription& op);
+Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op);
+Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op);
+
+}  // namespace fuselite::kernels

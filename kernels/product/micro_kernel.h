@@ -1,0 +1,82 @@
+// The innermost part of a matrix product: tiles of rows x channels, summed over the whole depth in
+// registers and stored through a tail. Whoever emits or vectorizes one (the JIT, Highway,
+// intrinsics) implements this interface; kernels/product/product.h does everything around it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/status.h"
+
+namespace fuselite::kernels {
+
+// A register tile: `rows` rows of `vectors` vectors of channels; of the last vector only
+// `last_lanes` lanes are channels.
+struct Tile {
+  int rows = 1, vectors = 1, last_lanes = 0;
+  friend bool operator==(const Tile&, const Tile&) = default;
+};
+
+// The right matrix in memory: the element of term k and column n is value k * k_step + n * n_step
+// behind `values`. `bias` holds one value for each column, or is null.
+struct RightMatrix {
+  const void* values = nullptr;
+  int64_t k_step = 1, n_step = 0;
+  const void* bias = nullptr;
+};
+
+// The channels [first, last) of the output that a panel holds, in `vectors` vectors. Lanes behind
+// the last channel hold zeros.
+struct PanelChannels {
+  int64_t first = 0, last = 0;
+  int vectors = 0;
+};
+
+// One call: `tiles` tiles of one panel, each as many rows below the one before as it has itself.
+struct TileRun {
+  size_t tile = 0;  // which of those that Emit was given
+  int64_t tiles = 0;
+  const std::byte* left = nullptr;   // the first tile's first row
+  const std::byte* panel = nullptr;  // packed
+  std::byte* out = nullptr;          // where the first tile's first channel is stored
+  int64_t row = 0, channel = 0;      // the same place, as the tail's operands are addressed
+  // What the left side tells of each row (MicroKernel::RowValue, a scale): the first row's.
+  const std::byte* row_values = nullptr;
+  const void* const* inputs = nullptr;  // of KernelArgs, for the tail's operands
+};
+
+class MicroKernel {
+ public:
+  virtual ~MicroKernel() = default;
+
+  // Types and instructions, between which the tile's size stands in a kernel's name: "f32" and
+  // "avx512 jit".
+  virtual std::string types() const = 0;
+  virtual std::string target() const = 0;
+
+  // What the tiling is chosen by.
+  virtual int lanes() const = 0;                               // channels of a vector
+  virtual int max_rows(int vectors) const = 0;                 // 0: there is no such tile
+  virtual double TileCycles(int rows, int vectors) const = 0;  // start and stores included
+  virtual int64_t row_bytes() const = 0;                       // that a left row is read from
+  virtual int64_t small_block_bytes() const = 0;               // see ChooseBlocks
+
+  // Panels are `panel_bytes` long; `to` is aligned to kAlignment. What decides their bytes, beside
+  // the matrix and the tiling, is in `layout`.
+  virtual size_t panel_bytes(int vectors) const = 0;
+  virtual void PackPanel(const RightMatrix& right, const PanelChannels& channels,
+                         std::byte* to) const = 0;
+  virtual std::string layout() const = 0;
+
+  // Whether sums need what RowValue tells of each left row, 4 bytes in TileRun::row_values.
+  virtual bool needs_row_values() const { return false; }
+  virtual int32_t RowValue(const std::byte* /*left_row*/) const { return 0; }
+
+  // Makes the code that Run calls; once, before the first run.
+  virtual Status Emit(std::span<const Tile> tiles, const std::string& name) = 0;
+  virtual void Run(const TileRun& run) const = 0;
+};
+
+}  // namespace fuselite::kernels

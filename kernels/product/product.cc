@@ -1,0 +1,184 @@
+#include "kernels/product/product.h"
+
+#include <algorithm>
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr int64_t kSum = sizeof(int32_t);
+// A range of units is worth a thread's attention when it takes about a microsecond.
+constexpr double kGrainCycles = 2500;
+
+}  // namespace
+
+Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<MicroKernel> kernel,
+                              int threads) {
+  if (problem.grid.rows() == 0 || problem.channels == 0 || kernel->row_bytes() == 0) {
+    return Unsupported("nothing is computed in an empty product");
+  }
+  Product product;
+  product.problem_ = std::move(problem);
+  product.kernel_ = std::move(kernel);
+  const ProductProblem& p = product.problem_;
+  product.tiling_ = ChooseTiling(*product.kernel_, p.grid.line_rows, p.group_channels());
+  product.panels_ = product.Panels();
+  product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
+  product.blocks_ =
+      ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
+                   static_cast<int64_t>(product.packed_bytes()), threads);
+  product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
+                                 'x', product.panel_lanes(), ' ', product.kernel_->target());
+  return product;
+}
+
+// The full tile of a panel and of the last panel, then the same of the shorter tile (RunTiles).
+std::vector<Tile> Product::Tiles() const {
+  std::vector<Tile> tiles;
+  const int whole = tiling_.panels > 1 ? kernel_->lanes() : tiling_.last_lanes;
+  for (const int rows : {tiling_.rows, tiling_.last_rows}) {
+    if (rows == 0) continue;
+    tiles.push_back({rows, tiling_.vectors, whole});
+    tiles.push_back({rows, tiling_.last_vectors, tiling_.last_lanes});
+  }
+  return tiles;
+}
+
+std::vector<Product::Panel> Product::Panels() const {
+  std::vector<Panel> panels;
+  const int64_t group_channels = problem_.group_channels(), lanes = panel_lanes();
+  for (int64_t group = 0; group < problem_.groups; ++group) {
+    const int64_t end = (group + 1) * group_channels;
+    for (int64_t i = 0; i < tiling_.panels; ++i) {
+      const bool last = i + 1 == tiling_.panels;
+      const int64_t first = group * group_channels + i * lanes;
+      panels.push_back({.channels = {.first = first,
+                                     .last = std::min(first + lanes, end),
+                                     .vectors = last ? tiling_.last_vectors : tiling_.vectors},
+                        .last = last,
+                        .left_at = problem_.left_at + group * problem_.group_step,
+                        .row_values_at = group * problem_.row_values_group_step});
+    }
+  }
+  return panels;
+}
+
+void Product::Pack(const RightMatrix& right, std::byte* packed, int64_t begin, int64_t end) const {
+  for (int64_t panel = begin; panel < end; ++panel) {
+    kernel_->PackPanel(right, panels_[panel].channels, packed + panel * panel_bytes_);
+  }
+}
+
+std::string Product::layout() const {
+  return internal::Join(kernel_->layout(), " n", problem_.channels, '/', problem_.groups, " p",
+                        panel_lanes(), " last", tiling_.last_vectors);
+}
+
+void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begin,
+                            int64_t end) const {
+  const RowGrid& grid = problem_.grid;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t group = i / grid.rows(), row = i % grid.rows();
+    values[i] = kernel_->RowValue(left + problem_.left_at + group * problem_.group_step +
+                                  problem_.left.OfLine(grid, row / grid.line_rows) +
+                                  row % grid.line_rows * problem_.left.row);
+  }
+}
+
+int64_t Product::grain() const {
+  const double unit = static_cast<double>(blocks_.tiles) * tiling_.tile_cycles;
+  return std::max<int64_t>(1, static_cast<int64_t>(kGrainCycles / unit));
+}
+
+size_t Product::scratch_bytes() const {
+  if (!problem_.rest.on_sums) return 0;
+  return static_cast<size_t>(blocks_.tiles * tiling_.rows * panel_lanes() * kSum);
+}
+
+void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
+  const int64_t all_tiles = tiling_.tiles_per_line * problem_.grid.lines();
+  int64_t block = begin / panels(), panel = begin % panels();
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t tile = block * blocks_.tiles;
+    RunBlock(operands, tile, std::min(all_tiles, tile + blocks_.tiles), panel);
+    if (++panel < panels()) continue;
+    panel = 0;
+    ++block;
+  }
+}
+
+// Tiles [tile, last) of all lines.
+void Product::RunBlock(const ProductOperands& operands, int64_t tile, int64_t last,
+                       int64_t panel) const {
+  int64_t line = tile / tiling_.tiles_per_line, first = tile - line * tiling_.tiles_per_line;
+  while (tile < last) {
+    const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
+    RunTiles(operands, line, first, count, panel);
+    tile += count;
+    first = 0;
+    ++line;
+  }
+}
+
+void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile,
+                       int64_t tiles, int64_t panel) const {
+  const ProductProblem& p = problem_;
+  const Panel& at = panels_[panel];
+  const int64_t first_row = first_tile * tiling_.rows;  // in the line
+  const int64_t line_row = operands.first_row + p.out_at + p.out.OfLine(p.grid, line);
+  TileRun now{.tile = 0,
+              .tiles = 0,
+              .left = nullptr,
+              .panel = operands.panels + panel * panel_bytes_,
+              .out = nullptr,
+              .row = 0,
+              .channel = at.channels.first,
+              .row_values = nullptr,
+              .inputs = operands.args.inputs};
+  const std::byte* left = operands.left + at.left_at + p.left.OfLine(p.grid, line);
+  const std::byte* row_values =
+      operands.row_values + at.row_values_at + p.row_values.OfLine(p.grid, line);
+  const auto run = [&](int64_t row, int64_t count, size_t tile) {
+    now.tile = tile + at.last;
+    now.tiles = count;
+    now.left = left + row * p.left.row;
+    now.row = line_row + row * p.out.row;
+    now.row_values = row_values + row * p.row_values.row;
+    now.out = p.rest.on_sums ? operands.args.scratch + (row - first_row) * panel_lanes() * kSum
+                             : OutputAt(operands, now.row, now.channel);
+    kernel_->Run(now);
+  };
+  const bool shorter = tiling_.last_rows != 0 && first_tile + tiles == tiling_.tiles_per_line;
+  const int64_t full = tiles - shorter;
+  if (full > 0) run(first_row, full, 0);
+  if (shorter) run(first_row + full * tiling_.rows, 1, 2);
+  if (p.rest.apply == nullptr) return;
+  const int64_t rows = std::min(tiles * tiling_.rows, p.grid.line_rows - first_row);
+  ApplyRest(operands, line_row + first_row * p.out.row, rows, at.channels);
+}
+
+// Rows of the output from `row` on, as far apart as those of a line.
+void Product::ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
+                        const PanelChannels& channels) const {
+  const ProductProblem& p = problem_;
+  std::byte* out = OutputAt(operands, row, channels.first);
+  const int64_t out_pitch = p.out_row_bytes / p.out_value_bytes;
+  TailRest::Part part{.stored = p.rest.on_sums ? operands.args.scratch : out,
+                      .pitch = p.rest.on_sums ? panel_lanes() : out_pitch,
+                      .out = out,
+                      .out_pitch = out_pitch,
+                      .row = row,
+                      .rows = rows,
+                      .channel = channels.first,
+                      .channels = channels.last - channels.first};
+  if (p.out.row == 1) return p.rest.Apply(operands.args, part);
+  // Rows of the output between which others lie: one at a time.
+  part.rows = 1;
+  for (int64_t i = 0; i < rows; ++i) {
+    p.rest.Apply(operands.args, part);
+    part.stored += p.rest.on_sums ? panel_lanes() * kSum : p.out.row * p.out_row_bytes;
+    part.out += p.out.row * p.out_row_bytes;
+    part.row += p.out.row;
+  }
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,111 @@
+// One matrix product, scheduled: cut into tiles, panels and blocks, packed, and computed by a
+// micro-kernel. Every convolution, fully connected layer, batched product and transposed
+// convolution is made of these, whatever its types and whoever computes its tiles.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/product/tail_rest.h"
+#include "kernels/product/tiling.h"
+
+namespace fuselite::kernels {
+
+// out[row][n] = tail(sum over k of left[row][k] * right[k][n]) for the rows of `grid`.
+struct ProductProblem {
+  RowGrid grid;
+  RowSteps left;  // bytes
+  RowSteps out;   // rows of the output, as its tail counts them
+  // Where row 0 is, relative to what ProductOperands name.
+  int64_t left_at = 0, out_at = 0;
+  int64_t out_row_bytes = 0, out_value_bytes = 0;
+  int64_t channels = 0;  // of all groups
+  // Each has its share of the channels, in order, and left values of its own: those of the next
+  // group are `group_step` bytes further in every row.
+  int64_t groups = 1, group_step = 0;
+  // Bytes; of what the left side tells of rows, 0 where it tells nothing or the same of all.
+  RowSteps row_values;
+  int64_t row_values_group_step = 0;
+  TailRest rest;
+  std::string name;  // "conv"
+
+  int64_t group_channels() const { return channels / groups; }
+};
+
+// What one product is computed from: each begins at the row from which ProductProblem counts, and
+// so does row `first_row` of the output.
+struct ProductOperands {
+  const KernelArgs& args;
+  const std::byte* left = nullptr;
+  const std::byte* panels = nullptr;
+  const std::byte* row_values = nullptr;
+  int64_t first_row = 0;
+};
+
+class Product {
+ public:
+  // kUnsupported for products without rows, columns or terms.
+  static Result<Product> Plan(ProductProblem problem, std::shared_ptr<MicroKernel> kernel,
+                              int threads);
+  // Lets the micro-kernel make its code. Once, before the first Run.
+  Status Build() { return kernel_->Emit(Tiles(), name_); }
+
+  const ProductProblem& problem() const { return problem_; }
+  const MicroKernel& kernel() const { return *kernel_; }
+  const std::string& name() const { return name_; }  // "conv f32 14x32 avx512 jit"
+
+  // Panels are those of the first group, then of the next.
+  int64_t panels() const { return static_cast<int64_t>(panels_.size()); }
+  size_t packed_bytes() const { return panel_bytes_ * static_cast<size_t>(panels()); }
+  // Writes panels [begin, end) behind `packed`, panel 0's place, aligned to kAlignment. `right` is
+  // that of all groups.
+  void Pack(const RightMatrix& right, std::byte* packed, int64_t begin, int64_t end) const;
+  // What decides the packed bytes, for PackRequest::layout.
+  std::string layout() const;
+
+  // MicroKernel::RowValue of rows [begin, end), those of each group behind those of the one before.
+  int64_t row_value_count() const { return problem_.grid.rows() * problem_.groups; }
+  void FindRowValues(const std::byte* left, int32_t* values, int64_t begin, int64_t end) const;
+
+  // Units are independent; grain() of them take about a microsecond.
+  int64_t units() const { return blocks_.count * panels(); }
+  int64_t grain() const;
+  size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail
+  void Run(const ProductOperands& operands, int64_t begin, int64_t end) const;
+
+  // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
+  // as they need them. At most block_tiles() of them where scratch_bytes() is not 0.
+  void RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile, int64_t tiles,
+                int64_t panel) const;
+  const Tiling& tiling() const { return tiling_; }
+  int64_t block_tiles() const { return blocks_.tiles; }
+
+ private:
+  // Kept for each panel: divisions would cost small products as much as their arithmetic.
+  struct Panel {
+    PanelChannels channels;
+    bool last = false;                       // of its group
+    int64_t left_at = 0, row_values_at = 0;  // its group's values, in bytes
+  };
+  std::vector<Tile> Tiles() const;
+  std::vector<Panel> Panels() const;
+  int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
+  void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
+  void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
+                 const PanelChannels& channels) const;
+  std::byte* OutputAt(const ProductOperands& operands, int64_t row, int64_t channel) const {
+    return static_cast<std::byte*>(operands.args.outputs[0]) + row * problem_.out_row_bytes +
+           channel * problem_.out_value_bytes;
+  }
+
+  std::shared_ptr<MicroKernel> kernel_;
+  std::vector<Panel> panels_;
+  size_t panel_bytes_ = 0;
+  Blocks blocks_;
+  Tiling tiling_;
+  ProductProblem problem_;
+  std::string name_;
+};
+
+}  // namespace fuselite::kernels

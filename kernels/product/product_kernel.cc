@@ -1,0 +1,234 @@
+#include "kernels/product/product_kernel.h"
+
+#include <algorithm>
+
+#include "kernels/product/right_side.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Rows whose values are found in one unit: some microseconds.
+constexpr int64_t kRowsPerUnit = 64;
+
+DepthRuns DepthOf(const ProductDescription& d, const ProductPart& part, const ImageMemory& memory) {
+  const auto& [y, x] = part.window;
+  DepthRuns depth;
+  if (x.dilation == 1 && memory.dense && d.groups == 1) {
+    depth.runs = {{0, x.filter * d.channels_in}};
+  } else {
+    for (int32_t kx = 0; kx < x.filter; ++kx) {
+      depth.runs.push_back({kx * x.dilation * memory.pixel, d.group_in()});
+    }
+  }
+  depth.outer = y.filter;
+  depth.outer_step = y.filter > 1 ? y.dilation * memory.row : 0;
+  return depth;
+}
+
+class ProblemMaker {
+ public:
+  ProblemMaker(const OpDescription& op, const ProductDescription& description,
+               const ProductKernelSpec& spec)
+      : d_(description), spec_(spec), output_(op.outputs[0]), memory_(spec.source->memory()) {}
+
+  ProductProblem Make(const ProductPart& part) const {
+    const auto& [y, x] = part.window;
+    ProductProblem problem;
+    problem.name = d_.name;
+    problem.channels = d_.channels_out;
+    problem.groups = d_.groups;
+    problem.group_step = d_.group_in() * spec_.value_bytes;
+    problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = d_.images};
+    problem.left = {
+        .row = x.stride * memory_.pixel, .line = y.stride * memory_.row, .image = memory_.image};
+    problem.left_at = part.first_y * memory_.row + part.first_x * memory_.pixel;
+    problem.out_at = int64_t{part.out_y} * d_.out_width + part.out_x;
+    problem.out = {.row = part.step_x,
+                   .line = int64_t{part.step_y} * d_.out_width,
+                   .image = int64_t{d_.out_height} * d_.out_width};
+    problem.out_value_bytes = BitWidth(output_.type) / 8;
+    problem.out_row_bytes = output_.pitch() * problem.out_value_bytes;
+    if (PixelsFollow(part.window)) Join(&problem);
+    problem.row_values = RowValueSteps(problem.grid);
+    return problem;
+  }
+
+ private:
+  // Lines that follow each other become one.
+  void Join(ProductProblem* problem) const {
+    RowGrid& grid = problem->grid;
+    grid.line_rows *= grid.lines_per_image;
+    grid.lines_per_image = 1;
+    if (!spec_.images_follow) return;
+    grid.line_rows *= grid.images;
+    grid.images = 1;
+  }
+
+  RowSteps RowValueSteps(const RowGrid& grid) const {
+    if (spec_.row_values_per_image) return {.row = 0, .line = 0, .image = spec_.row_value_bytes};
+    return DenseSteps(grid, spec_.row_value_bytes);
+  }
+
+  const ProductDescription& d_;
+  const ProductKernelSpec& spec_;
+  const TensorInfo& output_;
+  ImageMemory memory_;
+};
+
+class ProductKernel final : public PhasedKernel {
+ public:
+  ProductKernel(const ProductDescription& description, std::unique_ptr<Source> source,
+                std::vector<Product> products, RightSide right)
+      : source_(std::move(source)),
+        products_(std::move(products)),
+        right_(std::move(right)),
+        batch_(description.batch) {
+    const ImageMemory memory = source_->memory();
+    const Product& first = products_.front();
+    name_ = first.name();
+    if (batch_) {
+      left_matrix_bytes_ = batch_->rows * memory.pixel;
+      left_matrices_ = description.padding.x.input / std::max(1, batch_->rows);
+    }
+    for (const Product& product : products_) {
+      scratch_bytes_ = std::max(scratch_bytes_, product.scratch_bytes());
+    }
+    packed_at_ = AlignUp(source_->shared_bytes());
+    values_at_ = packed_at_ + right_.shared_bytes();
+    shared_bytes_ = values_at_;
+    MakePhases();
+  }
+
+  // Past the list for the phase that every product has: a call less in nets of a few microseconds.
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    if (phase + 1 != phases()) return PhasedKernel::Run(args, phase, begin, end);
+    Multiply(args, begin, end);
+    return Status();
+  }
+
+ private:
+  void MakePhases() {
+    phases_ = source_->phases();
+    if (!right_.constant()) {
+      Phase packing = right_.PackingPhase(products_, packed_at_);
+      if (phases_.empty()) {
+        phases_.push_back(std::move(packing));
+      } else {
+        phases_.front() = Merge(std::move(packing), std::move(phases_.front()));
+      }
+    }
+    const Product& first = products_.front();
+    finds_row_values_ = first.kernel().needs_row_values();
+    if (finds_row_values_) {
+      phases_.push_back(RowValuesPhase());
+      shared_bytes_ += left_matrices_ * first.row_value_count() * sizeof(int32_t);
+    }
+    phases_.push_back(MultiplyingPhase());
+  }
+
+  Phase RowValuesPhase() {
+    const int64_t count = products_.front().row_value_count();
+    const int64_t units = (count + kRowsPerUnit - 1) / kRowsPerUnit;
+    return {.units = left_matrices_ * units,
+            .grain = 4,
+            .run = [this, count, units](const KernelArgs& args, int64_t begin, int64_t end) {
+              auto* values = reinterpret_cast<int32_t*>(args.shared + values_at_);
+              for (int64_t unit = begin; unit < end; ++unit) {
+                const int64_t matrix = unit / units, first = unit % units * kRowsPerUnit;
+                products_.front().FindRowValues(source_->Pixels(args) + matrix * left_matrix_bytes_,
+                                                values + matrix * count, first,
+                                                std::min(count, first + kRowsPerUnit));
+              }
+            }};
+  }
+
+  Phase MultiplyingPhase() {
+    int64_t units = 0;
+    for (const Product& product : products_) units += product.units();
+    return {.units = units * (batch_ ? batch_->batches() : 1),
+            .grain = products_.front().grain(),
+            .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+              Multiply(args, begin, end);
+            }};
+  }
+
+  void Multiply(const KernelArgs& args, int64_t begin, int64_t end) const {
+    if (products_.size() == 1 && !batch_) return RunProduct(args, 0, 0, begin, end);
+    int64_t first = 0;  // unit of the product at hand
+    const int64_t batches = batch_ ? batch_->batches() : 1;
+    for (size_t part = 0; part < products_.size(); ++part) {
+      const int64_t units = products_[part].units();
+      for (int64_t batch = begin < first ? 0 : std::min(batches, (begin - first) / units);
+           batch < batches && first + batch * units < end; ++batch) {
+        const int64_t at = first + batch * units;
+        const int64_t from = std::max(begin - at, int64_t{0}), to = std::min(end - at, units);
+        if (from < to) RunProduct(args, part, batch, from, to);
+      }
+      first += units * batches;
+    }
+  }
+
+  void RunProduct(const KernelArgs& args, size_t part, int64_t batch, int64_t begin,
+                  int64_t end) const {
+    const Product& product = products_[part];
+    const BatchMatMulShape::Pair pair = batch_ ? batch_->PairOf(batch) : BatchMatMulShape::Pair{};
+    const int64_t rows = product.problem().grid.rows();
+    const std::byte* row_values =
+        product.kernel().needs_row_values() ? args.shared + values_at_ : source_->RowValues(args);
+    product.Run({.args = args,
+                 .left = source_->Pixels(args) + pair.x * left_matrix_bytes_,
+                 .panels = right_.Panels(args, packed_at_, part, pair.y),
+                 .row_values = row_values + pair.x * rows * product.problem().row_values.row,
+                 .first_row = batch * rows},
+                begin, end);
+  }
+
+  std::unique_ptr<Source> source_;
+  std::vector<Product> products_;
+  RightSide right_;
+  std::optional<BatchMatMulShape> batch_;
+  int64_t left_matrices_ = 1, left_matrix_bytes_ = 0;
+  size_t packed_at_ = 0, values_at_ = 0;  // in KernelArgs::shared
+  bool finds_row_values_ = false;
+};
+
+}  // namespace
+
+int64_t RowsOfLine(const ProductDescription& description) {
+  const int64_t width = description.out_width;
+  return PixelsFollow(description.parts.front().window) ? width * description.out_height : width;
+}
+
+Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
+                                                   const ProductDescription& description,
+                                                   ProductKernelSpec spec,
+                                                   const BuildContext& context) {
+  if (description.parts.empty()) return Unsupported("nothing is computed in an empty product");
+  const ProblemMaker problems(op, description, spec);
+  std::vector<Product> products;
+  for (const ProductPart& part : description.parts) {
+    ProductProblem problem = problems.Make(part);
+    const DepthRuns depth = DepthOf(description, part, spec.source->memory());
+    if (problem.grid.rows() == 0 || problem.channels == 0 || depth.depth() == 0) {
+      return Unsupported("nothing is computed in an empty product");
+    }
+    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<MicroKernel> kernel,
+                              spec.micro_kernel(depth, &problem));
+    if (kernel->needs_row_values()) {
+      problem.row_values = DenseSteps(problem.grid, sizeof(int32_t));
+      problem.row_values_group_step = problem.grid.rows() * static_cast<int64_t>(sizeof(int32_t));
+      if (description.parts.size() > 1) {
+        return Unsupported("a zero point of weights has no emitter here");
+      }
+    }
+    FUSELITE_ASSIGN_OR_RETURN(
+        Product product, Product::Plan(std::move(problem), std::move(kernel), context.threads));
+    if (!context.judging) FUSELITE_RETURN_IF_ERROR(product.Build());
+    products.push_back(std::move(product));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(RightSide right, RightSide::Build(op, description, products, context));
+  return std::unique_ptr<Kernel>(new ProductKernel(description, std::move(spec.source),
+                                                   std::move(products), std::move(right)));
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,39 @@
+// The kernel around an operator's products: the phases that bring both sides into the form that the
+// micro-kernel reads, then the products themselves.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "kernels/product/description.h"
+#include "kernels/product/product.h"
+#include "kernels/product/source.h"
+
+namespace fuselite::kernels {
+
+// Rows of the output that tiles may go through without regard to lines (FuseTail's line_rows).
+int64_t RowsOfLine(const ProductDescription& description);
+
+struct ProductKernelSpec {
+  std::unique_ptr<Source> source;
+  int64_t value_bytes = 1;      // of the values that the source leaves
+  int64_t row_value_bytes = 0;  // of what it tells of rows (Source::RowValues); 0: nothing
+  bool row_values_per_image = false;
+  // Whether tiles may go from the last row of an image to the first of the next one: where the
+  // tail's operands allow it.
+  bool images_follow = false;
+  // Makes the micro-kernel of one product, whose rows lie as `problem` and `depth` say; fills in
+  // problem->rest. Refuses, with the reason, what it does not compute.
+  std::function<Result<std::shared_ptr<MicroKernel>>(const DepthRuns& depth,
+                                                     ProductProblem* problem)>
+      micro_kernel;
+};
+
+// Refuses what the micro-kernel refuses, and empty products. Does not emit or pack while
+// `context.judging`.
+Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
+                                                   const ProductDescription& description,
+                                                   ProductKernelSpec spec,
+                                                   const BuildContext& context);
+
+}  // namespace fuselite::kernels

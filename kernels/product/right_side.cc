@@ -1,0 +1,113 @@
+#include "kernels/product/right_side.h"
+
+#include <cstring>
+
+#include "kernels/make_kernel.h"
+#include "kernels/product/constant.h"
+
+namespace fuselite::kernels {
+
+Result<RightSide> RightSide::Build(const OpDescription& op, const ProductDescription& description,
+                                   std::span<const Product> products, const BuildContext& context) {
+  const TensorInfo& weights = op.inputs[description.inputs.weights];
+  // Float outputs of integer products add their bias behind the sums (HybridTail).
+  const bool biased = op.has_input(description.inputs.bias) && !description.hybrid;
+  const TensorInfo bias = biased ? op.inputs[description.inputs.bias] : TensorInfo();
+  RightSide right;
+  right.weights_input_ = description.inputs.weights;
+  right.bias_input_ = biased ? description.inputs.bias : -1;
+  right.value_bytes_ = BitWidth(ReadableType(weights.type)) / 8;
+  right.k_step_ = description.k_step;
+  right.n_step_ = description.n_step;
+  right.matrices_ = description.right_matrices;
+  right.matrix_step_ = description.right_matrix_step;
+  right.channels_ = description.channels_out;
+  right.tap_values_ = description.group_in();
+  right.constant_ = weights.constant() && (!biased || bias.constant());
+  for (size_t i = 0; i < products.size(); ++i) {
+    right.taps_.push_back(description.parts[i].taps);
+    right.part_at_.push_back(static_cast<size_t>(right.matrix_bytes_));
+    right.matrix_bytes_ += static_cast<int64_t>(AlignUp(products[i].packed_bytes()));
+  }
+  if (!right.constant_) {
+    if (weights.type != ReadableType(weights.type)) {
+      return Unsupported("weights of ", DataTypeName(weights.type), " known only at run time");
+    }
+    return right;
+  }
+  const PackRequest request{.source = weights.data,
+                            .source_bytes = weights.bytes(),
+                            .source2 = biased ? bias.data : nullptr,
+                            .source2_bytes = biased ? bias.bytes() : 0,
+                            .layout = right.Layout(products),
+                            .bytes = static_cast<size_t>(right.matrices_ * right.matrix_bytes_)};
+  FUSELITE_ASSIGN_OR_RETURN(right.packed_, context.Pack(request, [&](std::byte* to) {
+    const ReadableConstant values(weights), biases(bias);
+    for (int64_t m = 0; m < right.matrices_; ++m, to += right.matrix_bytes_) {
+      for (size_t i = 0; i < products.size(); ++i) {
+        right.Pack(products[i], i, m, values.values(), biases.values(), to + right.part_at_[i], 0,
+                   products[i].panels());
+      }
+    }
+  }));
+  return right;
+}
+
+std::string RightSide::Layout(std::span<const Product> products) const {
+  std::string layout = internal::Join(matrices_, "*", matrix_step_, " s", k_step_, '.', n_step_);
+  for (size_t i = 0; i < products.size(); ++i) {
+    layout += ' ' + products[i].layout();
+    for (int64_t tap : taps_[i]) layout += internal::Join(" t", tap);
+  }
+  return layout;
+}
+
+// The part's taps of all channels, one behind the other.
+std::vector<std::byte> RightSide::TapsOf(size_t part, const std::byte* values) const {
+  const std::vector<int64_t>& taps = taps_[part];
+  const int64_t bytes = tap_values_ * value_bytes_;
+  std::vector<std::byte> dense(static_cast<size_t>(channels_ * bytes) * taps.size());
+  std::byte* to = dense.data();
+  for (int64_t n = 0; n < channels_; ++n) {
+    for (int64_t tap : taps) {
+      std::memcpy(to, values + (n * n_step_ + tap) * value_bytes_, bytes);
+      to += bytes;
+    }
+  }
+  return dense;
+}
+
+void RightSide::Pack(const Product& product, size_t part, int64_t matrix, const void* values,
+                     const void* bias, std::byte* to, int64_t begin, int64_t end) const {
+  const std::byte* first =
+      static_cast<const std::byte*>(values) + matrix * matrix_step_ * value_bytes_;
+  if (taps_[part].empty()) {
+    return product.Pack({first, k_step_, n_step_, bias}, to, begin, end);
+  }
+  const std::vector<std::byte> dense = TapsOf(part, first);
+  const auto depth = static_cast<int64_t>(taps_[part].size()) * tap_values_;
+  product.Pack({dense.data(), 1, depth, bias}, to, begin, end);
+}
+
+Phase RightSide::PackingPhase(std::span<const Product> products, size_t shared_at) const {
+  // Parts with taps of their own are packed whole, so that their taps are gathered once.
+  const bool whole = !taps_.front().empty();
+  const auto parts = static_cast<int64_t>(products.size());
+  const int64_t panels = whole ? 1 : products.front().panels();
+  return {.units = matrices_ * parts * panels,
+          .grain = 1,
+          .run = [=, this](const KernelArgs& args, int64_t begin, int64_t end) {
+            const void* values = args.inputs[weights_input_];
+            const void* bias = bias_input_ < 0 ? nullptr : args.inputs[bias_input_];
+            for (int64_t unit = begin; unit < end; ++unit) {
+              const int64_t matrix = unit / panels / parts, panel = unit % panels;
+              const auto part = static_cast<size_t>(unit / panels % parts);
+              const Product& product = products[part];
+              Pack(product, part, matrix, values, bias,
+                   args.shared + shared_at + matrix * matrix_bytes_ + part_at_[part],
+                   whole ? 0 : panel, whole ? product.panels() : panel + 1);
+            }
+          }};
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,51 @@
+// The right matrices of an operator's products, packed into panels: once where they are constant,
+// at each run where they are not.
+#pragma once
+
+#include <optional>
+
+#include "kernels/product/description.h"
+#include "kernels/product/phase.h"
+#include "kernels/product/product.h"
+
+namespace fuselite::kernels {
+
+class RightSide {
+ public:
+  // `products` are those of the description's parts, in order.
+  static Result<RightSide> Build(const OpDescription& op, const ProductDescription& description,
+                                 std::span<const Product> products, const BuildContext& context);
+
+  bool constant() const { return constant_; }
+  // What packing at each run needs of KernelArgs::shared; 0 for constants.
+  size_t shared_bytes() const { return constant_ ? 0 : matrices_ * matrix_bytes_; }
+  // Packs a panel a unit, to `shared_at`. `products` outlive the phase, this object too.
+  Phase PackingPhase(std::span<const Product> products, size_t shared_at) const;
+
+  // Matrix `matrix`, as part `part` multiplies with it.
+  const std::byte* Panels(const KernelArgs& args, size_t shared_at, size_t part,
+                          int64_t matrix) const {
+    const std::byte* packed = constant_ ? packed_->data() : args.shared + shared_at;
+    return packed + matrix * matrix_bytes_ + part_at_[part];
+  }
+
+ private:
+  // Packs panels [begin, end) of part `part`. `values` and `bias` are the operands'.
+  void Pack(const Product& product, size_t part, int64_t matrix, const void* values,
+            const void* bias, std::byte* to, int64_t begin, int64_t end) const;
+  std::vector<std::byte> TapsOf(size_t part, const std::byte* values) const;
+  std::string Layout(std::span<const Product> products) const;
+
+  int weights_input_ = 1, bias_input_ = -1;
+  int64_t value_bytes_ = 1;
+  int64_t k_step_ = 1, n_step_ = 0;
+  int64_t matrices_ = 1, matrix_step_ = 0;  // values
+  int64_t channels_ = 0, tap_values_ = 0;
+  std::vector<std::vector<int64_t>> taps_;  // of each part (ProductPart::taps)
+  std::vector<size_t> part_at_;             // in a packed matrix
+  int64_t matrix_bytes_ = 0;                // packed, of all parts
+  bool constant_ = true;
+  PackedWeights packed_;
+};
+
+}  // namespace fuselite::kernels

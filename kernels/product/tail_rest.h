@@ -1,0 +1,42 @@
+// What of a tail is left to do when a micro-kernel has stored its tiles.
+#pragma once
+
+#include "kernels/tail/apply.h"
+#include "runtime/kernel.h"
+
+namespace fuselite::kernels {
+
+struct TailRest {
+  ApplyTailFunction* apply = nullptr;  // null: nothing is left
+  // Micro-kernels store int32 sums to scratch memory where not even the first stage is emitted;
+  // otherwise values of the output's type where they belong.
+  bool on_sums = false;
+  DataType output = DataType::kNone;
+  Tail tail{};
+
+  // Rows [row, row + rows) and channels of the output. `stored` is the first value that was stored,
+  // `pitch` lies between its rows; `out` and `out_pitch` say the same of the output. Pitches count
+  // elements. Precondition: something is left.
+  struct Part {
+    const std::byte* stored;
+    int64_t pitch;
+    std::byte* out;
+    int64_t out_pitch;
+    int64_t row, rows, channel, channels;
+  };
+  void Apply(const KernelArgs& args, const Part& part) const {
+    apply(tail, args.inputs,
+          {.source = part.stored,
+           .source_pitch = part.pitch,
+           .source_type = on_sums ? DataType::kInt32 : output,
+           .destination = part.out,
+           .destination_pitch = part.out_pitch,
+           .destination_type = output,
+           .row = part.row,
+           .rows = part.rows,
+           .channel = part.channel,
+           .channels = part.channels});
+  }
+};
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,67 @@
+#include "kernels/product/tiling.h"
+
+#include <algorithm>
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr int kMaxVectors = 8;
+// Half of a 1 MiB L2, the smallest of current server cores: panels that fit stay there.
+constexpr int64_t kPanelsThatStay = 512 << 10;
+// A part of that L2 for a block's rows where the panels come from further away.
+constexpr int64_t kLargeBlock = 384 << 10;
+// Units for each thread, so that the threads share them evenly.
+constexpr int kUnitsPerThread = 4;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns) {
+  const int64_t all_vectors = CeilDiv(columns, kernel.lanes());
+  Tiling best;
+  double best_cycles = 1e300;
+  for (int vectors = 1; vectors <= kMaxVectors && vectors <= all_vectors; ++vectors) {
+    const int max_rows = kernel.max_rows(vectors);
+    const int64_t panels = CeilDiv(all_vectors, vectors);
+    const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
+    for (int rows = 1; rows <= max_rows && rows <= line_rows; ++rows) {
+      const auto last_rows = static_cast<int>(line_rows % rows);
+      const auto line_cycles = [&](int v) {
+        return static_cast<double>(line_rows / rows) * kernel.TileCycles(rows, v) +
+               (last_rows ? kernel.TileCycles(last_rows, v) : 0.0);
+      };
+      const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
+      if (cycles >= best_cycles * 0.999) continue;
+      best_cycles = cycles;
+      best = {.rows = rows,
+              .vectors = vectors,
+              .last_rows = last_rows,
+              .last_vectors = last_vectors,
+              .tiles_per_line = CeilDiv(line_rows, rows),
+              .panels = panels};
+    }
+  }
+  best.last_lanes = static_cast<int>(columns - (all_vectors - 1) * kernel.lanes());
+  best.tile_cycles = kernel.TileCycles(best.rows, best.vectors);
+  return best;
+}
+
+// Where all panels stay in the cache, blocks are small; where not, blocks are large, so that the
+// panels pass as few times as possible.
+Blocks ChooseBlocks(const MicroKernel& kernel, const Tiling& tiling, int64_t lines, int64_t panels,
+                    int64_t panels_bytes, int threads) {
+  const int64_t block_bytes =
+      panels_bytes <= kPanelsThatStay ? kernel.small_block_bytes() : kLargeBlock;
+  const int64_t tiles = tiling.tiles_per_line * lines;
+  const int64_t tile_bytes = std::max<int64_t>(1, tiling.rows * kernel.row_bytes());
+  const int64_t wanted = CeilDiv(threads > 1 ? kUnitsPerThread * threads : 1, panels);
+  const int64_t most = std::max<int64_t>(
+      1, std::min(std::max<int64_t>(1, block_bytes / tile_bytes), tiles / wanted));
+  Blocks blocks;
+  blocks.tiles = CeilDiv(tiles, CeilDiv(tiles, most));
+  blocks.count = CeilDiv(tiles, blocks.tiles);
+  return blocks;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,219 @@
+// Which kernel computes a layer of a real net, for each ISA: a slide to a slower one, or to another
+// tiling, shows here. No code is run, so every machine tests every ISA.
+#include <string>
+#include <vector>
+
+#include "tests/jit/jit_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
+
+namespace fuselite::jit::testing {
+namespace {
+
+using kernels::BatchMatMulParams;
+using kernels::Conv2DParams;
+using kernels::DepthwiseConv2DParams;
+using kernels::FullyConnectedParams;
+using kernels::Padding;
+using kernels::TransposeConvParams;
+
+constexpr DataType kF32 = DataType::kFloat32, kInt8 = DataType::kInt8;
+constexpr Isa kIsas[] = {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni};
+
+Quantization Scales(int32_t channels, int axis) {
+  return {.scales = std::vector<float>(channels, 0.01f),
+          .zero_points = std::vector<int32_t>(channels, 0),
+          .axis = axis};
+}
+
+// The types of a layer: float32, int8, or float32 with int8 weights.
+enum class Types { kFloat, kInt8, kHybrid };
+
+struct Layer {
+  std::string_view op;
+  Types types;
+  Shape input, weights;
+  int32_t stride = 1;
+};
+
+OpTester Make(const Layer& layer) {
+  OpTester tester(layer.op);
+  const bool bytes = layer.types == Types::kInt8, byte_weights = layer.types != Types::kFloat;
+  const bool depthwise = layer.op == "DEPTHWISE_CONV_2D", matmul = layer.op == "BATCH_MATMUL";
+  const bool transposed = layer.op == "TRANSPOSE_CONV";
+  const int32_t channels = layer.weights[depthwise ? 3 : 0];
+  const Quantization activations = bytes ? Scales(1, 0) : Quantization();
+  const TestTensor input(
+      {.type = bytes ? kInt8 : kF32, .shape = layer.input, .quantization = activations});
+  const TestTensor weights({.type = byte_weights ? kInt8 : kF32,
+                            .shape = layer.weights,
+                            .quantization = byte_weights
+                                                ? Scales(matmul ? 1 : channels, depthwise ? 3 : 0)
+                                                : Quantization()});
+  if (layer.op == "CONV_2D") {
+    auto& params = tester.params<Conv2DParams>();
+    params.padding = Padding::kSame;
+    params.stride_h = params.stride_w = layer.stride;
+    params.dilation_h = params.dilation_w = 1;
+  } else if (depthwise) {
+    auto& params = tester.params<DepthwiseConv2DParams>();
+    params.padding = Padding::kSame;
+    params.stride_h = params.stride_w = layer.stride;
+    params.dilation_h = params.dilation_w = 1;
+    params.depth_multiplier = channels / layer.input[3];
+  } else if (transposed) {
+    auto& params = tester.params<TransposeConvParams>();
+    params.padding = Padding::kSame;
+    params.stride_h = params.stride_w = layer.stride;
+    tester.Constant(TestTensor::Of<int32_t>(
+        DataType::kInt32, {4},
+        {layer.input[0], layer.input[1] * layer.stride, layer.input[2] * layer.stride, channels}));
+    tester.Constant(weights).Input(input);
+  }
+  if (!transposed) {
+    tester.Input(input);
+    matmul ? tester.Input(weights) : tester.Constant(weights);
+  }
+  if (bytes) tester.Output(kInt8, activations);
+  return tester;
+}
+
+// The name of the first kernel that accepts, as the planner asks; judged only.
+std::string NameOf(const OpTester& tester, Isa isa) {
+  const std::unique_ptr<PackedStore> store = NewPackedStore();
+  const kernels::BuildContext context{.isa = isa, .judging = true, .store = store.get()};
+  for (const auto candidates : {CandidatesFor(*tester.op.op), tester.op.op->candidates}) {
+    for (const kernels::Candidate& candidate : candidates) {
+      auto kernel = candidate.build(tester.op, context);
+      if (kernel.ok()) return std::string((*kernel)->name());
+    }
+  }
+  return "none";
+}
+
+void Expect(const Layer& layer, const std::vector<std::string>& names) {
+  OpTester tester = Make(layer);
+  const Status inferred = tester.Infer();
+  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  std::vector<std::string> actual;
+  for (Isa isa : kIsas) actual.push_back(NameOf(tester, isa));
+  EXPECT_EQ(actual, names) << layer.op << " of " << layer.input << " with " << layer.weights;
+}
+
+TEST(KernelNamesTest, StayTheSame) {
+  Expect({"CONV_2D", Types::kFloat, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
+         {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 14x32 avx512 jit",
+          "conv f32 14x32 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
+         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 13x32 avx512 jit",
+          "conv int8 14x32 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
+         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 13x32 avx512 jit", "conv hybrid int8 14x32 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
+         {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 9x48 avx512 jit",
+          "conv f32 9x48 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
+         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
+          "conv int8 4x96 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
+         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 4x96 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
+         {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 14x32 avx512 jit",
+          "conv f32 14x32 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
+         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
+          "conv int8 6x64 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
+         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
+         {"conv f32 4x24 avx2 jit", "conv f32 4x24 avx2 jit", "conv f32 14x32 avx512 jit",
+          "conv f32 14x32 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
+         {"conv int8 4x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
+          "conv int8 6x64 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
+         {"conv hybrid int8 4x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
+         {"conv f32 5x16 avx2 jit", "conv f32 5x16 avx2 jit", "conv f32 9x48 avx512 jit",
+          "conv f32 9x48 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
+         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 13x32 avx512 jit",
+          "conv int8 9x48 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
+         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 5x16 avxvnni jit",
+          "conv hybrid int8 13x32 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
+         {"conv f32 12x8 avx2 jit", "conv f32 12x8 avx2 jit", "conv f32 19x16 avx512 jit",
+          "conv f32 19x16 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
+         {"conv int8 12x8 avx2 jit", "conv int8 12x8 avxvnni jit", "conv int8 19x16 avx512 jit",
+          "conv int8 19x16 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
+         {"conv hybrid int8 12x8 avx2 jit", "conv hybrid int8 12x8 avxvnni jit",
+          "conv hybrid int8 19x16 avx512 jit", "conv hybrid int8 19x16 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kFloat, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
+         {"conv f32 5x16 avx2 jit", "conv f32 5x16 avx2 jit", "conv f32 9x48 avx512 jit",
+          "conv f32 9x48 avx512 jit"});
+  Expect({"CONV_2D", Types::kInt8, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
+         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 5x48 avx512 jit",
+          "conv int8 9x48 avx512vnni jit"});
+  Expect({"CONV_2D", Types::kHybrid, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
+         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 5x16 avxvnni jit",
+          "conv hybrid int8 5x48 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kFloat, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
+         {"depthwise f32 3x3 7x8 avx2 jit", "depthwise f32 3x3 7x8 avx2 jit",
+          "depthwise f32 3x3 7x16 avx512 jit", "depthwise f32 3x3 7x16 avx512 jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kInt8, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
+         {"depthwise int8 3x3 4x16 avx2 jit", "depthwise int8 3x3 2x32 avxvnni jit",
+          "depthwise int8 3x3 8x32 avx512 jit", "depthwise int8 3x3 4x64 avx512vnni jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kHybrid, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
+         {"depthwise hybrid int8 3x3 4x16 avx2 jit", "depthwise hybrid int8 3x3 2x32 avxvnni jit",
+          "depthwise hybrid int8 3x3 8x32 avx512 jit",
+          "depthwise hybrid int8 3x3 4x64 avx512vnni jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kFloat, {1, 49, 10, 1}, {1, 10, 8, 8}, 2},
+         {"conv f32 5x8 avx2 jit", "conv f32 5x8 avx2 jit", "conv f32 5x16 avx512 jit",
+          "conv f32 5x16 avx512 jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kInt8, {1, 49, 10, 1}, {1, 10, 8, 8}, 2},
+         {"conv int8 5x8 avx2 jit", "conv int8 5x8 avxvnni jit", "conv int8 5x16 avx512 jit",
+          "conv int8 5x16 avx512vnni jit"});
+  Expect({"FULLY_CONNECTED", Types::kFloat, {1, 1280}, {1000, 1280}, 1},
+         {"fully_connected f32 1x56 avx2 jit", "fully_connected f32 1x56 avx2 jit",
+          "fully_connected f32 1x128 avx512 jit", "fully_connected f32 1x128 avx512 jit"});
+  Expect({"FULLY_CONNECTED", Types::kInt8, {1, 1280}, {1000, 1280}, 1},
+         {"fully_connected int8 1x48 avx2 jit", "fully_connected int8 1x56 avxvnni jit",
+          "fully_connected int8 1x128 avx512 jit", "fully_connected int8 1x128 avx512vnni jit"});
+  Expect(
+      {"FULLY_CONNECTED", Types::kHybrid, {1, 1280}, {1000, 1280}, 1},
+      {"fully_connected hybrid int8 1x48 avx2 jit", "fully_connected hybrid int8 1x56 avxvnni jit",
+       "fully_connected hybrid int8 1x128 avx512 jit",
+       "fully_connected hybrid int8 1x128 avx512vnni jit"});
+  Expect({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},
+         {"fully_connected f32 6x16 avx2 jit", "fully_connected f32 6x16 avx2 jit",
+          "fully_connected f32 9x48 avx512 jit", "fully_connected f32 9x48 avx512 jit"});
+  Expect({"FULLY_CONNECTED", Types::kInt8, {197, 192}, {768, 192}, 1},
+         {"fully_connected int8 5x16 avx2 jit", "fully_connected int8 6x16 avxvnni jit",
+          "fully_connected int8 6x64 avx512 jit", "fully_connected int8 6x64 avx512vnni jit"});
+  Expect(
+      {"FULLY_CONNECTED", Types::kHybrid, {197, 192}, {768, 192}, 1},
+      {"fully_connected hybrid int8 5x16 avx2 jit", "fully_connected hybrid int8 6x16 avxvnni jit",
+       "fully_connected hybrid int8 6x64 avx512 jit",
+       "fully_connected hybrid int8 6x64 avx512vnni jit"});
+  Expect({"BATCH_MATMUL", Types::kFloat, {3, 197, 64}, {3, 64, 197}, 1},
+         {"batch_matmul f32 6x16 avx2 jit", "batch_matmul f32 6x16 avx2 jit",
+          "batch_matmul f32 9x48 avx512 jit", "batch_matmul f32 9x48 avx512 jit"});
+  Expect({"BATCH_MATMUL", Types::kInt8, {3, 197, 64}, {3, 64, 197}, 1},
+         {"batch_matmul int8 5x16 avx2 jit", "batch_matmul int8 6x16 avxvnni jit",
+          "batch_matmul int8 6x64 avx512 jit", "batch_matmul int8 6x64 avx512vnni jit"});
+  Expect({"TRANSPOSE_CONV", Types::kFloat, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
+         {"transpose_conv f32 6x16 avx2 jit", "transpose_conv f32 6x16 avx2 jit",
+          "transpose_conv f32 8x48 avx512 jit", "transpose_conv f32 8x48 avx512 jit"});
+  Expect({"TRANSPOSE_CONV", Types::kInt8, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
+         {"transpose_conv int8 4x16 avx2 jit", "transpose_conv int8 6x16 avxvnni jit",
+          "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
+}
+
+}  // namespace
+}  // namespace fuselite::jit::testing
