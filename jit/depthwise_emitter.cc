@@ -125,13 +125,13 @@ class DepthwiseEmitter : public Assembler {
   TailEmitter tail_;
 };
 
-std::string Key(const DepthwiseSpec& spec) {
+}  // namespace
+
+std::string CodeKey(const DepthwiseSpec& spec) {
   return internal::Join("depthwise f32 ", static_cast<int>(spec.isa), " in", spec.pixel_bytes,
                         " out", spec.out_pixel_bytes, " partial", spec.partial_lanes) +
          WindowKey(spec.window) + TailKey(spec.tail);
 }
-
-}  // namespace
 
 std::vector<Taps> RowPatterns(const WindowAxis& y) {
   std::vector<Taps> patterns;
@@ -167,7 +167,7 @@ Status CheckDepthwise(const DepthwiseSpec& spec) {
 }
 
 Result<SharedCode> EmitDepthwise(const DepthwiseSpec& spec, const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(Key(spec), name, [&]() -> Result<CodeBytes> {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec), name, [&]() -> Result<CodeBytes> {
     DepthwiseEmitter emitter(spec);
     std::vector<size_t> entries;
     for (const Taps& rows : RowPatterns(spec.window.y)) entries.push_back(emitter.EmitRow(rows));

@@ -35,6 +35,8 @@ Status CheckDepthwise(const DepthwiseSpec& spec);
 // The ranges of filter rows that windows can have, each once: entry i of the code computes rows of
 // outputs whose windows have the filter rows patterns[i].
 std::vector<Taps> RowPatterns(const kernels::WindowAxis& y);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const DepthwiseSpec& spec);
 // Precondition: CheckDepthwise(spec).
 Result<SharedCode> EmitDepthwise(const DepthwiseSpec& spec, const std::string& name);
 // Output pixels that are computed at once.

@@ -202,7 +202,9 @@ class DepthwiseS8Emitter : public Assembler {
   IntegerTailEmitter tail_;
 };
 
-std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
+}  // namespace
+
+std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
   std::string key = internal::Join("depthwise s8 ", static_cast<int>(spec.isa), " d", spec.dot,
                                    " u", spec.is_unsigned, " z", spec.zero_point, " in",
                                    spec.pixel_bytes, " out", spec.out_pixel_bytes) +
@@ -212,8 +214,6 @@ std::string Key(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks
          (spec.dequantization ? spec.dequantization->key() : "") +
          (spec.residual ? spec.residual->key() : "");
 }
-
-}  // namespace
 
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels) {
   const VectorIsa isa(spec.isa);
@@ -259,7 +259,7 @@ Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {
 Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
                                    const std::vector<DepthwiseS8Blocks>& blocks,
                                    const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(Key(spec, blocks), name, [&]() -> Result<CodeBytes> {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, blocks), name, [&]() -> Result<CodeBytes> {
     DepthwiseS8Emitter emitter(spec);
     std::vector<size_t> entries;
     for (const DepthwiseS8Blocks& b : blocks) entries.push_back(emitter.EmitRow(b));

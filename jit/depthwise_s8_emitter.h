@@ -83,6 +83,8 @@ using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are c
 
 // kUnsupported where windows or strides are too large to be unrolled.
 Status CheckDepthwiseS8(const DepthwiseS8Spec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks);
 // Entry i computes blocks[i]. Precondition: CheckDepthwiseS8(spec).
 Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
                                    const std::vector<DepthwiseS8Blocks>& blocks,

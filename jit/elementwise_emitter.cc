@@ -112,14 +112,14 @@ class ElementwiseEmitter : public Assembler {
   const Reg64 channel_bytes_ = r8, pointer_ = r9;
 };
 
-std::string Key(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths) {
+}  // namespace
+
+std::string CodeKey(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths) {
   std::string key = internal::Join("elementwise f32 ", static_cast<int>(spec.isa), " in",
                                    spec.in_step, " out", spec.out_step, " of");
   for (const int64_t length : lengths) key += internal::Join(' ', length);
   return key + TailKey(spec.tail);
 }
-
-}  // namespace
 
 Status CheckElementwise(const ElementwiseSpec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
@@ -130,7 +130,7 @@ Status CheckElementwise(const ElementwiseSpec& spec) {
 
 Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths,
                                    const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(Key(spec, lengths), name, [&]() -> Result<CodeBytes> {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, lengths), name, [&]() -> Result<CodeBytes> {
     ElementwiseEmitter emitter(spec);
     std::vector<size_t> entries;
     for (const int64_t length : lengths) entries.push_back(emitter.EmitRows(length));

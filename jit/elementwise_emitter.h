@@ -29,6 +29,8 @@ using ElementwiseFunction = void(ElementwiseArgs* args);  // the arguments are c
 
 // kUnsupported where strides do not fit instructions.
 Status CheckElementwise(const ElementwiseSpec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths);
 // Entry i computes rows of lengths[i] channels, which is 1 at least. Precondition:
 // CheckElementwise(spec).
 Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths,

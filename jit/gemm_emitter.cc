@@ -130,7 +130,9 @@ class GemmEmitter : public Assembler {
   DepthWalker walk_;
 };
 
-std::string Key(const GemmSpec& spec, std::span<const Tile> tiles) {
+}  // namespace
+
+std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
                                    spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
                                    spec.depth.outer, '*', spec.depth.outer_step);
@@ -140,8 +142,6 @@ std::string Key(const GemmSpec& spec, std::span<const Tile> tiles) {
   }
   return key + TailKey(spec.tail);
 }
-
-}  // namespace
 
 int MaxTileRows(const VectorIsa& isa, int vectors) {
   const int rows = (isa.registers() - kTemporaries) / vectors;
@@ -163,7 +163,7 @@ Status CheckGemm(const GemmSpec& spec) {
 
 Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
                             const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(Key(spec, tiles), name, [&]() -> Result<CodeBytes> {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
     GemmEmitter emitter(spec);
     std::vector<size_t> entries;
     for (const Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));

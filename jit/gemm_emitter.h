@@ -42,6 +42,8 @@ int MaxTileRows(const VectorIsa& isa, int vectors);
 
 // kUnsupported where strides do not fit instructions.
 Status CheckGemm(const GemmSpec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles);
 // Entry i computes tiles[i]. Precondition: CheckGemm(spec).
 Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
                             const std::string& name);

@@ -225,7 +225,9 @@ class GemmS8Emitter : public Assembler {
   DepthWalker walk_;
 };
 
-std::string Key(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
+}  // namespace
+
+std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
   std::string key = internal::Join("gemm s8 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
                                    spec.out_step, " f", spec.flips, " c", spec.corrects, " k",
                                    spec.depth.outer, '*', spec.depth.outer_step);
@@ -237,8 +239,6 @@ std::string Key(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
          (spec.dequantization ? spec.dequantization->key() : "") +
          (spec.residual ? spec.residual->key() : "");
 }
-
-}  // namespace
 
 int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
 
@@ -264,7 +264,7 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
 
 Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
                               const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(Key(spec, tiles), name, [&]() -> Result<CodeBytes> {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
     GemmS8Emitter emitter(spec);
     std::vector<size_t> entries;
     for (const GemmS8Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));

@@ -72,6 +72,8 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa);
 int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.
 Status CheckGemmS8(const GemmS8Spec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles);
 // Entry i computes tiles[i]. Precondition: CheckGemmS8(spec).
 Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
                               const std::string& name);

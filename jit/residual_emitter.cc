@@ -43,9 +43,9 @@ bool StaysNarrow(const kernels::QuantizedAdd& add) {
 }  // namespace
 
 std::string Residual::key() const {
-  return internal::Join(" residual", is_unsigned, '.', min, '.', max, '.', add.x_offset, '.',
-                        add.x_multiplier, '.', add.x_shift, '.', add.y_offset, '.',
-                        add.y_multiplier, '.', add.y_shift, '.', add.output_multiplier, '.',
+  return internal::Join(" residual", is_unsigned, '.', min, '.', max, '.', add.left_shift, '.',
+                        add.x_offset, '.', add.x_multiplier, '.', add.x_shift, '.', add.y_offset,
+                        '.', add.y_multiplier, '.', add.y_shift, '.', add.output_multiplier, '.',
                         add.output_shift, '.', add.output_offset, '.', add.negate_x, add.negate_y,
                         '.', operand.row_stride);
 }

@@ -1,0 +1,226 @@
+// Emitted code is kept under a key: whatever changes the code must change the key, or a layer would
+// run another one's code. Each case changes one field of a specification.
+#include <functional>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "jit/depthwise_emitter.h"
+#include "jit/depthwise_s8_emitter.h"
+#include "jit/elementwise_emitter.h"
+#include "jit/gemm_emitter.h"
+#include "jit/gemm_s8_emitter.h"
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::BinaryKind;
+using kernels::Tail;
+using kernels::TailStage;
+using kernels::UnaryKind;
+
+// The keys of `spec` and of each of its variants differ from each other.
+template <class Spec>
+void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&)>>& changes,
+                    const std::function<std::string(const Spec&)>& key) {
+  std::set<std::string> keys = {key(spec)};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Spec changed = spec;
+    changes[i](changed);
+    EXPECT_TRUE(keys.insert(key(changed)).second) << "change " << i << ": " << key(changed);
+  }
+}
+
+Tail OneStage() {
+  Tail tail;
+  tail.stages = {TailStage::Binary(
+      BinaryKind::kAdd, {.input = 3, .batch_stride = 0, .row_stride = 8, .channel_stride = 1})};
+  return tail;
+}
+
+template <class Spec>
+std::vector<std::function<void(Spec&)>> TailChanges(const std::function<Tail&(Spec&)>& tail) {
+  return {
+      [tail](Spec& s) { tail(s).stages.clear(); },
+      [tail](Spec& s) { tail(s).stages[0].binary = BinaryKind::kMul; },
+      [tail](Spec& s) { tail(s).stages[0].operand.row_stride = 16; },
+      [tail](Spec& s) { tail(s).stages[0].operand.channel_stride = 0; },
+      [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kAbs)); },
+      [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kTanh)); },
+      [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kClamp, 0, 6)); },
+      [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kClamp, 0, 1)); },
+      [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kClamp, -1, 6)); }};
+}
+
+template <class T>
+void Append(std::vector<T>* to, const std::vector<T>& more) {
+  to->insert(to->end(), more.begin(), more.end());
+}
+
+template <class Spec>
+std::vector<std::function<void(Spec&)>> DepthChanges() {
+  return {[](Spec& s) { s.depth.outer = 3; }, [](Spec& s) { s.depth.outer_step = 99; },
+          [](Spec& s) { s.depth.runs[0].offset = 4; }, [](Spec& s) { s.depth.runs[0].length = 17; },
+          [](Spec& s) {
+            s.depth.runs.push_back({64, 16});
+          }};
+}
+
+TEST(CodeKeyTest, FloatProducts) {
+  GemmSpec spec;
+  spec.depth.outer = 2;
+  spec.depth.outer_step = 96;
+  spec.a_step = 64;
+  spec.out_step = 128;
+  spec.tail = OneStage();
+  spec.depth.runs = {{0, 16}};
+  const std::vector<Tile> tiles = {{4, 2, 8}};
+  std::vector<std::function<void(GemmSpec&)>> changes = {
+      [](GemmSpec& s) { s.isa = Isa::kAvx512; }, [](GemmSpec& s) { s.a_step = 68; },
+      [](GemmSpec& s) { s.out_step = 132; }, [](GemmSpec& s) { s.prefetch_weights = true; }};
+  Append(&changes, DepthChanges<GemmSpec>());
+  Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
+  ExpectDistinct<GemmSpec>(spec, changes, [&](const GemmSpec& s) { return CodeKey(s, tiles); });
+  ExpectDistinct<Tile>(tiles[0],
+                       {[](Tile& t) { t.rows = 5; }, [](Tile& t) { t.vectors = 1; },
+                        [](Tile& t) { t.last_lanes = 7; }},
+                       [&](const Tile& t) { return CodeKey(spec, std::vector<Tile>{t}); });
+}
+
+Requantization SomeRequantization() { return {.min = -128, .max = 127}; }
+
+// Those that both integer emitters share.
+template <class Spec>
+std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
+  const auto floats = [](Spec& s) {
+    s.requantization.reset();
+    s.residual.reset();
+    s.dequantization = Dequantization{.tail = OneStage()};
+  };
+  std::vector<std::function<void(Spec&)>> changes = {
+      [](Spec& s) { s.requantization.reset(); },
+      [](Spec& s) { s.requantization->is_unsigned = true; },
+      [](Spec& s) { s.requantization->min = -1; },
+      [](Spec& s) { s.requantization->max = 6; },
+      [](Spec& s) { s.requantization->real = true; },
+      [](Spec& s) { s.requantization->lookup = LookupMethod::kPermutes; },
+      [](Spec& s) { s.requantization->lookup = LookupMethod::kShuffles; },
+      [](Spec& s) { s.residual.reset(); },
+      [](Spec& s) { s.residual->min = -7; },
+      [](Spec& s) { s.residual->max = 7; },
+      [](Spec& s) { s.residual->is_unsigned = true; },
+      [](Spec& s) { s.residual->operand.row_stride = 77; },
+      [](Spec& s) { s.residual->add.left_shift = 15; },
+      [](Spec& s) { s.residual->add.x_offset = 1; },
+      [](Spec& s) { s.residual->add.x_multiplier = 2; },
+      [](Spec& s) { s.residual->add.x_shift = 3; },
+      [](Spec& s) { s.residual->add.y_offset = 4; },
+      [](Spec& s) { s.residual->add.y_multiplier = 5; },
+      [](Spec& s) { s.residual->add.y_shift = 6; },
+      [](Spec& s) { s.residual->add.negate_x = true; },
+      [](Spec& s) { s.residual->add.negate_y = true; },
+      [](Spec& s) { s.residual->add.output_multiplier = 7; },
+      [](Spec& s) { s.residual->add.output_shift = 8; },
+      [](Spec& s) { s.residual->add.output_offset = 9; },
+      floats,
+      [floats](Spec& s) { floats(s), s.dequantization->weights_first = true; },
+      [floats](Spec& s) { floats(s), s.dequantization->row_zero_points = true; },
+      [floats](Spec& s) { floats(s), s.dequantization->per_row = false; },
+      [floats](Spec& s) { floats(s), s.dequantization->tail.stages.clear(); }};
+  return changes;
+}
+
+TEST(CodeKeyTest, IntegerProducts) {
+  GemmS8Spec spec;
+  spec.depth.outer = 2;
+  spec.depth.outer_step = 96;
+  spec.a_step = 64;
+  spec.out_step = 128;
+  spec.depth.runs = {{0, 16}};
+  spec.requantization = SomeRequantization();
+  spec.residual = Residual{};
+  const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
+  std::vector<std::function<void(GemmS8Spec&)>> changes = {
+      [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; }, [](GemmS8Spec& s) { s.a_step = 68; },
+      [](GemmS8Spec& s) { s.out_step = 132; }, [](GemmS8Spec& s) { s.flips = true; },
+      [](GemmS8Spec& s) { s.corrects = true; }};
+  Append(&changes, DepthChanges<GemmS8Spec>());
+  Append(&changes, IntegerTailChanges<GemmS8Spec>());
+  ExpectDistinct<GemmS8Spec>(spec, changes, [&](const GemmS8Spec& s) { return CodeKey(s, tiles); });
+  ExpectDistinct<GemmS8Tile>(
+      tiles[0],
+      {[](GemmS8Tile& t) { t.rows = 5; }, [](GemmS8Tile& t) { t.vectors = 1; },
+       [](GemmS8Tile& t) { t.last_channels = 7; }},
+      [&](const GemmS8Tile& t) { return CodeKey(spec, std::vector<GemmS8Tile>{t}); });
+}
+
+template <class Spec>
+std::vector<std::function<void(Spec&)>> WindowChanges() {
+  std::vector<std::function<void(Spec&)>> changes;
+  for (kernels::WindowAxis kernels::Window::*axis : {&kernels::Window::x, &kernels::Window::y}) {
+    for (int32_t kernels::WindowAxis::*field :
+         {&kernels::WindowAxis::input, &kernels::WindowAxis::filter, &kernels::WindowAxis::stride,
+          &kernels::WindowAxis::dilation, &kernels::WindowAxis::output,
+          &kernels::WindowAxis::before}) {
+      changes.push_back([axis, field](Spec& s) { s.window.*axis.*field += 1; });
+    }
+  }
+  return changes;
+}
+
+kernels::Window SomeWindow() {
+  kernels::Window window;
+  window.y = window.x = {.input = 9, .filter = 3, .output = 7};
+  return window;
+}
+
+TEST(CodeKeyTest, FloatDepthwise) {
+  const DepthwiseSpec spec{.isa = Isa::kAvx2,
+                           .window = SomeWindow(),
+                           .pixel_bytes = 64,
+                           .out_pixel_bytes = 64,
+                           .tail = OneStage()};
+  std::vector<std::function<void(DepthwiseSpec&)>> changes = {
+      [](DepthwiseSpec& s) { s.isa = Isa::kAvx512; }, [](DepthwiseSpec& s) { s.pixel_bytes = 68; },
+      [](DepthwiseSpec& s) { s.out_pixel_bytes = 68; },
+      [](DepthwiseSpec& s) { s.partial_lanes = 3; }};
+  Append(&changes, WindowChanges<DepthwiseSpec>());
+  Append(&changes, TailChanges<DepthwiseSpec>([](DepthwiseSpec& s) -> Tail& { return s.tail; }));
+  ExpectDistinct<DepthwiseSpec>(spec, changes, [](const auto& s) { return CodeKey(s); });
+}
+
+TEST(CodeKeyTest, IntegerDepthwise) {
+  DepthwiseS8Spec spec;
+  spec.window = SomeWindow();
+  spec.pixel_bytes = spec.out_pixel_bytes = 64;
+  spec.requantization = SomeRequantization();
+  spec.residual = Residual{};
+  const std::vector<DepthwiseS8Blocks> blocks = {{.width = 32, .channels = 16, .count = 2}};
+  std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
+      [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },
+      [](DepthwiseS8Spec& s) { s.dot = true; },
+      [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
+      [](DepthwiseS8Spec& s) { s.zero_point = 3; },
+      [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
+      [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; }};
+  Append(&changes, WindowChanges<DepthwiseS8Spec>());
+  Append(&changes, IntegerTailChanges<DepthwiseS8Spec>());
+  ExpectDistinct<DepthwiseS8Spec>(spec, changes, [&](const auto& s) { return CodeKey(s, blocks); });
+  ExpectDistinct<DepthwiseS8Blocks>(
+      blocks[0],
+      {[](DepthwiseS8Blocks& b) { b.width = 16; }, [](DepthwiseS8Blocks& b) { b.channels = 7; }},
+      [&](const auto& b) { return CodeKey(spec, {b}); });
+}
+
+TEST(CodeKeyTest, Elementwise) {
+  const ElementwiseSpec spec{.isa = Isa::kAvx2, .in_step = 64, .out_step = 64, .tail = OneStage()};
+  std::vector<std::function<void(ElementwiseSpec&)>> changes = {
+      [](ElementwiseSpec& s) { s.isa = Isa::kAvx512; }, [](ElementwiseSpec& s) { s.in_step = 68; },
+      [](ElementwiseSpec& s) { s.out_step = 68; }};
+  Append(&changes,
+         TailChanges<ElementwiseSpec>([](ElementwiseSpec& s) -> Tail& { return s.tail; }));
+  ExpectDistinct<ElementwiseSpec>(spec, changes, [](const auto& s) { return CodeKey(s, {16}); });
+  EXPECT_NE(CodeKey(spec, {16}), CodeKey(spec, {17}));
+}
+
+}  // namespace
+}  // namespace fuselite::jit
