@@ -7,15 +7,30 @@
 
 namespace fuselite::fusion {
 
+namespace {
+
+// Between neighbours at first: room for 32 nodes inserted before the same one.
+constexpr int64_t kGap = int64_t{1} << 32;
+
+}  // namespace
+
 ValueId Graph::AddValue(Value value) {
   values_.push_back(std::move(value));
+  users_.emplace_back();
   return value_count() - 1;
 }
 
 NodeId Graph::AddNode(Node node) {
+  return Add(std::move(node), order_.empty() ? 0 : order_.rbegin()->first + kGap);
+}
+
+NodeId Graph::Add(Node node, int64_t place) {
   nodes_.push_back(std::move(node));
-  order_.push_back(node_slots() - 1);
-  return order_.back();
+  places_.push_back(place);
+  const NodeId id = node_slots() - 1;
+  order_.emplace(place, id);
+  AddUses(id);
+  return id;
 }
 
 ValueId Graph::AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name) {
@@ -30,59 +45,94 @@ ValueId Graph::AddConstant(TensorInfo info, std::span<const std::byte> bytes, st
   return AddValue(std::move(value));
 }
 
-kernels::OpDescription Graph::Describe(NodeId id) const {
-  const Node& n = nodes_[id];
+kernels::OpDescription Graph::Describe(const Node& node) const {
   kernels::OpDescription op;
-  op.op = n.op;
-  op.params = n.params;
-  op.tail = n.tail;
-  op.version = n.version;
-  op.intermediates = n.intermediates;
-  for (ValueId v : n.inputs) op.inputs.push_back(v == kNone ? TensorInfo() : values_[v].info);
-  for (ValueId v : n.outputs) op.outputs.push_back(values_[v].info);
+  op.op = node.op;
+  op.params = node.params;
+  op.tail = node.tail;
+  op.version = node.version;
+  op.intermediates = node.intermediates;
+  op.inputs.reserve(node.inputs.size());
+  for (ValueId v : node.inputs) op.inputs.push_back(v == kNone ? TensorInfo() : values_[v].info);
+  op.outputs.reserve(node.outputs.size());
+  for (ValueId v : node.outputs) op.outputs.push_back(values_[v].info);
   return op;
 }
 
+std::vector<NodeId> Graph::order() const {
+  std::vector<NodeId> ids;
+  ids.reserve(order_.size());
+  for (const auto& [place, id] : order_) ids.push_back(id);
+  return ids;
+}
+
+void Graph::AddUses(NodeId id) {
+  for (ValueId v : nodes_[id].outputs) users_[v].producer = id;
+  for (ValueId v : nodes_[id].inputs) {
+    if (v != kNone) ++users_[v].consumers[id];
+  }
+}
+
+void Graph::RemoveUses(NodeId id) {
+  for (ValueId v : nodes_[id].outputs) {
+    // A rewrite may have given the value to another node already.
+    if (users_[v].producer == id) users_[v].producer = kNone;
+  }
+  for (ValueId v : nodes_[id].inputs) {
+    if (v != kNone) users_[v].consumers.erase(id);
+  }
+}
+
 void Graph::Remove(NodeId id) {
+  RemoveUses(id);
   nodes_[id] = Node();
-  std::erase(order_, id);
+  order_.erase(places_[id]);
+}
+
+void Graph::Replace(NodeId id, Node node) {
+  RemoveUses(id);
+  nodes_[id] = std::move(node);
+  AddUses(id);
 }
 
 NodeId Graph::InsertBefore(NodeId at, Node node) {
-  nodes_.push_back(std::move(node));
-  const NodeId id = node_slots() - 1;
-  order_.insert(std::ranges::find(order_, at), id);
-  return id;
+  const auto gap_before = [&] {
+    const auto after = order_.find(places_[at]);
+    return after == order_.begin() ? kGap : after->first - std::prev(after)->first;
+  };
+  if (gap_before() < 2) SpreadPlaces();
+  return Add(std::move(node), places_[at] - gap_before() / 2);
+}
+
+void Graph::SpreadPlaces() {
+  std::map<int64_t, NodeId> spread;
+  for (const auto& [place, id] : order_) {
+    places_[id] = static_cast<int64_t>(spread.size()) * kGap;
+    spread.emplace_hint(spread.end(), places_[id], id);
+  }
+  order_ = std::move(spread);
 }
 
 void Graph::ReplaceUses(ValueId from, ValueId to) {
-  for (NodeId id : order_) std::ranges::replace(nodes_[id].inputs, from, to);
+  for (const auto& [id, inputs] : users_[from].consumers) {
+    std::ranges::replace(nodes_[id].inputs, from, to);
+    users_[to].consumers[id] += inputs;
+  }
+  users_[from].consumers.clear();
   if (std::ranges::find(outputs, from) != outputs.end()) {
     std::ranges::replace(outputs, from, to);
     values_[to].observed = true;
   }
 }
 
-Uses::Uses(const Graph& graph)
-    : graph_(&graph), producer_(graph.value_count(), kNone), consumers_(graph.value_count()) {
-  for (NodeId id : graph.order()) {
-    for (ValueId v : graph.node(id).outputs) producer_[v] = id;
-    for (ValueId v : graph.node(id).inputs) {
-      if (v == kNone) continue;
-      std::vector<NodeId>& readers = consumers_[v];
-      if (readers.empty() || readers.back() != id) readers.push_back(id);
-    }
-  }
+NodeId Graph::SingleConsumer(ValueId value) const {
+  const std::map<NodeId, int>& all = consumers(value);
+  return values_[value].observed || all.size() != 1 ? kNone : all.begin()->first;
 }
 
-NodeId Uses::SingleConsumer(ValueId value) const {
-  if (graph_->value(value).observed || consumers_[value].size() != 1) return kNone;
-  return consumers_[value].front();
-}
-
-NodeId Uses::SingleUse(ValueId value) const {
+NodeId Graph::SingleUse(ValueId value) const {
   const NodeId id = SingleConsumer(value);
-  return id != kNone && std::ranges::count(graph_->node(id).inputs, value) == 1 ? id : kNone;
+  return id != kNone && consumers(value).begin()->second == 1 ? id : kNone;
 }
 
 }  // namespace fuselite::fusion

@@ -2,8 +2,13 @@
 //
 // Rewrites (fusion/rewrites/) change it, the planner (fusion/plan) lowers it. Values and nodes are
 // named by index; a removed one leaves a dead slot, so indices stay valid during a rewrite.
+//
+// The graph knows who makes and who reads each value, and which of two nodes runs first. A change
+// of a node takes time in proportion to its operands and to the logarithm of the graph's size.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,47 +61,60 @@ class Graph {
 
   Value& value(ValueId id) { return values_[id]; }
   const Value& value(ValueId id) const { return values_[id]; }
-  Node& node(NodeId id) { return nodes_[id]; }
   const Node& node(NodeId id) const { return nodes_[id]; }
   bool alive(NodeId id) const { return nodes_[id].op != nullptr; }
   int value_count() const { return static_cast<int>(values_.size()); }
   int node_slots() const { return static_cast<int>(nodes_.size()); }
-  // Live nodes in running order.
-  std::span<const NodeId> order() const { return order_; }
 
-  // What a kernel is built from: the node with its operands described.
-  kernels::OpDescription Describe(NodeId id) const;
+  // Live nodes in running order: a list of its own, so that the graph may change while it is
+  // walked.
+  std::vector<NodeId> order() const;
+  // Whether `first` runs before `second`, both being alive or kNone, which stands for whoever gives
+  // the graph its inputs: it precedes every node.
+  bool Precedes(NodeId first, NodeId second) const {
+    if (first == kNone || second == kNone) return first == kNone && second != kNone;
+    return places_[first] < places_[second];
+  }
 
-  // Removes a node; its outputs lose their producer.
-  void Remove(NodeId id);
-  // Puts a new node in the place in the order that `at` has.
-  NodeId InsertBefore(NodeId at, Node node);
-  // Lets every consumer of `from` (and the outputs list) read `to` instead.
-  void ReplaceUses(ValueId from, ValueId to);
-
- private:
-  std::vector<Value> values_;
-  std::vector<Node> nodes_;
-  std::vector<NodeId> order_;
-};
-
-// Who makes and who reads each value; rebuilt after a change (well under a microsecond per node).
-// A node that reads a value twice is one consumer.
-class Uses {
- public:
-  explicit Uses(const Graph& graph);
-  NodeId producer(ValueId value) const { return producer_[value]; }
-  std::span<const NodeId> consumers(ValueId value) const { return consumers_[value]; }
+  // The live node that writes the value; kNone for inputs and constants.
+  NodeId producer(ValueId value) const { return users_[value].producer; }
+  // The live nodes that read the value, and how many of a node's inputs do.
+  const std::map<NodeId, int>& consumers(ValueId value) const { return users_[value].consumers; }
   // The node that alone reads `value`, which nobody observes; else kNone.
   NodeId SingleConsumer(ValueId value) const;
   // The same where it reads `value` only once: when that input is rewired, nothing reads it. (A
   // convolution may read its own input again, as the residual in its tail.)
   NodeId SingleUse(ValueId value) const;
 
+  // What a kernel is built from: the node with its operands described. `node` need not be one of
+  // the graph's, but its operands are.
+  kernels::OpDescription Describe(const Node& node) const;
+  kernels::OpDescription Describe(NodeId id) const { return Describe(nodes_[id]); }
+
+  // Removes a node; its outputs lose their producer.
+  void Remove(NodeId id);
+  // Puts another node in the place of a live one.
+  void Replace(NodeId id, Node node);
+  // Puts a new node in the order just before `at`.
+  NodeId InsertBefore(NodeId at, Node node);
+  // Lets every consumer of `from` (and the outputs list) read `to` instead.
+  void ReplaceUses(ValueId from, ValueId to);
+
  private:
-  const Graph* graph_;
-  std::vector<NodeId> producer_;
-  std::vector<std::vector<NodeId>> consumers_;
+  struct Users {
+    NodeId producer = kNone;
+    std::map<NodeId, int> consumers;
+  };
+  NodeId Add(Node node, int64_t place);
+  void AddUses(NodeId id);
+  void RemoveUses(NodeId id);
+  void SpreadPlaces();
+
+  std::vector<Value> values_;
+  std::vector<Users> users_;  // of each value
+  std::vector<Node> nodes_;
+  std::vector<int64_t> places_;      // of each node, in order_
+  std::map<int64_t, NodeId> order_;  // live nodes by place; places have gaps for those to come
 };
 
 }  // namespace fuselite::fusion

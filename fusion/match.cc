@@ -36,15 +36,15 @@ bool Is(const Graph& graph, NodeId node, std::string_view op) {
   return node != kNone && graph.alive(node) && graph.node(node).op->name == op;
 }
 
-NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op) {
+NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op) {
   if (value == kNone) return kNone;
-  const NodeId node = uses.producer(value);
+  const NodeId node = graph.producer(value);
   return Is(graph, node, op) && graph.node(node).tail.empty() ? node : kNone;
 }
 
-NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op) {
-  if (value == kNone || uses.SingleUse(value) == kNone) return kNone;
-  return ProducerIs(graph, uses, value, op);
+NodeId OwnProducerIs(const Graph& graph, ValueId value, std::string_view op) {
+  if (value == kNone || graph.SingleUse(value) == kNone) return kNone;
+  return ProducerIs(graph, value, op);
 }
 
 std::optional<float> ScalarConstant(const Graph& graph, ValueId value) {
@@ -81,12 +81,11 @@ std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId valu
   return out;
 }
 
-bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
-                    NodeId last) {
+bool OnlyReadWithin(const Graph& graph, const std::vector<NodeId>& nodes, NodeId last) {
   for (NodeId id : nodes) {
     for (ValueId v : graph.node(id).outputs) {
       if (graph.value(v).observed || graph.value(v).variable) return false;
-      for (NodeId reader : uses.consumers(v)) {
+      for (const auto& [reader, inputs] : graph.consumers(v)) {
         if (reader != last && std::ranges::find(nodes, reader) == nodes.end()) return false;
       }
     }
@@ -124,11 +123,11 @@ NodeId PatternWalk::Take(NodeId id) {
 }
 
 NodeId PatternWalk::Step(ValueId value, std::string_view op) {
-  return Take(ProducerIs(graph_, uses_, value, op));
+  return Take(ProducerIs(graph_, value, op));
 }
 
 NodeId PatternWalk::OwnStep(ValueId value, std::string_view op) {
-  return Take(OwnProducerIs(graph_, uses_, value, op));
+  return Take(OwnProducerIs(graph_, value, op));
 }
 
 }  // namespace fuselite::fusion

@@ -11,10 +11,10 @@ namespace fuselite::fusion {
 bool Is(const Graph& graph, NodeId node, std::string_view op);
 
 // The node that makes `value` if it is an `op` without a tail; else kNone.
-NodeId ProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
+NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
 // The same where one input of one node reads what it makes, and nobody observes it.
-NodeId OwnProducerIs(const Graph& graph, const Uses& uses, ValueId value, std::string_view op);
+NodeId OwnProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
 // A float32 constant of one element, in any shape; quantized ones do not count.
 std::optional<float> ScalarConstant(const Graph& graph, ValueId value);
@@ -30,8 +30,7 @@ std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId valu
 
 // Whether what `nodes` make is read only by themselves and by `last`, and observed by nobody: they
 // can go when `last` is replaced.
-bool OnlyReadWithin(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
-                    NodeId last);
+bool OnlyReadWithin(const Graph& graph, const std::vector<NodeId>& nodes, NodeId last);
 
 // Ascending, each once. (clang 14 cannot take what libstdc++'s std::ranges::unique returns.)
 void SortUnique(std::vector<int>* ids);
@@ -50,7 +49,7 @@ void SetFusedActivation(Node& node, kernels::Activation activation);
 // The way up from the last node of a pattern. It keeps the nodes that it comes through.
 class PatternWalk {
  public:
-  PatternWalk(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+  explicit PatternWalk(const Graph& graph) : graph_(graph) {}
 
   std::vector<NodeId> nodes;  // without the last one
 
@@ -63,7 +62,6 @@ class PatternWalk {
   ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
 
   const Graph& graph_;
-  const Uses& uses_;
 
  private:
   NodeId Take(NodeId id);

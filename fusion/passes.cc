@@ -35,15 +35,11 @@ constexpr int kMaxRounds = 8;
 std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
 
 int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
-  const std::vector<NodeId> order(graph.order().begin(), graph.order().end());
   int changes = 0;
-  Uses uses(graph);
-  for (NodeId id : order) {
-    if (!graph.alive(id) || !rewrite(graph, uses, id, context)) continue;
-    assert(Validate(graph).ok());
-    uses = Uses(graph);
-    ++changes;
+  for (NodeId id : graph.order()) {
+    if (graph.alive(id) && rewrite(graph, id, context)) ++changes;
   }
+  assert(Validate(graph).ok());
   return changes;
 }
 

@@ -57,9 +57,7 @@ class RewriteContext {
 };
 
 // Looks at one live node as the last of the pattern that it knows; true: the graph was changed.
-// `uses` is that of the graph before the change.
-using RewriteFunction = bool (*)(Graph& graph, const Uses& uses, NodeId node,
-                                 RewriteContext& context);
+using RewriteFunction = bool (*)(Graph& graph, NodeId node, RewriteContext& context);
 
 // All of them, in the order in which they run.
 std::span<const RewriteFunction> AllRewrites();

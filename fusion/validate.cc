@@ -32,7 +32,6 @@ class Checker {
   explicit Checker(const Graph& graph) : graph_(graph), made_(graph.value_count(), false) {}
 
   Status Run() {
-    FUSELITE_RETURN_IF_ERROR(CheckOrder());
     for (ValueId v : graph_.inputs) {
       if (!InRange(graph_, v)) return Internal("input ", v, " is not a value");
       if (!graph_.value(v).input && !graph_.value(v).variable) {
@@ -48,19 +47,6 @@ class Checker {
   }
 
  private:
-  Status CheckOrder() const {
-    std::set<NodeId> seen;
-    for (NodeId id : graph_.order()) {
-      if (id < 0 || id >= graph_.node_slots()) return Internal("node ", id, " does not exist");
-      if (!graph_.alive(id)) return Internal("node ", id, " is dead and in the order");
-      if (!seen.insert(id).second) return Internal("node ", id, " is in the order twice");
-    }
-    for (NodeId id = 0; id < graph_.node_slots(); ++id) {
-      if (graph_.alive(id) && !seen.count(id)) return Internal("node ", id, " is not in the order");
-    }
-    return Status();
-  }
-
   Status CheckNode(NodeId id) {
     const Node& node = graph_.node(id);
     for (ValueId v : node.inputs) {

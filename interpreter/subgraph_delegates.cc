@@ -46,11 +46,15 @@ tflite::TfLiteDelegateParams* MakeDelegateParams(const NodeSubset& subset,
 }  // namespace
 
 std::vector<NodeSubset> Subgraph::Partition(std::span<const int> nodes) const {
+  std::vector<bool> claimed(nodes_.size(), false);
+  for (int index : nodes) {
+    if (index >= 0 && index < static_cast<int>(nodes_.size())) claimed[index] = true;
+  }
   std::vector<PlanNode> plan;
   for (int index : plan_) {
     const tflite::TfLiteNode& node = nodes_[index]->node;
-    plan.push_back({index, Elements(node.inputs), Elements(node.outputs),
-                    std::ranges::find(nodes, index) != nodes.end(), node.might_have_side_effect});
+    plan.push_back({index, Elements(node.inputs), Elements(node.outputs), claimed[index],
+                    node.might_have_side_effect});
   }
   return PartitionPlan(plan, tensor_count(), model_.outputs, host_.cluster_partitions);
 }

@@ -1,6 +1,7 @@
 #include "runtime/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -8,9 +9,54 @@
 namespace fuselite {
 namespace {
 
-bool LiveTogether(const ArenaValue& a, const ArenaValue& b) {
-  return a.first_step <= b.last_step && b.first_step <= a.last_step;
-}
+// Intervals of steps, kept so that those that meet another interval are found without looking at
+// the rest: a segment tree over the steps that know every interval in log(steps) places.
+class Lifetimes {
+ public:
+  explicit Lifetimes(int steps) : leaves_(std::bit_ceil(static_cast<size_t>(steps))) {
+    covering_.resize(2 * leaves_);
+    beginning_.resize(2 * leaves_);
+  }
+
+  void Add(int index, const ArenaValue& value) {
+    Cover(value.first_step, value.last_step,
+          [&](size_t node) { covering_[node].push_back(index); });
+    Climb(value.first_step, [&](size_t node) { beginning_[node].push_back(index); });
+  }
+
+  // The added ones that share a step with `value`: those alive at its first step, and those that
+  // begin later while it lives.
+  std::vector<int> Meeting(const ArenaValue& value) const {
+    std::vector<int> found;
+    const auto append = [&](const std::vector<int>& more) {
+      found.insert(found.end(), more.begin(), more.end());
+    };
+    Climb(value.first_step, [&](size_t node) { append(covering_[node]); });
+    Cover(value.first_step + 1, value.last_step, [&](size_t node) { append(beginning_[node]); });
+    return found;
+  }
+
+ private:
+  // The nodes from a step's leaf to the root.
+  template <class Visit>
+  void Climb(int step, Visit visit) const {
+    for (size_t node = leaves_ + static_cast<size_t>(step); node > 0; node /= 2) visit(node);
+  }
+  // The fewest nodes whose leaves are the steps [first, last].
+  template <class Visit>
+  void Cover(int first, int last, Visit visit) const {
+    size_t low = leaves_ + static_cast<size_t>(first),
+           high = leaves_ + static_cast<size_t>(last) + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) visit(low++);
+      if (high % 2 == 1) visit(--high);
+    }
+  }
+
+  size_t leaves_;
+  // Of each node, intervals that last over all of its steps, and those that begin at one of them.
+  std::vector<std::vector<int>> covering_, beginning_;
+};
 
 // The lowest offset of the smallest gap that holds the value, among those already placed that are
 // alive with it; above them all where no gap does. `placed` is in the order of offsets.
@@ -18,7 +64,6 @@ size_t BestFit(std::span<const ArenaValue> values, const std::vector<int>& place
                const std::vector<size_t>& offsets, const ArenaValue& value) {
   size_t best = SIZE_MAX, best_gap = SIZE_MAX, end = 0;
   for (int other : placed) {
-    if (!LiveTogether(values[other], value)) continue;
     const size_t at = AlignUp(end, value.alignment);
     if (at + value.bytes <= offsets[other] && offsets[other] - end < best_gap) {
       best = at;
@@ -29,18 +74,17 @@ size_t BestFit(std::span<const ArenaValue> values, const std::vector<int>& place
   return best != SIZE_MAX ? best : AlignUp(end, value.alignment);
 }
 
-ArenaPlan PlanInOrder(std::span<const ArenaValue> values, const std::vector<int>& order) {
+ArenaPlan PlanInOrder(std::span<const ArenaValue> values, const std::vector<int>& order,
+                      int steps) {
   ArenaPlan plan;
   plan.offsets.assign(values.size(), 0);
-  std::vector<int> placed;
-  placed.reserve(order.size());
+  Lifetimes placed(steps);
   for (int i : order) {
-    const size_t offset = BestFit(values, placed, plan.offsets, values[i]);
-    plan.offsets[i] = offset;
-    plan.bytes = std::max(plan.bytes, offset + values[i].bytes);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
-                                     [&](size_t o, int p) { return o < plan.offsets[p]; });
-    placed.insert(at, i);
+    std::vector<int> others = placed.Meeting(values[i]);
+    std::ranges::sort(others, {}, [&](int other) { return plan.offsets[other]; });
+    plan.offsets[i] = BestFit(values, others, plan.offsets, values[i]);
+    plan.bytes = std::max(plan.bytes, plan.offsets[i] + values[i].bytes);
+    placed.Add(i, values[i]);
   }
   return plan;
 }
@@ -51,6 +95,8 @@ ArenaPlan PlanArena(std::span<const ArenaValue> values) {
   std::vector<int> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   std::erase_if(order, [&](int i) { return values[i].bytes == 0; });
+  int steps = 1;
+  for (int i : order) steps = std::max(steps, values[i].last_step + 1);
 
   // Largest first is best on most networks; longest-lived first wins where small values live long
   // (states, skip connections), and first-needed first on plain chains.
@@ -58,7 +104,7 @@ ArenaPlan PlanArena(std::span<const ArenaValue> values) {
   const auto life = [&](int i) { return values[i].last_step - values[i].first_step; };
   const auto sorted_plan = [&](auto before) {
     std::stable_sort(order.begin(), order.end(), before);
-    return PlanInOrder(values, order);
+    return PlanInOrder(values, order, steps);
   };
   ArenaPlan best =
       sorted_plan([&](int a, int b) { return values[a].first_step < values[b].first_step; });

@@ -22,8 +22,9 @@ struct ArenaPlan {
 };
 
 // Offsets such that no two values that are alive at the same step overlap. Values of no bytes are
-// at offset 0. Takes time in proportion to the square of the number of values. Precondition: the
-// sum of all sizes, each rounded up to its alignment, fits in size_t.
+// at offset 0. Takes time in proportion to the number of pairs that are alive together, and to
+// logarithms. Preconditions: steps are not negative; the sum of all sizes, each rounded up to its
+// alignment, fits in size_t.
 ArenaPlan PlanArena(std::span<const ArenaValue> values);
 
 // What no plan can be below: the largest sum of the sizes that are alive at one step.

@@ -32,7 +32,10 @@ bool WriteOver(const Graph& graph, const Node& node, ValueId in, StoragePlan& pl
     return false;
   }
   // A bound output may also be where the input was made.
-  return plan.Place(out, in, 0, plan.of(in).pitch) || plan.Place(in, out, 0, plan.of(in).pitch);
+  const int64_t pitch = plan.of(in).pitch;
+  const bool placed = plan.Place(out, in, 0, pitch) || plan.Place(in, out, 0, pitch);
+  plan.Commit();
+  return placed;
 }
 
 }  // namespace
@@ -52,7 +55,9 @@ void PlanInPlace(const Graph& graph, const RewriteContext& context, StoragePlan&
         SharesMemory(node, in, plan)) {
       continue;
     }
-    if (WriteOver(graph, node, in, plan)) last = LastReaders(graph, plan);
+    // Everything in the memory of the two is now in that of one, and its last reader is known.
+    const int last_of_output = last[plan.of(node.outputs[0]).root];
+    if (WriteOver(graph, node, in, plan)) last[plan.of(in).root] = std::max(step, last_of_output);
   }
 }
 

@@ -1,26 +1,37 @@
 #include <algorithm>
 #include <set>
 
+#include "fusion/match.h"
 #include "fusion/plan/storage.h"
 #include "kernels/placement.h"
 
 namespace fuselite::fusion {
 namespace {
 
-// Whether the kernels of all nodes whose operands lie elsewhere in `after` than in `before` take
-// them there, and are as good.
-bool KernelsAgree(const Graph& graph, const StoragePlan& before, const StoragePlan& after,
-                  const RewriteContext& context) {
-  const auto moved = [&](ValueId v) {
-    return v != kNone && before.of(v).pitch != after.of(v).pitch;
-  };
-  for (NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    if (after.silent(id)) continue;
-    if (!std::ranges::any_of(node.inputs, moved) && !std::ranges::any_of(node.outputs, moved)) {
-      continue;
-    }
-    if (!context.AcceptsInsteadOf(before.Describe(id), after.Describe(id))) return false;
+// The nodes with a step of their own, other than `id`, that have an operand whose rows moved.
+std::vector<NodeId> Concerned(const Graph& graph, NodeId id, const StoragePlan& plan) {
+  std::vector<NodeId> nodes;
+  for (ValueId v : plan.Repitched()) {
+    nodes.push_back(graph.producer(v));
+    for (const auto& [reader, inputs] : graph.consumers(v)) nodes.push_back(reader);
+  }
+  std::erase_if(nodes, [&](NodeId n) { return n == kNone || n == id || plan.silent(n); });
+  SortUnique(&nodes);
+  return nodes;
+}
+
+std::vector<kernels::OpDescription> DescribeAll(const std::vector<NodeId>& nodes,
+                                                const StoragePlan& plan) {
+  std::vector<kernels::OpDescription> ops;
+  for (NodeId id : nodes) ops.push_back(plan.Describe(id));
+  return ops;
+}
+
+// Whether the kernels take their operands where they lie after a placement, and are as good.
+bool KernelsAgree(const std::vector<kernels::OpDescription>& before,
+                  const std::vector<kernels::OpDescription>& after, const RewriteContext& context) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!context.AcceptsInsteadOf(before[i], after[i])) return false;
   }
   return true;
 }
@@ -63,11 +74,14 @@ bool PlaceNode(const Graph& graph, NodeId id, const RewriteContext& context, Sto
   const Result<kernels::Placement> placement = kernels::FindPlacement(plan.Describe(id));
   if (!placement.ok()) return false;
   for (const auto place : {PlaceParts, PlaceBackwards}) {
-    StoragePlan placed = plan;
-    if (!place(graph, id, *placement, placed)) continue;
-    placed.Silence(id);
-    if (!KernelsAgree(graph, plan, placed, context)) continue;
-    plan = std::move(placed);
+    const bool placed = place(graph, id, *placement, plan);
+    const std::vector<NodeId> concerned = Concerned(graph, id, plan);
+    const std::vector<kernels::OpDescription> after = DescribeAll(concerned, plan);
+    plan.Undo();
+    if (!placed || !KernelsAgree(DescribeAll(concerned, plan), after, context)) continue;
+    place(graph, id, *placement, plan);
+    plan.Commit();
+    plan.Silence(id);
     return true;
   }
   return false;

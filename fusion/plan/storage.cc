@@ -1,5 +1,7 @@
 #include "fusion/plan/storage.h"
 
+#include <algorithm>
+
 namespace fuselite::fusion {
 namespace {
 
@@ -19,9 +21,13 @@ bool IsInternal(const Value& value) {
 }
 
 StoragePlan::StoragePlan(const Graph& graph)
-    : graph_(&graph), storages_(graph.value_count()), silent_(graph.node_slots(), false) {
+    : graph_(&graph),
+      storages_(graph.value_count()),
+      inside_(graph.value_count()),
+      silent_(graph.node_slots(), false) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     storages_[v] = {v, 0, graph.value(v).info.pitch()};
+    inside_[v] = {v};
   }
 }
 
@@ -49,16 +55,18 @@ bool StoragePlan::Place(ValueId value, ValueId whole, size_t offset, int64_t pit
   const int64_t old_pitch = storages_[root].pitch;
   if (storages_[value].pitch != old_pitch && pitch != storages_[value].pitch) return false;
   const int64_t new_pitch = storages_[value].pitch == pitch ? old_pitch : pitch;
-  std::vector<ValueId> inside;
-  for (ValueId v = 0; v < graph_->value_count(); ++v) {
-    if (storages_[v].root != root) continue;
-    if (!CanMove(v, root, new_pitch)) return false;
-    inside.push_back(v);
+  // Those that went elsewhere with their root stay in its list: nothing asks for it any more.
+  const std::vector<ValueId>& inside = inside_[root];
+  if (!std::ranges::all_of(inside, [&](ValueId v) { return CanMove(v, root, new_pitch); })) {
+    return false;
   }
   const size_t row_bytes = static_cast<size_t>(old_pitch) * ElementBytes(info);
   const size_t new_row_bytes = static_cast<size_t>(new_pitch) * ElementBytes(info);
+  Move& move = moves_.emplace_back();
+  move.to = target.root;
   for (ValueId v : inside) {
     Storage& s = storages_[v];
+    move.before.emplace_back(v, s);
     if (new_pitch != old_pitch) {
       s.offset = s.offset / row_bytes * new_row_bytes + s.offset % row_bytes;
       s.pitch = new_pitch;
@@ -66,7 +74,27 @@ bool StoragePlan::Place(ValueId value, ValueId whole, size_t offset, int64_t pit
     s.root = target.root;
     s.offset += target.offset + offset;
   }
+  inside_[target.root].insert(inside_[target.root].end(), inside.begin(), inside.end());
   return true;
+}
+
+void StoragePlan::Undo() {
+  for (auto move = moves_.rbegin(); move != moves_.rend(); ++move) {
+    for (const auto& [value, storage] : move->before) storages_[value] = storage;
+    std::vector<ValueId>& inside = inside_[move->to];
+    inside.resize(inside.size() - move->before.size());
+  }
+  moves_.clear();
+}
+
+std::vector<ValueId> StoragePlan::Repitched() const {
+  std::vector<ValueId> values;
+  for (const Move& move : moves_) {
+    for (const auto& [value, storage] : move.before) {
+      if (storage.pitch != storages_[value].pitch) values.push_back(value);
+    }
+  }
+  return values;
 }
 
 kernels::OpDescription StoragePlan::Describe(NodeId id) const {

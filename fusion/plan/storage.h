@@ -1,6 +1,8 @@
 // Which value's memory holds each value: reshapes, slices, splits and concatenations as addresses.
 #pragma once
 
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "fusion/graph.h"
@@ -29,6 +31,12 @@ class StoragePlan {
   // does not fill its own root, or has others inside that cannot follow.
   bool Place(ValueId value, ValueId whole, size_t offset, int64_t pitch);
 
+  // Placements can be taken back until they are committed.
+  void Undo();
+  void Commit() { moves_.clear(); }
+  // The values whose rows they moved apart or together.
+  std::vector<ValueId> Repitched() const;
+
   // The bytes that a value spans in its root.
   size_t Span(ValueId value) const;
 
@@ -36,10 +44,17 @@ class StoragePlan {
   kernels::OpDescription Describe(NodeId id) const;
 
  private:
+  // What was in the memory of one root, and now is in that of another, as it was before.
+  struct Move {
+    ValueId to = kNone;
+    std::vector<std::pair<ValueId, Storage>> before;
+  };
   bool CanMove(ValueId value, ValueId root, int64_t pitch) const;
 
   const Graph* graph_;
   std::vector<Storage> storages_;
+  std::vector<std::vector<ValueId>> inside_;  // of each root: the values in its memory
+  std::vector<Move> moves_;                   // since the last Commit()
   std::vector<bool> silent_;
 };
 

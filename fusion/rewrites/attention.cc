@@ -54,9 +54,9 @@ class Matcher : public PatternWalk {
     return In(add, flowing);
   }
   bool Leads(ValueId value) const {
-    return OwnProducerIs(graph_, uses_, value, "BATCH_MATMUL") != kNone ||
-           OwnProducerIs(graph_, uses_, value, "MUL") != kNone ||
-           OwnProducerIs(graph_, uses_, value, "DIV") != kNone;
+    return OwnProducerIs(graph_, value, "BATCH_MATMUL") != kNone ||
+           OwnProducerIs(graph_, value, "MUL") != kNone ||
+           OwnProducerIs(graph_, value, "DIV") != kNone;
   }
   ValueId WithoutScale(ValueId scores) {
     if (const NodeId mul = OwnStep(scores, "MUL"); mul != kNone) {
@@ -78,10 +78,10 @@ class Matcher : public PatternWalk {
 
 }  // namespace
 
-bool RecognizeAttention(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "BATCH_MATMUL") || !graph.node(id).tail.empty()) return false;
   if (!IsFloat(graph, graph.node(id).outputs[0])) return false;
-  Matcher match(graph, uses);
+  Matcher match(graph);
   if (!match.Run(id)) return false;
   std::vector<ValueId> inputs = {match.queries, match.keys, match.values};
   if (match.mask != kNone) inputs.push_back(match.mask);

@@ -20,7 +20,7 @@ bool Needed(const Graph& graph, const Node& node, const std::vector<bool>& read)
 
 int RemoveDeadNodes(Graph& graph) {
   std::vector<bool> read(graph.value_count(), false);
-  const std::vector<NodeId> order(graph.order().begin(), graph.order().end());
+  const std::vector<NodeId> order = graph.order();
   int removed = 0;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     if (!Needed(graph, graph.node(*it), read)) {

@@ -29,7 +29,7 @@ bool Foldable(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-bool FoldConstants(Graph& graph, const Uses&, NodeId id, RewriteContext& context) {
+bool FoldConstants(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Foldable(graph, graph.node(id))) return false;
   Result<std::vector<Value>> values = Evaluate(graph, id, context.kernels().store);
   if (!values.ok()) return false;

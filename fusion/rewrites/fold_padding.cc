@@ -47,12 +47,12 @@ bool IsUnsigned(const TensorInfo& info) {
 }
 
 // Whether the value is made by a clamp at zero or above, or cannot be below.
-bool IsNonNegative(const Graph& graph, const Uses& uses, ValueId value) {
+bool IsNonNegative(const Graph& graph, ValueId value) {
   const TensorInfo& info = graph.value(value).info;
   if (!info.quantization.empty() && !info.quantization.per_channel() && IsUnsigned(info)) {
     return true;
   }
-  const NodeId id = uses.producer(value);
+  const NodeId id = graph.producer(value);
   if (id == kNone) return false;
   const Node& node = graph.node(id);
   if (!node.tail.empty()) {
@@ -74,8 +74,8 @@ bool EveryWindowHasATap(const kernels::WindowAxis& axis) {
 
 // A maximum leaves its padding out, a PAD before it counts as zeros: the same where nothing is
 // below zero and no window is all padding.
-bool PadsLikeZeros(const Graph& graph, const Uses& uses, const Node& pool, const Node& pad) {
-  if (!IsNonNegative(graph, uses, pad.inputs[0])) return false;
+bool PadsLikeZeros(const Graph& graph, const Node& pool, const Node& pad) {
+  if (!IsNonNegative(graph, pad.inputs[0])) return false;
   kernels::OpDescription op;
   op.op = pool.op;
   op.params = pool.params;
@@ -86,11 +86,11 @@ bool PadsLikeZeros(const Graph& graph, const Uses& uses, const Node& pool, const
 
 }  // namespace
 
-bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   Node folded = graph.node(id);
   kernels::ExtraPadding* extra = ExtraPaddingOf(folded);
   if (!extra) return false;
-  const NodeId pad_id = uses.producer(folded.inputs[0]);
+  const NodeId pad_id = graph.producer(folded.inputs[0]);
   if (pad_id == kNone || !graph.node(pad_id).tail.empty()) return false;
   const Node& pad = graph.node(pad_id);
   if (!FillsWithZero(graph, pad)) return false;
@@ -105,13 +105,13 @@ bool FoldPadding(Graph& graph, const Uses& uses, NodeId id, RewriteContext& cont
   extra->left += padding->left;
   extra->bottom += padding->bottom;
   extra->right += padding->right;
-  if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, uses, folded, pad)) return false;
+  if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, folded, pad)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   folded.inputs[0] = pad.inputs[0];
-  const bool own = uses.SingleUse(pad.outputs[0]) == id;
+  const bool own = graph.SingleUse(pad.outputs[0]) == id;
   if (own) folded.host_nodes = MergeHostNodes(graph, {pad_id, id});
   const auto accepts = [&](const auto& op) { return context.AcceptsInsteadOf(before, op); };
-  if (!SwapIf(graph, id, folded, accepts)) return false;
+  if (!ReplaceIf(graph, id, std::move(folded), accepts)) return false;
   context.Record(internal::Join("fold padding into ", graph.node(id).op->name),
                  MergeHostNodes(graph, {pad_id, id}));
   if (own) graph.Remove(pad_id);

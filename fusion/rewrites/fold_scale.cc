@@ -4,8 +4,22 @@
 
 namespace fuselite::fusion {
 
+namespace {
+
+bool IsFloatConstant(const Graph& graph, ValueId value) {
+  return IsFloat(graph, value) && graph.value(value).info.constant();
+}
+
+ValueId AddFloats(Graph& graph, const std::vector<float>& values, const Shape& shape,
+                  std::string name) {
+  return graph.AddConstant({.type = DataType::kFloat32, .shape = shape},
+                           std::as_bytes(std::span(values)), std::move(name));
+}
+
+}  // namespace
+
 int64_t Layer::output_of(int64_t i) const {
-  return depthwise ? i % outputs : i / (static_cast<int64_t>(weights.size()) / outputs);
+  return depthwise ? i % outputs : i / weights_per_output;
 }
 
 int64_t Layer::input_of(int64_t i) const {
@@ -15,41 +29,46 @@ int64_t Layer::input_of(int64_t i) const {
   return output_of(i) / (outputs / groups) * group_in + i % group_in;
 }
 
-std::optional<Layer> ReadLayer(const Graph& graph, NodeId id) {
+std::optional<Layer> FindLayer(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const std::string_view op = node.op->name;
   Layer layer;
   layer.depthwise = op == "DEPTHWISE_CONV_2D";
   if (!layer.depthwise && op != "CONV_2D" && op != "FULLY_CONNECTED") return std::nullopt;
   if (!node.tail.empty() || !IsFloat(graph, node.inputs[0])) return std::nullopt;
-  const auto weights = FloatConstant(graph, node.inputs[1]);
-  if (!weights || weights->empty()) return std::nullopt;
-  layer.weights = *weights;
-  layer.weights_shape = graph.value(node.inputs[1]).info.shape;
+  layer.weights = node.inputs[1];
+  layer.bias = node.inputs.size() > 2 ? node.inputs[2] : kNone;
+  if (!IsFloatConstant(graph, layer.weights) ||
+      (layer.bias != kNone && !IsFloatConstant(graph, layer.bias))) {
+    return std::nullopt;
+  }
+  layer.weights_shape = graph.value(layer.weights).info.shape;
+  if (layer.weights_shape.elements() == 0) return std::nullopt;
   layer.outputs = layer.weights_shape[layer.depthwise ? 3 : 0];
+  layer.weights_per_output = layer.weights_shape.elements() / layer.outputs;
   layer.inputs = op == "FULLY_CONNECTED" ? layer.weights_shape[1]
                                          : graph.value(node.inputs[0]).info.shape.dim(-1);
-  if (node.inputs.size() > 2 && node.inputs[2] != kNone) {
-    const auto bias = FloatConstant(graph, node.inputs[2]);
-    if (!bias) return std::nullopt;
-    layer.bias = *bias;
-  } else {
-    layer.bias.assign(layer.outputs, 0.0f);
-  }
   return layer;
 }
 
-void WriteLayer(Graph& graph, NodeId id, const Layer& layer, bool weights, bool bias) {
-  const auto add = [&](const std::vector<float>& values, const Shape& shape,
-                       std::string_view what) {
-    return graph.AddConstant({.type = DataType::kFloat32, .shape = shape},
-                             std::as_bytes(std::span(values)), "folded " + std::string(what));
-  };
-  if (weights) graph.node(id).inputs[1] = add(layer.weights, layer.weights_shape, "weights");
-  if (!bias) return;
-  const ValueId value = add(layer.bias, Shape({static_cast<int32_t>(layer.outputs)}), "bias");
-  graph.node(id).inputs.resize(3, kNone);
-  graph.node(id).inputs[2] = value;
+std::vector<float> WeightsOf(const Graph& graph, const Layer& layer) {
+  return *FloatConstant(graph, layer.weights);
+}
+
+std::vector<float> BiasOf(const Graph& graph, const Layer& layer) {
+  return layer.bias != kNone ? *FloatConstant(graph, layer.bias)
+                             : std::vector<float>(layer.outputs, 0.0f);
+}
+
+void SetWeights(Graph& graph, Node& node, const Layer& layer, const std::vector<float>& weights) {
+  node.inputs[1] = AddFloats(graph, weights, layer.weights_shape, "folded weights");
+}
+
+void SetBias(Graph& graph, Node& node, const std::vector<float>& bias) {
+  const ValueId value =
+      AddFloats(graph, bias, Shape({static_cast<int32_t>(bias.size())}), "folded bias");
+  node.inputs.resize(3, kNone);
+  node.inputs[2] = value;
 }
 
 std::optional<std::vector<float>> PerChannel(const Graph& graph, ValueId value, int64_t channels) {

@@ -38,48 +38,62 @@ bool Finite(const std::vector<float>& values) {
   return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
 }
 
+// What a layer becomes when a function of its output is folded into it.
+struct Folded {
+  std::optional<std::vector<float>> weights;  // nullopt: as they were
+  std::vector<float> bias;
+};
+
 // Rounds each product once, so that the layer's terms move by half a unit in the last place; the
-// bias is no worse than the sum that it replaces.
-bool Apply(const Affine& affine, Layer* layer) {
+// bias is no worse than the sum that it replaces. nullopt where a product overflows.
+std::optional<Folded> Apply(const Graph& graph, const Affine& affine, const Layer& layer) {
+  Folded folded;
+  folded.bias = BiasOf(graph, layer);
   if (!affine.scale.empty()) {
-    for (size_t i = 0; i < layer->weights.size(); ++i) {
-      layer->weights[i] *= affine.scale[layer->output_of(static_cast<int64_t>(i))];
+    std::vector<float>& weights = folded.weights.emplace(WeightsOf(graph, layer));
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i] *= affine.scale[layer.output_of(static_cast<int64_t>(i))];
     }
-    for (size_t c = 0; c < layer->bias.size(); ++c) layer->bias[c] *= affine.scale[c];
+    if (!Finite(weights)) return std::nullopt;
+    for (size_t c = 0; c < folded.bias.size(); ++c) folded.bias[c] *= affine.scale[c];
   }
   if (!affine.offset.empty()) {
-    for (size_t c = 0; c < layer->bias.size(); ++c) layer->bias[c] += affine.offset[c];
+    for (size_t c = 0; c < folded.bias.size(); ++c) folded.bias[c] += affine.offset[c];
   }
-  return Finite(layer->weights) && Finite(layer->bias);
+  if (!Finite(folded.bias)) return std::nullopt;
+  return folded;
 }
 
 }  // namespace
 
-bool FoldScaleAfter(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool FoldScaleAfter(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
   if (node.inputs.size() != 2 || node.outputs.size() != 1 || !node.tail.empty()) return false;
   for (int flowing : {0, 1}) {
     const ValueId between = node.inputs[flowing];
-    if (between == kNone || uses.SingleConsumer(between) != id) continue;
-    const NodeId host = uses.producer(between);
+    if (between == kNone || graph.SingleConsumer(between) != id) continue;
+    const NodeId host = graph.producer(between);
     if (host == kNone ||
         graph.value(between).info.shape != graph.value(node.outputs[0]).info.shape ||
         FusedActivation(graph.node(host)) != kernels::Activation::kNone) {
       continue;
     }
-    std::optional<Layer> layer = ReadLayer(graph, host);
+    const std::optional<Layer> layer = FindLayer(graph, host);
     if (!layer) continue;
     const std::optional<Affine> affine = AsAffine(graph, node, flowing, layer->outputs);
-    if (!affine || !Apply(*affine, &*layer)) continue;
-    WriteLayer(graph, host, *layer, !affine->scale.empty(), true);
-    const std::vector<int> host_nodes = MergeHostNodes(graph, {host, id});
-    SetFusedActivation(graph.node(host), FusedActivation(node));
-    graph.node(host).host_nodes = host_nodes;
-    graph.node(host).outputs = node.outputs;
+    if (!affine) continue;
+    const std::optional<Folded> folded = Apply(graph, *affine, *layer);
+    if (!folded) continue;
+    Node fused = graph.node(host);
+    if (folded->weights) SetWeights(graph, fused, *layer, *folded->weights);
+    SetBias(graph, fused, folded->bias);
+    SetFusedActivation(fused, FusedActivation(node));
+    fused.host_nodes = MergeHostNodes(graph, {host, id});
+    fused.outputs = node.outputs;
+    context.Record(internal::Join("fold ", node.op->name, " into the weights of ", fused.op->name),
+                   fused.host_nodes);
     graph.Remove(id);
-    context.Record(
-        internal::Join("fold ", node.op->name, " into the weights of ", graph.node(host).op->name),
-        host_nodes);
+    graph.Replace(host, std::move(fused));
     return true;
   }
   return false;

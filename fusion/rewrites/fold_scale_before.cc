@@ -7,10 +7,10 @@
 namespace fuselite::fusion {
 
 // Padding needs no care: zero times a scale is zero.
-bool FoldScaleBefore(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
-  std::optional<Layer> layer = ReadLayer(graph, id);
+bool FoldScaleBefore(Graph& graph, NodeId id, RewriteContext& context) {
+  const std::optional<Layer> layer = FindLayer(graph, id);
   if (!layer) return false;
-  const NodeId mul = OwnProducerIs(graph, uses, graph.node(id).inputs[0], "MUL");
+  const NodeId mul = OwnProducerIs(graph, graph.node(id).inputs[0], "MUL");
   if (mul == kNone || FusedActivation(graph.node(mul)) != kernels::Activation::kNone) return false;
   const Node scaling = graph.node(mul);
   for (int flowing : {0, 1}) {
@@ -24,18 +24,21 @@ bool FoldScaleBefore(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
         graph.value(x).info.shape.rank() > 0 && graph.value(x).info.shape.dim(-1) == layer->inputs;
     const auto scale = PerChannel(graph, scaling.inputs[1 - flowing], layer->inputs);
     if (!scale || (!rows && !ScalarConstant(graph, scaling.inputs[1 - flowing]))) continue;
+    std::vector<float> weights = WeightsOf(graph, *layer);
     bool finite = true;
-    for (size_t i = 0; i < layer->weights.size(); ++i) {
-      layer->weights[i] *= (*scale)[layer->input_of(static_cast<int64_t>(i))];
-      finite = finite && std::isfinite(layer->weights[i]);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i] *= (*scale)[layer->input_of(static_cast<int64_t>(i))];
+      finite = finite && std::isfinite(weights[i]);
     }
     if (!finite) return false;
-    WriteLayer(graph, id, *layer, true, false);
-    graph.node(id).inputs[0] = x;
-    graph.node(id).host_nodes = MergeHostNodes(graph, {mul, id});
+    Node scaled = graph.node(id);
+    SetWeights(graph, scaled, *layer, weights);
+    scaled.inputs[0] = x;
+    scaled.host_nodes = MergeHostNodes(graph, {mul, id});
+    context.Record(internal::Join("fold MUL into the weights of ", scaled.op->name),
+                   scaled.host_nodes);
+    graph.Replace(id, std::move(scaled));
     graph.Remove(mul);
-    context.Record(internal::Join("fold MUL into the weights of ", graph.node(id).op->name),
-                   graph.node(id).host_nodes);
     return true;
   }
   return false;

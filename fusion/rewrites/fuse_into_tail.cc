@@ -30,9 +30,9 @@ bool ReadsState(const Graph& graph, const Node& node) {
 }
 
 // The node that would take `id` over through its input `flowing`, or kNone.
-NodeId HostOf(const Graph& graph, const Uses& uses, NodeId id, ValueId flowing) {
-  if (flowing == kNone || uses.SingleConsumer(flowing) != id) return kNone;
-  const NodeId host = uses.producer(flowing);
+NodeId HostOf(const Graph& graph, NodeId id, ValueId flowing) {
+  if (flowing == kNone || graph.SingleConsumer(flowing) != id) return kNone;
+  const NodeId host = graph.producer(flowing);
   if (host == kNone || !TakesTail(graph.node(host)) || ReadsState(graph, graph.node(host)))
     return kNone;
   return host;
@@ -51,9 +51,10 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteC
   fused.host_nodes = MergeHostNodes(graph, {host, id});
   // The fused node stands where the elementwise one did: its operands are made by then.
   const auto accepts = [&](const auto& op) { return context.AcceptsInsteadOf(before, op); };
-  if (!SwapIf(graph, id, fused, accepts)) return false;
+  const std::string_view elementwise = graph.node(id).op->name;
+  if (!ReplaceIf(graph, id, std::move(fused), accepts)) return false;
   context.Record(
-      internal::Join("fuse ", fused.op->name, " into the tail of ", graph.node(id).op->name),
+      internal::Join("fuse ", elementwise, " into the tail of ", graph.node(id).op->name),
       graph.node(id).host_nodes);
   graph.Remove(host);
   return true;
@@ -61,16 +62,15 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteC
 
 }  // namespace
 
-bool FuseIntoTail(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool FuseIntoTail(Graph& graph, NodeId id, RewriteContext& context) {
   const std::vector<ValueId> inputs = graph.node(id).inputs;
   // Of two operands that could take it, the one made last: the other has to exist by then.
   std::vector<std::pair<NodeId, ValueId>> hosts;
   for (ValueId v : inputs) {
-    if (const NodeId host = HostOf(graph, uses, id, v); host != kNone) hosts.emplace_back(host, v);
+    if (const NodeId host = HostOf(graph, id, v); host != kNone) hosts.emplace_back(host, v);
   }
-  const auto place = [&](NodeId node) { return std::ranges::find(graph.order(), node); };
   std::ranges::sort(hosts,
-                    [&](const auto& a, const auto& b) { return place(a.first) > place(b.first); });
+                    [&](const auto& a, const auto& b) { return graph.Precedes(b.first, a.first); });
   for (const auto& [host, flowing] : hosts) {
     if (FuseThrough(graph, id, host, flowing, context)) return true;
   }

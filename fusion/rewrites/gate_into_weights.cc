@@ -52,9 +52,9 @@ ValueId AddFloat(Graph& graph, const Shape& shape, std::string name) {
 
 }  // namespace
 
-bool GateIntoWeights(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool GateIntoWeights(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONV_2D") || !IsFloat(graph, graph.node(id).inputs[0])) return false;
-  const NodeId mul_id = OwnProducerIs(graph, uses, graph.node(id).inputs[0], "MUL");
+  const NodeId mul_id = OwnProducerIs(graph, graph.node(id).inputs[0], "MUL");
   if (mul_id == kNone || FusedActivation(graph.node(mul_id)) != kernels::Activation::kNone) {
     return false;
   }
@@ -67,6 +67,7 @@ bool GateIntoWeights(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
   }
   const int32_t filters = conv.inputs[1].shape[0], channels = conv.inputs[1].shape[3];
   if (conv.outputs[0].shape.elements(1, 3) < kPixelsPerFilter * filters) return false;
+  const ValueId weights = graph.node(id).inputs[1];
   const ValueId scaled = AddFloat(graph, Shape({filters, channels}), "gated weights");
   Node dense = MakeNode("FULLY_CONNECTED", graph.node(id).inputs);
   dense.params.as<kernels::FullyConnectedParams>().keep_num_dims = true;
@@ -77,14 +78,14 @@ bool GateIntoWeights(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
   dense.tail = graph.node(id).tail;
   dense.host_nodes = MergeHostNodes(graph, {mul_id, id});
   const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op, &conv); };
-  if (!SwapIf(graph, id, dense, accepts)) return false;
+  if (!ReplaceIf(graph, id, std::move(dense), accepts)) return false;
   const ValueId flat = AddFloat(graph, Shape({channels}), graph.value(mul.inputs[gate]).name);
   const ValueId dims = graph.AddConstant({.type = DataType::kInt32, .shape = {1}},
                                          std::as_bytes(std::span(&channels, 1)), "shape");
   Node reshape = MakeNode("RESHAPE", {mul.inputs[gate], dims});
   reshape.outputs = {flat};
   reshape.host_nodes = mul.host_nodes;
-  Node scale = MakeNode("MUL", {AsMatrix(graph, dense.inputs[1]), flat});
+  Node scale = MakeNode("MUL", {AsMatrix(graph, weights), flat});
   scale.outputs = {scaled};
   scale.host_nodes = mul.host_nodes;
   graph.InsertBefore(id, std::move(reshape));

@@ -15,15 +15,15 @@ constexpr float kRootTwoOverPi = 0.7978845608f;
 constexpr float kCubic = 0.044715f;
 
 // The factors of a product of nested MULs that nobody else reads, and the nodes between.
-void Factors(const Graph& graph, const Uses& uses, ValueId value, std::vector<ValueId>* factors,
+void Factors(const Graph& graph, ValueId value, std::vector<ValueId>* factors,
              std::vector<NodeId>* nodes) {
-  const NodeId mul = OwnProducerIs(graph, uses, value, "MUL");
+  const NodeId mul = OwnProducerIs(graph, value, "MUL");
   if (mul == kNone || FusedActivation(graph.node(mul)) != kernels::Activation::kNone) {
     factors->push_back(value);
     return;
   }
   nodes->push_back(mul);
-  for (ValueId v : graph.node(mul).inputs) Factors(graph, uses, v, factors, nodes);
+  for (ValueId v : graph.node(mul).inputs) Factors(graph, v, factors, nodes);
 }
 
 // Takes the scalar factors out; their product.
@@ -46,7 +46,7 @@ class Matcher : public PatternWalk {
   // x, where `id` is the last MUL of a GELU of x; kNone otherwise.
   ValueId Match(NodeId id) {
     std::vector<ValueId> factors;
-    for (ValueId v : graph_.node(id).inputs) Factors(graph_, uses_, v, &factors, &nodes);
+    for (ValueId v : graph_.node(id).inputs) Factors(graph_, v, &factors, &nodes);
     if (!Close(TakeScalars(graph_, &factors), 0.5f) || factors.size() != 2) return kNone;
     for (int i : {0, 1}) {
       const ValueId x = factors[i];
@@ -74,14 +74,14 @@ class Matcher : public PatternWalk {
     const NodeId node = tanh == kNone ? kNone : OwnStep(tanh, "TANH");
     if (node == kNone) return false;
     std::vector<ValueId> factors;
-    Factors(graph_, uses_, In(node, 0), &factors, &nodes);
+    Factors(graph_, In(node, 0), &factors, &nodes);
     if (!Close(TakeScalars(graph_, &factors), kRootTwoOverPi) || factors.size() != 1) return false;
     const ValueId cubic = Addend(factors[0], [&](ValueId v) { return v == x; });
     return cubic != kNone && IsCubic(cubic, x);
   }
   bool IsCubic(ValueId value, ValueId x) {
     std::vector<ValueId> factors;
-    Factors(graph_, uses_, value, &factors, &nodes);
+    Factors(graph_, value, &factors, &nodes);
     if (!Close(TakeScalars(graph_, &factors), kCubic)) return false;
     int power = 0;
     for (ValueId v : factors) {
@@ -104,12 +104,12 @@ class Matcher : public PatternWalk {
 
 }  // namespace
 
-bool RecognizeGelu(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeGelu(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "MUL") || !graph.node(id).tail.empty()) return false;
   if (FusedActivation(graph.node(id)) != kernels::Activation::kNone) return false;
   const kernels::OperatorDef* gelu = kernels::FindOperator("GELU");
   if (!gelu) return false;
-  Matcher matcher(graph, uses);
+  Matcher matcher(graph);
   const ValueId x = matcher.Match(id);
   if (x == kNone || !IsFloat(graph, x)) return false;
   Node node = MakeNode("GELU", {x});

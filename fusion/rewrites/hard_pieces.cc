@@ -27,9 +27,9 @@ bool HasActivation(const Graph& graph, NodeId id, Activation activation) {
 }
 
 // A step of the walk up: the own producer of `value` if it is "operand op constant".
-ValueId StepUp(const Graph& graph, const Uses& uses, ValueId value, std::string_view op,
-               float constant, Activation activation, std::vector<NodeId>* nodes) {
-  const NodeId id = OwnProducerIs(graph, uses, value, op);
+ValueId StepUp(const Graph& graph, ValueId value, std::string_view op, float constant,
+               Activation activation, std::vector<NodeId>* nodes) {
+  const NodeId id = OwnProducerIs(graph, value, op);
   if (id == kNone || !HasActivation(graph, id, activation)) return kNone;
   const ValueId x = WithConstant(graph, id, constant);
   if (x != kNone) nodes->push_back(id);
@@ -37,23 +37,22 @@ ValueId StepUp(const Graph& graph, const Uses& uses, ValueId value, std::string_
 }
 
 // Up through an activation operator.
-ValueId UpThrough(const Graph& graph, const Uses& uses, ValueId value, std::string_view op,
+ValueId UpThrough(const Graph& graph, ValueId value, std::string_view op,
                   std::vector<NodeId>* nodes) {
-  const NodeId id = OwnProducerIs(graph, uses, value, op);
+  const NodeId id = OwnProducerIs(graph, value, op);
   if (id == kNone) return kNone;
   nodes->push_back(id);
   return graph.node(id).inputs[0];
 }
 
 // `low`: what has the lower clamp still to come: RELU or MAXIMUM 0 of x + 3.
-ValueId UpThroughRelu(const Graph& graph, const Uses& uses, ValueId low,
-                      std::vector<NodeId>* nodes) {
-  if (const ValueId x = StepUp(graph, uses, low, "ADD", 3, Activation::kRelu, nodes); x != kNone) {
+ValueId UpThroughRelu(const Graph& graph, ValueId low, std::vector<NodeId>* nodes) {
+  if (const ValueId x = StepUp(graph, low, "ADD", 3, Activation::kRelu, nodes); x != kNone) {
     return x;
   }
-  ValueId sum = UpThrough(graph, uses, low, "RELU", nodes);
+  ValueId sum = UpThrough(graph, low, "RELU", nodes);
   if (sum == kNone) {
-    const NodeId max = OwnProducerIs(graph, uses, low, "MAXIMUM");
+    const NodeId max = OwnProducerIs(graph, low, "MAXIMUM");
     if (max == kNone) return kNone;
     for (int i : {0, 1}) {
       if (ScalarConstant(graph, graph.node(max).inputs[i]) == 0.0f) {
@@ -62,19 +61,19 @@ ValueId UpThroughRelu(const Graph& graph, const Uses& uses, ValueId low,
     }
     nodes->push_back(max);
   }
-  return sum == kNone ? kNone : StepUp(graph, uses, sum, "ADD", 3, Activation::kNone, nodes);
+  return sum == kNone ? kNone : StepUp(graph, sum, "ADD", 3, Activation::kNone, nodes);
 }
 
-std::optional<ShiftedRelu6> MatchShiftedRelu6(const Graph& graph, const Uses& uses, ValueId value) {
+std::optional<ShiftedRelu6> MatchShiftedRelu6(const Graph& graph, ValueId value) {
   ShiftedRelu6 match;
-  match.x = StepUp(graph, uses, value, "ADD", 3, Activation::kRelu6, &match.nodes);
+  match.x = StepUp(graph, value, "ADD", 3, Activation::kRelu6, &match.nodes);
   if (match.x != kNone) return match;
-  if (const ValueId sum = UpThrough(graph, uses, value, "RELU6", &match.nodes); sum != kNone) {
-    match.x = StepUp(graph, uses, sum, "ADD", 3, Activation::kNone, &match.nodes);
-  } else if (const NodeId min = OwnProducerIs(graph, uses, value, "MINIMUM"); min != kNone) {
+  if (const ValueId sum = UpThrough(graph, value, "RELU6", &match.nodes); sum != kNone) {
+    match.x = StepUp(graph, sum, "ADD", 3, Activation::kNone, &match.nodes);
+  } else if (const NodeId min = OwnProducerIs(graph, value, "MINIMUM"); min != kNone) {
     match.nodes.push_back(min);
     const ValueId low = WithConstant(graph, min, 6);
-    if (low != kNone) match.x = UpThroughRelu(graph, uses, low, &match.nodes);
+    if (low != kNone) match.x = UpThroughRelu(graph, low, &match.nodes);
   }
   return match.x == kNone ? std::nullopt : std::optional(match);
 }
@@ -91,9 +90,9 @@ bool Plain(const Graph& graph, NodeId id) {
 }
 
 // x * RELU6(x + 3), the product being made by `mul`.
-std::optional<ShiftedRelu6> MatchGated(const Graph& graph, const Uses& uses, NodeId mul) {
+std::optional<ShiftedRelu6> MatchGated(const Graph& graph, NodeId mul) {
   for (int i : {0, 1}) {
-    auto gate = MatchShiftedRelu6(graph, uses, graph.node(mul).inputs[i]);
+    auto gate = MatchShiftedRelu6(graph, graph.node(mul).inputs[i]);
     if (gate && gate->x == graph.node(mul).inputs[1 - i]) return gate;
   }
   return std::nullopt;
@@ -108,13 +107,13 @@ bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& 
 
 }  // namespace
 
-bool RecognizeHardSwish(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
   if ((!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) || !Plain(graph, id)) return false;
   // (x * RELU6(x + 3)) / 6
   if (const ValueId product = DividedBySix(graph, id); product != kNone) {
-    const NodeId mul = OwnProducerIs(graph, uses, product, "MUL");
+    const NodeId mul = OwnProducerIs(graph, product, "MUL");
     if (mul == kNone || !Plain(graph, mul)) return false;
-    auto gate = MatchGated(graph, uses, mul);
+    auto gate = MatchGated(graph, mul);
     if (!gate) return false;
     gate->nodes.push_back(mul);
     return ToHardSwish(graph, id, gate->x, gate->nodes, context);
@@ -123,11 +122,11 @@ bool RecognizeHardSwish(Graph& graph, const Uses& uses, NodeId id, RewriteContex
   // x * (RELU6(x + 3) / 6)
   for (int i : {0, 1}) {
     const ValueId gate = graph.node(id).inputs[i], x = graph.node(id).inputs[1 - i];
-    const NodeId sixth = uses.SingleConsumer(gate) == id ? uses.producer(gate) : kNone;
+    const NodeId sixth = graph.SingleConsumer(gate) == id ? graph.producer(gate) : kNone;
     if (sixth == kNone || !Plain(graph, sixth)) continue;
     const ValueId relu6 = DividedBySix(graph, sixth);
     if (relu6 == kNone) continue;
-    auto match = MatchShiftedRelu6(graph, uses, relu6);
+    auto match = MatchShiftedRelu6(graph, relu6);
     if (!match || match->x != x) continue;
     match->nodes.push_back(sixth);
     return ToHardSwish(graph, id, x, match->nodes, context);
@@ -135,11 +134,11 @@ bool RecognizeHardSwish(Graph& graph, const Uses& uses, NodeId id, RewriteContex
   return false;
 }
 
-bool RecognizeHardSigmoid(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeHardSigmoid(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId relu6 =
       Is(graph, id, "MUL") || Is(graph, id, "DIV") ? DividedBySix(graph, id) : kNone;
   if (relu6 == kNone || !Plain(graph, id)) return false;
-  const auto match = MatchShiftedRelu6(graph, uses, relu6);
+  const auto match = MatchShiftedRelu6(graph, relu6);
   if (!match || !IsFloat(graph, match->x)) return false;
   return ReplacePattern(
       graph, id, match->nodes,

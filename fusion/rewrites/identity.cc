@@ -76,15 +76,15 @@ ValueId Unchanged(const Graph& graph, const Node& node) {
 }
 
 // What a value may be merged with: made by a node here, and nobody outside looks at it.
-bool Internal(const Graph& graph, const Uses& uses, ValueId value) {
+bool Internal(const Graph& graph, ValueId value) {
   const Value& v = graph.value(value);
   return !v.observed && !v.input && !v.variable && !v.info.constant() &&
-         uses.producer(value) != kNone;
+         graph.producer(value) != kNone;
 }
 
 }  // namespace
 
-bool RemoveIdentity(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RemoveIdentity(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
   if (node.outputs.size() != 1 || node.inputs.empty()) return false;
   if (!node.tail.empty() && !IsIdentityTable(node)) return false;
@@ -96,11 +96,13 @@ bool RemoveIdentity(Graph& graph, const Uses& uses, NodeId id, RewriteContext& c
   if (!graph.value(out).observed) {
     graph.Remove(id);
     graph.ReplaceUses(out, in);
-  } else if (Internal(graph, uses, in)) {
+  } else if (Internal(graph, in)) {
     // Whoever makes the input writes the observed value itself.
     graph.Remove(id);
     graph.ReplaceUses(in, out);
-    std::ranges::replace(graph.node(uses.producer(in)).outputs, in, out);
+    Node maker = graph.node(graph.producer(in));
+    std::ranges::replace(maker.outputs, in, out);
+    graph.Replace(graph.producer(in), std::move(maker));
   } else {
     return false;
   }

@@ -72,7 +72,7 @@ class Matcher : public PatternWalk {
     const NodeId add = Step(value, "ADD");
     if (add == kNone) return false;
     for (int i : {0, 1}) {
-      const NodeId product = ProducerIs(graph_, uses_, In(add, i), "MUL");
+      const NodeId product = ProducerIs(graph_, In(add, i), "MUL");
       if (product == kNone) continue;
       nodes.push_back(product);
       match_.beta = In(add, 1 - i);
@@ -111,7 +111,7 @@ class Matcher : public PatternWalk {
     if (op == "ADD") {
       for (int i : {0, 1}) {
         Reset();
-        const NodeId id = uses_.producer(In(last, i));
+        const NodeId id = graph_.producer(In(last, i));
         if (id == kNone || !graph_.node(id).tail.empty()) continue;
         nodes.push_back(id);
         if (Product(id) && IsPerChannel(In(last, 1 - i))) {
@@ -131,7 +131,7 @@ class Matcher : public PatternWalk {
     if (!Is(graph_, id, "MUL")) return false;
     for (int i : {0, 1}) {
       nodes = before;
-      const NodeId inner = uses_.producer(In(id, i));
+      const NodeId inner = graph_.producer(In(id, i));
       if (inner == kNone || !graph_.node(inner).tail.empty()) continue;
       nodes.push_back(inner);
       if (Normalized(inner) && IsPerChannel(In(id, 1 - i))) {
@@ -191,7 +191,7 @@ class Matcher : public PatternWalk {
   }
   // MEAN of SQUARED_DIFFERENCE(x, mean), of SQUARE(x - mean), or of its product with itself.
   bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId id = ProducerIs(graph_, uses_, value, "MEAN");
+    const NodeId id = ProducerIs(graph_, value, "MEAN");
     if (id == kNone || !IsMean(value, In(id, 0))) return false;
     const ValueId squares = In(id, 0);
     if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
@@ -220,19 +220,19 @@ class Matcher : public PatternWalk {
 
 }  // namespace
 
-bool RecognizeLayerNorm(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeLayerNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "ADD") && !Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
   if (!graph.node(id).tail.empty() || !kernels::FindOperator("FUSELITE_LAYER_NORM")) return false;
-  Matcher matcher(graph, uses);
+  Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
   if (!match || !IsFloat(graph, match->x)) return false;
   // Without its gain or shift, which the next node brings: the pattern ends there.
-  const NodeId next = uses.SingleConsumer(graph.node(id).outputs[0]);
-  if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph, uses).Run(next)) {
+  const NodeId next = graph.SingleConsumer(graph.node(id).outputs[0]);
+  if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph).Run(next)) {
     return false;
   }
   SortUnique(&matcher.nodes);
-  if (!OnlyReadWithin(graph, uses, matcher.nodes, id)) return false;
+  if (!OnlyReadWithin(graph, matcher.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma, match->beta});
   node.params.as<kernels::LayerNormParams>().epsilon = match->epsilon;
   if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;

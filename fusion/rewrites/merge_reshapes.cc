@@ -20,10 +20,10 @@ ValueId ShapeConstant(Graph& graph, const Shape& shape) {
 
 }  // namespace
 
-bool MergeReshapes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool MergeReshapes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsReshape(graph, id)) return false;
   const ValueId middle = graph.node(id).inputs[0];
-  const NodeId first = uses.producer(middle);
+  const NodeId first = graph.producer(middle);
   if (!IsReshape(graph, first)) return false;
   const kernels::OperatorDef* reshape = kernels::FindOperator("RESHAPE");
   if (!reshape) return false;
@@ -34,10 +34,10 @@ bool MergeReshapes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& co
   kernels::SetDefaults(reshape->fields, merged.params.data());
   const ValueId out = merged.outputs[0];
   merged.inputs = {graph.node(first).inputs[0], ShapeConstant(graph, graph.value(out).info.shape)};
-  const bool own = uses.SingleConsumer(middle) == id;
+  const bool own = graph.SingleConsumer(middle) == id;
   merged.host_nodes = own ? MergeHostNodes(graph, {first, id}) : graph.node(id).host_nodes;
   context.Record("merge reshapes", MergeHostNodes(graph, {first, id}));
-  graph.node(id) = std::move(merged);
+  graph.Replace(id, std::move(merged));
   if (own) graph.Remove(first);
   return true;
 }

@@ -29,7 +29,7 @@ bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, 
   replaced.push_back(id);
   node.host_nodes = MergeHostNodes(graph, replaced);
   const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op); };
-  if (!SwapIf(graph, id, node, accepts)) return false;
+  if (!ReplaceIf(graph, id, std::move(node), accepts)) return false;
   context.Record(what, graph.node(id).host_nodes);
   for (NodeId other : others) graph.Remove(other);
   return true;

@@ -22,14 +22,12 @@ Node MakeChain(const Graph& graph, ValueId x, std::vector<kernels::TailStage> st
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
                     std::string_view what, RewriteContext& context);
 
-// Puts `node`, which gets what was there, in the place of `id` if `accepts` its description;
-// otherwise nothing changes.
+// Puts `node` in the place of `id` if `accepts` its description; otherwise nothing changes.
 template <class Accepts>
-bool SwapIf(Graph& graph, NodeId id, Node& node, Accepts accepts) {
-  std::swap(graph.node(id), node);
-  if (accepts(graph.Describe(id))) return true;
-  std::swap(graph.node(id), node);
-  return false;
+bool ReplaceIf(Graph& graph, NodeId id, Node node, Accepts accepts) {
+  if (!accepts(graph.Describe(node))) return false;
+  graph.Replace(id, std::move(node));
+  return true;
 }
 
 }  // namespace fuselite::fusion

@@ -7,61 +7,61 @@ namespace fuselite::fusion {
 
 // A node whose inputs are all constant becomes constants, computed by the reference. Not where
 // that would make much of little (a broadcast of a scalar).
-bool FoldConstants(Graph&, const Uses&, NodeId, RewriteContext&);
+bool FoldConstants(Graph&, NodeId, RewriteContext&);
 
 // A node that gives its input unchanged goes away: PAD by nothing, SLICE of everything, TRANSPOSE
 // that moves only dimensions of size 1 of equal shape, CAST to its own type, MUL by 1, ADD of 0,
 // RESHAPE to the same shape, a table that gives each code itself.
-bool RemoveIdentity(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RemoveIdentity(Graph&, NodeId, RewriteContext&);
 
 // Of RESHAPE, SQUEEZE and EXPAND_DIMS in a row the last one remains.
-bool MergeReshapes(Graph&, const Uses&, NodeId, RewriteContext&);
+bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
-bool FoldPadding(Graph&, const Uses&, NodeId, RewriteContext&);
+bool FoldPadding(Graph&, NodeId, RewriteContext&);
 
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise
 // convolution or fully connected layer goes into its weights and bias: what batch normalization
 // leaves. Rounding moves by what scaling a weight costs, half a unit in its last place.
-bool FoldScaleAfter(Graph&, const Uses&, NodeId, RewriteContext&);
+bool FoldScaleAfter(Graph&, NodeId, RewriteContext&);
 
 // The same for MUL by a constant before one of them: into the weights of its input channels.
-bool FoldScaleBefore(Graph&, const Uses&, NodeId, RewriteContext&);
+bool FoldScaleBefore(Graph&, NodeId, RewriteContext&);
 
 // DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)
 // stands behind the operator that does so, which then handles integers: the same values. Not where
 // more values would be dequantized than before, unless they all are quantized again.
-bool SinkDequantize(Graph&, const Uses&, NodeId, RewriteContext&);
+bool SinkDequantize(Graph&, NodeId, RewriteContext&);
 
 // Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
 // whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
 // QUANTIZE), become one table with the bits of the reference kernels.
-bool TabulateBytes(Graph&, const Uses&, NodeId, RewriteContext&);
+bool TabulateBytes(Graph&, NodeId, RewriteContext&);
 
 // x * LOGISTIC(x) -> SiLU.
-bool RecognizeSilu(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeSilu(Graph&, NodeId, RewriteContext&);
 
 // RELU6(x + 3) / 6 -> hard-sigmoid; x times that -> hard-swish.
-bool RecognizeHardSigmoid(Graph&, const Uses&, NodeId, RewriteContext&);
-bool RecognizeHardSwish(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeHardSigmoid(Graph&, NodeId, RewriteContext&);
+bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
 
 // GELU by tanh from its parts -> GELU. (By erf there are no parts: TFLite has no such operator.)
-bool RecognizeGelu(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
 
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
-bool RecognizeLayerNorm(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
-bool RecognizeAttention(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
-bool GateIntoWeights(Graph&, const Uses&, NodeId, RewriteContext&);
+bool GateIntoWeights(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node becomes stages in the tail of the node that makes one of its operands: the
 // activation, residual, scale or gate after a convolution, and chains of elementwise nodes.
-bool FuseIntoTail(Graph&, const Uses&, NodeId, RewriteContext&);
+bool FuseIntoTail(Graph&, NodeId, RewriteContext&);
 
 // Nodes whose outputs nobody reads; how many went.
 int RemoveDeadNodes(Graph&);

@@ -4,11 +4,11 @@
 
 namespace fuselite::fusion {
 
-bool RecognizeSilu(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool RecognizeSilu(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "MUL") || !graph.node(id).tail.empty()) return false;
   const Node& mul = graph.node(id);
   for (int i : {0, 1}) {
-    const NodeId logistic = OwnProducerIs(graph, uses, mul.inputs[i], "LOGISTIC");
+    const NodeId logistic = OwnProducerIs(graph, mul.inputs[i], "LOGISTIC");
     const ValueId x = mul.inputs[1 - i];
     if (logistic == kNone || graph.node(logistic).inputs[0] != x || !IsFloat(graph, x)) continue;
     kernels::Tail tail;

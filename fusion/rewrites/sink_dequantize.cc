@@ -51,11 +51,11 @@ bool Fits(const TensorInfo& info) {
   return integer && !info.quantization.per_channel() && scale > 1e-30f && scale < 1e30f;
 }
 
-std::optional<Sources> SourcesOf(const Graph& graph, const Uses& uses, const Node& node) {
+std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
   Sources sources;
   for (ValueId v : node.inputs) {
     if (!IsFloat(graph, v)) continue;
-    const NodeId id = OwnProducerIs(graph, uses, v, "DEQUANTIZE");
+    const NodeId id = OwnProducerIs(graph, v, "DEQUANTIZE");
     if (id == kNone || graph.value(graph.node(id).inputs[0]).variable) return std::nullopt;
     const TensorInfo& info = graph.value(graph.node(id).inputs[0]).info;
     if (sources.nodes.empty()) sources.integer = info;
@@ -74,8 +74,8 @@ bool IsSelection(const Node& node) {
 }
 
 // Whether all that comes of the value is quantized again.
-bool EndsInQuantize(const Graph& graph, const Uses& uses, ValueId value) {
-  for (NodeId id = uses.SingleConsumer(value); id != kNone; id = uses.SingleConsumer(value)) {
+bool EndsInQuantize(const Graph& graph, ValueId value) {
+  for (NodeId id = graph.SingleConsumer(value); id != kNone; id = graph.SingleConsumer(value)) {
     const Node& node = graph.node(id);
     if (node.op->name == "QUANTIZE") return true;
     const bool flows = IsSelection(node) || (IsElementwise(*node.op) && node.inputs.size() == 1);
@@ -86,12 +86,12 @@ bool EndsInQuantize(const Graph& graph, const Uses& uses, ValueId value) {
 }
 
 // Whether no more is dequantized than before, or what is will be quantized again.
-bool Repays(const Graph& graph, const Uses& uses, const Node& node) {
+bool Repays(const Graph& graph, const Node& node) {
   int64_t from = 0, to = 0;
   for (ValueId v : node.inputs) from += IsFloat(graph, v) ? graph.value(v).info.elements() : 0;
   for (ValueId v : node.outputs) to += graph.value(v).info.elements();
-  return to <= from || std::ranges::all_of(
-                           node.outputs, [&](ValueId v) { return EndsInQuantize(graph, uses, v); });
+  return to <= from ||
+         std::ranges::all_of(node.outputs, [&](ValueId v) { return EndsInQuantize(graph, v); });
 }
 
 TensorInfo AsInteger(TensorInfo info, const Sources& sources) {
@@ -112,14 +112,14 @@ kernels::OpDescription OnIntegers(const Graph& graph, NodeId id, const Sources& 
 
 }  // namespace
 
-bool SinkDequantize(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool SinkDequantize(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
   if (!IsSelection(node) || !node.tail.empty() ||
       FusedActivation(node) != kernels::Activation::kNone) {
     return false;
   }
-  const std::optional<Sources> sources = SourcesOf(graph, uses, node);
-  if (!sources || !Repays(graph, uses, node)) return false;
+  const std::optional<Sources> sources = SourcesOf(graph, node);
+  if (!sources || !Repays(graph, node)) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnIntegers(graph, id, *sources))) return false;
   Node selection = node;
   std::vector<NodeId> replaced = sources->nodes;
@@ -143,7 +143,7 @@ bool SinkDequantize(Graph& graph, const Uses& uses, NodeId id, RewriteContext& c
     behind.push_back(std::move(dequantize));
   }
   graph.InsertBefore(id, std::move(selection));
-  graph.node(id) = std::move(behind.back());
+  graph.Replace(id, std::move(behind.back()));
   behind.pop_back();
   for (Node& dequantize : behind) graph.InsertBefore(id, std::move(dequantize));
   for (NodeId source : sources->nodes) graph.Remove(source);

@@ -22,8 +22,8 @@ struct Region {
 
 class RegionFinder {
  public:
-  RegionFinder(const Graph& graph, const Uses& uses, NodeId last)
-      : graph_(graph), uses_(uses), shape_(graph.value(graph.node(last).outputs[0]).info.shape) {
+  RegionFinder(const Graph& graph, NodeId last)
+      : graph_(graph), shape_(graph.value(graph.node(last).outputs[0]).info.shape) {
     region_.nodes = {last};
   }
 
@@ -37,7 +37,7 @@ class RegionFinder {
         best = region_;
         best.root = open[0];
       }
-      const NodeId producer = uses_.producer(open.back());
+      const NodeId producer = graph_.producer(open.back());
       if (producer == kNone || !IsTabulable(graph_, producer)) break;
       // What others read, too, has to be computed anyway.
       if (open.size() == 1 && !OnlyReadInside(producer)) break;
@@ -65,15 +65,14 @@ class RegionFinder {
     for (NodeId id : region_.nodes) {
       for (ValueId v : graph_.node(id).inputs) {
         if (v == kNone || IsScalar(v)) continue;
-        if (uses_.producer(v) == kNone || !Has(uses_.producer(v))) open.push_back(v);
+        if (graph_.producer(v) == kNone || !Has(graph_.producer(v))) open.push_back(v);
       }
     }
     SortUnique(&open);
     if (open.size() == 1) return open;
-    std::map<NodeId, size_t> places;
-    for (NodeId id : graph_.order()) places.emplace(id, places.size() + 1);
-    places[kNone] = 0;
-    std::ranges::sort(open, {}, [&](ValueId v) { return places[uses_.producer(v)]; });
+    std::ranges::sort(open, [&](ValueId a, ValueId b) {
+      return graph_.Precedes(graph_.producer(a), graph_.producer(b));
+    });
     return open;
   }
 
@@ -92,11 +91,11 @@ class RegionFinder {
   bool OnlyReadInside(NodeId id) const {
     const ValueId made = graph_.node(id).outputs[0];
     return !graph_.value(made).observed &&
-           std::ranges::all_of(uses_.consumers(made), [&](NodeId reader) { return Has(reader); });
+           std::ranges::all_of(graph_.consumers(made),
+                               [&](const auto& reader) { return Has(reader.first); });
   }
 
   const Graph& graph_;
-  const Uses& uses_;
   const Shape& shape_;
   Region region_;
 };
@@ -139,13 +138,12 @@ Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region,
 }
 
 // Those of the region that nobody needs when `last` is gone. `nodes` are in their order.
-std::vector<NodeId> Dying(const Graph& graph, const Uses& uses, const std::vector<NodeId>& nodes,
-                          NodeId last) {
+std::vector<NodeId> Dying(const Graph& graph, const std::vector<NodeId>& nodes, NodeId last) {
   std::vector<NodeId> dying = {last};
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const ValueId made = graph.node(*it).outputs[0];
-    const bool unread = std::ranges::all_of(uses.consumers(made), [&](NodeId reader) {
-      return std::ranges::find(dying, reader) != dying.end();
+    const bool unread = std::ranges::all_of(graph.consumers(made), [&](const auto& reader) {
+      return std::ranges::find(dying, reader.first) != dying.end();
     });
     if (*it != last && unread && !graph.value(made).observed) dying.push_back(*it);
   }
@@ -161,23 +159,22 @@ bool IsTable(const Graph& graph, const Region& region) {
 
 }  // namespace
 
-bool TabulateBytes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool TabulateBytes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!RegionFinder::IsTabulable(graph, id)) return false;
   const TensorInfo& output = graph.value(graph.node(id).outputs[0]).info;
   if (!IsByte(output) || output.quantization.per_channel()) return false;
-  Region region = RegionFinder(graph, uses, id).Find();
+  Region region = RegionFinder(graph, id).Find();
   if (region.root == kNone || IsTable(graph, region) ||
       graph.value(region.root).info.type != output.type) {
     return false;
   }
-  const auto place = [&](NodeId node) { return std::ranges::find(graph.order(), node); };
-  std::ranges::sort(region.nodes, {}, place);
+  std::ranges::sort(region.nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
   Result<std::vector<uint8_t>> table = Tabulate(graph, region, context.kernels().store);
   if (!table.ok()) return false;
   kernels::TailStage stage;
   stage.kind = kernels::TailStage::Kind::kLookup;
   stage.table = std::move(*table);
-  return ReplacePattern(graph, id, Dying(graph, uses, region.nodes, id),
+  return ReplacePattern(graph, id, Dying(graph, region.nodes, id),
                         MakeChain(graph, region.root, {std::move(stage)}),
                         "tabulate a function of 8 bits", context);
 }

@@ -19,10 +19,9 @@ class Grower {
   const Graph& Grow(int nodes) {
     for (int i = 0; i < nodes; ++i) Add();
     // Whatever nobody read, and a value from the middle now and then.
-    const Uses uses(b_.graph());
     for (ValueId v : pool_) {
-      const bool last = uses.consumers(v).empty() || b_.random().Chance(0.03);
-      if (last && uses.producer(v) != kNone) b_.Output(v);
+      const bool last = b_.graph().consumers(v).empty() || b_.random().Chance(0.03);
+      if (last && b_.graph().producer(v) != kNone) b_.Output(v);
     }
     return b_.graph();
   }
