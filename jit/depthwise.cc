@@ -23,8 +23,10 @@ constexpr int64_t kFloat = sizeof(float);
 // One unit is a row of output pixels times a group of channel vectors.
 class DepthwiseKernel final : public Kernel {
  public:
-  DepthwiseKernel(const DepthwiseConv2DShape& shape, DepthwiseSpec spec, Tail rest, int threads)
-      : shape_(shape), spec_(std::move(spec)), rest_(std::move(rest)), isa_(spec_.isa) {
+  // `tail`, but for the part that `spec` has.
+  DepthwiseKernel(const DepthwiseConv2DShape& shape, DepthwiseSpec spec, FusedTail tail,
+                  int threads)
+      : shape_(shape), spec_(std::move(spec)), rest_(std::move(tail.rest)), isa_(spec_.isa) {
     const auto& y = shape_.window.y;
     const std::vector<Taps> patterns = RowPatterns(y);
     for (int32_t i = 0; i < y.output; ++i) {
@@ -38,7 +40,8 @@ class DepthwiseKernel final : public Kernel {
     group_blocks_ = (blocks_ + groups - 1) / groups;
     groups_ = (blocks_ + group_blocks_ - 1) / group_blocks_;
     name_ = internal::Join("depthwise f32 ", y.filter, 'x', shape_.window.x.filter, ' ',
-                           DepthwiseTile(spec_), 'x', isa_.lanes(), ' ', isa_.name(), " jit");
+                           DepthwiseTile(spec_), 'x', isa_.lanes(), ' ', isa_.name(), " jit") +
+            TailApart(tail.why_rest);
     if (!rest_.empty()) apply_rest_ = kernels::ApplyTail(spec_.isa);
   }
 
@@ -161,8 +164,8 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
                      .partial_lanes = shape.channels_out % isa.lanes(),
                      .tail = std::move(tail.emitted)};
   FUSELITE_RETURN_IF_ERROR(CheckDepthwise(spec));
-  auto kernel = std::make_unique<DepthwiseKernel>(shape, std::move(spec), std::move(tail.rest),
-                                                  context.threads);
+  auto kernel =
+      std::make_unique<DepthwiseKernel>(shape, std::move(spec), std::move(tail), context.threads);
   if (context.judging) return std::unique_ptr<Kernel>(std::move(kernel));
   FUSELITE_ASSIGN_OR_RETURN(SharedCode code,
                             EmitDepthwise(kernel->spec(), std::string(kernel->name())));

@@ -33,7 +33,7 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.zero_point = p.zero_point;
   spec_.pixel_bytes = p.pixel_bytes;
-  PlanTail();
+  PlanTail(context);
   blocks_ = SplitChannels(spec_, p.channels);
   out_bytes_ = BitWidth(p.tail.output.type) / 8;
   spec_.out_pixel_bytes = spec_.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
@@ -45,17 +45,17 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   }
 }
 
-void DepthwiseS8::PlanTail() {
+void DepthwiseS8::PlanTail(const BuildContext& context) {
   const DepthwiseS8Problem& p = problem_;
   if (p.floats) {
     spec_.dequantization = p.floats->dequantization;
     tail_ = FloatTail(*p.floats, p.tail.output.type, spec_.isa);
     return;
   }
-  const VectorIsa isa(spec_.isa);
-  const int64_t largest_sum = int64_t{p.window.taps()} * 255 * 255 + p.largest_bias;
-  tail_ = DivideTail(p.tail.tail, p.tail.output.type, isa, largest_sum,
-                     p.channels % spec_.whole_channels(isa.bytes) == 0);
+  const int whole_channels = spec_.whole_channels(VectorIsa(spec_.isa).bytes);
+  tail_ = DivideTail(p.tail.tail, p.tail.output.type,
+                     {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
+                     p.channels % whole_channels == 0, context);
   spec_.requantization = tail_.requantization;
   spec_.residual = tail_.residual;
 }
@@ -72,7 +72,8 @@ void DepthwiseS8::PlanUnits(int threads) {
 std::string DepthwiseS8::name() const {
   return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, ' ',
                         DepthwiseS8Tile(spec_), 'x', blocks_[0].channels, ' ',
-                        spec_.dot ? IsaName(spec_.isa) : VectorIsa(spec_.isa).name(), " jit");
+                        spec_.dot ? IsaName(spec_.isa) : VectorIsa(spec_.isa).name(), " jit") +
+         TailApart(tail_.why_rest);
 }
 
 int64_t DepthwiseS8::grain() const {

@@ -64,7 +64,7 @@ class DepthwiseS8 {
 
  private:
   void Plan(const kernels::BuildContext& context);
-  void PlanTail();
+  void PlanTail(const kernels::BuildContext& context);
   void PlanUnits(int threads);
   const kernels::Window& window() const { return problem_.window; }
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
@@ -73,7 +73,8 @@ class DepthwiseS8 {
   void PackTaps(const std::byte* filter, int64_t channel, int64_t tap_bytes, std::byte* to) const;
   int32_t SumOfTaps(const std::byte* filter, int64_t channel) const;
   int32_t Weight(const std::byte* filter, int64_t tap, int64_t channel) const;
-  void PackConstants(const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const;
+  void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
+                     std::byte* to) const;
 
   // Blocks of equal width, of one row of outputs.
   struct Range {

@@ -25,7 +25,7 @@ class DepthwiseS8Emitter : public Assembler {
         x_(spec.window.x),
         y_(spec.window.y),
         column_(*this, spec, rows_),
-        tail_(*this, spec.requantization.value_or(Requantization{}), t(0), t(1), table_) {}
+        tail_(*this, spec.requantization.value_or(Requantization{}), {t(0), t(1), t(2)}, table_) {}
 
   size_t EmitRow(const DepthwiseS8Blocks& blocks) {
     align(32);
@@ -52,6 +52,12 @@ class DepthwiseS8Emitter : public Assembler {
     jnz(next, T_NEAR);
     EndFunction();
     return entry;
+  }
+
+  // Behind the last row.
+  CodeBytes FinishAll(std::vector<size_t> entries) {
+    tail_.EmitOtherForms();
+    return Finish(std::move(entries));
   }
 
  private:
@@ -96,6 +102,7 @@ class DepthwiseS8Emitter : public Assembler {
       for (int group = 0; group < spec_.row_groups(); ++group) EmitColumn(column, group);
     }
     if (spec_.dequantization) return StoreFloats(outputs);
+    if (spec_.requantization) RequantizeTile(outputs);
     for (int i = 0; i < outputs; ++i) {
       spec_.requantization ? StoreValues(i) : StoreSums(i);
     }
@@ -143,9 +150,16 @@ class DepthwiseS8Emitter : public Assembler {
     return weights_ + (vectors + v * spec_.constants()) * width_;
   }
 
+  void RequantizeTile(int outputs) {
+    for (int v = 0; v < spec_.group(); ++v) {
+      std::vector<int> regs;
+      for (int i = 0; i < outputs; ++i) regs.push_back(acc(i, v));
+      tail_.Requantize(regs, width_, Constants(v));
+    }
+  }
+
   void StoreValues(int output) {
     const std::vector<int> regs = Sums(output);
-    for (int v = 0; v < spec_.group(); ++v) tail_.Requantize(regs[v], width_, Constants(v));
     if (spec_.residual) {
       const auto at = static_cast<int>(output * spec_.residual->operand.row_stride);
       ResidualEmitter(*this, *spec_.residual, t(0), t(1), t(2))
@@ -263,7 +277,7 @@ Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
     DepthwiseS8Emitter emitter(spec);
     std::vector<size_t> entries;
     for (const DepthwiseS8Blocks& b : blocks) entries.push_back(emitter.EmitRow(b));
-    return emitter.Finish(std::move(entries));
+    return emitter.FinishAll(std::move(entries));
   });
 }
 

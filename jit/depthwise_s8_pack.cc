@@ -51,7 +51,7 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
     }
   }
   const int64_t taps = int64_t{window().x.filter} * spec_.row_groups();
-  PackConstants(block, channel, to + (1 + taps) * group_bytes);
+  PackConstants(bias, block, channel, to + (1 + taps) * group_bytes);
 }
 
 // One channel's lane in each vector of weights.
@@ -84,8 +84,8 @@ int32_t DepthwiseS8::SumOfTaps(const std::byte* filter, int64_t channel) const {
   return sum;
 }
 
-void DepthwiseS8::PackConstants(const DepthwiseS8Blocks& block, int64_t channel,
-                                std::byte* to) const {
+void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block,
+                                int64_t channel, std::byte* to) const {
   const int lanes = block.width / 4;
   for (int v = 0; v < spec_.group(); ++v, to += int64_t{spec_.constants()} * block.width) {
     std::vector<int64_t> channels;
@@ -96,8 +96,7 @@ void DepthwiseS8::PackConstants(const DepthwiseS8Blocks& block, int64_t channel,
     if (problem_.floats) {
       PackScales(problem_.floats->scales, channels, reinterpret_cast<float*>(to));
     } else if (spec_.requantization) {
-      PackRequantization(tail_.requantize, *spec_.requantization, channels,
-                         reinterpret_cast<int32_t*>(to));
+      tail_.constants.Pack(channels, bias, reinterpret_cast<int32_t*>(to));
     }
   }
 }

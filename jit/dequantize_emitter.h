@@ -36,6 +36,7 @@ struct FloatOutput {
   std::vector<float> scales;      // of the weights: one, or one for each channel
   Dequantization dequantization;  // the tail's emitted part with it
   kernels::Tail rest;             // the tail's other part
+  std::string why_rest;           // the reason why there is one
 };
 
 // The scales of one vector; lane i is channel channels[i], or nothing where negative.

@@ -91,7 +91,8 @@ class ElementwiseKernel final : public Kernel {
     if (view_.group > 1) grid_ = ElementwiseGrid(op.outputs[0].shape, view_.group);
     linear_ = TailIsLinear(tail_);
     name_ = internal::Join(op.op->builtin_code < 0 ? "elementwise" : Lower(op.op->name), " f32 ",
-                           isa_.name(), " jit");
+                           isa_.name(), " jit") +
+            TailApart(tail.why_rest);
     if (!rest_.empty()) apply_rest_ = kernels::ApplyTail(isa);
     for (const TailStage& stage : tail_.stages) operands_ += stage.operand.input >= 0;
   }

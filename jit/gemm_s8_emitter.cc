@@ -1,6 +1,7 @@
 #include "jit/gemm_s8_emitter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 namespace fuselite::jit {
@@ -16,28 +17,29 @@ class GemmS8Emitter : public Assembler {
       : Assembler(spec.isa),
         spec_(spec),
         walk_(*this, spec.depth, GroupValues(spec.isa),
-              {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}) {}
+              {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
+        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), table_) {}
 
   size_t EmitFunction(const GemmS8Tile& tile) {
     align(32);
     const size_t entry = getSize();
     tile_ = tile;
     BeginFunction();
-    IntegerTailEmitter tail(*this, Plan(), weight(0), broadcast(0), table_);
-    tail.Prepare(tile.last_channels);
+    tail_.Prepare(tile.last_channels);
     if (!spec_.requantization) SetPartial(tile.last_channels);
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
-    if (Plan().lookup) mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
+    if (spec_.requantization && spec_.requantization->lookup)
+      mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
     walk_.Prepare(spec_.a_step);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
     je(done, T_NEAR);
     align(16);
     L(next);
-    EmitTile(tail);
+    EmitTile();
     dec(qword[args_ + offsetof(GemmS8Args, tiles)]);
     jnz(next, T_NEAR);
     L(done);
@@ -45,9 +47,13 @@ class GemmS8Emitter : public Assembler {
     return entry;
   }
 
- private:
-  Requantization Plan() const { return spec_.requantization.value_or(Requantization{}); }
+  // Behind the last function.
+  CodeBytes FinishAll(std::vector<size_t> entries) {
+    tail_.EmitOtherForms();
+    return Finish(std::move(entries));
+  }
 
+ private:
   // Accumulators from the bottom; from the top the constant that flips, the vectors of weights, a
   // broadcast group, a product.
   int kFlip() const { return isa().registers() - 1; }
@@ -58,18 +64,18 @@ class GemmS8Emitter : public Assembler {
     return top - (two ? row % 2 : 0);
   }
   int product() const { return weight(tile_.vectors) - 1; }
-  // When the depth is done, beside weight(0) and broadcast(0).
-  int spare() const { return tile_.vectors > 1 ? weight(1) : weight(1) - 1; }
+  // When the depth is done, no sum is in these.
+  std::array<int, 3> temporaries() const { return {weight(0), weight(1), weight(2)}; }
   int acc(int row, int v) const { return row * tile_.vectors + v; }
 
-  void EmitTile(IntegerTailEmitter& tail) {
+  void EmitTile() {
     mov(w_, panel_);
     walk_.Start(tile_.rows);
     StartFromBias();
     walk_.SkipWeights(tile_.vectors * isa().bytes);
     walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
     walk_.Settle();
-    FinishTile(tail);
+    FinishTile();
   }
 
   void StartFromBias() {
@@ -140,11 +146,12 @@ class GemmS8Emitter : public Assembler {
     vpaddd(Vec(sum), Vec(sum), Vec(product()));
   }
 
-  void FinishTile(IntegerTailEmitter& tail) {
+  void FinishTile() {
     if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, residual)]);
     if (spec_.dequantization) StoreFloats();
+    if (spec_.requantization) RequantizeTile();
     for (int row = 0; row < tile_.rows; ++row) {
-      if (spec_.requantization) StoreValues(tail, row);
+      if (spec_.requantization) StoreValues(row);
       if (spec_.stores_sums()) StoreSums(row);
     }
     add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
@@ -194,25 +201,30 @@ class GemmS8Emitter : public Assembler {
     }
   }
 
-  void StoreValues(IntegerTailEmitter& tail, int row) {
+  void RequantizeTile() {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      std::vector<int> regs;
+      for (int row = 0; row < tile_.rows; ++row) regs.push_back(acc(row, v));
+      tail_.Requantize(regs, isa().bytes, w_ + v * spec_.constants() * isa().bytes);
+    }
+  }
+
+  void StoreValues(int row) {
     int channel = 0;
     for (int v = 0; v < tile_.vectors;) {
       const int group = GroupSize(tile_.vectors - v);
       std::vector<int> regs;
-      for (int i = 0; i < group; ++i) {
-        regs.push_back(acc(row, v + i));
-        const int constants = (v + i) * spec_.constants() * isa().bytes;
-        tail.Requantize(regs.back(), isa().bytes, w_ + constants);
-      }
+      for (int i = 0; i < group; ++i) regs.push_back(acc(row, v + i));
       v += group;
       const int channels = v == tile_.vectors ? tile_.last_channels : group * isa().lanes();
       if (spec_.residual) {
         const int64_t at = row * spec_.residual->operand.row_stride + channel;
-        ResidualEmitter residual(*this, *spec_.residual, weight(0), broadcast(0), spare());
+        const auto [t0, t1, t2] = temporaries();
+        ResidualEmitter residual(*this, *spec_.residual, t0, t1, t2);
         residual.Emit(regs, isa().bytes, count_ + static_cast<int>(at), channels);
       }
-      tail.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
-                 channels);
+      tail_.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
+                  channels);
       channel += channels;
     }
   }
@@ -223,6 +235,7 @@ class GemmS8Emitter : public Assembler {
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
   const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, table_ = rcx;
   DepthWalker walk_;
+  IntegerTailEmitter tail_;
 };
 
 }  // namespace
@@ -268,7 +281,7 @@ Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile
     GemmS8Emitter emitter(spec);
     std::vector<size_t> entries;
     for (const GemmS8Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
-    return emitter.Finish(std::move(entries));
+    return emitter.FinishAll(std::move(entries));
   });
 }
 

@@ -19,45 +19,57 @@ TailStage TakeFirst(Tail* tail) {
 }
 
 // The requantization at the front, where all stages behind it work on bytes.
-void TakeRequantization(int64_t largest_sum, IntegerTail* divided) {
+Status TakeRequantization(const SumBounds& bounds, const kernels::BuildContext& context,
+                          IntegerTail* divided) {
   const auto& stages = divided->rest.stages;
-  if (stages.empty()) return;
-  if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) return;
-  const bool on_bytes = std::all_of(stages.begin() + 1, stages.end(), [](const auto& stage) {
-    return stage.kind == Kind::kQuantizedAdd || stage.kind == Kind::kLookup;
-  });
-  if (!on_bytes) return;
-  const auto plan = PlanRequantization(stages[0], divided->output, largest_sum);
-  if (!plan.ok()) return;
-  divided->requantization = *plan;
-  divided->requantize = TakeFirst(&divided->rest);
+  if (stages.empty()) return Unsupported("sums are stored as they are");
+  if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
+    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter for integer sums");
+  }
+  for (size_t i = 1; i < stages.size(); ++i) {
+    if (stages[i].kind == Kind::kQuantizedAdd || stages[i].kind == Kind::kLookup) continue;
+    return Unsupported("tail stage ", stages[i].ToString(), " has no emitter for bytes");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
+                            PlanRequantization(stages[0], divided->output));
+  const TailStage stage = TakeFirst(&divided->rest);
+  if (context.judging) return Status();
+  divided->constants =
+      RequantizationConstants(stage, *divided->requantization, bounds.products, bounds.bias);
+  return Status();
 }
 
-void TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
+Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   const auto& stages = divided->rest.stages;
-  if (stages.empty() || stages[0].kind != Kind::kLookup) return;
+  if (stages.empty()) return Status();
+  if (stages[0].kind != Kind::kLookup) {
+    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
+  }
   const LookupMethod method = BestLookup(isa);
   divided->table = EncodeLookup(stages[0].table, method);
-  if (divided->table.data() == nullptr) return;
+  if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
   divided->requantization->lookup = method;
   TakeFirst(&divided->rest);
+  if (divided->rest.empty()) return Status();
+  return Unsupported("tail stage ", divided->rest.stages[0].ToString(), " behind a table");
 }
 
 }  // namespace
 
-IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, int64_t largest_sum,
-                       bool whole_vectors) {
+IntegerTail DivideTail(Tail tail, DataType output, const SumBounds& bounds, bool whole_vectors,
+                       const kernels::BuildContext& context) {
+  const VectorIsa isa(context.isa);
   IntegerTail divided;
   divided.rest = std::move(tail);
   divided.output = output;
-  TakeRequantization(largest_sum, &divided);
-  if (divided.requantization) {
+  Status taken = TakeRequantization(bounds, context, &divided);
+  if (taken.ok()) {
     divided.residual = TakeResidual(&divided.rest, isa, whole_vectors, &*divided.requantization);
-    TakeLookup(isa, &divided);
+    taken = TakeLookup(isa, &divided);
   }
-  if (!divided.requantization || !divided.rest.empty()) {
-    divided.apply_rest = kernels::ApplyTail(isa.level);
-  }
+  if (taken.ok()) return divided;
+  divided.apply_rest = kernels::ApplyTail(isa.level);
+  if (!divided.rest.empty()) divided.why_rest = taken.message();
   return divided;
 }
 
@@ -65,7 +77,9 @@ IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {
   IntegerTail tail;
   tail.rest = floats.rest;
   tail.output = output;
-  if (!tail.rest.empty()) tail.apply_rest = kernels::ApplyTail(isa);
+  if (tail.rest.empty()) return tail;
+  tail.apply_rest = kernels::ApplyTail(isa);
+  tail.why_rest = floats.why_rest;
   return tail;
 }
 
@@ -76,7 +90,7 @@ std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail) {
     return internal::Join(" floats", hash);
   }
   if (!tail.requantization) return " sums";
-  return tail.requantization->key() + ConstantsKey(tail.requantize);
+  return tail.constants.key();
 }
 
 void IntegerTail::ApplyRest(const KernelArgs& args, const Tile& tile) const {

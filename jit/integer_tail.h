@@ -7,6 +7,7 @@
 #include "jit/dequantize_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
+#include "kernels/operator.h"
 #include "kernels/tail/apply.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/kernel.h"
@@ -17,11 +18,12 @@ namespace fuselite::jit {
 // sums.
 struct IntegerTail {
   std::optional<Requantization> requantization;
-  std::optional<Residual> residual;  // with a requantization
-  kernels::TailStage requantize;     // what `requantization` is made of
-  AlignedBuffer table;               // of requantization->lookup
+  std::optional<Residual> residual;   // with a requantization
+  RequantizationConstants constants;  // of `requantization`, unless judging
+  AlignedBuffer table;                // of requantization->lookup
   kernels::Tail rest;
   kernels::ApplyTailFunction* apply_rest = nullptr;  // null: nothing is left
+  std::string why_rest;                              // the reason, for TailApart
   DataType output = DataType::kInt8;
 
   // Rows [row, row + rows) and channels of the output, at `out`, which the rest changes in place
@@ -37,10 +39,15 @@ struct IntegerTail {
   void ApplyRest(const KernelArgs& args, const Tile& tile) const;
 };
 
-// `tail` takes int32 sums of up to `largest_sum`. `whole_vectors`: groups of sums are of whole
-// vectors, all through the channels.
-IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
-                       int64_t largest_sum, bool whole_vectors);
+// How large sums get: without their bias, and biases.
+struct SumBounds {
+  int64_t products = 0, bias = 0;
+};
+
+// `tail` takes int32 sums within `bounds`. `whole_vectors`: groups of sums are of whole vectors,
+// all through the channels.
+IntegerTail DivideTail(kernels::Tail tail, DataType output, const SumBounds& bounds,
+                       bool whole_vectors, const kernels::BuildContext& context);
 // What is left of float outputs: their dequantization is emitted in place of a requantization.
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);
 

@@ -1,15 +1,9 @@
 #include "jit/integer_tail_emitter.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "kernels/quantization.h"
-#include "runtime/hash.h"
-#include "runtime/status.h"
 
 namespace fuselite::jit {
 
-using kernels::TailStage;
 using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
@@ -17,11 +11,15 @@ using Xbyak::Zmm;
 
 namespace {
 
-constexpr int kMaxRightShift = 20;
-constexpr int64_t kMaxSum = int64_t{1} << 28;  // after the left shift
-constexpr uint64_t kSignBit = uint64_t{1} << 63;
+constexpr uint32_t kSignBit = uint32_t{1} << 31;
+constexpr uint64_t kSignBit64 = uint64_t{1} << 63;
 constexpr uint64_t kBelowHalf = 0x3FDFFFFFFFFFFFFF;  // 0.49999999999999994
-constexpr uint8_t kFirstOrBothOthers = 0xF8;         // vpternlog: a | (b & c)
+constexpr uint64_t kFarthest = 0x41D0000000000000;   // 2^30
+constexpr uint64_t kMinusFarthest = 0xC1D0000000000000;
+constexpr uint64_t kLowHalf = 0xFFFFFFFF;
+constexpr int kSpillBytes = 64;               // below the stack's pointer, twice
+constexpr uint8_t kFirstOrBothOthers = 0xF8;  // vpternlog: a | (b & c)
+constexpr uint8_t kOddLanes = 0xAA;           // vpblendd
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
 uint32_t Replicated(int32_t byte) { return 0x01010101u * static_cast<uint8_t>(byte); }
@@ -34,100 +32,6 @@ Xmm VectorOf(int i, int width) {
   return Xmm(i);
 }
 
-std::string Requantization::key() const {
-  return internal::Join(" requantize", is_unsigned, '.', real, '.', zero_point, '.', min, '.', max,
-                        '.', left, '.', unshifted, " l",
-                        lookup ? static_cast<int>(*lookup) + 1 : 0);
-}
-
-Result<Requantization> PlanRequantization(const TailStage& stage, DataType output,
-                                          int64_t largest_sum) {
-  if (output != DataType::kInt8 && output != DataType::kUInt8) {
-    return Unsupported("requantization to ", DataTypeName(output), " has no emitter");
-  }
-  const kernels::Requantize& r = stage.requantize;
-  Requantization plan;
-  plan.is_unsigned = output == DataType::kUInt8;
-  plan.real = stage.kind == TailStage::Kind::kRescale;
-  plan.min = plan.real ? stage.min : r.min;
-  plan.max = plan.real ? stage.max : r.max;
-  const int32_t zero_point = plan.real ? stage.zero_point : r.zero_point;
-  int32_t type_min, type_max;
-  kernels::QuantizedTypeRange(output, &type_min, &type_max);
-  if (plan.min < type_min || plan.max > type_max || plan.min > plan.max) {
-    return Unsupported("an output range from ", plan.min, " to ", plan.max, " has no emitter");
-  }
-  if (zero_point < type_min || zero_point > type_max) {
-    return Unsupported("output zero point ", zero_point, " has no emitter");
-  }
-  if (plan.real) {
-    plan.zero_point = zero_point;
-    for (const double scale : stage.real_scales) {
-      if (scale * static_cast<double>(largest_sum) < 0x1p30) continue;
-      return Unsupported("sums up to ", largest_sum, " scaled by ", scale,
-                         " have no emitted rescaling");
-    }
-    return plan;
-  }
-  for (const int32_t shift : r.shifts) {
-    const int left = std::max(shift, 0);
-    if (shift < -kMaxRightShift || left > 24 || largest_sum << left >= kMaxSum) {
-      return Unsupported("sums up to ", largest_sum, " scaled by 2^", shift,
-                         " have no emitted requantization");
-    }
-    plan.left |= shift > 0;
-    plan.unshifted |= shift >= 0;
-  }
-  return plan;
-}
-
-namespace {
-
-// The scales of the lower and the upper half of the lanes.
-void PackRescaling(const TailStage& stage, std::span<const int64_t> channels, int32_t* to) {
-  auto* constants = reinterpret_cast<std::byte*>(to);
-  for (size_t i = 0; i < channels.size(); ++i) {
-    const size_t c = stage.real_scales.size() > 1 && channels[i] >= 0 ? channels[i] : 0;
-    std::memcpy(constants + i * 8, &stage.real_scales[c], 8);
-  }
-}
-
-}  // namespace
-
-void PackRequantization(const TailStage& stage, const Requantization& plan,
-                        std::span<const int64_t> channels, int32_t* to) {
-  if (plan.real) return PackRescaling(stage, channels, to);
-  const kernels::Requantize& r = stage.requantize;
-  const size_t lanes = channels.size();
-  std::fill_n(to, lanes * plan.constants(), 0);
-  for (size_t i = 0; i < lanes; ++i) {
-    if (channels[i] < 0) continue;
-    const size_t c = r.multipliers.size() > 1 ? channels[i] : 0;
-    const int32_t shift = r.shifts[c];
-    const int right = std::max(-shift, 0);
-    int32_t* constant = to + i;
-    constant[0] = r.multipliers[c];
-    if (i % 2 == 1) to[lanes + i - 1] = r.multipliers[c];
-    constant[2 * lanes] = 1 + (right > 0 ? 1 << right : 0) + r.zero_point * (1 << (right + 1));
-    constant[3 * lanes] = right + 1;
-    constant += 4 * lanes;
-    if (plan.left) {
-      *constant = 2 + std::max(shift, 0);
-      constant += lanes;
-    }
-    if (plan.unshifted) *constant = right > 0 ? 2 : 0;
-  }
-}
-
-std::string ConstantsKey(const TailStage& stage) {
-  const kernels::Requantize& r = stage.requantize;
-  const auto hash = [](const auto& values) {
-    return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
-  };
-  return internal::Join(" z", r.zero_point, " m", hash(r.multipliers), " s", hash(r.shifts), " r",
-                        hash(stage.real_scales));
-}
-
 void IntegerTailEmitter::Prepare(int partial_bytes) {
   if (!a_.isa().avx512) return;
   a_.mov(a_.eax, 0x5555);
@@ -137,91 +41,201 @@ void IntegerTailEmitter::Prepare(int partial_bytes) {
   a_.kmovq(kPartial, a_.rax);
 }
 
-void IntegerTailEmitter::Requantize(int reg, int width, const RegExp& constants) {
-  if (plan_.real) return Rescale(reg, constants);
-  if (a_.isa().avx512) return RequantizeAvx512(reg, width, constants);
-  RequantizeAvx2(reg, width, constants);
+void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const RegExp& constants) {
+  Detour detour{{}, {}, {regs.begin(), regs.end()}, width, constants};
+  a_.cmp(a_.dword[constants + kScaleSlot * width], 0);
+  a_.jl(detour.enter, a_.T_NEAR);
+  RequantizeFloats(regs, width, constants);
+  a_.L(detour.back);
+  detours_.push_back(std::move(detour));
 }
 
-void IntegerTailEmitter::RequantizeAvx512(int reg, int width, const RegExp& constants) {
-  const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width);
-  const auto constant = [&](int i) { return a_.ptr[constants + i * width]; };
-  a_.vpmovd2m(kSign, v);
-  if (plan_.left) {
-    a_.vpsllvd(v, v, constant(4));
-  } else {
-    a_.vpslld(v, v, 2);
+void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width,
+                                          const RegExp& constants) {
+  const Xmm addend = VectorOf(t_[0], width), scale = VectorOf(t_[1], width),
+            t = VectorOf(t_[2], width);
+  a_.vmovups(addend, a_.ptr[constants + kAddendSlot * width]);
+  a_.vmovups(scale, a_.ptr[constants + kScaleSlot * width]);
+  for (const int reg : regs) {
+    const Xmm v = VectorOf(reg, width);
+    a_.vcvtdq2ps(v, v);
+    if (!plan_.addend_has_sign) {
+      a_.vfmadd213ps(v, scale, addend);
+    } else if (a_.isa().avx512) {
+      a_.vmovaps(t, addend);
+      a_.vpternlogd(t, v, a_.Const(kSignBit), kFirstOrBothOthers);
+      a_.vfmadd213ps(v, scale, t);
+    } else {
+      a_.vandps(t, v, a_.Const(kSignBit));
+      a_.vorps(t, t, addend);
+      a_.vfmadd213ps(v, scale, t);
+    }
+    a_.vcvtps2dq(v, v);
   }
-  a_.vmovshdup(t, v);
-  a_.vpmuldq(v, v, constant(0));
-  a_.vpmuldq(t, t, constant(1));
-  a_.vmovshdup(t | kEven, v);
-  a_.vpaddd(t, t, constant(2));
-  if (plan_.unshifted) {
-    a_.vpsubd(t | kSign, t, constant(4 + plan_.left));
-  } else {
-    a_.vpsubd(t | kSign, t, a_.Const(2u));
-  }
-  a_.vpsravd(v, t, constant(3));
 }
 
-void IntegerTailEmitter::RequantizeAvx2(int reg, int width, const RegExp& constants) {
-  const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width), sign = VectorOf(t1_, width);
-  const auto constant = [&](int i) { return a_.ptr[constants + i * width]; };
-  a_.vpsrad(sign, v, 31);
-  a_.vpand(sign, sign, plan_.unshifted ? constant(4 + plan_.left) : a_.Const(2u));
-  if (plan_.left) {
-    a_.vpsllvd(v, v, constant(4));
-  } else {
-    a_.vpslld(v, v, 2);
+void IntegerTailEmitter::EmitOtherForms() {
+  for (Detour& detour : detours_) EmitDetour(detour);
+  detours_.clear();
+  for (auto& [width, label] : other_forms_) {
+    a_.align(16);
+    a_.L(label);
+    EmitOtherForm(width);
+    a_.ret();
   }
+  other_forms_.clear();
+}
+
+void IntegerTailEmitter::EmitDetour(Detour& detour) {
+  const Xmm x = VectorOf(t_[2], detour.width);
+  a_.L(detour.enter);
+  a_.push(a_.rax);
+  a_.lea(a_.rax, a_.ptr[detour.constants]);
+  for (const int reg : detour.regs) {
+    a_.vmovaps(x, VectorOf(reg, detour.width));
+    a_.call(other_forms_[detour.width]);
+    a_.vmovaps(VectorOf(reg, detour.width), x);
+  }
+  a_.pop(a_.rax);
+  a_.jmp(detour.back, a_.T_NEAR);
+}
+
+void IntegerTailEmitter::EmitOtherForm(int width) {
+  if (plan_.real) return EmitDoubles();
+  Xbyak::Label wide;
+  a_.cmp(a_.dword[a_.rax], kNarrowForm);
+  a_.jne(wide, a_.T_NEAR);
+  EmitNarrow(width);
+  a_.ret();
+  a_.L(wide);
+  EmitWide(width);
+}
+
+void IntegerTailEmitter::And(const Xmm& to, const Xmm& x, const Xbyak::Operand& y) {
+  a_.isa().avx512 ? a_.vpandd(to, x, y) : a_.vpand(to, x, y);
+}
+
+void IntegerTailEmitter::TakeOddLanes(int even_and_result, int odd, int width) {
+  const Xmm to = VectorOf(even_and_result, width), from = VectorOf(odd, width);
+  if (a_.isa().avx512) {
+    a_.vmovdqa32(from | kEven, to);
+    a_.vmovaps(to, from);
+  } else {
+    a_.vpblendd(to, to, from, kOddLanes);
+  }
+}
+
+void IntegerTailEmitter::EmitNarrow(int width) {
+  const Xmm v = VectorOf(t_[2], width), t = VectorOf(t_[0], width), u = VectorOf(t_[1], width);
+  a_.vpsllvd(v, v, Constant(kLeftSlot, width));
   a_.vpsrlq(t, v, 32);
-  a_.vpmuldq(v, v, constant(0));
-  a_.vpmuldq(t, t, constant(1));
+  a_.vpmuldq(v, v, Constant(kMultiplierSlot, width));
+  a_.vmovups(u, Constant(kMultiplierSlot, width));
+  a_.vpsrlq(u, u, 32);
+  a_.vpmuldq(t, t, u);
   a_.vpsrlq(v, v, 32);
-  a_.vpblendd(t, v, t, 0xAA);
-  a_.vpaddd(t, t, constant(2));
-  a_.vpsubd(t, t, sign);
-  a_.vpsravd(v, t, constant(3));
+  TakeOddLanes(t_[2], t_[0], width);
+  // y is negative where the sum is.
+  a_.vpsrad(u, v, 31);
+  And(u, u, Constant(kSignSlot, width));
+  a_.vpaddd(v, v, Constant(kNudgeSlot, width));
+  a_.vpsubd(v, v, u);
+  a_.vpsravd(v, v, Constant(kRightSlot, width));
+}
+
+void IntegerTailEmitter::EmitWide(int width) {
+  const Xmm v = VectorOf(t_[2], width), t = VectorOf(t_[0], width), u = VectorOf(t_[1], width);
+  const auto sums = a_.ptr[a_.rsp - kSpillBytes], signs = a_.ptr[a_.rsp - 2 * kSpillBytes];
+  a_.vpsllvd(v, v, Constant(kLeftSlot, width));
+  // 2^31 where it is negative and shifted to the right.
+  a_.vmovups(u, Constant(kSignSlot, width));
+  a_.vpaddd(u, u, a_.Const(0xFFFFFFFFu));
+  And(u, u, v);
+  And(u, u, a_.Const(kSignBit));
+  a_.vmovups(signs, u);
+  a_.vmovups(sums, v);
+  // Half of the lanes at a time, each in 64 bits: the product, the nudge, the sign.
+  const auto round = [&](const Xmm& x, auto load) {
+    load(u, Constant(kMultiplierSlot, width));
+    a_.vpmuldq(x, x, u);
+    load(u, Constant(kSignSlot, width));
+    a_.vpsllvq(x, x, u);
+    load(u, Constant(kNudgeSlot, width));
+    a_.vpaddq(x, x, u);
+    load(u, signs);
+    a_.vpsubq(x, x, u);
+  };
+  a_.vpsrlq(t, v, 32);
+  round(t, [&](const Xmm& to, const Xbyak::Address& from) {
+    a_.vmovups(to, from);
+    a_.vpsrlq(to, to, 32);
+  });
+  round(v, [&](const Xmm& to, const Xbyak::Address& from) {
+    a_.vmovups(to, from);
+    a_.isa().avx512 ? a_.vpandq(to, to, a_.Const64(kLowHalf))
+                    : a_.vpand(to, to, a_.Const64(kLowHalf));
+  });
+  a_.vpsrlq(v, v, 32);
+  TakeOddLanes(t_[2], t_[0], width);
+  // What the nudge has beyond the low half: 2^(right - 1), or nothing.
+  a_.vmovups(u, Constant(kRightSlot, width));
+  a_.vpaddd(u, u, a_.Const(0xFFFFFFFFu));
+  a_.LoadConst(t_[0], 1u);
+  a_.vpsllvd(t, t, u);
+  a_.vpaddd(v, v, t);
+  a_.vpsravd(v, v, Constant(kRightSlot, width));
+  if (plan_.offset() == 0) return;
+  a_.vpaddd(v, v, a_.Const(static_cast<uint32_t>(plan_.offset())));
 }
 
 // Half of the lanes at a time, as 64-bit floats.
-void IntegerTailEmitter::Rescale(int reg, const RegExp& constants) {
-  const int width = a_.isa().bytes;
-  const auto constant = [&](int i) { return a_.ptr[constants + i * width]; };
+void IntegerTailEmitter::EmitDoubles() {
+  const int width = a_.isa().bytes, reg = t_[2];
   const auto round = [&](int half, int i) {
-    const Xmm x = a_.Vec(half), summand = a_.Vec(t1_);
+    const Xmm x = a_.Vec(half), summand = a_.Vec(t_[1]);
     a_.vcvtdq2pd(x, VectorOf(half, width / 2));
-    a_.vmulpd(x, x, constant(i));
+    a_.vmulpd(x, x, Constant(kRealSlot + i, width));
+    a_.vminpd(x, x, a_.Const64(kFarthest));
+    a_.vmaxpd(x, x, a_.Const64(kMinusFarthest));
     if (a_.isa().avx512) {
-      a_.LoadConst64(t1_, kBelowHalf);
-      a_.vpternlogq(summand, x, a_.Const64(kSignBit), kFirstOrBothOthers);
+      a_.LoadConst64(t_[1], kBelowHalf);
+      a_.vpternlogq(summand, x, a_.Const64(kSignBit64), kFirstOrBothOthers);
     } else {
-      a_.vandpd(summand, x, a_.Const64(kSignBit));
+      a_.vandpd(summand, x, a_.Const64(kSignBit64));
       a_.vorpd(summand, summand, a_.Const64(kBelowHalf));
     }
     a_.vaddpd(x, x, summand);
     a_.vcvttpd2dq(VectorOf(half, width / 2), x);
   };
-  const Ymm y(reg), t(t0_);
-  width == 64 ? a_.vextracti64x4(t, Zmm(reg), 1) : a_.vextracti128(Xmm(t0_), y, 1);
+  const Ymm y(reg), t(t_[0]);
+  width == 64 ? a_.vextracti64x4(t, Zmm(reg), 1) : a_.vextracti128(Xmm(t_[0]), y, 1);
   round(reg, 0);
-  round(t0_, 1);
+  round(t_[0], 1);
   if (width == 64) {
     a_.vinserti64x4(Zmm(reg), Zmm(reg), t, 1);
   } else {
-    a_.vinserti128(y, y, Xmm(t0_), 1);
+    a_.vinserti128(y, y, Xmm(t_[0]), 1);
   }
-  if (plan_.zero_point == 0) return;
-  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), a_.Const(static_cast<uint32_t>(plan_.zero_point)));
+  if (plan_.offset() == 0) return;
+  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), a_.Const(static_cast<uint32_t>(plan_.offset())));
 }
 
 void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegExp& address,
                                int bytes) {
   const int available = Narrow(regs, width);
   Clamp(regs[0], available);
-  if (plan_.lookup) LookupEmitter(a_, *plan_.lookup, table_, t0_, t1_).Emit(regs[0], available);
+  if (plan_.lookup) LookupEmitter(a_, *plan_.lookup, table_, t_[0], t_[1]).Emit(regs[0], available);
   StoreBytes(regs[0], address, available, bytes);
+}
+
+// To words, which saturate as the bytes after them do.
+void IntegerTailEmitter::AddStoreOffset(std::initializer_list<int> words, int width) {
+  if (plan_.store_offset == 0) return;
+  a_.LoadConst(t_[0], 0x10001u * static_cast<uint16_t>(plan_.store_offset));
+  for (const int reg : words) {
+    const Xmm v = VectorOf(reg, width);
+    a_.vpaddsw(v, v, VectorOf(t_[0], width));
+  }
 }
 
 int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
@@ -229,20 +243,25 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
   const auto to_bytes = [&](const Xmm& to, const Xmm& low, const Xmm& high) {
     plan_.is_unsigned ? a_.vpackuswb(to, low, high) : a_.vpacksswb(to, low, high);
   };
-  const Xmm first = Xmm(regs[0]), t = Xmm(t0_);
+  const Xmm first = Xmm(regs[0]), t = Xmm(t_[0]);
   if (regs.size() == 4) {
     a_.vpackssdw(reg(0), reg(0), reg(1));
     a_.vpackssdw(reg(2), reg(2), reg(3));
+    AddStoreOffset({regs[0], regs[2]}, width);
     to_bytes(reg(0), reg(0), reg(2));
     return width;
   }
   const int available = width / 4 * static_cast<int>(regs.size());
+  if (regs.size() == 1 && plan_.store_offset != 0) {
+    a_.vpaddd(reg(0), reg(0), a_.Const(static_cast<uint32_t>(plan_.store_offset)));
+  }
   if (regs.size() == 2) {
     a_.vpackssdw(reg(0), reg(0), reg(1));
+    AddStoreOffset({regs[0]}, width);
     if (width == 64) {
       if (plan_.is_unsigned) {
-        a_.Zero(t0_);
-        a_.vpmaxsw(reg(0), reg(0), Zmm(t0_));
+        a_.Zero(t_[0]);
+        a_.vpmaxsw(reg(0), reg(0), Zmm(t_[0]));
         a_.vpmovuswb(Ymm(regs[0]), reg(0));
       } else {
         a_.vpmovswb(Ymm(regs[0]), reg(0));
@@ -251,8 +270,8 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
     }
   } else if (width == 64) {
     if (plan_.is_unsigned) {
-      a_.Zero(t0_);
-      a_.vpmaxsd(reg(0), reg(0), Zmm(t0_));
+      a_.Zero(t_[0]);
+      a_.vpmaxsd(reg(0), reg(0), Zmm(t_[0]));
       a_.vpmovusdb(first, reg(0));
     } else {
       a_.vpmovsdb(first, reg(0));
@@ -274,14 +293,14 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
 
 void IntegerTailEmitter::Clamp(int reg, int bytes) {
   const int width = bytes >= 16 ? bytes : 16;
-  const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width);
+  const Xmm v = VectorOf(reg, width), t = VectorOf(t_[0], width);
   const int32_t type_min = plan_.is_unsigned ? 0 : -128, type_max = plan_.is_unsigned ? 255 : 127;
   if (plan_.min > type_min) {
-    a_.LoadConst(t0_, Replicated(plan_.min));
+    a_.LoadConst(t_[0], Replicated(plan_.min));
     plan_.is_unsigned ? a_.vpmaxub(v, v, t) : a_.vpmaxsb(v, v, t);
   }
   if (plan_.max < type_max) {
-    a_.LoadConst(t0_, Replicated(plan_.max));
+    a_.LoadConst(t_[0], Replicated(plan_.max));
     plan_.is_unsigned ? a_.vpminub(v, v, t) : a_.vpminsb(v, v, t);
   }
 }

@@ -6,6 +6,7 @@
 
 namespace fuselite::jit {
 
+using kernels::BuildContext;
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RightMatrix;
@@ -16,7 +17,8 @@ using kernels::TileRun;
 Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS8 format,
                                                                   const kernels::DepthRuns& depth,
                                                                   ProductProblem* problem,
-                                                                  Isa isa) {
+                                                                  const BuildContext& context) {
+  const Isa isa = context.isa;
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
   kernel->depth_ = depth.depth();
@@ -28,13 +30,13 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
-  kernel->PlanTail(*problem);
+  kernel->PlanTail(*problem, context);
   problem->rest = kernel->Rest();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
   return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
 }
 
-void MicroKernelS8::PlanTail(const ProductProblem& problem) {
+void MicroKernelS8::PlanTail(const ProductProblem& problem, const BuildContext& context) {
   if (format_.floats) {
     spec_.dequantization = format_.floats->dequantization;
     float_tail_ = spec_.dequantization->tail;
@@ -46,9 +48,9 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
   }
   const bool wide_weights =
       format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
-  const int64_t largest_sum = depth_ * 255 * (wide_weights ? 255 : 128) + format_.largest_bias;
-  tail_ = DivideTail(format_.tail, format_.output, isa_, largest_sum,
-                     problem.group_channels() % isa_.lanes() == 0);
+  const SumBounds bounds = {depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
+  tail_ = DivideTail(format_.tail, format_.output, bounds,
+                     problem.group_channels() % isa_.lanes() == 0, context);
   spec_.requantization = tail_.requantization;
   spec_.residual = tail_.residual;
   if (!spec_.residual) return;
@@ -71,7 +73,7 @@ std::string MicroKernelS8::types() const {
 
 std::string MicroKernelS8::target() const {
   const std::string_view name = HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name();
-  return std::string(name) + " jit";
+  return std::string(name) + " jit" + TailApart(tail_.why_rest);
 }
 
 // For one group of the depth, on a core with two multiplications and two loads a cycle (compare
@@ -185,8 +187,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
     if (spec_.dequantization) {
       PackScales(format_.floats->scales, channels, reinterpret_cast<float*>(constants));
     } else if (spec_.requantization) {
-      PackRequantization(tail_.requantize, *spec_.requantization, channels,
-                         reinterpret_cast<int32_t*>(constants));
+      tail_.constants.Pack(channels, bias, reinterpret_cast<int32_t*>(constants));
     }
   }
 }

@@ -56,18 +56,18 @@ void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_
 
 Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelF32::Make(const kernels::DepthRuns& depth,
                                                                    const ProductProblem& problem,
-                                                                   const kernels::Tail& tail,
-                                                                   Isa isa) {
+                                                                   const FusedTail& tail, Isa isa) {
   std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(isa));
   kernel->depth_ = depth.depth();
-  kernel->tail_ = tail;
+  kernel->tail_ = tail.emitted;
+  kernel->why_rest_ = tail.why_rest;
   GemmSpec& spec = kernel->spec_;
   spec.isa = isa;
   spec.depth = depth;
   spec.a_step = problem.left.row;
   spec.out_step = problem.out.row * problem.out_row_bytes;
   spec.prefetch_weights = problem.channels * (kernel->depth_ + 1) * kFloat > kWeightsThatStay;
-  spec.tail = tail;
+  spec.tail = tail.emitted;
   for (kernels::TailStage& stage : spec.tail.stages) stage.operand.row_stride *= problem.out.row;
   FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
   return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
@@ -148,7 +148,7 @@ Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
     problem->rest = {.apply = tail.rest.empty() ? nullptr : kernels::ApplyTail(context.isa),
                      .output = DataType::kFloat32,
                      .tail = tail.rest};
-    return MicroKernelF32::Make(depth, *problem, tail.emitted, context.isa);
+    return MicroKernelF32::Make(depth, *problem, tail, context.isa);
   };
   return BuildProductKernel(op, d, std::move(spec), context);
 }

@@ -73,6 +73,11 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
                     .max = requantization->max,
                     .is_unsigned = requantization->is_unsigned,
                     .operand = y};
+  // The zero point that the requantization has left out.
+  residual.min -= requantization->store_offset;
+  residual.max -= requantization->store_offset;
+  residual.add.x_offset += requantization->store_offset;
+  requantization->store_offset = 0;
   requantization->min = stage.add.min;
   requantization->max = stage.add.max;
   stages.erase(stages.begin());

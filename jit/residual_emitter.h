@@ -12,7 +12,7 @@ namespace fuselite::jit {
 
 struct Residual {
   kernels::QuantizedAdd add;
-  int32_t min = 0, max = 0;  // of the requantization before it
+  int32_t min = 0, max = 0;  // of the requantization before it, less its store_offset
   bool is_unsigned = false;
   kernels::TailOperand operand;
 

@@ -52,11 +52,20 @@ Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation
   for (const TailStage& stage : op.tail.stages) {
     Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
     operands += stage.operand.input >= 0;
-    const bool steady = TailIsLinear(one) || op.tail.rows_per_batch % line_rows == 0;
-    const bool fits = steady && operands <= kMaxTailOperands && TailEmitter::Check(stage).ok();
-    (fits && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
+    Status fits = TailEmitter::Check(stage);
+    if (!TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
+      fits = Unsupported("tail stage ", stage.ToString(), " has rows that are not evenly apart");
+    } else if (operands > kMaxTailOperands) {
+      fits = Unsupported("more than ", kMaxTailOperands, " operands in a tail");
+    }
+    if (!fits.ok() && tail.rest.empty()) tail.why_rest = fits.message();
+    (fits.ok() && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
   }
   return tail;
+}
+
+std::string TailApart(const std::string& why_rest) {
+  return why_rest.empty() ? "" : ", tail apart (" + why_rest + ")";
 }
 
 void TailEmitter::Emit(std::span<const TileValue> values) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/float_state.h"
 #include "runtime/parallel_wait.h"
 
 namespace fuselite {
@@ -192,7 +193,8 @@ Status Execution::Run(const RunOptions& options) {
   FUSELITE_RETURN_IF_ERROR(CheckBound());
   const int threads = std::max(1, std::min(options.threads, executable_->useful_threads()));
   FUSELITE_RETURN_IF_ERROR(Prepare(threads));
-  if (++run_ == 0) run_ = 1;  // 0 is what fresh cells are tagged with
+  const DefaultFloatState state;  // helpers take it over
+  if (++run_ == 0) run_ = 1;      // 0 is what fresh cells are tagged with
   return threads == 1 ? RunAlone(options) : RunShared(options, threads);
 }
 

@@ -10,11 +10,8 @@
 #include <new>
 #include <vector>
 
+#include "runtime/float_state.h"
 #include "runtime/parallel.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace fuselite::internal {
 namespace {
@@ -81,27 +78,6 @@ bool SystemGrantsThreads(int threads) {
 }  // namespace
 
 std::atomic<CreateThread> create_thread{&pthread_create};
-
-uint64_t ReadFloatState() {
-#if defined(__x86_64__)
-  return _mm_getcsr() & ~0x3Fu;  // without the sticky exception flags
-#elif defined(__aarch64__)
-  uint64_t state;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
-  return state;
-#else
-  return 0;
-#endif
-}
-
-void WriteFloatState(uint64_t state) {
-  if (state == ReadFloatState()) return;
-#if defined(__x86_64__)
-  _mm_setcsr(static_cast<unsigned>(state));
-#elif defined(__aarch64__)
-  __asm__ volatile("msr fpcr, %0" ::"r"(state));
-#endif
-}
 
 Team* Team::Create(int helpers) {
   const bool crowded = helpers + 1 > AllowedCores();

@@ -63,8 +63,4 @@ class Team {
 // index 0; fewer where the runtime grants fewer. Defined in parallel_openmp.cc.
 void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body);
 
-// The control bits of this thread's floating-point unit: rounding, flushing of denormals.
-uint64_t ReadFloatState();
-void WriteFloatState(uint64_t state);
-
 }  // namespace fuselite::internal

@@ -63,6 +63,42 @@ inline void AddInt8Tail(OpTester& tester, Random& random) {
   if (random.Chance(0.4)) AddLookup(tester, random);
 }
 
+// Multipliers, shifts and biases as dead channels of trained networks have them, and worse, in some
+// channels; halves of channels that ordinary requantizations serve stay between them.
+inline void AddExtremeScaling(OpTester& tester, Random& random, bool real) {
+  const TensorInfo& output = tester.op.outputs[0];
+  const QuantizedCase c{.type = output.type};
+  const auto zero_point =
+      static_cast<int32_t>(random.Pick<int64_t>({c.type_min(), c.type_max(), random.Int(0, 99)}));
+  const bool clamps = random.Chance(0.5);
+  TailStage stage;
+  stage.kind = real ? TailStage::Kind::kRescale : TailStage::Kind::kRequantize;
+  stage.zero_point = stage.requantize.zero_point = zero_point;
+  stage.min = stage.requantize.min = clamps ? zero_point : c.type_min();
+  stage.max = stage.requantize.max = c.type_max();
+  for (int32_t i = 0; i < output.shape.dim(-1); ++i) {
+    const bool extreme = random.Chance(0.1);
+    auto multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
+    if (random.Chance(0.05)) multiplier = 1 << 30;
+    if (random.Chance(0.05)) multiplier = 0;
+    const auto shift = static_cast<int32_t>(extreme ? random.Int(-31, 30) : random.Int(-11, -4));
+    stage.requantize.multipliers.push_back(multiplier);
+    stage.requantize.shifts.push_back(shift);
+    stage.real_scales.push_back(std::ldexp(std::max(multiplier, 1 << 30), std::min(shift, 0) - 31));
+  }
+  tester.op.tail.stages.push_back(stage);
+}
+
+// A bias up to the ends of int32, whose sums still fit.
+inline void AddExtremeBias(OpTester& tester, Random& random, int32_t channels) {
+  const TestTensor bias({.type = DataType::kInt32, .shape = {channels}}, 4);
+  for (int32_t i = 0; i < channels; ++i) {
+    const int64_t most = random.Chance(0.2) ? int64_t{1} << random.Int(20, 30) : 5000;
+    bias.at<int32_t>(i) = static_cast<int32_t>(random.Int(-most, most));
+  }
+  tester.Constant(bias);
+}
+
 // The first candidate that accepts, at every ISA and twice with other splits, against the
 // reference. Fails where all refuse.
 inline void CompareInt8(const OpTester& tester, Random& random) {
@@ -80,6 +116,26 @@ inline void CompareInt8(const OpTester& tester, Random& random) {
       ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();
       kernels::testing::ExpectSame<uint8_t>((*expected)[0], (*actual)[0], IsaName(isa));
     }
+  }
+}
+
+// Random operators of `make(random)` whose channels have extreme scales and biases.
+template <class Make>
+void CompareExtremeCases(int cases, bool real, Make make) {
+  for (int seed = 1; seed <= cases; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = make(random, kBytes);
+    tester.op.inputs.resize(2);
+    tester.inputs.resize(2);
+    ASSERT_TRUE(tester.Infer().ok());
+    AddExtremeBias(tester, random, tester.op.outputs[0].shape.dim(-1));
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    AddExtremeScaling(tester, random, real);
+    AddInt8Tail(tester, random);
+    CompareInt8(tester, random);
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

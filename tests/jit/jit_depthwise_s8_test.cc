@@ -7,5 +7,9 @@ TEST(JitDepthwiseInt8Test, EqualsTheReference) {
   CompareInt8Cases(200, kernels::testing::RandomQuantizedDepthwise);
 }
 
+TEST(JitDepthwiseInt8Test, ExtremeChannelsEqualTheReference) {
+  CompareExtremeCases(200, false, kernels::testing::RandomQuantizedDepthwise);
+}
+
 }  // namespace
 }  // namespace fuselite::jit::testing

@@ -141,6 +141,27 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
   }
 }
 
+TEST(JitHybridTest, NamesSayWhichTailsAreNotEmitted) {
+  const auto name = [](OpTester tester, kernels::BuildKernel build, UnaryKind unary) {
+    EXPECT_TRUE(tester.Infer().ok());
+    tester.op.tail.stages.push_back(TailStage::Unary(unary));
+    const auto store = NewPackedStore();
+    auto kernel = build(tester.op, {.isa = EmittedIsas().back(), .store = store.get()});
+    EXPECT_TRUE(kernel.ok()) << kernel.status().ToString();
+    return kernel.ok() ? std::string((*kernel)->name()) : "";
+  };
+  if (EmittedIsas().empty()) GTEST_SKIP() << "nothing is emitted for this machine";
+  Random random(1);
+  const OpTester dense = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
+  const OpTester depthwise = kernels::testing::RandomHybridDepthwise(random, 1);
+  const std::string reason = ", tail apart (tail stage log has no emitter)";
+  for (const auto& [tester, build] :
+       {std::pair(dense, BuildProductHybrid), std::pair(depthwise, BuildDepthwiseConv2DHybrid)}) {
+    EXPECT_TRUE(name(tester, build, UnaryKind::kLog).ends_with(reason));
+    EXPECT_TRUE(name(tester, build, UnaryKind::kAbs).ends_with(" jit"));
+  }
+}
+
 TEST(JitHybridTest, WeightsOfRunTimeEqualTheReference) {
   CompareRandomly(BuildProductHybrid, [](Random& random) {
     OpTester tester = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});

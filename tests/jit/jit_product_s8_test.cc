@@ -12,6 +12,12 @@ TEST(JitProductInt8Test, ConvolutionsEqualTheReference) {
   CompareInt8Cases(150, kernels::testing::RandomQuantizedConv2D);
 }
 
+TEST(JitProductInt8Test, ExtremeChannelsEqualTheReference) {
+  CompareExtremeCases(150, false, kernels::testing::RandomQuantizedConv2D);
+  CompareExtremeCases(50, true, kernels::testing::RandomQuantizedConv2D);
+  CompareExtremeCases(50, true, kernels::testing::RandomQuantizedFullyConnected);
+}
+
 TEST(JitProductInt8Test, FullyConnectedEqualsTheReference) {
   CompareInt8Cases(100, kernels::testing::RandomQuantizedFullyConnected);
 }
@@ -48,8 +54,6 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
                                       size(in[2], params.stride_w, filter_w), channels_out};
     QuantizedCase c = kernels::testing::RandomQuantizedCase(
         random, kBytes.types, int64_t{filter_h} * filter_w * channels_in);
-    // What is requantized in registers.
-    c.output_scale = std::clamp(c.output_scale, 0.1f * c.input_scale, 100 * c.input_scale);
     Quantization weights = kernels::testing::WeightsQuantization(c, random, channels_out, 0, false);
     if (c.type == DataType::kUInt8) weights.zero_points = {128};
     tester.Constant(TestTensor::Of(DataType::kInt32, {4}, out))
@@ -67,7 +71,27 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   }
 }
 
-// The formula of jit/integer_tail_emitter.h, in scalar code, against the two roundings.
+// Code of every level is emitted, also where this machine does not run it.
+TEST(JitProductInt8Test, EveryLevelIsEmitted) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni}) {
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      OpTester tester = random.Chance(0.5)
+                            ? kernels::testing::RandomQuantizedDepthwise(random, kBytes)
+                            : kernels::testing::RandomQuantizedConv2D(random, kBytes);
+      ASSERT_TRUE(tester.Infer().ok());
+      AddInt8Tail(tester, random);
+      const auto store = NewPackedStore();
+      const auto kernel =
+          CandidatesFor(*tester.op.op)[0].build(tester.op, {.isa = isa, .store = store.get()});
+      ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
+      EXPECT_TRUE((*kernel)->name().ends_with("jit")) << (*kernel)->name();
+    }
+  }
+}
+
+// The narrow form of jit/requantization.h, in scalar code, against the two roundings.
 TEST(JitProductInt8Test, OneShiftRoundsAsTwo) {
   Random random(1);
   for (int i = 0; i < 1000000; ++i) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/float_state.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {
@@ -245,6 +246,29 @@ TEST(Execution, AKernelsErrorEndsTheRunAndNamesTheStep) {
     fail = false;
     EXPECT_TRUE(run.execution->Run({.threads = threads}).ok());
     EXPECT_GT(run.after, 0);
+  }
+}
+
+TEST(Execution, KernelsRoundToTheNearestAndTheHostsStateComesBack) {
+  const uint64_t plain = internal::ReadFloatState();
+#if defined(__x86_64__)
+  const uint64_t host = plain | 0xE040;  // toward zero, flushing
+#else
+  const uint64_t host = plain | uint64_t{7} << 22;
+#endif
+  for (int threads : {1, 3}) {
+    std::atomic<bool> same = true;
+    Interrupted run([&](const KernelArgs&, int, int64_t, int64_t) -> Status {
+      if (internal::ReadFloatState() != plain) same = false;
+      return {};
+    });
+    internal::WriteFloatState(host);
+    const Status status = run.execution->Run({.threads = threads});
+    const uint64_t after = internal::ReadFloatState();
+    internal::WriteFloatState(plain);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    EXPECT_TRUE(same);
+    EXPECT_EQ(after, host);
   }
 }
 

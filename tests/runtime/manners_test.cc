@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/float_state.h"
 #include "runtime/parallel.h"
 #include "runtime/parallel_team.h"
 #include "tests/runtime/child.h"

@@ -1,0 +1,51 @@
+// Requantization in single floats, proven equal to the integer one.
+//
+// What TFLite does to an int32 sum before it clamps the result to 8 bits is a monotone step
+// function of the sum, with at most 255 steps within the clamp. So is
+//   round(fma(float(sum), scale, addend)),
+// rounding to the nearest, ties to even: two functions that agree on both sides of each step agree
+// everywhere. TFLite rounds twice where it shifts to the right, first to the nearest multiple of
+// 2^-e and then half away from zero: its k-th step up, and down, is at
+//   ((2k - 1) 2^e - 1) 2^30 / multiplier,
+// half of 2^31 / multiplier nearer to zero than one rounding would have it. The addend makes up
+// for that, and has the sum's sign where steps on both sides of zero count.
+#pragma once
+
+#include <optional>
+
+#include "runtime/tensor.h"
+
+namespace fuselite::kernels {
+
+// From sums to steps, zero point and clamp left out.
+struct SumScale {
+  // MultiplyByQuantizedMultiplier(sum, multiplier, shift), multiplier not negative.
+  int32_t multiplier = 0, shift = 0;
+  // Or instead, where it is positive: real * sum in double precision, rounded half away from zero.
+  double real = 0;
+
+  double value() const;
+  // Precondition: the result fits into 32 bits.
+  int32_t Apply(int32_t sum) const;
+};
+
+struct FloatScaleQuery {
+  SumScale scale;
+  int64_t least = INT32_MIN, largest = INT32_MAX;  // of the sums that occur
+  int32_t zero_point = 0, min = 0, max = 0;        // the clamp, zero point included; at most 8 bits
+  // The addend takes the sum's sign, and the zero point is added to what comes out. Else the addend
+  // holds the zero point; then a fixed-point scale must have its clamp at or above the zero point.
+  bool addend_has_sign = false;
+};
+
+// With addend_has_sign the addend is within [0, 1/2], so that adding it to nothing gives 0.
+struct FloatScale {
+  float scale = 0, addend = 0;
+};
+
+// nullopt where no pair of floats was found: some tries near the exact quotient. Takes 0.14 to 0.19
+// microseconds for 256 steps with AVX2 where the first try succeeds, 0.35 where all fail. Holds
+// under DefaultFloatState.
+std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query);
+
+}  // namespace fuselite::kernels

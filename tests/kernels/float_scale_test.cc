@@ -1,0 +1,100 @@
+#include "kernels/tail/float_scale.h"
+
+#include <cmath>
+
+#include "kernels/quantization.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+bool FusesMultiplyAdd() {
+  return Includes(DetectIsa(), Isa::kAvx2) || Includes(DetectIsa(), Isa::kNeon);
+}
+
+// What the emitted code computes.
+int32_t FloatResult(const FloatScaleQuery& q, const FloatScale& pair, int32_t sum) {
+  const auto x = static_cast<float>(sum);
+  const float addend = q.addend_has_sign && sum < 0 ? -pair.addend : pair.addend;
+  const auto rounded = static_cast<int32_t>(std::nearbyint(std::fmaf(x, pair.scale, addend)));
+  return std::clamp(rounded + (q.addend_has_sign ? q.zero_point : 0), q.min, q.max);
+}
+
+int32_t IntegerResult(const FloatScaleQuery& q, int32_t sum) {
+  return std::clamp(q.scale.Apply(sum) + q.zero_point, q.min, q.max);
+}
+
+FloatScaleQuery RandomQuery(Random& random) {
+  FloatScaleQuery q;
+  q.addend_has_sign = random.Chance(0.5);
+  if (!q.addend_has_sign && random.Chance(0.5)) {
+    q.scale.real = std::ldexp(random.Float(0.5f, 1.0f), random.Int(-12, 0));
+    if (random.Chance(0.1)) q.scale.real = std::ldexp(1.0, random.Int(-12, 0));  // ties
+  } else {
+    q.scale.multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
+    if (random.Chance(0.05)) q.scale.multiplier = 1 << 30;
+    if (random.Chance(0.02)) q.scale.multiplier = 0;
+    q.scale.shift = static_cast<int32_t>(random.Int(-11, random.Chance(0.1) ? 3 : -1));
+  }
+  const int32_t low = random.Chance(0.5) ? -128 : 0;
+  q.zero_point =
+      static_cast<int32_t>(random.Pick<int64_t>({low, low + 255, random.Int(low, low + 255)}));
+  q.min = low;
+  q.max =
+      random.Chance(0.7) ? low + 255 : static_cast<int32_t>(random.Int(q.zero_point, low + 255));
+  if (!q.addend_has_sign && q.scale.real == 0) q.min = q.zero_point;
+  q.largest = random.Int(0, 1 << random.Int(1, 18));
+  q.least = -random.Int(0, 1 << random.Int(1, 18));
+  return q;
+}
+
+TEST(FloatScaleTest, PairsHoldAtEverySum) {
+  int found = 0;
+  constexpr int kCases = 400;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const FloatScaleQuery q = RandomQuery(random);
+    const auto pair = FindFloatScale(q);
+    if (!pair) continue;
+    ++found;
+    if (q.addend_has_sign) {
+      ASSERT_TRUE(pair->addend >= 0 && pair->addend <= 0.5f);
+    }
+    for (int64_t sum = q.least; sum <= q.largest; ++sum) {
+      const auto x = static_cast<int32_t>(sum);
+      ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pair, x)) << sum;
+    }
+  }
+  EXPECT_GT(found, FusesMultiplyAdd() ? kCases * 8 / 10 : -1);
+}
+
+// Sums far beyond what a float holds, shifts far beyond what sums reach.
+TEST(FloatScaleTest, ExtremeSumsAreRight) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    FloatScaleQuery q;
+    q.scale.multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
+    q.scale.shift = -static_cast<int32_t>(random.Int(0, 31));
+    q.addend_has_sign = random.Chance(0.5);
+    q.zero_point = static_cast<int32_t>(random.Int(-128, 127));
+    q.min = q.addend_has_sign ? -128 : q.zero_point;
+    q.max = 127;
+    const int64_t center = random.Int(INT32_MIN + 1000, INT32_MAX - 1000);
+    q.least = center - random.Int(0, 1000);
+    q.largest = center + random.Int(0, 1000);
+    const auto pair = FindFloatScale(q);
+    if (!pair) continue;
+    ++found;
+    for (int64_t sum = q.least; sum <= q.largest; ++sum) {
+      const auto x = static_cast<int32_t>(sum);
+      ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pair, x)) << sum;
+    }
+  }
+  EXPECT_GT(found, FusesMultiplyAdd() ? 1000 : -1);
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
