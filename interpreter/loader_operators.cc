@@ -47,15 +47,17 @@ Status ReadCode(const schema::Model& model, const schema::Operator& op, ModelOpe
 
 Status ReadParams(const schema::Operator& op, ModelOperator& out) {
   if (out.def == nullptr) return Status();
-  const auto tag = static_cast<int>(op.builtin_options_type());
-  const bool none = tag == 0 || op.builtin_options() == nullptr;
+  const bool second = out.def->options_type >= kernels::kSecondUnion;
+  const void* options = second ? op.builtin_options_2() : op.builtin_options();
+  const int tag = second ? kernels::kSecondUnion + static_cast<int>(op.builtin_options_2_type())
+                         : static_cast<int>(op.builtin_options_type());
+  const bool none = tag % kernels::kSecondUnion == 0 || options == nullptr;
   // What an operator without fields carries does not matter.
   if (!none && tag != out.def->options_type && !out.def->fields.empty()) {
     return InvalidArgument("its options are of kind ", tag, ", expected ", out.def->options_type);
   }
-  const auto* table = none || out.def->fields.empty()
-                          ? nullptr
-                          : static_cast<const flatbuffers::Table*>(op.builtin_options());
+  const auto* table =
+      none || out.def->fields.empty() ? nullptr : static_cast<const flatbuffers::Table*>(options);
   return ReadOptions(out.def->fields, table, out.params.data());
 }
 

@@ -10,8 +10,10 @@ namespace {
 using kernels::Activation;
 using kernels::Field;
 using kernels::FieldKind;
+using kernels::FloatList;
 using kernels::IntList;
 using kernels::Padding;
+using kernels::PairList;
 
 // In the order of the schema's TensorType.
 constexpr std::array kSchemaTypes = {
@@ -44,17 +46,36 @@ T Get(const Field& field, const flatbuffers::Table& table) {
   return table.GetField<T>(VOffset(field), static_cast<T>(field.default_value));
 }
 
-Status ReadIntList(const Field& field, const flatbuffers::Table& table, void* params) {
-  const auto* vector = table.GetPointer<const flatbuffers::Vector<int32_t>*>(VOffset(field));
-  IntList list{};
+template <class T>
+const flatbuffers::Vector<T>* GetVector(const Field& field, const flatbuffers::Table& table) {
+  return table.GetPointer<const flatbuffers::Vector<T>*>(VOffset(field));
+}
+
+template <class List, class T>
+Status ReadList(const Field& field, const flatbuffers::Table& table, void* params) {
+  const auto* vector = GetVector<T>(field, table);
+  List list{};
   if (vector != nullptr) {
-    if (vector->size() > IntList::kMax) {
+    if (vector->size() > List::kMax) {
       return InvalidArgument(field.name, " has ", vector->size(), " entries, at most ",
-                             int{IntList::kMax}, " fit");
+                             int{List::kMax}, " fit");
     }
     list.count = static_cast<int32_t>(vector->size());
-    for (int i = 0; i < list.count; ++i) list.values[i] = vector->Get(i);
+    for (int i = 0; i < list.count; ++i) {
+      list.values[i] = static_cast<int32_t>(vector->Get(i));
+      if (list.values[i] != vector->Get(i)) {
+        return Unsupported(field.name, " has the entry ", vector->Get(i));
+      }
+    }
   }
+  Store(field, params, list);
+  return Status();
+}
+
+Status ReadFloatList(const Field& field, const flatbuffers::Table& table, void* params) {
+  const auto* vector = GetVector<float>(field, table);
+  FloatList list{};
+  if (vector != nullptr) list = {vector->data(), static_cast<int64_t>(vector->size())};
   Store(field, params, list);
   return Status();
 }
@@ -99,7 +120,10 @@ Status ReadField(const Field& field, const flatbuffers::Table& table, void* para
     case FieldKind::kPadding:
       return StoreEnum<Padding>(field, Get<int8_t>(field, table), 2, params);
     case FieldKind::kDataType: return ReadDataType(field, table, params);
-    case FieldKind::kIntList: return ReadIntList(field, table, params);
+    case FieldKind::kIntList: return ReadList<IntList, int32_t>(field, table, params);
+    case FieldKind::kLongList: return ReadList<IntList, int64_t>(field, table, params);
+    case FieldKind::kLongPairs: return ReadList<PairList, int64_t>(field, table, params);
+    case FieldKind::kFloatList: return ReadFloatList(field, table, params);
   }
   return Status();
 }
@@ -135,7 +159,27 @@ void WriteField(const Field& field, const void* params, flatbuffers::FlatBufferB
           static_cast<int8_t>(DataTypeToSchema(absent)));
       break;
     }
-    case FieldKind::kIntList: break;  // written before the table is begun
+    case FieldKind::kIntList:
+    case FieldKind::kLongList:
+    case FieldKind::kLongPairs:
+    case FieldKind::kFloatList: break;  // written before the table is begun
+  }
+}
+
+template <class T, class List>
+flatbuffers::uoffset_t WriteVector(const List& list, flatbuffers::FlatBufferBuilder& builder) {
+  return builder.CreateVector(std::vector<T>(list.values, list.values + list.count)).o;
+}
+
+// The vector's place in the file; 0 where the field is no list.
+flatbuffers::uoffset_t WriteList(const Field& field, const void* params,
+                                 flatbuffers::FlatBufferBuilder& builder) {
+  switch (field.kind) {
+    case FieldKind::kIntList: return WriteVector<int32_t>(Load<IntList>(field, params), builder);
+    case FieldKind::kLongList: return WriteVector<int64_t>(Load<IntList>(field, params), builder);
+    case FieldKind::kLongPairs: return WriteVector<int64_t>(Load<PairList>(field, params), builder);
+    case FieldKind::kFloatList: return WriteVector<float>(Load<FloatList>(field, params), builder);
+    default: return 0;
   }
 }
 
@@ -163,19 +207,14 @@ Status ReadOptions(std::span<const Field> fields, const flatbuffers::Table* tabl
 flatbuffers::Offset<void> WriteOptions(std::span<const Field> fields, const void* params,
                                        flatbuffers::FlatBufferBuilder& builder) {
   // Vectors cannot be made while a table is open.
-  std::vector<flatbuffers::Offset<flatbuffers::Vector<int32_t>>> lists;
-  for (const Field& field : fields) {
-    if (field.kind != FieldKind::kIntList) continue;
-    const auto list = Load<IntList>(field, params);
-    lists.push_back(builder.CreateVector(list.values, list.count));
-  }
+  std::vector<flatbuffers::uoffset_t> lists;
+  for (const Field& field : fields) lists.push_back(WriteList(field, params, builder));
   const flatbuffers::uoffset_t start = builder.StartTable();
-  size_t next_list = 0;
-  for (const Field& field : fields) {
-    if (field.kind == FieldKind::kIntList) {
-      builder.AddOffset(VOffset(field), lists[next_list++]);
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (lists[i] != 0) {
+      builder.AddOffset(VOffset(fields[i]), flatbuffers::Offset<void>(lists[i]));
     } else {
-      WriteField(field, params, builder);
+      WriteField(fields[i], params, builder);
     }
   }
   return {builder.EndTable(start)};

@@ -79,6 +79,10 @@ Offset<schema::Tensor> WriteTensor(FlatBufferBuilder& builder, const TensorSpec&
   return table.Finish();
 }
 
+bool InSecondUnion(const OperatorSpec& op) {
+  return op.def != nullptr && op.def->options_type >= kernels::kSecondUnion;
+}
+
 std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBuilder& builder,
                                                                     const OperatorSpec& op) {
   // Too few subgraphs are written as none at all.
@@ -95,7 +99,9 @@ std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBu
     return {schema::BuiltinOptions::CallOnceOptions,
             schema::CreateCallOnceOptions(builder, run[0]).Union()};
   }
-  if (op.def == nullptr || op.def->options_type == 0) return {schema::BuiltinOptions::NONE, 0};
+  if (op.def == nullptr || op.def->options_type == 0 || InSecondUnion(op)) {
+    return {schema::BuiltinOptions::NONE, 0};
+  }
   return {static_cast<schema::BuiltinOptions>(op.def->options_type),
           WriteOptions(op.def->fields, op.params.data(), builder)};
 }
@@ -104,6 +110,8 @@ Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const Operato
   const auto inputs = builder.CreateVector(op.inputs);
   const auto outputs = builder.CreateVector(op.outputs);
   const auto [tag, options] = WriteBuiltinOptions(builder, op);
+  Offset<void> second;
+  if (InSecondUnion(op)) second = WriteOptions(op.def->fields, op.params.data(), builder);
   Offset<flatbuffers::Vector<uint8_t>> custom;
   if (!op.custom_options.empty()) {
     custom = builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
@@ -114,6 +122,11 @@ Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const Operato
   table.add_outputs(outputs);
   table.add_builtin_options_type(tag);
   table.add_builtin_options(options);
+  if (InSecondUnion(op)) {
+    table.add_builtin_options_2_type(
+        static_cast<schema::BuiltinOptions2>(op.def->options_type - kernels::kSecondUnion));
+    table.add_builtin_options_2(second);
+  }
   table.add_custom_options(custom);
   return table.Finish();
 }

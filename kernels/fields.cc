@@ -21,18 +21,31 @@ void Store(void* base, size_t offset, T value) {
   std::memcpy(static_cast<std::byte*>(base) + offset, &value, sizeof value);
 }
 
-Status ImportIntList(const Field& field, const void* from, void* params) {
-  IntList list{};
-  list.count = Load<int32_t>(from, field.count_offset);
-  if (list.count < 0 || list.count > IntList::kMax) {
-    return InvalidArgument(field.name, " has ", list.count, " entries, at most ", IntList::kMax,
+// Of entries of type T in the struct. Fails on more entries than fit, and on larger ones.
+template <class List, class T>
+Status ImportList(const Field& field, const void* from, void* params) {
+  List list{};
+  list.count = field.count_offset < 0 ? List::kMax : Load<int32_t>(from, field.count_offset);
+  if (list.count < 0 || list.count > List::kMax) {
+    return InvalidArgument(field.name, " has ", list.count, " entries, at most ", int{List::kMax},
                            " fit");
   }
   for (int i = 0; i < list.count; ++i) {
-    list.values[i] = Load<int32_t>(from, field.struct_offset + sizeof(int32_t) * i);
+    const T value = Load<T>(from, field.struct_offset + sizeof(T) * i);
+    list.values[i] = static_cast<int32_t>(value);
+    if (list.values[i] != value) return Unsupported(field.name, " has the entry ", value);
   }
   Store(params, field.offset, list);
   return Status();
+}
+
+template <class List, class T>
+void ExportList(const Field& field, const void* params, void* to) {
+  const auto list = Load<List>(params, field.offset);
+  for (int i = 0; i < list.count; ++i) {
+    Store(to, field.struct_offset + sizeof(T) * i, static_cast<T>(list.values[i]));
+  }
+  if (field.count_offset >= 0) Store(to, field.count_offset, list.count);
 }
 
 Status ImportField(const Field& field, const void* from, void* params) {
@@ -71,7 +84,14 @@ Status ImportField(const Field& field, const void* from, void* params) {
       Store(params, field.offset, static_cast<DataType>(value));
       break;
     }
-    case FieldKind::kIntList: return ImportIntList(field, from, params);
+    case FieldKind::kIntList: return ImportList<IntList, int32_t>(field, from, params);
+    case FieldKind::kLongList: return ImportList<IntList, int64_t>(field, from, params);
+    case FieldKind::kLongPairs: return ImportList<PairList, int64_t>(field, from, params);
+    case FieldKind::kFloatList:
+      Store(params, field.offset,
+            FloatList{Load<const float*>(from, field.struct_offset),
+                      Load<int32_t>(from, field.count_offset)});
+      break;
   }
   return Status();
 }
@@ -91,7 +111,10 @@ void SetDefaults(std::span<const Field> fields, void* params) {
       case FieldKind::kDataType:
         Store(params, field.offset, static_cast<DataType>(static_cast<int>(field.default_value)));
         break;
-      case FieldKind::kIntList: Store(params, field.offset, IntList{}); break;
+      case FieldKind::kIntList:
+      case FieldKind::kLongList: Store(params, field.offset, IntList{}); break;
+      case FieldKind::kLongPairs: Store(params, field.offset, PairList{}); break;
+      case FieldKind::kFloatList: Store(params, field.offset, FloatList{}); break;
       case FieldKind::kInt32:
       case FieldKind::kEnum8:
       case FieldKind::kActivation:
@@ -132,12 +155,13 @@ void ExportParams(std::span<const Field> fields, const void* params, void* built
       case FieldKind::kDataType:
         Store(builtin_data, to, static_cast<int32_t>(Load<DataType>(params, field.offset)));
         break;
-      case FieldKind::kIntList: {
-        const auto list = Load<IntList>(params, field.offset);
-        for (int i = 0; i < list.count; ++i) {
-          Store(builtin_data, to + sizeof(int32_t) * i, list.values[i]);
-        }
-        Store(builtin_data, field.count_offset, list.count);
+      case FieldKind::kIntList: ExportList<IntList, int32_t>(field, params, builtin_data); break;
+      case FieldKind::kLongList: ExportList<IntList, int64_t>(field, params, builtin_data); break;
+      case FieldKind::kLongPairs: ExportList<PairList, int64_t>(field, params, builtin_data); break;
+      case FieldKind::kFloatList: {
+        const auto list = Load<FloatList>(params, field.offset);
+        Store(builtin_data, to, list.values);
+        Store(builtin_data, field.count_offset, static_cast<int32_t>(list.count));
         break;
       }
     }

@@ -22,6 +22,9 @@ enum class FieldKind : uint8_t {
   kDataType,    // DataType; int8 in the file, numbered as the schema's TensorType
   kEnum8,       // int32_t; int8 in the file, an int enum with the same numbers in the struct
   kIntList,     // IntList; [int] in the file; int[8] and an int count in the struct
+  kLongList,    // IntList; [long] in the file; int64_t[8] and an int count in the struct
+  kLongPairs,   // PairList; [long] in the file; int64_t[16] in the struct
+  kFloatList,   // FloatList; [float] in the file; a pointer and an int count in the struct
 };
 
 // Values as in the schema and in TfLiteFusedActivation.
@@ -35,13 +38,24 @@ struct IntList {
   int32_t count;
 };
 
+struct PairList {
+  static constexpr int kMax = 16;
+  int32_t values[kMax];
+  int32_t count;
+};
+// The model's bytes, alive as long as whatever was built from the parameters.
+struct FloatList {
+  const float* values;
+  int64_t count;
+};
+
 struct Field {
   std::string_view name;  // as in the schema
   FieldKind kind;
   uint16_t id;                // of the field in the options table of the file
   uint16_t offset;            // in our params struct
   int16_t struct_offset;      // in TFLite's C struct; -1 where it is not there
-  int16_t count_offset = -1;  // kIntList: of the count in TFLite's C struct
+  int16_t count_offset = -1;  // lists: of the count in TFLite's C struct; -1: all entries count
   int16_t since_version = 1;  // struct field is read only from this version of the operator on
   double default_value = 0;   // the schema's default
 };

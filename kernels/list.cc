@@ -5,15 +5,23 @@
 #define FUSELITE_OPERATORS(X) \
   X(Abs) \
   X(Add) \
+  X(AddN) \
   X(ArgMax) \
   X(ArgMin) \
+  X(Atan2) \
   X(Attention) \
   X(AveragePool2D) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
+  X(BidirectionalSequenceRnn) \
+  X(Bitcast) \
+  X(BitwiseXor) \
+  X(BroadcastArgs) \
   X(BroadcastTo) \
+  X(Bucketize) \
   X(Cast) \
   X(Ceil) \
+  X(ComplexAbs) \
   X(Concatenation) \
   X(Conv2D) \
   X(Cos) \
@@ -21,13 +29,17 @@
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(Dequantize) \
+  X(Dilate) \
   X(Div) \
+  X(DynamicUpdateSlice) \
   X(Elementwise) \
   X(Elu) \
   X(EmbeddingLookup) \
+  X(EmbeddingLookupSparse) \
   X(Equal) \
   X(Exp) \
   X(ExpandDims) \
+  X(FakeQuant) \
   X(Fill) \
   X(Floor) \
   X(FloorDiv) \
@@ -39,12 +51,15 @@
   X(Greater) \
   X(GreaterEqual) \
   X(HardSwish) \
+  X(HashtableLookup) \
+  X(Imag) \
   X(L2Normalization) \
   X(L2Pool2D) \
   X(LayerNorm) \
   X(LeakyRelu) \
   X(Less) \
   X(LessEqual) \
+  X(LocalResponseNormalization) \
   X(Log) \
   X(LogSoftmax) \
   X(LogicalAnd) \
@@ -52,6 +67,8 @@
   X(LogicalOr) \
   X(Logistic) \
   X(Lstm) \
+  X(MatrixDiag) \
+  X(MatrixSetDiag) \
   X(MaxPool2D) \
   X(Maximum) \
   X(Mean) \
@@ -59,6 +76,8 @@
   X(MirrorPad) \
   X(Mul) \
   X(Neg) \
+  X(NonMaxSuppressionV4) \
+  X(NonMaxSuppressionV5) \
   X(NotEqual) \
   X(OneHot) \
   X(Pack) \
@@ -69,11 +88,13 @@
   X(Quantize) \
   X(Range) \
   X(Rank) \
+  X(Real) \
   X(ReduceAll) \
   X(ReduceAny) \
   X(ReduceMax) \
   X(ReduceMin) \
   X(ReduceProd) \
+  X(ReduceWindow) \
   X(Relu) \
   X(Relu0To1) \
   X(Relu6) \
@@ -83,9 +104,13 @@
   X(ResizeNearestNeighbor) \
   X(ReverseSequence) \
   X(ReverseV2) \
+  X(Rfft2d) \
+  X(RightShift) \
+  X(Rnn) \
   X(Round) \
   X(Rsqrt) \
   X(ScatterNd) \
+  X(SegmentSum) \
   X(Select) \
   X(SelectV2) \
   X(Shape) \
@@ -95,22 +120,36 @@
   X(Softmax) \
   X(SpaceToBatchNd) \
   X(SpaceToDepth) \
+  X(SparseToDense) \
   X(Split) \
   X(SplitV) \
   X(Sqrt) \
   X(Square) \
   X(SquaredDifference) \
   X(Squeeze) \
+  X(StablehloAdd) \
+  X(StablehloAnd) \
+  X(StablehloMaximum) \
+  X(StablehloMinimum) \
+  X(StablehloMultiply) \
+  X(StablehloShiftLeft) \
   X(StridedSlice) \
   X(Sub) \
   X(Sum) \
+  X(Svdf) \
   X(Tanh) \
   X(Tile) \
   X(TopK) \
   X(Transpose) \
   X(TransposeConv) \
   X(UnidirectionalSequenceLstm) \
+  X(UnidirectionalSequenceRnn) \
+  X(Unique) \
   X(Unpack) \
+  X(UnsortedSegmentMax) \
+  X(UnsortedSegmentMin) \
+  X(UnsortedSegmentProd) \
+  X(UnsortedSegmentSum) \
   X(Where) \
   X(ZerosLike)
 // clang-format on

@@ -31,7 +31,7 @@ struct ProductDescription;
 // (value-initialize them), so that equal parameters have equal bytes.
 class Params {
  public:
-  static constexpr size_t kMaxBytes = 128;
+  static constexpr size_t kMaxBytes = 256;
   Params() = default;
   template <class T>
   requires(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxBytes &&
@@ -107,11 +107,16 @@ struct TypeRow {
   DataType output = DataType::kNone;
 };
 
+// Added to OperatorDef::options_type where the options are in the schema's second union.
+inline constexpr int kSecondUnion = 256;
+
 struct OperatorDef {
   std::string_view name{};  // "CONV_2D"
   int builtin_code = -1;    // the schema's BuiltinOperator; -1: made by rewrites only
-  int options_type = 0;     // the schema's BuiltinOptions; 0 where the operator has none
-  int max_version = 1;      // the newest version whose meaning is implemented
+  // The schema's BuiltinOptions, or kSecondUnion and its BuiltinOptions2; 0 where the operator has
+  // none.
+  int options_type = 0;
+  int max_version = 1;  // the newest version whose meaning is implemented
   std::span<const Field> fields{};
   size_t params_bytes = 0;             // of our struct
   size_t struct_bytes = 0;             // of TFLite's C struct; 0 where there is none

@@ -50,8 +50,10 @@ class OnBytes final : public Kernel {
       out[i] = scratch;
       scratch += Aligned(outputs_[i].elements());
     }
-    FUSELITE_RETURN_IF_ERROR(
-        inner_->Run({in.data(), out.data(), scratch, args.shared}, 0, 0, inner_->units(0)));
+    for (int phase = 0; phase < inner_->phases(); ++phase) {
+      FUSELITE_RETURN_IF_ERROR(
+          inner_->Run({in.data(), out.data(), scratch, nullptr}, phase, 0, inner_->units(phase)));
+    }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const TensorInfo& info = outputs_[i];
       if (!IsPacked(info.type)) continue;
@@ -96,7 +98,7 @@ Result<std::unique_ptr<Kernel>> BuildOnBytes(const OpDescription& op, const Buil
     }
   }
   FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> inner, build(bytes, context));
-  if (inner->phases() != 1) return Unsupported("a kernel of several phases on packed integers");
+  if (inner->shared_bytes() > 0) return Unsupported("shared memory beside packed integers");
   return std::unique_ptr<Kernel>(std::make_unique<OnBytes>(op, std::move(inner)));
 }
 

@@ -66,6 +66,7 @@ struct BFloat16 {
   BFloat16() = default;
   explicit BFloat16(float value) : bits(FloatToBFloat16(value)) {}
   operator float() const { return BFloat16ToFloat(bits); }  // NOLINT(google-explicit-constructor)
+  static constexpr float kMax = 0x1.FEp127F;
 };
 
 }  // namespace fuselite::kernels

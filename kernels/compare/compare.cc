@@ -3,7 +3,8 @@
 //
 // int8 and uint8, and int16 for equality, are compared as TFLite compares them: brought to real
 // values of 8 fraction bits by each input's own scale in fixed point, so that neighbours of a fine
-// scale can be equal.
+// scale can be equal. From a scale of 1 on LiteRT shifts by a negative number of bits, which has no
+// defined result; here the same formula goes on.
 #include <cmath>
 #include <functional>
 
@@ -16,16 +17,14 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr TypeRow Same(DataType type) { return {{type, type}, DataType::kBool}; }
-constexpr TypeRow kEqualTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                   Same(DataType::kInt64),   Same(DataType::kBool),
-                                   Same(DataType::kInt16),   Same(DataType::kInt8),
-                                   Same(DataType::kUInt8),   Same(DataType::kFloat16)};
-// bfloat16 comes last: TFLite has it for LESS and GREATER alone.
+constexpr TypeRow kEqualTypes[] = {
+    Same(DataType::kFloat32), Same(DataType::kInt32),   Same(DataType::kInt64),
+    Same(DataType::kBool),    Same(DataType::kInt16),   Same(DataType::kInt8),
+    Same(DataType::kUInt8),   Same(DataType::kFloat16), Same(DataType::kBFloat16)};
 constexpr TypeRow kOrderTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                    Same(DataType::kInt64),   Same(DataType::kInt16),
                                    Same(DataType::kInt8),    Same(DataType::kUInt8),
                                    Same(DataType::kFloat16), Same(DataType::kBFloat16)};
-constexpr std::span kOrEqualTypes = std::span(kOrderTypes).first(std::size(kOrderTypes) - 1);
 
 bool IsQuantized(const OpDescription& op) {
   const TensorInfo& x = op.inputs[0];
@@ -54,9 +53,9 @@ Status InferCompare(OpDescription& op) {
   if (!IsQuantized(op)) return Status();
   for (const TensorInfo* operand : {&op.inputs[0], &op.inputs[1]}) {
     const Quantization& q = operand->quantization;
-    if (q.per_channel() || !(q.scale() > 0 && q.scale() < 1)) {
-      // From 1 on LiteRT shifts by a negative number of bits: its results are not defined.
-      return Unsupported("an input scale of ", q.scale(), ", not between 0 and 1");
+    const float limit = BitWidth(operand->type) == 8 ? 0x1p14F : 0x1p6F;  // 32 bits hold the result
+    if (q.per_channel() || !(q.scale() > 0 && q.scale() < limit)) {
+      return Unsupported("an input scale of ", q.scale(), ", not between 0 and ", limit);
     }
     int32_t min, max;
     QuantizedTypeRange(operand->type, &min, &max);
@@ -115,7 +114,6 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
   def.max_version = max_version;
   def.min_inputs = def.max_inputs = 2;
   def.types = types;
-  def.limits = "scales of quantized inputs below 1";
   def.infer = InferCompare;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
@@ -133,9 +131,9 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
 
 FUSELITE_COMPARE(Equal, "EQUAL", 53, 5, kEqualTypes)
 FUSELITE_COMPARE(Greater, "GREATER", 44, 2, kOrderTypes)
-FUSELITE_COMPARE(GreaterEqual, "GREATER_EQUAL", 45, 3, kOrEqualTypes)
+FUSELITE_COMPARE(GreaterEqual, "GREATER_EQUAL", 45, 3, kOrderTypes)
 FUSELITE_COMPARE(Less, "LESS", 41, 3, kOrderTypes)
-FUSELITE_COMPARE(LessEqual, "LESS_EQUAL", 46, 2, kOrEqualTypes)
+FUSELITE_COMPARE(LessEqual, "LESS_EQUAL", 46, 2, kOrderTypes)
 FUSELITE_COMPARE(NotEqual, "NOT_EQUAL", 54, 4, kEqualTypes)
 
 #undef FUSELITE_COMPARE

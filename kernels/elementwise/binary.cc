@@ -38,23 +38,34 @@ constexpr TypeRow kFloat[] = {Same(DataType::kFloat32)};
 constexpr TypeRow kAddTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt64),   Same(DataType::kInt8),
                                  Same(DataType::kUInt8),   Same(DataType::kInt16),
-                                 Same(DataType::kFloat16)};
+                                 Same(DataType::kFloat16), Same(DataType::kBFloat16)};
 constexpr TypeRow kSubTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                  Same(DataType::kInt64),   Same(DataType::kInt8),
-                                 Same(DataType::kUInt8),   Same(DataType::kInt16)};
-constexpr TypeRow kMulTypes[] = {
-    Same(DataType::kFloat32), Same(DataType::kInt32),   Same(DataType::kInt64),
-    Same(DataType::kInt8),    Same(DataType::kUInt8),   Same(DataType::kInt16),
-    Same(DataType::kUInt32),  Same(DataType::kFloat16), Same(DataType::kComplex64)};
+                                 Same(DataType::kUInt8),   Same(DataType::kInt16),
+                                 Same(DataType::kFloat16), Same(DataType::kBFloat16)};
+constexpr TypeRow kMulTypes[] = {Same(DataType::kFloat32),
+                                 Same(DataType::kInt32),
+                                 Same(DataType::kInt64),
+                                 Same(DataType::kInt8),
+                                 Same(DataType::kUInt8),
+                                 Same(DataType::kInt16),
+                                 {{DataType::kInt16, DataType::kInt16}, DataType::kInt8},
+                                 {{DataType::kInt16, DataType::kInt16}, DataType::kUInt8},
+                                 Same(DataType::kUInt32),
+                                 Same(DataType::kFloat16),
+                                 Same(DataType::kBFloat16),
+                                 Same(DataType::kComplex64)};
 constexpr TypeRow kDivTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                 Same(DataType::kInt8), Same(DataType::kUInt8),
-                                 Same(DataType::kInt16)};
+                                 Same(DataType::kInt8),    Same(DataType::kUInt8),
+                                 Same(DataType::kInt16),   Same(DataType::kFloat16),
+                                 Same(DataType::kBFloat16)};
 constexpr TypeRow kPreluTypes[] = {Same(DataType::kFloat32),
                                    Same(DataType::kInt8),
                                    Same(DataType::kUInt8),
                                    {{DataType::kInt16, DataType::kInt8}, DataType::kInt16}};
 constexpr TypeRow kSquaredDifferenceTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
-                                               Same(DataType::kInt8)};
+                                               Same(DataType::kInt8), Same(DataType::kFloat16),
+                                               Same(DataType::kBFloat16)};
 constexpr TypeRow kExtremaTypes[] = {Same(DataType::kFloat32), Same(DataType::kInt32),
                                      Same(DataType::kInt64),   Same(DataType::kInt8),
                                      Same(DataType::kUInt8),   Same(DataType::kInt16),
@@ -93,6 +104,7 @@ Status InferBinary(OpDescription& op) {
       op.params.as<ArithmeticParams>().activation != Activation::kNone) {
     return Unsupported("a fused activation of complex numbers");
   }
+  if (IsNarrowingMul(kind, op)) return InferNarrowingMul(op);
   if (IsQuantized(kind, op)) {
     op.outputs[0].type = x.type;
     FUSELITE_RETURN_IF_ERROR(CheckQuantizedBinary(kind, op));
@@ -113,6 +125,10 @@ Result<std::unique_ptr<Kernel>> BuildOther(BinaryKind kind, const OpDescription&
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
+  if (IsNarrowingMul(kind, op)) {
+    if (kCandidate == TailCandidate::kReference) return BuildNarrowingMul(op);
+    return Unsupported("int16 to 8 bits has no vector version");
+  }
   if (IsQuantized(kind, op)) return BuildQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
     if (kCandidate == TailCandidate::kReference) return BuildOther(kind, op);

@@ -127,7 +127,7 @@ Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
     if (std::clamp(q.zero_point(), min, max) != q.zero_point()) {
       return InvalidArgument("zero point ", q.zero_point(), " is outside of the type's range");
     }
-    if (operand->type == DataType::kInt16 && q.zero_point() != 0) {
+    if (operand->type == DataType::kInt16 && q.zero_point() != 0 && kind != BinaryKind::kDiv) {
       return InvalidArgument("the zero points of int16 operands must be 0");
     }
   }

@@ -20,6 +20,12 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDe
                                                      const BuildContext& context,
                                                      TailCandidate candidate);
 
+// MUL of int16 to 8 bits: the product of fractions of 2^15, rounded to 16 and then to 8 bits, plus
+// the output's zero point; scales do not matter. Operands of one shape.
+bool IsNarrowingMul(BinaryKind kind, const OpDescription& op);
+Status InferNarrowingMul(OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildNarrowingMul(const OpDescription& op);
+
 // The vector version over any two shapes that broadcast. Of all but DIV; of int16 ADD, SUB and MUL.
 Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
                                                    const BuildContext& context);

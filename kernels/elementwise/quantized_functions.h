@@ -69,10 +69,16 @@ struct QuantizedQuotient {
     const auto shifted = static_cast<int32_t>(static_cast<uint32_t>(dividend) << headroom);
     const int32_t quotient = SaturatingRoundingDoublingHighMul(shifted, inverse.scale);
     const int right = inverse.bits_over_unit + headroom - scale.shift;
-    const int32_t result =
-        zero + RoundingDivideByPowerOfTwo(
-                   SaturatingRoundingDoublingHighMul(quotient, scale.multiplier), right);
-    return std::min(max, std::max(min, result));
+    const int32_t scaled = SaturatingRoundingDoublingHighMul(quotient, scale.multiplier);
+    return static_cast<int32_t>(std::clamp<int64_t>(zero + Shifted(scaled, right), min, max));
+  }
+
+ private:
+  // By more bits than TFLite has a result for: to zero, or beyond every output.
+  static int64_t Shifted(int32_t value, int right) {
+    if (right > 31) return 0;
+    if (right < 0) return int64_t{value} * (int64_t{1} << std::min(-right, 31));
+    return RoundingDivideByPowerOfTwo(value, right);
   }
 };
 

@@ -66,32 +66,47 @@ Result<std::unique_ptr<Kernel>> BuildUnaryOf(const OpDescription& op) {
   }
 }
 
-// What TFLite clamps sums and products of float16 to.
-struct HalfRange {
-  float low = -Half::kMax, high = Half::kMax;
-  explicit HalfRange(const OpDescription& op) {
+// What results are clamped to: the range of a fused activation, and, as TFLite has it for float16,
+// the finite numbers.
+template <class T>
+struct Range {
+  float low = -T::kMax, high = T::kMax;
+  explicit Range(const OpDescription& op) {
     float min, max;
     ActivationRange(op.params.as<ArithmeticParams>().activation, &min, &max);
     low = std::max(low, min);
     high = std::min(high, max);
   }
   // A NaN stays one.
-  Half operator()(Half x) const {
-    if (x < low) return Half(low);
-    return x > high ? Half(high) : x;
+  T operator()(T x) const {
+    if (x < low) return T(low);
+    return x > high ? T(high) : x;
   }
 };
 
+// function(x, y), rounded, then clamped.
+template <class T, class F>
+std::unique_ptr<Kernel> Clamped(const OpDescription& op, F function) {
+  return MakeTypedMap<T, T>(
+      op, [range = Range<T>(op), function](float x, float y) { return range(T(function(x, y))); });
+}
+
 template <class T>
-Result<std::unique_ptr<Kernel>> BuildExtreme(BinaryKind kind, const OpDescription& op) {
-  // Of zeros, and where one is a NaN, the second.
-  if (kind == BinaryKind::kMaximum) {
-    return MakeTypedMap<T, T>(op, [](T x, T y) { return x > y ? x : y; });
+Result<std::unique_ptr<Kernel>> BuildBinaryOf(BinaryKind kind, const OpDescription& op) {
+  switch (kind) {
+    case BinaryKind::kAdd: return Clamped<T>(op, [](float x, float y) { return x + y; });
+    case BinaryKind::kSub: return Clamped<T>(op, [](float x, float y) { return x - y; });
+    case BinaryKind::kMul: return Clamped<T>(op, [](float x, float y) { return x * y; });
+    case BinaryKind::kDiv: return Clamped<T>(op, [](float x, float y) { return x / y; });
+    case BinaryKind::kSquaredDifference:
+      return MakeTypedMap<T, T>(op, [](float x, float y) { return T((x - y) * (x - y)); });
+    // Of zeros, and where one is a NaN, the second.
+    case BinaryKind::kMaximum:
+      return MakeTypedMap<T, T>(op, [](T x, T y) { return x > y ? x : y; });
+    case BinaryKind::kMinimum:
+      return MakeTypedMap<T, T>(op, [](T x, T y) { return x < y ? x : y; });
+    default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
   }
-  if (kind == BinaryKind::kMinimum) {
-    return MakeTypedMap<T, T>(op, [](T x, T y) { return x < y ? x : y; });
-  }
-  return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
 }
 
 }  // namespace
@@ -102,16 +117,8 @@ Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op) {
 }
 
 Result<std::unique_ptr<Kernel>> BuildShortFloatBinary(BinaryKind kind, const OpDescription& op) {
-  if (op.inputs[0].type == DataType::kBFloat16) return BuildExtreme<BFloat16>(kind, op);
-  switch (kind) {
-    case BinaryKind::kAdd:
-      return MakeTypedMap<Half, Half>(
-          op, [range = HalfRange(op)](float x, float y) { return range(Half(x + y)); });
-    case BinaryKind::kMul:
-      return MakeTypedMap<Half, Half>(
-          op, [range = HalfRange(op)](float x, float y) { return range(Half(x * y)); });
-    default: return BuildExtreme<Half>(kind, op);
-  }
+  return op.inputs[0].type == DataType::kFloat16 ? BuildBinaryOf<Half>(kind, op)
+                                                 : BuildBinaryOf<BFloat16>(kind, op);
 }
 
 Result<std::unique_ptr<Kernel>> BuildComplexMul(const OpDescription& op) {

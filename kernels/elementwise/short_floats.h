@@ -10,8 +10,9 @@ namespace fuselite::kernels {
 // and rounded once; GELU rounds after each operation.
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op);
 
-// ADD, MUL, MAXIMUM and MINIMUM of float16 and bfloat16. Sums and products are rounded, then
-// clamped to the fused activation's range, without one to the finite numbers of float16.
+// ADD, SUB, MUL, DIV, SQUARED_DIFFERENCE, MAXIMUM and MINIMUM of float16 and bfloat16, computed in
+// float and rounded once. What may have a fused activation is then clamped to its range, without
+// one to the type's finite numbers.
 Result<std::unique_ptr<Kernel>> BuildShortFloatBinary(BinaryKind kind, const OpDescription& op);
 
 // MUL of complex64, without a fused activation.

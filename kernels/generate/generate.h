@@ -1,4 +1,5 @@
-// SHAPE, RANK, FILL, ZEROS_LIKE, RANGE, ONE_HOT: tensors made from little or nothing.
+// SHAPE, RANK, BROADCAST_ARGS, FILL, ZEROS_LIKE, RANGE, ONE_HOT: tensors made from little or
+// nothing.
 #pragma once
 
 #include "kernels/movement.h"
@@ -16,6 +17,10 @@ struct OneHotParams {
 
 // SHAPE and RANK: numbers known when the kernel is built.
 Result<std::unique_ptr<Kernel>> BuildShapeValue(const OpDescription&, const BuildContext&);
+
+// (dims, dims), vectors of int32 or int64: the dimensions to which both broadcast. Fails when they
+// do not.
+Result<std::unique_ptr<Kernel>> BuildBroadcastArgs(const OpDescription&, const BuildContext&);
 
 // (dims, value).
 Result<Movement> PlanFill(const OpDescription& op);

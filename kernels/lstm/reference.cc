@@ -1,36 +1,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/gemm/dynamic_scale.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/make_kernel.h"
+#include "kernels/recurrent/row_products.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
 
-float Activate(Activation activation, float x) {
-  switch (activation) {
-    case Activation::kRelu: return std::max(x, 0.0f);
-    case Activation::kReluN1To1: return std::clamp(x, -1.0f, 1.0f);
-    case Activation::kRelu6: return std::clamp(x, 0.0f, 6.0f);
-    case Activation::kTanh: return std::tanh(x);
-    default: return x;
-  }
-}
-
 float Logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 float Clip(float x, float bound) { return bound > 0 ? std::clamp(x, -bound, bound) : x; }
-
-// A vector that weights are multiplied with.
-struct Operand {
-  const float* values;
-  int64_t n;
-  // Of the hybrid form.
-  const int16_t* quantized = nullptr;
-  float scale = 0;
-};
 
 // One row of the batch: its states, and the scratch of one step.
 class RowRun {
@@ -53,8 +34,8 @@ class RowRun {
   }
 
   void Step(const float* x, float* y) {
-    const Operand input = Prepare(x, s_.inputs, quantized_);
-    const Operand state = Prepare(h_, s_.outputs, quantized_ + s_.inputs);
+    const RowOperand input = Prepare(x, s_.inputs, quantized_);
+    const RowOperand state = Prepare(h_, s_.outputs, quantized_ + s_.inputs);
     for (int gate = s_.first_gate(); gate <= kCellGate; ++gate) SumGate(gate, input, state);
     // Here already: it reads the output state, which is written at the end.
     SumGate(kOutputGate, input, state);
@@ -80,29 +61,19 @@ class RowRun {
   float* State(int i) const { return const_cast<float*>(In(i)); }
   float* Gate(int gate) const { return gates_ + gate * s_.cells; }
 
-  Operand Prepare(const float* values, int64_t n, int16_t* quantized) const {
-    if (scales_ == nullptr) return {values, n};
-    const DynamicScale scale =
-        QuantizeDynamically(values, 1, n, n, params_.asymmetric_quantize_inputs, quantized);
-    return {values, n, quantized, scale.scale};
+  RowOperand Prepare(const float* values, int64_t n, int16_t* quantized) const {
+    return PrepareRow(values, n, params_.asymmetric_quantize_inputs,
+                      scales_ == nullptr ? nullptr : quantized);
   }
 
   // Row `row` of the weights in input `weights` times `x`.
-  float Product(int weights, int64_t row, const Operand& x) const {
-    if (scales_ == nullptr) {
-      const float* w = In(weights) + row * x.n;
-      float sum = 0;
-      for (int64_t i = 0; i < x.n; ++i) sum += w[i] * x.values[i];
-      return sum;
-    }
-    const auto* w = In<int8_t>(weights) + row * x.n;
-    uint32_t sum = 0;  // wraps around, as TFLite's 32-bit sums do
-    for (int64_t i = 0; i < x.n; ++i) sum += static_cast<uint32_t>(w[i] * x.quantized[i]);
-    return static_cast<float>(static_cast<int32_t>(sum)) * (x.scale * (*scales_)[weights]);
+  float Product(int weights, int64_t row, const RowOperand& x) const {
+    const float scale = scales_ == nullptr ? 0 : (*scales_)[weights];
+    return RowProduct(args_.inputs[weights], row, scale, x);
   }
 
   // Weights times input and output state; the bias too where no normalization comes between.
-  void SumGate(int gate, const Operand& x, const Operand& h) {
+  void SumGate(int gate, const RowOperand& x, const RowOperand& h) {
     for (int64_t i = 0; i < s_.cells; ++i) {
       const float start = s_.layer_norm ? 0.0f : In(kLstmBias + gate)[i];
       Gate(gate)[i] = start + Product(kLstmInputWeights + gate, i, x) +
@@ -147,7 +118,7 @@ class RowRun {
       return;
     }
     const float* bias = In(kLstmProjectionBias);
-    const Operand hidden = Prepare(m, s_.cells, quantized_ + s_.inputs + s_.outputs);
+    const RowOperand hidden = Prepare(m, s_.cells, quantized_ + s_.inputs + s_.outputs);
     for (int64_t o = 0; o < s_.outputs; ++o) {
       const float start = bias != nullptr ? bias[o] : 0.0f;
       const float sum = start + Product(kLstmProjection, o, hidden);

@@ -167,7 +167,7 @@ const OperatorDef& PadOperator() {
       .options_type = 22,
       .max_version = 6,
       .min_inputs = 2,
-      .max_inputs = 2,
+      .max_inputs = 3,
       .limits = "any type of 8 bits or more",
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,

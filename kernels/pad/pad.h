@@ -5,8 +5,8 @@
 
 namespace fuselite::kernels {
 
-// PAD and PADV2 take (input, paddings [rank, 2]) and PADV2 the value. PAD's is zero: the output's
-// zero point where it is quantized.
+// PAD and PADV2 take (input, paddings [rank, 2], value). PAD may lack the value, which is zero
+// then: the output's zero point where it is quantized.
 Result<Movement> PlanPad(const OpDescription& op);
 
 // kReflect leaves the edge out of the reflection ("abc" -> "cb|abc|ba"), kSymmetric repeats it

@@ -16,10 +16,9 @@ constexpr Field kFields[] = {
 };
 
 constexpr TypeRow Row(DataType type) { return {{type, DataType::kInt32}, type}; }
-// TFLite's reference of SUM reads int8 and int16 as uint8: they stay with the host.
-constexpr TypeRow kSumTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
-                                 Row(DataType::kInt64), Row(DataType::kUInt8),
-                                 Row(DataType::kBool)};
+constexpr TypeRow kSumTypes[] = {
+    Row(DataType::kFloat32), Row(DataType::kInt32), Row(DataType::kInt64), Row(DataType::kInt8),
+    Row(DataType::kUInt8),   Row(DataType::kInt16), Row(DataType::kBool)};
 constexpr TypeRow kAllNumbers[] = {Row(DataType::kFloat32), Row(DataType::kInt32),
                                    Row(DataType::kInt64),   Row(DataType::kInt8),
                                    Row(DataType::kUInt8),   Row(DataType::kInt16)};

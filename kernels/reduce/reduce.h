@@ -71,7 +71,7 @@ Result<ScaledProduct> MakeScaledProduct(const OpDescription& op);
 
 // Terms are combined in the order of memory by the reference. float32; int32 and int64 (sums and
 // products wrap around, means are cut off towards zero); bool; MAX and MIN also of int8, uint8 and
-// int16 with one scale on both sides; MEAN of those and SUM of uint8 with TFLite's rescaling;
+// int16 with one scale on both sides; MEAN and SUM of those with TFLite's rescaling;
 // products of int8 and int16 with a rescaling after every factor, and of int8, int16 and uint8
 // without scales.
 Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription&, const BuildContext&);

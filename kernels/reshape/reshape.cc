@@ -83,7 +83,34 @@ Status InferExpandDims(OpDescription& op) {
   return SetOutput(op, 0, in.type, shape);
 }
 
+Status InferBitcast(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const DataType to = op.outputs[0].type;
+  FUSELITE_ASSIGN_OR_RETURN(const int from_bytes, ElementBytes(in.type));
+  FUSELITE_ASSIGN_OR_RETURN(const int to_bytes, ElementBytes(to));
+  std::vector<int64_t> dims(in.shape.dims().begin(), in.shape.dims().end());
+  if (from_bytes > to_bytes) {
+    dims.push_back(from_bytes / to_bytes);
+  } else if (from_bytes < to_bytes) {
+    if (dims.empty() || dims.back() != to_bytes / from_bytes) {
+      return InvalidArgument("the last dimension of ", in.shape, " does not fill a ",
+                             DataTypeName(to));
+    }
+    dims.pop_back();
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
+  return SetOutput(op, 0, to, shape);
+}
+
 }  // namespace
+
+Result<Movement> PlanBitcast(const OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  CopyPart part;
+  part.copy.element_bytes = 1;
+  part.copy.Add(static_cast<int64_t>(op.inputs[0].bytes()), 1, 1);
+  return Movement{{part}};
+}
 
 Result<Movement> PlanReshape(const OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
@@ -152,6 +179,19 @@ const OperatorDef& ExpandDimsOperator() {
       .limits = "any type but string",
       .infer = InferExpandDims,
       .candidates = kMovementCandidates<PlanReshape>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+const OperatorDef& BitcastOperator() {
+  static const OperatorDef kDef = {
+      .name = "BITCAST",
+      .builtin_code = tflite::kTfLiteBuiltinBitcast,
+      .options_type = 124,
+      .limits = "types of 8 bits or more",
+      .infer = InferBitcast,
+      .candidates = kMovementCandidate<PlanBitcast>,
       .cost = MovementCost,
   };
   return kDef;

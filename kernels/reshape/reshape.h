@@ -1,4 +1,5 @@
-// RESHAPE, SQUEEZE, EXPAND_DIMS: other dimensions for the same elements in the same order.
+// RESHAPE, SQUEEZE, EXPAND_DIMS: other dimensions for the same elements in the same order. BITCAST:
+// another type for the same bytes.
 #pragma once
 
 #include "kernels/movement.h"
@@ -19,5 +20,9 @@ struct SqueezeParams {
 // A copy of all elements. Rows of either side may be pitched; of both only where the rows are of
 // one length.
 Result<Movement> PlanReshape(const OpDescription& op);
+
+// A copy of all bytes. An innermost dimension of as many narrow elements as one wide element has
+// comes or goes with the type. Dense operands of whole bytes.
+Result<Movement> PlanBitcast(const OpDescription& op);
 
 }  // namespace fuselite::kernels

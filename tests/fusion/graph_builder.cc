@@ -27,7 +27,10 @@ void SetAttribute(const kernels::OperatorDef& op, std::string_view name, double 
         std::memcpy(at, &v, sizeof v);
         return;
       }
-      case kernels::FieldKind::kIntList: FAIL() << "no lists here";
+      case kernels::FieldKind::kIntList:
+      case kernels::FieldKind::kLongList:
+      case kernels::FieldKind::kLongPairs:
+      case kernels::FieldKind::kFloatList: FAIL() << "no lists here";
       default: {
         const int32_t v = static_cast<int32_t>(value);
         std::memcpy(at, &v, sizeof v);

@@ -45,7 +45,10 @@ std::pair<flatbuffers::BaseType, const char*> WireType(FieldKind kind) {
     case FieldKind::kPadding: return {flatbuffers::BASE_TYPE_CHAR, "Padding"};
     case FieldKind::kDataType: return {flatbuffers::BASE_TYPE_CHAR, "TensorType"};
     case FieldKind::kEnum8: return {flatbuffers::BASE_TYPE_CHAR, nullptr};
-    case FieldKind::kIntList: return {flatbuffers::BASE_TYPE_VECTOR, nullptr};
+    case FieldKind::kIntList:
+    case FieldKind::kLongList:
+    case FieldKind::kLongPairs:
+    case FieldKind::kFloatList: return {flatbuffers::BASE_TYPE_VECTOR, nullptr};
   }
   return {flatbuffers::BASE_TYPE_NONE, nullptr};
 }
@@ -63,7 +66,13 @@ void ExpectSameField(const Field& field, const flatbuffers::StructDef& table) {
     const std::string& name = def->value.type.enum_def->name;
     EXPECT_EQ(name == "MirrorPadMode" ? "Padding" : name, enumeration);
   }
-  if (field.kind == FieldKind::kIntList) return;
+  if (base == flatbuffers::BASE_TYPE_VECTOR) {
+    const auto element = field.kind == FieldKind::kIntList     ? flatbuffers::BASE_TYPE_INT
+                         : field.kind == FieldKind::kFloatList ? flatbuffers::BASE_TYPE_FLOAT
+                                                               : flatbuffers::BASE_TYPE_LONG;
+    EXPECT_EQ(def->value.type.element, element);
+    return;
+  }
   const double schema_default = std::stod(def->value.constant);
   if (field.kind != FieldKind::kDataType) {
     EXPECT_EQ(field.default_value, schema_default);
@@ -87,8 +96,10 @@ TEST_F(FieldTablesTest, AgreeWithTheSchema) {
       EXPECT_TRUE(op->fields.empty());
       continue;
     }
-    const auto* tag =
-        Enum("BuiltinOptions").ReverseLookup(op->options_type, /*skip_union_default=*/true);
+    const bool second = op->options_type >= kernels::kSecondUnion;
+    const auto* tag = Enum(second ? "BuiltinOptions2" : "BuiltinOptions")
+                          .ReverseLookup(op->options_type % kernels::kSecondUnion,
+                                         /*skip_union_default=*/true);
     ASSERT_NE(tag, nullptr);
     for (const Field& field : op->fields) {
       SCOPED_TRACE(std::string(field.name));
@@ -116,7 +127,12 @@ kernels::Params UnusualParams(const OperatorDef& op) {
       case FieldKind::kPadding: store(kernels::Padding::kValid); break;
       case FieldKind::kDataType: store(DataType::kInt16); break;
       case FieldKind::kEnum8: store(int32_t{1}); break;
-      case FieldKind::kIntList: store(kernels::IntList{{4, -1, 9}, 3}); break;
+      case FieldKind::kIntList:
+      case FieldKind::kLongList:
+        store(kernels::IntList{{4, -1, 9}, field.count_offset < 0 ? kernels::IntList::kMax : 3});
+        break;
+      case FieldKind::kLongPairs: store(kernels::PairList{{4, -1, 9}, 16}); break;
+      case FieldKind::kFloatList: store(kernels::FloatList{}); break;
     }
   }
   return params;

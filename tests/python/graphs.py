@@ -14,7 +14,22 @@ TYPES = {
     np.dtype(np.int64): schema.TensorType.INT64,
     np.dtype(np.bool_): schema.TensorType.BOOL,
     np.dtype(np.complex64): schema.TensorType.COMPLEX64,
+    np.dtype(np.complex128): schema.TensorType.COMPLEX128,
+    np.dtype(np.float64): schema.TensorType.FLOAT64,
+    np.dtype(np.uint16): schema.TensorType.UINT16,
+    np.dtype(np.uint32): schema.TensorType.UINT32,
+    np.dtype(np.uint64): schema.TensorType.UINT64,
 }
+
+
+def quantize(tensor, scale, zero_point, axis=0):
+    """Gives the schema's tensor scales and zero points: one, or one for each index of an axis."""
+    quantization = schema.QuantizationParametersT()
+    quantization.scale = [float(np.float32(s)) for s in np.atleast_1d(scale)]
+    points = np.atleast_1d(zero_point)
+    quantization.zeroPoint = [int(z) for z in np.broadcast_to(points, len(quantization.scale))]
+    quantization.quantizedDimension = axis
+    tensor.quantization = quantization
 
 
 class Value:
@@ -40,18 +55,19 @@ class Graph:
         tensor.type = TYPES[np.dtype(dtype)]
         tensor.buffer = buffer
         if scale is not None:
-            quantization = schema.QuantizationParametersT()
-            quantization.scale = [float(np.float32(s)) for s in np.atleast_1d(scale)]
-            points = np.atleast_1d(zero_point)
-            quantization.zeroPoint = [int(z) for z in np.broadcast_to(points, len(quantization.scale))]
-            quantization.quantizedDimension = axis
-            tensor.quantization = quantization
+            quantize(tensor, scale, zero_point, axis)
         self.tensors.append(tensor)
         return Value(len(self.tensors) - 1, shape, dtype, scale, zero_point)
 
     def input(self, shape, dtype=np.float32, scale=None, zero_point=0):
         value = self._tensor(shape, dtype, scale, zero_point)
         self.inputs.append(value)
+        return value
+
+    def variable(self, shape, dtype=np.float32, scale=None, zero_point=0):
+        """A state that starts at zero and that operators read and write."""
+        value = self._tensor(shape, dtype, scale, zero_point)
+        self.tensors[value.index].isVariable = True
         return value
 
     def constant(self, data, scale=None, zero_point=0, axis=0):
@@ -102,11 +118,16 @@ class Graph:
         operator.inputs = [-1 if value is None else value.index for value in inputs]
         operator.outputs = [value.index for value in outputs]
         if options:
-            operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
-            operator.builtinOptions = getattr(schema, options + "T")()
+            table = getattr(schema, options + "T")()
             for field, content in fields.items():
-                assert hasattr(operator.builtinOptions, field), (options, field)
-                setattr(operator.builtinOptions, field, content)
+                assert hasattr(table, field), (options, field)
+                setattr(table, field, content)
+            if hasattr(schema.BuiltinOptions, options):
+                operator.builtinOptionsType = getattr(schema.BuiltinOptions, options)
+                operator.builtinOptions = table
+            else:
+                operator.builtinOptions2Type = getattr(schema.BuiltinOptions2, options)
+                operator.builtinOptions2 = table
         self.operators.append(operator)
         self.text.append(
             f"{name}({', '.join('-' if v is None else f't{v.index}{list(v.shape)}' for v in inputs)}) -> "

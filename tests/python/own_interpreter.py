@@ -11,7 +11,7 @@ LIBRARY = pathlib.Path(os.environ.get("FUSELITE_BUILD", ROOT / "build" / "releas
 
 UNSUPPORTED = 2
 TYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 6: np.bool_, 7: np.int16, 9: np.int8, 10: np.float16,
-         11: np.float64, 13: np.uint64, 16: np.uint32, 17: np.uint16}
+         8: np.complex64, 11: np.float64, 12: np.complex128, 13: np.uint64, 16: np.uint32, 17: np.uint16}
 
 
 class Tensor(ctypes.Structure):

@@ -32,7 +32,10 @@ void SetOption(const OperatorDef& op, std::string_view name, double value, Param
       case FieldKind::kDataType:
         Put(params, field.offset, static_cast<DataType>(static_cast<int>(value)));
         return;
-      case FieldKind::kIntList: Fail(std::string(name) + " is a list");
+      case FieldKind::kIntList:
+      case FieldKind::kLongList:
+      case FieldKind::kLongPairs:
+      case FieldKind::kFloatList: Fail(std::string(name) + " is a list");
       default: Put(params, field.offset, static_cast<int32_t>(value)); return;
     }
   }

@@ -1,0 +1,78 @@
+// ADD_N: the sum of any number of inputs of one type and shape, added in their order.
+#include <vector>
+
+#include "kernels/make_kernel.h"
+#include "kernels/movement.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow kTypes[] = {
+    {{DataType::kFloat32, DataType::kFloat32}, DataType::kFloat32},
+    {{DataType::kInt32, DataType::kInt32}, DataType::kInt32},
+};
+constexpr int64_t kPiece = 4096;  // elements of a unit
+
+Status InferAddN(OpDescription& op) {
+  const TensorInfo& first = op.inputs[0];
+  for (const TensorInfo& input : op.inputs) {
+    if (input.type != first.type || input.shape != first.shape) {
+      return InvalidArgument("operands of ", DataTypeName(first.type), first.shape, " and ",
+                             DataTypeName(input.type), input.shape);
+    }
+  }
+  return SetOutput(op, 0, first.type, first.shape);
+}
+
+// T: float, or the unsigned integer of the element's width, which may overflow.
+template <class T>
+std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
+  const int64_t elements = op.outputs[0].elements();
+  return MakeKernel(
+      "add_n " + std::string(DataTypeName(op.inputs[0].type)),
+      {.units = (elements + kPiece - 1) / kPiece, .grain = 4},
+      [elements, count = op.inputs.size()](const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* out = static_cast<T*>(args.outputs[0]);
+        const int64_t last = std::min(elements, end * kPiece);
+        for (int64_t i = begin * kPiece; i < last; ++i) {
+          T sum = static_cast<const T*>(args.inputs[0])[i];
+          for (size_t k = 1; k < count; ++k) {
+            sum += static_cast<const T*>(args.inputs[k])[i];
+          }
+          out[i] = sum;
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("ADD_N takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  return op.inputs[0].type == DataType::kFloat32 ? BuildOf<float>(op) : BuildOf<uint32_t>(op);
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+}  // namespace
+
+const OperatorDef& AddNOperator() {
+  static const OperatorDef kDef = {
+      .name = "ADD_N",
+      .builtin_code = tflite::kTfLiteBuiltinAddN,
+      .options_type = 82,
+      .min_inputs = 2,
+      .max_inputs = -1,
+      .types = kTypes,
+      .infer = InferAddN,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            return static_cast<double>(op.inputs.size()) *
+                   static_cast<double>(op.outputs[0].elements());
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

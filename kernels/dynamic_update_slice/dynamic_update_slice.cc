@@ -1,0 +1,143 @@
+// DYNAMIC_UPDATE_SLICE: (operand, update, start): the operand, with the update in the place of its
+// elements from `start` on. As the update may not leave the operand, `start` is moved as far as it
+// takes. The output may lie in the operand's memory: then the update alone is written.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kernels/movement.h"
+#include "kernels/packed_integers.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr int64_t kPiece = 1 << 16;  // bytes of a unit that copies
+
+Status InferUpdate(OpDescription& op) {
+  const TensorInfo& operand = op.inputs[0];
+  const TensorInfo& update = op.inputs[1];
+  const TensorInfo& start = op.inputs[2];
+  if (start.type != DataType::kInt32 && start.type != DataType::kInt64) {
+    return Unsupported("start indices of type ", DataTypeName(start.type));
+  }
+  if (update.type != operand.type) {
+    return InvalidArgument("an update of ", DataTypeName(update.type), " for ",
+                           DataTypeName(operand.type));
+  }
+  if (start.shape.rank() != 1 || start.shape[0] != operand.shape.rank()) {
+    return InvalidArgument("start indices ", start.shape, " for rank ", operand.shape.rank());
+  }
+  bool fits = update.shape.rank() == operand.shape.rank();
+  for (int d = 0; fits && d < operand.shape.rank(); ++d) {
+    fits = update.shape[d] <= operand.shape[d];
+  }
+  if (!fits) return InvalidArgument("an update of ", update.shape, " for ", operand.shape);
+  FUSELITE_RETURN_IF_ERROR(RequireSized(operand.type));
+  if (BitWidth(operand.type) < 8 && operand.type != DataType::kInt4) {
+    return Unsupported("elements of type ", DataTypeName(operand.type));
+  }
+  return SetOutput(op, 0, operand.type, operand.shape);
+}
+
+// First the operand is copied, unless the output lies there, then the rows of the update.
+class UpdateKernel final : public Kernel {
+ public:
+  UpdateKernel(const OpDescription& op, int64_t element_bytes)
+      : name_("dynamic_update_slice " + std::string(DataTypeName(op.inputs[0].type))),
+        operand_(op.inputs[0].shape),
+        update_(op.inputs[1].shape),
+        start_type_(op.inputs[2].type),
+        element_bytes_(element_bytes),
+        bytes_(operand_.elements() * element_bytes),
+        rows_(update_.elements() == 0 ? 0 : update_.elements() / Width()) {}
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return 2; }
+  int64_t units(int phase) const override {
+    return phase == 0 ? (bytes_ + kPiece - 1) / kPiece : rows_;
+  }
+  int64_t grain(int phase) const override {
+    return phase == 0 ? 1 : std::max<int64_t>(1, kPiece / (Width() * element_bytes_));
+  }
+  int in_place_input() const override { return 0; }
+
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    const auto* operand = static_cast<const std::byte*>(args.inputs[0]);
+    auto* out = static_cast<std::byte*>(args.outputs[0]);
+    if (phase == 0) {
+      const int64_t first = begin * kPiece;
+      const int64_t count = std::min(bytes_, end * kPiece) - first;
+      if (operand != out && count > 0) std::memcpy(out + first, operand + first, count);
+      return Status();
+    }
+    const auto* update = static_cast<const std::byte*>(args.inputs[1]);
+    const std::array<int64_t, Shape::kMaxRank> start = Start(args.inputs[2]);
+    const int64_t row_bytes = Width() * element_bytes_;
+    for (int64_t row = begin; row < end; ++row) {
+      std::memcpy(out + Place(row, start) * element_bytes_, update + row * row_bytes, row_bytes);
+    }
+    return Status();
+  }
+
+ private:
+  int64_t Width() const { return update_.rank() ? update_.dim(-1) : 1; }
+
+  std::array<int64_t, Shape::kMaxRank> Start(const void* indices) const {
+    std::array<int64_t, Shape::kMaxRank> start{};
+    for (int d = 0; d < operand_.rank(); ++d) {
+      start[d] =
+          std::clamp<int64_t>(LoadIndex(start_type_, indices, d), 0, operand_[d] - update_[d]);
+    }
+    return start;
+  }
+
+  // Of the first element of a row of the update, in the operand.
+  int64_t Place(int64_t row, const std::array<int64_t, Shape::kMaxRank>& start) const {
+    const int last = operand_.rank() - 1;
+    int64_t place = last >= 0 ? start[last] : 0;
+    int64_t stride = last >= 0 ? operand_[last] : 1;
+    for (int d = last - 1; d >= 0; --d) {
+      place += (row % update_[d] + start[d]) * stride;
+      row /= update_[d];
+      stride *= operand_[d];
+    }
+    return place;
+  }
+
+  std::string name_;
+  Shape operand_, update_;
+  DataType start_type_;
+  int64_t element_bytes_, bytes_, rows_;
+};
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
+  if (!op.tail.empty()) return Unsupported("DYNAMIC_UPDATE_SLICE takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, Build);
+  FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(op.inputs[0].type));
+  return std::unique_ptr<Kernel>(std::make_unique<UpdateKernel>(op, bytes));
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+}  // namespace
+
+const OperatorDef& DynamicUpdateSliceOperator() {
+  static const OperatorDef kDef = {
+      .name = "DYNAMIC_UPDATE_SLICE",
+      .builtin_code = tflite::kTfLiteBuiltinDynamicUpdateSlice,
+      .options_type = 117,
+      .max_version = 6,
+      .min_inputs = 3,
+      .max_inputs = 3,
+      .limits = "any type but string, uint4 and int2; int32 and int64 start indices",
+      .infer = InferUpdate,
+      .candidates = kCandidates,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

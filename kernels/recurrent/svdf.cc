@@ -1,0 +1,248 @@
+// SVDF: (input [batch, n], features [filters, n], time [filters, memory], bias, state [batch,
+// filters
+// * memory]): each filter remembers the product of its features with the last `memory` inputs; its
+// weights in time turn them to one number, and `rank` filters that follow each other add up to an
+// output: [batch, filters / rank].
+//
+// float32; or float32 with int8 features and times (hybrid; uint8 holds int8, as old converters
+// wrote it): the input is quantized row by row; or int8 with int8 features, int16 times and state
+// and an int32 bias, to the bit as TFLite's integer kernel. The state is written in place. One unit
+// is one row of the batch.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/make_kernel.h"
+#include "kernels/quantization.h"
+#include "kernels/recurrent/row_products.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+struct SvdfParams {
+  int32_t rank;
+  Activation activation;
+  bool asymmetric_quantize_inputs;
+};
+constexpr Field kFields[] = {
+    {"rank", FieldKind::kInt32, 0, offsetof(SvdfParams, rank),
+     offsetof(tflite::TfLiteSVDFParams, rank)},
+    {"fused_activation_function", FieldKind::kActivation, 1, offsetof(SvdfParams, activation),
+     offsetof(tflite::TfLiteSVDFParams, activation)},
+    {"asymmetric_quantize_inputs", FieldKind::kBool, 2,
+     offsetof(SvdfParams, asymmetric_quantize_inputs),
+     offsetof(tflite::TfLiteSVDFParams, asymmetric_quantize_inputs), -1, 4},
+};
+
+constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kU8 = DataType::kUInt8,
+                   kI16 = DataType::kInt16;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32},
+                              {{kF32, kI8, kI8}, kF32},
+                              {{kF32, kU8, kU8}, kF32},
+                              {{kI8, kI8, kI16}, kI8}};
+enum : int { kX, kFeatures, kTime, kBias, kState };
+constexpr int kStateInputs[] = {kState};
+
+struct SvdfShape {
+  int64_t batch, inputs, filters, memory, rank;
+  int64_t outputs() const { return filters / rank; }
+
+  explicit SvdfShape(const OpDescription& op)
+      : batch(op.inputs[kX].shape[0]),
+        inputs(op.inputs[kX].shape[1]),
+        filters(op.inputs[kFeatures].shape[0]),
+        memory(op.inputs[kTime].shape[1]),
+        rank(op.params.as<SvdfParams>().rank) {}
+};
+
+// From the features' sums to the state, from the state's sums to the output.
+struct SvdfScales {
+  FixedPoint state, output;
+};
+
+Result<SvdfScales> IntegerScales(const OpDescription& op) {
+  const auto scale = [](const TensorInfo& info) { return info.quantization.scale(); };
+  const TensorInfo& out = op.outputs[0];
+  // Products and quotients of floats, as TFLite has them.
+  const double state =
+      scale(op.inputs[kX]) * scale(op.inputs[kFeatures]) / scale(op.inputs[kState]);
+  const double output = scale(op.inputs[kState]) * scale(op.inputs[kTime]) / scale(out);
+  if (!(state > 0 && std::isfinite(state) && output > 0 && std::isfinite(output))) {
+    return InvalidArgument("scales must be positive");
+  }
+  return SvdfScales{ToFixedPoint(state), ToFixedPoint(output)};
+}
+
+Status CheckOperandTypes(const OpDescription& op) {
+  const bool integer = op.inputs[kX].type == kI8;
+  const DataType bias = integer ? DataType::kInt32 : kF32, state = integer ? kI16 : kF32;
+  if (op.has_input(kBias) && op.inputs[kBias].type != bias) {
+    return Unsupported("a bias of ", DataTypeName(op.inputs[kBias].type));
+  }
+  if (op.inputs[kState].type != state) {
+    return Unsupported("a state of ", DataTypeName(op.inputs[kState].type));
+  }
+  if (integer) {
+    if (op.params.as<SvdfParams>().activation != Activation::kRelu) {
+      return InvalidArgument("the activation of the integer form must be RELU");
+    }
+    return IntegerScales(op).status();
+  }
+  for (const int i : {kFeatures, kTime}) {
+    const Quantization& q = op.inputs[i].quantization;
+    if (op.inputs[i].type != kF32 && (q.empty() || q.per_channel() || !std::isfinite(q.scale()))) {
+      return Unsupported("input ", i, " has not one finite scale");
+    }
+  }
+  return Status();
+}
+
+Status InferSvdf(OpDescription& op) {
+  for (const int i : {kX, kFeatures, kTime, kState}) {
+    if (!op.has_input(i) || op.inputs[i].shape.rank() != 2) {
+      return InvalidArgument("input ", i, " is no matrix");
+    }
+  }
+  const SvdfShape s(op);
+  if (s.rank < 1 || s.filters % s.rank != 0) {
+    return InvalidArgument(s.filters, " filters of rank ", s.rank);
+  }
+  if (s.memory < 1) return InvalidArgument("a memory of ", s.memory);
+  const auto outputs = static_cast<int32_t>(s.outputs());
+  const bool fits =
+      op.inputs[kFeatures].shape[1] == s.inputs && op.inputs[kTime].shape[0] == s.filters &&
+      op.inputs[kState].shape[0] == s.batch && op.inputs[kState].shape[1] == s.memory * s.filters &&
+      (!op.has_input(kBias) || op.inputs[kBias].elements() == outputs);
+  if (!fits) {
+    return InvalidArgument("features ", op.inputs[kFeatures].shape, ", times ",
+                           op.inputs[kTime].shape, ", state ", op.inputs[kState].shape,
+                           " for an input of ", op.inputs[kX].shape);
+  }
+  if (op.inputs[kState].constant()) return InvalidArgument("the state is a constant");
+  FUSELITE_RETURN_IF_ERROR(CheckOperandTypes(op));
+  return SetOutput(op, 0, op.inputs[kX].type, Shape{static_cast<int32_t>(s.batch), outputs});
+}
+
+// Row `b` of the state, each filter's memory moved by one towards the past: its last entry is free.
+template <class T>
+T* Remember(const SvdfShape& s, const KernelArgs& args, int64_t b) {
+  T* state = const_cast<T*>(static_cast<const T*>(args.inputs[kState])) + b * s.filters * s.memory;
+  std::memmove(state, state + 1, (s.filters * s.memory - 1) * sizeof(T));
+  return state;
+}
+
+Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op) {
+  const SvdfShape s(op);
+  const bool hybrid = op.inputs[kFeatures].type != kF32;
+  const Work work{.units = s.batch,
+                  .scratch_bytes = hybrid ? s.inputs * sizeof(int16_t) : size_t{0}};
+  return MakeKernel(
+      hybrid ? "svdf hybrid reference" : "svdf f32 reference", work,
+      [s, hybrid, params = op.params.as<SvdfParams>(),
+       feature_scale = op.inputs[kFeatures].quantization.scale(),
+       time_scale = op.inputs[kTime].quantization.scale()](const KernelArgs& args, int64_t begin,
+                                                           int64_t end) {
+        auto* quantized = hybrid ? reinterpret_cast<int16_t*>(args.scratch) : nullptr;
+        const auto* bias = static_cast<const float*>(args.inputs[kBias]);
+        const auto time = [&](int64_t i) {
+          return hybrid ? static_cast<const int8_t*>(args.inputs[kTime])[i] * time_scale
+                        : static_cast<const float*>(args.inputs[kTime])[i];
+        };
+        for (int64_t b = begin; b < end; ++b) {
+          const auto* in = static_cast<const float*>(args.inputs[kX]) + b * s.inputs;
+          auto* out = static_cast<float*>(args.outputs[0]) + b * s.outputs();
+          const RowOperand x =
+              PrepareRow(in, s.inputs, params.asymmetric_quantize_inputs, quantized);
+          float* state = Remember<float>(s, args, b);
+          for (int64_t o = 0; o < s.outputs(); ++o) {
+            float sum = 0;
+            for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
+              float* memory = state + f * s.memory;
+              memory[s.memory - 1] = RowProduct(args.inputs[kFeatures], f, feature_scale, x);
+              float filter = 0;
+              for (int64_t m = 0; m < s.memory; ++m) filter += time(f * s.memory + m) * memory[m];
+              sum += filter;
+            }
+            if (bias != nullptr) sum += bias[o];
+            out[o] = Activate(params.activation, sum);
+          }
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
+  const SvdfShape s(op);
+  FUSELITE_ASSIGN_OR_RETURN(const SvdfScales scales, IntegerScales(op));
+  return MakeKernel(
+      "svdf int8 reference", {.units = s.batch},
+      [s, scales, x_zero = op.inputs[kX].quantization.zero_point(),
+       zero = op.outputs[0].quantization.zero_point()](const KernelArgs& args, int64_t begin,
+                                                       int64_t end) {
+        const auto* features = static_cast<const int8_t*>(args.inputs[kFeatures]);
+        const auto* time = static_cast<const int16_t*>(args.inputs[kTime]);
+        const auto* bias = static_cast<const int32_t*>(args.inputs[kBias]);
+        for (int64_t b = begin; b < end; ++b) {
+          const auto* x = static_cast<const int8_t*>(args.inputs[kX]) + b * s.inputs;
+          auto* out = static_cast<int8_t*>(args.outputs[0]) + b * s.outputs();
+          auto* state = Remember<int16_t>(s, args, b);
+          for (int64_t o = 0; o < s.outputs(); ++o) {
+            uint32_t sum = bias != nullptr ? static_cast<uint32_t>(bias[o]) : 0;
+            for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
+              int32_t feature = 0;
+              for (int64_t i = 0; i < s.inputs; ++i) {
+                feature += features[f * s.inputs + i] * (x[i] - x_zero);
+              }
+              int16_t* memory = state + f * s.memory;
+              memory[s.memory - 1] = static_cast<int16_t>(
+                  std::clamp(MultiplyByQuantizedMultiplier(feature, scales.state.multiplier,
+                                                           scales.state.shift),
+                             -32768, 32767));
+              for (int64_t m = 0; m < s.memory; ++m) {
+                sum += static_cast<uint32_t>(time[f * s.memory + m] * memory[m]);
+              }
+            }
+            const int32_t scaled = MultiplyByQuantizedMultiplier(
+                static_cast<int32_t>(sum), scales.output.multiplier, scales.output.shift);
+            out[o] = static_cast<int8_t>(std::clamp(scaled + zero, -128, 127));
+          }
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("SVDF takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  return op.inputs[kX].type == kI8 ? BuildInteger(op) : BuildFloat(op);
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+}  // namespace
+
+const OperatorDef& SvdfOperator() {
+  static const OperatorDef kDef = {
+      .name = "SVDF",
+      .builtin_code = tflite::kTfLiteBuiltinSvdf,
+      .options_type = 6,
+      .max_version = 4,
+      .fields = kFields,
+      .params_bytes = sizeof(SvdfParams),
+      .struct_bytes = sizeof(tflite::TfLiteSVDFParams),
+      .min_inputs = 5,
+      .max_inputs = 5,
+      .state_inputs = kStateInputs,
+      .types = kTypes,
+      .infer = InferSvdf,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            const SvdfShape s(op);
+            return static_cast<double>(s.batch * s.filters) *
+                   static_cast<double>(s.inputs + s.memory);
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

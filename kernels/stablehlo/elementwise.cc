@@ -1,0 +1,139 @@
+// STABLEHLO_ADD, MULTIPLY, MAXIMUM, MINIMUM and AND: two inputs of one type and one shape. Integers
+// wrap around; there are neither scales nor activations.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/elementwise/typed_map.h"
+#include "kernels/short_floats.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
+// The floats come last: AND does not take them.
+constexpr TypeRow kTypes[] = {
+    Same(DataType::kInt8),    Same(DataType::kInt16),   Same(DataType::kInt32),
+    Same(DataType::kInt64),   Same(DataType::kUInt8),   Same(DataType::kUInt16),
+    Same(DataType::kUInt32),  Same(DataType::kUInt64),  Same(DataType::kBool),
+    Same(DataType::kFloat16), Same(DataType::kFloat32), Same(DataType::kFloat64)};
+constexpr std::span kAndTypes = std::span(kTypes).first(std::size(kTypes) - 3);
+
+// Integers as unsigned ones, which may overflow.
+template <class T, class F>
+T Wrapped(T x, T y, F f) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    return static_cast<T>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
+  } else {
+    return static_cast<T>(f(x, y));
+  }
+}
+
+struct Sum {
+  template <class T>
+  T operator()(T x, T y) const {
+    return Wrapped(x, y, [](auto a, auto b) { return a + b; });
+  }
+};
+struct Product {
+  template <class T>
+  T operator()(T x, T y) const {
+    return Wrapped(x, y, [](auto a, auto b) { return a * b; });
+  }
+};
+// Of equal values, and where one is a NaN, the first.
+struct Larger {
+  template <class T>
+  T operator()(T x, T y) const {
+    return x < y ? y : x;
+  }
+};
+struct Smaller {
+  template <class T>
+  T operator()(T x, T y) const {
+    return y < x ? y : x;
+  }
+};
+struct And {
+  template <class T>
+  T operator()(T x, T y) const {
+    return Wrapped(
+        x, y, [](auto a, auto b) { return static_cast<uint64_t>(a) & static_cast<uint64_t>(b); });
+  }
+};
+
+Status InferSameShape(OpDescription& op) {
+  if (op.inputs[0].shape != op.inputs[1].shape) {
+    return InvalidArgument("operands of ", op.inputs[0].shape, " and ", op.inputs[1].shape);
+  }
+  return InferTypedMap(op, op.inputs[0].type);
+}
+
+template <class F>
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  constexpr F kFunction{};
+  switch (op.inputs[0].type) {
+    case DataType::kInt8: return MakeTypedMap<int8_t, int8_t>(op, kFunction);
+    case DataType::kInt16: return MakeTypedMap<int16_t, int16_t>(op, kFunction);
+    case DataType::kInt32: return MakeTypedMap<int32_t, int32_t>(op, kFunction);
+    case DataType::kInt64: return MakeTypedMap<int64_t, int64_t>(op, kFunction);
+    case DataType::kUInt8: return MakeTypedMap<uint8_t, uint8_t>(op, kFunction);
+    case DataType::kUInt16: return MakeTypedMap<uint16_t, uint16_t>(op, kFunction);
+    case DataType::kUInt32: return MakeTypedMap<uint32_t, uint32_t>(op, kFunction);
+    case DataType::kUInt64: return MakeTypedMap<uint64_t, uint64_t>(op, kFunction);
+    case DataType::kBool: return MakeTypedMap<bool, bool>(op, kFunction);
+    case DataType::kFloat16: return MakeTypedMap<Half, Half>(op, kFunction);
+    case DataType::kFloat32: return MakeTypedMap<float, float>(op, kFunction);
+    case DataType::kFloat64: return MakeTypedMap<double, double>(op, kFunction);
+    default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
+  }
+}
+
+template <class F>
+constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
+
+template <class F>
+OperatorDef Make(std::string_view name, int code, std::span<const TypeRow> types = kTypes) {
+  OperatorDef def;
+  def.name = name;
+  def.builtin_code = code;
+  def.min_inputs = def.max_inputs = 2;
+  def.types = types;
+  def.infer = InferSameShape;
+  def.candidates = kCandidates<F>;
+  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  return def;
+}
+
+}  // namespace
+
+const OperatorDef& StablehloAddOperator() {
+  static const OperatorDef kDef = Make<Sum>("STABLEHLO_ADD", tflite::kTfLiteBuiltinStablehloAdd);
+  return kDef;
+}
+
+const OperatorDef& StablehloAndOperator() {
+  static const OperatorDef kDef =
+      Make<And>("STABLEHLO_AND", tflite::kTfLiteBuiltinStablehloAnd, kAndTypes);
+  return kDef;
+}
+
+const OperatorDef& StablehloMaximumOperator() {
+  static const OperatorDef kDef =
+      Make<Larger>("STABLEHLO_MAXIMUM", tflite::kTfLiteBuiltinStablehloMaximum);
+  return kDef;
+}
+
+const OperatorDef& StablehloMinimumOperator() {
+  static const OperatorDef kDef =
+      Make<Smaller>("STABLEHLO_MINIMUM", tflite::kTfLiteBuiltinStablehloMinimum);
+  return kDef;
+}
+
+const OperatorDef& StablehloMultiplyOperator() {
+  static const OperatorDef kDef =
+      Make<Product>("STABLEHLO_MULTIPLY", tflite::kTfLiteBuiltinStablehloMultiply);
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

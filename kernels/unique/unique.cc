@@ -1,0 +1,118 @@
+// UNIQUE: (the values of a vector without repetitions, in the order of their first appearance; for
+// each element the place of its value there).
+#include <map>
+
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+namespace {
+
+struct UniqueParams {
+  DataType index_type;
+};
+constexpr Field kFields[] = {
+    {"idx_out_type", FieldKind::kDataType, 0, offsetof(UniqueParams, index_type),
+     offsetof(tflite::TfLiteUniqueParams, index_out_type), -1, 1,
+     static_cast<double>(DataType::kInt32)},
+};
+constexpr TypeRow Row(DataType type) { return {{type}, type}; }
+constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt8),
+                              Row(DataType::kUInt8),   Row(DataType::kInt16),
+                              Row(DataType::kInt32),   Row(DataType::kInt64)};
+
+// Calls f(i, place) for each element, place being that of its value; the number of places.
+template <class T, class F>
+int64_t ForEachPlace(const void* data, int64_t count, F f) {
+  std::map<T, int64_t> places;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto next = static_cast<int64_t>(places.size());
+    f(i, places.try_emplace(LoadUnaligned<T>(data, i), next).first->second);
+  }
+  return static_cast<int64_t>(places.size());
+}
+
+// f of the element's type.
+template <class F>
+auto OfType(DataType type, F f) {
+  switch (type) {
+    case DataType::kFloat32: return f(float{});
+    case DataType::kInt8: return f(int8_t{});
+    case DataType::kUInt8: return f(uint8_t{});
+    case DataType::kInt16: return f(int16_t{});
+    case DataType::kInt64: return f(int64_t{});
+    default: return f(int32_t{});
+  }
+}
+
+Status InferUnique(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  const DataType index = op.params.as<UniqueParams>().index_type;
+  if (index != DataType::kInt32 && index != DataType::kInt64) {
+    return InvalidArgument("places of type ", DataTypeName(index), ", not int32 or int64");
+  }
+  if (in.shape.rank() != 1) return InvalidArgument("the input ", in.shape, " is no vector");
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, 1, index, in.shape));
+  if (!in.constant() && in.elements() > 0) {
+    return DynamicShape("the number of values is known at run time only");
+  }
+  const int64_t count = OfType(in.type, [&]<class T>(T /*zero*/) {
+    return ForEachPlace<T>(in.data, in.elements(), [](int64_t, int64_t) {});
+  });
+  return SetOutput(op, 0, in.type, Shape{static_cast<int32_t>(count)});
+}
+
+template <class T, class Index>
+std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
+  return MakeKernel("unique " + std::string(DataTypeName(op.inputs[0].type)), {},
+                    [count = op.inputs[0].elements(), values = op.outputs[0].elements()](
+                        const KernelArgs& args, int64_t, int64_t) -> Status {
+                      const auto* in = static_cast<const T*>(args.inputs[0]);
+                      int64_t found = 0;
+                      const auto store = [&](int64_t i, int64_t place) {
+                        static_cast<Index*>(args.outputs[1])[i] = static_cast<Index>(place);
+                        if (place == found && found < values)
+                          static_cast<T*>(args.outputs[0])[found] = in[i];
+                        found = std::max(found, place + 1);
+                      };
+                      ForEachPlace<T>(in, count, store);
+                      if (found == values) return Status();
+                      return InvalidArgument("has ", found, " values, not the ", values,
+                                             " that were counted");
+                    });
+}
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("UNIQUE takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  const bool wide = op.outputs[1].type == DataType::kInt64;
+  return OfType(op.inputs[0].type, [&]<class T>(T /*zero*/) {
+    return wide ? BuildOf<T, int64_t>(op) : BuildOf<T, int32_t>(op);
+  });
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+}  // namespace
+
+const OperatorDef& UniqueOperator() {
+  static const OperatorDef kDef = {
+      .name = "UNIQUE",
+      .builtin_code = tflite::kTfLiteBuiltinUnique,
+      .options_type = 80,
+      .fields = kFields,
+      .params_bytes = sizeof(UniqueParams),
+      .struct_bytes = sizeof(tflite::TfLiteUniqueParams),
+      .min_outputs = 2,
+      .max_outputs = 2,
+      .types = kTypes,
+      .limits = "an operand known when shapes are",
+      .infer = InferUnique,
+      .candidates = kCandidates,
+      .cost = [](const OpDescription& op) { return 16.0 * op.inputs[0].elements(); },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

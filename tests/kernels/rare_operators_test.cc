@@ -1,0 +1,241 @@
+// Operators that few models have: small cases worked out by hand, and what they refuse.
+// tests/python/test_operators.py compares the same with LiteRT on random parameters.
+#include <complex>
+#include <limits>
+
+#include "kernels/quantization.h"
+#include "kernels/reduce_window/reduce_window.h"
+#include "kernels/short_floats.h"
+#include "tests/kernels/movement_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32, kI64 = DataType::kInt64,
+                   kI8 = DataType::kInt8, kI16 = DataType::kInt16, kU8 = DataType::kUInt8;
+
+std::vector<TestTensor> RunReference(OpTester& tester) {
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  if (!inferred.ok()) return {};
+  auto outputs = tester.Run("reference", Isa::kScalar, 3, 1);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+  return outputs.ok() ? *std::move(outputs) : std::vector<TestTensor>();
+}
+
+template <class T>
+std::vector<T> Values(OpTester& tester, size_t output = 0) {
+  const std::vector<TestTensor> outputs = RunReference(tester);
+  return output < outputs.size() ? outputs[output].values<T>() : std::vector<T>();
+}
+
+TestTensor Floats(const Shape& shape, const std::vector<float>& values) {
+  return TestTensor::Of<float>(kF32, shape, values);
+}
+TestTensor Int(int32_t value) { return TestTensor::Of<int32_t>(kI32, {}, {value}); }
+TestTensor Longs(const std::vector<int64_t>& values) {
+  return TestTensor::Of<int64_t>(kI64, {static_cast<int32_t>(values.size())}, values);
+}
+
+StatusCode RunCode(OpTester& tester) {
+  EXPECT_TRUE(tester.Infer().ok());
+  return tester.Run("reference", Isa::kScalar).status().code();
+}
+
+TEST(BitwiseTest, ShiftsStayWithinTheType) {
+  OpTester right("RIGHT_SHIFT");
+  right.Input(TestTensor::Of<int8_t>(kI8, {4}, {-128, -5, 100, 100}));
+  right.Input(TestTensor::Of<int8_t>(kI8, {4}, {9, 1, -3, 2}));
+  EXPECT_THAT(Values<int8_t>(right), ElementsAre(-1, -3, 100, 25));
+  OpTester left("STABLEHLO_SHIFT_LEFT");
+  left.Input(TestTensor::Of<int16_t>(kI16, {4}, {1, -1, 1, 1}));
+  left.Input(TestTensor::Of<int16_t>(kI16, {4}, {15, 4, 16, -1}));
+  EXPECT_THAT(Values<int16_t>(left), ElementsAre(-32768, -16, 0, 0));
+  OpTester exclusive("BITWISE_XOR");
+  exclusive.Input(TestTensor::Of<uint8_t>(kU8, {2, 1}, {5, 255}));
+  exclusive.Input(TestTensor::Of<uint8_t>(kU8, {2}, {1, 4}));
+  EXPECT_THAT(Values<uint8_t>(exclusive), ElementsAre(4, 1, 254, 251));
+}
+
+TEST(StablehloTest, IntegersWrapAroundAndShapesAreEqual) {
+  OpTester sum("STABLEHLO_ADD");
+  sum.Input(TestTensor::Of<int8_t>(kI8, {2}, {127, 1}))
+      .Input(TestTensor::Of<int8_t>(kI8, {2}, {1, 2}));
+  EXPECT_THAT(Values<int8_t>(sum), ElementsAre(-128, 3));
+  OpTester other("STABLEHLO_MULTIPLY");
+  other.Input(Ints({1, 2})).Input(Ints({3}));
+  EXPECT_EQ(other.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ComplexPartsTest, Values) {
+  using Complex = std::complex<float>;
+  const auto x = TestTensor::Of<Complex>(DataType::kComplex64, {2}, {{3, -4}, {0, 1}});
+  OpTester real("REAL"), imaginary("IMAG"), magnitude("COMPLEX_ABS");
+  EXPECT_THAT(Values<float>(real.Input(x)), ElementsAre(3, 0));
+  EXPECT_THAT(Values<float>(imaginary.Input(x)), ElementsAre(-4, 1));
+  EXPECT_THAT(Values<float>(magnitude.Input(x)), ElementsAre(5, 1));
+}
+
+TEST(AddNTest, AddsAllInTheirOrder) {
+  OpTester tester("ADD_N");
+  tester.Input(Floats({1}, {1e8F})).Input(Floats({1}, {1})).Input(Floats({1}, {-1e8F}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(0));
+}
+
+TEST(Atan2Test, TheFirstInputIsY) {
+  OpTester tester("ATAN2");
+  tester.Input(Floats({2}, {1, 0})).Input(Floats({2}, {0, -1}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(std::atan2(1.0F, 0.0F), std::atan2(0.0F, -1.0F)));
+}
+
+TEST(DynamicUpdateSliceTest, StartIsMovedSoThatTheUpdateFits) {
+  OpTester tester("DYNAMIC_UPDATE_SLICE");
+  tester.Input(Floats({2, 3}, {0, 1, 2, 3, 4, 5})).Input(Floats({1, 2}, {8, 9}));
+  tester.Input(Ints({7, -1}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(0, 1, 2, 8, 9, 5));
+}
+
+TEST(DynamicUpdateSliceTest, InPlaceTheUpdateAloneIsWritten) {
+  OpTester tester("DYNAMIC_UPDATE_SLICE");
+  tester.Input(Ints({1, 2, 3, 4})).Input(Ints({9})).Input(Longs({2}));
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto kernel = tester.op.op->candidates[0].build(tester.op, {});
+  ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
+  ASSERT_EQ((*kernel)->in_place_input(), 0);
+  ASSERT_TRUE(tester.RunKernel(**kernel, {tester.inputs[0]}, 1).ok());
+  EXPECT_THAT(tester.inputs[0].values<int32_t>(), ElementsAre(1, 2, 9, 4));
+}
+
+TEST(BitcastTest, WidthsMakeAndTakeADimension) {
+  OpTester narrow("BITCAST");
+  narrow.Input(Ints({0x01020304})).Output(kU8);
+  EXPECT_THAT(Values<uint8_t>(narrow), ElementsAre(4, 3, 2, 1));
+  EXPECT_EQ(narrow.op.outputs[0].shape, (Shape{1, 4}));
+  OpTester wide("BITCAST");
+  wide.Input(TestTensor::Of<int16_t>(kI16, {3, 1}, {1, 2, 3})).Output(kI32);
+  EXPECT_EQ(wide.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(BroadcastArgsTest, FailsWhereDimensionsDiffer) {
+  OpTester tester("BROADCAST_ARGS");
+  tester.Input(Ints({3, 1})).Input(Ints({4, 1, 5}));
+  EXPECT_THAT(Values<int32_t>(tester), ElementsAre(4, 3, 5));
+  OpTester wrong("BROADCAST_ARGS");
+  wrong.Input(Ints({3})).Input(Ints({2}));
+  EXPECT_EQ(RunCode(wrong), StatusCode::kInvalidArgument);
+}
+
+TEST(DilateTest, PutsTheValueBetween) {
+  OpTester tester("DILATE");
+  tester.Input(Floats({2, 2}, {1, 2, 3, 4})).Constant(Ints({2, 3})).Input(Floats({}, {7}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(1, 7, 7, 2, 7, 7, 7, 7, 3, 7, 7, 4));
+}
+
+TEST(SegmentTest, Values) {
+  const TestTensor data = Ints({5, 1, 7, 2});
+  OpTester sum("SEGMENT_SUM");
+  sum.Input(data).Constant(Ints({0, 0, 1, 2}));
+  EXPECT_THAT(Values<int32_t>(sum), ElementsAre(6, 7, 2));
+  OpTester gap("SEGMENT_SUM");
+  gap.Input(data).Constant(Ints({0, 2, 2, 2}));
+  EXPECT_EQ(gap.Infer().code(), StatusCode::kInvalidArgument);
+  OpTester largest("UNSORTED_SEGMENT_MAX");
+  largest.Input(data).Input(Ints({2, -1, 0, 2})).Constant(Int(3));
+  EXPECT_THAT(Values<int32_t>(largest), ElementsAre(7, std::numeric_limits<int32_t>::min(), 5));
+  OpTester beyond("UNSORTED_SEGMENT_SUM");
+  beyond.Input(data).Input(Ints({0, 1, 2, 3})).Constant(Int(3));
+  EXPECT_EQ(RunCode(beyond), StatusCode::kInvalidArgument);
+}
+
+TEST(SparseToDenseTest, TheLastOfTwoCounts) {
+  const auto tester = [](const std::vector<int32_t>& indices) {
+    OpTester result("SPARSE_TO_DENSE");
+    result.Input(TestTensor::Of<int32_t>(kI32, {2, 2}, indices)).Constant(Ints({2, 2}));
+    result.Input(Floats({2}, {5, 6})).Constant(Floats({}, {-1}));
+    return result;
+  };
+  OpTester same = tester({1, 0, 1, 0}), beyond = tester({0, 0, 0, 2});
+  EXPECT_THAT(Values<float>(same), ElementsAre(-1, -1, 6, -1));
+  EXPECT_EQ(RunCode(beyond), StatusCode::kInvalidArgument);
+}
+
+TEST(MatrixDiagTest, WideAndHighMatrices) {
+  OpTester made("MATRIX_DIAG");
+  made.Input(Ints({1, 2}));
+  EXPECT_THAT(Values<int32_t>(made), ElementsAre(1, 0, 0, 2));
+  OpTester wide("MATRIX_SET_DIAG");
+  wide.Input(Floats({2, 3}, {0, 1, 2, 3, 4, 5})).Input(Floats({2}, {8, 9}));
+  EXPECT_THAT(Values<float>(wide), ElementsAre(8, 1, 2, 3, 9, 5));
+  OpTester high("MATRIX_SET_DIAG");
+  high.Input(Floats({3, 1}, {0, 1, 2})).Input(Floats({1}, {8}));
+  EXPECT_THAT(Values<float>(high), ElementsAre(8, 1, 2));
+}
+
+TEST(ReduceWindowTest, StridesAndDilations) {
+  OpTester tester("REDUCE_WINDOW");
+  tester.params<ReduceWindowParams>() = {WindowFunction::kAdd};
+  tester.Input(Floats({1, 6}, {1, 2, 3, 4, 5, 6})).Input(Floats({}, {100}));
+  tester.Constant(Longs({1, 2})).Constant(Longs({1, 2})).Constant(Longs({1, 3}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(105, 109));
+}
+
+TEST(UniqueTest, ValuesInTheOrderOfAppearance) {
+  OpTester tester("UNIQUE");
+  tester.Constant(Ints({7, 3, 7, 9, 3})).Output().Output();
+  EXPECT_THAT(Values<int32_t>(tester), ElementsAre(7, 3, 9));
+  EXPECT_THAT(Values<int32_t>(tester, 1), ElementsAre(0, 1, 0, 2, 1));
+  OpTester late("UNIQUE");
+  late.Input(Ints({7})).Output().Output();
+  EXPECT_EQ(late.Infer().code(), StatusCode::kDynamicShape);
+}
+
+TEST(NonMaxSuppressionTest, OverlappingBoxesGo) {
+  OpTester tester("NON_MAX_SUPPRESSION_V4");
+  tester.Input(Floats({3, 4}, {0, 0, 1, 1, 0, 0.1F, 1, 1.1F, 2, 2, 3, 3}));
+  tester.Input(Floats({3}, {0.5F, 0.9F, 0.7F})).Constant(Int(3));
+  tester.Input(Floats({}, {0.5F})).Input(Floats({}, {0})).Output().Output();
+  EXPECT_THAT(Values<int32_t>(tester), ElementsAre(1, 2, 0));
+  EXPECT_THAT(Values<int32_t>(tester, 1), ElementsAre(2));
+}
+
+TEST(HashtableLookupTest, MissingKeysGiveZeros) {
+  OpTester tester("HASHTABLE_LOOKUP");
+  tester.Input(Ints({4, 5})).Constant(Ints({1, 4})).Input(Floats({2, 2}, {1, 2, 3, 4}));
+  tester.Output().Output();
+  EXPECT_THAT(Values<float>(tester), ElementsAre(3, 4, 0, 0));
+  EXPECT_THAT(Values<uint8_t>(tester, 1), ElementsAre(1, 0));
+}
+
+TEST(Rfft2dTest, OfAnImpulseAndOfAConstant) {
+  using Complex = std::complex<float>;
+  OpTester impulse("RFFT2D");
+  impulse.Input(Floats({2, 4}, {0, 1, 0, 0, 0, 0, 0, 0})).Constant(Ints({2, 4}));
+  const Complex one(1, 0), turned(0, -1);
+  EXPECT_THAT(Values<Complex>(impulse), ElementsAre(one, turned, -one, one, turned, -one));
+  OpTester odd("RFFT2D");
+  odd.Input(Floats({1, 4}, {1, 1, 1, 1})).Constant(Ints({1, 3}));
+  EXPECT_EQ(odd.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ShortFloatTest, DifferencesAndQuotientsAreRoundedOnce) {
+  const auto halves = [](std::vector<float> values) {
+    std::vector<Half> rounded(values.begin(), values.end());
+    return TestTensor::Of<Half>(DataType::kFloat16, {static_cast<int32_t>(values.size())}, rounded);
+  };
+  OpTester difference("SUB"), quotient("DIV"), squared("SQUARED_DIFFERENCE");
+  EXPECT_EQ(Values<Half>(difference.Input(halves({2048})).Input(halves({-1})))[0], 2048);
+  EXPECT_EQ(Values<Half>(quotient.Input(halves({1})).Input(halves({3})))[0], Half(1.0F / 3));
+  EXPECT_EQ(Values<Half>(squared.Input(halves({3})).Input(halves({-1})))[0], 16);
+}
+
+TEST(CompareTest, ScalesFromOneOn) {
+  OpTester tester("GREATER");
+  tester.Input(TestTensor::Of<int8_t>(kI8, {2}, {3, -3}, {.scales = {2}, .zero_points = {0}}));
+  tester.Input(TestTensor::Of<int8_t>(kI8, {2}, {5, -7}, {.scales = {1}, .zero_points = {0}}));
+  EXPECT_THAT(Values<bool>(tester), ElementsAre(true, true));
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
