@@ -118,7 +118,7 @@ void TailEmitter::Expm1NonPositive(int v) {
   a_.vfmadd213ps(x, n, p);
 }
 
-// 1 where v > 0, -1 where v < 0, else 0: also where it is NaN.
+// 1 where v > 0, -1 where v < 0, NaN where it is NaN, else 0.
 void TailEmitter::Sign(int v) {
   constexpr int kLess = 0x11;  // ordered, quiet
   const Xmm x = a_.Vec(v), zero = a_.Vec(t(0)), one = a_.Vec(t(1));
@@ -134,7 +134,15 @@ void TailEmitter::Sign(int v) {
   };
   one_where_less(t(2), zero, x);
   one_where_less(t(3), x, zero);
-  a_.vsubps(x, a_.Vec(t(2)), a_.Vec(t(3)));
+  a_.vsubps(a_.Vec(t(2)), a_.Vec(t(2)), a_.Vec(t(3)));
+  constexpr int kOrdered = 7;
+  if (a_.isa().avx512) {
+    a_.vcmpps(a_.k2, x, x, kOrdered);
+    a_.vmovaps(x | a_.k2, a_.Vec(t(2)));
+  } else {
+    a_.vcmpps(one, x, x, kOrdered);
+    a_.vblendvps(x, x, a_.Vec(t(2)), one);
+  }
 }
 
 // v / by. The approximation to 14 bits with one Newton step is three times as fast as the division

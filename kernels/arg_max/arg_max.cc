@@ -1,6 +1,7 @@
 #include "kernels/arg_max/arg_max.h"
 
 #include <cmath>
+#include <limits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -39,6 +40,13 @@ Status InferArgMax(OpDescription& op) {
   }
   FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
   if (in[axis] == 0) return InvalidArgument("dimension ", axis, " of ", in, " is empty");
+  // The host counts in 32 bits.
+  for (const int64_t count :
+       {in.elements(), in.elements(0, axis), in.elements(axis + 1, in.rank())}) {
+    if (count > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("the dimensions of ", in, " are too large");
+    }
+  }
   Shape shape;
   for (int d = 0; d < in.rank(); ++d) {
     if (d != axis) shape.push_back(in[d]);

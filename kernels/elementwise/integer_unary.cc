@@ -1,5 +1,6 @@
 #include "kernels/elementwise/integer_unary.h"
 
+#include <cmath>
 #include <type_traits>
 
 #include "kernels/elementwise/typed_map.h"
@@ -18,6 +19,9 @@ T Magnitude(T x) {
 }
 template <class T>
 T Signum(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(x)) return x;
+  }
   return static_cast<T>((x > 0) - (x < 0));
 }
 

@@ -78,7 +78,7 @@ Function Abs(const Scales& s) {
   };
 }
 
-// The fraction is cut off. Of negative numbers, where TFLite's run fails, the root is 0.
+// The fraction is cut off. Negative numbers are as 0; they fail the run (FailsOnNegatives).
 Function Sqrt(const Scales& s) {
   return [=](int32_t x) {
     const float root = std::sqrt(s.in * static_cast<float>(std::max(x - s.in_zero, 0)));
@@ -86,8 +86,8 @@ Function Sqrt(const Scales& s) {
   };
 }
 
-// In fixed point, 20 bits of fraction. Of 0, and of negative numbers where TFLite's run fails, the
-// largest value.
+// In fixed point, 20 bits of fraction. Of 0 the largest value, and of negative numbers, which fail
+// the run (FailsOnNegatives).
 Function Rsqrt(const Scales& s) {
   constexpr int kFractionBits = 20;
   const FixedPoint output = ToFixedPoint(1.0 / (std::sqrt(s.in) * s.out));
@@ -209,6 +209,33 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
   }
 }
 
+// A table of all values, of which a step takes one load.
+template <class T>
+std::unique_ptr<Kernel> BuildLookup(const OpDescription& op, const BuildContext& context,
+                                    const Function& function) {
+  using Index = std::make_unsigned_t<T>;
+  std::vector<T> table(context.judging ? 0 : size_t{1} << (8 * sizeof(T)));
+  for (size_t x = 0; x < table.size(); ++x) table[x] = static_cast<T>(function(static_cast<T>(x)));
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  const T least = FailsOnNegatives(op) ? static_cast<T>(op.inputs[0].quantization.zero_point())
+                                       : std::numeric_limits<T>::min();
+  return MakeKernel("lookup " + std::string(DataTypeName(op.inputs[0].type)),
+                    {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+                    [plan, least, name = op.op->name, table = std::move(table)](
+                        const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                      bool negative = false;
+                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+                        const auto* x = static_cast<const T*>(args.inputs[0]) + piece.offsets[0];
+                        auto* y = static_cast<T*>(args.outputs[0]) + piece.offsets[1];
+                        for (int64_t i = 0; i < piece.count; ++i) {
+                          negative |= x[i] < least;
+                          y[i] = table[static_cast<Index>(x[i])];
+                        }
+                      });
+                      return negative ? InvalidArgument(name, " of a negative number") : Status();
+                    });
+}
+
 }  // namespace
 
 Result<Function> MakeQuantizedFunction(const OpDescription& op) {
@@ -236,7 +263,16 @@ Result<Function> MakeQuantizedFunction(const OpDescription& op) {
   return Function([=](int32_t x) { return std::clamp(function(x), min, max); });
 }
 
+bool FailsOnNegatives(const OpDescription& op) {
+  const int code = op.op->builtin_code;
+  if (code != tflite::kTfLiteBuiltinSqrt && code != tflite::kTfLiteBuiltinRsqrt) return false;
+  int32_t min, max;
+  QuantizedTypeRange(op.inputs[0].type, &min, &max);
+  return op.inputs[0].quantization.zero_point() > min;
+}
+
 Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
+  if (FailsOnNegatives(op)) return Unsupported("a table cannot fail on negative numbers");
   FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
   int32_t min, max;
   QuantizedTypeRange(op.inputs[0].type, &min, &max);
@@ -247,24 +283,14 @@ Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
   return table;
 }
 
-Result<std::unique_ptr<Kernel>> BuildInt16Lookup(const OpDescription& op,
-                                                 const BuildContext& context) {
+Result<std::unique_ptr<Kernel>> BuildReferenceLookup(const OpDescription& op,
+                                                     const BuildContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
-  std::vector<int16_t> table(context.judging ? 0 : 65536);
-  for (int32_t x = 0; x < static_cast<int32_t>(table.size()); ++x) {
-    table[x] = static_cast<int16_t>(function(static_cast<int16_t>(x)));
+  switch (op.inputs[0].type) {
+    case DataType::kInt8: return BuildLookup<int8_t>(op, context, function);
+    case DataType::kInt16: return BuildLookup<int16_t>(op, context, function);
+    default: return Unsupported("a table of ", DataTypeName(op.inputs[0].type));
   }
-  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
-  return MakeKernel(
-      "lookup int16", {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-      [plan, table = std::move(table)](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          const auto* x = static_cast<const uint16_t*>(args.inputs[0]);
-          auto* y = static_cast<int16_t*>(args.outputs[0]) + piece.offsets[1];
-          x += piece.offsets[0];
-          for (int64_t i = 0; i < piece.count; ++i) y[i] = table[x[i]];
-        });
-      });
 }
 
 }  // namespace fuselite::kernels

@@ -14,13 +14,17 @@ namespace fuselite::kernels {
 // that it does not take.
 Result<std::function<int32_t(int32_t)>> MakeQuantizedFunction(const OpDescription& op);
 
+// Whether a run fails on values below the zero point, as TFLite's do: SQRT and RSQRT, where the
+// type has such values.
+bool FailsOnNegatives(const OpDescription& op);
+
 // The 256 entries of a unary operator whose input and output are int8, or uint8: entry uint8(x) is
-// uint8(y).
+// uint8(y). Fails where the operator FailsOnNegatives().
 Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op);
 
-// The kernel of a unary operator of int16: a table of all 65536 values, of which a step takes one
-// load. No tail.
-Result<std::unique_ptr<Kernel>> BuildInt16Lookup(const OpDescription& op,
-                                                 const BuildContext& context);
+// The kernel of a unary operator of int8 or int16 that also fails where it should, by a table of
+// all values. No tail.
+Result<std::unique_ptr<Kernel>> BuildReferenceLookup(const OpDescription& op,
+                                                     const BuildContext& context);
 
 }  // namespace fuselite::kernels

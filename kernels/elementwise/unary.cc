@@ -67,9 +67,9 @@ Status InferUnary(OpDescription& op) {
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildContext& context) {
   const DataType type = op.inputs[0].type;
-  if (IsQuantized(op) && type == DataType::kInt16) {
-    if (kCandidate == TailCandidate::kReference) return BuildInt16Lookup(op, context);
-    return Unsupported("int16 goes through the reference's table");
+  if (IsQuantized(op) && (type == DataType::kInt16 || FailsOnNegatives(op))) {
+    if (kCandidate == TailCandidate::kReference) return BuildReferenceLookup(op, context);
+    return Unsupported("goes through the reference's table");
   }
   if (IsQuantized(op)) {
     TailStage lookup;

@@ -34,8 +34,13 @@ Status InferFill(OpDescription& op) {
   return SetOutput(op, 0, value.type, shape);
 }
 
+constexpr TypeRow kZerosLikeTypes[] = {
+    {{DataType::kFloat32}, DataType::kFloat32},
+    {{DataType::kInt32}, DataType::kInt32},
+    {{DataType::kInt64}, DataType::kInt64},
+};
+
 Status InferZerosLike(OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
   return SetOutput(op, 0, op.inputs[0].type, op.inputs[0].shape);
 }
 
@@ -88,6 +93,7 @@ const OperatorDef& ShapeOperator() {
       .fields = kShapeFields,
       .params_bytes = sizeof(ShapeParams),
       .struct_bytes = sizeof(tflite::TfLiteShapeParams),
+      .reads_shapes_only = true,
       .limits = "any type",
       .infer = InferShape,
       .candidates = kShapeCandidates,
@@ -102,6 +108,7 @@ const OperatorDef& RankOperator() {
       .builtin_code = tflite::kTfLiteBuiltinRank,
       .options_type = 86,
       .max_version = 1,
+      .reads_shapes_only = true,
       .limits = "any type",
       .infer = InferRank,
       .candidates = kShapeCandidates,
@@ -132,7 +139,7 @@ const OperatorDef& ZerosLikeOperator() {
       .builtin_code = tflite::kTfLiteBuiltinZerosLike,
       .options_type = 67,
       .max_version = 1,
-      .limits = "any type of 8 bits or more",
+      .types = kZerosLikeTypes,
       .infer = InferZerosLike,
       .candidates = kMovementCandidates<PlanZerosLike>,
       .cost = MovementCost,

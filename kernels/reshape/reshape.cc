@@ -1,5 +1,8 @@
 #include "kernels/reshape/reshape.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -19,8 +22,8 @@ constexpr Field kSqueezeFields[] = {
 };
 
 Result<std::vector<int64_t>> RequestedShape(const OpDescription& op) {
-  // As the host does it, an operand that is no vector leaves the word to the parameters.
-  if (op.has_input(1) && op.inputs[1].shape.rank() == 1) {
+  // As the host does it, an operand that is no vector of int32 leaves the word to the parameters.
+  if (op.has_input(1) && op.inputs[1].shape.rank() == 1 && op.inputs[1].type == DataType::kInt32) {
     return ReadIntegers(op.inputs[1], "the shape");
   }
   const IntList& list = op.params.as<ReshapeParams>().new_shape;
@@ -28,20 +31,36 @@ Result<std::vector<int64_t>> RequestedShape(const OpDescription& op) {
   return std::vector<int64_t>(list.values, list.values + list.count);
 }
 
+// The product of the dimensions that are not 0; nullopt where it overflows.
+std::optional<int64_t> NonZeroProduct(std::span<const int64_t> dims) {
+  int64_t product = 1;
+  for (int64_t d : dims) {
+    if (d != 0 && __builtin_mul_overflow(product, d, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+// What stands for -1 where the other dimensions are `known`. Of tensors without elements, where any
+// size fits, it is the one that makes the products without the zeros equal.
+Result<int64_t> RemainingSize(const Shape& in, const std::vector<int64_t>& known) {
+  const std::vector<int64_t> in_dims(in.dims().begin(), in.dims().end());
+  const std::optional<int64_t> from = NonZeroProduct(in_dims), to = NonZeroProduct(known);
+  if (!from || !to) return InvalidArgument("the shape is too large");
+  const bool zeros = std::ranges::find(known, 0) != known.end();
+  return in.elements() == 0 && !zeros ? 0 : *from / *to;
+}
+
 Status InferReshape(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, RequestedShape(op));
-  int64_t* rest = nullptr;
-  int64_t known = 1;
-  for (int64_t& d : dims) {
-    if (d == -1) {
-      if (rest) return InvalidArgument("the shape has more than one -1");
-      rest = &d;
-      d = 1;
+  const auto rest = std::ranges::find(dims, -1);
+  if (rest != dims.end()) {
+    *rest = 1;
+    if (std::ranges::count(dims, -1) > 0) {
+      return InvalidArgument("the shape has more than one -1");
     }
-    if (__builtin_mul_overflow(known, d, &known)) return InvalidArgument("the shape is too large");
+    FUSELITE_ASSIGN_OR_RETURN(*rest, RemainingSize(in.shape, dims));
   }
-  if (rest) *rest = known == 0 ? 0 : in.elements() / known;
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   if (shape.elements() != in.elements()) {
     return InvalidArgument("cannot reshape ", in.shape, " to ", shape);
@@ -102,6 +121,18 @@ Status InferBitcast(OpDescription& op) {
   return SetOutput(op, 0, to, shape);
 }
 
+// Whoever reads a model has made sparse constants dense: what is left is a copy.
+Status InferDensify(OpDescription& op) {
+  const TensorInfo& in = op.inputs[0];
+  return SetOutput(op, 0, in.type, in.shape);
+}
+
+constexpr TypeRow kDensifyTypes[] = {
+    {{DataType::kFloat32}, DataType::kFloat32},
+    {{DataType::kFloat16}, DataType::kFloat16},
+    {{DataType::kInt8}, DataType::kInt8},
+};
+
 }  // namespace
 
 Result<Movement> PlanBitcast(const OpDescription& op) {
@@ -146,6 +177,20 @@ const OperatorDef& ReshapeOperator() {
       .limits = "any type but string",
       .infer = InferReshape,
       .candidates = kMovementCandidates<PlanReshape>,
+      .cost = MovementCost,
+  };
+  return kDef;
+}
+
+const OperatorDef& DensifyOperator() {
+  static const OperatorDef kDef = {
+      .name = "DENSIFY",
+      .builtin_code = tflite::kTfLiteBuiltinDensify,
+      .options_type = 99,
+      .max_version = 1,
+      .types = kDensifyTypes,
+      .infer = InferDensify,
+      .candidates = kMovementCandidate<PlanReshape>,
       .cost = MovementCost,
   };
   return kDef;

@@ -1,5 +1,5 @@
-// RESHAPE, SQUEEZE, EXPAND_DIMS: other dimensions for the same elements in the same order. BITCAST:
-// another type for the same bytes.
+// RESHAPE, SQUEEZE, EXPAND_DIMS, DENSIFY: other dimensions for the same elements in the same order.
+// BITCAST: another type for the same bytes.
 #pragma once
 
 #include "kernels/movement.h"

@@ -1,4 +1,6 @@
 // SELECT and SELECT_V2: of two tensors, the elements that a third of bool says.
+#include <algorithm>
+
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -31,6 +33,12 @@ Status CheckSelect(const OpDescription& op) {
   return InvalidArgument("a condition of ", condition, " for operands of ", x);
 }
 
+// The host keeps the shape that the file states where there is one element, whatever the ranks.
+bool IsOneElement(const OpDescription& op) {
+  const auto one = [](const TensorInfo& info) { return info.elements() == 1; };
+  return std::ranges::all_of(op.inputs, one) && !op.outputs[0].absent() && one(op.outputs[0]);
+}
+
 Status InferSelect(OpDescription& op) {
   if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
   const TensorInfo& x = op.inputs[1];
@@ -40,6 +48,7 @@ Status InferSelect(OpDescription& op) {
   }
   FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(x.type));
   if (bytes > 8) return Unsupported("elements of ", bytes, " bytes");
+  if (IsOneElement(op)) return SetOutput(op, 0, x.type, op.outputs[0].shape);
   if (op.op->builtin_code == tflite::kTfLiteBuiltinSelect) {
     FUSELITE_RETURN_IF_ERROR(CheckSelect(op));
     return SetOutput(op, 0, x.type, x.shape);
@@ -49,11 +58,17 @@ Status InferSelect(OpDescription& op) {
   return SetOutput(op, 0, x.type, shape);
 }
 
+BroadcastPlan PlanOf(const OpDescription& op) {
+  const TensorInfo scalar{.type = op.outputs[0].type};
+  if (IsOneElement(op)) return BroadcastPlan({&scalar, &scalar, &scalar, &scalar}, false);
+  const TensorInfo condition = ConditionOf(op);
+  return BroadcastPlan({&condition, &op.inputs[1], &op.inputs[2], &op.outputs[0]},
+                       /*keep_rows=*/false);
+}
+
 template <class T>
 std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
-  const TensorInfo condition = ConditionOf(op);
-  const BroadcastPlan plan({&condition, &op.inputs[1], &op.inputs[2], &op.outputs[0]},
-                           /*keep_rows=*/false);
+  const BroadcastPlan plan = PlanOf(op);
   return MakeKernel(
       "select " + std::string(DataTypeName(op.inputs[1].type)),
       {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},

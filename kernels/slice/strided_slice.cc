@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "kernels/shape_rules.h"
 #include "kernels/slice/slice.h"
@@ -88,6 +89,9 @@ Result<AxisSlice> SliceAxis(const Spec& spec, size_t i, int dim, int64_t size) {
     axis.dropped = true;
     axis.stride = 1;
     return axis;
+  }
+  if (axis.stride == std::numeric_limits<int32_t>::min()) {
+    return InvalidArgument("a stride of ", axis.stride, ", which has no positive counterpart");
   }
   // With an offset, the host takes the sizes as they stand, and clamps the elements only.
   if (spec.params.offset && (!forward || spec.end[i] < 0 || axis.start + spec.end[i] > size)) {

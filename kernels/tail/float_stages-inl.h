@@ -91,8 +91,9 @@ HWY_INLINE FloatVec HardSwishVec(FloatVec x) {
 HWY_INLINE FloatVec SignVec(FloatVec x) {
   const FloatTag d;
   const FloatVec one = hn::Set(d, 1.0f), zero = hn::Zero(d);
-  return hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one),
-                 hn::IfThenElseZero(hn::Lt(x, zero), one));
+  const FloatVec sign =
+      hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one), hn::IfThenElseZero(hn::Lt(x, zero), one));
+  return hn::IfThenElse(hn::IsNaN(x), x, sign);
 }
 
 // Multiplication and addition rounded one by one, as separate operators round them.

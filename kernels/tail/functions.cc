@@ -34,7 +34,7 @@ float ApplyUnary(UnaryKind kind, float x, float a, float b) {
     case UnaryKind::kSquare: return x * x;
     case UnaryKind::kSin: return std::sin(x);
     case UnaryKind::kCos: return std::cos(x);
-    case UnaryKind::kSign: return static_cast<float>((x > 0) - (x < 0));
+    case UnaryKind::kSign: return std::isnan(x) ? x : static_cast<float>((x > 0) - (x < 0));
     case UnaryKind::kAffine: return a * x + b;
   }
   return x;

@@ -27,6 +27,9 @@ Status InferTile(OpDescription& op) {
 
 Status InferBroadcastTo(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
+  if (op.inputs[1].shape.rank() != 1) {
+    return InvalidArgument("the shape is of rank ", op.inputs[1].shape.rank(), ", not a vector");
+  }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[1], "the shape"));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));

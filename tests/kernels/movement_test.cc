@@ -20,6 +20,8 @@ TEST(ReshapeTest, Shapes) {
   };
   EXPECT_EQ(reshape({2, 3, 4}, {6, -1}), (Shape{6, 4}));
   EXPECT_EQ(reshape({2, 0}, {-1, 5}), (Shape{0, 5}));
+  EXPECT_EQ(reshape({4, 0}, {2, 0, -1}), (Shape{2, 0, 2}));
+  EXPECT_EQ(reshape({0, 3}, {0, -1}), (Shape{0, 3}));
   EXPECT_EQ(reshape({1}, {}), Shape());
 
   OpTester parameters("RESHAPE");

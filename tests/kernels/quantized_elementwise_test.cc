@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/lookup_table.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -103,6 +104,28 @@ TEST(QuantizedElementwiseTest, UnaryOfPositiveInt16) {
               ElementsAre(-26130, -25956, -17615, -2432, 2772, 5027, 5991, 6979));
   EXPECT_THAT(run("RSQRT", 0.002f), ElementsAre(25032, 24845, 15904, 921, 250, 143, 112, 87));
   EXPECT_THAT(run("SQRT", 0.0003f), ElementsAre(105, 149, 745, 1825, 6666, 11711, 14907, 19080));
+}
+
+TEST(QuantizedElementwiseTest, RootsOfNegativeNumbersFailTheRun) {
+  const auto run = [](std::string_view name, DataType type, int32_t zero_point, int least) {
+    OpTester tester(name);
+    const Quantization quantization{{0.1f}, {zero_point}};
+    tester.Input(
+        type == DataType::kInt8
+            ? TestTensor::Of<int8_t>(type, {2}, {static_cast<int8_t>(least), 10}, quantization)
+            : TestTensor::Of<int16_t>(type, {2}, {static_cast<int16_t>(least), 10}, quantization));
+    tester.Output(type, quantization);
+    EXPECT_TRUE(tester.Infer().ok());
+    EXPECT_EQ(FailsOnNegatives(tester.op), type == DataType::kInt16 || zero_point > -128);
+    return tester.Run("reference", Isa::kScalar).status().code();
+  };
+  for (const char* name : {"SQRT", "RSQRT"}) {
+    EXPECT_EQ(run(name, DataType::kInt8, -5, -6), StatusCode::kInvalidArgument) << name;
+    EXPECT_EQ(run(name, DataType::kInt8, -5, -5), StatusCode::kOk) << name;
+    EXPECT_EQ(run(name, DataType::kInt8, -128, -128), StatusCode::kOk) << name;
+    EXPECT_EQ(run(name, DataType::kInt16, 0, -1), StatusCode::kInvalidArgument) << name;
+    EXPECT_EQ(run(name, DataType::kInt16, 0, 0), StatusCode::kOk) << name;
+  }
 }
 
 TEST(QuantizedElementwiseTest, SignsOfIntegersWithoutScales) {

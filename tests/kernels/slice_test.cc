@@ -88,6 +88,7 @@ TEST(StridedSliceTest, Refuses) {
   };
   EXPECT_EQ(code({0}, {0}, 0), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({3}, {1}, 1), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({0}, {std::numeric_limits<int32_t>::min()}, 0), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({0, 0}, {1, 1}, 0), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({0}, {1, 1}, 0), StatusCode::kInvalidArgument);
 }
