@@ -31,6 +31,7 @@ class BuiltinOp {
 
   Status Prepare(Subgraph& graph, const TfLiteNode& node) {
     kernel_.reset();
+    known_ = false;
     FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
     const Status status = kernels::Infer(op_);
     dynamic_ = status.code() == StatusCode::kDynamicShape;
@@ -39,11 +40,17 @@ class BuiltinOp {
       return Status();
     }
     FUSELITE_RETURN_IF_ERROR(status);
+    known_ = IsKnown();
+    if (known_) {
+      for (int output : Elements(node.outputs)) graph.SetPersistent(graph.tensor(output));
+    }
     FUSELITE_RETURN_IF_ERROR(ResizeOutputs(graph, node));
-    return Build();
+    FUSELITE_RETURN_IF_ERROR(Build());
+    return known_ ? Run(graph, node) : Status();
   }
 
   Status Invoke(Subgraph& graph, const TfLiteNode& node) {
+    if (known_) return Status();
     if (dynamic_) {
       // Every value is there by this time; what is built with them serves this run alone.
       FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
@@ -59,6 +66,17 @@ class BuiltinOp {
   }
 
  private:
+  // Whether what it gives depends on constants and shapes alone: then it is computed when
+  // preparing, and whoever prepares later reads it as a constant.
+  bool IsKnown() const {
+    const auto known = [&](const TensorInfo& info) {
+      return info.absent() || info.constant() || def_.reads_shapes_only;
+    };
+    const auto sized = [](const TensorInfo& info) { return BitWidth(info.type) > 0; };
+    return kernels::GivesConstants(def_) && !op_.inputs.empty() &&
+           std::ranges::all_of(op_.inputs, known) && std::ranges::all_of(op_.outputs, sized);
+  }
+
   Status Describe(Subgraph& graph, const TfLiteNode& node) {
     op_ = OpDescription();
     op_.op = &def_;
@@ -154,6 +172,7 @@ class BuiltinOp {
   OpDescription op_;
   std::unique_ptr<Kernel> kernel_;
   bool dynamic_ = false;
+  bool known_ = false;
   std::vector<const void*> input_pointers_;
   std::vector<void*> output_pointers_;
 };
@@ -197,6 +216,13 @@ void* MakeBuiltinData(const ModelOperator& op) {
     auto* indices = static_cast<int*>(std::calloc(op.subgraphs.size(), sizeof(int)));
     std::ranges::copy(op.subgraphs, indices);
     return indices;
+  }
+  if (op.builtin_code == tflite::kTfLiteBuiltinVarHandle) {
+    auto* handle = static_cast<tflite::TfLiteVarHandleParams*>(
+        std::calloc(1, sizeof(tflite::TfLiteVarHandleParams)));
+    // The model's strings live as long as the nodes.
+    *handle = {op.container.c_str(), op.shared_name.c_str()};
+    return handle;
   }
   if (op.def == nullptr || op.def->struct_bytes == 0) return nullptr;
   void* data = std::calloc(1, op.def->struct_bytes);

@@ -5,15 +5,14 @@
 #include <vector>
 
 #include "interpreter/op_resolver.h"
+#include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
 
 namespace fuselite::interpreter {
 namespace {
 
 using tflite::Elements;
-using tflite::TfLiteContext;
 using tflite::TfLiteNode;
-using tflite::TfLiteStatus;
 using tflite::TfLiteTensor;
 
 // A tensor's shape and bytes, kept while subgraphs run over the original.
@@ -184,28 +183,11 @@ Status InvokeWhile(Subgraph& graph, const TfLiteNode& node) {
   }
 }
 
-template <Status (*kFunction)(Subgraph&, const TfLiteNode&)>
-TfLiteStatus Call(TfLiteContext* context, TfLiteNode* node) {
-  Subgraph& graph = Subgraph::From(context);
-  try {
-    Status status = kFunction(graph, *node);
-    return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
-  } catch (const std::exception& error) {
-    return graph.Fail(Internal(error.what()));
-  }
-}
-
 }  // namespace
 
 void AddControlFlow(OpResolver& resolver) {
-  tflite::TfLiteRegistration branch{};
-  branch.prepare = Call<PrepareIf>;
-  branch.invoke = Call<InvokeIf>;
-  resolver.AddBuiltin(tflite::kTfLiteBuiltinIf, branch);
-  tflite::TfLiteRegistration loop{};
-  loop.prepare = Call<PrepareWhile>;
-  loop.invoke = Call<InvokeWhile>;
-  resolver.AddBuiltin(tflite::kTfLiteBuiltinWhile, loop);
+  resolver.AddBuiltin(tflite::kTfLiteBuiltinIf, Registration<PrepareIf, InvokeIf>());
+  resolver.AddBuiltin(tflite::kTfLiteBuiltinWhile, Registration<PrepareWhile, InvokeWhile>());
 }
 
 }  // namespace fuselite::interpreter

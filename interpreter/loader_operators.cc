@@ -105,6 +105,13 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
   return Status();
 }
 
+void ReadVariableName(const schema::Operator& op, ModelOperator& out) {
+  const auto* handle = op.builtin_options_as_VarHandleOptions();
+  if (out.builtin_code != tflite::kTfLiteBuiltinVarHandle || handle == nullptr) return;
+  if (handle->container() != nullptr) out.container = handle->container()->str();
+  if (handle->shared_name() != nullptr) out.shared_name = handle->shared_name()->str();
+}
+
 Status CheckOverlap(const ModelOperator& op) {
   for (int output : op.outputs) {
     if (std::ranges::find(op.inputs, output) != op.inputs.end()) {
@@ -129,6 +136,7 @@ Result<ModelOperator> ReadOperator(const Source& source, const schema::Operator&
     FUSELITE_RETURN_IF_ERROR(CheckOverlap(out));
     FUSELITE_RETURN_IF_ERROR(ReadParams(op, out));
     FUSELITE_RETURN_IF_ERROR(ReadCustomOptions(source, op, out));
+    ReadVariableName(op, out);
     return ReadSubgraphs(*source.model, op, out);
   };
   if (Status status = fill(); !status.ok()) return status.In(Model::OperatorName(out));

@@ -5,6 +5,7 @@
 
 #include "interpreter/loader_internal.h"
 #include "interpreter/options.h"
+#include "kernels/sparse.h"
 
 namespace fuselite::interpreter::loader {
 namespace {
@@ -163,6 +164,48 @@ Status CheckStrings(std::span<const std::byte> data, int64_t count) {
   return Status();
 }
 
+// Indices may be of 8, 16 or 32 bits.
+template <class Vector>
+void Append(const Vector* from, std::vector<int32_t>& to) {
+  if (from == nullptr || from->values() == nullptr) return;
+  for (const auto value : *from->values()) to.push_back(static_cast<int32_t>(value));
+}
+
+void Append(const flatbuffers::Vector<int32_t>* from, std::vector<int32_t>& to) {
+  if (from != nullptr) to.assign(from->begin(), from->end());
+}
+
+kernels::SparseLayout ReadSparsity(const schema::SparsityParameters& from) {
+  kernels::SparseLayout layout;
+  Append(from.traversal_order(), layout.traversal_order);
+  Append(from.block_map(), layout.block_map);
+  if (from.dim_metadata() == nullptr) return layout;
+  for (const schema::DimensionMetadata* level : *from.dim_metadata()) {
+    kernels::SparseLevel& to = layout.levels.emplace_back();
+    to.compressed = level->format() != schema::DimensionType::DENSE;
+    to.dense_size = level->dense_size();
+    Append(level->array_segments_as_Int32Vector(), to.segments);
+    Append(level->array_segments_as_Uint16Vector(), to.segments);
+    Append(level->array_segments_as_Uint8Vector(), to.segments);
+    Append(level->array_indices_as_Int32Vector(), to.indices);
+    Append(level->array_indices_as_Uint16Vector(), to.indices);
+    Append(level->array_indices_as_Uint8Vector(), to.indices);
+  }
+  return layout;
+}
+
+// Sparse constants become dense ones here: every reader finds what it expects.
+Status ReadSparse(const schema::SparsityParameters& from, ModelTensor& tensor) {
+  TensorInfo info;
+  info.type = tensor.type;
+  info.shape = tensor.shape;
+  FUSELITE_ASSIGN_OR_RETURN(tensor.unpacked, kernels::Unpack(ReadSparsity(from), info, tensor.data,
+                                                             ProcessPackedStore()));
+  tensor.data = {tensor.unpacked->data(), info.bytes()};
+  tensor.constant = true;
+  return Status();
+}
+
 Status ReadConstant(const Source& source, const schema::Tensor& from, ModelTensor& tensor) {
   // Buffer 0 is the empty one, whatever it holds.
   if (from.buffer() == 0) return Status();
@@ -172,7 +215,7 @@ Status ReadConstant(const Source& source, const schema::Tensor& from, ModelTenso
   // Converters write empty vectors for values without constant data.
   if (tensor.data.empty() && elements > 0) return Status();
   if (tensor.is_variable) return InvalidArgument("is a variable, but has constant data");
-  if (from.sparsity() != nullptr) return Unsupported("sparse constants are not taken");
+  if (from.sparsity() != nullptr) return ReadSparse(*from.sparsity(), tensor);
   if (tensor.type == DataType::kString) {
     FUSELITE_RETURN_IF_ERROR(CheckStrings(tensor.data, elements));
   } else {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "runtime/packed_store.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::interpreter {
@@ -37,6 +38,8 @@ struct ModelTensor {
   // not null for a constant without elements.
   bool constant = false;
   std::span<const std::byte> data;
+  // Holds the bytes of a constant that is sparse in the file.
+  PackedWeights unpacked;
 };
 
 struct ModelOperator {
@@ -53,6 +56,8 @@ struct ModelOperator {
   // Subgraphs that control flow runs (IF: then, else; WHILE: condition, body; CALL_ONCE:
   // initializer).
   std::vector<int> subgraphs;
+  // Which variable VAR_HANDLE names.
+  std::string container, shared_name;
 };
 
 struct ModelSubgraph {

@@ -1,6 +1,7 @@
 #include "interpreter/op_resolver.h"
 
 #include "interpreter/control_flow.h"
+#include "interpreter/resources.h"
 
 namespace fuselite::interpreter {
 
@@ -12,6 +13,7 @@ OpResolver OpResolver::WithBuiltins() {
     if (def->builtin_code >= 0) resolver.table_[def->builtin_code].def = def;
   }
   AddControlFlow(resolver);
+  AddResources(resolver);
   return resolver;
 }
 

@@ -60,7 +60,7 @@ TfLiteTensor MakeTensor(const ModelTensor& from) {
     TensorInfo info;
     info.type = from.type;
     info.shape = from.shape;
-    to.bytes = info.bytes();
+    to.bytes = HostBytes(info);
   }
   return to;
 }

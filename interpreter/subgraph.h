@@ -17,6 +17,7 @@
 #include "interpreter/node.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/partition.h"
+#include "interpreter/resources.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/status.h"
 #include "runtime/tflite_abi.h"
@@ -43,11 +44,15 @@ struct SubgraphHost {
   bool preserve_all_tensors = false;
   bool cluster_partitions = true;
   std::atomic<bool> cancelled{false};
+  Resources resources;
   tflite::TfLiteExternalContext* external_contexts[tflite::kTfLiteMaxExternalContexts] = {};
   // Recorded while not null; at most kMaxEvents of them.
   static constexpr size_t kMaxEvents = 1 << 20;
   std::unique_ptr<std::vector<NodeEvent>> events;
 };
+
+// Bytes of the host's tensor of this type and shape: TensorInfo::bytes(), and those of a handle.
+size_t HostBytes(const TensorInfo& info);
 
 class Subgraph {
  public:
@@ -93,6 +98,9 @@ class Subgraph {
   Status ResizeTensor(tflite::TfLiteTensor& tensor, std::span<const int> dims);
   // To be called in prepare, for an output whose shape only invoke knows.
   void SetDynamic(tflite::TfLiteTensor& tensor);
+  // Likewise, for one whose value is known in prepare: it keeps its memory, which ResizeTensor
+  // gives, until the next time.
+  void SetPersistent(tflite::TfLiteTensor& tensor);
   // Keeps the reason and gives the code that the C interface knows. For operators of this room.
   tflite::TfLiteStatus Fail(Status status);
   // Memory that is free to use until the function that asks returns. Null where there is none.

@@ -36,10 +36,16 @@ Result<size_t> BytesOf(const TfLiteTensor& tensor, std::span<const int> dims) {
   if (static_cast<double>(info.elements()) * BitWidth(info.type) / 8 > kMaxBytes) {
     return OutOfMemory("no machine has the memory for ", shape->ToString());
   }
-  return info.bytes();
+  return HostBytes(info);
 }
 
 }  // namespace
+
+size_t HostBytes(const TensorInfo& info) {
+  // The number of a variable, as LiteRT has it.
+  if (info.type == DataType::kResource) return sizeof(int32_t);
+  return info.bytes();
+}
 
 Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
   if (std::ranges::find(model_.inputs, tensor_index) == model_.inputs.end()) {
@@ -84,6 +90,12 @@ void Subgraph::SetDynamic(TfLiteTensor& tensor) {
   if (tensor.allocation_type == tflite::kTfLiteDynamic) return;
   tensor.allocation_type = tflite::kTfLiteDynamic;
   tensor.data.raw = nullptr;
+}
+
+void Subgraph::SetPersistent(TfLiteTensor& tensor) {
+  if (tensor.allocation_type == tflite::kTfLitePersistentRo) return;
+  ReleaseHeap(tensor);
+  tensor.allocation_type = tflite::kTfLitePersistentRo;
 }
 
 // The tensor loses its memory, and is in the arena again where it was dynamic.

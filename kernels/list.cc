@@ -26,6 +26,7 @@
   X(Conv2D) \
   X(Cos) \
   X(Cumsum) \
+  X(Densify) \
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(Dequantize) \

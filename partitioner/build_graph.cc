@@ -48,6 +48,7 @@ class Builder {
     const bool constant = info->constant();
     const BoundTensor bound{tensor, info->shape, info->bytes()};
     fusion::Value value = ValueOf(tensor, *std::move(info));
+    value.storage = table_.StorageOf(tensor);
     value.variable = !constant && context_->tensors[tensor].is_variable;
     value.input = !constant && !value.variable;
     const bool input = value.input, variable = value.variable;

@@ -13,8 +13,10 @@ namespace fuselite::partitioner {
 // What one delegate kernel computes; tensors and nodes are the host's indices.
 struct Partition {
   std::vector<ImportedNode> nodes;  // in running order
-  std::vector<int> inputs;          // read, but not made inside: constants and variables too
-  std::vector<int> outputs;         // made inside, and read outside
+  // So many of the first nodes are others' too: makers of constants that are read here.
+  int followed = 0;
+  std::vector<int> inputs;   // read, but not made inside: constants and variables too
+  std::vector<int> outputs;  // made inside, and read outside
 };
 
 // What is bound at each run: the host's tensor, and how many bytes it must have.

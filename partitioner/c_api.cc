@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -28,12 +29,17 @@ Delegate* FromHost(TfLiteDelegate* delegate) {
   return Delegate::FromC(reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
 }
 
+// A host that gives nobody to tell (TensorFlow Lite's own tools) would run without the delegate and
+// say nothing: then it is said on the standard error output.
+void Report(ReportError report_error, const char* message) {
+  if (report_error != nullptr) return report_error(message);
+  std::fprintf(stderr, "%s\n", message);
+}
+
 TfLiteDelegate* Create(const std::vector<KeyValue>& given, ReportError report_error) {
   Result<Options> options = fuselite::partitioner::ParseOptions(given);
   if (!options.ok()) {
-    if (report_error != nullptr) {
-      report_error(("fuselite: " + options.status().message()).c_str());
-    }
+    Report(report_error, ("fuselite: no delegate: " + options.status().message()).c_str());
     return nullptr;
   }
   return ToHost((new Delegate(*std::move(options)))->c_struct());
@@ -48,9 +54,7 @@ TfLiteDelegate* Guarded(ReportError report_error, Function&& create) noexcept {
         delegate = create();
         return Status();
       },
-      [&](const char* message) {
-        if (report_error != nullptr) report_error(message);
-      });
+      [&](const char* message) { Report(report_error, message); });
   return delegate;
 }
 
@@ -154,7 +158,7 @@ TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values, size_t
     std::vector<KeyValue> given;
     for (size_t i = 0; i < count; ++i) {
       if (keys == nullptr || values == nullptr || keys[i] == nullptr || values[i] == nullptr) {
-        if (report_error != nullptr) report_error("fuselite: an option's key or value is null");
+        Report(report_error, "fuselite: an option's key or value is null");
         return nullptr;
       }
       given.emplace_back(keys[i], values[i]);

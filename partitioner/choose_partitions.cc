@@ -27,16 +27,18 @@ struct Candidate {
 class Chooser {
  public:
   Chooser(TfLiteContext* context, const Options& options, const TensorTable& table,
-          std::vector<Verdict>& verdicts)
-      : context_(context), options_(options), table_(table), verdicts_(verdicts) {
+          const ConstantMakers& makers, std::vector<Verdict>& verdicts)
+      : context_(context), options_(options), table_(table), makers_(makers), verdicts_(verdicts) {
     for (Verdict& verdict : verdicts_) of_node_[verdict.host_node] = &verdict;
   }
 
   Result<std::vector<PartitionChoice>> Choose() {
     while (true) {
+      makers_.LeaveToHostsReaders(verdicts_);
       FUSELITE_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Preview());
       DropWorthless(candidates);
       DropBeyondLimit(candidates);
+      if (makers_.LeaveToHostsReaders(verdicts_) > 0) continue;
       const bool all_build = std::ranges::all_of(
           candidates, [&](const Candidate& candidate) { return Builds(candidate); });
       // A node that was given back may split its partition: look again.
@@ -130,10 +132,11 @@ class Chooser {
   // Builds the partition as its kernel will, from its own inputs alone. Takes back the claim of
   // the node that fails.
   bool Builds(const Candidate& candidate) {
-    Partition partition{{}, candidate.inputs, candidate.outputs};
+    Partition partition{{}, 0, candidate.inputs, candidate.outputs};
     for (int node : candidate.nodes) partition.nodes.push_back(of_node_.at(node)->node);
+    makers_.Follow(partition);
     TensorTable inside(context_);
-    for (int tensor : candidate.inputs) {
+    for (int tensor : partition.inputs) {
       if (tensor < 0) continue;
       Result<TensorInfo> info = table_.Get(tensor);
       if (!info.ok()) continue;
@@ -144,7 +147,7 @@ class Chooser {
     int failed = -1;
     const Result<BuiltGraph> built = BuildGraph(partition, context_, inside, &failed);
     if (built.ok()) return true;
-    const Candidate node{{candidate.nodes[std::max(failed, 0)]}, {}, {}};
+    const Candidate node{{partition.nodes[std::max(failed, 0)].host_node}, {}, {}};
     GiveBack(node, built.status().message());
     return false;
   }
@@ -152,6 +155,7 @@ class Chooser {
   TfLiteContext* context_;
   const Options& options_;
   const TensorTable& table_;
+  const ConstantMakers& makers_;
   std::vector<Verdict>& verdicts_;
   std::map<int, Verdict*> of_node_;
 };
@@ -161,8 +165,9 @@ class Chooser {
 Result<std::vector<PartitionChoice>> ChoosePartitions(TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
+                                                      const ConstantMakers& makers,
                                                       std::vector<Verdict>& verdicts) {
-  return Chooser(context, options, table, verdicts).Choose();
+  return Chooser(context, options, table, makers, verdicts).Choose();
 }
 
 }  // namespace fuselite::partitioner

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "partitioner/build_graph.h"
+#include "partitioner/constants.h"
 #include "partitioner/verdict.h"
 
 namespace fuselite::partitioner {
@@ -16,10 +17,12 @@ struct PartitionChoice {
 
 // The partitions to take. Claims that come to nothing are withdrawn, with the reason: partitions
 // that are too small to be worth a change of hands, those beyond max_partitions, nodes whose
-// partition does not build. `table` is what Judge() left.
+// partition does not build, makers of constants that the host's nodes read. `table` is what Judge()
+// left, `makers` those of its verdicts.
 Result<std::vector<PartitionChoice>> ChoosePartitions(tflite::TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
+                                                      const ConstantMakers& makers,
                                                       std::vector<Verdict>& verdicts);
 
 }  // namespace fuselite::partitioner

@@ -6,7 +6,6 @@
 #include "partitioner/choose_partitions.h"
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
-#include "partitioner/profile_file.h"
 #include "runtime/log.h"
 #include "runtime/tflite_arrays.h"
 
@@ -59,7 +58,10 @@ void LogPlan(const PartitionReport& partition) {
   }
 }
 
-Status JudgeAndChoose(TfLiteContext* context, const Options& options, GraphReport& report) {
+// The makers of the graph's constants, for the kernels to come.
+Result<std::shared_ptr<const ConstantMakers>> JudgeAndChoose(TfLiteContext* context,
+                                                             const Options& options,
+                                                             GraphReport& report) {
   TfLiteIntArray* host_plan = nullptr;
   if (context->GetExecutionPlan(context, &host_plan) != kTfLiteOk) {
     return Internal("the host does not show its execution plan");
@@ -69,14 +71,15 @@ Status JudgeAndChoose(TfLiteContext* context, const Options& options, GraphRepor
   const std::vector<int> plan(elements.begin(), elements.end());
   TensorTable table(context);
   report.verdicts = Judge(context, plan, options, table);
+  auto makers = std::make_shared<const ConstantMakers>(context, report.verdicts);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<PartitionChoice> choices,
-                            ChoosePartitions(context, options, table, report.verdicts));
+                            ChoosePartitions(context, options, table, *makers, report.verdicts));
   for (const PartitionChoice& choice : choices) {
     report.partitions.emplace_back();
     report.partitions.back().nodes = choice.nodes;
     report.partitions.back().cost = choice.cost;
   }
-  return Status();
+  return makers;
 }
 
 }  // namespace
@@ -110,17 +113,27 @@ void DelegateState::ForgetDeadGraphs() {
     return std::ranges::any_of(kernels_, [&](const auto& k) { return k.second == context; });
   };
   std::erase_if(kept_, [&](const auto& kept) { return !lives(kept.first.first); });
+  std::erase_if(makers_, [&](const auto& makers) { return !lives(makers.first); });
   // A graph of which nothing was taken has no kernels while it lives.
   std::erase_if(graphs_, [&](const auto& graph) {
     return !graph.second.partitions.empty() && !lives(graph.first);
   });
 }
 
-void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report) {
+std::shared_ptr<const ConstantMakers> DelegateState::ConstantMakersOf(
+    const TfLiteContext* context) const {
+  const std::lock_guard lock(mutex_);
+  const auto makers = makers_.find(context);
+  return makers == makers_.end() ? nullptr : makers->second;
+}
+
+void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report,
+                             std::shared_ptr<const ConstantMakers> makers) {
   const std::lock_guard lock(mutex_);
   // The same graph comes again on a resize, without its kernels.
   const auto known = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (known == graphs_.end()) ForgetDeadGraphs();
+  makers_[context] = std::move(makers);
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (entry == graphs_.end()) {
     graphs_.emplace_back(context, std::move(report));
@@ -153,15 +166,18 @@ Explanation DelegateState::Explain() const {
   return explanation;
 }
 
-void DelegateState::AddProfile(int first_node, const std::vector<StepTimes>& steps) {
+void DelegateState::AddProfile(const TfLiteContext* context, int first_node,
+                               const std::vector<StepTimes>& steps) {
   const std::lock_guard lock(mutex_);
-  AddTimes(profile_[first_node], steps);
+  const auto graph = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
+  const PartitionKey key{static_cast<int>(graph - graphs_.begin()), first_node};
+  AddTimes(profile_[key], steps);
   if (!options_.profile_file.empty()) {
     Warn(options_, WriteProfile(profile_, options_.profile_file));
   }
 }
 
-std::map<int, std::vector<StepTimes>> DelegateState::Profile() const {
+ProfiledPartitions DelegateState::Profile() const {
   const std::lock_guard lock(mutex_);
   return profile_;
 }
@@ -182,8 +198,12 @@ Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std
 Status Delegate::Prepare(TfLiteContext* context) {
   const Options& options = state_->options();
   GraphReport report;
-  const bool judged = Guard([&] { return JudgeAndChoose(context, options, report); },
-                            [&](const char* message) { report.error = message; });
+  std::shared_ptr<const ConstantMakers> makers;
+  const auto judge = [&]() -> Status {
+    FUSELITE_ASSIGN_OR_RETURN(makers, JudgeAndChoose(context, options, report));
+    return Status();
+  };
+  const bool judged = Guard(judge, [&](const char* message) { report.error = message; });
   if (!judged) {
     report.partitions.clear();
     for (Verdict& verdict : report.verdicts) {
@@ -200,7 +220,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
     std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
   }
   LogVerdicts(options, report);
-  state_->SetGraph(context, std::move(report));
+  state_->SetGraph(context, std::move(report), std::move(makers));
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);
   if (array == nullptr) return OutOfMemory("no memory for a list of nodes");

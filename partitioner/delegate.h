@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "partitioner/constants.h"
 #include "partitioner/explanation.h"
 #include "partitioner/options.h"
+#include "partitioner/profile_file.h"
 #include "runtime/executable.h"
 #include "runtime/profile.h"
 #include "runtime/status.h"
@@ -37,7 +39,11 @@ class DelegateState {
   void Cancel();
 
   // A graph begins anew: the host applies the delegate (again).
-  void SetGraph(const tflite::TfLiteContext* context, GraphReport report);
+  void SetGraph(const tflite::TfLiteContext* context, GraphReport report,
+                std::shared_ptr<const ConstantMakers> makers);
+  // As SetGraph() was told; null where it was told none.
+  std::shared_ptr<const ConstantMakers> ConstantMakersOf(
+      const tflite::TfLiteContext* context) const;
   // A partition of the graph was compiled. Keeps `executable` alive until the same partition is
   // compiled again: hosts drop and re-create kernels on a resize, and what was packed and emitted
   // must survive that. What belongs to graphs without kernels is forgotten when another graph
@@ -46,11 +52,12 @@ class DelegateState {
                    std::shared_ptr<const Executable> executable);
   Explanation Explain() const;
 
-  // Adds to the times of the partition that begins at host node `first_node`, and writes the
-  // profile's file.
-  void AddProfile(int first_node, const std::vector<StepTimes>& steps);
-  // What was added, by first host node. Kernels add at the latest when they end.
-  std::map<int, std::vector<StepTimes>> Profile() const;
+  // Adds to the times of the graph's partition that begins at host node `first_node`, and writes
+  // the profile's file.
+  void AddProfile(const tflite::TfLiteContext* context, int first_node,
+                  const std::vector<StepTimes>& steps);
+  // What was added. Kernels add at the latest when they end.
+  ProfiledPartitions Profile() const;
 
  private:
   void WriteExplainFile() const;
@@ -62,7 +69,8 @@ class DelegateState {
   // In the order in which the host showed them.
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
-  std::map<int, std::vector<StepTimes>> profile_;  // by first host node
+  std::map<const tflite::TfLiteContext*, std::shared_ptr<const ConstantMakers>> makers_;
+  ProfiledPartitions profile_;
   std::map<std::atomic<bool>*, const tflite::TfLiteContext*> kernels_;
 };
 

@@ -1,6 +1,7 @@
 #include "partitioner/delegate_kernel.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "partitioner/guard.h"
 #include "runtime/tflite_arrays.h"
@@ -13,6 +14,43 @@ using namespace tflite;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kProfileInterval = std::chrono::seconds(1);
+
+Status Resize(TfLiteContext* context, int tensor, const Shape& shape) {
+  IntArrayPtr dims = MakeIntArray(shape.dims());
+  if (dims == nullptr) return OutOfMemory("no memory for a shape");
+  if (context->ResizeTensor(context, &context->tensors[tensor], dims.release()) != kTfLiteOk) {
+    return Internal("the host cannot resize output tensor ", tensor);
+  }
+  return Status();
+}
+
+Status CopyTo(TfLiteTensor& tensor, const ConstantOutput& constant) {
+  const size_t bytes = constant.value.info.bytes();
+  if (bytes == 0) return Status();
+  if (tensor.data.data == nullptr || tensor.bytes < bytes) {
+    return Internal("the host gives output tensor ", constant.tensor, " no memory");
+  }
+  std::memcpy(tensor.data.data, constant.value.info.data, bytes);
+  return Status();
+}
+
+bool IsMemoryOfTheUser(const TfLiteTensor& tensor) {
+  return tensor.allocation_type == kTfLiteCustom;
+}
+
+// As the host's own kernels do it: what is known when preparing lies in memory of the tensor's own,
+// where whoever prepares later finds it. Memory that the user has given is filled at each run.
+Status Publish(TfLiteContext* context, const ConstantOutput& constant) {
+  TfLiteTensor& tensor = context->tensors[constant.tensor];
+  if (IsMemoryOfTheUser(tensor)) return Resize(context, constant.tensor, constant.value.info.shape);
+  if (tensor.allocation_type != kTfLitePersistentRo) {
+    // Dynamic memory is the tensor's own already.
+    if (tensor.allocation_type != kTfLiteDynamic) tensor.data.data = nullptr;
+    tensor.allocation_type = kTfLitePersistentRo;
+  }
+  FUSELITE_RETURN_IF_ERROR(Resize(context, constant.tensor, constant.value.info.shape));
+  return CopyTo(tensor, constant);
+}
 
 // Stands for the bytes of a tensor without elements, whose pointer may be null in the host.
 std::byte no_bytes[1];
@@ -81,6 +119,8 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   const std::span<const int> outputs = Elements(params.output_tensors);
   partition_.inputs.assign(inputs.begin(), inputs.end());
   partition_.outputs.assign(outputs.begin(), outputs.end());
+  if (const auto makers = state_->ConstantMakersOf(context)) makers->Follow(partition_);
+  context_ = context;
   state_->AddKernel(context, &stop_);
   const Options& options = state_->options();
   if (options.keep_profile || !options.profile_file.empty()) profile_ = std::make_unique<Profile>();
@@ -112,12 +152,13 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
     compiled_threads_ = threads;
   }
   for (const BoundTensor& output : built_.outputs) {
-    IntArrayPtr dims = MakeIntArray(output.shape.dims());
-    if (dims == nullptr) return OutOfMemory("no memory for a shape");
-    if (context->ResizeTensor(context, &context->tensors[output.tensor], dims.release()) !=
-        kTfLiteOk) {
-      return Internal("the host cannot resize output tensor ", output.tensor);
-    }
+    TfLiteTensor& tensor = context->tensors[output.tensor];
+    // What was a constant for other shapes is none any more.
+    if (tensor.allocation_type == kTfLitePersistentRo) tensor.allocation_type = kTfLiteDynamic;
+    FUSELITE_RETURN_IF_ERROR(Resize(context, output.tensor, output.shape));
+  }
+  for (const ConstantOutput& constant : constants_) {
+    FUSELITE_RETURN_IF_ERROR(Publish(context, constant));
   }
   return Status();
 }
@@ -128,6 +169,10 @@ Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
   TensorTable table(context);
   int failed = -1;
   Result<BuiltGraph> built = BuildGraph(partition_, context, table, &failed);
+  std::vector<ConstantOutput> constants;
+  if (built.ok()) {
+    FUSELITE_ASSIGN_OR_RETURN(constants, TakeConstantOutputs(*built));
+  }
   if (!built.ok()) {
     if (failed < 0) return built.status();
     const ImportedNode& node = partition_.nodes[failed];
@@ -147,8 +192,11 @@ Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
   // The old one, and the weights it holds, live until here.
   execution_ = std::make_unique<Execution>(executable);
   built_ = *std::move(built);
+  constants_ = std::move(constants);
   FUSELITE_RETURN_IF_ERROR(execution_->Prepare(threads));
-  for (const ImportedNode& node : partition_.nodes) report.nodes.push_back(node.host_node);
+  for (const ImportedNode& node : std::span(partition_.nodes).subspan(partition_.followed)) {
+    report.nodes.push_back(node.host_node);
+  }
   report.compiled = true;
   report.threads = threads;
   report.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -176,6 +224,10 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
   FUSELITE_RETURN_IF_ERROR(
       bind(built_.variables, [&](int i, void* data) { e.BindVariable(i, data); }));
   FUSELITE_RETURN_IF_ERROR(bind(built_.outputs, [&](int i, void* data) { e.BindOutput(i, data); }));
+  for (const ConstantOutput& constant : constants_) {
+    TfLiteTensor& tensor = context->tensors[constant.tensor];
+    if (IsMemoryOfTheUser(tensor)) FUSELITE_RETURN_IF_ERROR(CopyTo(tensor, constant));
+  }
   RunOptions run;
   run.threads = compiled_threads_;
   run.profile = profile_.get();
@@ -189,7 +241,7 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
 void DelegateKernel::FlushProfile() {
   last_flush_ = Clock::now();
   if (profile_ == nullptr || execution_ == nullptr) return;
-  state_->AddProfile(partition_.nodes.front().host_node,
+  state_->AddProfile(context_, partition_.nodes[partition_.followed].host_node,
                      profile_->Summarize(execution_->executable()));
   profile_->Clear();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partitioner/build_graph.h"
+#include "partitioner/constants.h"
 #include "partitioner/delegate.h"
 #include "runtime/execution.h"
 #include "runtime/tflite_abi.h"
@@ -44,10 +45,12 @@ class DelegateKernel {
   void FlushProfile();
 
   const std::shared_ptr<DelegateState> state_;
+  const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into
   Partition partition_;
   std::vector<InputKey> key_;
   int compiled_threads_ = 0;
   BuiltGraph built_;  // its graph is consumed; the lists of tensors stay
+  std::vector<ConstantOutput> constants_;
   std::unique_ptr<Execution> execution_;
   std::unique_ptr<Profile> profile_;
   std::chrono::steady_clock::time_point last_flush_;

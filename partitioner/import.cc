@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/sparse.h"
 #include "partitioner/builtin_names.h"
 #include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
@@ -96,7 +97,6 @@ Status CheckState(const TfLiteContext* context, const ImportedNode& node) {
 Result<TensorInfo> ImportTensor(const TfLiteTensor& tensor) {
   TensorInfo info;
   FUSELITE_RETURN_IF_ERROR(ImportType(tensor, info.type));
-  if (tensor.sparsity != nullptr) return Unsupported("is sparse");
   const std::span<const int> dims = Elements(tensor.dims);
   const std::optional<Shape> shape = Shape::FromDims(dims);
   if (!shape) {
@@ -105,13 +105,30 @@ Result<TensorInfo> ImportTensor(const TfLiteTensor& tensor) {
   }
   info.shape = *shape;
   FUSELITE_RETURN_IF_ERROR(ImportQuantization(tensor, info.shape, info.quantization));
-  if (tensor.allocation_type == kTfLiteMmapRo) {
+  if (tensor.allocation_type == kTfLiteMmapRo && tensor.sparsity == nullptr) {
     if (tensor.bytes < info.bytes()) {
       return InvalidArgument("has ", tensor.bytes, " bytes of ", info.bytes());
     }
     info.data = tensor.data.data != nullptr || info.bytes() > 0 ? tensor.data.data : &kNoBytes;
   }
   return info;
+}
+
+Result<PackedWeights> UnpackSparse(const TfLiteTensor& tensor, const TensorInfo& info) {
+  const TfLiteSparsity& from = *tensor.sparsity;
+  const auto copy = [](const TfLiteIntArray* array) {
+    const std::span<const int> elements = Elements(array);
+    return std::vector<int32_t>(elements.begin(), elements.end());
+  };
+  kernels::SparseLayout layout{copy(from.traversal_order), copy(from.block_map)};
+  for (int i = 0; i < from.dim_metadata_size; ++i) {
+    const TfLiteDimensionMetadata& level = from.dim_metadata[i];
+    layout.levels.push_back({level.format != kTfLiteDimDense, level.dense_size,
+                             copy(level.array_segments), copy(level.array_indices)});
+  }
+  if (tensor.allocation_type != kTfLiteMmapRo) return Unsupported("is sparse, but no constant");
+  const std::span stored(static_cast<const std::byte*>(tensor.data.data), tensor.bytes);
+  return kernels::Unpack(layout, info, stored, ProcessPackedStore());
 }
 
 std::string NodeName(const TfLiteRegistration& registration) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "runtime/packed_store.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 #include "runtime/tflite_abi.h"
@@ -22,9 +23,13 @@ struct ImportedNode {
 };
 
 // A description of the tensor with the shape that the host has for it now. `data` is set for the
-// model's constants only, and stays valid as long as the host's interpreter. kUnsupported for
-// types, quantizations and ranks that nobody here computes, and for sparse tensors.
+// model's constants only, and stays valid as long as the host's interpreter; those that are sparse
+// have none before UnpackSparse(). kUnsupported for types, quantizations and ranks that nobody here
+// computes.
 Result<TensorInfo> ImportTensor(const tflite::TfLiteTensor& tensor);
+
+// The dense bytes of a sparse constant, which ImportTensor() has described.
+Result<PackedWeights> UnpackSparse(const tflite::TfLiteTensor& tensor, const TensorInfo& info);
 
 // Works while the host's graph may be looked at: inside the delegate's Prepare. kUnsupported where
 // the operator is not ours to take: custom, not implemented, taken by another delegate.

@@ -11,12 +11,11 @@ namespace fuselite::partitioner {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Partitions = std::map<int, std::vector<StepTimes>>;
 
-std::string ToJson(const Partitions& partitions) {
+std::string ToJson(const ProfiledPartitions& partitions) {
   Json json = {{"partitions", Json::array()}};
-  for (const auto& [first_node, steps] : partitions) {
-    Json entry = {{"first_node", first_node}, {"steps", Json::array()}};
+  for (const auto& [key, steps] : partitions) {
+    Json entry = {{"graph", key.graph}, {"first_node", key.first_node}, {"steps", Json::array()}};
     for (const StepTimes& step : steps) {
       entry["steps"].push_back({{"name", step.name},
                                 {"kernel", step.kernel},
@@ -32,13 +31,13 @@ std::string ToJson(const Partitions& partitions) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string ToText(const Partitions& partitions) {
+std::string ToText(const ProfiledPartitions& partitions) {
   std::ostringstream out;
   char line[512];
-  for (const auto& [first_node, steps] : partitions) {
+  for (const auto& [key, steps] : partitions) {
     int64_t total = 0;
     for (const StepTimes& step : steps) total += step.wall_ns;
-    out << "partition from node " << first_node << "\n"
+    out << "graph " << key.graph << ", partition from node " << key.first_node << "\n"
         << "      avg us      min us      max us       %     runs  step\n";
     for (const StepTimes& step : steps) {
       const double runs = static_cast<double>(std::max<int64_t>(step.runs, 1));
@@ -77,7 +76,7 @@ void AddTimes(std::vector<StepTimes>& times, const std::vector<StepTimes>& more)
   }
 }
 
-Status WriteProfile(const Partitions& partitions, const std::string& path) {
+Status WriteProfile(const ProfiledPartitions& partitions, const std::string& path) {
   return WriteFile(path, {path.ends_with(".json") ? ToJson(partitions) : ToText(partitions)});
 }
 

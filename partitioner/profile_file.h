@@ -14,8 +14,15 @@ namespace fuselite::partitioner {
 // replace them.
 void AddTimes(std::vector<StepTimes>& times, const std::vector<StepTimes>& more);
 
-// Partitions by their first host node. JSON where the path ends in .json, a table otherwise.
-Status WriteProfile(const std::map<int, std::vector<StepTimes>>& partitions,
-                    const std::string& path);
+// Which partition: the graph, in the order in which the host showed them, and its first host node.
+struct PartitionKey {
+  int graph = 0, first_node = 0;
+  friend auto operator<=>(const PartitionKey&, const PartitionKey&) = default;
+};
+
+using ProfiledPartitions = std::map<PartitionKey, std::vector<StepTimes>>;
+
+// JSON where the path ends in .json, a table otherwise.
+Status WriteProfile(const ProfiledPartitions& partitions, const std::string& path);
 
 }  // namespace fuselite::partitioner

@@ -20,26 +20,26 @@ std::string TensorName(const tflite::TfLiteTensor& tensor, int index) {
                                                         : number;
 }
 
-bool ReadsShapesOnly(const kernels::OperatorDef& op) {
-  return op.builtin_code == tflite::kTfLiteBuiltinShape ||
-         op.builtin_code == tflite::kTfLiteBuiltinRank;
-}
-
 bool IsSmallInteger(const TensorInfo& info) {
   return (info.type == DataType::kInt32 || info.type == DataType::kInt64) &&
          info.elements() <= kMaxComputedElements;
 }
 
+// Whether the outputs are known already, and few enough to be computed while judging.
 bool IsComputable(const kernels::OpDescription& op) {
-  if (!std::ranges::all_of(op.outputs, IsSmallInteger)) return false;
-  if (ReadsShapesOnly(*op.op)) return true;
-  return std::ranges::all_of(op.inputs, [](const TensorInfo& input) {
-    return input.absent() || (input.constant() && IsSmallInteger(input));
+  const auto small = [](const TensorInfo& info) {
+    return info.elements() <= kMaxComputedElements && BitWidth(info.type) > 0;
+  };
+  if (!kernels::GivesConstants(*op.op) || op.inputs.empty()) return false;
+  if (!std::ranges::all_of(op.outputs, small)) return false;
+  if (op.op->reads_shapes_only) return true;
+  return std::ranges::all_of(op.inputs, [&](const TensorInfo& input) {
+    return input.absent() || (input.constant() && small(input));
   });
 }
 
-// The outputs as constants; none where the operator could not be run.
-std::vector<fusion::Value> Compute(const kernels::OpDescription& op) {
+// The outputs as constants. Errors are those that values cause: an index out of range.
+Result<std::vector<fusion::Value>> Compute(const kernels::OpDescription& op) {
   fusion::Graph graph;
   fusion::Node node;
   node.op = op.op;
@@ -58,16 +58,32 @@ std::vector<fusion::Value> Compute(const kernels::OpDescription& op) {
     node.outputs.push_back(graph.AddValue(std::move(value)));
   }
   const fusion::NodeId id = graph.AddNode(std::move(node));
-  Result<std::vector<fusion::Value>> values = fusion::Evaluate(graph, id, &ProcessPackedStore());
-  return values.ok() ? *std::move(values) : std::vector<fusion::Value>();
+  return fusion::Evaluate(graph, id, &ProcessPackedStore());
 }
 
 }  // namespace
 
+Result<TensorInfo> TensorTable::Import(int tensor) const {
+  const tflite::TfLiteTensor& host = context_->tensors[tensor];
+  FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportTensor(host));
+  if (host.sparsity == nullptr) return info;
+  PackedWeights& unpacked = unpacked_[tensor];
+  if (unpacked == nullptr) {
+    FUSELITE_ASSIGN_OR_RETURN(unpacked, UnpackSparse(host, info));
+  }
+  info.data = unpacked->data();
+  return info;
+}
+
+std::shared_ptr<const void> TensorTable::StorageOf(int tensor) const {
+  const auto unpacked = unpacked_.find(tensor);
+  return unpacked == unpacked_.end() ? nullptr : unpacked->second;
+}
+
 Result<TensorInfo> TensorTable::Get(int tensor) const {
   if (const auto known = known_.find(tensor); known != known_.end()) return known->second;
   const tflite::TfLiteTensor& host = context_->tensors[tensor];
-  Result<TensorInfo> info = ImportTensor(host);
+  Result<TensorInfo> info = Import(tensor);
   if (!info.ok()) return info.status().In(TensorName(host, tensor));
   if (unknown_.contains(tensor) && info->shape.rank() == 0) {
     return DynamicShape(TensorName(host, tensor), " has a shape that is known only at run time");
@@ -97,10 +113,12 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
   }
   FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));
   std::vector<fusion::Value> computed;
-  if (IsComputable(op)) computed = Compute(op);
+  if (IsComputable(op)) {
+    FUSELITE_ASSIGN_OR_RETURN(computed, Compute(op));
+  }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     TensorInfo output = op.outputs[i];
-    if (i < computed.size()) {
+    if (i < computed.size() && IsSmallInteger(output)) {
       output.data = computed[i].info.data;
       storage_.push_back(computed[i].storage);
     }

@@ -8,6 +8,7 @@
 
 #include "kernels/operator.h"
 #include "partitioner/import.h"
+#include "runtime/packed_store.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -30,15 +31,21 @@ class TensorTable {
   // error the host's word on them stands.
   Result<kernels::OpDescription> Infer(const ImportedNode& node);
 
+  // Keeps the bytes of a constant that Get() has described; null for those that the host keeps.
+  std::shared_ptr<const void> StorageOf(int tensor) const;
+
   // The tensor's shape depends on values of a run: Get() refuses it where the host does not even
   // have its rank.
   void MarkUnknown(int tensor) { unknown_.insert(tensor); }
 
  private:
+  Result<TensorInfo> Import(int tensor) const;
+
   const tflite::TfLiteContext* context_;
   std::map<int, TensorInfo> known_;
   std::set<int> unknown_;
   std::vector<std::shared_ptr<const void>> storage_;
+  mutable std::map<int, PackedWeights> unpacked_;  // the sparse constants
 };
 
 }  // namespace fuselite::partitioner

@@ -45,7 +45,9 @@ TEST_F(CApiTest, WrongOptionsAreRefusedAndNamed) {
   EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr);
   EXPECT_THAT(last_error, AllOf(HasSubstr("isa"), HasSubstr("avx1024")));
   options.report_error = nullptr;
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), last_error + "\n");
 }
 
 TEST_F(CApiTest, CallersWithAShorterStructGetTheirOptions) {
@@ -68,7 +70,9 @@ TEST_F(CApiTest, ThePluginTakesStrings) {
   EXPECT_THAT(last_error, IsEmpty());
   EXPECT_EQ(tflite_plugin_create_delegate(keys, bad_values, 1, KeepError), nullptr);
   EXPECT_THAT(last_error, AllOf(HasSubstr("num_threads"), HasSubstr("'two'")));
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(tflite_plugin_create_delegate(keys, bad_values, 1, nullptr), nullptr);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), last_error + "\n");
 }
 
 TEST_F(CApiTest, ThePluginRefusesNullStrings) {

@@ -1,0 +1,48 @@
+// Resource variables: VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE, and CALL_ONCE, which fills
+// them. They belong to the interpreter, not to a subgraph, and keep their values between invokes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/aligned_buffer.h"
+#include "runtime/status.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::interpreter {
+
+class OpResolver;
+
+// A variable's value; of no type until something is assigned.
+struct ResourceVariable {
+  tflite::TfLiteType type = tflite::kTfLiteNoType;
+  std::vector<int> dims;
+  AlignedBuffer bytes;
+  size_t size = 0;  // of `bytes`, as far as they are the value's
+};
+
+// What the subgraphs of one interpreter share.
+class Resources {
+ public:
+  // The number of the variable of this name: the same for all who name it.
+  int IdOf(const std::string& container, const std::string& name);
+  // nullptr where nobody has given out the number.
+  ResourceVariable* Find(int id);
+
+  // CALL_ONCE has run this subgraph.
+  bool IsInitialized(int subgraph) const { return initialized_.contains(subgraph); }
+  void SetInitialized(int subgraph) { initialized_.insert(subgraph); }
+
+ private:
+  std::map<std::pair<std::string, std::string>, int> ids_;
+  std::vector<std::unique_ptr<ResourceVariable>> variables_;  // by number
+  std::set<int> initialized_;
+};
+
+void AddResources(OpResolver& resolver);
+
+}  // namespace fuselite::interpreter

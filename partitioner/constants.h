@@ -1,0 +1,49 @@
+// Constants that nodes make of constants alone: DEQUANTIZE of float16 weights, SPLIT of a bias.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "partitioner/build_graph.h"
+#include "partitioner/import.h"
+#include "partitioner/verdict.h"
+
+namespace fuselite::partitioner {
+
+// The nodes of a graph that make constants, and what is seen of their results. A partition that
+// reads such a result makes it for itself, wherever the host has put the node: then it is a
+// constant there, which packs and folds, and not a value of the run.
+class ConstantMakers {
+ public:
+  // `verdicts` in running order, as Judge() left them. Looks at the graph through `context`: inside
+  // the delegate's Prepare only.
+  ConstantMakers(tflite::TfLiteContext* context, std::span<const Verdict> verdicts);
+
+  // Withdraws the claims on makers whose results a node left to the host reads: that node's own
+  // computation (another delegate's, even) may need them as constants. Returns how many.
+  int LeaveToHostsReaders(std::vector<Verdict>& verdicts) const;
+
+  // Puts the makers of what the partition reads before its nodes, and takes back its outputs that
+  // all readers make for themselves. Precondition: LeaveToHostsReaders() withdrew what it does.
+  void Follow(Partition& partition) const;
+
+ private:
+  void Collect(int tensor, std::set<int>& known, std::vector<ImportedNode>& makers) const;
+
+  std::map<int, ImportedNode> makers_;  // by the tensor that is made
+  std::set<int> graph_outputs_;
+};
+
+// A tensor of the host whose value is known when the partition is prepared.
+struct ConstantOutput {
+  int tensor = -1;
+  fusion::Value value;
+};
+
+// Takes the outputs that depend on constants alone out of the graph, with their values. Errors are
+// those of the nodes' runs: an index out of range.
+Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built);
+
+}  // namespace fuselite::partitioner

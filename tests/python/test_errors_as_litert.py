@@ -1,0 +1,192 @@
+"""What LiteRT's reference kernels refuse, when preparing or when running, is refused with the delegate too, in LiteRT and in
+our own interpreter; and what they give in odd cases is what the delegate gives."""
+
+import graphs
+import numpy as np
+import own_interpreter
+import pytest
+import running
+from ai_edge_litert import interpreter as litert
+
+LEAST = np.iinfo(np.int32).min
+MOST = np.iinfo(np.int32).max
+
+
+def ints(graph, *values):
+    return graph.constant(np.array(values, np.int32))
+
+
+def unary(name, dtype, scale, zero_point, values):
+    graph = graphs.Graph()
+    x = graph.input((len(values),), dtype, scale, zero_point)
+    version = {"SQRT": 2, "RSQRT": 2}.get(name, 1)
+    y = graph.op(name, [x], x.shape, version=version, scale=scale, zero_point=zero_point)
+    return graph.build([y]), [np.array(values, dtype)]
+
+
+def reshape_of_nothing():
+    graph = graphs.Graph()
+    x = graph.input((4, 0))
+    return graph.build([graph.op("RESHAPE", [x, ints(graph, 2, 0, -1)], (2, 0, 2))]), [np.zeros((4, 0), np.float32)]
+
+
+def sign_of_nan():
+    graph = graphs.Graph()
+    x = graph.input((5,))
+    return graph.build([graph.op("SIGN", [x], (5,))]), [np.array([np.nan, -2, 3, -0.0, np.inf], np.float32)]
+
+
+def select(condition, x, y, declared):
+    graph = graphs.Graph()
+    inputs = [graph.input(condition, np.bool_), graph.input(x), graph.input(y)]
+    output = graph.op("SELECT", inputs, declared, like=inputs[1])
+    return graph.build([output]), [np.ones(condition, np.bool_), np.full(x, 3, np.float32), np.zeros(y, np.float32)]
+
+
+def broadcast_to_a_matrix():
+    graph = graphs.Graph()
+    x = graph.input((3,))
+    shape = graph.constant(np.array([[2, 3]], np.int32))
+    return graph.build([graph.op("BROADCAST_TO", [x, shape], (2, 3), version=2)]), [np.zeros(3, np.float32)]
+
+
+def stride(step):
+    graph = graphs.Graph()
+    x = graph.input((3,))
+    operands = [x, ints(graph, 2), ints(graph, 0), ints(graph, step)]
+    return graph.build([graph.op("STRIDED_SLICE", operands, (1,), "StridedSliceOptions")]), [np.zeros(3, np.float32)]
+
+
+def gather_of_constants(*indices):
+    graph = graphs.Graph()
+    x = graph.constant(np.arange(3, dtype=np.float32))
+    return graph.build([graph.op("GATHER", [x, ints(graph, *indices)], (len(indices),), "GatherOptions")]), []
+
+
+def zeros_like(dtype):
+    graph = graphs.Graph()
+    x = graph.input((3,), dtype)
+    return graph.build([graph.op("ZEROS_LIKE", [x], (3,))]), [np.ones(3, dtype)]
+
+
+def arg_max_of_too_many():
+    graph = graphs.Graph()
+    x = graph.input((0, 1, MOST, MOST))
+    y = graph.op("ARG_MAX", [x, ints(graph, 1)], (0, MOST, MOST), "ArgMaxOptions", dtype=np.int32, outputType=2)
+    return graph.build([y]), []
+
+
+CASES = {
+    "reshape_of_nothing": reshape_of_nothing(),
+    "sign_of_nan": sign_of_nan(),
+    "broadcast_to_a_matrix": broadcast_to_a_matrix(),
+    "arg_max_of_too_many": arg_max_of_too_many(),
+    **{f"stride_{step}": stride(step) for step in (LEAST, LEAST + 1, MOST)},
+    **{f"gather_{indices}": gather_of_constants(*indices) for indices in ((0, 2), (0, 3), (0, -1))},
+    **{f"zeros_like_{t.__name__}": zeros_like(t) for t in (np.uint8, np.int8, np.bool_, np.int32, np.float32)},
+    **{
+        f"select_{condition}_{x}_{y}_as_{declared}": select(condition, x, y, declared)
+        for condition in ((), (1,))
+        for x in ((), (1,))
+        for y in ((), (1,), (1, 1))
+        for declared in ((), (1,), (1, 1))
+    },
+    **{
+        f"{name}_{dtype.__name__}_{values}": unary(name, dtype, 0.1, zero, values)
+        for name in ("SQRT", "RSQRT")
+        for dtype, zero in ((np.int8, -5), (np.int16, 0))
+        for values in ((10, 20, zero), (10, zero - 1, 20), (zero + 4,) * 40, (zero + 4,) * 40 + (zero - 1,))
+    },
+}
+
+
+def in_litert(model, inputs, delegates):
+    """("prepare" or "run" where that failed, else "", the outputs)."""
+    try:
+        interpreter = litert.Interpreter(
+            model_content=model,
+            experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
+            experimental_delegates=delegates,
+        )
+        interpreter.allocate_tensors()
+    except (RuntimeError, ValueError):
+        return "prepare", []
+    try:
+        return "", running.run(interpreter, inputs)
+    except (RuntimeError, ValueError):
+        return "run", []
+
+
+def in_our_host(model, inputs, delegate):
+    try:
+        interpreter = own_interpreter.Interpreter(model, delegate)
+    except own_interpreter.Error:
+        return "prepare", []
+    try:
+        return "", interpreter.run(inputs)
+    except own_interpreter.Error:
+        return "run", []
+
+
+def same(actual, expected):
+    return all(
+        a.shape == e.shape and np.array_equal(a, e, equal_nan=e.dtype == np.float32)
+        for a, e in zip(actual, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refusals_and_odd_results(case, load_delegate, delegate_path):
+    model, inputs = CASES[case]
+    stage, expected = in_litert(model, inputs, [])
+    with_delegate, actual = in_litert(model, inputs, [load_delegate()])
+    assert with_delegate == stage and same(actual, expected), (actual, expected)
+    for delegate in (None, own_interpreter.Delegate(delegate_path)):
+        failed, actual = in_our_host(model, inputs, delegate)
+        # Our host may refuse before a run what LiteRT refuses in it.
+        assert bool(failed) == bool(stage), (failed, stage)
+        assert same(actual, expected), (actual, expected)
+
+
+def of_constants(name, *more, options=None, shape=(2,), **fields):
+    graph = graphs.Graph()
+    x = graph.constant(np.arange(6, dtype=np.float32).reshape(2, 3))
+    return graph.build([graph.op(name, [x, *(ints(graph, *values) for values in more)], shape, options, **fields)])
+
+
+def of_shapes(name, shape, options=None, **fields):
+    graph = graphs.Graph()
+    return graph.build([graph.op(name, [graph.input((2, 3))], shape, options, dtype=np.int32, **fields)])
+
+
+CONSTANT_CASES = {
+    "RANK": of_shapes("RANK", ()),
+    "SHAPE": of_shapes("SHAPE", (2,), "ShapeOptions", outType=2),
+    "SUM": of_constants("SUM", (1,), options="ReducerOptions"),
+    "MEAN": of_constants("MEAN", (1,), options="ReducerOptions"),
+    "REDUCE_PROD": of_constants("REDUCE_PROD", (1,), options="ReducerOptions"),
+    "CAST": of_constants("CAST", options="CastOptions", shape=(2, 3), dtype=np.int32, inDataType=0, outDataType=2),
+    "RESHAPE": of_constants("RESHAPE", (3, 2), shape=(3, 2)),
+    "GATHER": gather_of_constants(2, 0)[0],
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT_CASES)
+def test_what_depends_on_constants_alone_is_there_after_allocation(name, load_delegate, delegate_path):
+    model = CONSTANT_CASES[name]
+    plain = litert.Interpreter(model_content=model, experimental_op_resolver_type=running.Resolver.BUILTIN_REF)
+    plain.allocate_tensors()
+    plain.invoke()
+    expected = plain.get_tensor(plain.get_output_details()[0]["index"])
+    interpreter = litert.Interpreter(model_content=model, experimental_delegates=[load_delegate()])
+    interpreter.allocate_tensors()
+    assert running.delegate_kernels(interpreter) == 1
+    for _ in range(2):
+        actual = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        assert actual.dtype == expected.dtype and np.array_equal(actual, expected)
+        interpreter.invoke()
+    for delegate in (None, own_interpreter.Delegate(delegate_path)):
+        own = own_interpreter.Interpreter(model, delegate)
+        assert np.array_equal(own.output(0), expected)
+        own.invoke()
+        assert np.array_equal(own.output(0), expected)
