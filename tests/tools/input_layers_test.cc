@@ -30,6 +30,15 @@ TEST(ParseInputLayersTest, JoinsWhatTheFlagsSayOfAName) {
   EXPECT_EQ((*layers)[3].name, "in:put");
   EXPECT_EQ((*layers)[3].file, "0:y");
   EXPECT_TRUE(ParseInputLayers({})->empty());
+  const auto named = ParseInputLayers({.named_shapes = {"in:0:1,2", "3,4", ""}});
+  ASSERT_TRUE(named.ok()) << named.status().message();
+  ASSERT_EQ(named->size(), 3u);
+  EXPECT_EQ((*named)[0].name, "in:0");
+  EXPECT_THAT((*named)[0].shape, ElementsAre(1, 2));
+  EXPECT_EQ((*named)[1].place, 0);
+  EXPECT_THAT((*named)[1].shape, ElementsAre(3, 4));
+  EXPECT_EQ((*named)[2].place, 1);
+  EXPECT_TRUE((*named)[2].has_shape);
 }
 
 TEST(ParseInputLayersTest, ErrorsNameTheFlag) {
@@ -38,7 +47,7 @@ TEST(ParseInputLayersTest, ErrorsNameTheFlag) {
   };
   const auto with = [](std::string names, std::string shapes, std::string ranges = {},
                        std::string files = {}) {
-    return InputLayerFlags{names, shapes, ranges, files};
+    return InputLayerFlags{names, shapes, ranges, files, {}};
   };
   EXPECT_THAT(message(with("a,", "")), HasSubstr("--input_layer: "));
   EXPECT_THAT(message(with("a", "1:2")), HasSubstr("2 shapes for the 1 names"));

@@ -49,9 +49,7 @@ class Benchmark {
     Initialize();
     outcome_.init_mb = Megabytes(PeakResidentBytes() - memory);
     if (arguments_.dry_run) return outcome_;
-    FillRandom(*session_.interpreter, arguments_.seed);
-    Check(ApplyInputLayers(*session_.interpreter, layers_, arguments_.seed));
-    Check(LoadInputs(*session_.interpreter, arguments_.inputs));
+    Check(session_.inputs.Fill(*session_.interpreter, arguments_.seed));
     MeasureLimits warmup = arguments_.limits;
     warmup.min_runs = arguments_.warmup_runs;
     warmup.min_seconds = arguments_.warmup_min_secs;
@@ -77,7 +75,7 @@ class Benchmark {
     const auto model = Check(OpenModel(arguments_.graph));
     Line("Loaded model " + arguments_.graph);
     session_ = Check(OpenSession(model, options_.num_threads, use_delegate_ ? &options_ : nullptr,
-                                 arguments_.signature),
+                                 {layers_, arguments_.inputs}, arguments_.signature),
                      arguments_.graph);
     outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     if (use_delegate_) PrintDelegation();
@@ -181,13 +179,18 @@ class Benchmark {
     arguments_.profiling_mode == "csv" ? PrintOpProfileCsv(ops, out) : PrintOpProfile(ops, out);
   }
 
+  static std::string NodeName(const interpreter::NodeEvent& event) {
+    const std::string node = "node " + std::to_string(event.node);
+    return event.subgraph == 0 ? node : "subgraph " + std::to_string(event.subgraph) + " " + node;
+  }
+
   static std::vector<OpTime> NodeTimes(const std::vector<interpreter::NodeEvent>& events) {
     std::vector<OpTime> ops;
     std::map<std::pair<int, int>, size_t> index;
     int64_t run_start = 0;
     for (const interpreter::NodeEvent& event : events) {
       const auto [entry, fresh] = index.try_emplace({event.subgraph, event.node}, ops.size());
-      if (fresh) ops.push_back({.type = event.name, .name = "node " + std::to_string(event.node)});
+      if (fresh) ops.push_back({event.subgraph, event.name, NodeName(event)});
       OpTime& op = ops[entry->second];
       if (entry->second == 0) run_start = event.start_ns;
       const double ms = static_cast<double>(event.duration_ns) / 1e6;
@@ -204,18 +207,21 @@ class Benchmark {
   // The nodes that stand for partitions, which run in the order of their first nodes, replaced by
   // the partitions' steps.
   static std::vector<OpTime> WithSteps(const std::vector<OpTime>& nodes,
-                                       const std::map<int, std::vector<StepTimes>>& partitions) {
+                                       const partitioner::ProfiledPartitions& partitions) {
     std::vector<OpTime> ops;
-    auto partition = partitions.begin();
+    std::map<int, partitioner::ProfiledPartitions::const_iterator> next;  // of each subgraph
     for (const OpTime& node : nodes) {
+      auto& partition =
+          next.try_emplace(node.subgraph, partitions.lower_bound({node.subgraph, 0})).first->second;
       if (node.type.find(partitioner::kDelegateName) == std::string::npos ||
-          partition == partitions.end()) {
+          partition == partitions.end() || partition->first.graph != node.subgraph) {
         ops.push_back(node);
         continue;
       }
       double start = node.start_ms;
       for (const StepTimes& step : partition->second) {
-        OpTime op{.type = step.ops,
+        OpTime op{.subgraph = node.subgraph,
+                  .type = step.ops,
                   .name = step.name + " [" + step.kernel + "]",
                   .start_ms = start,
                   .total_ms = static_cast<double>(step.wall_ns) / 1e6,

@@ -7,15 +7,6 @@
 namespace fuselite::tools {
 namespace {
 
-void AddInputLayerFlags(CLI::App& command, InputLayerFlags& flags) {
-  command.add_option("--input_layer", flags.names, "Names of inputs: a,b");
-  command.add_option("--input_layer_shape", flags.shapes, "Their shapes: 1,224,224,3:1,20");
-  command.add_option("--input_layer_value_range", flags.ranges,
-                     "What random values are between: a,0,255:b,-1,1");
-  command.add_option("--input_layer_value_files", flags.files,
-                     "Files of raw values, or .npy: a:image.bin,b:x.npy");
-}
-
 // benchmark_model's flags for what there is none of here: other delegates, their caches, profilers'
 // buffers. Scripts pass them on; they are taken, and named once.
 constexpr const char* kMeaningless[] = {"--use_caching",
@@ -72,7 +63,7 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   command.add_option("--seed", a.seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();
-  AddInputLayerFlags(command, a.layer_flags);
+  a.layer_flags.AddTo(command);
   number("--warmup_runs", a.warmup_runs, "Least number of runs before those that count");
   number("--warmup_min_secs", a.warmup_min_secs, "Least time of them");
   number("--num_runs", a.limits.min_runs, "Least number of runs");

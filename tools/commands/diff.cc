@@ -25,6 +25,7 @@ constexpr double kLayerAllowance = 10;
 struct Arguments {
   std::string model;
   std::vector<std::string> inputs;
+  InputLayerFlags layer_flags;
   uint64_t seed = 0;
   int runs = 1;
   std::optional<double> tolerance;
@@ -32,11 +33,14 @@ struct Arguments {
   DelegateFlags delegate;
 };
 
-void RunOnce(interpreter::Interpreter& interpreter, const Arguments& arguments, uint64_t seed) {
-  FillRandom(interpreter, seed);
-  Check(LoadInputs(interpreter, arguments.inputs));
-  interpreter.ResetVariables();
-  Check(interpreter.Invoke());
+void RunOnce(const Session& session, uint64_t seed) {
+  Check(session.inputs.Fill(*session.interpreter, seed));
+  session.interpreter->ResetVariables();
+  Check(session.interpreter->Invoke());
+}
+
+InputRequest RequestOf(const Arguments& arguments) {
+  return {CheckUsage(ParseInputLayers(arguments.layer_flags)), arguments.inputs};
 }
 
 double Tolerance(const interpreter::Model& model, const Arguments& arguments, DataType type,
@@ -55,10 +59,10 @@ std::string Number(double value) {
 // Whether all outputs are within the tolerance; prints them.
 bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                     const partitioner::Options& options) {
-  const Session reference =
-      Check(OpenSession(model, options.num_threads, nullptr), arguments.model);
-  const Session fuselite =
-      Check(OpenSession(model, options.num_threads, &options), arguments.model);
+  const Session reference = Check(
+      OpenSession(model, options.num_threads, nullptr, RequestOf(arguments)), arguments.model);
+  const Session fuselite = Check(
+      OpenSession(model, options.num_threads, &options, RequestOf(arguments)), arguments.model);
   TextTable table(
       {"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
   Progress progress("comparing");
@@ -66,8 +70,8 @@ bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
   for (int run = 0; run < arguments.runs; ++run) {
     progress.Update(static_cast<double>(run) / arguments.runs);
     const uint64_t seed = arguments.seed + static_cast<uint64_t>(run);
-    RunOnce(*reference.interpreter, arguments, seed);
-    RunOnce(*fuselite.interpreter, arguments, seed);
+    RunOnce(reference, seed);
+    RunOnce(fuselite, seed);
     for (size_t i = 0; i < reference.interpreter->outputs().size(); ++i) {
       const int place = static_cast<int>(i);
       const interpreter::TensorView tensor = reference.interpreter->output(place);
@@ -125,9 +129,9 @@ std::string MakerOf(const interpreter::Model& model, int tensor) {
 std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& arguments,
                                    const partitioner::Options& options,
                                    const std::vector<int>& tensors) {
-  const Session session =
-      Check(OpenSession(WithOutputs(model, tensors), options.num_threads, nullptr));
-  RunOnce(*session.interpreter, arguments, arguments.seed);
+  const Session session = Check(
+      OpenSession(WithOutputs(model, tensors), options.num_threads, nullptr, RequestOf(arguments)));
+  RunOnce(session, arguments.seed);
   std::vector<Array> values;
   for (size_t i = 0; i < tensors.size(); ++i) {
     values.push_back(Check(CopyTensor(session.interpreter->output(static_cast<int>(i)))));
@@ -140,8 +144,8 @@ bool FindFirst(const ModelPtr& model, const Arguments& arguments,
                const partitioner::Options& options, std::span<const int> tensors,
                std::span<const Array> expected, Progress& progress) {
   const Session session = Check(OpenSession(WithOutputs(model, {tensors.begin(), tensors.end()}),
-                                            options.num_threads, &options));
-  RunOnce(*session.interpreter, arguments, arguments.seed);
+                                            options.num_threads, &options, RequestOf(arguments)));
+  RunOnce(session, arguments.seed);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const interpreter::TensorView tensor = session.interpreter->output(static_cast<int>(i));
     const Difference difference = Compare(Check(CopyTensor(tensor)), expected[i]);
@@ -204,6 +208,7 @@ void AddDiffCommand(CLI::App& app) {
           "with --layers), 0.02 of it in models with dynamic-range operators")
       ->check(AtLeast(0));
   command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
+  arguments->layer_flags.AddTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Diff(*arguments); });
 }

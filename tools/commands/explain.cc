@@ -13,13 +13,15 @@ struct Arguments {
   std::string model;
   std::string format = "text";
   std::string output;
+  InputLayerFlags layer_flags;
   DelegateFlags delegate;
 };
 
 void Explain(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
-  const Session session = Check(OpenForExplanation(model, options), arguments.model);
+  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
+  const Session session = Check(OpenForExplanation(model, options, inputs), arguments.model);
   const partitioner::Explanation explanation = session.delegate->Explain();
   const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
                            : arguments.format == "dot" ? partitioner::ToDot(explanation)
@@ -42,6 +44,7 @@ void AddExplainCommand(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json", "dot"}))
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
+  arguments->layer_flags.AddShapesTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Explain(*arguments); });
 }

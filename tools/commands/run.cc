@@ -16,6 +16,7 @@ namespace {
 struct Arguments {
   std::string model, signature;
   std::vector<std::string> inputs;
+  InputLayerFlags layer_flags;
   std::string output_dir;
   uint64_t seed = 0;
   bool use_delegate = true;
@@ -63,21 +64,20 @@ void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string
 
 void Run(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags)), arguments.inputs};
   if (!arguments.output_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(arguments.output_dir, error);
     if (error) throw CommandError(arguments.output_dir + ": " + error.message());
   }
   const auto model = Check(OpenModel(arguments.model));
-  Session session =
+  const Session session =
       Check(OpenSession(model, options.num_threads, arguments.use_delegate ? &options : nullptr,
-                        arguments.signature),
+                        inputs, arguments.signature),
             arguments.model);
-  interpreter::Interpreter& interpreter = *session.interpreter;
-  FillRandom(interpreter, arguments.seed);
-  Check(LoadInputs(interpreter, arguments.inputs));
-  Check(interpreter.Invoke());
-  PrintOutputs(interpreter, arguments.output_dir);
+  Check(session.inputs.Fill(*session.interpreter, arguments.seed));
+  Check(session.interpreter->Invoke());
+  PrintOutputs(*session.interpreter, arguments.output_dir);
 }
 
 }  // namespace
@@ -97,6 +97,7 @@ void AddRunCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
                     "With fuselite, or with the reference kernels alone");
+  arguments->layer_flags.AddTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Run(*arguments); });
 }

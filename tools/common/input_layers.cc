@@ -1,13 +1,10 @@
 #include "tools/common/input_layers.h"
 
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <iterator>
 
-#include "tools/common/files.h"
-#include "tools/common/tensors.h"
+#include "runtime/tensor.h"
 
 namespace fuselite::tools {
 namespace {
@@ -39,6 +36,21 @@ InputLayer& LayerOf(std::vector<InputLayer>& layers, const std::string& name) {
   return layers.back();
 }
 
+Status ParseShape(std::string_view flag, const std::string& text, InputLayer& layer) {
+  for (const std::string& part : Split(text, ',')) {
+    int32_t dim;
+    if (!ParseNumber(part, &dim) || dim < 0) {
+      return InvalidArgument(flag, ": '", part, "' is no dimension");
+    }
+    layer.shape.push_back(dim);
+  }
+  if (!Shape::FromDims(layer.shape)) {
+    return InvalidArgument(flag, ": '", text, "' is no shape of a tensor");
+  }
+  layer.has_shape = true;
+  return Status();
+}
+
 Status ParseShapes(const std::string& text, std::vector<InputLayer>& layers) {
   const std::vector<std::string> shapes = Split(text, ':');
   if (shapes.size() != layers.size()) {
@@ -46,17 +58,7 @@ Status ParseShapes(const std::string& text, std::vector<InputLayer>& layers) {
                            layers.size(), " names of --input_layer");
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
-    for (const std::string& part : Split(shapes[i], ',')) {
-      int32_t dim;
-      if (!ParseNumber(part, &dim) || dim < 0) {
-        return InvalidArgument("--input_layer_shape: '", part, "' is no dimension");
-      }
-      layers[i].shape.push_back(dim);
-    }
-    if (!Shape::FromDims(layers[i].shape)) {
-      return InvalidArgument("--input_layer_shape: '", shapes[i], "' is no shape of a tensor");
-    }
-    layers[i].has_shape = true;
+    FUSELITE_RETURN_IF_ERROR(ParseShape("--input_layer_shape", shapes[i], layers[i]));
   }
   return Status();
 }
@@ -94,25 +96,16 @@ Status ParseFiles(const std::string& text, std::vector<InputLayer>& layers) {
   return Status();
 }
 
-Result<Array> ReadRaw(const std::string& path, const interpreter::TensorView& tensor) {
-  FUSELITE_ASSIGN_OR_RETURN(std::ifstream file, OpenForReading(path));
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || bytes.size() != tensor.bytes) {
-    return InvalidArgument(path, ": has ", bytes.size(), " bytes, but ", DescribeInput(tensor),
-                           ": ", tensor.bytes, " bytes");
+// Shapes without a name are those of the inputs in order.
+Status ParseNamedShapes(const std::vector<std::string>& given, std::vector<InputLayer>& layers) {
+  int next = 0;
+  for (const std::string& text : given) {
+    const size_t colon = text.rfind(':');
+    const bool named = colon != std::string::npos;
+    InputLayer& layer = named ? LayerOf(layers, text.substr(0, colon)) : layers.emplace_back();
+    if (!named) layer.place = next++;
+    FUSELITE_RETURN_IF_ERROR(ParseShape("--shape", named ? text.substr(colon + 1) : text, layer));
   }
-  Array array{tensor.type, tensor.shape, std::vector<std::byte>(bytes.size())};
-  if (!bytes.empty()) std::memcpy(array.bytes.data(), bytes.data(), bytes.size());
-  return array;
-}
-
-Status LoadFile(interpreter::Interpreter& interpreter, int place, const std::string& path) {
-  if (path.ends_with(".npy")) {
-    return LoadInputs(interpreter, {std::string(interpreter.input(place).name) + "=" + path});
-  }
-  const interpreter::TensorView tensor = interpreter.input(place);
-  FUSELITE_ASSIGN_OR_RETURN(const Array array, ReadRaw(path, tensor));
-  if (tensor.bytes > 0) std::memcpy(tensor.data, array.bytes.data(), tensor.bytes);
   return Status();
 }
 
@@ -127,32 +120,23 @@ Result<std::vector<InputLayer>> ParseInputLayers(const InputLayerFlags& flags) {
   if (!flags.shapes.empty()) FUSELITE_RETURN_IF_ERROR(ParseShapes(flags.shapes, layers));
   FUSELITE_RETURN_IF_ERROR(ParseRanges(flags.ranges, layers));
   FUSELITE_RETURN_IF_ERROR(ParseFiles(flags.files, layers));
+  FUSELITE_RETURN_IF_ERROR(ParseNamedShapes(flags.named_shapes, layers));
   return layers;
 }
 
-Status ApplyInputLayers(interpreter::Interpreter& interpreter,
-                        const std::vector<InputLayer>& layers, uint64_t seed) {
-  std::vector<int> places;
-  std::vector<InputShape> shapes;
-  for (const InputLayer& layer : layers) {
-    FUSELITE_ASSIGN_OR_RETURN(const int place, FindInput(interpreter, layer.name));
-    places.push_back(place);
-    if (layer.has_shape) {
-      shapes.push_back({place, *Shape::FromDims(layer.shape), "--input_layer_shape"});
-    }
-  }
-  FUSELITE_ASSIGN_OR_RETURN(const bool resized, ResizeInputs(interpreter, shapes));
-  if (resized) FillRandom(interpreter, seed);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const InputLayer& layer = layers[i];
-    if (!layer.file.empty()) {
-      FUSELITE_RETURN_IF_ERROR(LoadFile(interpreter, places[i], layer.file));
-    } else if (layer.has_range) {
-      FUSELITE_RETURN_IF_ERROR(
-          FillRandomWithin(interpreter, places[i], layer.low, layer.high, seed));
-    }
-  }
-  return Status();
+void InputLayerFlags::AddShapesTo(CLI::App& command) {
+  command.add_option("--shape", named_shapes,
+                     "Shape of an input, NAME:1,512, or 1,512 for the next one; may be repeated");
+  command.add_option("--input_layer", names, "Names of inputs: a,b");
+  command.add_option("--input_layer_shape", shapes, "Their shapes: 1,224,224,3:1,20");
+}
+
+void InputLayerFlags::AddTo(CLI::App& command) {
+  AddShapesTo(command);
+  command.add_option("--input_layer_value_range", ranges,
+                     "What random values are between: a,0,255:b,-1,1");
+  command.add_option("--input_layer_value_files", files,
+                     "Files of raw values, or .npy: a:image.bin,b:x.npy");
 }
 
 }  // namespace fuselite::tools

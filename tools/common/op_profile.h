@@ -10,6 +10,7 @@ namespace fuselite::tools {
 
 // One node, or one step of a delegate's partition, over all runs.
 struct OpTime {
+  int subgraph = 0;
   std::string type;  // "CONV_2D", or what a step fuses: "CONV_2D + ADD"
   std::string name;
   double start_ms = 0;  // on average, after the run's start

@@ -41,7 +41,8 @@ interpreter::OpResolver Placeholders(const interpreter::Model& model) {
 
 Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
                      std::unique_ptr<interpreter::OpResolver> resolver,
-                     const partitioner::Options* options, const std::string& signature = "") {
+                     const partitioner::Options* options, const InputRequest& inputs,
+                     const std::string& signature = "") {
   interpreter::InterpreterOptions host;
   host.num_threads = num_threads > 0 ? num_threads : -1;
   host.resolver = resolver.get();
@@ -50,11 +51,15 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
   session.resolver = std::move(resolver);
   FUSELITE_ASSIGN_OR_RETURN(session.interpreter,
                             interpreter::Interpreter::Create(std::move(model), host));
+  FUSELITE_ASSIGN_OR_RETURN(session.inputs, Inputs::Read(*session.interpreter, inputs));
+  FUSELITE_ASSIGN_OR_RETURN(const std::string resized, session.inputs.Resize(*session.interpreter));
   if (options != nullptr) {
     session.delegate = std::make_unique<partitioner::Delegate>(*options);
     FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
   }
-  FUSELITE_RETURN_IF_ERROR(session.interpreter->AllocateTensors());
+  const Status status = session.interpreter->AllocateTensors();
+  if (!status.ok() && !resized.empty()) return InvalidArgument(resized, ": ", status.message());
+  FUSELITE_RETURN_IF_ERROR(status);
   return session;
 }
 
@@ -86,14 +91,16 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 }
 
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options, const std::string& signature) {
-  return Open(std::move(model), num_threads, nullptr, options, signature);
+                            const partitioner::Options* options, const InputRequest& inputs,
+                            const std::string& signature) {
+  return Open(std::move(model), num_threads, nullptr, options, inputs, signature);
 }
 
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
-                                   const partitioner::Options& options) {
+                                   const partitioner::Options& options,
+                                   const InputRequest& inputs) {
   auto resolver = std::make_unique<interpreter::OpResolver>(Placeholders(*model));
-  return Open(std::move(model), options.num_threads, std::move(resolver), &options);
+  return Open(std::move(model), options.num_threads, std::move(resolver), &options, inputs);
 }
 
 DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph_index) {

@@ -9,6 +9,7 @@
 #include "interpreter/interpreter.h"
 #include "partitioner/delegate.h"
 #include "runtime/status.h"
+#include "tools/common/inputs.h"
 
 namespace CLI {
 class App;
@@ -33,17 +34,23 @@ struct Session {
   std::unique_ptr<partitioner::Delegate> delegate;    // null: the reference kernels alone
   std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
+  Inputs inputs;  // what was asked for; the interpreter has their shapes
 };
 
-// Without `options`, no delegate. `num_threads` 0: the host has no wish. `signature`: the key of
-// the one to run; empty: the first subgraph.
+// Without `options`, no delegate. `num_threads` 0: the host has no wish. The inputs have their
+// shapes before the delegate sees them, or anything is prepared. `signature`: the key of the one to
+// run; empty: the first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options, const std::string& signature = "");
+                            const partitioner::Options* options, const InputRequest& inputs = {},
+                            const std::string& signature = "");
 
 // The same with the delegate, in a host whose own operators compute nothing: the model need not be
-// one that runs here, and is not to be invoked. Shapes are those that the file states.
+// one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those that
+// the file states; where they keep its partitions from being prepared, the verdicts are there all
+// the same.
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
-                                   const partitioner::Options& options);
+                                   const partitioner::Options& options,
+                                   const InputRequest& inputs = {});
 
 // Nodes of a graph, how many the delegate took, in how many partitions, and the steps that
 // these became.

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <random>
-#include <sstream>
+
+#include "tools/common/inputs.h"
 
 namespace fuselite::tools {
 namespace {
@@ -46,61 +47,6 @@ void FillRandom(const interpreter::TensorView& tensor, std::mt19937_64& engine) 
         std::memset(tensor.data, 0, tensor.bytes);
       }
   }
-}
-
-std::string InputNames(const interpreter::Interpreter& interpreter) {
-  std::string names;
-  for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
-    names += (i ? ", " : "") + std::string(interpreter.input(static_cast<int>(i)).name);
-  }
-  return names;
-}
-
-// Whether the file lets the input have this shape: dimensions that it calls fixed may differ too,
-// as hosts allow it (another batch), but not their number.
-bool MayHave(const interpreter::TensorView& tensor, const Shape& shape) {
-  if (tensor.shape.rank() != 0 && tensor.shape.rank() != shape.rank()) return false;
-  const std::vector<int32_t>& signature = tensor.shape_signature;
-  if (static_cast<int>(signature.size()) != shape.rank()) return true;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (signature[d] >= 0 && signature[d] != shape[d]) return false;
-  }
-  return true;
-}
-
-std::string Mismatch(const interpreter::TensorView& tensor, const InputShape& given) {
-  std::ostringstream text;
-  text << given.source << ": is " << given.shape << ", but " << DescribeInput(tensor);
-  return text.str();
-}
-
-struct GivenInput {
-  int place = 0;
-  std::string path;
-  Array array;
-};
-
-Result<GivenInput> ReadInput(const interpreter::Interpreter& interpreter, const std::string& text,
-                             int& next) {
-  GivenInput given;
-  const size_t equals = text.rfind('=');
-  given.path = equals == std::string::npos ? text : text.substr(equals + 1);
-  if (given.path.empty()) return InvalidArgument("--input '", text, "' names no file");
-  if (equals == std::string::npos) {
-    given.place = next++;
-  } else {
-    FUSELITE_ASSIGN_OR_RETURN(given.place, FindInput(interpreter, text.substr(0, equals)));
-  }
-  if (given.place >= static_cast<int>(interpreter.inputs().size())) {
-    return InvalidArgument(text, ": one input too many; the model has ", InputNames(interpreter));
-  }
-  FUSELITE_ASSIGN_OR_RETURN(given.array, ReadNpy(given.path));
-  const interpreter::TensorView tensor = interpreter.input(given.place);
-  if (given.array.type != tensor.type) {
-    return InvalidArgument(given.path, ": is ", DataTypeName(given.array.type), " ",
-                           given.array.shape, ", but ", DescribeInput(tensor));
-  }
-  return given;
 }
 
 template <class T>
@@ -151,76 +97,6 @@ Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double
     case DataType::kBool: return integers(bool{});
     default: return InvalidArgument("no values within a range for ", DescribeInput(tensor));
   }
-}
-
-std::string DescribeInput(const interpreter::TensorView& tensor) {
-  std::ostringstream text;
-  text << "input '" << tensor.name << "' is " << DataTypeName(tensor.type) << ' ';
-  if (tensor.shape_signature.empty()) {
-    text << tensor.shape;
-  } else {
-    char separator = '[';
-    for (const int32_t dim : tensor.shape_signature) {
-      text << separator << dim;
-      separator = ',';
-    }
-    text << ']';
-  }
-  return text.str();
-}
-
-Result<int> FindInput(const interpreter::Interpreter& interpreter, const std::string& name) {
-  int tensor = interpreter.FindTensor(name);
-  if (tensor < 0 && interpreter.main_signature() != nullptr) {
-    tensor = interpreter::Interpreter::FindInput(*interpreter.main_signature(), name);
-  }
-  const auto inputs = interpreter.inputs();
-  const auto place = std::ranges::find(inputs, tensor);
-  if (place != inputs.end()) return static_cast<int>(place - inputs.begin());
-  return NotFound("the model has no input '", name, "'; it has ", InputNames(interpreter));
-}
-
-Result<bool> ResizeInputs(interpreter::Interpreter& interpreter,
-                          const std::vector<InputShape>& shapes) {
-  std::string changes;
-  for (const InputShape& given : shapes) {
-    const interpreter::TensorView tensor = interpreter.input(given.place);
-    if (tensor.shape == given.shape) continue;
-    const std::string mismatch = Mismatch(tensor, given);
-    if (!MayHave(tensor, given.shape)) return InvalidArgument(mismatch);
-    const Status status = interpreter.ResizeInput(given.place, given.shape.dims());
-    if (!status.ok()) return InvalidArgument(mismatch, ": ", status.message());
-    changes += (changes.empty() ? "" : "; ") + mismatch;
-  }
-  if (changes.empty()) return false;
-  const Status status = interpreter.AllocateTensors();
-  if (!status.ok()) return InvalidArgument(changes, ": ", status.message());
-  return true;
-}
-
-Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::string>& files) {
-  std::vector<GivenInput> all;
-  int next = 0;
-  std::vector<InputShape> shapes;
-  for (const std::string& file : files) {
-    FUSELITE_ASSIGN_OR_RETURN(GivenInput given, ReadInput(interpreter, file, next));
-    if (std::ranges::count(shapes, given.place, &InputShape::place) > 0) {
-      return InvalidArgument(file, ": input '", interpreter.input(given.place).name,
-                             "' is given twice");
-    }
-    shapes.push_back({given.place, given.array.shape, given.path});
-    all.push_back(std::move(given));
-  }
-  FUSELITE_RETURN_IF_ERROR(ResizeInputs(interpreter, shapes).status());
-  for (const GivenInput& given : all) {
-    const interpreter::TensorView tensor = interpreter.input(given.place);
-    if (tensor.bytes != given.array.bytes.size()) {
-      return InvalidArgument(given.path, ": has ", given.array.bytes.size(), " bytes, input '",
-                             tensor.name, "' ", tensor.bytes);
-    }
-    if (tensor.bytes > 0) std::memcpy(tensor.data, given.array.bytes.data(), tensor.bytes);
-  }
-  return Status();
 }
 
 Result<Array> CopyTensor(const interpreter::TensorView& tensor) {

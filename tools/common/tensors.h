@@ -20,28 +20,6 @@ void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
 Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
                         uint64_t seed);
 
-// "input 'image' is float32 [-1,224,224,3]", with -1 where a dimension may change.
-std::string DescribeInput(const interpreter::TensorView& tensor);
-
-// The place of the input of that name: a tensor's, or an input's of the first signature.
-Result<int> FindInput(const interpreter::Interpreter& interpreter, const std::string& name);
-
-// A shape that an input is to have, and what asks for it.
-struct InputShape {
-  int place;
-  Shape shape;
-  std::string source;
-};
-// Resizes where that is needed, and allocates anew. Whether anything was resized. Errors name the
-// inputs, what they are and what they were to be.
-Result<bool> ResizeInputs(interpreter::Interpreter& interpreter,
-                          const std::vector<InputShape>& shapes);
-
-// "FILE.npy" for the next input, "NAME=FILE.npy" for the one of that name (a tensor's, or an
-// input's of the first signature). Resizes inputs to the arrays' shapes and allocates anew where
-// that is needed. Inputs not given stay as they are.
-Status LoadInputs(interpreter::Interpreter& interpreter, const std::vector<std::string>& files);
-
 // A copy of the tensor's value; kUnsupported for strings.
 Result<Array> CopyTensor(const interpreter::TensorView& tensor);
 
