@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "interpreter/subgraph.h"
+#include "kernels/custom.h"
+#include "kernels/evaluation.h"
 #include "runtime/packed_store.h"
 #include "runtime/tflite_arrays.h"
 
@@ -70,7 +72,7 @@ class BuiltinOp {
   // preparing, and whoever prepares later reads it as a constant.
   bool IsKnown() const {
     const auto known = [&](const TensorInfo& info) {
-      return info.absent() || info.constant() || def_.reads_shapes_only;
+      return info.absent() || info.constant() || kernels::ReadsShapesOnly(def_);
     };
     const auto sized = [](const TensorInfo& info) { return BitWidth(info.type) > 0; };
     return kernels::GivesConstants(def_) && !op_.inputs.empty() &&
@@ -84,8 +86,14 @@ class BuiltinOp {
     // The struct is this room's own and whole, and files use fields that the operator's version
     // does not have yet: such a field counts, as it does in LiteRT.
     constexpr int kEveryField = std::numeric_limits<int>::max();
-    FUSELITE_RETURN_IF_ERROR(
-        kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
+    if (custom_ != nullptr) {
+      const std::span options(static_cast<const std::byte*>(node.custom_initial_data),
+                              static_cast<size_t>(node.custom_initial_data_size));
+      FUSELITE_RETURN_IF_ERROR(custom_->read_options(options, op_.params.data()));
+    } else {
+      FUSELITE_RETURN_IF_ERROR(
+          kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
+    }
     for (int input : Elements(node.inputs)) {
       TensorInfo info;
       if (input >= 0) {
@@ -169,6 +177,7 @@ class BuiltinOp {
 
   const kernels::OperatorDef& def_;
   const int version_;
+  const kernels::CustomOperator* const custom_ = kernels::FindCustomOperator(def_.name);  // or null
   OpDescription op_;
   std::unique_ptr<Kernel> kernel_;
   bool dynamic_ = false;
@@ -193,6 +202,10 @@ TfLiteStatus Call(TfLiteContext* context, TfLiteNode* node, Body body) {
 tflite::TfLiteRegistration BuiltinRegistration(const kernels::OperatorDef& def, int version) {
   tflite::TfLiteRegistration registration{};
   registration.builtin_code = def.builtin_code;
+  if (kernels::FindCustomOperator(def.name) != nullptr) {
+    registration.builtin_code = tflite::kTfLiteBuiltinCustom;
+    registration.custom_name = def.name.data();
+  }
   registration.version = version;
   registration.free = [](TfLiteContext*, void* op) { delete static_cast<BuiltinOp*>(op); };
   registration.prepare = [](TfLiteContext* context, TfLiteNode* node) {

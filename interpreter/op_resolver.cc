@@ -2,6 +2,7 @@
 
 #include "interpreter/control_flow.h"
 #include "interpreter/resources.h"
+#include "kernels/custom.h"
 
 namespace fuselite::interpreter {
 
@@ -11,6 +12,9 @@ OpResolver OpResolver::WithBuiltins() {
   OpResolver resolver;
   for (const kernels::OperatorDef* def : kernels::AllOperators()) {
     if (def->builtin_code >= 0) resolver.table_[def->builtin_code].def = def;
+  }
+  for (const kernels::CustomOperator& custom : kernels::AllCustomOperators()) {
+    resolver.custom_table_[std::string(custom.op->name)].def = custom.op;
   }
   AddControlFlow(resolver);
   AddResources(resolver);
@@ -40,6 +44,7 @@ void OpResolver::AddCustom(const std::string& name, const TfLiteRegistration& re
 
 void OpResolver::AddAll(const OpResolver& other) {
   for (const auto& [code, entry] : other.table_) table_[code] = entry;
+  for (const auto& [name, entry] : other.custom_table_) custom_table_[name] = entry;
   for (const auto& [key, entry] : other.builtin_) {
     AddBuiltin(key.first, entry.registration, key.second, key.second);
   }
@@ -57,8 +62,11 @@ const OpImplementation* OpResolver::FindBuiltin(int builtin_code, int version) c
 }
 
 const OpImplementation* OpResolver::FindCustom(const std::string& name, int version) const {
-  const auto found = custom_.find({name, version});
-  return found == custom_.end() ? nullptr : &found->second;
+  if (const auto found = custom_.find({name, version}); found != custom_.end()) {
+    return &found->second;
+  }
+  const auto found = custom_table_.find(name);
+  return found == custom_table_.end() ? nullptr : &found->second;
 }
 
 }  // namespace fuselite::interpreter

@@ -44,6 +44,7 @@ class OpResolver {
   std::map<std::pair<std::string, int>, OpImplementation> custom_;
   // Of the table of kernels/, by code; they check versions themselves.
   std::map<int, OpImplementation> table_;
+  std::map<std::string, OpImplementation> custom_table_;
 };
 
 }  // namespace fuselite::interpreter

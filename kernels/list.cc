@@ -24,12 +24,14 @@
   X(ComplexAbs) \
   X(Concatenation) \
   X(Conv2D) \
+  X(Convolution2DTransposeBias) \
   X(Cos) \
   X(Cumsum) \
   X(Densify) \
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(Dequantize) \
+  X(DetectionPostProcess) \
   X(Dilate) \
   X(Div) \
   X(DynamicUpdateSlice) \
@@ -71,6 +73,8 @@
   X(MatrixDiag) \
   X(MatrixSetDiag) \
   X(MaxPool2D) \
+  X(MaxPoolingWithArgmax2D) \
+  X(MaxUnpooling2D) \
   X(Maximum) \
   X(Mean) \
   X(Minimum) \

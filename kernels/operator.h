@@ -126,10 +126,6 @@ struct OperatorDef {
   // place (KernelArgs.inputs, const cast away). Whoever imports a node checks that they are
   // variables; Infer() that they are no constants.
   std::span<const int> state_inputs{};
-  // False where the outputs are no function of the inputs (random numbers): never computed ahead.
-  bool repeatable = true;
-  // The outputs depend on the inputs' shapes alone (SHAPE): kernels do not look at values.
-  bool reads_shapes_only = false;
   std::span<const TypeRow> types{};  // enforced by Infer() and printed in docs/operators.md
   std::string_view limits{};         // what is not taken, for docs/operators.md: "rank <= 6"
   // The shape rule. Called by Infer() after the counts and types are checked; validates the rest of
@@ -147,11 +143,6 @@ struct OperatorDef {
 
 // Checks counts, types and version, then runs the shape rule.
 Status Infer(OpDescription& op);
-
-// Whether constant inputs make constant outputs, which may be computed once, ahead of the runs.
-inline bool GivesConstants(const OperatorDef& op) {
-  return op.repeatable && op.state_inputs.empty();
-}
 
 // Builds the scalar reference: the last candidate.
 Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op,

@@ -17,6 +17,7 @@ class Builder {
     }
     for (size_t i = 0; i < partition_.nodes.size(); ++i) {
       *failed_node = static_cast<int>(i);
+      if (partition_.nodes[i].op == nullptr) continue;
       FUSELITE_RETURN_IF_ERROR(AddNode(partition_.nodes[i]));
     }
     for (int tensor : partition_.outputs) {
@@ -49,7 +50,8 @@ class Builder {
     const BoundTensor bound{tensor, info->shape, info->bytes()};
     fusion::Value value = ValueOf(tensor, *std::move(info));
     value.storage = table_.StorageOf(tensor);
-    value.variable = !constant && context_->tensors[tensor].is_variable;
+    value.variable =
+        !constant && (context_->tensors[tensor].is_variable || table_.IsVariable(tensor));
     value.input = !constant && !value.variable;
     const bool input = value.input, variable = value.variable;
     const fusion::ValueId id = built_.graph.AddValue(std::move(value));
@@ -76,6 +78,12 @@ class Builder {
     bool needed = false;
     for (size_t i = 0; i < imported.outputs.size(); ++i) {
       const int tensor = imported.outputs[i];
+      if (table_.IsVariable(tensor)) {
+        FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+        node.outputs.push_back(read_.at(tensor));
+        needed = true;
+        continue;
+      }
       const fusion::ValueId id = built_.graph.AddValue(ValueOf(tensor, op.outputs[i]));
       node.outputs.push_back(id);
       made_[tensor] = id;

@@ -27,18 +27,23 @@ struct Candidate {
 class Chooser {
  public:
   Chooser(TfLiteContext* context, const Options& options, const TensorTable& table,
-          const ConstantMakers& makers, std::vector<Verdict>& verdicts)
-      : context_(context), options_(options), table_(table), makers_(makers), verdicts_(verdicts) {
+          const GraphFacts& facts, std::vector<Verdict>& verdicts)
+      : context_(context),
+        options_(options),
+        table_(table),
+        makers_(*facts.makers),
+        variables_(*facts.variables),
+        verdicts_(verdicts) {
     for (Verdict& verdict : verdicts_) of_node_[verdict.host_node] = &verdict;
   }
 
   Result<std::vector<PartitionChoice>> Choose() {
     while (true) {
-      makers_.LeaveToHostsReaders(verdicts_);
+      Withdraw();
       FUSELITE_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Preview());
       DropWorthless(candidates);
       DropBeyondLimit(candidates);
-      if (makers_.LeaveToHostsReaders(verdicts_) > 0) continue;
+      if (Withdraw() > 0) continue;
       const bool all_build = std::ranges::all_of(
           candidates, [&](const Candidate& candidate) { return Builds(candidate); });
       // A node that was given back may split its partition: look again.
@@ -52,6 +57,11 @@ class Chooser {
   }
 
  private:
+  // Takes back what cannot be ours while other nodes are the host's; how many.
+  int Withdraw() {
+    return variables_.WithdrawUnlessWhole(verdicts_) + makers_.LeaveToHostsReaders(verdicts_);
+  }
+
   // How the host would join the claimed nodes.
   Result<std::vector<Candidate>> Preview() {
     std::vector<int> claimed;
@@ -92,9 +102,15 @@ class Chooser {
     return candidate.nodes.size() == verdicts_.size();
   }
 
+  // One such partition less, and all variables would go back to the host.
+  bool HoldsVariables(const Candidate& candidate) const {
+    return std::ranges::any_of(candidate.nodes,
+                               [&](int node) { return variables_.Concerns(node); });
+  }
+
   void DropWorthless(std::vector<Candidate>& candidates) {
     std::erase_if(candidates, [&](const Candidate& candidate) {
-      if (IsWholeGraph(candidate)) return false;
+      if (IsWholeGraph(candidate) || HoldsVariables(candidate)) return false;
       const auto count = static_cast<int>(candidate.nodes.size());
       if (count < options_.min_nodes_per_partition) {
         GiveBack(candidate, "its partition has " + Nodes(count) +
@@ -132,12 +148,16 @@ class Chooser {
   // Builds the partition as its kernel will, from its own inputs alone. Takes back the claim of
   // the node that fails.
   bool Builds(const Candidate& candidate) {
+    const auto possible = [&](int node) { return of_node_.at(node)->possible; };
+    // Nothing can be said of shapes that are not there yet.
+    if (std::ranges::any_of(candidate.nodes, possible)) return true;
     Partition partition{{}, 0, candidate.inputs, candidate.outputs};
     for (int node : candidate.nodes) partition.nodes.push_back(of_node_.at(node)->node);
     makers_.Follow(partition);
     TensorTable inside(context_);
+    for (const auto& [tensor, info] : variables_.handles()) inside.SetVariable(tensor, info);
     for (int tensor : partition.inputs) {
-      if (tensor < 0) continue;
+      if (tensor < 0 || inside.IsVariable(tensor)) continue;
       Result<TensorInfo> info = table_.Get(tensor);
       if (!info.ok()) continue;
       // What was computed outside arrives as a value of the run.
@@ -156,6 +176,7 @@ class Chooser {
   const Options& options_;
   const TensorTable& table_;
   const ConstantMakers& makers_;
+  const GraphVariables& variables_;
   std::vector<Verdict>& verdicts_;
   std::map<int, Verdict*> of_node_;
 };
@@ -165,9 +186,9 @@ class Chooser {
 Result<std::vector<PartitionChoice>> ChoosePartitions(TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
-                                                      const ConstantMakers& makers,
+                                                      const GraphFacts& facts,
                                                       std::vector<Verdict>& verdicts) {
-  return Chooser(context, options, table, makers, verdicts).Choose();
+  return Chooser(context, options, table, facts, verdicts).Choose();
 }
 
 }  // namespace fuselite::partitioner

@@ -1,6 +1,7 @@
 // Which of the claimed nodes are worth taking, together.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "partitioner/build_graph.h"
@@ -15,14 +16,20 @@ struct PartitionChoice {
   double cost = 0;         // of the nodes together
 };
 
+// What the kernels of a graph have to know of it beyond their own nodes.
+struct GraphFacts {
+  std::shared_ptr<const ConstantMakers> makers;
+  std::shared_ptr<const GraphVariables> variables;
+};
+
 // The partitions to take. Claims that come to nothing are withdrawn, with the reason: partitions
 // that are too small to be worth a change of hands, those beyond max_partitions, nodes whose
 // partition does not build, makers of constants that the host's nodes read. `table` is what Judge()
-// left, `makers` those of its verdicts.
+// left, `facts` what is known of its verdicts.
 Result<std::vector<PartitionChoice>> ChoosePartitions(tflite::TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
-                                                      const ConstantMakers& makers,
+                                                      const GraphFacts& facts,
                                                       std::vector<Verdict>& verdicts);
 
 }  // namespace fuselite::partitioner

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/evaluate.h"
+#include "kernels/evaluation.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -42,8 +43,11 @@ std::vector<bool> FindConstantNodes(const fusion::Graph& graph) {
     constant_node[id] =
         kernels::GivesConstants(*node.op) && !node.inputs.empty() &&
         std::ranges::all_of(node.inputs, [&](fusion::ValueId v) {
-          return v == fusion::kNone || constant_value[v] || node.op->reads_shapes_only;
+          return v == fusion::kNone || constant_value[v] || kernels::ReadsShapesOnly(*node.op);
         });
+    for (fusion::ValueId v : node.outputs) {
+      constant_node[id] = constant_node[id] && !graph.value(v).variable;
+    }
     for (fusion::ValueId v : node.outputs) constant_value[v] = constant_node[id];
   }
   return constant_node;
@@ -57,7 +61,7 @@ std::vector<bool> KeepNeeded(const fusion::Graph& graph, std::vector<bool> const
     constant[*id] = constant[*id] && std::ranges::any_of(node.outputs, [&](fusion::ValueId v) {
                       return needed.contains(v);
                     });
-    if (constant[*id] && !node.op->reads_shapes_only)
+    if (constant[*id] && !kernels::ReadsShapesOnly(*node.op))
       needed.insert(node.inputs.begin(), node.inputs.end());
   }
   return constant;
@@ -81,18 +85,18 @@ Status Evaluate(fusion::Graph& graph, const std::vector<bool>& nodes) {
 
 }  // namespace
 
-ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const Verdict> verdicts)
-    : graph_outputs_(GraphOutputs(context, verdicts)) {
+ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const Verdict> verdicts) {
   const auto is_constant = [&](int tensor) {
     return tensor < 0 || makers_.contains(tensor) ||
            context->tensors[tensor].allocation_type == tflite::kTfLiteMmapRo;
   };
   for (const Verdict& verdict : verdicts) {
-    if (!verdict.claimed || verdict.inputs.empty()) continue;
+    if (!verdict.claimed || verdict.inputs.empty() || verdict.node.op == nullptr) continue;
     if (!kernels::GivesConstants(*verdict.node.op)) continue;
     if (!std::ranges::all_of(verdict.inputs, is_constant)) continue;
     for (int tensor : verdict.outputs) makers_[tensor] = verdict.node;
   }
+  if (!makers_.empty()) graph_outputs_ = GraphOutputs(context, verdicts);
 }
 
 int ConstantMakers::LeaveToHostsReaders(std::vector<Verdict>& verdicts) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "partitioner/choose_partitions.h"
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
 #include "runtime/log.h"
@@ -58,10 +57,9 @@ void LogPlan(const PartitionReport& partition) {
   }
 }
 
-// The makers of the graph's constants, for the kernels to come.
-Result<std::shared_ptr<const ConstantMakers>> JudgeAndChoose(TfLiteContext* context,
-                                                             const Options& options,
-                                                             GraphReport& report) {
+// What the kernels to come have to know.
+Result<GraphFacts> JudgeAndChoose(TfLiteContext* context, const Options& options,
+                                  GraphReport& report) {
   TfLiteIntArray* host_plan = nullptr;
   if (context->GetExecutionPlan(context, &host_plan) != kTfLiteOk) {
     return Internal("the host does not show its execution plan");
@@ -70,16 +68,18 @@ Result<std::shared_ptr<const ConstantMakers>> JudgeAndChoose(TfLiteContext* cont
   const std::span<const int> elements = Elements(host_plan);
   const std::vector<int> plan(elements.begin(), elements.end());
   TensorTable table(context);
-  report.verdicts = Judge(context, plan, options, table);
-  auto makers = std::make_shared<const ConstantMakers>(context, report.verdicts);
+  GraphFacts facts;
+  facts.variables = std::make_shared<const GraphVariables>(context, plan);
+  report.verdicts = Judge(context, plan, *facts.variables, options, table);
+  facts.makers = std::make_shared<const ConstantMakers>(context, report.verdicts);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<PartitionChoice> choices,
-                            ChoosePartitions(context, options, table, *makers, report.verdicts));
+                            ChoosePartitions(context, options, table, facts, report.verdicts));
   for (const PartitionChoice& choice : choices) {
     report.partitions.emplace_back();
     report.partitions.back().nodes = choice.nodes;
     report.partitions.back().cost = choice.cost;
   }
-  return makers;
+  return facts;
 }
 
 }  // namespace
@@ -113,27 +113,37 @@ void DelegateState::ForgetDeadGraphs() {
     return std::ranges::any_of(kernels_, [&](const auto& k) { return k.second == context; });
   };
   std::erase_if(kept_, [&](const auto& kept) { return !lives(kept.first.first); });
-  std::erase_if(makers_, [&](const auto& makers) { return !lives(makers.first); });
+  std::erase_if(facts_, [&](const auto& facts) { return !lives(facts.first); });
+  std::erase_if(memory_, [](const auto& memory) { return memory.second.expired(); });
   // A graph of which nothing was taken has no kernels while it lives.
   std::erase_if(graphs_, [&](const auto& graph) {
     return !graph.second.partitions.empty() && !lives(graph.first);
   });
 }
 
-std::shared_ptr<const ConstantMakers> DelegateState::ConstantMakersOf(
-    const TfLiteContext* context) const {
+GraphFacts DelegateState::FactsOf(const TfLiteContext* context) const {
   const std::lock_guard lock(mutex_);
-  const auto makers = makers_.find(context);
-  return makers == makers_.end() ? nullptr : makers->second;
+  const auto facts = facts_.find(context);
+  return facts == facts_.end() ? GraphFacts() : facts->second;
 }
 
-void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report,
-                             std::shared_ptr<const ConstantMakers> makers) {
+Result<std::shared_ptr<VariableMemory>> DelegateState::MemoryOf(const TfLiteContext* context,
+                                                                const GraphVariables& variables) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<VariableMemory>& known = memory_[context];
+  if (std::shared_ptr<VariableMemory> memory = known.lock()) return memory;
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<VariableMemory> memory,
+                            VariableMemory::New(variables.first_values()));
+  known = memory;
+  return memory;
+}
+
+void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, GraphFacts facts) {
   const std::lock_guard lock(mutex_);
   // The same graph comes again on a resize, without its kernels.
   const auto known = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (known == graphs_.end()) ForgetDeadGraphs();
-  makers_[context] = std::move(makers);
+  facts_[context] = std::move(facts);
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (entry == graphs_.end()) {
     graphs_.emplace_back(context, std::move(report));
@@ -198,9 +208,9 @@ Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std
 Status Delegate::Prepare(TfLiteContext* context) {
   const Options& options = state_->options();
   GraphReport report;
-  std::shared_ptr<const ConstantMakers> makers;
+  GraphFacts facts;
   const auto judge = [&]() -> Status {
-    FUSELITE_ASSIGN_OR_RETURN(makers, JudgeAndChoose(context, options, report));
+    FUSELITE_ASSIGN_OR_RETURN(facts, JudgeAndChoose(context, options, report));
     return Status();
   };
   const bool judged = Guard(judge, [&](const char* message) { report.error = message; });
@@ -220,7 +230,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
     std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
   }
   LogVerdicts(options, report);
-  state_->SetGraph(context, std::move(report), std::move(makers));
+  state_->SetGraph(context, std::move(report), std::move(facts));
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);
   if (array == nullptr) return OutOfMemory("no memory for a list of nodes");

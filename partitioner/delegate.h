@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/constants.h"
+#include "partitioner/choose_partitions.h"
 #include "partitioner/explanation.h"
 #include "partitioner/options.h"
 #include "partitioner/profile_file.h"
@@ -39,11 +39,12 @@ class DelegateState {
   void Cancel();
 
   // A graph begins anew: the host applies the delegate (again).
-  void SetGraph(const tflite::TfLiteContext* context, GraphReport report,
-                std::shared_ptr<const ConstantMakers> makers);
-  // As SetGraph() was told; null where it was told none.
-  std::shared_ptr<const ConstantMakers> ConstantMakersOf(
-      const tflite::TfLiteContext* context) const;
+  void SetGraph(const tflite::TfLiteContext* context, GraphReport report, GraphFacts facts);
+  // As SetGraph() was told; of null pointers where it was told none.
+  GraphFacts FactsOf(const tflite::TfLiteContext* context) const;
+  // The memory of the graph's variables, which all its kernels share and keep alive.
+  Result<std::shared_ptr<VariableMemory>> MemoryOf(const tflite::TfLiteContext* context,
+                                                   const GraphVariables& variables);
   // A partition of the graph was compiled. Keeps `executable` alive until the same partition is
   // compiled again: hosts drop and re-create kernels on a resize, and what was packed and emitted
   // must survive that. What belongs to graphs without kernels is forgotten when another graph
@@ -69,7 +70,8 @@ class DelegateState {
   // In the order in which the host showed them.
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
-  std::map<const tflite::TfLiteContext*, std::shared_ptr<const ConstantMakers>> makers_;
+  std::map<const tflite::TfLiteContext*, GraphFacts> facts_;
+  std::map<const tflite::TfLiteContext*, std::weak_ptr<VariableMemory>> memory_;
   ProfiledPartitions profile_;
   std::map<std::atomic<bool>*, const tflite::TfLiteContext*> kernels_;
 };

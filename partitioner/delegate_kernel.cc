@@ -55,6 +55,17 @@ Status Publish(TfLiteContext* context, const ConstantOutput& constant) {
 // Stands for the bytes of a tensor without elements, whose pointer may be null in the host.
 std::byte no_bytes[1];
 
+// Where the host has the tensor now.
+Result<void*> MemoryOf(const TfLiteContext* context, const BoundTensor& bound) {
+  const TfLiteTensor& tensor = context->tensors[bound.tensor];
+  if (tensor.bytes < bound.bytes || (tensor.data.data == nullptr && bound.bytes > 0)) {
+    return Internal("the host changed tensor ", bound.tensor,
+                    " without preparing its reader: ", tensor.bytes, " bytes instead of ",
+                    bound.bytes);
+  }
+  return bound.bytes == 0 ? no_bytes : tensor.data.data;
+}
+
 void* InitKernel(TfLiteContext* context, const char* buffer, size_t /*length*/) {
   std::unique_ptr<DelegateKernel> kernel;
   const TfLiteStatus status = GuardKernel(context, "init", [&]() -> Status {
@@ -110,8 +121,13 @@ DelegateKernel::~DelegateKernel() {
 }
 
 Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
+  const GraphFacts facts = state_->FactsOf(context);
+  variables_ = facts.variables;
   for (int index : Elements(params.nodes_to_replace)) {
-    Result<ImportedNode> node = ImportNode(context, index);
+    host_nodes_.push_back(index);
+    const bool of_variable = variables_ != nullptr && variables_->Concerns(index);
+    Result<ImportedNode> node =
+        of_variable ? variables_->Import(index) : ImportNode(context, index);
     if (!node.ok()) return node.status().In("node " + std::to_string(index));
     partition_.nodes.push_back(*std::move(node));
   }
@@ -119,7 +135,10 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   const std::span<const int> outputs = Elements(params.output_tensors);
   partition_.inputs.assign(inputs.begin(), inputs.end());
   partition_.outputs.assign(outputs.begin(), outputs.end());
-  if (const auto makers = state_->ConstantMakersOf(context)) makers->Follow(partition_);
+  if (facts.makers != nullptr) facts.makers->Follow(partition_);
+  if (variables_ != nullptr && !variables_->handles().empty()) {
+    FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
+  }
   context_ = context;
   state_->AddKernel(context, &stop_);
   const Options& options = state_->options();
@@ -167,6 +186,9 @@ Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
   const Clock::time_point start = Clock::now();
   FlushProfile();
   TensorTable table(context);
+  if (variables_ != nullptr) {
+    for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
+  }
   int failed = -1;
   Result<BuiltGraph> built = BuildGraph(partition_, context, table, &failed);
   std::vector<ConstantOutput> constants;
@@ -194,9 +216,7 @@ Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
   built_ = *std::move(built);
   constants_ = std::move(constants);
   FUSELITE_RETURN_IF_ERROR(execution_->Prepare(threads));
-  for (const ImportedNode& node : std::span(partition_.nodes).subspan(partition_.followed)) {
-    report.nodes.push_back(node.host_node);
-  }
+  report.nodes = host_nodes_;
   report.compiled = true;
   report.threads = threads;
   report.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -209,20 +229,14 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
   // Hosts move tensors between runs.
   const auto bind = [&](const std::vector<BoundTensor>& all, const auto& bind_one) -> Status {
     for (size_t i = 0; i < all.size(); ++i) {
-      const TfLiteTensor& tensor = context->tensors[all[i].tensor];
-      if (tensor.bytes < all[i].bytes || (tensor.data.data == nullptr && all[i].bytes > 0)) {
-        return Internal("the host changed tensor ", all[i].tensor,
-                        " without preparing its reader: ", tensor.bytes, " bytes instead of ",
-                        all[i].bytes);
-      }
-      bind_one(static_cast<int>(i), all[i].bytes == 0 ? no_bytes : tensor.data.data);
+      FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, all[i]));
+      bind_one(static_cast<int>(i), data);
     }
     return Status();
   };
   Execution& e = *execution_;
   FUSELITE_RETURN_IF_ERROR(bind(built_.inputs, [&](int i, void* data) { e.BindInput(i, data); }));
-  FUSELITE_RETURN_IF_ERROR(
-      bind(built_.variables, [&](int i, void* data) { e.BindVariable(i, data); }));
+  FUSELITE_RETURN_IF_ERROR(BindVariables(context));
   FUSELITE_RETURN_IF_ERROR(bind(built_.outputs, [&](int i, void* data) { e.BindOutput(i, data); }));
   for (const ConstantOutput& constant : constants_) {
     TfLiteTensor& tensor = context->tensors[constant.tensor];
@@ -238,11 +252,27 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
   return Status();
 }
 
+// The host's variables, and those that the delegate holds.
+Status DelegateKernel::BindVariables(const TfLiteContext* context) {
+  for (size_t i = 0; i < built_.variables.size(); ++i) {
+    const BoundTensor& bound = built_.variables[i];
+    const std::optional<int> own =
+        variables_ != nullptr ? variables_->VariableOf(bound.tensor) : std::nullopt;
+    void* data = nullptr;
+    if (own) {
+      data = memory_->data(*own);
+    } else {
+      FUSELITE_ASSIGN_OR_RETURN(data, MemoryOf(context, bound));
+    }
+    execution_->BindVariable(static_cast<int>(i), data);
+  }
+  return Status();
+}
+
 void DelegateKernel::FlushProfile() {
   last_flush_ = Clock::now();
   if (profile_ == nullptr || execution_ == nullptr) return;
-  state_->AddProfile(context_, partition_.nodes[partition_.followed].host_node,
-                     profile_->Summarize(execution_->executable()));
+  state_->AddProfile(context_, host_nodes_.front(), profile_->Summarize(execution_->executable()));
   profile_->Clear();
 }
 

@@ -42,11 +42,15 @@ class DelegateKernel {
 
   std::vector<InputKey> CurrentKey(const tflite::TfLiteContext* context) const;
   Status Compile(tflite::TfLiteContext* context, int threads);
+  Status BindVariables(const tflite::TfLiteContext* context);
   void FlushProfile();
 
   const std::shared_ptr<DelegateState> state_;
   const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into
+  std::vector<int> host_nodes_;                     // what the partition stands for
   Partition partition_;
+  std::shared_ptr<const GraphVariables> variables_;  // of the whole graph
+  std::shared_ptr<VariableMemory> memory_;           // null where there are none
   std::vector<InputKey> key_;
   int compiled_threads_ = 0;
   BuiltGraph built_;  // its graph is consumed; the lists of tensors stay

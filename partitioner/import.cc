@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/custom.h"
 #include "kernels/sparse.h"
 #include "partitioner/builtin_names.h"
 #include "partitioner/host_age.h"
@@ -82,6 +83,28 @@ Status ImportAllParams(const TfLiteContext* context, const void* builtin_data, I
   return Status();
 }
 
+const kernels::CustomOperator* FindCustom(const TfLiteRegistration& registration) {
+  const char* name = registration.custom_name;
+  if (registration.builtin_code != kTfLiteBuiltinCustom || name == nullptr) return nullptr;
+  return kernels::FindCustomOperator(name);
+}
+
+const kernels::OperatorDef* FindBuiltin(const TfLiteRegistration& registration) {
+  return registration.builtin_code == kTfLiteBuiltinCustom
+             ? nullptr
+             : kernels::FindOperator(registration.builtin_code);
+}
+
+Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator& custom,
+                           ImportedNode& imported) {
+  if (node.custom_initial_data == nullptr || node.custom_initial_data_size < 0) {
+    return InvalidArgument("has no options");
+  }
+  const std::span options(static_cast<const std::byte*>(node.custom_initial_data),
+                          static_cast<size_t>(node.custom_initial_data_size));
+  return custom.read_options(options, imported.params.data());
+}
+
 // Kernels write these in place; anything but a variable is not theirs to write.
 Status CheckState(const TfLiteContext* context, const ImportedNode& node) {
   for (int i : node.op->state_inputs) {
@@ -149,12 +172,13 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
   if (node->delegate != nullptr) return Unsupported("another delegate has taken it");
   ImportedNode imported;
   imported.host_node = node_index;
-  imported.op = registration->builtin_code == kTfLiteBuiltinCustom
-                    ? nullptr
-                    : kernels::FindOperator(registration->builtin_code);
+  const kernels::CustomOperator* const custom = FindCustom(*registration);
+  imported.op = custom != nullptr ? custom->op : FindBuiltin(*registration);
   if (imported.op == nullptr) return Unsupported("the operator is not implemented");
   imported.version = registration->version;
-  FUSELITE_RETURN_IF_ERROR(ImportAllParams(context, node->builtin_data, imported));
+  FUSELITE_RETURN_IF_ERROR(custom != nullptr
+                               ? ImportCustomOptions(*node, *custom, imported)
+                               : ImportAllParams(context, node->builtin_data, imported));
   const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
     for (int tensor : Elements(from)) {
       if (tensor >= static_cast<int>(context->tensors_size)) return false;

@@ -14,7 +14,7 @@ namespace fuselite::partitioner {
 // A node that some operator of ours stands for; tensors are the host's indices.
 struct ImportedNode {
   int host_node = -1;
-  const kernels::OperatorDef* op = nullptr;
+  const kernels::OperatorDef* op = nullptr;  // null: nothing is left to be computed
   kernels::Params params;
   int version = 1;
   std::vector<int> inputs;  // -1 for an optional input left out

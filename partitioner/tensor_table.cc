@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fusion/evaluate.h"
+#include "kernels/evaluation.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::partitioner {
@@ -32,7 +33,7 @@ bool IsComputable(const kernels::OpDescription& op) {
   };
   if (!kernels::GivesConstants(*op.op) || op.inputs.empty()) return false;
   if (!std::ranges::all_of(op.outputs, small)) return false;
-  if (op.op->reads_shapes_only) return true;
+  if (kernels::ReadsShapesOnly(*op.op)) return true;
   return std::ranges::all_of(op.inputs, [&](const TensorInfo& input) {
     return input.absent() || (input.constant() && small(input));
   });
@@ -75,6 +76,11 @@ Result<TensorInfo> TensorTable::Import(int tensor) const {
   return info;
 }
 
+void TensorTable::SetVariable(int tensor, TensorInfo info) {
+  variables_.insert(tensor);
+  Set(tensor, std::move(info));
+}
+
 std::shared_ptr<const void> TensorTable::StorageOf(int tensor) const {
   const auto unpacked = unpacked_.find(tensor);
   return unpacked == unpacked_.end() ? nullptr : unpacked->second;
@@ -107,13 +113,16 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
     if (tensor < 0) return Unsupported("has an output left out");
     // Type and quantization; the shape is the rule's to give.
     const tflite::TfLiteTensor& host = context_->tensors[tensor];
-    Result<TensorInfo> info = ImportTensor(host);
+    Result<TensorInfo> info = IsVariable(tensor) ? Get(tensor) : ImportTensor(host);
     if (!info.ok()) return info.status().In(TensorName(host, tensor));
     op.outputs.push_back(*std::move(info));
   }
   FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));
+  // What an assignment writes is not known before it runs.
+  const bool assigns =
+      std::ranges::any_of(node.outputs, [&](int tensor) { return IsVariable(tensor); });
   std::vector<fusion::Value> computed;
-  if (IsComputable(op)) {
+  if (!assigns && IsComputable(op)) {
     FUSELITE_ASSIGN_OR_RETURN(computed, Compute(op));
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {

@@ -31,6 +31,11 @@ class TensorTable {
   // error the host's word on them stands.
   Result<kernels::OpDescription> Infer(const ImportedNode& node);
 
+  // The tensor is a handle, and stands for the variable that `info` describes: it is read and
+  // written in the order of the nodes.
+  void SetVariable(int tensor, TensorInfo info);
+  bool IsVariable(int tensor) const { return variables_.contains(tensor); }
+
   // Keeps the bytes of a constant that Get() has described; null for those that the host keeps.
   std::shared_ptr<const void> StorageOf(int tensor) const;
 
@@ -43,7 +48,7 @@ class TensorTable {
 
   const tflite::TfLiteContext* context_;
   std::map<int, TensorInfo> known_;
-  std::set<int> unknown_;
+  std::set<int> unknown_, variables_;
   std::vector<std::shared_ptr<const void>> storage_;
   mutable std::map<int, PackedWeights> unpacked_;  // the sparse constants
 };

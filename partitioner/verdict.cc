@@ -33,13 +33,34 @@ void ReadNode(tflite::TfLiteContext* context, Verdict& verdict) {
   verdict.outputs.assign(outputs.begin(), outputs.end());
 }
 
-Status JudgeNode(tflite::TfLiteContext* context, const Options& options, TensorTable& table,
-                 Verdict& verdict) {
+// Whether what was wrong with the node's shapes may be right when the model runs: the file leaves
+// dimensions of its inputs open, and states them as 1.
+bool MayFitAtRunTime(const tflite::TfLiteContext* context, const ImportedNode& node,
+                     const Status& status) {
+  if (status.code() != StatusCode::kInvalidArgument) return false;
+  return std::ranges::any_of(node.inputs, [&](int tensor) {
+    if (tensor < 0) return false;
+    const std::span<const int> signature =
+        tflite::Elements(context->tensors[tensor].dims_signature);
+    return std::ranges::find(signature, -1) != signature.end();
+  });
+}
+
+Status JudgeNode(tflite::TfLiteContext* context, const GraphVariables& variables,
+                 const Options& options, TensorTable& table, Verdict& verdict) {
   if (std::ranges::count(options.ops_deny, verdict.op) > 0) {
     return Unsupported("ops_deny names it");
   }
-  FUSELITE_ASSIGN_OR_RETURN(verdict.node, ImportNode(context, verdict.host_node));
-  FUSELITE_ASSIGN_OR_RETURN(const kernels::OpDescription op, table.Infer(verdict.node));
+  FUSELITE_ASSIGN_OR_RETURN(verdict.node, variables.Concerns(verdict.host_node)
+                                              ? variables.Import(verdict.host_node)
+                                              : ImportNode(context, verdict.host_node));
+  if (verdict.node.op == nullptr) return Status();
+  const Result<kernels::OpDescription> described = table.Infer(verdict.node);
+  if (!described.ok()) {
+    verdict.possible = MayFitAtRunTime(context, verdict.node, described.status());
+    return verdict.possible ? Status() : described.status();
+  }
+  const kernels::OpDescription& op = *described;
   kernels::BuildContext build;
   build.isa = options.isa;
   build.precision = options.precision;
@@ -57,13 +78,15 @@ Status JudgeNode(tflite::TfLiteContext* context, const Options& options, TensorT
 }  // namespace
 
 std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
-                           const Options& options, TensorTable& table) {
+                           const GraphVariables& variables, const Options& options,
+                           TensorTable& table) {
+  for (const auto& [tensor, info] : variables.handles()) table.SetVariable(tensor, info);
   std::vector<Verdict> verdicts;
   for (int host_node : plan) {
     Verdict verdict;
     verdict.host_node = host_node;
     ReadNode(context, verdict);
-    const Status status = JudgeNode(context, options, table, verdict);
+    const Status status = JudgeNode(context, variables, options, table, verdict);
     verdict.claimed = status.ok();
     if (!status.ok()) {
       verdict.reason = status.message();

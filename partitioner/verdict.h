@@ -8,6 +8,7 @@
 #include "partitioner/import.h"
 #include "partitioner/options.h"
 #include "partitioner/tensor_table.h"
+#include "partitioner/variables.h"
 
 namespace fuselite::partitioner {
 
@@ -17,6 +18,9 @@ struct Verdict {
   std::vector<int> inputs, outputs;  // the host's tensors, -1 for those left out
   std::string shapes;                // of the outputs: "float32[1,8,8,16]"; empty where unknown
   bool claimed = false;
+  // Claimed by operator and types alone: the shapes at hand do not fit together, but the file calls
+  // them placeholders.
+  bool possible = false;
   std::string reason;  // why it is the host's; empty where it is claimed
   double cost = 0;     // multiply-adds, or elements where there are none
   ImportedNode node;   // meaningful where it was ever claimed
@@ -25,6 +29,7 @@ struct Verdict {
 // Judges the nodes of the plan in running order. The code that answers is the code that builds:
 // import, shape rule and kernel lookup all have to succeed. `table` ends up with all shapes.
 std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
-                           const Options& options, TensorTable& table);
+                           const GraphVariables& variables, const Options& options,
+                           TensorTable& table);
 
 }  // namespace fuselite::partitioner

@@ -70,7 +70,13 @@ bool PlaceBackwards(const Graph& graph, NodeId id, const kernels::Placement& pla
 
 // A node that needs no step when its operands are placed as it would move them.
 bool PlaceNode(const Graph& graph, NodeId id, const RewriteContext& context, StoragePlan& plan) {
-  if (!graph.node(id).tail.empty()) return false;
+  const Node& node = graph.node(id);
+  const auto is_state = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
+  // What is read of state must not change with it.
+  if (std::ranges::any_of(node.inputs, is_state) || std::ranges::any_of(node.outputs, is_state)) {
+    return false;
+  }
+  if (!node.tail.empty()) return false;
   const Result<kernels::Placement> placement = kernels::FindPlacement(plan.Describe(id));
   if (!placement.ok()) return false;
   for (const auto place : {PlaceParts, PlaceBackwards}) {

@@ -2,6 +2,7 @@
 
 #include "fusion/evaluate.h"
 #include "fusion/rewrites/rewrites.h"
+#include "kernels/evaluation.h"
 
 namespace fuselite::fusion {
 namespace {

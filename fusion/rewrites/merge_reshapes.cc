@@ -24,7 +24,8 @@ bool MergeReshapes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsReshape(graph, id)) return false;
   const ValueId middle = graph.node(id).inputs[0];
   const NodeId first = graph.producer(middle);
-  if (!IsReshape(graph, first)) return false;
+  // State is to be read where the first one stands.
+  if (!IsReshape(graph, first) || graph.value(graph.node(first).inputs[0]).variable) return false;
   const kernels::OperatorDef* reshape = kernels::FindOperator("RESHAPE");
   if (!reshape) return false;
   Node merged = graph.node(id);

@@ -190,7 +190,7 @@ const OperatorDef& DensifyOperator() {
       .max_version = 1,
       .types = kDensifyTypes,
       .infer = InferDensify,
-      .candidates = kMovementCandidate<PlanReshape>,
+      .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
   };
   return kDef;

@@ -15,6 +15,10 @@ struct TransposeConvParams {
   DataType quantized_bias_type;
 };
 
+// The options of MediaPipe's Convolution2DTransposeBias: the first three fields of TFLite's struct
+// of a transposed convolution.
+Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* params);
+
 struct TransposeConvShape {
   // Of the convolution that leads back: its input is our output.
   Window window;

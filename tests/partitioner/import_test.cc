@@ -103,8 +103,6 @@ TEST(ImportTensorTest, WhatNobodyComputesIsRefused) {
   };
   EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteString; }), "is of type string");
   EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteFloat8E5M2; }), "is of unknown type 23");
-  TfLiteSparsity sparsity{};
-  EXPECT_EQ(refusal([&](auto& t) { t.sparsity = &sparsity; }), "is sparse");
   const IntArrayPtr nine = MakeIntArray(std::vector<int>(9, 1));
   EXPECT_THAT(refusal([&](auto& t) { t.dims = nine.get(); }), HasSubstr("9 dimensions"));
   const IntArrayPtr negative = MakeIntArray(std::vector<int>{2, -1});

@@ -99,12 +99,13 @@ class Graph:
         zero_point=0,
         like=None,
         tensor_type=None,
+        custom_options=None,
         **fields,
     ):
         """Adds operator `name` with the options' `fields`; one output for each of `shapes`, returned as one value or
         a list. Type, scale and zero point of the outputs: those given, else of the value `like`, else of the first
-        input. `tensor_type`: the schema's, where numpy has none."""
-        like = like or inputs[0]
+        input. `tensor_type`: the schema's, where numpy has none. `custom_options`: the bytes of a custom operator's."""
+        like = like or (inputs[0] if inputs else None)
         if dtype is None:
             dtype, scale, zero_point = (
                 (like.dtype, like.scale, like.zero_point) if scale is None else (like.dtype, scale, zero_point)
@@ -128,6 +129,8 @@ class Graph:
             else:
                 operator.builtinOptions2Type = getattr(schema.BuiltinOptions2, options)
                 operator.builtinOptions2 = table
+        if custom_options is not None:
+            operator.customOptions = np.frombuffer(custom_options, np.uint8)
         self.operators.append(operator)
         self.text.append(
             f"{name}({', '.join('-' if v is None else f't{v.index}{list(v.shape)}' for v in inputs)}) -> "
@@ -135,26 +138,42 @@ class Graph:
         )
         return outputs if many else outputs[0]
 
-    def build(self, outputs, change=None):
-        """The model's bytes. `change` maps the values of each float constant, for a variant of the model."""
+    def build(self, outputs, change=None, others=()):
+        """The model's bytes. `change` maps the values of each float constant, for a variant of the model. `others`:
+        further subgraphs, each a Graph and its outputs."""
         buffers = list(self.buffers)
         for tensor in self.tensors:
             if change and tensor.buffer and tensor.type == schema.TensorType.FLOAT32:
                 data = change(np.frombuffer(buffers[tensor.buffer].data.tobytes(), np.float32))
                 buffers[tensor.buffer] = schema.BufferT()
                 buffers[tensor.buffer].data = np.frombuffer(data.tobytes(), np.uint8)
-        graph = schema.SubGraphT()
-        graph.tensors, graph.operators = self.tensors, self.operators
-        graph.inputs = [value.index for value in self.inputs]
-        graph.outputs = [value.index for value in outputs]
         model = schema.ModelT()
-        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], buffers, []
-        for name, version in self.codes:
+        model.version, model.buffers, model.operatorCodes = 3, buffers, []
+        model.subgraphs = [self._subgraph(outputs)]
+        codes = list(self.codes)
+        for graph, its_outputs in others:
+            for tensor in graph.tensors:
+                tensor.buffer += len(buffers) - 1 if tensor.buffer else 0
+            for operator in graph.operators:
+                operator.opcodeIndex += len(codes)
+            buffers += graph.buffers[1:]
+            codes += list(graph.codes)
+            model.subgraphs.append(graph._subgraph(its_outputs))
+        for name, version in codes:
             code = schema.OperatorCodeT()
-            code.builtinCode = getattr(schema.BuiltinOperator, name)
+            code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
+            if code.builtinCode == schema.BuiltinOperator.CUSTOM:
+                code.customCode = name
             code.deprecatedBuiltinCode = min(code.builtinCode, 127)
             code.version = version
             model.operatorCodes.append(code)
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
+
+    def _subgraph(self, outputs):
+        graph = schema.SubGraphT()
+        graph.tensors, graph.operators = self.tensors, self.operators
+        graph.inputs = [value.index for value in self.inputs]
+        graph.outputs = [value.index for value in outputs]
+        return graph

@@ -36,6 +36,7 @@ TEST(CompareTest, NaNAndInfinityAgreeWithThemselvesOnly) {
 TEST(CompareTest, TheRangeIsOfTheFiniteValues) {
   EXPECT_DOUBLE_EQ(Compare(Floats({kNaN, 1, 3}), Floats({kNaN, 1, 3})).range, 2);
   EXPECT_DOUBLE_EQ(Compare(Floats({kNaN}), Floats({kNaN})).range, 0);
+  EXPECT_DOUBLE_EQ(Compare(Floats({-7}), Floats({-7})).range, 7);
 }
 
 TEST(CompareTest, OtherShapesAndTypesDiffer) {

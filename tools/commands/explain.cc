@@ -22,6 +22,11 @@ void Explain(const Arguments& arguments) {
   const auto model = Check(OpenModel(arguments.model));
   const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
   const Session session = Check(OpenForExplanation(model, options, inputs), arguments.model);
+  if (!session.prepared.ok()) {
+    std::cerr << "fuselite: " << arguments.model
+              << ": not every partition could be compiled; --shape gives inputs their shapes: "
+              << session.prepared.message() << '\n';
+  }
   const partitioner::Explanation explanation = session.delegate->Explain();
   const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
                            : arguments.format == "dot" ? partitioner::ToDot(explanation)

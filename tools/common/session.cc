@@ -57,9 +57,10 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
     session.delegate = std::make_unique<partitioner::Delegate>(*options);
     FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
   }
-  const Status status = session.interpreter->AllocateTensors();
-  if (!status.ok() && !resized.empty()) return InvalidArgument(resized, ": ", status.message());
-  FUSELITE_RETURN_IF_ERROR(status);
+  session.prepared = session.interpreter->AllocateTensors();
+  if (!session.prepared.ok() && !resized.empty()) {
+    session.prepared = InvalidArgument(resized, ": ", session.prepared.message());
+  }
   return session;
 }
 
@@ -93,7 +94,10 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
                             const partitioner::Options* options, const InputRequest& inputs,
                             const std::string& signature) {
-  return Open(std::move(model), num_threads, nullptr, options, inputs, signature);
+  FUSELITE_ASSIGN_OR_RETURN(
+      Session session, Open(std::move(model), num_threads, nullptr, options, inputs, signature));
+  FUSELITE_RETURN_IF_ERROR(session.prepared);
+  return session;
 }
 
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,

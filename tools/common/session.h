@@ -34,7 +34,8 @@ struct Session {
   std::unique_ptr<partitioner::Delegate> delegate;    // null: the reference kernels alone
   std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
-  Inputs inputs;  // what was asked for; the interpreter has their shapes
+  Inputs inputs;    // what was asked for; the interpreter has their shapes
+  Status prepared;  // why not everything could be allocated, in sessions for an explanation
 };
 
 // Without `options`, no delegate. `num_threads` 0: the host has no wish. The inputs have their

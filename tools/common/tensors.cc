@@ -151,7 +151,8 @@ Difference Compare(const Array& actual, const Array& expected) {
   const auto n = static_cast<double>(e.size());
   difference.mean = sum / n;
   difference.deviation = std::sqrt(std::max(0.0, squares / n - difference.mean * difference.mean));
-  difference.range = std::max(high - low, 0.0);  // without a finite value: 0
+  difference.range = std::max(e.size() == 1 ? std::abs(high) : high - low, 0.0);
+  if (!std::isfinite(difference.range)) difference.range = 0;  // no finite value
   return difference;
 }
 

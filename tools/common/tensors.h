@@ -29,7 +29,9 @@ std::vector<double> ToDoubles(const Array& array);
 struct Difference {
   double max = 0, mean = 0,
          deviation = 0;  // of |actual - expected|; infinite where only one is NaN
-  double range = 0;      // largest minus smallest expected value
+  // Largest minus smallest expected value; where there is but one element, its magnitude: one value
+  // has no range, but it is rounded all the same.
+  double range = 0;
   bool same_shape = true;
 };
 Difference Compare(const Array& actual, const Array& expected);

@@ -1,0 +1,31 @@
+#include "kernels/custom.h"
+
+#include "kernels/detection/detection.h"
+#include "kernels/transpose_conv/transpose_conv.h"
+#include "kernels/unpool/unpool.h"
+
+namespace fuselite::kernels {
+
+const OperatorDef& Convolution2DTransposeBiasOperator();
+const OperatorDef& DetectionPostProcessOperator();
+const OperatorDef& MaxPoolingWithArgmax2DOperator();
+const OperatorDef& MaxUnpooling2DOperator();
+
+std::span<const CustomOperator> AllCustomOperators() {
+  static const CustomOperator kAll[] = {
+      {&Convolution2DTransposeBiasOperator(), ReadTransposeConvBiasOptions},
+      {&DetectionPostProcessOperator(), ReadDetectionOptions},
+      {&MaxPoolingWithArgmax2DOperator(), ReadUnpoolOptions},
+      {&MaxUnpooling2DOperator(), ReadUnpoolOptions},
+  };
+  return kAll;
+}
+
+const CustomOperator* FindCustomOperator(std::string_view name) {
+  for (const CustomOperator& custom : AllCustomOperators()) {
+    if (custom.op->name == name) return &custom;
+  }
+  return nullptr;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/detection/detection.h"
+#include "kernels/make_kernel.h"
+#include "runtime/aligned_buffer.h"
+
+namespace fuselite::kernels {
+namespace {
+
+struct Box {
+  float top, left, bottom, right;
+};
+
+// Values of an operand as floats.
+class Reals {
+ public:
+  Reals(const TensorInfo& info, const void* data)
+      : quantized_(info.type == DataType::kUInt8),
+        scale_(info.quantization.scale()),
+        zero_(info.quantization.zero_point()),
+        data_(data) {}
+  float operator[](int64_t i) const {
+    if (!quantized_) return static_cast<const float*>(data_)[i];
+    return static_cast<float>(int32_t{static_cast<const uint8_t*>(data_)[i]} - zero_) * scale_;
+  }
+
+ private:
+  bool quantized_;
+  float scale_;
+  int32_t zero_;
+  const void* data_;
+};
+
+float Overlap(const Box& a, const Box& b) {
+  const float area_a = (a.bottom - a.top) * (a.right - a.left);
+  const float area_b = (b.bottom - b.top) * (b.right - b.left);
+  if (area_a <= 0 || area_b <= 0) return 0;
+  const float height = std::max(std::min(a.bottom, b.bottom) - std::max(a.top, b.top), 0.0f);
+  const float width = std::max(std::min(a.right, b.right) - std::max(a.left, b.left), 0.0f);
+  const float common = height * width;
+  return common / (area_a + area_b - common);
+}
+
+struct Found {
+  int32_t box, label;
+  float score;
+};
+
+class Detection {
+ public:
+  explicit Detection(const OpDescription& op)
+      : params_(op.params.as<DetectionParams>()),
+        boxes_(op.inputs[0]),
+        scores_(op.inputs[1]),
+        anchors_(op.inputs[2]),
+        count_(boxes_.shape[1]),
+        classes_(scores_.shape[2]),
+        background_(classes_ - params_.num_classes),
+        labels_(std::min(params_.max_classes_per_detection, params_.num_classes)) {}
+
+  size_t scratch_bytes() const {
+    const auto n = static_cast<size_t>(count_);
+    return AlignUp(n * sizeof(Box)) + AlignUp(n * sizeof(float)) +
+           2 * AlignUp(n * sizeof(int32_t)) +
+           AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t)) +
+           AlignUp(static_cast<size_t>(params_.num_classes) * sizeof(int32_t)) +
+           AlignUp(2 * static_cast<size_t>(params_.max_detections) * sizeof(Found));
+  }
+
+  Status Run(const KernelArgs& args) const {
+    Memory memory(args.scratch);
+    auto* boxes = memory.Take<Box>(count_);
+    FUSELITE_RETURN_IF_ERROR(Decode(args, boxes));
+    ClearOutputs(args);
+    return params_.regular ? RunRegular(args, memory, boxes) : RunFast(args, memory, boxes);
+  }
+
+ private:
+  class Memory {
+   public:
+    explicit Memory(std::byte* next) : next_(next) {}
+    template <class T>
+    T* Take(int64_t count) {
+      auto* taken = reinterpret_cast<T*>(next_);
+      next_ += AlignUp(static_cast<size_t>(count) * sizeof(T));
+      return taken;
+    }
+
+   private:
+    std::byte* next_;
+  };
+
+  Status Decode(const KernelArgs& args, Box* boxes) const {
+    const Reals encodings(boxes_, args.inputs[0]), anchors(anchors_, args.inputs[2]);
+    const int64_t length = boxes_.shape[2];
+    // In double precision, as the host computes it.
+    const auto centre = [](double encoded, double scale, double size, double at) {
+      return static_cast<float>(encoded / scale * size + at);
+    };
+    const auto half = [](double encoded, double scale, double size) {
+      return static_cast<float>(0.5 * std::exp(encoded / scale) * size);
+    };
+    for (int32_t i = 0; i < count_; ++i) {
+      const int64_t e = i * length, a = int64_t{4} * i;
+      const float y = centre(encodings[e], params_.y_scale, anchors[a + 2], anchors[a]);
+      const float x = centre(encodings[e + 1], params_.x_scale, anchors[a + 3], anchors[a + 1]);
+      const float h = half(encodings[e + 2], params_.h_scale, anchors[a + 2]);
+      const float w = half(encodings[e + 3], params_.w_scale, anchors[a + 3]);
+      boxes[i] = {y - h, x - w, y + h, x + w};
+      if (boxes[i].top > boxes[i].bottom || boxes[i].left > boxes[i].right) {
+        return InvalidArgument("box ", i, " ends before it begins");
+      }
+    }
+    return Status();
+  }
+
+  void ClearOutputs(const KernelArgs& args) const {
+    const int64_t count = int64_t{params_.max_detections} * params_.max_classes_per_detection;
+    std::fill_n(static_cast<float*>(args.outputs[0]), 4 * count, 0.0f);
+    std::fill_n(static_cast<float*>(args.outputs[1]), count, 0.0f);
+    std::fill_n(static_cast<float*>(args.outputs[2]), count, 0.0f);
+  }
+
+  void Store(const KernelArgs& args, const Box* boxes, int64_t at, const Found& found) const {
+    static_cast<Box*>(args.outputs[0])[at] = boxes[found.box];
+    static_cast<float*>(args.outputs[1])[at] = static_cast<float>(found.label);
+    static_cast<float*>(args.outputs[2])[at] = found.score;
+  }
+
+  // The boxes that are kept, best first, at most `limit`: `order` holds them at its front. Those
+  // below the threshold, and those that overlap a better one, are left out.
+  int32_t Suppress(const Box* boxes, const float* scores, int32_t limit, int32_t* order) const {
+    int32_t candidates = 0;
+    for (int32_t i = 0; i < count_; ++i) {
+      if (scores[i] >= params_.score_threshold) order[candidates++] = i;
+    }
+    std::stable_sort(order, order + candidates,
+                     [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
+    int32_t kept = 0;
+    for (int32_t i = 0; i < candidates && kept < limit; ++i) {
+      const Box& box = boxes[order[i]];
+      const bool covered = std::any_of(order, order + kept, [&](int32_t better) {
+        return Overlap(boxes[better], box) > params_.overlap_threshold;
+      });
+      if (!covered) order[kept++] = order[i];
+    }
+    return kept;
+  }
+
+  Status RunFast(const KernelArgs& args, Memory& memory, const Box* boxes) const {
+    const Reals scores(scores_, args.inputs[1]);
+    auto* best = memory.Take<float>(count_);
+    auto* order = memory.Take<int32_t>(count_);
+    auto* labels = memory.Take<int32_t>(int64_t{count_} * labels_);
+    auto* all = memory.Take<int32_t>(params_.num_classes);
+    const auto score = [&](int32_t box, int32_t label) {
+      return scores[int64_t{box} * classes_ + background_ + label];
+    };
+    for (int32_t i = 0; i < count_; ++i) {
+      // Which of equal scores comes first is the library's choice, here as in the host; but the
+      // best one alone is the first of them.
+      std::iota(all, all + params_.num_classes, 0);
+      const auto better = [&](int32_t a, int32_t b) { return score(i, a) > score(i, b); };
+      if (labels_ == 1) {
+        all[0] = *std::min_element(all, all + params_.num_classes, better);
+      } else {
+        std::partial_sort(all, all + labels_, all + params_.num_classes, better);
+      }
+      std::copy_n(all, labels_, labels + int64_t{i} * labels_);
+      best[i] = score(i, all[0]);
+    }
+    const int32_t kept = Suppress(boxes, best, params_.max_detections, order);
+    for (int32_t k = 0; k < kept; ++k) {
+      for (int32_t c = 0; c < labels_; ++c) {
+        const int32_t label = labels[int64_t{order[k]} * labels_ + c];
+        Store(args, boxes, int64_t{k} * params_.max_classes_per_detection + c,
+              {order[k], label, score(order[k], label)});
+      }
+    }
+    *static_cast<float*>(args.outputs[3]) = static_cast<float>(kept);
+    return Status();
+  }
+
+  Status RunRegular(const KernelArgs& args, Memory& memory, const Box* boxes) const {
+    const Reals scores(scores_, args.inputs[1]);
+    auto* of_class = memory.Take<float>(count_);
+    auto* order = memory.Take<int32_t>(count_);
+    auto* found = memory.Take<Found>(2 * int64_t{params_.max_detections});
+    const int32_t limit = std::min(params_.detections_per_class, params_.max_detections);
+    int32_t total = 0;
+    for (int32_t label = 0; label < params_.num_classes; ++label) {
+      for (int32_t i = 0; i < count_; ++i) {
+        of_class[i] = scores[int64_t{i} * classes_ + background_ + label];
+      }
+      const int32_t kept = Suppress(boxes, of_class, limit, order);
+      for (int32_t k = 0; k < kept; ++k) {
+        found[total + k] = {order[k], label, of_class[order[k]]};
+      }
+      std::inplace_merge(found, found + total, found + total + kept,
+                         [](const Found& a, const Found& b) { return a.score > b.score; });
+      total = std::min(total + kept, params_.max_detections);
+    }
+    for (int32_t k = 0; k < total; ++k) Store(args, boxes, k, found[k]);
+    *static_cast<float*>(args.outputs[3]) = static_cast<float>(total);
+    return Status();
+  }
+
+  DetectionParams params_;
+  TensorInfo boxes_, scores_, anchors_;
+  int32_t count_, classes_, background_, labels_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&) {
+  const Detection detection(op);
+  return MakeKernel(
+      "detection", {.scratch_bytes = detection.scratch_bytes()},
+      [detection](const KernelArgs& args, int64_t, int64_t) { return detection.Run(args); });
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,21 @@
+#include "kernels/evaluation.h"
+
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::kernels {
+
+bool ReadsShapesOnly(const OperatorDef& op) {
+  return op.builtin_code == tflite::kTfLiteBuiltinShape ||
+         op.builtin_code == tflite::kTfLiteBuiltinRank;
+}
+
+bool GivesConstants(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinRandomUniform:
+    case tflite::kTfLiteBuiltinRandomStandardNormal:
+    case tflite::kTfLiteBuiltinMultinomial: return false;
+    default: return op.state_inputs.empty();
+  }
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,15 @@
+// What may be known of an operation before it runs.
+#pragma once
+
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// Whether the outputs depend on the inputs' shapes alone: kernels do not look at values.
+bool ReadsShapesOnly(const OperatorDef& op);
+
+// Whether constant inputs make constant outputs, which may be computed once, ahead of the runs: not
+// where there is state, nor where each run draws other numbers.
+bool GivesConstants(const OperatorDef& op);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,241 @@
+#include "partitioner/variables.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/reshape/reshape.h"
+#include "partitioner/host_age.h"
+#include "partitioner/verdict.h"
+#include "runtime/tflite_arrays.h"
+#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite_params.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+struct HostNode {
+  TfLiteNode* node = nullptr;
+  TfLiteRegistration* registration = nullptr;
+  bool is(int builtin_code) const { return registration->builtin_code == builtin_code; }
+  int input(int i) const { return node->inputs->data[i]; }
+};
+
+std::optional<HostNode> NodeAt(TfLiteContext* context, int index) {
+  HostNode host;
+  if (context->GetNodeAndRegistration(context, index, &host.node, &host.registration) !=
+          kTfLiteOk ||
+      host.node == nullptr || host.registration == nullptr) {
+    return std::nullopt;
+  }
+  return host;
+}
+
+bool HasCounts(const HostNode& host, int inputs, int outputs) {
+  return host.node->inputs->size == inputs && host.node->outputs->size == outputs;
+}
+
+bool IsVariableNode(int builtin_code) {
+  return builtin_code == kTfLiteBuiltinVarHandle || builtin_code == kTfLiteBuiltinReadVariable ||
+         builtin_code == kTfLiteBuiltinAssignVariable;
+}
+
+std::pair<std::string, std::string> NameOf(const HostNode& handle) {
+  const auto* params = static_cast<const TfLiteVarHandleParams*>(handle.node->builtin_data);
+  const auto text = [](const char* name) { return std::string(name != nullptr ? name : ""); };
+  if (params == nullptr) return {};
+  return {text(params->container), text(params->shared_name)};
+}
+
+// The context of subgraph `i`, null where there is none: the host calls that an error, which nobody
+// has to hear of.
+TfLiteContext* Acquire(TfLiteContext* context, int i) {
+  TfLiteContext* graph = nullptr;
+  const auto report = context->ReportError;
+  context->ReportError = [](TfLiteContext*, const char*, ...) {};
+  const TfLiteStatus status = context->AcquireSubgraphContext(context, i, &graph);
+  context->ReportError = report;
+  return status == kTfLiteOk ? graph : nullptr;
+}
+
+bool SameValue(const TensorInfo& a, const TensorInfo& b) {
+  return a.type == b.type && a.shape == b.shape;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VariableMemory>> VariableMemory::New(
+    std::span<const TensorInfo> first_values) {
+  auto memory = std::make_shared<VariableMemory>();
+  for (const TensorInfo& value : first_values) {
+    AlignedBuffer& buffer = memory->buffers_.emplace_back(std::max<size_t>(value.bytes(), 1));
+    if (buffer.data() == nullptr) {
+      return OutOfMemory("no memory for a variable of ", value.bytes(), " bytes");
+    }
+    std::memcpy(buffer.data(), value.data, value.bytes());
+  }
+  return memory;
+}
+
+GraphVariables::GraphVariables(TfLiteContext* context, std::span<const int> plan) {
+  status_ = ReadNodes(context, plan);
+  if (nodes_.empty()) return;
+  if (status_.ok()) status_ = ReadSubgraphs(context);
+  if (status_.ok()) status_ = CheckUse(context);
+  if (!status_.ok()) return;
+  for (const auto& [tensor, variable] : of_handle_) {
+    TensorInfo info = first_values_[variable];
+    info.data = nullptr;
+    handles_[tensor] = std::move(info);
+  }
+}
+
+int GraphVariables::IdOf(const Name& name) {
+  const auto [entry, added] = ids_.try_emplace(name, static_cast<int>(first_values_.size()));
+  if (added) first_values_.emplace_back();
+  return entry->second;
+}
+
+Status GraphVariables::ReadNodes(TfLiteContext* context, std::span<const int> plan) {
+  Status status;
+  for (int index : plan) {
+    const std::optional<HostNode> host = NodeAt(context, index);
+    if (!host) continue;
+    const int code = host->registration->builtin_code;
+    if (code == kTfLiteBuiltinCallOnce && host->node->builtin_data != nullptr) {
+      nodes_[index] = {.builtin_code = code};
+      initializers_.insert(
+          static_cast<const TfLiteCallOnceParams*>(host->node->builtin_data)->init_subgraph_index);
+      continue;
+    }
+    if (!IsVariableNode(code)) continue;
+    Access& access = nodes_[index] = {.builtin_code = code};
+    if (code == kTfLiteBuiltinVarHandle && HasCounts(*host, 0, 1)) {
+      access.handle = host->node->outputs->data[0];
+      access.variable = of_handle_[access.handle] = IdOf(NameOf(*host));
+      continue;
+    }
+    const bool read = code == kTfLiteBuiltinReadVariable;
+    const bool fits = read ? HasCounts(*host, 1, 1) : HasCounts(*host, 2, 0);
+    const auto variable = fits ? of_handle_.find(host->input(0)) : of_handle_.end();
+    if (variable == of_handle_.end()) {
+      status = Unsupported("node ", index, " uses a variable whose handle is no VAR_HANDLE's");
+      continue;
+    }
+    access.handle = host->input(0);
+    access.variable = variable->second;
+    access.value = read ? host->node->outputs->data[0] : host->input(1);
+  }
+  return status;
+}
+
+// The other subgraphs: initializers give the first values, and nobody else may use the variables.
+Status GraphVariables::ReadSubgraphs(TfLiteContext* context) {
+  if (!HasSubgraphFunctions(context)) {
+    return Unsupported("the host does not show who initializes the variables");
+  }
+  for (int i = 0; TfLiteContext* const graph = Acquire(context, i); ++i) {
+    if (graph == context) continue;
+    const Status status = ReadSubgraph(graph, i);
+    context->ReleaseSubgraphContext(context, i);
+    FUSELITE_RETURN_IF_ERROR(status);
+  }
+  return Status();
+}
+
+Status GraphVariables::ReadSubgraph(TfLiteContext* graph, int index) {
+  TfLiteIntArray* plan_array = nullptr;
+  if (graph->GetExecutionPlan(graph, &plan_array) != kTfLiteOk) {
+    return Unsupported("the host does not show subgraph ", index);
+  }
+  // The host's next call overwrites its array.
+  const std::span<const int> elements = Elements(plan_array);
+  const std::vector<int> plan(elements.begin(), elements.end());
+  if (initializers_.contains(index)) return ReadInitializer(graph, plan);
+  for (int node : plan) {
+    const std::optional<HostNode> host = NodeAt(graph, node);
+    if (host && host->is(kTfLiteBuiltinVarHandle) && ids_.contains(NameOf(*host))) {
+      return Unsupported("subgraph ", index, " uses the same variables");
+    }
+  }
+  return Status();
+}
+
+Status GraphVariables::ReadInitializer(TfLiteContext* graph, std::span<const int> plan) {
+  std::map<int, int> of_handle;
+  for (int index : plan) {
+    const std::optional<HostNode> host = NodeAt(graph, index);
+    if (!host) return Unsupported("the host does not show a node of the initializer");
+    if (host->is(kTfLiteBuiltinVarHandle) && HasCounts(*host, 0, 1)) {
+      of_handle[host->node->outputs->data[0]] = IdOf(NameOf(*host));
+      continue;
+    }
+    if (!host->is(kTfLiteBuiltinAssignVariable) || !HasCounts(*host, 2, 0) ||
+        !of_handle.contains(host->input(0))) {
+      return Unsupported("CALL_ONCE runs ", NodeName(*host->registration));
+    }
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo value, ImportTensor(graph->tensors[host->input(1)]));
+    if (!value.constant()) return Unsupported("CALL_ONCE assigns what is no constant");
+    first_values_[of_handle.at(host->input(0))] = std::move(value);
+  }
+  return Status();
+}
+
+Status GraphVariables::CheckUse(TfLiteContext* context) const {
+  for (const auto& [name, id] : ids_) {
+    if (!first_values_[id].constant()) {
+      return Unsupported("no CALL_ONCE gives variable '", name.second, "' its first value");
+    }
+  }
+  for (const auto& [index, access] : nodes_) {
+    if (access.value < 0 || access.builtin_code != kTfLiteBuiltinReadVariable) continue;
+    FUSELITE_ASSIGN_OR_RETURN(const TensorInfo value, ImportTensor(context->tensors[access.value]));
+    if (!SameValue(value, first_values_[access.variable])) {
+      return Unsupported("node ", index, " reads ", DataTypeName(value.type), value.shape,
+                         " from a variable of ", DataTypeName(first_values_[access.variable].type),
+                         first_values_[access.variable].shape);
+    }
+  }
+  return Status();
+}
+
+Result<ImportedNode> GraphVariables::Import(int host_node) const {
+  FUSELITE_RETURN_IF_ERROR(status_);
+  const Access& access = nodes_.at(host_node);
+  ImportedNode node;
+  node.host_node = host_node;
+  if (access.value < 0) return node;
+  node.op = kernels::FindOperator(kTfLiteBuiltinReshape);
+  auto& params = node.params.as<kernels::ReshapeParams>();
+  const Shape& shape = first_values_[access.variable].shape;
+  for (int32_t dim : shape.dims()) params.new_shape.values[params.new_shape.count++] = dim;
+  const bool read = access.builtin_code == kTfLiteBuiltinReadVariable;
+  node.inputs = {read ? access.handle : access.value};
+  node.outputs = {read ? access.value : access.handle};
+  return node;
+}
+
+std::optional<int> GraphVariables::VariableOf(int tensor) const {
+  const auto variable = of_handle_.find(tensor);
+  if (variable == of_handle_.end()) return std::nullopt;
+  return variable->second;
+}
+
+int GraphVariables::WithdrawUnlessWhole(std::vector<Verdict>& verdicts) const {
+  const auto concerns = [&](const Verdict& verdict) { return Concerns(verdict.host_node); };
+  const auto left = std::ranges::find_if(
+      verdicts, [&](const Verdict& verdict) { return concerns(verdict) && !verdict.claimed; });
+  if (left == verdicts.end()) return 0;
+  int withdrawn = 0;
+  for (Verdict& verdict : verdicts) {
+    if (!concerns(verdict) || !verdict.claimed) continue;
+    verdict.claimed = false;
+    verdict.reason = "node " + std::to_string(left->host_node) + " " + left->op +
+                     ", which is left to the host, uses the variables too";
+    ++withdrawn;
+  }
+  return withdrawn;
+}
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,115 @@
+"""Models that people deploy, in LiteRT with the delegate and in our own interpreter with and without it, against LiteRT's
+reference kernels: integers to the bit. Skipped where FUSELITE_MODELS has no folder `real`."""
+
+import numpy as np
+import own_interpreter
+import pytest
+import running
+from ai_edge_litert import interpreter as litert
+
+RUNS = 3
+# What LiteRT computes with XNNPACK only.
+NEEDS_XNNPACK = {"hair_segmentation", "mp_selfie_segmentation"}
+# What our interpreter does not run, and why.
+NOT_IN_OUR_HOST = {
+    "qwen_fc_blockwise": "block-wise",
+    "yamnet_classification": "RFFT2D",
+}
+# Errors of floats, relative to the largest element: those of XNNPACK are 1.7e-5 on the first.
+FLOAT_BOUND = 2e-5
+NAMES = [
+    "ds_cnn_int16x8_mlzoo",
+    "dtln_model_2",
+    "dtln_quant_1",
+    "hair_segmentation",
+    "lite_dynamic_shapes",
+    "lite_while_nested",
+    "llm_ff",
+    "lyra_soundstream_encoder",
+    "magic_wand",
+    "micro_speech_lstm",
+    "mp_face_detection_short",
+    "mp_face_landmark",
+    "mp_gesture_embedder",
+    "mp_hand_landmark_sparse",
+    "mp_iris_landmark",
+    "mp_knift_1k",
+    "mp_selfie_segmentation",
+    "mww_okay_nabu_v2",
+    "posenet_257_int",
+    "recommendation_rnn",
+    "ssd_mobilenet_v1_detect_uint8",
+    "torchaudio_conformer",
+    "yamnet_classification",
+]
+
+
+@pytest.fixture(params=NAMES)
+def model(request, models):
+    path = models / "real" / f"{request.param}.tflite"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    return path
+
+
+def interpreter(path, delegates=()):
+    kind = running.Resolver.AUTO if path.stem in NEEDS_XNNPACK and not delegates else running.Resolver.BUILTIN_REF
+    made = litert.Interpreter(
+        str(path), experimental_op_resolver_type=kind, experimental_delegates=list(delegates), num_threads=1
+    )
+    made.allocate_tensors()
+    return made
+
+
+def outputs(made, inputs):
+    """Of runs one after the other: state goes on."""
+    results = []
+    for values in inputs:
+        for detail, value in zip(made.get_input_details(), values):
+            made.set_tensor(detail["index"], value)
+        made.invoke()
+        results.append([made.get_tensor(detail["index"]) for detail in made.get_output_details()])
+    return results
+
+
+def compare(actual, expected):
+    for a, e in zip(actual, expected, strict=True):
+        for x, y in zip(a, e, strict=True):
+            assert x.dtype == y.dtype and x.shape == y.shape
+            if y.dtype != np.float32:
+                assert np.array_equal(x, y)
+            elif y.size:
+                assert np.abs(x - y).max() <= FLOAT_BOUND * max(np.abs(y).max(), 1e-30)
+
+
+def test_in_both_hosts(model, load_delegate, delegate_path):
+    plain = interpreter(model)
+    inputs = [running.random_inputs(plain, seed) for seed in range(RUNS)]
+    expected = outputs(plain, inputs)
+    compare(outputs(interpreter(model, [load_delegate()]), inputs), expected)
+    if model.stem in NOT_IN_OUR_HOST:
+        with pytest.raises(own_interpreter.Error, match=NOT_IN_OUR_HOST[model.stem]):
+            own_interpreter.Interpreter(model)
+        return
+    for delegate in (None, own_interpreter.Delegate(delegate_path)):
+        own = own_interpreter.Interpreter(model, delegate)
+        compare([own.run(values) for values in inputs], expected)
+
+
+def test_claims(models, load_delegate, tmp_path):
+    """These are ours whole, but for the operators named."""
+    for name, left in {
+        "mp_hand_landmark_sparse": set(),
+        "mp_selfie_segmentation": set(),
+        "hair_segmentation": set(),
+        "ssd_mobilenet_v1_detect_uint8": set(),
+        "lyra_soundstream_encoder": set(),
+        "mww_okay_nabu_v2": set(),
+    }.items():
+        path, explain = models / "real" / f"{name}.tflite", tmp_path / f"{name}.json"
+        if not path.is_file():
+            pytest.skip(f"{path} is not there")
+        interpreter(path, [load_delegate(explain_file=explain)])
+        graph = running.explanation(explain)
+        assert {node["op"] for node in graph["nodes"] if not node["claimed"]} == left
+        assert len(graph["partitions"]) == 1
