@@ -12,6 +12,7 @@ constexpr RewriteFunction kRewrites[] = {
     FoldConstants,         //
     RemoveIdentity,        //
     MergeReshapes,         //
+    MergeTransposes,       //
     SinkDequantize,        //
     TabulateBytes,         //
     RecognizeSilu,         //
@@ -20,6 +21,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeGelu,         //
     RecognizeLayerNorm,    //
     RecognizeAttention,    //
+    SinkTranspose,         //
     FoldPadding,           //
     FoldScaleAfter,        //
     FoldScaleBefore,       //

@@ -17,6 +17,15 @@ bool RemoveIdentity(Graph&, NodeId, RewriteContext&);
 // Of RESHAPE, SQUEEZE and EXPAND_DIMS in a row the last one remains.
 bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 
+// TRANSPOSEs and reshapes in a row become one of each, or a reshape alone where nothing moves:
+// pairs that cancel, dimensions of size 1, a channel shuffle between two changes of layout.
+bool MergeTransposes(Graph&, const Uses&, NodeId, RewriteContext&);
+
+// An elementwise node behind a TRANSPOSE, or the mean of everything, stands before it where another
+// TRANSPOSE follows on every way: the two then meet, and mostly cancel. Operands by channel are
+// turned with it.
+bool SinkTranspose(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
 bool FoldPadding(Graph&, NodeId, RewriteContext&);

@@ -1,0 +1,61 @@
+#include "fusion/element_order.h"
+
+#include <algorithm>
+
+namespace fuselite::fusion {
+
+bool ElementOrder::TakeDimension(int64_t size, std::vector<Piece>* rest,
+                                 std::vector<Piece>* dimension) {
+  while (size > 1) {
+    if (rest->empty()) return false;
+    Piece& next = rest->front();
+    if (size % next.size == 0) {
+      size /= next.size;
+      dimension->push_back(next);
+      rest->erase(rest->begin());
+    } else if (next.size % size == 0) {
+      next.size /= size;
+      dimension->push_back({size, next.stride * next.size});
+      size = 1;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::vector<std::vector<ElementOrder::Piece>>> ElementOrder::Split(
+    const Shape& shape) const {
+  std::vector<std::vector<Piece>> dimensions(shape.rank());
+  std::vector<Piece> rest = pieces_;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (!TakeDimension(shape[d], &rest, &dimensions[d])) return std::nullopt;
+  }
+  return dimensions;
+}
+
+bool ElementOrder::Transpose(const Shape& shape, std::span<const int32_t> permutation) {
+  const auto dimensions = Split(shape);
+  if (!dimensions) return false;
+  pieces_.clear();
+  for (const int32_t d : permutation) {
+    pieces_.insert(pieces_.end(), (*dimensions)[d].begin(), (*dimensions)[d].end());
+  }
+  Merge();
+  return true;
+}
+
+void ElementOrder::Merge() {
+  std::vector<Piece> merged;
+  for (const Piece& piece : pieces_) {
+    if (piece.size == 1) continue;
+    if (!merged.empty() && merged.back().stride == piece.size * piece.stride) {
+      merged.back() = {merged.back().size * piece.size, piece.stride};
+    } else {
+      merged.push_back(piece);
+    }
+  }
+  pieces_ = std::move(merged);
+}
+
+}  // namespace fuselite::fusion

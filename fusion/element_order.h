@@ -1,0 +1,44 @@
+// In which order RESHAPE and TRANSPOSE, any number of them, put a value's elements.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace fuselite::fusion {
+
+class ElementOrder {
+ public:
+  // A dimension of the result: `size` elements that stand `stride` apart in the source.
+  struct Piece {
+    int64_t size, stride;
+    friend bool operator==(const Piece&, const Piece&) = default;
+  };
+
+  // The order as it is.
+  explicit ElementOrder(int64_t elements) { pieces_.push_back({elements, 1}); }
+
+  // Transposes what has been reshaped to `shape`; entries of `permutation` in [0, rank). False,
+  // and the order is undefined, where the shape cuts through what was moved before.
+  bool Transpose(const Shape& shape, std::span<const int32_t> permutation);
+
+  // The pieces, cut where `shape`, of as many elements, has its dimensions; nullopt where that cuts
+  // through one.
+  std::optional<std::vector<std::vector<Piece>>> Split(const Shape& shape) const;
+
+  // The result's dimensions, outermost first: as few as there can be, none of size 1.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  bool unchanged() const { return pieces_.size() <= 1; }
+
+ private:
+  // Takes the outermost pieces that make a dimension of `size` out of `rest`.
+  static bool TakeDimension(int64_t size, std::vector<Piece>* rest, std::vector<Piece>* dimension);
+  void Merge();
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,106 @@
+#include "fusion/rewrites/rearrange.h"
+
+#include <algorithm>
+
+#include "fusion/cost.h"
+#include "fusion/match.h"
+#include "fusion/rewrites/replace.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// The permutation of a TRANSPOSE, its entries counted from the front; nullopt where it is no
+// constant. The shape rule has checked it.
+std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node& node) {
+  std::optional<std::vector<int32_t>> permutation = IntConstant(graph, node.inputs[1]);
+  if (!permutation) return std::nullopt;
+  for (int32_t& d : *permutation) {
+    if (d < 0) d += static_cast<int32_t>(permutation->size());
+  }
+  return permutation;
+}
+
+}  // namespace
+
+RearrangingChain ChainTo(const Graph& graph, const Uses& uses, ValueId value) {
+  RearrangingChain chain;
+  chain.source = value;
+  for (NodeId id = uses.producer(value); id != kNone; id = uses.producer(chain.source)) {
+    const Node& node = graph.node(id);
+    const bool transposes = node.op->name == "TRANSPOSE" && PermutationOf(graph, node);
+    if (!node.tail.empty() || (!transposes && !OnlyReshapes(*node.op))) break;
+    chain.nodes.push_back(id);
+    chain.transposes += transposes;
+    chain.source = node.inputs[0];
+  }
+  while (!chain.nodes.empty() && !Is(graph, chain.nodes.back(), "TRANSPOSE")) {
+    chain.source = graph.node(chain.nodes.back()).outputs[0];
+    chain.nodes.pop_back();
+  }
+  return chain;
+}
+
+std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain) {
+  ElementOrder order(graph.value(chain.source).info.elements());
+  for (auto id = chain.nodes.rbegin(); id != chain.nodes.rend(); ++id) {
+    const Node& node = graph.node(*id);
+    if (node.op->name != "TRANSPOSE") continue;
+    const Shape& shape = graph.value(node.inputs[0]).info.shape;
+    if (!order.Transpose(shape, *PermutationOf(graph, node))) return std::nullopt;
+  }
+  return order;
+}
+
+TransposePlan PlanTranspose(const ElementOrder& order) {
+  std::vector<ElementOrder::Piece> sorted = order.pieces();
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.stride > b.stride; });
+  TransposePlan plan;
+  for (const auto& piece : sorted) plan.shape.push_back(static_cast<int32_t>(piece.size));
+  for (const auto& piece : order.pieces()) {
+    plan.result.push_back(static_cast<int32_t>(piece.size));
+    const auto place = std::ranges::find(sorted, piece.stride, &ElementOrder::Piece::stride);
+    plan.permutation.push_back(static_cast<int32_t>(place - sorted.begin()));
+  }
+  return plan;
+}
+
+ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name) {
+  const auto count = static_cast<int32_t>(values.size());
+  return graph.AddConstant({.type = DataType::kInt32, .shape = Shape({count})},
+                           std::as_bytes(values), std::move(name));
+}
+
+ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape) {
+  Value value;
+  value.info = graph.value(like).info;
+  value.info.shape = shape;
+  value.info.data = nullptr;
+  value.name = graph.value(like).name;
+  return graph.AddValue(std::move(value));
+}
+
+Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape) {
+  return MakeNode("RESHAPE", {from, AddInts(graph, shape.dims(), "shape")});
+}
+
+Node Rearranged(Graph& graph, NodeId at, ValueId from, const ElementOrder& order, ValueId out,
+                const std::vector<int>& host_nodes) {
+  const auto insert = [&](Node node, const Shape& result) {
+    from = AddShaped(graph, out, result);
+    node.outputs = {from};
+    node.host_nodes = host_nodes;
+    graph.InsertBefore(at, std::move(node));
+  };
+  if (!order.unchanged()) {
+    const TransposePlan plan = PlanTranspose(order);
+    insert(ReshapeTo(graph, from, plan.shape), plan.shape);
+    insert(MakeNode("TRANSPOSE", {from, AddInts(graph, plan.permutation, "permutation")}),
+           plan.result);
+  }
+  Node last = ReshapeTo(graph, from, Shape(graph.value(out).info.shape));
+  last.outputs = {out};
+  last.host_nodes = host_nodes;
+  return last;
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,49 @@
+// Chains of TRANSPOSE and reshapes, for the rewrites that merge and move them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fusion/element_order.h"
+#include "fusion/graph.h"
+
+namespace fuselite::fusion {
+
+// TRANSPOSEs and what only reshapes, without tails, from a source down to a value.
+struct RearrangingChain {
+  std::vector<NodeId> nodes;  // the last one first; empty: the value is its own source
+  ValueId source = kNone;
+  int transposes = 0;
+};
+
+// The chain that makes `value`. Its first node, the last of `nodes`, transposes: a source that was
+// only reshaped is the value itself.
+RearrangingChain ChainTo(const Graph& graph, const Uses& uses, ValueId value);
+
+// In which order the chain puts the source's elements; nullopt where its shapes cut through what it
+// has moved.
+std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain);
+
+// The source's shape under which one TRANSPOSE gives the order, and that TRANSPOSE's result.
+struct TransposePlan {
+  Shape shape, result;
+  std::vector<int32_t> permutation;
+};
+TransposePlan PlanTranspose(const ElementOrder& order);
+
+// A constant list of int32, as operators take shapes and permutations.
+ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name);
+
+// A value like `like`, which is made at run time, of another shape.
+ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape);
+
+// RESHAPE of `from`, its output left to the caller.
+Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape);
+
+// Nodes before `at` that give `from` in `order`; then the node that makes `out` of that, which is
+// returned for the caller to place. All stand for `host_nodes`.
+Node Rearranged(Graph& graph, NodeId at, ValueId from, const ElementOrder& order, ValueId out,
+                const std::vector<int>& host_nodes);
+
+}  // namespace fuselite::fusion
