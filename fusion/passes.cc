@@ -13,6 +13,7 @@ constexpr RewriteFunction kRewrites[] = {
     RemoveIdentity,        //
     MergeReshapes,         //
     MergeTransposes,       //
+    RegroupConvolution,    //
     SinkDequantize,        //
     TabulateBytes,         //
     RecognizeSilu,         //

@@ -26,6 +26,10 @@ bool MergeTransposes(Graph&, const Uses&, NodeId, RewriteContext&);
 // turned with it.
 bool SinkTranspose(Graph&, const Uses&, NodeId, RewriteContext&);
 
+// CONV_2D with a group for each input channel -> DEPTHWISE_CONV_2D, as converters leave it;
+// DEPTHWISE_CONV_2D of one channel -> CONV_2D.
+bool RegroupConvolution(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
 bool FoldPadding(Graph&, NodeId, RewriteContext&);

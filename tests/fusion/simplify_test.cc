@@ -121,6 +121,64 @@ TEST(MergeReshapes, WhatOthersReadStays) {
               ElementsAre("RESHAPE", "FULLY_CONNECTED"));
 }
 
+// Filters [O, 3, 3, 1] for any number of input channels.
+TEST(RegroupConvolution, OfSingleChannelsBecomesDepthwise) {
+  for (const int multiplier : {1, 2}) {
+    GraphBuilder b;
+    const ValueId weights = b.Constant({6 * multiplier, 3, 3, 1});
+    const ValueId bias = b.Constant({6 * multiplier});
+    b.Output(b.Op("CONV_2D", {b.Input({2, 9, 8, 6}), weights, bias},
+                  {{"stride_w", 2}, {"stride_h", 1}, {"fused_activation_function", kRelu}}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+                ElementsAre("DEPTHWISE_CONV_2D + relu"));
+  }
+}
+
+TEST(RegroupConvolution, OfSingleChannelsInIntegers) {
+  Int8Builder b;
+  const ValueId x = b.In({2, 9, 8, 6});
+  const ValueId weights = b.Int8Constant({12, 3, 3, 1}, 0.01f);
+  b.Out(b.Int8Op("CONV_2D", {x, weights}, 0.05f, 4, {{"stride_w", 1}, {"stride_h", 2}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "DEPTHWISE_CONV_2D", "DEQUANTIZE"));
+}
+
+// Scales of the filters differ: both operators quantize float32 channels in one way.
+TEST(RegroupConvolution, OfSingleChannelsWithIntegerWeights) {
+  GraphBuilder b;
+  const auto weights = [&](const Shape& shape, int axis) {
+    const ValueId v = b.Int8Constant(shape, 0.01f);
+    Quantization& q = b.graph().value(v).info.quantization;
+    q.axis = axis;
+    q.scales.clear();
+    for (int i = 0; i < 6; ++i) q.scales.push_back(0.01f + 0.001f * static_cast<float>(i));
+    q.zero_points.assign(6, 0);
+    return v;
+  };
+  const ValueId x = b.Input({2, 9, 8, 6});
+  b.Output(b.Op("CONV_2D", {x, weights({6, 3, 3, 1}, 0), b.Constant({6})},
+                {{"stride_w", 1}, {"stride_h", 1}}));
+  const ValueId one = b.Input({2, 9, 8, 1});
+  b.Output(b.Op("DEPTHWISE_CONV_2D", {one, weights({1, 3, 3, 6}, 3), b.Constant({6})},
+                {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 6}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("DEPTHWISE_CONV_2D", "CONV_2D"));
+}
+
+TEST(RegroupConvolution, DepthwiseOfOneChannelBecomesRegular) {
+  GraphBuilder b;
+  b.Output(b.Op("DEPTHWISE_CONV_2D",
+                {b.Input({1, 9, 8, 1}), b.Constant({1, 4, 3, 8}), b.Constant({8})},
+                {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 8}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("CONV_2D"));
+  Int8Builder bytes;
+  const ValueId weights = bytes.Int8Constant({1, 4, 3, 8}, 0.01f);
+  bytes.Out(bytes.Int8Op("DEPTHWISE_CONV_2D", {bytes.In({1, 9, 8, 1}), weights}, 0.05f, 4,
+                         {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 8}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(bytes.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "CONV_2D", "DEQUANTIZE"));
+}
+
 TEST(FoldPadding, IntoAConvolution) {
   GraphBuilder b;
   const ValueId x = b.Input({1, 9, 9, 3});
