@@ -20,6 +20,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeHardSwish,    //
     RecognizeHardSigmoid,  //
     RecognizeGelu,         //
+    RecognizePrelu,        //
     RecognizeLayerNorm,    //
     RecognizeAttention,    //
     SinkTranspose,         //

@@ -3,8 +3,12 @@
 // and then, with g = r * gamma, either
 //   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, or
 //   (x - mean) * r * gamma + beta, also as a quotient by SQRT(var + epsilon).
+// Where means drop their dimension, reshapes stand between, and beta may be a 0 before gamma comes.
 #include "kernels/layer_norm/layer_norm.h"
 
+#include <algorithm>
+
+#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
@@ -45,6 +49,25 @@ class Matcher : public PatternWalk {
            shape.elements() == channels;
   }
 
+  // What `value` was before it was reshaped; the reshapes become part of the pattern.
+  ValueId Unshaped(ValueId value) {
+    for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) {
+      nodes.push_back(id);
+      value = In(id, 0);
+    }
+    return value;
+  }
+  ValueId Root(ValueId value) const {
+    for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) value = In(id, 0);
+    return value;
+  }
+  NodeId ReshapeOf(ValueId value) const {
+    const NodeId id = uses_.producer(value);
+    const bool reshapes = value != match_.x && id != kNone && graph_.alive(id) &&
+                          OnlyReshapes(*graph_.node(id).op) && graph_.node(id).tail.empty();
+    return reshapes ? id : kNone;
+  }
+
   // x * g + (beta - mean * g)
   bool ExpandedForm(NodeId last) {
     if (!Is(graph_, last, "ADD")) return false;
@@ -64,6 +87,7 @@ class Matcher : public PatternWalk {
   // beta - mean * g
   bool Shift(ValueId value, ValueId g) {
     if (ShapeOf(match_.x).rank() == 0) return false;
+    value = Unshaped(value);
     if (const NodeId sub = Step(value, "SUB"); sub != kNone) {
       match_.beta = In(sub, 0);
       const NodeId product = Step(In(sub, 1), "MUL");
@@ -82,16 +106,22 @@ class Matcher : public PatternWalk {
   }
   bool MeanTimes(NodeId product, ValueId g, bool negated) {
     for (int i : {0, 1}) {
-      if (In(product, i) != g) continue;
+      if (Root(In(product, i)) != Root(g)) continue;
       ValueId mean = In(product, 1 - i);
       if (negated) {
         const NodeId neg = Step(mean, "NEG");
         if (neg == kNone) return false;
         mean = In(neg, 0);
       }
-      return IsPerChannel(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
+      return IsShift(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
     }
     return false;
+  }
+  // beta, or 0 in its place.
+  bool IsShift(ValueId value) {
+    if (ScalarConstant(graph_, value) != 0.0f) return IsPerChannel(value);
+    match_.beta = kNone;
+    return true;
   }
   // r or r * gamma
   bool Gain(ValueId g, ValueId mean) {
@@ -171,11 +201,11 @@ class Matcher : public PatternWalk {
 
   // RSQRT(var + epsilon)
   bool InverseDeviation(ValueId r, ValueId mean, ValueId centred) {
-    const NodeId rsqrt = Step(r, "RSQRT");
+    const NodeId rsqrt = Step(Unshaped(r), "RSQRT");
     return rsqrt != kNone && VariancePlusEpsilon(In(rsqrt, 0), mean, centred);
   }
   bool Deviation(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId root = Step(value, "SQRT");
+    const NodeId root = Step(Unshaped(value), "SQRT");
     return root != kNone && VariancePlusEpsilon(In(root, 0), mean, centred);
   }
   bool VariancePlusEpsilon(ValueId value, ValueId mean, ValueId centred) {
@@ -191,12 +221,14 @@ class Matcher : public PatternWalk {
   }
   // MEAN of SQUARED_DIFFERENCE(x, mean), of SQUARE(x - mean), or of its product with itself.
   bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
+    value = Unshaped(value);
     const NodeId id = ProducerIs(graph_, value, "MEAN");
     if (id == kNone || !IsMean(value, In(id, 0))) return false;
     const ValueId squares = In(id, 0);
     if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
-      const ValueId a = In(difference, 0), b = In(difference, 1);
-      return (a == match_.x && b == mean) || (a == mean && b == match_.x);
+      const ValueId a = Unshaped(In(difference, 0)), b = Unshaped(In(difference, 1));
+      const ValueId m = Root(mean);
+      return (a == match_.x && b == m) || (a == m && b == match_.x);
     }
     if (centred == kNone) return false;
     if (const NodeId square = Step(squares, "SQUARE"); square != kNone) {
@@ -205,14 +237,21 @@ class Matcher : public PatternWalk {
     const NodeId product = Step(squares, "MUL");
     return product != kNone && In(product, 0) == centred && In(product, 1) == centred;
   }
-  // Whether `value` is the mean of `of` over its innermost dimension, which it keeps.
+  // Whether `value` is the mean of `of` over its innermost dimension, kept or not, and dimensions
+  // of size 1.
   bool IsMean(ValueId value, ValueId of) {
-    const NodeId id = Step(value, "MEAN");
+    const NodeId id = Step(Unshaped(value), "MEAN");
     if (id == kNone || In(id, 0) != of) return false;
-    const int rank = ShapeOf(of).rank();
+    const Shape& shape = ShapeOf(of);
+    const int rank = shape.rank();
     const auto axes = IntConstant(graph_, In(id, 1));
-    if (!axes || axes->size() != 1 || ((*axes)[0] != -1 && (*axes)[0] != rank - 1)) return false;
-    return ShapeOf(value).rank() == rank && ShapeOf(of).dim(-1) > 1;
+    if (!axes || rank == 0 || shape.dim(-1) <= 1) return false;
+    const auto last = [&](int32_t axis) { return axis == -1 || axis == rank - 1; };
+    const auto idle = [&](int32_t axis) {
+      return axis >= -rank && axis < rank && shape[axis < 0 ? axis + rank : axis] == 1;
+    };
+    return std::ranges::any_of(*axes, last) &&
+           std::ranges::all_of(*axes, [&](int32_t axis) { return last(axis) || idle(axis); });
   }
 
   Match match_;

@@ -62,6 +62,9 @@ bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
 // GELU by tanh from its parts -> GELU. (By erf there are no parts: TFLite has no such operator.)
 bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
 
+// SELECT(x > 0, x, x * alpha) -> PRELU, or LEAKY_RELU where alpha is a scalar.
+bool RecognizePrelu(Graph&, const Uses&, NodeId, RewriteContext&);
+
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
 bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 

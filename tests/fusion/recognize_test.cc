@@ -83,6 +83,27 @@ TEST(HardSwish, NotWithAnotherShift) {
   EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops().size(), 1u);
 }
 
+// As the PyTorch converter writes it.
+TEST(Prelu, FromACondition) {
+  for (const bool scalar : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Conv(b.Input({1, 5, 5, 4}), 6, 1);
+    const ValueId alpha = scalar ? b.Scalar(0.25f) : b.Constant({1, 1, 1, 6});
+    const ValueId positive = b.Op("GREATER", {x, b.Scalar(0)});
+    b.Output(b.Op("SELECT_V2", {positive, x, b.Op("MUL", {alpha, x})}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+                ElementsAre(scalar ? "CONV_2D + leaky_relu(0.25)" : "CONV_2D + prelu"));
+  }
+}
+
+TEST(Prelu, NotOfAnotherCondition) {
+  GraphBuilder b;
+  const ValueId x = b.Input({4, 6});
+  const ValueId negative = b.Op("LESS", {x, b.Scalar(0)});
+  b.Output(b.Op("SELECT_V2", {negative, x, b.Op("MUL", {x, b.Scalar(0.25f)})}));
+  EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops().size(), 3u);
+}
+
 // x^3 as products, or as SQUARE times x.
 ValueId Cube(GraphBuilder& b, ValueId x, bool square) {
   return square ? b.Op("MUL", {b.Op("SQUARE", {x}), x}) : b.Op("MUL", {x, b.Op("MUL", {x, x})});
@@ -134,6 +155,30 @@ TEST(LayerNorm, AsKerasExpandsIt) {
     b.Output(b.Op("ADD", {b.Op("MUL", {x, g}), shift}));
     const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
     EXPECT_THAT(outcome.ops(), ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM"));
+  }
+}
+
+// Means without their dimension, which reshapes bring back; gain and shift, where there are any,
+// come as operators of their own.
+TEST(LayerNorm, AsThePyTorchConverterExpandsIt) {
+  for (const bool scaled : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Dense(b.Input({1, 5, 7}), 12);
+    const ValueId flat = b.Op("RESHAPE", {x, b.Ints({1, 35 / 7, 12})});
+    const ValueId axes = b.Ints({0, 2}), kept = b.Ints({1, 5, 1});
+    const ValueId mean = b.Op("MEAN", {flat, axes});
+    const ValueId squares = b.Op("SQUARED_DIFFERENCE", {flat, b.Op("RESHAPE", {mean, kept})});
+    const ValueId variance = b.Op("MEAN", {squares, axes});
+    const ValueId r = b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(1e-5f)})});
+    const ValueId shift = b.Op("SUB", {b.Scalar(0), b.Op("MUL", {r, mean})});
+    const ValueId scaled_x = b.Op("MUL", {flat, b.Op("RESHAPE", {r, kept})});
+    ValueId v = b.Op("ADD", {scaled_x, b.Op("RESHAPE", {shift, kept})});
+    if (scaled) v = b.Op("ADD", {b.Op("MUL", {v, b.Constant({12})}), b.Constant({12})});
+    b.Output(b.Dense(v, 3));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    EXPECT_THAT(ops, ElementsAre("FULLY_CONNECTED",
+                                 scaled ? "FUSELITE_LAYER_NORM + mul + add" : "FUSELITE_LAYER_NORM",
+                                 "FULLY_CONNECTED"));
   }
 }
 
