@@ -97,6 +97,33 @@ void FillTyped(const std::byte* in, std::byte* out, int64_t count) {
   hn::StoreU(v, d, As<T>(out) + count - lanes);
 }
 
+// --- Elements in reverse.
+
+// 16 bytes at a time are turned by a table, wider lanes by Highway.
+template <class D>
+HWY_INLINE hn::Vec<D> Reversed(D d, hn::Vec<D> v) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 1) {
+    alignas(16) static constexpr uint8_t kOrder[16] = {15, 14, 13, 12, 11, 10, 9, 8,
+                                                       7,  6,  5,  4,  3,  2,  1, 0};
+    return hn::ReverseBlocks(d, hn::TableLookupBytes(v, hn::LoadDup128(d, kOrder)));
+  } else {
+    return hn::Reverse(d, v);
+  }
+}
+
+// `in` is the last element in memory. The last vector may overlap the one before.
+template <class T>
+void ReverseTyped(const std::byte* in, std::byte* out, int64_t count) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T* const last = As<T>(in);
+  for (int64_t i = 0;; i = std::min(i + lanes, count - lanes)) {
+    hn::StoreU(Reversed(d, hn::LoadU(d, last - i - lanes + 1)), d, As<T>(out) + i);
+    if (i + lanes == count) return;
+  }
+}
+
 // --- Matrices.
 
 // Transposes the N x N elements of each block of 16 bytes among the N vectors of `v`: N zips of
@@ -316,6 +343,16 @@ void FillElements(const std::byte* in, std::byte* out, int64_t count, int elemen
   }
 }
 
+void CopyElements(const std::byte* in, std::byte* out, const CopyDim& dim, int element_bytes) {
+  const bool reversed = dim.in_stride == -element_bytes && dim.out_stride == element_bytes;
+  // A vector has 64 bytes at most.
+  if (!reversed || dim.size * element_bytes < 64 || !WithLane(element_bytes, [&](auto e) HWY_ATTR {
+        ReverseTyped<decltype(e)>(in, out, dim.size);
+      })) {
+    ScalarCopyLoops().elements(in, out, dim, element_bytes);
+  }
+}
+
 void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                int element_bytes) {
   if (!WithLane(element_bytes,
@@ -324,7 +361,7 @@ void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const Copy
   }
 }
 
-CopyLoops Loops() { return {CopyRows, ScalarCopyLoops().elements, FillElements, Transpose}; }
+CopyLoops Loops() { return {CopyRows, CopyElements, FillElements, Transpose}; }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

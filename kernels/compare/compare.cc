@@ -5,10 +5,13 @@
 // values of 8 fraction bits by each input's own scale in fixed point, so that neighbours of a fine
 // scale can be equal. From a scale of 1 on LiteRT shifts by a negative number of bits, which has no
 // defined result; here the same formula goes on.
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "kernels/elementwise/typed_map.h"
+#include "kernels/elementwise/typed_rows.h"
 #include "kernels/quantization.h"
 #include "kernels/short_floats.h"
 #include "runtime/tflite_abi.h"
@@ -66,6 +69,26 @@ Status InferCompare(OpDescription& op) {
   return Status();
 }
 
+// The same for every value of a byte type, computed once.
+template <class T>
+struct RealTable {
+  std::array<int32_t, 256> values;
+  explicit RealTable(const Quantization& q) {
+    const Real real(q);
+    for (int x = std::numeric_limits<T>::min(); x <= std::numeric_limits<T>::max(); ++x) {
+      values[static_cast<uint8_t>(x)] = real(x);
+    }
+  }
+  int32_t operator()(T x) const { return values[static_cast<uint8_t>(x)]; }
+};
+
+template <class T, class Compare>
+std::unique_ptr<Kernel> BuildBytes(const OpDescription& op, Compare compare) {
+  return MakeTypedMap<T, bool>(
+      op, [compare, a = RealTable<T>(op.inputs[0].quantization),
+           b = RealTable<T>(op.inputs[1].quantization)](T x, T y) { return compare(a(x), b(y)); });
+}
+
 template <class T, class Compare>
 std::unique_ptr<Kernel> BuildQuantized(const OpDescription& op, Compare compare) {
   return MakeTypedMap<T, bool>(
@@ -86,8 +109,8 @@ Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
     case DataType::kBool: return MakeTypedMap<bool, bool>(op, kCompare);
     case DataType::kFloat16: return MakeTypedMap<Half, bool>(op, kCompare);
     case DataType::kBFloat16: return MakeTypedMap<BFloat16, bool>(op, kCompare);
-    case DataType::kInt8: return BuildQuantized<int8_t>(op, kCompare);
-    case DataType::kUInt8: return BuildQuantized<uint8_t>(op, kCompare);
+    case DataType::kInt8: return BuildBytes<int8_t>(op, kCompare);
+    case DataType::kUInt8: return BuildBytes<uint8_t>(op, kCompare);
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
   }
 }
@@ -103,7 +126,24 @@ Result<std::unique_ptr<Kernel>> BuildCompare(const OpDescription& op, const Buil
   }
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildCompare}};
+RowFunction FunctionOf(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinEqual: return RowFunction::kEqual;
+    case tflite::kTfLiteBuiltinNotEqual: return RowFunction::kNotEqual;
+    case tflite::kTfLiteBuiltinLess: return RowFunction::kLess;
+    case tflite::kTfLiteBuiltinLessEqual: return RowFunction::kLessEqual;
+    case tflite::kTfLiteBuiltinGreater: return RowFunction::kGreater;
+    default: return RowFunction::kGreaterEqual;
+  }
+}
+
+Result<std::unique_ptr<Kernel>> BuildCompareHighway(const OpDescription& op,
+                                                    const BuildContext& context) {
+  if (IsQuantized(op)) return Unsupported("values of two scales");
+  return BuildTypedRows(FunctionOf(*op.op), op, context);
+}
+
+constexpr Candidate kCandidates[] = {{"highway", BuildCompareHighway}, {"reference", BuildCompare}};
 
 OperatorDef MakeCompare(std::string_view name, int code, int options_type, int max_version,
                         std::span<const TypeRow> types) {

@@ -95,14 +95,39 @@ void CastValues(const void* in, int64_t from, void* out, int64_t to, int64_t cou
   }
 }
 
-// int32 and int64, which converters put between indices.
+// Whether values differ from zero.
+template <class From>
+void ToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
+  const hn::ScalableTag<From> d;
+  const auto* source = static_cast<const From*>(in) + from;
+  auto* target = static_cast<uint8_t*>(out) + to;
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto zero = hn::Eq(LoadUpTo(d, source + i, count - i), hn::Zero(d));
+    if constexpr (sizeof(From) == 1) {
+      StoreUpTo(hn::IfThenZeroElse(zero, hn::Set(d, From{1})), d, target + i, count - i);
+    } else {
+      const hn::Rebind<uint8_t, I> narrow;
+      const auto ones = hn::IfThenZeroElse(hn::RebindMask(I(), zero), hn::Set(I(), 1));
+      StoreUpTo(hn::DemoteTo(narrow, ones), narrow, target + i, count - i);
+    }
+  }
+}
+
+// int32 and int64, which converters put between indices; bytes and truth values, which are counted.
+template <class From>
 void Lengthen(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
   const hn::ScalableTag<int64_t> d;
-  const hn::Rebind<int32_t, decltype(d)> narrow;
-  const auto* source = static_cast<const int32_t*>(in) + from;
+  const hn::Rebind<int32_t, decltype(d)> words;
+  const hn::Rebind<From, decltype(d)> narrow;
+  const auto* source = static_cast<const From*>(in) + from;
   auto* target = static_cast<int64_t*>(out) + to;
   for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    StoreUpTo(hn::PromoteTo(d, LoadUpTo(narrow, source + i, count - i)), d, target + i, count - i);
+    const auto value = LoadUpTo(narrow, source + i, count - i);
+    if constexpr (sizeof(From) == 4) {
+      StoreUpTo(hn::PromoteTo(d, value), d, target + i, count - i);
+    } else {
+      StoreUpTo(hn::PromoteTo(d, hn::PromoteTo(words, value)), d, target + i, count - i);
+    }
   }
 }
 void Shorten(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
@@ -141,11 +166,32 @@ CastFunction* CastToInt32(DataType from) {
   }
 }
 
+CastFunction* CastToInt64(DataType from) {
+  switch (from) {
+    case DataType::kBool:
+    case DataType::kUInt8: return Lengthen<uint8_t>;
+    case DataType::kInt8: return Lengthen<int8_t>;
+    case DataType::kInt32: return Lengthen<int32_t>;
+    default: return nullptr;
+  }
+}
+
+CastFunction* CastToBool(DataType from) {
+  switch (from) {
+    case DataType::kFloat32: return ToTruth<float>;
+    case DataType::kInt32: return ToTruth<int32_t>;
+    case DataType::kInt8:
+    case DataType::kUInt8: return ToTruth<uint8_t>;
+    default: return nullptr;
+  }
+}
+
 CastFunction* CastFor(DataType from, DataType to) {
   switch (to) {
     case DataType::kFloat32: return CastToFloat(from);
     case DataType::kInt32: return CastToInt32(from);
-    case DataType::kInt64: return from == DataType::kInt32 ? Lengthen : nullptr;
+    case DataType::kInt64: return CastToInt64(from);
+    case DataType::kBool: return CastToBool(from);
     case DataType::kInt8: return from == DataType::kFloat32 ? CastValues<float, int8_t> : nullptr;
     case DataType::kUInt8: return from == DataType::kFloat32 ? CastValues<float, uint8_t> : nullptr;
     case DataType::kInt16: return from == DataType::kFloat32 ? CastValues<float, int16_t> : nullptr;

@@ -4,6 +4,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/quantized_binary.h"
 #include "kernels/elementwise/short_floats.h"
+#include "kernels/elementwise/typed_rows.h"
 #include "kernels/make_kernel.h"
 #include "runtime/tflite_abi.h"
 
@@ -122,6 +123,29 @@ Result<std::unique_ptr<Kernel>> BuildOther(BinaryKind kind, const OpDescription&
   }
 }
 
+std::optional<RowFunction> RowFunctionOf(BinaryKind kind) {
+  switch (kind) {
+    case BinaryKind::kAdd: return RowFunction::kAdd;
+    case BinaryKind::kSub: return RowFunction::kSub;
+    case BinaryKind::kMul: return RowFunction::kMul;
+    case BinaryKind::kMaximum: return RowFunction::kMaximum;
+    case BinaryKind::kMinimum: return RowFunction::kMinimum;
+    case BinaryKind::kSquaredDifference: return RowFunction::kSquaredDifference;
+    default: return std::nullopt;
+  }
+}
+
+// Integers that wrap around, and extremes of them.
+Result<std::unique_ptr<Kernel>> BuildIntegerHighway(BinaryKind kind, const OpDescription& op,
+                                                    const BuildContext& context) {
+  const std::optional<RowFunction> function = RowFunctionOf(kind);
+  if (!function) return Unsupported(op.op->name, " of integers has no vectors");
+  if (HasActivation(kind) && op.params.as<ArithmeticParams>().activation != Activation::kNone) {
+    return Unsupported("a fused activation of integers");
+  }
+  return BuildTypedRows(*function, op, context);
+}
+
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
@@ -132,7 +156,7 @@ Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const Build
   if (IsQuantized(kind, op)) return BuildQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
     if (kCandidate == TailCandidate::kReference) return BuildOther(kind, op);
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+    return BuildIntegerHighway(kind, op, context);
   }
   if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
     return BuildTailKernel(BinaryName(kind), op, context, std::move(own->stages), own->flowing,

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "kernels/copy_loops.h"
 #include "kernels/generate/generate.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -36,6 +39,27 @@ Status InferOneHot(OpDescription& op) {
   return SetOutput(op, 0, on.type, shape);
 }
 
+// Blocks of [depth, after] for each index before the axis: all off, then one on in each column.
+struct OneHotRows {
+  const void* indices;
+  DataType type;
+  int64_t depth, after;
+
+  template <class T>
+  void Write(const KernelArgs& args, int64_t begin, int64_t end) const {
+    const T on = LoadUnaligned<T>(args.inputs[2], 0), off = LoadUnaligned<T>(args.inputs[3], 0);
+    for (int64_t before = begin; before < end; ++before) {
+      T* const block = static_cast<T*>(args.outputs[0]) + before * depth * after;
+      std::fill_n(block, depth * after, off);
+      for (int64_t k = 0; k < after; ++k) {
+        // As TFLite: the low 32 bits decide.
+        const auto index = static_cast<int32_t>(LoadIndex(type, indices, before * after + k));
+        if (index >= 0 && index < depth) block[index * after + k] = on;
+      }
+    }
+  }
+};
+
 constexpr Candidate kCandidates[] = {{"reference", BuildOneHot}};
 
 }  // namespace
@@ -47,23 +71,15 @@ Result<std::unique_ptr<Kernel>> BuildOneHot(const OpDescription& op, const Build
   const Shape& indices = op.inputs[0].shape;
   const int64_t depth = op.outputs[0].shape[axis];
   const int64_t after = indices.elements(axis, indices.rank());
-  const int64_t units = after ? indices.elements(0, axis) * depth : 0;
-  return MakeKernel("one_hot " + std::string(DataTypeName(op.outputs[0].type)),
-                    {.units = units, .grain = GrainFor(after)},
-                    [=, type = op.inputs[0].type, bytes = BitWidth(op.outputs[0].type) / 8](
-                        const KernelArgs& args, int64_t begin, int64_t end) {
-                      auto* to = static_cast<std::byte*>(args.outputs[0]);
-                      for (int64_t unit = begin; unit < end; ++unit) {
-                        const int64_t before = unit / depth;
-                        for (int64_t k = 0; k < after; ++k) {
-                          // As TFLite: the low 32 bits decide.
-                          const auto index = static_cast<int32_t>(
-                              LoadIndex(type, args.inputs[0], before * after + k));
-                          const void* value = args.inputs[index == unit % depth ? 2 : 3];
-                          std::memcpy(to + (unit * after + k) * bytes, value, bytes);
-                        }
-                      }
-                    });
+  const int64_t units = depth > 0 && after > 0 ? indices.elements(0, axis) : 0;
+  return MakeKernel(
+      "one_hot " + std::string(DataTypeName(op.outputs[0].type)),
+      {.units = units, .grain = GrainFor(depth * after)},
+      [=, type = op.inputs[0].type, bytes = BitWidth(op.outputs[0].type) / 8](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        const OneHotRows rows{args.inputs[0], type, depth, after};
+        WithElement(bytes, [&](auto element) { rows.Write<decltype(element)>(args, begin, end); });
+      });
 }
 
 const OperatorDef& OneHotOperator() {

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "kernels/elementwise/typed_map.h"
+#include "kernels/elementwise/typed_rows.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -28,7 +29,14 @@ Result<std::unique_ptr<Kernel>> BuildNot(const OpDescription& op, const BuildCon
   return MakeTypedUnaryMap<bool, bool>(op, std::logical_not<>());
 }
 
-constexpr Candidate kBinaryCandidates[] = {{"reference", BuildBinary}};
+Result<std::unique_ptr<Kernel>> BuildBinaryHighway(const OpDescription& op,
+                                                   const BuildContext& context) {
+  const bool both = op.op->builtin_code == tflite::kTfLiteBuiltinLogicalAnd;
+  return BuildTypedRows(both ? RowFunction::kAnd : RowFunction::kOr, op, context);
+}
+
+constexpr Candidate kBinaryCandidates[] = {{"highway", BuildBinaryHighway},
+                                           {"reference", BuildBinary}};
 constexpr Candidate kNotCandidates[] = {{"reference", BuildNot}};
 
 OperatorDef MakeLogical(std::string_view name, int code, int options_type, int inputs) {

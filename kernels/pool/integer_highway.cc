@@ -51,9 +51,10 @@ HWY_INLINE void ForTaps(D d, const IntegerPool& pool, const PoolTaps& taps, cons
   }
 }
 
-template <class T>
+// Lane: the vectors' tag, with as many lanes as channels fill.
+template <class T, class Lane>
 struct MaxChannels {
-  using D = hn::ScalableTag<T>;
+  using D = Lane;
 
   template <size_t kVectors>
   static HWY_INLINE void Run(const IntegerPool& pool, const PoolTaps& taps, const T* in, T* out,
@@ -128,25 +129,38 @@ struct MeanChannels {
   }
 };
 
+// The last of several vectors may overlap the one before.
 template <class T, class Channels>
 void PixelOf(const IntegerPool& pool, const PoolTaps& taps, const void* in, void* out,
              size_t channels) {
   const size_t lanes = hn::Lanes(typename Channels::D());
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
+  if (channels < lanes) return Channels::template Run<0>(pool, taps, from, to, channels);
   size_t c = 0;
   for (; c + 4 * lanes <= channels; c += 4 * lanes) {
     Channels::template Run<4>(pool, taps, from + c, to + c, 0);
   }
-  for (; c + lanes <= channels; c += lanes) {
-    Channels::template Run<1>(pool, taps, from + c, to + c, 0);
+  for (; c < channels; c += lanes) {
+    const size_t at = HWY_MIN(c, channels - lanes);
+    Channels::template Run<1>(pool, taps, from + at, to + at, 0);
   }
-  if (c < channels) Channels::template Run<0>(pool, taps, from + c, to + c, channels - c);
+}
+
+// Maxima of few channels take vectors of 16 or 8 bytes: partial loads of bytes go through memory.
+template <class T>
+IntegerPixel* MaxPixelOf(size_t channels) {
+  using Whole = hn::ScalableTag<T>;
+  using Block = hn::CappedTag<T, 16 / sizeof(T)>;
+  using Half = hn::CappedTag<T, 8 / sizeof(T)>;
+  if (channels >= hn::Lanes(Whole())) return PixelOf<T, MaxChannels<T, Whole>>;
+  if (channels >= hn::Lanes(Block())) return PixelOf<T, MaxChannels<T, Block>>;
+  return PixelOf<T, MaxChannels<T, Half>>;
 }
 
 template <class T>
-IntegerPixel* PixelFunctionOf(bool is_max, bool small_sums) {
-  if (is_max) return PixelOf<T, MaxChannels<T>>;
+IntegerPixel* PixelFunctionOf(bool is_max, bool small_sums, size_t channels) {
+  if (is_max) return MaxPixelOf<T>(channels);
   if constexpr (sizeof(T) == 1) {
     using Sum = hwy::MakeWide<T>;
     if (small_sums) return PixelOf<T, MeanChannels<T, Sum>>;
@@ -154,11 +168,11 @@ IntegerPixel* PixelFunctionOf(bool is_max, bool small_sums) {
   return PixelOf<T, MeanChannels<T, int32_t>>;
 }
 
-IntegerPixel* PixelFunction(DataType type, bool is_max, bool small_sums) {
+IntegerPixel* PixelFunction(DataType type, bool is_max, bool small_sums, size_t channels) {
   switch (type) {
-    case DataType::kInt8: return PixelFunctionOf<int8_t>(is_max, small_sums);
-    case DataType::kUInt8: return PixelFunctionOf<uint8_t>(is_max, small_sums);
-    default: return PixelFunctionOf<int16_t>(is_max, small_sums);
+    case DataType::kInt8: return PixelFunctionOf<int8_t>(is_max, small_sums, channels);
+    case DataType::kUInt8: return PixelFunctionOf<uint8_t>(is_max, small_sums, channels);
+    default: return PixelFunctionOf<int16_t>(is_max, small_sums, channels);
   }
 }
 
@@ -193,8 +207,8 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   return MakeKernel(
       "pool " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
       {.units = shape.pixels_out(), .grain = GrainFor(int64_t{shape.channels} * taps)},
-      [=, pixel = function_for(type, is_max, taps <= 256), out_pitch = op.outputs[0].pitch()](
-          const KernelArgs& args, int64_t begin, int64_t end) {
+      [=, pixel = function_for(type, is_max, taps <= 256, shape.channels),
+       out_pitch = op.outputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* in = static_cast<const std::byte*>(args.inputs[0]);
         auto* out = static_cast<std::byte*>(args.outputs[0]);
         for (int64_t p = begin; p < end; ++p) {

@@ -1,7 +1,7 @@
-// SELECT and SELECT_V2: of two tensors, the elements that a third of bool says.
+#include "kernels/select/select.h"
+
 #include <algorithm>
 
-#include "kernels/elementwise/broadcast.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
@@ -58,17 +58,9 @@ Status InferSelect(OpDescription& op) {
   return SetOutput(op, 0, x.type, shape);
 }
 
-BroadcastPlan PlanOf(const OpDescription& op) {
-  const TensorInfo scalar{.type = op.outputs[0].type};
-  if (IsOneElement(op)) return BroadcastPlan({&scalar, &scalar, &scalar, &scalar}, false);
-  const TensorInfo condition = ConditionOf(op);
-  return BroadcastPlan({&condition, &op.inputs[1], &op.inputs[2], &op.outputs[0]},
-                       /*keep_rows=*/false);
-}
-
 template <class T>
 std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
-  const BroadcastPlan plan = PlanOf(op);
+  const BroadcastPlan plan = PlanSelect(op);
   return MakeKernel(
       "select " + std::string(DataTypeName(op.inputs[1].type)),
       {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
@@ -96,7 +88,7 @@ Result<std::unique_ptr<Kernel>> BuildSelect(const OpDescription& op, const Build
   }
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildSelect}};
+constexpr Candidate kCandidates[] = {{"highway", BuildSelectHighway}, {"reference", BuildSelect}};
 
 OperatorDef MakeSelect(std::string_view name, int code, int options_type, int max_version) {
   OperatorDef def;
@@ -114,6 +106,14 @@ OperatorDef MakeSelect(std::string_view name, int code, int options_type, int ma
 }
 
 }  // namespace
+
+BroadcastPlan PlanSelect(const OpDescription& op) {
+  const TensorInfo scalar{.type = op.outputs[0].type};
+  if (IsOneElement(op)) return BroadcastPlan({&scalar, &scalar, &scalar, &scalar}, false);
+  const TensorInfo condition = ConditionOf(op);
+  return BroadcastPlan({&condition, &op.inputs[1], &op.inputs[2], &op.outputs[0]},
+                       /*keep_rows=*/false);
+}
 
 const OperatorDef& SelectOperator() {
   static const OperatorDef kDef = MakeSelect("SELECT", tflite::kTfLiteBuiltinSelect, 47, 4);

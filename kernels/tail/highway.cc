@@ -70,19 +70,64 @@ void LookupRun(const uint8_t* table, DataType type, const int32_t* in, int32_t* 
   }
 }
 
-// The index for a shuffle that gives zero where x >= 16. aarch64's does so by itself, x86's where
-// the top bit is set.
-template <class V>
-HWY_INLINE V IndexBelow16(V x) {
 #if HWY_ARCH_X86
-  return hn::SaturatedAdd(x, hn::Set(hn::DFromV<V>(), 0x70));
-#else
-  return x;
-#endif
+
+// The shuffles take an index while its top bit is clear. With 16 subtracted from one to the next,
+// byte x is taken by those of the blocks x / 16 - 7 ... x / 16 where x >= 128, and 0 ... x / 16
+// below: differences of the table's blocks are such that what is taken leaves the right entry.
+struct LookupBlocks {
+  static constexpr size_t kCount = 16, kBytes = 16;
+  HWY_ALIGN uint8_t bytes[kCount * kBytes];
+
+  explicit LookupBlocks(const uint8_t* table) {
+    const hn::CappedTag<uint8_t, kBytes> d;
+    for (size_t b = 0; b < kCount; ++b) {
+      auto block = hn::LoadU(d, table + b * kBytes);
+      if (b > 0) block = hn::Xor(block, hn::LoadU(d, table + (b - 1) * kBytes));
+      if (b >= kCount / 2) block = hn::Xor(block, hn::Load(d, bytes + (b - kCount / 2) * kBytes));
+      hn::Store(block, d, bytes + b * kBytes);
+    }
+  }
+
+  template <class D, size_t kVectors>
+  HWY_INLINE void Run(D d, const uint8_t* in, uint8_t* out) const {
+    const hn::RebindToSigned<D> di;
+    hn::Vec<D> x[kVectors], y[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) {
+      x[v] = hn::LoadU(d, in + v * hn::Lanes(d));
+      y[v] = hn::TableLookupBytesOr0(hn::LoadDup128(d, bytes), x[v]);
+    }
+#pragma GCC unroll 16
+    for (size_t b = 1; b < kCount; ++b) {
+      const auto block = hn::LoadDup128(d, bytes + b * kBytes);
+      for (size_t v = 0; v < kVectors; ++v) {
+        // Past the middle, what is negative has to stay so.
+        x[v] = b <= kCount / 2 ? hn::Sub(x[v], hn::Set(d, uint8_t{kBytes}))
+                               : hn::BitCast(d, hn::SaturatedSub(hn::BitCast(di, x[v]),
+                                                                 hn::Set(di, int8_t{kBytes})));
+        y[v] = hn::Xor(y[v], hn::TableLookupBytesOr0(block, x[v]));
+      }
+    }
+    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(y[v], d, out + v * hn::Lanes(d));
+  }
+};
+
+void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n) {
+  const hn::ScalableTag<uint8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  if (n >= lanes) {
+    const LookupBlocks blocks(table);
+    for (; i + 2 * lanes <= n; i += 2 * lanes) blocks.Run<decltype(d), 2>(d, in + i, out + i);
+    for (; i + lanes <= n; i += lanes) blocks.Run<decltype(d), 1>(d, in + i, out + i);
+  }
+  for (; i < n; ++i) out[i] = table[in[i]];
 }
 
-// Sixteen shuffles of sixteen entries each: a byte is in block b where (x ^ 16 b) < 16. A byte load
-// for each element takes twice as long on AVX-512.
+#else
+
+// Sixteen shuffles of sixteen entries each, zero where the index is 16 or more: a byte is in block
+// b where (x ^ 16 b) < 16.
 void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n) {
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
@@ -92,12 +137,14 @@ void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n
     auto y = hn::Zero(d);
     for (size_t first = 0; first < 256; first += 16) {
       const auto block = hn::Xor(x, hn::Set(d, static_cast<uint8_t>(first)));
-      y = hn::Or(y, hn::TableLookupBytesOr0(hn::LoadDup128(d, table + first), IndexBelow16(block)));
+      y = hn::Or(y, hn::TableLookupBytesOr0(hn::LoadDup128(d, table + first), block));
     }
     hn::StoreU(y, d, out + i);
   }
   for (; i < n; ++i) out[i] = table[in[i]];
 }
+
+#endif
 
 // One stage on 32-bit values: floats or integers, as the stage takes and gives them.
 void StageRun(const TailStage& stage, const void* const* inputs, DataType type,

@@ -232,7 +232,12 @@ TEST(CastTest, HighwayHasTheReferencesBits) {
     for (const DataType from : {kF32, kBool, kU8, kI8, kI16, kI64}) {
       CompareCast<int32_t>(from, kI32, seed);
     }
-    CompareCast<int64_t>(kI32, kI64, seed);
+    for (const DataType from : {kI32, kU8, kI8, DataType::kBool}) {
+      CompareCast<int64_t>(from, kI64, seed);
+    }
+    for (const DataType from : {kF32, kI32, kU8, kI8}) {
+      CompareCast<uint8_t>(from, DataType::kBool, seed);
+    }
     CompareCast<int8_t>(kF32, kI8, seed);
     CompareCast<uint8_t>(kF32, kU8, seed);
     CompareCast<int16_t>(kF32, kI16, seed);

@@ -123,6 +123,22 @@ TEST(StridedCopyTest, CopiesRunsOfAllLengths) {
   });
 }
 
+TEST(StridedCopyTest, ReversesRowsOfAllLengths) {
+  ForEachLoops([](const CopyLoops& loops) {
+    for (int64_t size = 1; size <= 150; ++size) {
+      for (const int bytes : kElementBytes) {
+        Random random(size);
+        SCOPED_TRACE(::testing::Message() << size << " of " << bytes);
+        StridedCopy copy{.element_bytes = bytes};
+        copy.Add(3, bytes * (size + 1), bytes * (size + 2));
+        copy.Add(size, -bytes, bytes);
+        ExpectCopied(copy, loops, random);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  });
+}
+
 // Dimensions in any order, with gaps, repeated (a stride of 0) or reversed.
 TEST(StridedCopyTest, MovesAnyBox) {
   ForEachLoops([](const CopyLoops& loops) {

@@ -1,0 +1,247 @@
+#include "kernels/elementwise/typed_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/typed_rows.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+
+#ifndef FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
+#define FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
+namespace fuselite::kernels {
+
+// Operand i of a row is at data[i * stride], stride 0 or 1.
+struct RowOperand {
+  const void* data;
+  int stride;
+};
+using TypedRow = void (*)(RowOperand x, RowOperand y, void* out, int64_t n);
+
+// For each byte of mask bits, eight truth values.
+inline constexpr auto kTruthValues = [] {
+  std::array<uint64_t, 256> table{};
+  for (uint64_t bits = 0; bits < 256; ++bits) {
+    for (int i = 0; i < 8; ++i) table[bits] |= (bits >> i & 1) << (8 * i);
+  }
+  return table;
+}();
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Each function on vectors and, with the same bits, on single values.
+#define FUSELITE_ROW_FUNCTION(Name, vector, scalar) \
+  struct Name {                                     \
+    template <class D, class V>                     \
+    static HWY_INLINE auto Vectors(D d, V x, V y) { \
+      (void)d;                                      \
+      return vector;                                \
+    }                                               \
+    template <class T>                              \
+    static HWY_INLINE auto Values(T x, T y) {       \
+      return scalar;                                \
+    }                                               \
+  };
+
+// Sums and products wrap around: they are computed without sign.
+template <class T>
+HWY_INLINE std::make_unsigned_t<T> Bits(T x) {
+  return static_cast<std::make_unsigned_t<T>>(x);
+}
+
+FUSELITE_ROW_FUNCTION(AddOf, hn::Add(x, y), Bits(x) + Bits(y))
+FUSELITE_ROW_FUNCTION(SubOf, hn::Sub(x, y), Bits(x) - Bits(y))
+FUSELITE_ROW_FUNCTION(MulOf, hn::Mul(x, y), Bits(x) * Bits(y))
+FUSELITE_ROW_FUNCTION(MaximumOf, hn::Max(x, y), std::max(x, y))
+FUSELITE_ROW_FUNCTION(MinimumOf, hn::Min(x, y), std::min(x, y))
+FUSELITE_ROW_FUNCTION(SquaredDifferenceOf, hn::Mul(hn::Sub(x, y), hn::Sub(x, y)),
+                      (Bits(x) - Bits(y)) * (Bits(x) - Bits(y)))
+FUSELITE_ROW_FUNCTION(AndOf, hn::And(x, y), x& y)
+FUSELITE_ROW_FUNCTION(OrOf, hn::Or(x, y), x | y)
+FUSELITE_ROW_FUNCTION(EqualOf, hn::Eq(x, y), x == y)
+FUSELITE_ROW_FUNCTION(NotEqualOf, hn::Not(hn::Eq(x, y)), x != y)
+FUSELITE_ROW_FUNCTION(LessOf, hn::Lt(x, y), x < y)
+FUSELITE_ROW_FUNCTION(LessEqualOf, hn::Le(x, y), x <= y)
+
+#undef FUSELITE_ROW_FUNCTION
+
+// Highway has no order-or-equality of integers.
+struct IntegerLessEqualOf {
+  template <class D, class V>
+  static HWY_INLINE auto Vectors(D, V x, V y) {
+    return hn::Not(hn::Lt(y, x));
+  }
+  template <class T>
+  static HWY_INLINE bool Values(T x, T y) {
+    return x <= y;
+  }
+};
+
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
+  return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+}
+
+template <class D, class V>
+HWY_INLINE void StoreResult(D d, V v, hn::TFromD<D>* out) {
+  hn::StoreU(v, d, out);
+}
+
+// Lanes of 8 bits become truth values where they stand, wider ones by way of their bits.
+template <class D>
+HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 1) {
+    const hn::RebindToUnsigned<D> du;
+    const auto ones = hn::Set(du, uint8_t{1});
+    hn::StoreU(hn::And(hn::BitCast(du, hn::VecFromMask(d, mask)), ones), du, out);
+  } else {
+    constexpr size_t kLanes = hn::MaxLanes(D());
+    uint8_t bits[(kLanes + 7) / 8 + 8];
+    hn::StoreMaskBits(d, mask, bits);
+    for (size_t i = 0; i < (kLanes + 7) / 8; ++i) {
+      std::memcpy(out + 8 * i, &kTruthValues[bits[i]], std::min<size_t>(kLanes, 8));
+    }
+  }
+}
+
+// Rows shorter than a vector are computed one by one; the last vector of others overlaps.
+template <class T, class F>
+void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
+  constexpr bool kTruth = std::is_same_v<decltype(F::Values(T{}, T{})), bool>;
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* a = static_cast<const T*>(x.data);
+  const auto* b = static_cast<const T*>(y.data);
+  using Result = std::conditional_t<kTruth, uint8_t, T>;
+  auto* to = static_cast<Result*>(out);
+  if (n < lanes) {
+    for (int64_t i = 0; i < n; ++i) {
+      to[i] = static_cast<Result>(F::Values(a[i * x.stride], b[i * y.stride]));
+    }
+    return;
+  }
+  for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
+    const auto v = F::Vectors(d, LoadOperand(d, a, x.stride, i), LoadOperand(d, b, y.stride, i));
+    if constexpr (kTruth) {
+      StoreTruth(d, v, to + i);
+    } else {
+      StoreResult(d, v, to + i);
+    }
+    if (i + lanes == n) return;
+  }
+}
+
+template <class F>
+TypedRow ForIntegers(DataType type) {
+  switch (type) {
+    case DataType::kInt8: return &Row<int8_t, F>;
+    case DataType::kUInt8: return &Row<uint8_t, F>;
+    case DataType::kInt16: return &Row<int16_t, F>;
+    case DataType::kInt32: return &Row<int32_t, F>;
+    case DataType::kInt64: return &Row<int64_t, F>;
+    default: return nullptr;
+  }
+}
+
+// What is not exact to the bit on signed values alone; no products of 8 and 64 bits.
+template <class F>
+TypedRow ForProducts(DataType type) {
+  return type == DataType::kInt32 ? &Row<int32_t, F> : nullptr;
+}
+
+template <class F>
+TypedRow ForBool(DataType type) {
+  return type == DataType::kBool ? &Row<uint8_t, F> : nullptr;
+}
+
+template <class F>
+TypedRow ForEquality(DataType type) {
+  if (type == DataType::kBool) return &Row<uint8_t, F>;
+  return type == DataType::kFloat32 ? &Row<float, F> : ForIntegers<F>(type);
+}
+
+template <class F, class Integer>
+TypedRow ForOrder(DataType type) {
+  return type == DataType::kFloat32 ? &Row<float, F> : ForIntegers<Integer>(type);
+}
+
+TypedRow FindRow(RowFunction function, DataType type) {
+  switch (function) {
+    case RowFunction::kAdd: return ForIntegers<AddOf>(type);
+    case RowFunction::kSub: return ForIntegers<SubOf>(type);
+    case RowFunction::kMul: return ForProducts<MulOf>(type);
+    case RowFunction::kMaximum: return ForIntegers<MaximumOf>(type);
+    case RowFunction::kMinimum: return ForIntegers<MinimumOf>(type);
+    case RowFunction::kSquaredDifference: return ForProducts<SquaredDifferenceOf>(type);
+    case RowFunction::kAnd: return ForBool<AndOf>(type);
+    case RowFunction::kOr: return ForBool<OrOf>(type);
+    case RowFunction::kEqual: return ForEquality<EqualOf>(type);
+    case RowFunction::kNotEqual: return ForEquality<NotEqualOf>(type);
+    case RowFunction::kLess: return ForOrder<LessOf, LessOf>(type);
+    case RowFunction::kLessEqual: return ForOrder<LessEqualOf, IntegerLessEqualOf>(type);
+    default: return nullptr;  // asked for with the operands exchanged
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+constexpr auto kFindRow = FUSELITE_SIMD_TABLE(FindRow);
+
+// Greater is less with the operands exchanged.
+std::pair<RowFunction, bool> Exchanged(RowFunction function) {
+  if (function == RowFunction::kGreater) return {RowFunction::kLess, true};
+  if (function == RowFunction::kGreaterEqual) return {RowFunction::kLessEqual, true};
+  return {function, false};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDescription& op,
+                                               const BuildContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindRow.Require(context.isa));
+  const DataType type = op.inputs[0].type;
+  const auto [computed, exchanged] = Exchanged(function);
+  const TypedRow row = find(computed, type);
+  if (row == nullptr)
+    return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vectors");
+  const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
+  const std::array<int64_t, 3> bytes = {BitWidth(type) / 8, BitWidth(op.inputs[1].type) / 8,
+                                        BitWidth(op.outputs[0].type) / 8};
+  return MakeKernel(
+      std::string(op.op->name) + " " + std::string(DataTypeName(type)) + " " +
+          SimdName(context.isa),
+      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+      [=, first = exchanged ? 1 : 0](const KernelArgs& args, int64_t begin, int64_t end) {
+        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+          const auto operand = [&](int k) {
+            const auto* base = static_cast<const std::byte*>(args.inputs[k]);
+            return RowOperand{base + piece.offsets[k] * bytes[k], plan.stride(k)};
+          };
+          row(operand(first), operand(1 - first),
+              static_cast<std::byte*>(args.outputs[0]) + piece.offsets[2] * bytes[2], piece.count);
+        });
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,166 @@
+// Integer arithmetic, extremes, logic, comparisons and selections with vectors: the bytes of the
+// reference at every level, over shapes that broadcast.
+#include "kernels/elementwise/typed_rows.h"
+
+#include <limits>
+
+#include "kernels/elementwise/elementwise.h"
+#include "tests/kernels/broadcast_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+constexpr DataType kBool = DataType::kBool, kF32 = DataType::kFloat32, kI8 = DataType::kInt8,
+                   kU8 = DataType::kUInt8, kI16 = DataType::kInt16, kI32 = DataType::kInt32,
+                   kI64 = DataType::kInt64;
+
+struct TypedCase {
+  const char* op;
+  std::vector<DataType> types;
+};
+
+TestTensor RandomOperand(Random& random, DataType type, const Shape& shape) {
+  TensorInfo info{.type = type, .shape = shape, .row_pitch = RandomPitch(random, shape.dim(-1))};
+  TestTensor tensor(info, random.Int(0, 3) * (BitWidth(type) / 8));
+  // Few values, so that there are equal ones.
+  const bool few = random.Chance(0.5);
+  tensor.Fill(random, type == kU8 ? 0 : few ? -2 : -120, few ? 2 : 120);
+  return tensor;
+}
+
+void ExpectSameBytes(const TestTensor& expected, const TestTensor& actual) {
+  switch (BitWidth(expected.info().type)) {
+    case 8: return ExpectSame<uint8_t>(expected, actual, "highway");
+    case 16: return ExpectSame<int16_t>(expected, actual, "highway");
+    case 32: return ExpectSame<int32_t>(expected, actual, "highway");
+    default: return ExpectSame<int64_t>(expected, actual, "highway");
+  }
+}
+
+void ExpectLikeReference(OpTester& tester, Random& random) {
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  for (const Isa isa : RunnableIsas()) {
+    if (isa == Isa::kScalar) continue;
+    SCOPED_TRACE(IsaName(isa));
+    const auto actual = tester.Run("highway", isa, random.Int(1, 1000), random.Int(0, 3));
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSameBytes((*expected)[0], (*actual)[0]);
+  }
+}
+
+TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
+  const TypedCase cases[] = {
+      {"ADD", {kI32, kI64}},
+      {"SUB", {kI32, kI64}},
+      {"MUL", {kI32}},
+      {"SQUARED_DIFFERENCE", {kI32}},
+      {"MAXIMUM", {kI8, kU8, kI16, kI32, kI64}},
+      {"MINIMUM", {kI8, kU8, kI16, kI32, kI64}},
+      {"LOGICAL_AND", {kBool}},
+      {"LOGICAL_OR", {kBool}},
+      {"EQUAL", {kF32, kI16, kI32, kI64, kBool}},
+      {"NOT_EQUAL", {kF32, kI32, kI64, kBool}},
+      {"LESS", {kF32, kI16, kI32, kI64}},
+      {"LESS_EQUAL", {kF32, kI16, kI32, kI64}},
+      {"GREATER", {kF32, kI16, kI32, kI64}},
+      {"GREATER_EQUAL", {kF32, kI16, kI32, kI64}},
+  };
+  for (const TypedCase& c : cases) {
+    for (const DataType type : c.types) {
+      for (int seed = 1; seed <= 25; ++seed) {
+        Random random(seed);
+        SCOPED_TRACE(::testing::Message() << c.op << " " << DataTypeName(type));
+        SCOPED_TRACE(random.Trace());
+        const ShapePair shapes = RandomShapes(random);
+        OpTester tester(c.op);
+        tester.Input(RandomOperand(random, type, shapes.x));
+        tester.Input(RandomOperand(random, type, shapes.y));
+        const Status inferred = tester.Infer();
+        ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+        PitchOutput(tester, random);
+        ExpectLikeReference(tester, random);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(TypedRowsTest, ExtremesOfTheTypesWrapAround) {
+  constexpr int32_t kMin = std::numeric_limits<int32_t>::min();
+  constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
+  std::vector<int32_t> x, y;
+  for (const int32_t a : {kMin, kMin + 1, -1, 0, 1, kMax}) {
+    for (const int32_t b : {kMin, -3, -1, 0, 1, 46341, kMax}) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  const Shape shape = {static_cast<int32_t>(x.size())};
+  for (const char* op : {"ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "LESS", "GREATER_EQUAL"}) {
+    SCOPED_TRACE(op);
+    Random random(1);
+    OpTester tester(op);
+    tester.Input(TestTensor::Of<int32_t>(kI32, shape, x));
+    tester.Input(TestTensor::Of<int32_t>(kI32, shape, y));
+    ASSERT_TRUE(tester.Infer().ok());
+    ExpectLikeReference(tester, random);
+  }
+}
+
+TEST(TypedRowsTest, NanIsUnequalAndInNoOrder) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x, y;
+  for (const float a : {kNan, -kInfinity, -0.0f, 0.0f, 1.0f, kInfinity}) {
+    for (const float b : {kNan, -kInfinity, -0.0f, 0.0f, 1.0f, kInfinity}) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  const Shape shape = {static_cast<int32_t>(x.size())};
+  for (const char* op : {"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"}) {
+    SCOPED_TRACE(op);
+    Random random(1);
+    OpTester tester(op);
+    tester.Input(TestTensor::Of<float>(kF32, shape, x));
+    tester.Input(TestTensor::Of<float>(kF32, shape, y));
+    ASSERT_TRUE(tester.Infer().ok());
+    ExpectLikeReference(tester, random);
+  }
+}
+
+TEST(TypedRowsTest, SelectionsMatchTheReference) {
+  for (const DataType type : {kI8, kI16, kF32, kI64}) {
+    for (int seed = 1; seed <= 60; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(::testing::Message() << DataTypeName(type));
+      SCOPED_TRACE(random.Trace());
+      const ShapePair shapes = RandomShapes(random);
+      const bool whole = random.Chance(0.5);
+      OpTester tester("SELECT_V2");
+      tester.Input(RandomOperand(random, kBool, whole ? shapes.out : shapes.x));
+      tester.Input(RandomOperand(random, type, shapes.y));
+      tester.Input(RandomOperand(random, type, random.Chance(0.5) ? shapes.out : shapes.x));
+      const Status inferred = tester.Infer();
+      ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+      PitchOutput(tester, random);
+      ExpectLikeReference(tester, random);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(TypedRowsTest, ActivationsOfIntegersAreRefused) {
+  Random random(1);
+  OpTester tester("ADD");
+  tester.params<ArithmeticParams>().activation = Activation::kRelu;
+  tester.Input(RandomOperand(random, kI32, {8})).Input(RandomOperand(random, kI32, {8}));
+  ASSERT_TRUE(tester.Infer().ok());
+  for (const Isa isa : RunnableIsas()) {
+    EXPECT_EQ(tester.Run("highway", isa).status().code(), StatusCode::kUnsupported);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
