@@ -75,7 +75,9 @@ Status ReadList(const Field& field, const flatbuffers::Table& table, void* param
 Status ReadFloatList(const Field& field, const flatbuffers::Table& table, void* params) {
   const auto* vector = GetVector<float>(field, table);
   FloatList list{};
-  if (vector != nullptr) list = {vector->data(), static_cast<int64_t>(vector->size())};
+  if (vector != nullptr && vector->size() > 0) {
+    list = {vector->data(), static_cast<int64_t>(vector->size())};
+  }
   Store(field, params, list);
   return Status();
 }

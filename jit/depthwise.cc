@@ -7,6 +7,7 @@
 #include "jit/product_f32.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/product/constant.h"
+#include "kernels/product/tail_rest.h"
 #include "kernels/tail/apply.h"
 
 namespace fuselite::jit {
@@ -41,7 +42,7 @@ class DepthwiseKernel final : public Kernel {
     groups_ = (blocks_ + group_blocks_ - 1) / group_blocks_;
     name_ = internal::Join("depthwise f32 ", y.filter, 'x', shape_.window.x.filter, ' ',
                            DepthwiseTile(spec_), 'x', isa_.lanes(), ' ', isa_.name(), " jit") +
-            TailApart(tail.why_rest);
+            kernels::TailApart(tail.why_rest);
     if (!rest_.empty()) apply_rest_ = kernels::ApplyTail(spec_.isa);
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/product/tail_rest.h"
+
 namespace fuselite::jit {
 
 using kernels::BuildContext;
@@ -20,6 +22,7 @@ Result<DepthwiseS8> DepthwiseS8::Build(DepthwiseS8Problem problem, const BuildCo
   depthwise.Plan(context);
   FUSELITE_RETURN_IF_ERROR(CheckDepthwiseS8(depthwise.spec_));
   if (context.judging) return depthwise;
+  depthwise.tail_.constants.Prepare();
   FUSELITE_ASSIGN_OR_RETURN(depthwise.code_,
                             EmitDepthwiseS8(depthwise.spec_, depthwise.blocks_, depthwise.name()));
   return depthwise;
@@ -33,7 +36,7 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.zero_point = p.zero_point;
   spec_.pixel_bytes = p.pixel_bytes;
-  PlanTail(context);
+  PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
   out_bytes_ = BitWidth(p.tail.output.type) / 8;
   spec_.out_pixel_bytes = spec_.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
@@ -45,17 +48,17 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   }
 }
 
-void DepthwiseS8::PlanTail(const BuildContext& context) {
+void DepthwiseS8::PlanTail() {
   const DepthwiseS8Problem& p = problem_;
   if (p.floats) {
     spec_.dequantization = p.floats->dequantization;
     tail_ = FloatTail(*p.floats, p.tail.output.type, spec_.isa);
     return;
   }
-  const int whole_channels = spec_.whole_channels(VectorIsa(spec_.isa).bytes);
-  tail_ = DivideTail(p.tail.tail, p.tail.output.type,
+  const VectorIsa isa(spec_.isa);
+  tail_ = DivideTail(p.tail.tail, p.tail.output.type, isa,
                      {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
-                     p.channels % whole_channels == 0, context);
+                     p.channels % spec_.whole_channels(isa.bytes) == 0);
   spec_.requantization = tail_.requantization;
   spec_.residual = tail_.residual;
 }
@@ -73,7 +76,7 @@ std::string DepthwiseS8::name() const {
   return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, ' ',
                         DepthwiseS8Tile(spec_), 'x', blocks_[0].channels, ' ',
                         spec_.dot ? IsaName(spec_.isa) : VectorIsa(spec_.isa).name(), " jit") +
-         TailApart(tail_.why_rest);
+         kernels::TailApart(tail_.why_rest);
 }
 
 int64_t DepthwiseS8::grain() const {

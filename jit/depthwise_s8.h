@@ -64,7 +64,7 @@ class DepthwiseS8 {
 
  private:
   void Plan(const kernels::BuildContext& context);
-  void PlanTail(const kernels::BuildContext& context);
+  void PlanTail();
   void PlanUnits(int threads);
   const kernels::Window& window() const { return problem_.window; }
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks

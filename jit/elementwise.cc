@@ -9,6 +9,7 @@
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/grid.h"
 #include "kernels/make_kernel.h"
+#include "kernels/product/tail_rest.h"
 #include "kernels/tail/apply.h"
 
 namespace fuselite::jit {
@@ -92,7 +93,7 @@ class ElementwiseKernel final : public Kernel {
     linear_ = TailIsLinear(tail_);
     name_ = internal::Join(op.op->builtin_code < 0 ? "elementwise" : Lower(op.op->name), " f32 ",
                            isa_.name(), " jit") +
-            TailApart(tail.why_rest);
+            kernels::TailApart(tail.why_rest);
     if (!rest_.empty()) apply_rest_ = kernels::ApplyTail(isa);
     for (const TailStage& stage : tail_.stages) operands_ += stage.operand.input >= 0;
   }

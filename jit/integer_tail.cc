@@ -19,8 +19,7 @@ TailStage TakeFirst(Tail* tail) {
 }
 
 // The requantization at the front, where all stages behind it work on bytes.
-Status TakeRequantization(const SumBounds& bounds, const kernels::BuildContext& context,
-                          IntegerTail* divided) {
+Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
   const auto& stages = divided->rest.stages;
   if (stages.empty()) return Unsupported("sums are stored as they are");
   if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
@@ -32,10 +31,8 @@ Status TakeRequantization(const SumBounds& bounds, const kernels::BuildContext& 
   }
   FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
                             PlanRequantization(stages[0], divided->output));
-  const TailStage stage = TakeFirst(&divided->rest);
-  if (context.judging) return Status();
-  divided->constants =
-      RequantizationConstants(stage, *divided->requantization, bounds.products, bounds.bias);
+  divided->constants = RequantizationConstants(TakeFirst(&divided->rest), *divided->requantization,
+                                               bounds.products, bounds.bias);
   return Status();
 }
 
@@ -56,13 +53,12 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
 
 }  // namespace
 
-IntegerTail DivideTail(Tail tail, DataType output, const SumBounds& bounds, bool whole_vectors,
-                       const kernels::BuildContext& context) {
-  const VectorIsa isa(context.isa);
+IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const SumBounds& bounds,
+                       bool whole_vectors) {
   IntegerTail divided;
   divided.rest = std::move(tail);
   divided.output = output;
-  Status taken = TakeRequantization(bounds, context, &divided);
+  Status taken = TakeRequantization(bounds, &divided);
   if (taken.ok()) {
     divided.residual = TakeResidual(&divided.rest, isa, whole_vectors, &*divided.requantization);
     taken = TakeLookup(isa, &divided);

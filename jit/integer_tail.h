@@ -7,7 +7,6 @@
 #include "jit/dequantize_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
-#include "kernels/operator.h"
 #include "kernels/tail/apply.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/kernel.h"
@@ -19,7 +18,7 @@ namespace fuselite::jit {
 struct IntegerTail {
   std::optional<Requantization> requantization;
   std::optional<Residual> residual;   // with a requantization
-  RequantizationConstants constants;  // of `requantization`, unless judging
+  RequantizationConstants constants;  // of `requantization`
   AlignedBuffer table;                // of requantization->lookup
   kernels::Tail rest;
   kernels::ApplyTailFunction* apply_rest = nullptr;  // null: nothing is left
@@ -46,8 +45,8 @@ struct SumBounds {
 
 // `tail` takes int32 sums within `bounds`. `whole_vectors`: groups of sums are of whole vectors,
 // all through the channels.
-IntegerTail DivideTail(kernels::Tail tail, DataType output, const SumBounds& bounds,
-                       bool whole_vectors, const kernels::BuildContext& context);
+IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
+                       const SumBounds& bounds, bool whole_vectors);
 // What is left of float outputs: their dequantization is emitted in place of a requantization.
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);
 

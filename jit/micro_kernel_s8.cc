@@ -6,7 +6,6 @@
 
 namespace fuselite::jit {
 
-using kernels::BuildContext;
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RightMatrix;
@@ -17,8 +16,7 @@ using kernels::TileRun;
 Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS8 format,
                                                                   const kernels::DepthRuns& depth,
                                                                   ProductProblem* problem,
-                                                                  const BuildContext& context) {
-  const Isa isa = context.isa;
+                                                                  Isa isa) {
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
   kernel->depth_ = depth.depth();
@@ -30,13 +28,13 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
-  kernel->PlanTail(*problem, context);
+  kernel->PlanTail(*problem);
   problem->rest = kernel->Rest();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
   return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
 }
 
-void MicroKernelS8::PlanTail(const ProductProblem& problem, const BuildContext& context) {
+void MicroKernelS8::PlanTail(const ProductProblem& problem) {
   if (format_.floats) {
     spec_.dequantization = format_.floats->dequantization;
     float_tail_ = spec_.dequantization->tail;
@@ -48,9 +46,9 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem, const BuildContext& 
   }
   const bool wide_weights =
       format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
-  const SumBounds bounds = {depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
-  tail_ = DivideTail(format_.tail, format_.output, bounds,
-                     problem.group_channels() % isa_.lanes() == 0, context);
+  const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
+  tail_ = DivideTail(format_.tail, format_.output, isa_, bounds,
+                     problem.group_channels() % isa_.lanes() == 0);
   spec_.requantization = tail_.requantization;
   spec_.residual = tail_.residual;
   if (!spec_.residual) return;
@@ -63,7 +61,8 @@ TailRest MicroKernelS8::Rest() const {
   return {.apply = tail_.apply_rest,
           .on_sums = spec_.stores_sums(),
           .output = format_.output,
-          .tail = tail_.rest};
+          .tail = tail_.rest,
+          .why = tail_.why_rest};
 }
 
 std::string MicroKernelS8::types() const {
@@ -73,7 +72,7 @@ std::string MicroKernelS8::types() const {
 
 std::string MicroKernelS8::target() const {
   const std::string_view name = HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name();
-  return std::string(name) + " jit" + TailApart(tail_.why_rest);
+  return std::string(name) + " jit";
 }
 
 // For one group of the depth, on a core with two multiplications and two loads a cycle (compare
@@ -113,6 +112,7 @@ Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name)
   if (spec_.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
   std::vector<GemmS8Tile> emitted;
   for (const Tile& tile : tiles) emitted.push_back(EmittedTile(tile));
+  tail_.constants.Prepare();
   FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
   for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
   call_.table = tail_.table.data();

@@ -56,18 +56,18 @@ void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_
 
 Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelF32::Make(const kernels::DepthRuns& depth,
                                                                    const ProductProblem& problem,
-                                                                   const FusedTail& tail, Isa isa) {
+                                                                   const kernels::Tail& tail,
+                                                                   Isa isa) {
   std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(isa));
   kernel->depth_ = depth.depth();
-  kernel->tail_ = tail.emitted;
-  kernel->why_rest_ = tail.why_rest;
+  kernel->tail_ = tail;
   GemmSpec& spec = kernel->spec_;
   spec.isa = isa;
   spec.depth = depth;
   spec.a_step = problem.left.row;
   spec.out_step = problem.out.row * problem.out_row_bytes;
   spec.prefetch_weights = problem.channels * (kernel->depth_ + 1) * kFloat > kWeightsThatStay;
-  spec.tail = tail.emitted;
+  spec.tail = tail;
   for (kernels::TailStage& stage : spec.tail.stages) stage.operand.row_stride *= problem.out.row;
   FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
   return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
@@ -147,8 +147,9 @@ Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     problem->rest = {.apply = tail.rest.empty() ? nullptr : kernels::ApplyTail(context.isa),
                      .output = DataType::kFloat32,
-                     .tail = tail.rest};
-    return MicroKernelF32::Make(depth, *problem, tail, context.isa);
+                     .tail = tail.rest,
+                     .why = tail.why_rest};
+    return MicroKernelF32::Make(depth, *problem, tail.emitted, context.isa);
   };
   return BuildProductKernel(op, d, std::move(spec), context);
 }

@@ -13,17 +13,15 @@ namespace fuselite::jit {
 // Packed panels hold the bias, then for each term the weights of all the panel's channels.
 class MicroKernelF32 final : public kernels::MicroKernel {
  public:
-  // Of `tail` the emitted part is; rows of `problem` are apart by problem.out.row in the
+  // `tail` is emitted wholly (FuseTail); rows of `problem` are apart by problem.out.row in the
   // output, as the tail's operands are addressed. kUnsupported where strides do not fit
   // instructions.
   static Result<std::shared_ptr<kernels::MicroKernel>> Make(const kernels::DepthRuns& depth,
                                                             const kernels::ProductProblem& problem,
-                                                            const FusedTail& tail, Isa isa);
+                                                            const kernels::Tail& tail, Isa isa);
 
   std::string types() const override { return "f32"; }
-  std::string target() const override {
-    return internal::Join(isa_.name(), " jit", TailApart(why_rest_));
-  }
+  std::string target() const override { return std::string(isa_.name()) + " jit"; }
   int lanes() const override { return isa_.lanes(); }
   int max_rows(int vectors) const override { return MaxTileRows(isa_, vectors); }
   double TileCycles(int rows, int vectors) const override;
@@ -45,7 +43,6 @@ class MicroKernelF32 final : public kernels::MicroKernel {
   kernels::Tail tail_;                      // addressed by rows of the output
   VectorIsa isa_;
   GemmSpec spec_;
-  std::string why_rest_;  // of FusedTail
   int64_t depth_ = 0;
   SharedCode code_;
 };

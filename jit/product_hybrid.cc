@@ -93,7 +93,7 @@ Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
   spec.row_values_per_image = !d.hybrid->scale_per_row;
   spec.images_follow = linear && d.hybrid->scale_per_row;
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    return MicroKernelS8::Make(format, depth, problem, context);
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
   return BuildProductKernel(op, d, std::move(spec), context);
 }

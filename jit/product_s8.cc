@@ -69,7 +69,7 @@ Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
   spec.value_bytes = source.value_bytes;
   spec.images_follow = true;  // residuals are emitted only where their rows follow, too
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    return MicroKernelS8::Make(format, depth, problem, context);
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
   return BuildProductKernel(op, d, std::move(spec), context);
 }

@@ -38,7 +38,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   static Result<std::shared_ptr<kernels::MicroKernel>> Make(ProductFormatS8 format,
                                                             const kernels::DepthRuns& depth,
                                                             kernels::ProductProblem* problem,
-                                                            const kernels::BuildContext& context);
+                                                            Isa isa);
 
   std::string types() const override;
   std::string target() const override;
@@ -62,7 +62,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
  private:
   static constexpr int kMaxLanes = 16;
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
-  void PlanTail(const kernels::ProductProblem& problem, const kernels::BuildContext& context);
+  void PlanTail(const kernels::ProductProblem& problem);
   kernels::TailRest Rest() const;
   GemmS8Tile EmittedTile(const kernels::Tile& tile) const;
   // The weights' zero point as the dot product's operand has it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "kernels/quantization.h"
 #include "kernels/tail/float_scale.h"
@@ -57,11 +58,17 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
   return plan;
 }
 
-RequantizationConstants::RequantizationConstants(const TailStage& stage, const Requantization& plan,
+RequantizationConstants::RequantizationConstants(TailStage stage, const Requantization& plan,
                                                  int64_t largest_sum, int64_t largest_bias)
-    : stage_(stage), plan_(plan), largest_sum_(largest_sum) {
-  const size_t scales = plan.real ? stage.real_scales.size() : stage.requantize.multipliers.size();
-  const int64_t largest = largest_sum + largest_bias;
+    : stage_(std::move(stage)),
+      plan_(plan),
+      largest_sum_(largest_sum),
+      largest_bias_(largest_bias) {}
+
+void RequantizationConstants::Prepare() {
+  const size_t scales =
+      plan_.real ? stage_.real_scales.size() : stage_.requantize.multipliers.size();
+  const int64_t largest = largest_sum_ + largest_bias_;
   if (scales == 1) uniform_ = Of(0, -largest, largest, true);
 }
 
@@ -167,7 +174,7 @@ std::string RequantizationConstants::key() const {
   const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
   return plan_.key() + internal::Join(" range", min, '.', max, " m", hash(r.multipliers), " s",
                                       hash(r.shifts), " r", hash(stage_.real_scales), " sums",
-                                      largest_sum_);
+                                      largest_sum_, '.', largest_bias_);
 }
 
 }  // namespace fuselite::jit

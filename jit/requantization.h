@@ -70,10 +70,12 @@ class RequantizationConstants {
  public:
   RequantizationConstants() = default;
   // `plan` was made of `stage`. Sums without their bias are within `largest_sum`, biases within
-  // `largest_bias`. Where all channels have one scale it is proven here, once.
-  RequantizationConstants(const kernels::TailStage& stage, const Requantization& plan,
-                          int64_t largest_sum, int64_t largest_bias);
+  // `largest_bias`.
+  RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
+                          int64_t largest_bias);
 
+  // Before the first Pack: where all channels have one scale, finds its floats once.
+  void Prepare();
   // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
   // zeros.
   void Pack(std::span<const int64_t> channels, const int32_t* bias, int32_t* to) const;
@@ -96,7 +98,7 @@ class RequantizationConstants {
 
   kernels::TailStage stage_;
   Requantization plan_;
-  int64_t largest_sum_ = 0;
+  int64_t largest_sum_ = 0, largest_bias_ = 0;
   std::optional<Channel> uniform_;
 };
 

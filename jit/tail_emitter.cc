@@ -64,10 +64,6 @@ Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation
   return tail;
 }
 
-std::string TailApart(const std::string& why_rest) {
-  return why_rest.empty() ? "" : ", tail apart (" + why_rest + ")";
-}
-
 void TailEmitter::Emit(std::span<const TileValue> values) {
   int slot = 0;
   for (const TailStage& stage : tail_.stages) {

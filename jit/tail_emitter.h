@@ -98,8 +98,6 @@ struct FusedTail {
   kernels::Tail emitted, rest;
   std::string why_rest;  // the reason why there is a rest
 };
-// What the name of a kernel ends with, for a reason that is not empty: ", tail apart (reason)".
-std::string TailApart(const std::string& why_rest);
 
 // The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
 // group of `line_rows` rows of the output to the next; stages whose operands are not at constant

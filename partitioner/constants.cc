@@ -56,7 +56,8 @@ std::vector<bool> FindConstantNodes(const fusion::Graph& graph) {
 // Of those nodes, the ones that outputs of the graph depend on.
 std::vector<bool> KeepNeeded(const fusion::Graph& graph, std::vector<bool> constant) {
   std::set<fusion::ValueId> needed(graph.outputs.begin(), graph.outputs.end());
-  for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
+  const std::vector<fusion::NodeId> order = graph.order();
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
     const fusion::Node& node = graph.node(*id);
     constant[*id] = constant[*id] && std::ranges::any_of(node.outputs, [&](fusion::ValueId v) {
                       return needed.contains(v);
@@ -69,7 +70,7 @@ std::vector<bool> KeepNeeded(const fusion::Graph& graph, std::vector<bool> const
 
 // Computes the nodes, which become constants.
 Status Evaluate(fusion::Graph& graph, const std::vector<bool>& nodes) {
-  const std::vector<fusion::NodeId> order(graph.order().begin(), graph.order().end());
+  const std::vector<fusion::NodeId> order = graph.order();
   for (fusion::NodeId id : order) {
     if (!nodes[id]) continue;
     auto values = fusion::Evaluate(graph, id, &ProcessPackedStore());

@@ -159,8 +159,10 @@ std::string NodeName(const TfLiteRegistration& registration) {
     return BuiltinName(registration.builtin_code);
   }
   const char* name = registration.custom_name;
-  return std::string("custom operator ") + (name != nullptr ? name : "without a name");
+  return CustomName(name != nullptr ? name : "without a name");
 }
+
+std::string CustomName(std::string_view name) { return "custom operator " + std::string(name); }
 
 Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index) {
   TfLiteNode* node = nullptr;

@@ -1,6 +1,8 @@
 // From the host's structs to our own: one tensor, one node.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/operator.h"
@@ -37,5 +39,6 @@ Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index);
 
 // How messages call the operator of a node: "CONV_2D", "custom operator Foo".
 std::string NodeName(const tflite::TfLiteRegistration& registration);
+std::string CustomName(std::string_view name);
 
 }  // namespace fuselite::partitioner

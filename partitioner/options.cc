@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "kernels/custom.h"
 #include "runtime/environment.h"
 
 namespace fuselite::partitioner {
@@ -100,23 +101,31 @@ Status ParsePrecision(std::string_view value, kernels::Precision& result) {
   return Status();
 }
 
+std::string Upper(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return upper;
+}
+
 Status ParseOperators(std::string_view value, std::vector<std::string>& result) {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
+                                         "CALL_ONCE"};
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
-    if (op->builtin_code >= 0) names.push_back(op->name);
+    const bool custom = kernels::FindCustomOperator(op->name) != nullptr;
+    if (op->builtin_code >= 0 || custom) names.push_back(op->name);
   }
   result.clear();
   while (!value.empty()) {
     const size_t length = std::min(value.find_first_of(",; "), value.size());
-    std::string name(value.substr(0, length));
+    const std::string name = Upper(value.substr(0, length));
     value.remove_prefix(std::min(length + 1, value.size()));
     if (name.empty()) continue;
-    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    if (std::ranges::count(names, name) == 0) {
+    const auto known = std::ranges::find(names, name, Upper);
+    if (known == names.end()) {
       return InvalidArgument("'", name, "' is no operator known here; the nearest one is ",
                              Nearest(name, names));
     }
-    result.push_back(std::move(name));
+    result.emplace_back(*known);
   }
   return Status();
 }

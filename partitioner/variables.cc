@@ -48,12 +48,14 @@ std::pair<std::string, std::string> NameOf(const HostNode& handle) {
   return {text(params->container), text(params->shared_name)};
 }
 
+void KeepQuiet(TfLiteContext* /*context*/, const char* /*format*/, ...) {}
+
 // The context of subgraph `i`, null where there is none: the host calls that an error, which nobody
 // has to hear of.
 TfLiteContext* Acquire(TfLiteContext* context, int i) {
   TfLiteContext* graph = nullptr;
   const auto report = context->ReportError;
-  context->ReportError = [](TfLiteContext*, const char*, ...) {};
+  context->ReportError = KeepQuiet;
   const TfLiteStatus status = context->AcquireSubgraphContext(context, i, &graph);
   context->ReportError = report;
   return status == kTfLiteOk ? graph : nullptr;

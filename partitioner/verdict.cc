@@ -48,9 +48,10 @@ bool MayFitAtRunTime(const tflite::TfLiteContext* context, const ImportedNode& n
 
 Status JudgeNode(tflite::TfLiteContext* context, const GraphVariables& variables,
                  const Options& options, TensorTable& table, Verdict& verdict) {
-  if (std::ranges::count(options.ops_deny, verdict.op) > 0) {
-    return Unsupported("ops_deny names it");
-  }
+  const bool denied = std::ranges::any_of(options.ops_deny, [&](const std::string& name) {
+    return verdict.op == name || verdict.op == CustomName(name);
+  });
+  if (denied) return Unsupported("ops_deny names it");
   FUSELITE_ASSIGN_OR_RETURN(verdict.node, variables.Concerns(verdict.host_node)
                                               ? variables.Import(verdict.host_node)
                                               : ImportNode(context, verdict.host_node));

@@ -49,6 +49,14 @@ class Matcher : public PatternWalk {
            shape.elements() == channels;
   }
 
+  // Whether the value has one element for each row, and repeats along it.
+  bool IsByRow(ValueId v) const {
+    const Shape& shape = ShapeOf(v);
+    return shape.rank() == ShapeOf(match_.x).rank() && shape.rank() > 0 && shape.dim(-1) == 1;
+  }
+  // The same, or one for each element.
+  bool FitsRows(ValueId v) const { return IsByRow(v) || ShapeOf(v) == ShapeOf(match_.x); }
+
   // What `value` was before it was reshaped; the reshapes become part of the pattern.
   ValueId Unshaped(ValueId value) {
     for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) {
@@ -62,7 +70,7 @@ class Matcher : public PatternWalk {
     return value;
   }
   NodeId ReshapeOf(ValueId value) const {
-    const NodeId id = uses_.producer(value);
+    const NodeId id = graph_.producer(value);
     const bool reshapes = value != match_.x && id != kNone && graph_.alive(id) &&
                           OnlyReshapes(*graph_.node(id).op) && graph_.node(id).tail.empty();
     return reshapes ? id : kNone;
@@ -79,6 +87,7 @@ class Matcher : public PatternWalk {
         Reset();
         nodes.push_back(scaled);
         match_.x = In(scaled, k);
+        if (!FitsRows(In(scaled, 1 - k)) || !FitsRows(In(last, 1 - i))) continue;
         if (Shift(In(last, 1 - i), In(scaled, 1 - k))) return true;
       }
     }
@@ -113,7 +122,9 @@ class Matcher : public PatternWalk {
         if (neg == kNone) return false;
         mean = In(neg, 0);
       }
-      return IsShift(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
+      const bool fits =
+          ShapeOf(In(product, 0)) == ShapeOf(In(product, 1)) || IsByRow(In(product, 1 - i));
+      return fits && IsShift(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
     }
     return false;
   }
@@ -130,7 +141,8 @@ class Matcher : public PatternWalk {
     if (product == kNone) return false;
     for (int i : {0, 1}) {
       match_.gamma = In(product, 1 - i);
-      if (IsPerChannel(match_.gamma) && InverseDeviation(In(product, i), mean, kNone)) return true;
+      if (!IsPerChannel(match_.gamma) || !IsByRow(In(product, i))) continue;
+      if (InverseDeviation(In(product, i), mean, kNone)) return true;
     }
     return false;
   }
@@ -174,6 +186,7 @@ class Matcher : public PatternWalk {
       if (centre == kNone) continue;
       match_.x = In(centre, 0);
       if (ShapeOf(match_.x).rank() == 0) continue;
+      if (!IsByRow(In(centre, 1)) || !FitsRows(In(id, 1 - i))) continue;
       if (IsMean(In(centre, 1), match_.x) && Gain(In(id, 1 - i), In(centre, 1))) return true;
     }
     return false;
@@ -192,8 +205,8 @@ class Matcher : public PatternWalk {
       if (centre == kNone) continue;
       match_.x = In(centre, 0);
       const ValueId mean = In(centre, 1);
-      if (ShapeOf(match_.x).rank() == 0 || !IsMean(mean, match_.x)) continue;
       const ValueId r = In(id, 1 - i);
+      if (!IsByRow(mean) || !IsByRow(r) || !IsMean(mean, match_.x)) continue;
       if (quotient ? Deviation(r, mean, centred) : InverseDeviation(r, mean, centred)) return true;
     }
     return false;
@@ -226,9 +239,9 @@ class Matcher : public PatternWalk {
     if (id == kNone || !IsMean(value, In(id, 0))) return false;
     const ValueId squares = In(id, 0);
     if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
-      const ValueId a = Unshaped(In(difference, 0)), b = Unshaped(In(difference, 1));
-      const ValueId m = Root(mean);
-      return (a == match_.x && b == m) || (a == m && b == match_.x);
+      const int i = In(difference, 0) == match_.x ? 1 : 0;
+      return In(difference, 1 - i) == match_.x && IsByRow(In(difference, i)) &&
+             Unshaped(In(difference, i)) == Root(mean);
     }
     if (centred == kNone) return false;
     if (const NodeId square = Step(squares, "SQUARE"); square != kNone) {

@@ -6,10 +6,10 @@ namespace fuselite::fusion {
 namespace {
 
 // What the last node stands for from now on: those of the chain that nobody else needs, too.
-std::vector<int> HostNodesOf(const Graph& graph, const Uses& uses, const RearrangingChain& chain) {
+std::vector<int> HostNodesOf(const Graph& graph, const RearrangingChain& chain) {
   std::vector<NodeId> own = {chain.nodes[0]};
   for (size_t i = 1; i < chain.nodes.size(); ++i) {
-    if (uses.SingleConsumer(graph.node(chain.nodes[i]).outputs[0]) == kNone) break;
+    if (graph.SingleConsumer(graph.node(chain.nodes[i]).outputs[0]) == kNone) break;
     own.push_back(chain.nodes[i]);
   }
   return MergeHostNodes(graph, own);
@@ -17,10 +17,10 @@ std::vector<int> HostNodesOf(const Graph& graph, const Uses& uses, const Rearran
 
 }  // namespace
 
-bool MergeTransposes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "TRANSPOSE") || !graph.node(id).tail.empty()) return false;
   const ValueId out = graph.node(id).outputs[0];
-  const RearrangingChain chain = ChainTo(graph, uses, out);
+  const RearrangingChain chain = ChainTo(graph, out);
   if (chain.transposes == 0 || graph.value(chain.source).variable) return false;
   const TensorInfo& info = graph.value(out).info;
   if (info.elements() == 0 || graph.value(chain.source).info.quantization != info.quantization) {
@@ -29,8 +29,8 @@ bool MergeTransposes(Graph& graph, const Uses& uses, NodeId id, RewriteContext& 
   const std::optional<ElementOrder> order = OrderOf(graph, chain);
   if (!order || order->pieces().size() > Shape::kMaxRank) return false;
   if (chain.transposes == 1 && !order->unchanged()) return false;
-  const std::vector<int> host_nodes = HostNodesOf(graph, uses, chain);
-  graph.node(id) = Rearranged(graph, id, chain.source, *order, out, host_nodes);
+  const std::vector<int> host_nodes = HostNodesOf(graph, chain);
+  graph.Replace(id, Rearranged(graph, id, chain.source, *order, out, host_nodes));
   context.Record(order->unchanged() ? "reshape instead of transposing" : "merge transposes",
                  host_nodes);
   return true;

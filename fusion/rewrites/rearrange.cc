@@ -22,10 +22,10 @@ std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node
 
 }  // namespace
 
-RearrangingChain ChainTo(const Graph& graph, const Uses& uses, ValueId value) {
+RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   RearrangingChain chain;
   chain.source = value;
-  for (NodeId id = uses.producer(value); id != kNone; id = uses.producer(chain.source)) {
+  for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(chain.source)) {
     const Node& node = graph.node(id);
     const bool transposes = node.op->name == "TRANSPOSE" && PermutationOf(graph, node);
     if (!node.tail.empty() || (!transposes && !OnlyReshapes(*node.op))) break;

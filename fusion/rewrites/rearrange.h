@@ -19,7 +19,7 @@ struct RearrangingChain {
 
 // The chain that makes `value`. Its first node, the last of `nodes`, transposes: a source that was
 // only reshaped is the value itself.
-RearrangingChain ChainTo(const Graph& graph, const Uses& uses, ValueId value);
+RearrangingChain ChainTo(const Graph& graph, ValueId value);
 
 // In which order the chain puts the source's elements; nullopt where its shapes cut through what it
 // has moved.

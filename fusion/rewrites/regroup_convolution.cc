@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fusion/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
@@ -45,9 +47,16 @@ void CopyWindow(const From& from, To* to) {
   to->extra_padding = from.extra_padding;
 }
 
+// From four filters for a channel on, products of groups are the faster ones in float32: 28x28x64
+// with 3x3 taps takes 220 us as groups and 299 as a depthwise convolution with 4 filters, 210 and
+// 142 with 2, 198 and 11 with 1 (AVX2).
+constexpr int kMaxFloatMultiplier = 2;
+
 // CONV_2D with as many groups as input channels, more than one.
 bool HasAGroupForEachChannel(const kernels::OpDescription& op) {
-  return op.inputs[1].shape[3] == 1 && op.inputs[0].shape[3] > 1 &&
+  const int multiplier = op.inputs[1].shape[0] / std::max(op.inputs[0].shape[3], 1);
+  const bool few = multiplier <= kMaxFloatMultiplier || op.inputs[1].type != DataType::kFloat32;
+  return few && op.inputs[1].shape[3] == 1 && op.inputs[0].shape[3] > 1 &&
          op.params.as<kernels::Conv2DParams>().quantized_bias_type == DataType::kNone;
 }
 
@@ -63,7 +72,7 @@ bool HasOneChannel(const kernels::OpDescription& op) {
 
 }  // namespace
 
-bool RegroupConvolution(Graph& graph, const Uses&, NodeId id, RewriteContext& context) {
+bool RegroupConvolution(Graph& graph, NodeId id, RewriteContext& context) {
   const bool regular = Is(graph, id, "CONV_2D");
   if (!regular && !Is(graph, id, "DEPTHWISE_CONV_2D")) return false;
   const kernels::OpDescription before = graph.Describe(id);
@@ -83,8 +92,12 @@ bool RegroupConvolution(Graph& graph, const Uses&, NodeId id, RewriteContext& co
   node.outputs = graph.node(id).outputs;
   node.tail = graph.node(id).tail;
   node.host_nodes = graph.node(id).host_nodes;
-  const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op, &before); };
-  if (!SwapIf(graph, id, node, accepts)) return false;
+  // Groups of one channel are emitted, too, but fill few of a vector's lanes.
+  const bool any = regular && before.inputs[1].type == DataType::kFloat32;
+  const auto accepts = [&](const auto& op) {
+    return context.AcceptsComposite(op, any ? nullptr : &before);
+  };
+  if (!ReplaceIf(graph, id, std::move(node), accepts)) return false;
   context.Record(regular ? "make a CONV_2D of single channels depthwise"
                          : "make a DEPTHWISE_CONV_2D of one channel regular",
                  graph.node(id).host_nodes);

@@ -19,16 +19,16 @@ bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 
 // TRANSPOSEs and reshapes in a row become one of each, or a reshape alone where nothing moves:
 // pairs that cancel, dimensions of size 1, a channel shuffle between two changes of layout.
-bool MergeTransposes(Graph&, const Uses&, NodeId, RewriteContext&);
+bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a TRANSPOSE, or the mean of everything, stands before it where another
 // TRANSPOSE follows on every way: the two then meet, and mostly cancel. Operands by channel are
 // turned with it.
-bool SinkTranspose(Graph&, const Uses&, NodeId, RewriteContext&);
+bool SinkTranspose(Graph&, NodeId, RewriteContext&);
 
 // CONV_2D with a group for each input channel -> DEPTHWISE_CONV_2D, as converters leave it;
 // DEPTHWISE_CONV_2D of one channel -> CONV_2D.
-bool RegroupConvolution(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
@@ -63,7 +63,7 @@ bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
 bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
 
 // SELECT(x > 0, x, x * alpha) -> PRELU, or LEAKY_RELU where alpha is a scalar.
-bool RecognizePrelu(Graph&, const Uses&, NodeId, RewriteContext&);
+bool RecognizePrelu(Graph&, NodeId, RewriteContext&);
 
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
 bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "fusion/cost.h"
+#include "fusion/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
@@ -32,14 +33,14 @@ bool MayMove(const Graph& graph, const Node& node) {
 // Whether a TRANSPOSE comes on every way from `value`, through what it can be moved behind.
 class MeetsTransposes {
  public:
-  MeetsTransposes(const Graph& graph, const Uses& uses) : graph_(graph), uses_(uses) {}
+  explicit MeetsTransposes(const Graph& graph) : graph_(graph) {}
 
   bool From(ValueId value, int depth = 0) {
     if (graph_.value(value).observed || depth == kMaxDepth) return false;
     const auto [known, added] = known_.try_emplace(value, true);
     if (!added) return known->second;
-    const auto meets = [&](NodeId id) { return Through(id, depth + 1); };
-    return known_[value] = std::ranges::all_of(uses_.consumers(value), meets);
+    const auto meets = [&](const auto& reader) { return Through(reader.first, depth + 1); };
+    return known_[value] = std::ranges::all_of(graph_.consumers(value), meets);
   }
 
  private:
@@ -55,7 +56,6 @@ class MeetsTransposes {
   }
 
   const Graph& graph_;
-  const Uses& uses_;
   std::map<ValueId, bool> known_;
 };
 
@@ -110,14 +110,13 @@ struct Move {
   std::vector<ValueId> sources;
 };
 
-std::optional<Move> PlanMove(const Graph& graph, const Uses& uses, const Node& node,
-                             const Shape& shape) {
+std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& shape) {
   Move move;
   const size_t inputs = IsReduction(node) ? 1 : node.inputs.size();
   for (size_t i = 0; i < inputs; ++i) {
     const ValueId v = node.inputs[i];
     if (v == kNone || graph.value(v).info.shape != shape) continue;
-    const RearrangingChain chain = ChainTo(graph, uses, v);
+    const RearrangingChain chain = ChainTo(graph, v);
     if (chain.transposes == 0) continue;
     const std::optional<ElementOrder> order = OrderOf(graph, chain);
     if (!order || order->unchanged() || order->pieces().size() > Shape::kMaxRank) {
@@ -132,7 +131,7 @@ std::optional<Move> PlanMove(const Graph& graph, const Uses& uses, const Node& n
   for (size_t i = 0; i < inputs; ++i) {
     const ValueId v = node.inputs[i];
     if (v == kNone) return std::nullopt;
-    const RearrangingChain chain = ChainTo(graph, uses, v);
+    const RearrangingChain chain = ChainTo(graph, v);
     const bool moved = chain.transposes > 0 && graph.value(v).info.shape == shape;
     if (moved && graph.value(chain.source).variable) return std::nullopt;
     if (moved && graph.value(chain.source).info.quantization != graph.value(v).info.quantization) {
@@ -154,12 +153,19 @@ std::optional<Move> PlanMove(const Graph& graph, const Uses& uses, const Node& n
 
 // The operand in the source's order and shape.
 ValueId TurnedOperand(Graph& graph, NodeId at, ValueId from, const Turned& turned,
-                      const std::vector<int>& host_nodes) {
+                      const std::vector<int>& host_nodes, PackedStore* store) {
   const auto insert = [&](Node node, const Shape& shape) {
     const ValueId out = AddShaped(graph, from, shape);
     node.outputs = {out};
     node.host_nodes = host_nodes;
-    graph.InsertBefore(at, std::move(node));
+    const NodeId id = graph.InsertBefore(at, std::move(node));
+    // A constant at once, so that what folds constants into weights still sees one.
+    Result<std::vector<Value>> values = NotFound("no constant");
+    if (graph.value(from).info.constant()) values = Evaluate(graph, id, store);
+    if (values.ok()) {
+      graph.Remove(id);
+      graph.value(out) = std::move((*values)[0]);
+    }
     from = out;
   };
   if (!std::ranges::is_sorted(turned.order)) {
@@ -201,10 +207,10 @@ void MoveReduction(Graph& graph, NodeId id, const Move& move) {
   Node reshape = ReshapeTo(graph, scalar, Shape(graph.value(out).info.shape));
   reshape.outputs = {out};
   reshape.host_nodes = host_nodes;
-  graph.node(id) = std::move(reshape);
+  graph.Replace(id, std::move(reshape));
 }
 
-void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
+void MoveElementwise(Graph& graph, NodeId id, const Move& move, PackedStore* store) {
   Node node = graph.node(id);
   const ValueId out = node.outputs[0];
   const std::vector<int> host_nodes = node.host_nodes;
@@ -212,7 +218,8 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
   for (size_t i = 0; i < move.operands.size(); ++i) {
     node.inputs[i] = move.sources[i];
     if (move.operands[i]) {
-      node.inputs[i] = TurnedOperand(graph, id, node.inputs[i], *move.operands[i], host_nodes);
+      node.inputs[i] =
+          TurnedOperand(graph, id, node.inputs[i], *move.operands[i], host_nodes, store);
     } else if (graph.value(node.inputs[i]).info.shape != source) {
       Node reshape = ReshapeTo(graph, node.inputs[i], source);
       node.inputs[i] = AddShaped(graph, node.inputs[i], source);
@@ -224,20 +231,20 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
   const ValueId result = AddShaped(graph, out, source);
   node.outputs = {result};
   graph.InsertBefore(id, std::move(node));
-  graph.node(id) = Rearranged(graph, id, result, *move.order, out, host_nodes);
+  graph.Replace(id, Rearranged(graph, id, result, *move.order, out, host_nodes));
 }
 
 }  // namespace
 
-bool SinkTranspose(Graph& graph, const Uses& uses, NodeId id, RewriteContext& context) {
+bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
   if (!MayMove(graph, node)) return false;
   const ValueId out = node.outputs[0];
   const bool reduces = IsReduction(node);
   const Shape shape = graph.value(reduces ? node.inputs[0] : out).info.shape;
   if (shape.elements() == 0) return false;
-  const std::optional<Move> move = PlanMove(graph, uses, node, shape);
-  if (!move || (!reduces && !MeetsTransposes(graph, uses).From(out))) return false;
+  const std::optional<Move> move = PlanMove(graph, node, shape);
+  if (!move || (!reduces && !MeetsTransposes(graph).From(out))) return false;
   if (!reduces && !context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) {
     return false;
   }
@@ -245,7 +252,7 @@ bool SinkTranspose(Graph& graph, const Uses& uses, NodeId id, RewriteContext& co
   if (reduces) {
     MoveReduction(graph, id, *move);
   } else {
-    MoveElementwise(graph, id, *move);
+    MoveElementwise(graph, id, *move, context.kernels().store);
   }
   return true;
 }

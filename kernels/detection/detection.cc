@@ -1,5 +1,8 @@
 #include "kernels/detection/detection.h"
 
+// Numbers are read from numbers, never from text: without this the headers ask for the library's
+// table of locales, which is no code for shared objects.
+#define FLATBUFFERS_LOCALE_INDEPENDENT 0
 #include <flatbuffers/flexbuffers.h>
 
 #include <limits>

@@ -74,7 +74,7 @@ const OperatorDef& DilateOperator() {
       .max_inputs = 3,
       .limits = "any type of 8 bits or more",
       .infer = InferDilate,
-      .candidates = kMovementCandidate<PlanDilate>,
+      .candidates = kMovementCandidates<PlanDilate>,
       .cost = MovementCost,
   };
   return kDef;

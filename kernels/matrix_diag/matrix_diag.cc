@@ -89,7 +89,7 @@ const OperatorDef& MatrixDiagOperator() {
       .options_type = 88,
       .types = kTypes,
       .infer = InferMatrixDiag,
-      .candidates = kMovementCandidate<PlanMatrixDiag>,
+      .candidates = kMovementCandidates<PlanMatrixDiag>,
       .cost = MovementCost,
   };
   return kDef;
@@ -104,7 +104,7 @@ const OperatorDef& MatrixSetDiagOperator() {
       .max_inputs = 2,
       .types = kTypes,
       .infer = InferMatrixSetDiag,
-      .candidates = kMovementCandidate<PlanMatrixSetDiag>,
+      .candidates = kMovementCandidates<PlanMatrixSetDiag>,
       .cost = MovementCost,
   };
   return kDef;

@@ -27,7 +27,8 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<MicroKerne
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
   product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
-                                 'x', product.panel_lanes(), ' ', product.kernel_->target());
+                                 'x', product.panel_lanes(), ' ', product.kernel_->target()) +
+                  TailApart(p.rest.why);
   return product;
 }
 

@@ -1,10 +1,18 @@
 // What of a tail is left to do when a micro-kernel has stored its tiles.
 #pragma once
 
+#include <string>
+
 #include "kernels/tail/apply.h"
 #include "runtime/kernel.h"
 
 namespace fuselite::kernels {
+
+// What the name of a kernel ends with that leaves stages to passes over what it has stored, for a
+// reason that is not empty: ", tail apart (reason)".
+inline std::string TailApart(const std::string& why_rest) {
+  return why_rest.empty() ? "" : ", tail apart (" + why_rest + ")";
+}
 
 struct TailRest {
   ApplyTailFunction* apply = nullptr;  // null: nothing is left
@@ -13,6 +21,7 @@ struct TailRest {
   bool on_sums = false;
   DataType output = DataType::kNone;
   Tail tail{};
+  std::string why{};  // the reason why it is not emitted, for TailApart
 
   // Rows [row, row + rows) and channels of the output. `stored` is the first value that was stored,
   // `pitch` lies between its rows; `out` and `out_pitch` say the same of the output. Pitches count

@@ -236,7 +236,7 @@ const OperatorDef& BitcastOperator() {
       .options_type = 124,
       .limits = "types of 8 bits or more",
       .infer = InferBitcast,
-      .candidates = kMovementCandidate<PlanBitcast>,
+      .candidates = kMovementCandidates<PlanBitcast>,
       .cost = MovementCost,
   };
   return kDef;

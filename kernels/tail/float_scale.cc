@@ -209,8 +209,10 @@ class FloatScaleSearch {
     const int above = Reached(value, query_.largest, query_.max - zero_point);
     const int below = Reached(value, -query_.least, zero_point - query_.min);
     steps_.count = std::max(above, below);
-    if (value == 0 || steps_.count == 0) return FloatScale{0, Offset()};
-    if (std::max(query_.largest, -query_.least) * value >= 0x1p30) return std::nullopt;
+    const double farthest = static_cast<double>(std::max(query_.largest, -query_.least)) * value;
+    // Nothing is reached but zero: what moves steps towards it is at most 1/4 of one.
+    if (farthest < 0.125 || steps_.count == 0) return FloatScale{0, Offset()};
+    if (farthest >= 0x1p30) return std::nullopt;
     FindDistance(query_.scale, &steps_);
     const auto nearest = static_cast<float>(value);
     kPlaceSteps.For(kIsa)(nearest, &steps_);

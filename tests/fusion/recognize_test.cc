@@ -182,6 +182,21 @@ TEST(LayerNorm, AsThePyTorchConverterExpandsIt) {
   }
 }
 
+// Of as many rows as channels, a mean that is not brought back repeats along the wrong dimension.
+TEST(LayerNorm, NotWhereAMeanRepeatsByRow) {
+  GraphBuilder b;
+  const ValueId x = b.Input({6, 6});
+  const ValueId axes = b.Ints({1});
+  const ValueId mean = b.Op("MEAN", {x, axes});
+  const ValueId variance = b.Op("MEAN", {b.Op("SQUARED_DIFFERENCE", {x, mean}), axes});
+  const ValueId r = b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(1e-3f)})});
+  const ValueId shift = b.Op("SUB", {b.Scalar(0), b.Op("MUL", {r, mean})});
+  b.Output(b.Op("ADD", {b.Op("MUL", {x, r}), shift}));
+  for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops()) {
+    EXPECT_EQ(ops.find("LAYER_NORM"), std::string::npos) << ops;
+  }
+}
+
 TEST(LayerNorm, CentredFirst) {
   for (const bool quotient : {false, true}) {
     for (const bool scaled : {false, true}) {

@@ -86,7 +86,7 @@ TEST(JitProductInt8Test, EveryLevelIsEmitted) {
       const auto kernel =
           CandidatesFor(*tester.op.op)[0].build(tester.op, {.isa = isa, .store = store.get()});
       ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
-      EXPECT_TRUE((*kernel)->name().ends_with("jit")) << (*kernel)->name();
+      EXPECT_NE((*kernel)->name().find(" jit"), std::string_view::npos) << (*kernel)->name();
     }
   }
 }

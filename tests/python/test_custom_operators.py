@@ -118,6 +118,7 @@ def test_pool_with_argmax_and_its_way_back(load_delegate, delegate_path, tmp_pat
     x = graph.input((1, 8, 6, 5))
     options = struct.pack("<8i", 1, 2, 2, 2, 2, 0, -1, -1)
     pooled, taps = graph.op("MaxPoolingWithArgmax2D", [x], [(1, 4, 3, 5), (1, 4, 3, 5)], custom_options=options)
-    y = graph.op("MaxUnpooling2D", [pooled, taps], (1, 8, 6, 5), custom_options=options)
+    back = struct.pack("<8i", 2, 2, 2, 2, 2, 0, -1, -1)
+    y = graph.op("MaxUnpooling2D", [pooled, taps], (1, 8, 6, 5), custom_options=back)
     values = [rng.uniform(-1, 1, x.shape).astype(np.float32)]
     compare(graph.build([pooled, y]), values, 0, load_delegate, delegate_path, tmp_path)

@@ -88,7 +88,9 @@ def test_a_host_loads_the_delegate_by_its_path(build_example, mobilenet, librari
     assert re.fullmatch(r"\S+: 4000 bytes\n", output(host, mobilenet, library, "num_threads=2"))
     wrong = subprocess.run([host, mobilenet, library, "num_thread=2"], stderr=subprocess.PIPE, text=True, check=False)
     assert wrong.returncode == 1
-    assert wrong.stderr == "host: fuselite: option num_thread is unknown; the nearest valid one is num_threads\n"
+    assert wrong.stderr == (
+        "host: fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n"
+    )
 
 
 def test_pkg_config_tells_what_a_compiler_needs(prefix, libraries, mobilenet, tmp_path):

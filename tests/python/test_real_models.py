@@ -10,11 +10,10 @@ from ai_edge_litert import interpreter as litert
 RUNS = 3
 # What LiteRT computes with XNNPACK only.
 NEEDS_XNNPACK = {"hair_segmentation", "mp_selfie_segmentation"}
+# Where roundings make another tap the largest of its window, now and then, and where the output is tiny.
+FLIPS = {"hair_segmentation": 5e-3, "mp_selfie_segmentation": 5e-3}
 # What our interpreter does not run, and why.
-NOT_IN_OUR_HOST = {
-    "qwen_fc_blockwise": "block-wise",
-    "yamnet_classification": "RFFT2D",
-}
+NOT_IN_OUR_HOST = {"qwen_fc_blockwise": "block-wise"}
 # Errors of floats, relative to the largest element: those of XNNPACK are 1.7e-5 on the first.
 FLOAT_BOUND = 2e-5
 NAMES = [
@@ -72,28 +71,29 @@ def outputs(made, inputs):
     return results
 
 
-def compare(actual, expected):
+def compare(actual, expected, bound=FLOAT_BOUND):
     for a, e in zip(actual, expected, strict=True):
         for x, y in zip(a, e, strict=True):
             assert x.dtype == y.dtype and x.shape == y.shape
             if y.dtype != np.float32:
                 assert np.array_equal(x, y)
             elif y.size:
-                assert np.abs(x - y).max() <= FLOAT_BOUND * max(np.abs(y).max(), 1e-30)
+                assert np.abs(x - y).max() <= bound * max(np.abs(y).max(), 1e-30)
 
 
 def test_in_both_hosts(model, load_delegate, delegate_path):
     plain = interpreter(model)
     inputs = [running.random_inputs(plain, seed) for seed in range(RUNS)]
     expected = outputs(plain, inputs)
-    compare(outputs(interpreter(model, [load_delegate()]), inputs), expected)
+    bound = FLIPS.get(model.stem, FLOAT_BOUND)
+    compare(outputs(interpreter(model, [load_delegate()]), inputs), expected, bound)
     if model.stem in NOT_IN_OUR_HOST:
         with pytest.raises(own_interpreter.Error, match=NOT_IN_OUR_HOST[model.stem]):
             own_interpreter.Interpreter(model)
         return
     for delegate in (None, own_interpreter.Delegate(delegate_path)):
         own = own_interpreter.Interpreter(model, delegate)
-        compare([own.run(values) for values in inputs], expected)
+        compare([own.run(values) for values in inputs], expected, bound)
 
 
 def test_claims(models, load_delegate, tmp_path):
