@@ -187,6 +187,21 @@ void DelegateState::AddProfile(const TfLiteContext* context, int first_node,
   }
 }
 
+void DelegateState::AddEvents(int first_node, const Executable& executable,
+                              std::vector<ProfileEvent> events) {
+  PartitionEvents added{first_node, {}, std::move(events)};
+  for (const Step& step : executable.steps()) {
+    added.steps.push_back({step.name, std::string(step.kernel->name()), step.ops});
+  }
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(added));
+}
+
+std::vector<PartitionEvents> DelegateState::Events() const {
+  const std::lock_guard lock(mutex_);
+  return events_;
+}
+
 ProfiledPartitions DelegateState::Profile() const {
   const std::lock_guard lock(mutex_);
   return profile_;
@@ -234,7 +249,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);
   if (array == nullptr) return OutOfMemory("no memory for a list of nodes");
-  if (context->ReplaceNodeSubsetsWithDelegateKernels(context, DelegateKernel::Registration(),
+  if (context->ReplaceNodeSubsetsWithDelegateKernels(context, DelegateKernel::Registration(*state_),
                                                      array.get(), &c_struct_) != kTfLiteOk) {
     return Internal("the host does not replace the nodes");
   }

@@ -19,7 +19,12 @@
 
 namespace fuselite::partitioner {
 
-inline constexpr const char* kDelegateName = "FuseliteDelegate";
+// What threads did in runs of one partition.
+struct PartitionEvents {
+  int first_node = 0;            // the host's
+  std::vector<StepTimes> steps;  // their names; no times
+  std::vector<ProfileEvent> events;
+};
 
 // What the delegate and its kernels share; kernels keep it alive, so that a delegate may go before
 // its interpreters. Thread-safe.
@@ -57,6 +62,10 @@ class DelegateState {
   // the profile's file.
   void AddProfile(const tflite::TfLiteContext* context, int first_node,
                   const std::vector<StepTimes>& steps);
+  // The same for single events, of the partition that `executable` runs.
+  void AddEvents(int first_node, const Executable& executable, std::vector<ProfileEvent> events);
+  // In the order in which they were added.
+  std::vector<PartitionEvents> Events() const;
   // What was added. Kernels add at the latest when they end.
   ProfiledPartitions Profile() const;
 
@@ -73,6 +82,7 @@ class DelegateState {
   std::map<const tflite::TfLiteContext*, GraphFacts> facts_;
   std::map<const tflite::TfLiteContext*, std::weak_ptr<VariableMemory>> memory_;
   ProfiledPartitions profile_;
+  std::vector<PartitionEvents> events_;
   std::map<std::atomic<bool>*, const tflite::TfLiteContext*> kernels_;
 };
 

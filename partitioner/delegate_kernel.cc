@@ -98,14 +98,14 @@ TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
 
 }  // namespace
 
-TfLiteRegistration DelegateKernel::Registration() {
+TfLiteRegistration DelegateKernel::Registration(const DelegateState& state) {
   TfLiteRegistration registration{};
   registration.init = InitKernel;
   registration.free = FreeKernel;
   registration.prepare = PrepareKernel;
   registration.invoke = InvokeKernel;
   registration.builtin_code = kTfLiteBuiltinDelegate;
-  registration.custom_name = kDelegateName;
+  registration.custom_name = state.options().node_name.c_str();
   registration.version = 1;
   return registration;
 }
@@ -142,7 +142,8 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   context_ = context;
   state_->AddKernel(context, &stop_);
   const Options& options = state_->options();
-  if (options.keep_profile || !options.profile_file.empty()) profile_ = std::make_unique<Profile>();
+  if (options.keep_profile || options.keep_events || !options.profile_file.empty())
+    profile_ = std::make_unique<Profile>();
   return Status();
 }
 
@@ -272,7 +273,11 @@ Status DelegateKernel::BindVariables(const TfLiteContext* context) {
 void DelegateKernel::FlushProfile() {
   last_flush_ = Clock::now();
   if (profile_ == nullptr || execution_ == nullptr) return;
-  state_->AddProfile(context_, host_nodes_.front(), profile_->Summarize(execution_->executable()));
+  const Executable& executable = execution_->executable();
+  state_->AddProfile(context_, host_nodes_.front(), profile_->Summarize(executable));
+  if (state_->options().keep_events) {
+    state_->AddEvents(host_nodes_.front(), executable, profile_->Events());
+  }
   profile_->Clear();
 }
 

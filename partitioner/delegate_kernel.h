@@ -28,8 +28,9 @@ class DelegateKernel {
   Status Prepare(tflite::TfLiteContext* context);
   Status Eval(tflite::TfLiteContext* context);
 
-  // The host's registration for a kernel like this.
-  static tflite::TfLiteRegistration Registration();
+  // The host's registration for a kernel like this, with a name that lives as long as `state`,
+  // which its kernels keep.
+  static tflite::TfLiteRegistration Registration(const DelegateState& state);
 
  private:
   // What compiled code depends on, of one tensor that is read from outside.

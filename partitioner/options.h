@@ -15,6 +15,8 @@
 
 namespace fuselite::partitioner {
 
+inline constexpr const char* kDelegateName = "FuseliteDelegate";
+
 struct Options {
   int num_threads = 0;     // 0: what the host recommends, else the physical cores allowed
   Isa isa = Isa::kScalar;  // the best level that this machine can run, up to the one asked for
@@ -27,8 +29,12 @@ struct Options {
   bool verbose = false;
   std::string explain_file;  // empty: none
   std::string profile_file;
+  // What the host calls our nodes; an option of the C interface only.
+  std::string node_name = kDelegateName;
   // Not an option of users: keep the steps' times for DelegateState::Profile().
   bool keep_profile = false;
+  // Nor this one: keep every event of every thread for DelegateState::Events().
+  bool keep_events = false;
 };
 
 // One option. Each is also read from the environment variable EnvironmentName(name)

@@ -77,9 +77,12 @@ int FuseliteCommandLine(int argc, char** argv) {
   AddBenchmarkCommand(app);
   AddDiffCommand(app);
   AddExplainCommand(app);
+  AddProfileCommand(app);
+  AddAnalyzeCommand(app);
   AddInfoCommand(app);
   AddZooCommand(app);
   AddDemoCommand(app);
+  AddCompletionCommand(app);
   try {
     CheckCommand(app, argc, argv);
     app.parse(argc, argv);

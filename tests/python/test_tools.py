@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -370,3 +371,98 @@ def test_explains_what_cannot_run_here(tool, tmp_path):
     text = tool("explain", path)
     assert re.search(r"0 +RANDOM_UNIFORM .*left to the host: the operator is not implemented", text)
     assert re.search(r"1 +EXP ", text)
+
+
+def test_external_delegates_run_in_our_interpreter(tool, mobilenet, delegate_path):
+    """The delegate as any other: by its path, with its options; beside the built-in one, alone, and twice."""
+    quick = ["--graph", mobilenet, "--num_runs", 1, "--min_secs", 0, "--warmup_runs", 0, "--warmup_min_secs", 0]
+    external = ["--external_delegate_path", delegate_path, "--external_delegate_options"]
+    alone = tool("benchmark", *quick, "--use_fuselite=false", *external, "num_threads:2;jit:off")
+    assert "Explicitly applied EXTERNAL delegate, and the model graph will be completely executed" in alone
+    assert f"External delegate path: [{delegate_path}]" in alone and "FUSELITE" not in alone
+    after = tool("benchmark", *quick, *external, "num_threads:1")
+    assert "Though EXTERNAL delegate is explicitly applied" in after  # nothing is left for it
+    both = tool("benchmark", *quick, "--use_fuselite=false", *external, "ops_deny:SOFTMAX", *external, "num_threads:1")
+    assert "EXTERNAL delegate, and the model graph will be completely executed" in both
+    partly = tool("benchmark", *quick, "--fuselite_ops_deny=CONV_2D", "--max_delegated_partitions=3", *external, "jit:off")
+    assert "partially executed by the delegate w/ 3 delegate kernels" in partly
+
+
+def test_external_delegates_that_cannot_be_loaded_are_named(tool, mobilenet, delegate_path):
+    wrong = tool("run", mobilenet, "--external_delegate_path", "/nowhere.so", status=2)
+    assert "/nowhere.so" in wrong
+    option = tool("run", mobilenet, "--external_delegate_path", delegate_path, "--external_delegate_options",
+                  "num_thread:2", status=2)
+    assert "num_thread is unknown; the nearest valid one is num_threads" in option
+    assert "is not KEY:VALUE" in tool("run", mobilenet, "--external_delegate_path", delegate_path,
+                                      "--external_delegate_options", "num_threads", status=2)
+
+
+def test_diff_compares_other_delegates(tool, mobilenet, delegate_path):
+    out = tool("diff", mobilenet, "--use_fuselite=false", "--external_delegate_path", delegate_path)
+    assert "within" in out
+
+
+def test_profile_and_its_trace(tool, mobilenet, tmp_path):
+    trace = tmp_path / "trace.json"
+    out = tool("profile", mobilenet, "--num_runs", 3, "--fuselite_num_threads=2", "--chrome-trace", trace)
+    assert "CONV_2D" in out and "threads: 2" in out
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {"M", "X"} == {event["ph"] for event in events}
+
+
+def test_diff_as_json(tool, mobilenet):
+    told = json.loads(tool("diff", mobilenet, "--format", "json"))
+    assert [output["within"] for output in told["outputs"]] == [True]
+
+
+def test_analyze_has_the_analyzers_look_and_who_runs_each(tool, mobilenet):
+    out = tool("analyze", mobilenet, "--ops_deny", "SOFTMAX")
+    assert re.search(r"^Subgraph#0 main\(T#\d+\) -> \[T#\d+\]$", out, re.M)
+    assert re.search(r"^  Op#0 CONV_2D\(T#\d+, T#\d+, T#\d+\) -> \[T#\d+\] +fuselite$", out, re.M)
+    assert re.search(r"^  Op#64 SOFTMAX\(.*\) -> \[T#\d+\] +host: .*ops_deny", out, re.M)
+    assert re.search(r"^  T#\d+\(.*\) shape:\[1, 1000\], type:FLOAT32$", out, re.M)
+    assert "Total data buffer size" in out
+
+
+def test_explain_draws_the_graph(tool, mobilenet, tmp_path):
+    page = tmp_path / "graph.html"
+    tool("explain", mobilenet, "--ops_deny", "SOFTMAX", "--html", page, "--profile_runs", 2)
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>") and "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    data = json.loads(re.search(r"const graph = (.*);\n", text).group(1))
+    boxes = data["boxes"]
+    assert {box["kind"] for box in boxes} >= {"step", "host", "end"}
+    (left,) = (box for box in boxes if box["kind"] == "host")
+    assert left["label"] == "SOFTMAX" and "ops_deny" in left["detail"]
+    steps = [box for box in boxes if box["kind"] == "step"]
+    assert sorted(node for box in boxes for node in box.get("nodes", [])) == list(range(65))
+    assert all(box["us"] > 0 for box in steps)
+    reached, edges = {i for i, box in enumerate(boxes) if box["label"] == "input"}, data["edges"]
+    for _ in boxes:
+        reached |= {b for a, b in edges if a in reached}
+    assert len(reached) == len(boxes)  # the graph is connected from its input on
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(tool, shell, tmp_path):
+    script = tmp_path / "completion"
+    script.write_text(tool("completion", shell))
+    assert "num_threads" in script.read_text() and "benchmark" in script.read_text()
+    if shell != "bash":
+        return
+    check = (f"source {script}; COMP_WORDS=(fuselite ben); COMP_CWORD=1; _fuselite; echo ${{COMPREPLY[@]}}; "
+             "COMP_WORDS=(fuselite explain --ht); COMP_CWORD=2; _fuselite; echo ${COMPREPLY[@]}")
+    out = subprocess.run(["bash", "-c", check], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert out == "benchmark\n--html\n"
+
+
+def test_manual_page(tool, tmp_path):
+    page = tmp_path / "fuselite.1"
+    page.write_text(tool("man"))
+    assert page.read_text().startswith(".TH FUSELITE 1")
+    if shutil.which("man") is None:
+        pytest.skip("man is not installed")
+    shown = subprocess.run(["man", "--warnings", "-l", str(page)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True,
+                           env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100"})
+    assert shown.stderr == "" and "--num_threads" in shown.stdout and "benchmark" in shown.stdout

@@ -1,5 +1,6 @@
 // fuselite benchmark: how long a model takes, with the flags and lines of benchmark_model.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -74,14 +75,41 @@ class Benchmark {
     const Clock::time_point start = Clock::now();
     const auto model = Check(OpenModel(arguments_.graph));
     Line("Loaded model " + arguments_.graph);
-    session_ = Check(OpenSession(model, options_.num_threads, use_delegate_ ? &options_ : nullptr,
-                                 {layers_, arguments_.inputs}, arguments_.signature),
-                     arguments_.graph);
+    const bool use_fuselite = use_delegate_ && arguments_.delegate.use_fuselite;
+    std::vector<DelegatePtr> others;
+    if (use_delegate_) others = CheckUsage(arguments_.delegate.CreateOthers());
+    session_ =
+        Check(OpenSession(model, options_.num_threads, use_fuselite ? &options_ : nullptr,
+                          {layers_, arguments_.inputs}, arguments_.signature, std::move(others)),
+              arguments_.graph);
     outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    if (use_delegate_) PrintDelegation();
+    if (use_fuselite) PrintDelegation();
+    if (!session_.others.empty()) PrintOthers();
     Line("The input model file size (MB): " +
          Fixed(static_cast<double>(model->file_bytes) / 1e6, 6));
     Line("Initialized session in " + Fixed(outcome_.init_us / 1e3, 3) + "ms.");
+  }
+
+  // Of all delegates but fuselite: the nodes that run for one of them.
+  void PrintOthers() const {
+    const std::vector<std::string> plan = session_.interpreter->Plan();
+    const auto is_delegate = [](const std::string& node) { return node.starts_with("delegate "); };
+    const auto delegates = std::ranges::count_if(plan, is_delegate);
+    const int ours =
+        session_.delegate == nullptr
+            ? 0
+            : CountDelegated(*session_.delegate, session_.interpreter->main_subgraph()).partitions;
+    if (delegates == ours) {
+      Line(
+          "Though EXTERNAL delegate is explicitly applied, the model graph will not be executed by "
+          "the delegate.");
+    } else {
+      const bool completely = delegates == static_cast<ptrdiff_t>(plan.size()) && ours == 0;
+      Line("Explicitly applied EXTERNAL delegate, and the model graph will be " +
+           (completely ? std::string("completely executed by the delegate.")
+                       : "partially executed by the delegate w/ " +
+                             std::to_string(delegates - ours) + " delegate kernels."));
+    }
   }
 
   void PrintDelegation() const {
@@ -167,8 +195,7 @@ class Benchmark {
     std::shared_ptr<partitioner::DelegateState> state;
     if (session_.delegate != nullptr) state = session_.delegate->state();
     session_ = Session();
-    std::vector<OpTime> ops = NodeTimes(events);
-    if (state != nullptr) ops = WithSteps(ops, state->Profile());
+    const std::vector<OpTime> ops = OpTimes(events, state.get());
     if (arguments_.profiling_file.empty()) return Print(ops, std::cout);
     std::ostringstream text;
     Print(ops, text);
@@ -177,62 +204,6 @@ class Benchmark {
 
   void Print(const std::vector<OpTime>& ops, std::ostream& out) const {
     arguments_.profiling_mode == "csv" ? PrintOpProfileCsv(ops, out) : PrintOpProfile(ops, out);
-  }
-
-  static std::string NodeName(const interpreter::NodeEvent& event) {
-    const std::string node = "node " + std::to_string(event.node);
-    return event.subgraph == 0 ? node : "subgraph " + std::to_string(event.subgraph) + " " + node;
-  }
-
-  static std::vector<OpTime> NodeTimes(const std::vector<interpreter::NodeEvent>& events) {
-    std::vector<OpTime> ops;
-    std::map<std::pair<int, int>, size_t> index;
-    int64_t run_start = 0;
-    for (const interpreter::NodeEvent& event : events) {
-      const auto [entry, fresh] = index.try_emplace({event.subgraph, event.node}, ops.size());
-      if (fresh) ops.push_back({event.subgraph, event.name, NodeName(event)});
-      OpTime& op = ops[entry->second];
-      if (entry->second == 0) run_start = event.start_ns;
-      const double ms = static_cast<double>(event.duration_ns) / 1e6;
-      if (fresh) {
-        op.first_ms = ms;
-        op.start_ms = static_cast<double>(event.start_ns - run_start) / 1e6;
-      }
-      op.total_ms += ms;
-      ++op.runs;
-    }
-    return ops;
-  }
-
-  // The nodes that stand for partitions, which run in the order of their first nodes, replaced by
-  // the partitions' steps.
-  static std::vector<OpTime> WithSteps(const std::vector<OpTime>& nodes,
-                                       const partitioner::ProfiledPartitions& partitions) {
-    std::vector<OpTime> ops;
-    std::map<int, partitioner::ProfiledPartitions::const_iterator> next;  // of each subgraph
-    for (const OpTime& node : nodes) {
-      auto& partition =
-          next.try_emplace(node.subgraph, partitions.lower_bound({node.subgraph, 0})).first->second;
-      if (node.type.find(partitioner::kDelegateName) == std::string::npos ||
-          partition == partitions.end() || partition->first.graph != node.subgraph) {
-        ops.push_back(node);
-        continue;
-      }
-      double start = node.start_ms;
-      for (const StepTimes& step : partition->second) {
-        OpTime op{.subgraph = node.subgraph,
-                  .type = step.ops,
-                  .name = step.name + " [" + step.kernel + "]",
-                  .start_ms = start,
-                  .total_ms = static_cast<double>(step.wall_ns) / 1e6,
-                  .runs = step.runs};
-        op.first_ms = op.average_ms();
-        start += op.average_ms();
-        ops.push_back(std::move(op));
-      }
-      ++partition;
-    }
-    return ops;
   }
 
   const BenchmarkArguments& arguments_;
@@ -283,6 +254,7 @@ void RunBenchmark(BenchmarkArguments& arguments) {
   std::cout << arguments.output_prefix << "STARTING!\n"
             << arguments.output_prefix << "Log parameter values verbosely: [0]\n"
             << arguments.output_prefix << "Graph: [" << arguments.graph << "]\n";
+  for (const auto& provider : arguments.delegate.providers) provider->LogParams(std::cout);
   for (const std::string& flag : arguments.ignored) {
     std::cerr << "fuselite: " << flag << " has no meaning here and is ignored\n";
   }

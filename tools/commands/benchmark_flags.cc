@@ -28,8 +28,6 @@ constexpr const char* kMeaningless[] = {"--use_caching",
                                         "--use_nnapi",
                                         "--delegate_serialize_dir",
                                         "--delegate_serialize_token",
-                                        "--external_delegate_path",
-                                        "--external_delegate_options",
                                         "--stable_delegate_loader_settings"};
 
 void AddMeaninglessFlags(CLI::App& command, BenchmarkArguments& arguments) {
@@ -94,10 +92,6 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
       ->check(AtLeast(1))
       ->capture_default_str();
   command.add_option("--output_filepath", a.output_file, "Where to write the outputs' raw values");
-  command.add_option_function<std::string>(
-      "--max_delegated_partitions",
-      [&](const std::string& value) { a.delegate.values["max_partitions"] = value; },
-      "As --max_partitions");
   AddMeaninglessFlags(command, a);
   a.delegate.AddTo(command);
 }

@@ -48,11 +48,14 @@ T CheckUsage(Result<T> result) {
   return std::move(result).value();
 }
 
+void AddAnalyzeCommand(CLI::App& app);
 void AddBenchmarkCommand(CLI::App& app);
+void AddCompletionCommand(CLI::App& app);
 void AddDemoCommand(CLI::App& app);
 void AddDiffCommand(CLI::App& app);
 void AddExplainCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
+void AddProfileCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddZooCommand(CLI::App& app);
 

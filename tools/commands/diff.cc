@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <sstream>
 
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
@@ -30,6 +32,7 @@ struct Arguments {
   int runs = 1;
   std::optional<double> tolerance;
   bool layers = false;
+  std::string format = "text";
   DelegateFlags delegate;
 };
 
@@ -56,17 +59,25 @@ std::string Number(double value) {
   return text;
 }
 
-// Whether all outputs are within the tolerance; prints them.
-bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
-                    const partitioner::Options& options) {
+// One output of one run.
+struct Outcome {
+  int run;
+  std::string output, type;
+  Difference difference;
+  double allowed;
+  bool within() const { return difference.max <= allowed; }
+};
+
+std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& arguments,
+                                    const partitioner::Options& options) {
   const Session reference = Check(
       OpenSession(model, options.num_threads, nullptr, RequestOf(arguments)), arguments.model);
   const Session fuselite = Check(
-      OpenSession(model, options.num_threads, &options, RequestOf(arguments)), arguments.model);
-  TextTable table(
-      {"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
+      OpenSession(model, options.num_threads, arguments.delegate.use_fuselite ? &options : nullptr,
+                  RequestOf(arguments), "", CheckUsage(arguments.delegate.CreateOthers())),
+      arguments.model);
   Progress progress("comparing");
-  bool good = true;
+  std::vector<Outcome> outcomes;
   for (int run = 0; run < arguments.runs; ++run) {
     progress.Update(static_cast<double>(run) / arguments.runs);
     const uint64_t seed = arguments.seed + static_cast<uint64_t>(run);
@@ -77,21 +88,43 @@ bool CompareOutputs(const ModelPtr& model, const Arguments& arguments,
       const interpreter::TensorView tensor = reference.interpreter->output(place);
       const Difference difference = Compare(Check(CopyTensor(fuselite.interpreter->output(place))),
                                             Check(CopyTensor(tensor)));
-      const double allowed = Tolerance(*model, arguments, tensor.type, difference);
-      const bool within = difference.max <= allowed;
-      good &= within;
-      table.AddRow({std::to_string(run), std::string(tensor.name),
-                    std::string(DataTypeName(tensor.type)), Number(difference.max),
-                    Number(difference.mean), Number(difference.deviation), Number(difference.range),
-                    Number(allowed),
-                    within                  ? "within"
-                    : difference.same_shape ? "beyond"
-                                            : "other shape"});
+      outcomes.push_back({run, std::string(tensor.name), std::string(DataTypeName(tensor.type)),
+                          difference, Tolerance(*model, arguments, tensor.type, difference)});
     }
   }
-  progress.Finish();
+  return outcomes;
+}
+
+void PrintText(const std::vector<Outcome>& outcomes) {
+  TextTable table(
+      {"run", "output", "type", "max", "mean", "std dev", "range", "allowed", "verdict"});
+  for (const Outcome& outcome : outcomes) {
+    const Difference& difference = outcome.difference;
+    table.AddRow({std::to_string(outcome.run), outcome.output, outcome.type, Number(difference.max),
+                  Number(difference.mean), Number(difference.deviation), Number(difference.range),
+                  Number(outcome.allowed),
+                  outcome.within()        ? "within"
+                  : difference.same_shape ? "beyond"
+                                          : "other shape"});
+  }
   table.Print(std::cout);
-  return good;
+}
+
+// An infinite difference is null.
+void PrintJson(const std::vector<Outcome>& outcomes, const std::string& first_layer) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"outputs", Json::array()}};
+  for (const Outcome& outcome : outcomes) {
+    json["outputs"].push_back({{"run", outcome.run},
+                               {"output", outcome.output},
+                               {"dtype", outcome.type},
+                               {"max", outcome.difference.max},
+                               {"mean", outcome.difference.mean},
+                               {"allowed", outcome.allowed},
+                               {"within", outcome.within()}});
+  }
+  if (!first_layer.empty()) json["first_layer"] = first_layer;
+  std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
 // The model with these tensors of the main graph as its outputs: what is observed is computed and
@@ -139,51 +172,64 @@ std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& argum
   return values;
 }
 
-// Compares `tensors`, all observed at once; prints the first one beyond its tolerance.
-bool FindFirst(const ModelPtr& model, const Arguments& arguments,
-               const partitioner::Options& options, std::span<const int> tensors,
-               std::span<const Array> expected, Progress& progress) {
-  const Session session = Check(OpenSession(WithOutputs(model, {tensors.begin(), tensors.end()}),
-                                            options.num_threads, &options, RequestOf(arguments)));
+// Compares `tensors`, all observed at once; says which is the first one beyond its tolerance, ""
+// where none is.
+std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
+                      const partitioner::Options& options, std::span<const int> tensors,
+                      std::span<const Array> expected) {
+  const Session session =
+      Check(OpenSession(WithOutputs(model, {tensors.begin(), tensors.end()}), options.num_threads,
+                        arguments.delegate.use_fuselite ? &options : nullptr, RequestOf(arguments),
+                        "", CheckUsage(arguments.delegate.CreateOthers())));
   RunOnce(session, arguments.seed);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const interpreter::TensorView tensor = session.interpreter->output(static_cast<int>(i));
     const Difference difference = Compare(Check(CopyTensor(tensor)), expected[i]);
     const double allowed = Tolerance(*model, arguments, tensor.type, difference);
     if (difference.max <= allowed) continue;
-    progress.Finish();
-    std::cout << "first difference beyond tolerance: tensor " << tensors[i] << " '" << tensor.name
-              << "' of " << MakerOf(*model, tensors[i]) << ": max " << Number(difference.max)
-              << ", mean " << Number(difference.mean) << ", allowed " << Number(allowed) << '\n';
-    return true;
+    std::ostringstream text;
+    text << "first difference beyond tolerance: tensor " << tensors[i] << " '" << tensor.name
+         << "' of " << MakerOf(*model, tensors[i]) << ": max " << Number(difference.max)
+         << ", mean " << Number(difference.mean) << ", allowed " << Number(allowed);
+    return std::move(text).str();
   }
-  return false;
+  return "";
 }
 
 // First with every tensor observed, where nothing is fused; then one at a time, which leaves the
 // steps before it as they are. The reference runs once: it takes a hundred times as long.
-bool FindFirstLayer(const ModelPtr& model, const Arguments& arguments,
-                    const partitioner::Options& options) {
+std::string FindFirstLayer(const ModelPtr& model, const Arguments& arguments,
+                           const partitioner::Options& options) {
   const std::vector<int> tensors = ComputedTensors(*model);
   const std::vector<Array> expected = ReferenceValues(model, arguments, options, tensors);
   Progress progress("looking at fused layers");
-  if (FindFirst(model, arguments, options, tensors, expected, progress)) return true;
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  std::string found = FindFirst(model, arguments, options, tensors, expected);
+  for (size_t i = 0; i < tensors.size() && found.empty(); ++i) {
     progress.Update(static_cast<double>(i) / static_cast<double>(tensors.size()));
     const std::span<const int> one(&tensors[i], 1);
-    if (FindFirst(model, arguments, options, one, {&expected[i], 1}, progress)) return true;
+    found = FindFirst(model, arguments, options, one, {&expected[i], 1});
   }
-  progress.Finish();
-  std::cout << "no tensor differs beyond tolerance\n";
-  return false;
+  return found;
 }
 
 void Diff(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const ModelPtr model = Check(OpenModel(arguments.model));
-  bool good = CompareOutputs(model, arguments, options);
-  if (arguments.layers) good &= !FindFirstLayer(model, arguments, options);
-  if (!good) throw CommandError(arguments.model + ": differs beyond the tolerance");
+  const std::vector<Outcome> outcomes = CompareOutputs(model, arguments, options);
+  const bool text = arguments.format == "text";
+  if (text) PrintText(outcomes);
+  std::string first_layer;
+  if (arguments.layers) {
+    first_layer = FindFirstLayer(model, arguments, options);
+    if (text) {
+      std::cout << (first_layer.empty() ? "no tensor differs beyond tolerance" : first_layer)
+                << '\n';
+    }
+  }
+  if (!text) PrintJson(outcomes, first_layer);
+  if (!first_layer.empty() || !std::ranges::all_of(outcomes, &Outcome::within)) {
+    throw CommandError(arguments.model + ": differs beyond the tolerance");
+  }
 }
 
 }  // namespace
@@ -209,6 +255,9 @@ void AddDiffCommand(CLI::App& app) {
       ->check(AtLeast(0));
   command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
   arguments->layer_flags.AddTo(*command);
+  command->add_option("--format", arguments->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Diff(*arguments); });
 }

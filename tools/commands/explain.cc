@@ -1,10 +1,15 @@
 // fuselite explain: which nodes are taken, why the others are not, and what they become.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
+#include "tools/common/graph_html.h"
+#include "tools/common/progress.h"
 #include "tools/common/session.h"
+#include "tools/common/tensors.h"
+#include "tools/common/validators.h"
 
 namespace fuselite::tools {
 namespace {
@@ -12,10 +17,49 @@ namespace {
 struct Arguments {
   std::string model;
   std::string format = "text";
-  std::string output;
+  std::string output, html;
+  int runs = 0;  // to measure for the picture
   InputLayerFlags layer_flags;
   DelegateFlags delegate;
 };
+
+// What each operator and step takes, on average over runs with random inputs.
+NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
+                         const Arguments& arguments, partitioner::Options options) {
+  options.keep_profile = true;
+  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
+  Session session =
+      Check(OpenSession(model, options.num_threads, &options, inputs), arguments.model);
+  Check(session.inputs.Fill(*session.interpreter, 0));
+  Check(session.interpreter->Invoke());
+  session.interpreter->SetProfiling(true);
+  Progress progress("profiling");
+  for (int run = 0; run < arguments.runs; ++run) {
+    progress.Update(static_cast<double>(run) / arguments.runs);
+    Check(session.interpreter->Invoke());
+  }
+  NodeTimesUs times;
+  for (const interpreter::NodeEvent& event : session.interpreter->TakeEvents()) {
+    if (event.subgraph != 0) continue;
+    times[event.node] += static_cast<double>(event.duration_ns) / 1e3 / arguments.runs;
+  }
+  const std::shared_ptr<partitioner::DelegateState> state = session.delegate->state();
+  const partitioner::Explanation explanation = state->Explain();
+  session = Session();  // its kernels hand over what they measured
+  const partitioner::ProfiledPartitions profile = state->Profile();
+  for (const partitioner::PartitionReport& partition : explanation.graphs.front().partitions) {
+    const auto steps = profile.find({0, partition.nodes.front()});
+    if (steps == profile.end() || steps->second.size() != partition.report.steps.size()) continue;
+    for (size_t i = 0; i < steps->second.size(); ++i) {
+      const std::vector<int>& nodes = partition.report.steps[i].host_nodes;
+      const StepTimes& step = steps->second[i];
+      if (nodes.empty() || step.runs == 0) continue;
+      times[*std::ranges::min_element(nodes)] =
+          static_cast<double>(step.wall_ns) / 1e3 / static_cast<double>(step.runs);
+    }
+  }
+  return times;
+}
 
 void Explain(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
@@ -28,6 +72,12 @@ void Explain(const Arguments& arguments) {
               << session.prepared.message() << '\n';
   }
   const partitioner::Explanation explanation = session.delegate->Explain();
+  if (!arguments.html.empty()) {
+    NodeTimesUs times;
+    if (arguments.runs > 0) times = MeasureNodes(model, arguments, options);
+    Check(WriteFile(arguments.html, {GraphHtml(*model, arguments.model, explanation, times)}));
+    return;
+  }
   const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
                            : arguments.format == "dot" ? partitioner::ToDot(explanation)
                                                        : partitioner::ToText(explanation);
@@ -50,6 +100,13 @@ void AddExplainCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
   arguments->layer_flags.AddShapesTo(*command);
+  command->add_option("--html", arguments->html,
+                      "Write the graph as a picture for a browser: one file that needs no network");
+  command
+      ->add_option("--profile_runs", arguments->runs,
+                   "With --html: run the model so often and show the times; 0: no times")
+      ->check(AtLeast(0))
+      ->capture_default_str();
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Explain(*arguments); });
 }

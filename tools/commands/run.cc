@@ -71,10 +71,11 @@ void Run(const Arguments& arguments) {
     if (error) throw CommandError(arguments.output_dir + ": " + error.message());
   }
   const auto model = Check(OpenModel(arguments.model));
-  const Session session =
-      Check(OpenSession(model, options.num_threads, arguments.use_delegate ? &options : nullptr,
-                        inputs, arguments.signature),
-            arguments.model);
+  const Session session = Check(
+      OpenSession(model, options.num_threads,
+                  arguments.use_delegate && arguments.delegate.use_fuselite ? &options : nullptr,
+                  inputs, arguments.signature, CheckUsage(arguments.delegate.CreateOthers())),
+      arguments.model);
   Check(session.inputs.Fill(*session.interpreter, arguments.seed));
   Check(session.interpreter->Invoke());
   PrintOutputs(*session.interpreter, arguments.output_dir);

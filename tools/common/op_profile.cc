@@ -33,6 +33,69 @@ void PrintOps(const char* title, const std::vector<OpTime>& ops, std::ostream& o
   out << '\n';
 }
 
+std::string NodeName(const interpreter::NodeEvent& event) {
+  const std::string node = "node " + std::to_string(event.node);
+  return event.subgraph == 0 ? node : "subgraph " + std::to_string(event.subgraph) + " " + node;
+}
+
+std::vector<OpTime> NodeTimes(const std::vector<interpreter::NodeEvent>& events) {
+  std::vector<OpTime> ops;
+  std::map<std::pair<int, int>, size_t> index;
+  int64_t run_start = 0;
+  for (const interpreter::NodeEvent& event : events) {
+    const auto [entry, fresh] = index.try_emplace({event.subgraph, event.node}, ops.size());
+    if (fresh) {
+      ops.push_back({.subgraph = event.subgraph, .type = event.name, .name = NodeName(event)});
+    }
+    OpTime& op = ops[entry->second];
+    if (entry->second == 0) run_start = event.start_ns;
+    const double ms = static_cast<double>(event.duration_ns) / 1e6;
+    if (fresh) {
+      op.first_ms = op.min_ms = ms;
+      op.start_ms = static_cast<double>(event.start_ns - run_start) / 1e6;
+    }
+    op.min_ms = std::min(op.min_ms, ms);
+    op.max_ms = std::max(op.max_ms, ms);
+    op.total_ms += ms;
+    ++op.runs;
+  }
+  return ops;
+}
+
+// The nodes that stand for partitions, which run in the order of their first nodes, replaced by
+// the partitions' steps.
+std::vector<OpTime> WithSteps(const std::vector<OpTime>& nodes,
+                              const partitioner::ProfiledPartitions& partitions) {
+  std::vector<OpTime> ops;
+  std::map<int, partitioner::ProfiledPartitions::const_iterator> next;  // of each subgraph
+  for (const OpTime& node : nodes) {
+    auto& partition =
+        next.try_emplace(node.subgraph, partitions.lower_bound({node.subgraph, 0})).first->second;
+    if (node.type.find(partitioner::kDelegateName) == std::string::npos ||
+        partition == partitions.end() || partition->first.graph != node.subgraph) {
+      ops.push_back(node);
+      continue;
+    }
+    double start = node.start_ms;
+    for (const StepTimes& step : partition->second) {
+      OpTime op{.subgraph = node.subgraph,
+                .type = step.ops,
+                .name = step.name + " [" + step.kernel + "]",
+                .kernel = step.kernel,
+                .start_ms = start,
+                .total_ms = static_cast<double>(step.wall_ns) / 1e6,
+                .min_ms = static_cast<double>(step.min_wall_ns) / 1e6,
+                .max_ms = static_cast<double>(step.max_wall_ns) / 1e6,
+                .runs = step.runs};
+      op.first_ms = op.average_ms();
+      start += op.average_ms();
+      ops.push_back(std::move(op));
+    }
+    ++partition;
+  }
+  return ops;
+}
+
 struct TypeTime {
   std::string type;
   int64_t count = 0;
@@ -67,6 +130,12 @@ void PrintSummary(const std::vector<OpTime>& ops, std::ostream& out) {
 }
 
 }  // namespace
+
+std::vector<OpTime> OpTimes(const std::vector<interpreter::NodeEvent>& events,
+                            const partitioner::DelegateState* state) {
+  std::vector<OpTime> ops = NodeTimes(events);
+  return state == nullptr ? ops : WithSteps(ops, state->Profile());
+}
 
 void PrintOpProfile(const std::vector<OpTime>& ops, std::ostream& out) {
   PrintOps("Run Order", ops, out);

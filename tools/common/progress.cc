@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace fuselite::tools {
 namespace {
@@ -11,13 +13,17 @@ namespace {
 using namespace std::chrono_literals;
 constexpr int kBarWidth = 30;
 
+// FUSELITE_PROGRESS is for programs that run this one: always where they pass on what it draws.
+bool Shown() {
+  const char* asked = std::getenv("FUSELITE_PROGRESS");
+  const std::string_view word = asked != nullptr ? asked : "";
+  return word == "always" || (word != "never" && isatty(STDERR_FILENO) == 1);
+}
+
 }  // namespace
 
 Progress::Progress(std::string label)
-    : label_(std::move(label)),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      begin_(Clock::now()),
-      next_(begin_ + 1s) {}
+    : label_(std::move(label)), shown_(Shown()), begin_(Clock::now()), next_(begin_ + 1s) {}
 
 void Progress::Finish() {
   if (drawn_) std::fputs("\r\033[K", stderr);
@@ -25,7 +31,7 @@ void Progress::Finish() {
 }
 
 bool Progress::IsDue(double& seconds) {
-  if (!terminal_) return false;
+  if (!shown_) return false;
   const auto now = Clock::now();
   if (now < next_) return false;
   next_ = now + 100ms;

@@ -6,7 +6,8 @@
 
 namespace fuselite::tools {
 
-// Draws on standard error, only where that is a terminal and only once a second has passed.
+// Draws on standard error, only where that is a terminal (or FUSELITE_PROGRESS says always) and
+// only once a second has passed.
 class Progress {
  public:
   explicit Progress(std::string label);
@@ -27,7 +28,7 @@ class Progress {
 
   using Clock = std::chrono::steady_clock;
   std::string label_;
-  bool terminal_;
+  bool shown_;
   bool drawn_ = false;
   Clock::time_point begin_, next_;
 };

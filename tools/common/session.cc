@@ -42,7 +42,7 @@ interpreter::OpResolver Placeholders(const interpreter::Model& model) {
 Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
                      std::unique_ptr<interpreter::OpResolver> resolver,
                      const partitioner::Options* options, const InputRequest& inputs,
-                     const std::string& signature = "") {
+                     const std::string& signature = "", std::vector<DelegatePtr> others = {}) {
   interpreter::InterpreterOptions host;
   host.num_threads = num_threads > 0 ? num_threads : -1;
   host.resolver = resolver.get();
@@ -57,6 +57,10 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
     session.delegate = std::make_unique<partitioner::Delegate>(*options);
     FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
   }
+  session.others = std::move(others);
+  for (const DelegatePtr& other : session.others) {
+    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(other.get()));
+  }
   session.prepared = session.interpreter->AllocateTensors();
   if (!session.prepared.ok() && !resized.empty()) {
     session.prepared = InvalidArgument(resized, ": ", session.prepared.message());
@@ -67,14 +71,31 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
 }  // namespace
 
 void DelegateFlags::AddTo(CLI::App& command) {
+  command
+      .add_flag("--use_fuselite", use_fuselite, "Apply fuselite; false: only the other delegates")
+      ->group("Delegate")
+      ->capture_default_str();
   for (const partitioner::OptionRow& row : partitioner::OptionTable()) {
     const std::string name(row.name);
+    // The second name is what TensorFlow Lite's tools would call it.
+    std::string flags = "--" + name + ",--fuselite_" + name;
+    if (name == "max_partitions") flags += ",--max_delegated_partitions";
     command
         .add_option_function<std::string>(
-            "--" + name, [this, name](const std::string& value) { values[name] = value; },
+            flags, [this, name](const std::string& value) { values[name] = value; },
             std::string(row.doc) + " (" + std::string(row.default_value) + ")")
         ->group("Delegate");
   }
+  for (const auto& provider : providers) provider->AddFlags(command);
+}
+
+Result<std::vector<DelegatePtr>> DelegateFlags::CreateOthers() const {
+  std::vector<DelegatePtr> all;
+  for (const auto& provider : providers) {
+    FUSELITE_ASSIGN_OR_RETURN(std::vector<DelegatePtr> created, provider->Create());
+    for (DelegatePtr& delegate : created) all.push_back(std::move(delegate));
+  }
+  return all;
 }
 
 Result<partitioner::Options> DelegateFlags::Parse() const {
@@ -93,9 +114,9 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
                             const partitioner::Options* options, const InputRequest& inputs,
-                            const std::string& signature) {
-  FUSELITE_ASSIGN_OR_RETURN(
-      Session session, Open(std::move(model), num_threads, nullptr, options, inputs, signature));
+                            const std::string& signature, std::vector<DelegatePtr> others) {
+  FUSELITE_ASSIGN_OR_RETURN(Session session, Open(std::move(model), num_threads, nullptr, options,
+                                                  inputs, signature, std::move(others)));
   FUSELITE_RETURN_IF_ERROR(session.prepared);
   return session;
 }

@@ -10,6 +10,7 @@
 #include "partitioner/delegate.h"
 #include "runtime/status.h"
 #include "tools/common/inputs.h"
+#include "tools/delegates/delegate_provider.h"
 
 namespace CLI {
 class App;
@@ -17,13 +18,20 @@ class App;
 
 namespace fuselite::tools {
 
-// The delegate's options as the command line has them: --num_threads, --isa, --jit, ...
+// The delegates that the command line asks for: fuselite with its options (--num_threads, --isa,
+// ..., also as
+// --fuselite_num_threads, ...), and those of the providers (tools/delegates).
 struct DelegateFlags {
-  std::map<std::string, std::string> values;  // only those that were given
+  std::map<std::string, std::string> values;  // of fuselite's options, only those that were given
+  bool use_fuselite = true;
+  std::vector<std::unique_ptr<DelegateProvider>> providers = MakeDelegateProviders();
 
-  // One flag for each option of the delegate.
+  // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'.
   void AddTo(CLI::App& command);
   Result<partitioner::Options> Parse() const;
+  // The other delegates, in the order in which they are to be applied, after fuselite. They outlive
+  // what they are applied to.
+  Result<std::vector<DelegatePtr>> CreateOthers() const;
 };
 
 // The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
@@ -31,6 +39,7 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 
 // An allocated interpreter. Not to be moved apart: the delegate outlives its interpreter.
 struct Session {
+  std::vector<DelegatePtr> others;                    // applied after `delegate`
   std::unique_ptr<partitioner::Delegate> delegate;    // null: the reference kernels alone
   std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
@@ -43,7 +52,8 @@ struct Session {
 // run; empty: the first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
                             const partitioner::Options* options, const InputRequest& inputs = {},
-                            const std::string& signature = "");
+                            const std::string& signature = "",
+                            std::vector<DelegatePtr> others = {});
 
 // The same with the delegate, in a host whose own operators compute nothing: the model need not be
 // one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those that
