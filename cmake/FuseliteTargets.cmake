@@ -49,9 +49,7 @@ function(fuselite_shared_library name)
   target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   fuselite_exports(${name} ${ARG_EXPORTS})
-  if(NOT FUSELITE_PLAIN_LIBRARY_NAMES)
-    set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  endif()
+  set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
 # fuselite_test(NAME DEPENDS ... [SOURCES ...] [SERIAL] [TIMEOUT SECONDS]): the GoogleTest program NAME from NAME.cc

@@ -8,6 +8,7 @@
 
 #include "interpreter/interpreter.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/tflite_operator.h"
 
 struct FuseliteModel {
   std::shared_ptr<const fuselite::interpreter::Model> model;
@@ -100,7 +101,9 @@ Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, 
 }
 
 // A caller that was built with an older header has fewer members.
-Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given) {
+// `resolver` gets the application's operators, and must outlive the creation.
+Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given,
+                                       OpResolver& resolver) {
   if (given.struct_size < offsetof(FuseliteInterpreterOptions, signature)) {
     return InvalidArgument("struct_size of the options is ", given.struct_size,
                            "; begin with FuseliteInterpreterOptionsDefault()");
@@ -111,6 +114,15 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given) 
   options.num_threads = all.num_threads > 0 ? all.num_threads : -1;
   options.preserve_all_tensors = all.preserve_tensors != 0;
   if (all.signature != nullptr) options.signature = all.signature;
+  if (all.operator_count == 0) return options;
+  if (all.operators == nullptr) return NullHandle();
+  resolver = OpResolver::WithBuiltins();
+  for (const TfLiteOperator* op : std::span(all.operators, all.operator_count)) {
+    if (op == nullptr) return NullHandle();
+    FUSELITE_RETURN_IF_ERROR(
+        resolver.AddOperator(*reinterpret_cast<const tflite::TfLiteOperator*>(op)));
+  }
+  options.resolver = &resolver;
   return options;
 }
 
@@ -165,7 +177,7 @@ const char* FuseliteModelSignatureOutputName(const FuseliteModel* model, size_t 
 }
 
 FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault() {
-  return {sizeof(FuseliteInterpreterOptions), 0, 0, nullptr};
+  return {sizeof(FuseliteInterpreterOptions), 0, 0, nullptr, nullptr, 0};
 }
 
 FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
@@ -174,8 +186,9 @@ FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
   Try([&]() -> Status {
     if (model == nullptr) return NullHandle();
     InterpreterOptions to;
+    OpResolver resolver;
     if (options != nullptr) {
-      FUSELITE_ASSIGN_OR_RETURN(to, ReadOptions(*options));
+      FUSELITE_ASSIGN_OR_RETURN(to, ReadOptions(*options, resolver));
     }
     FUSELITE_ASSIGN_OR_RETURN(auto created, Interpreter::Create(model->model, to));
     interpreter = new FuseliteInterpreter{std::move(created), {}, {}, {}};

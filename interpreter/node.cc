@@ -2,12 +2,12 @@
 
 #include <cstdlib>
 
+#include "interpreter/operator_calls.h"
+
 namespace fuselite::interpreter {
 
 Node::~Node() {
-  if (registration.free != nullptr && node.user_data != nullptr) {
-    registration.free(context, node.user_data);
-  }
+  if (node.user_data != nullptr) CallFree(registration, context, node.user_data);
   std::free(node.inputs);
   std::free(node.outputs);
   std::free(node.intermediates);

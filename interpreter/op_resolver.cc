@@ -3,6 +3,7 @@
 #include "interpreter/control_flow.h"
 #include "interpreter/resources.h"
 #include "kernels/custom.h"
+#include "runtime/tflite_operator.h"
 
 namespace fuselite::interpreter {
 
@@ -40,6 +41,23 @@ void OpResolver::AddCustom(const std::string& name, const TfLiteRegistration& re
     entry->second.registration.custom_name = entry->first.first.c_str();
     entry->second.registration.version = version;
   }
+}
+
+Status OpResolver::AddOperator(const tflite::TfLiteOperator& op) {
+  if (op.magic != tflite::TfLiteOperator::kMagic) {
+    return InvalidArgument("an operator was not made by libfuselite_custom_operators.so");
+  }
+  TfLiteRegistration registration{};
+  // Read only; the struct's member is not const.
+  registration.registration_external = const_cast<tflite::TfLiteOperator*>(&op);
+  registration.inplace_operator = op.inplace_operator;
+  if (op.builtin_code != tflite::kTfLiteBuiltinCustom) {
+    AddBuiltin(op.builtin_code, registration, op.version, op.version);
+    return Status();
+  }
+  if (op.custom_name == nullptr) return InvalidArgument("a custom operator has no name");
+  AddCustom(op.custom_name, registration, op.version, op.version);
+  return Status();
 }
 
 void OpResolver::AddAll(const OpResolver& other) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/operator.h"
+#include "runtime/status.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::interpreter {
@@ -32,6 +33,9 @@ class OpResolver {
                   int min_version = 1, int max_version = 1);
   void AddCustom(const std::string& name, const tflite::TfLiteRegistration& registration,
                  int min_version = 1, int max_version = 1);
+  // An operator in the opaque form, which must outlive the interpreters. kInvalidArgument where it
+  // has no name, or was not made by libfuselite_custom_operators.so.
+  Status AddOperator(const tflite::TfLiteOperator& op);
   // What `other` has replaces what is here.
   void AddAll(const OpResolver& other);
 

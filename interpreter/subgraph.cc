@@ -6,6 +6,7 @@
 #include <set>
 
 #include "interpreter/builtin_op.h"
+#include "interpreter/operator_calls.h"
 #include "interpreter/printable.h"
 
 namespace fuselite::interpreter {
@@ -130,7 +131,9 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
   if (missing.empty()) return Status();
   std::string names;
   for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-  return Unsupported("operators not implemented in this interpreter: ", names);
+  const bool custom = names.find("custom operator") != std::string::npos;
+  return Unsupported("operators not implemented in this interpreter: ", names,
+                     custom ? "; docs/custom-operators.md says how to add custom operators" : "");
 }
 
 int Subgraph::AddNode(std::unique_ptr<Node> node) {
@@ -138,7 +141,8 @@ int Subgraph::AddNode(std::unique_ptr<Node> node) {
   node->index = index;
   node->context = &context_;
   Node& added = *nodes_.emplace_back(std::move(node));
-  if (added.registration.init == nullptr) return index;
+  // A builtin operator of kernels/ has its object already.
+  if (added.node.user_data != nullptr) return index;
   ReserveTensors();
   const bool custom = added.registration.builtin_code == tflite::kTfLiteBuiltinCustom;
   const bool delegate = added.node.delegate != nullptr;
@@ -147,7 +151,7 @@ int Subgraph::AddNode(std::unique_ptr<Node> node) {
                            : static_cast<const char*>(added.node.builtin_data);
   const auto length = static_cast<size_t>(added.node.custom_initial_data_size);
   added.node.user_data =
-      added.registration.init(&context_, buffer, custom && !delegate ? length : 0);
+      CallInit(added.registration, &context_, buffer, custom && !delegate ? length : 0);
   return index;
 }
 

@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "interpreter/operator_calls.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 
@@ -62,12 +63,12 @@ Status Subgraph::CheckInputs(const Node& node) {
 
 Status Subgraph::InvokeNode(Node& node) {
   FUSELITE_RETURN_IF_ERROR(CheckInputs(node));
-  if (node.registration.invoke == nullptr) {
+  if (!HasInvoke(node.registration)) {
     return Unsupported(Where(node), ": has no functions that the interpreter can call");
   }
   const bool recording = host_.events && host_.events->size() < SubgraphHost::kMaxEvents;
   const int64_t start = recording ? Now() : 0;
-  FUSELITE_RETURN_IF_ERROR(StatusOf(node.registration.invoke(&context_, &node.node), node));
+  FUSELITE_RETURN_IF_ERROR(StatusOf(CallInvoke(node.registration, &context_, &node.node), node));
   if (recording) {
     host_.events->push_back({index_, node.index, node.name, start, Now() - start});
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpreter/operator_calls.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 #include "runtime/arena.h"
@@ -154,12 +155,12 @@ Status Subgraph::PropagateShapes() {
 }
 
 Status Subgraph::PrepareNode(Node& node) {
-  if (node.registration.prepare == nullptr) {
-    if (node.registration.invoke != nullptr) return Status();
+  if (!HasPrepare(node.registration)) {
+    if (HasInvoke(node.registration)) return Status();
     return Unsupported(Where(node), ": has no functions that the interpreter can call");
   }
   ReserveTensors();
-  return StatusOf(node.registration.prepare(&context_, &node.node), node);
+  return StatusOf(CallPrepare(node.registration, &context_, &node.node), node);
 }
 
 bool Subgraph::HasDynamicOutput(const Node& node) const {

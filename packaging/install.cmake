@@ -1,5 +1,4 @@
 # cmake --install BUILD [--component runtime|development]; cpack --config BUILD/CPackConfig.cmake makes a .deb.
-# scikit-build-core, which makes the Python wheel, installs the component "wheel" alone.
 
 include(CMakePackageConfigHelpers)
 
@@ -14,12 +13,14 @@ endif()
 
 set_target_properties(fuselite PROPERTIES EXPORT_NAME interpreter)
 set_target_properties(fuselite_delegate PROPERTIES EXPORT_NAME delegate)
+set_target_properties(fuselite_custom_operators PROPERTIES EXPORT_NAME custom_operators)
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set_target_properties(fuselite_cli PROPERTIES INSTALL_RPATH $ORIGIN/${bin_to_lib})
+set_target_properties(fuselite_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib};$ORIGIN/../lib")
 
-install(TARGETS fuselite fuselite_delegate EXPORT fuselite
+install(TARGETS fuselite fuselite_delegate fuselite_custom_operators EXPORT fuselite
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 install(TARGETS fuselite_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+install(TARGETS fuselite_litert LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fuselite/litert COMPONENT runtime)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/fuselite DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(FILES ${FUSELITE_ARCHIVE} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 

@@ -8,6 +8,7 @@
 #include "fuselite/delegate.h"
 #include "partitioner/delegate.h"
 #include "partitioner/guard.h"
+#include "runtime/parallel.h"
 #include "runtime/version.h"
 
 namespace {
@@ -36,12 +37,14 @@ void Report(ReportError report_error, const char* message) {
   std::fprintf(stderr, "%s\n", message);
 }
 
-TfLiteDelegate* Create(const std::vector<KeyValue>& given, ReportError report_error) {
+TfLiteDelegate* Create(const std::vector<KeyValue>& given, ReportError report_error,
+                       const char* node_name = nullptr) {
   Result<Options> options = fuselite::partitioner::ParseOptions(given);
   if (!options.ok()) {
     Report(report_error, ("fuselite: no delegate: " + options.status().message()).c_str());
     return nullptr;
   }
+  if (node_name != nullptr) options->node_name = node_name;
   return ToHost((new Delegate(*std::move(options)))->c_struct());
 }
 
@@ -111,7 +114,7 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
     given.Add("ops_deny", all.ops_deny);
     given.Add("explain_file", all.explain_file);
     given.Add("profile_file", all.profile_file);
-    return Create(given.All(), all.report_error);
+    return Create(given.All(), all.report_error, all.node_name);
   });
 }
 
@@ -131,6 +134,8 @@ void FuseliteDelegateCancel(TfLiteDelegate* delegate) {
 }
 
 const char* FuseliteVersion(void) { return fuselite::kVersion; }
+
+void FuseliteReleaseThreads(void) { fuselite::ReleaseIdleThreads(); }
 
 char* FuseliteDelegateExplain(TfLiteDelegate* delegate, const char* format) {
   if (delegate == nullptr || format == nullptr) return nullptr;

@@ -65,6 +65,11 @@ class TeamPool {
     team->Retire();
   }
 
+  void RetireIdle() {
+    const std::lock_guard lock(mutex_);
+    while (idle_count_ > 0) idle_[--idle_count_]->Retire();
+  }
+
  private:
   TeamPool() : cores_(AllowedCores()) {
     // A child has none of its parent's helpers; the teams' memory is left as it is.
@@ -104,6 +109,8 @@ int64_t Untagged(uint32_t tag, uint64_t word) {
 int AllowedCores() { return internal::AllowedCoreCount(); }
 
 bool HasCoreForEach(int threads) { return TeamPool::Get().HasCoreForEach(threads); }
+
+void ReleaseIdleThreads() { TeamPool::Get().RetireIdle(); }
 
 int ParallelRegion(int threads, FunctionRef<void(int, int)> body) {
   if (threads <= 1) {

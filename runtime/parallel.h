@@ -23,6 +23,10 @@ namespace fuselite {
 // spin for about 0.1 ms after a region, then sleep.
 int ParallelRegion(int threads, FunctionRef<void(int thread, int threads)> body);
 
+// Ends the helpers that wait for a region; the next region makes new ones. Returns before they are
+// gone.
+void ReleaseIdleThreads();
+
 // One per cache line, so that threads that claim from their own part do not meet.
 struct alignas(64) WorkCell {
   std::atomic<uint64_t> word{0};

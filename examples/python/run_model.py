@@ -1,19 +1,18 @@
-"""The shortest way to run a .tflite model fast from Python: LiteRT with the delegate.
+"""The shortest way to run a .tflite model fast from Python.
 
-    pip install ai-edge-litert numpy
-    python examples/python/run_model.py build/release/partitioner/libfuselite_delegate.so model.tflite
+    pip install fuselite ai-edge-litert
+    python examples/python/run_model.py model.tflite
 """
 
 import sys
 import time
 
+import fuselite
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter, load_delegate
 
 
 def main():
-    library, model = sys.argv[1:3]
-    interpreter = Interpreter(model, experimental_delegates=[load_delegate(library)], num_threads=2)
+    interpreter = fuselite.Interpreter(sys.argv[1], num_threads=2)
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
         interpreter.set_tensor(detail["index"], np.zeros(detail["shape"], detail["dtype"]))

@@ -42,6 +42,9 @@ typedef struct FuseliteDelegateOptions {
   const char* profile_file;
   /* Called with one line of text where FuseliteDelegateCreate() fails; may be null. */
   void (*report_error)(const char* message);
+  /* What the host calls the delegate's nodes, in its profile for instance; null:
+   * "FuseliteDelegate". For hosts that treat delegates by their names. */
+  const char* node_name;
 } FuseliteDelegateOptions;
 
 /* Everything unset. */

@@ -57,6 +57,7 @@ typedef enum FuseliteType {
   kFuseliteUInt4 = 21,
 } FuseliteType;
 
+struct TfLiteOperator;
 typedef struct FuseliteModel FuseliteModel;
 typedef struct FuseliteInterpreter FuseliteInterpreter;
 
@@ -87,6 +88,10 @@ typedef struct FuseliteInterpreterOptions {
   int32_t num_threads;       // what delegates are told; 0: no wish
   int32_t preserve_tensors;  // not 0: every value is kept until the next invoke
   const char* signature;     // key of the signature to run; null: the model's first subgraph
+  // Operators of the application (fuselite/custom_operators.h), which must outlive the interpreter.
+  // The list is copied; an operator replaces a builtin one of its code.
+  const struct TfLiteOperator* const* operators;
+  size_t operator_count;
 } FuseliteInterpreterOptions;
 FUSELITE_EXPORT FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault(void);
 

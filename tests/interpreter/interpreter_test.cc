@@ -79,7 +79,7 @@ TEST(InterpreterTest, NamesOperatorsThatNobodyImplements) {
   const auto interpreter = Interpreter::Create(Load(writer), options);
   EXPECT_EQ(interpreter.status().ToString(),
             "unsupported: operators not implemented in this interpreter: LSH_PROJECTION, custom "
-            "operator AddOne");
+            "operator AddOne; docs/custom-operators.md says how to add custom operators");
 }
 
 TEST(InterpreterTest, ResolverPrefersWhatWasAdded) {

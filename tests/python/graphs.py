@@ -102,7 +102,7 @@ class Graph:
         custom_options=None,
         **fields,
     ):
-        """Adds operator `name` with the options' `fields`; one output for each of `shapes`, returned as one value or
+        """Adds operator `name` ("ADD", "custom Atan") with the options' `fields`; one output for each of `shapes`, returned as one value or
         a list. Type, scale and zero point of the outputs: those given, else of the value `like`, else of the first
         input. `tensor_type`: the schema's, where numpy has none. `custom_options`: the bytes of a custom operator's."""
         like = like or (inputs[0] if inputs else None)
@@ -163,7 +163,7 @@ class Graph:
             code = schema.OperatorCodeT()
             code.builtinCode = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
             if code.builtinCode == schema.BuiltinOperator.CUSTOM:
-                code.customCode = name
+                code.customCode = name.removeprefix("custom ")
             code.deprecatedBuiltinCode = min(code.builtinCode, 127)
             code.version = version
             model.operatorCodes.append(code)

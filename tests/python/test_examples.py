@@ -1,5 +1,6 @@
 """What the README and the examples say works as it is printed."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -18,12 +19,14 @@ def mobilenet(tmp_path_factory):
     return path
 
 
-def output(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def output(*command, **environment):
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
-def test_the_python_example_runs(mobilenet, delegate_path):
-    text = output(sys.executable, ROOT / "examples" / "python" / "run_model.py", delegate_path, mobilenet)
+def test_the_python_example_runs(mobilenet):
+    example = ROOT / "examples" / "python" / "run_model.py"
+    text = output(sys.executable, example, mobilenet, PYTHONPATH=str(ROOT / "python"))
     assert re.search(r"^\d+\.\d\d ms$", text, re.M) and "(1, 1000)" in text
 
 
@@ -38,6 +41,12 @@ def test_the_readme_shows_the_example_in_cpp():
     lines = [line.strip() for line in example.splitlines()]
     places = [lines.index(line) for line in code]  # every line is there, in this order
     assert places == sorted(places)
+
+
+def test_the_readme_lines_in_python_work(mobilenet):
+    (block,) = blocks("python")
+    code = block.replace("model.tflite", str(mobilenet)) + "print(interpreter.explain().threads)"
+    assert output(sys.executable, "-c", code, PYTHONPATH=str(ROOT / "python")) == "2\n"
 
 
 def test_the_readme_names_commands_that_there_are():

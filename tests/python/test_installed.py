@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
+
+import graphs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
-HEADERS = {"common.h", "delegate.h", "fuselite.hpp", "interpreter.h"}
+HEADERS = {"common.h", "custom_operators.h", "delegate.h", "fuselite.hpp", "interpreter.h"}
 
 
 def output(*command, **options):
@@ -60,18 +63,24 @@ def test_the_package_holds_what_is_public(prefix, libraries):
     assert output(prefix / "bin" / "fuselite", "--version").strip() == (ROOT / "VERSION").read_text().strip()
 
 
-@pytest.mark.parametrize("name", ["libfuselite.so", "libfuselite_delegate.so"])
-def test_libraries_export_their_interface_alone(libraries, name):
+@pytest.mark.parametrize("name, pattern", [
+    ("libfuselite.so", r"Fuselite\w+|tflite_plugin_\w+"),
+    ("libfuselite_delegate.so", r"Fuselite\w+|tflite_plugin_\w+"),
+    ("libfuselite_custom_operators.so", r"TfLite\w+"),
+])  # fmt: skip
+def test_libraries_export_their_interface_alone(libraries, name, pattern):
     names = [line.split()[-1] for line in output("nm", "-D", "--defined-only", libraries / name).splitlines()]
-    assert names and all(re.fullmatch(r"Fuselite\w+|tflite_plugin_\w+", symbol) for symbol in names), names
+    assert names and all(re.fullmatch(pattern, symbol) for symbol in names), names
 
 
 def test_every_function_of_the_headers_is_exported(prefix, libraries):
     declared = set()
     for header in (prefix / "include" / "fuselite").glob("*.h"):
         declared |= set(re.findall(r"^FUSELITE_EXPORT [^;(]*?(\w+)\(", header.read_text(), re.M))
-    exported = set(output("nm", "-D", "--defined-only", libraries / "libfuselite.so").split())
-    assert len(declared) > 30 and declared <= exported
+    exported = set()
+    for name in ("libfuselite.so", "libfuselite_custom_operators.so"):
+        exported |= set(output("nm", "-D", "--defined-only", libraries / name).split())
+    assert len(declared) > 80 and declared <= exported
 
 
 @pytest.mark.parametrize("example, program", [("c", "run_model"), ("c", "run_model_static"), ("cpp", "run_model")])
@@ -91,6 +100,22 @@ def test_a_host_loads_the_delegate_by_its_path(build_example, mobilenet, librari
     assert wrong.stderr == (
         "host: fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n"
     )
+
+
+def test_the_custom_operator_runs_between_partitions(build_example, tmp_path, prefix):
+    """x + 1, its arc tangent, times 2: the delegate's before and after the application's."""
+    graph = graphs.Graph()
+    x = graph.input([4])
+    added = graph.op("ADD", [x, graph.constant(np.ones(4, np.float32))], (4,), "AddOptions")
+    tangent = graph.op("custom Atan", [added], (4,))
+    result = graph.op("MUL", [tangent, graph.constant(np.full(4, 2, np.float32))], (4,), "MulOptions")
+    model = tmp_path / "atan.tflite"
+    model.write_bytes(graph.build([result]))
+    values = np.array([-2, 0, 0.5, 3], np.float32)
+    printed = output(build_example("custom_operator") / "run_with_atan", model, *map(str, values)).split()
+    assert np.allclose(np.array(printed, np.float32), 2 * np.arctan(values + 1), atol=1e-5)
+    unknown = subprocess.run([prefix / "bin" / "fuselite", "run", model], stderr=subprocess.PIPE, text=True, check=False)
+    assert "custom operator Atan" in unknown.stderr and "docs/custom-operators.md" in unknown.stderr
 
 
 def test_pkg_config_tells_what_a_compiler_needs(prefix, libraries, mobilenet, tmp_path):

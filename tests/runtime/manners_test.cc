@@ -240,5 +240,19 @@ TEST(Threads, TheirNumberIsBoundedWhateverIsAskedFor) {
             "exit 5");
 }
 
+TEST(Threads, GoWhenTheyAreReleasedAndComeBack) {
+  EXPECT_EQ(InChild([] {
+              for (int i = 0; i < 3; ++i) {
+                if (ThreadsThatJoin(4) != 4) return -1;
+                ReleaseIdleThreads();
+                const auto end = steady_clock::now() + 10s;
+                while (CountThreads() != 1 && steady_clock::now() < end) std::this_thread::yield();
+                if (CountThreads() != 1) return CountThreads();
+              }
+              return 0;
+            }),
+            "exit 0");
+}
+
 }  // namespace
 }  // namespace fuselite

@@ -43,11 +43,11 @@ Recorded Record(const Arguments& arguments) {
   partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const auto open = [&] {
-    Session session = Check(OpenSession(model, options.num_threads, &options, "",
-                                        CheckUsage(arguments.delegate.CreateOthers())),
-                            arguments.model);
-    FillRandom(*session.interpreter, arguments.seed);
-    Check(LoadInputs(*session.interpreter, arguments.inputs));
+    Session session =
+        Check(OpenSession(model, options.num_threads, &options, {{}, arguments.inputs}, "",
+                          CheckUsage(arguments.delegate.CreateOthers())),
+              arguments.model);
+    Check(session.inputs.Fill(*session.interpreter, arguments.seed));
     return session;
   };
   Progress progress("profiling");

@@ -1,0 +1,399 @@
+"""The Python package, from the checkout and its build; test_wheel.py has what only an installed wheel can show."""
+
+import json
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import running
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = ROOT / "python"
+sys.path.insert(0, str(PYTHON))
+
+import fuselite  # noqa: E402
+from ai_edge_litert import interpreter as litert  # noqa: E402
+from fuselite import _default, _delegate, _library  # noqa: E402
+
+HOSTS = ["ai_edge_litert", "fuselite"]
+
+
+@pytest.fixture(scope="module")
+def mobilenet(tmp_path_factory):
+    path = tmp_path_factory.mktemp("zoo") / "mobilenet_v2.tflite"
+    subprocess.run([_library.tool_path(), "zoo", "mobilenet_v2", "-o", path], check=True, stdout=subprocess.PIPE)
+    return path
+
+
+@pytest.fixture
+def enabled():
+    yield fuselite.enable
+    fuselite.disable()
+
+
+def run_once(interpreter, value=0.5):
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], np.full(detail["shape"], value, detail["dtype"]))
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def partitions(interpreter):
+    return sum(op["op_name"] == "DELEGATE" for op in interpreter._get_ops_details())
+
+
+def python(code, *arguments, **environment):
+    """The output of a Python program that finds the package in the checkout."""
+    result = subprocess.run(
+        [sys.executable, *arguments, "-c", code], env={**os.environ, "PYTHONPATH": str(PYTHON), **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_readme_lines_work(mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, num_threads=2)
+    assert interpreter.host == "ai_edge_litert"
+    assert run_once(interpreter).shape == (1, 1000)
+    assert partitions(interpreter) == 1
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_num_threads_are_used_and_told(mobilenet, host):
+    for threads in (1, 2):
+        interpreter = fuselite.Interpreter(mobilenet, num_threads=threads, host=host)
+        run_once(interpreter)
+        assert interpreter.explain().threads == threads
+        assert f"threads: {threads}" in str(interpreter.explain())
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_wrong_options_name_the_nearest_valid_one(mobilenet, host):
+    with pytest.raises(ValueError, match="num_thread is unknown; the nearest valid one is num_threads"):
+        fuselite.Interpreter(mobilenet, num_thread=2, host=host)
+    with pytest.raises(ValueError, match="nearest valid value is fast"):
+        fuselite.load_delegate(precision="fats")
+    with pytest.raises(ValueError, match="there is no host 'litert'"):
+        fuselite.Interpreter(mobilenet, host="litert")
+    with pytest.raises(ValueError, match="the nearest one is --jit"):
+        fuselite.explain(mobilenet, jti=False)
+
+
+def test_load_delegate_is_what_the_host_loads_by_its_path(mobilenet):
+    ours = litert.Interpreter(str(mobilenet), experimental_delegates=[fuselite.load_delegate(jit=False, num_threads=1)])
+    theirs = litert.load_delegate(fuselite.library_path(), {"jit": "off", "num_threads": "1"})
+    hosted = litert.Interpreter(str(mobilenet), experimental_delegates=[theirs])
+    assert np.array_equal(run_once(ours), run_once(hosted))
+
+
+def test_every_option_of_the_library_has_its_type():
+    """Options in _delegate.py has a member for each row of docs/options.md, so that editors know them."""
+    rows = (ROOT / "docs" / "options.md").read_text().split("\n| option |")[1].split("\n\n")[0]
+    names = {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")}
+    typed = set((PYTHON / "fuselite" / "_delegate.py").read_text().split("class Options")[1].split("class Delegate")[0]
+                .split('"""')[2].replace(":", "").split())  # fmt: skip
+    assert names <= typed, f"add to Options in python/fuselite/_delegate.py: {names - typed}"
+
+
+# --- the same class on our own interpreter ---
+
+
+def test_both_hosts_tell_the_same(mobilenet):
+    hosted, own = (fuselite.Interpreter(mobilenet, host=host) for host in HOSTS)
+    for which in ("get_input_details", "get_output_details"):
+        for theirs, ours in zip(getattr(hosted, which)(), getattr(own, which)(), strict=True):
+            for key in ("name", "index", "dtype", "quantization"):
+                assert ours[key] == theirs[key], key
+            for key in ("shape", "shape_signature"):
+                assert ours[key].tolist() == theirs[key].tolist()
+                assert ours[key].dtype == theirs[key].dtype
+    assert hosted.get_signature_list() == own.get_signature_list()
+
+
+def test_both_hosts_give_the_same_bits(models):
+    for path in sorted(models.glob("*.tflite")):
+        if path.stat().st_size > 2_000_000:
+            continue
+        hosted, own = (fuselite.Interpreter(path, host=host) for host in HOSTS)
+        hosted.allocate_tensors()
+        inputs = running.random_inputs(hosted, seed=7)
+        results = []
+        for interpreter in (hosted, own):
+            interpreter.allocate_tensors()
+            for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+                interpreter.set_tensor(detail["index"], value)
+            interpreter.invoke()
+            results.append([interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()])
+        whole = hosted.explain().claimed == len(hosted.explain().nodes)
+        for theirs, ours in zip(*results, strict=True):
+            assert theirs.shape == ours.shape and theirs.dtype == ours.dtype, path.name
+            if whole:
+                assert np.array_equal(theirs, ours), path.name
+
+
+def test_quantization_is_told_as_the_host_tells_it(models):
+    path = next(p for p in sorted(models.glob("*int8*.tflite")) if p.stat().st_size < 5_000_000)
+    hosted, own = (fuselite.Interpreter(path, host=host) for host in HOSTS)
+    for theirs, ours in zip(hosted._interpreter.get_tensor_details(), own.get_tensor_details()):
+        assert ours["name"] == theirs["name"] and ours["quantization"] == theirs["quantization"]
+        for key in ("scales", "zero_points"):
+            assert np.array_equal(ours["quantization_parameters"][key], theirs["quantization_parameters"][key])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_signatures_run_with_other_shapes(host, mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, host=host)
+    runner = interpreter.get_signature_runner("serving_default")
+    assert list(runner.get_input_details()) == ["image"] and list(runner.get_output_details()) == ["output"]
+    images = np.random.default_rng(3).uniform(-1, 1, (3, 224, 224, 3)).astype(np.float32)
+    whole = runner(image=images)["output"]
+    assert whole.shape == (3, 1000)
+    for image, row in zip(images, whole):
+        assert np.allclose(runner(image=image[None])["output"], row, atol=1e-6)
+    with pytest.raises(ValueError):
+        runner(nonsense=images)
+    with pytest.raises(ValueError):
+        interpreter.get_signature_runner("nonsense")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_inputs_are_resized(host, mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, host=host)
+    index = interpreter.get_input_details()[0]["index"]
+    interpreter.resize_tensor_input(index, [2, 224, 224, 3])
+    assert run_once(interpreter).shape == (2, 1000)
+    with pytest.raises((ValueError, RuntimeError)):
+        interpreter.resize_tensor_input(index, [3, 224, 224, 3], strict=True)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_wrong_values_are_refused(host, mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, host=host)
+    with pytest.raises(RuntimeError):
+        interpreter.invoke()
+    interpreter.allocate_tensors()
+    index = interpreter.get_input_details()[0]["index"]
+    with pytest.raises(ValueError):
+        interpreter.set_tensor(index, np.zeros((1, 224, 224, 3), np.int32))
+    with pytest.raises(ValueError):
+        interpreter.set_tensor(index, np.zeros((1, 200, 224, 3), np.float32))
+    with pytest.raises(ValueError):
+        fuselite.Interpreter("/nowhere.tflite", host=host)
+    with pytest.raises(ValueError):
+        fuselite.Interpreter(model_content=b"no model", host=host)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_views_look_into_memory_and_are_watched(host, mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, host=host)
+    expected = run_once(interpreter)
+    output = interpreter.tensor(interpreter.get_output_details()[0]["index"])
+    view = output()
+    assert np.array_equal(view, expected)
+    with pytest.raises(RuntimeError):
+        interpreter.invoke()
+    del view
+    interpreter.invoke()
+
+
+# --- the default of other packages ---
+
+
+def test_enable_and_disable(mobilenet, enabled):
+    before = litert.Interpreter.__init__
+    from_before = litert.Interpreter
+    enabled(num_threads=2)
+    assert fuselite.is_enabled()
+    interpreter = from_before(str(mobilenet))  # a name that the program took earlier
+    run_once(interpreter)
+    assert partitions(interpreter) == 1
+    assert partitions(litert.Interpreter(str(mobilenet), None)) == 1
+    with_bytes = litert.InterpreterWithCustomOps([], model_content=mobilenet.read_bytes())
+    assert partitions(with_bytes) == 1
+    fuselite.disable()
+    assert litert.Interpreter.__init__ is before
+    assert not any(isinstance(finder, _default._Finder) for finder in sys.meta_path)
+    assert not fuselite.is_enabled()
+
+
+def test_enable_leaves_plain_kernels_and_wrong_calls_to_the_host(mobilenet, enabled):
+    enabled()
+    resolver = litert.OpResolverType
+    for kind in (resolver.BUILTIN_REF, resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+        assert partitions(litert.Interpreter(str(mobilenet), experimental_op_resolver_type=kind)) == 0
+    with pytest.raises(TypeError):
+        litert.Interpreter(nonsense=1)
+    with pytest.raises(ValueError, match="nearest valid one is num_threads"):
+        fuselite.enable(num_thread=1)
+    assert partitions(fuselite.Interpreter(mobilenet)) == 1  # not twice
+
+
+def test_enable_before_the_host_is_imported(mobilenet):
+    code = (
+        "import fuselite, sys; fuselite.enable()\n"
+        "assert 'ai_edge_litert' not in sys.modules\n"
+        "from ai_edge_litert.interpreter import Interpreter\n"
+        f"i = Interpreter({str(mobilenet)!r})\n"
+        "print(sum(op['op_name'] == 'DELEGATE' for op in i._get_ops_details()))"
+    )
+    assert python(code) == "1\n"
+
+
+def test_a_program_runs_unchanged(mobilenet, tmp_path):
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import sys, helper\nfrom ai_edge_litert.interpreter import Interpreter\n"
+        "i = Interpreter(sys.argv[1])\n"
+        "print(__name__, sys.argv[1:], sum(op['op_name'] == 'DELEGATE' for op in i._get_ops_details()))"
+    )
+    (tmp_path / "helper.py").write_text("")  # beside it, as the program expects
+    command = [sys.executable, "-m", "fuselite", "run", "--num_threads=2", app, mobilenet, "--flag"]
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
+    out = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert out == f"__main__ ['{mobilenet}', '--flag'] 1\n"
+    command[4] = "--num_thread=2"
+    failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr == "fuselite: option num_thread is unknown; the nearest valid one is num_threads\n"
+
+
+def test_the_module_is_the_command_line_too(mobilenet):
+    command = [sys.executable, "-m", "fuselite"]
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
+    for arguments in (["info"], ["run", mobilenet, "--seed", "1"], ["--version"]):
+        out = subprocess.run([*command, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        assert out.stdout
+
+
+def test_nothing_is_left_behind(mobilenet):
+    code = f"""
+import threading, time, fuselite, sys
+import numpy as np
+def threads(): return int(next(l for l in open('/proc/self/status') if l.startswith('Threads:')).split()[1])
+finders, before = list(sys.meta_path), threads()
+fuselite.enable(num_threads=4)
+i = fuselite.Interpreter({str(mobilenet)!r}, host='fuselite', num_threads=4)
+i.allocate_tensors(); i.invoke()
+during = threads()
+del i
+fuselite.disable()
+end = time.monotonic() + 5
+while threads() != before and time.monotonic() < end: time.sleep(0.01)
+assert finders == sys.meta_path
+print(before, during, threads())
+"""
+    before, during, after = map(int, python(code).split())
+    assert during > before == after
+
+
+# --- threads and processes ---
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_eight_interpreters_in_eight_threads(mobilenet, host):
+    expected = [run_once(fuselite.Interpreter(mobilenet, host=host), value / 8) for value in range(8)]
+    results = [None] * 8
+
+    def work(i):
+        interpreter = fuselite.Interpreter(mobilenet, num_threads=2, host=host)
+        for _ in range(5):
+            results[i] = run_once(interpreter, i / 8)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result, wanted in zip(results, expected):
+        assert np.array_equal(result, wanted)
+
+
+def _in_child(path, host, queue):
+    queue.put(run_once(fuselite.Interpreter(path, num_threads=2, host=host)))
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_processes_after_a_first_invoke(mobilenet, method, host):
+    expected = run_once(fuselite.Interpreter(mobilenet, num_threads=2, host=host))
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(str(mobilenet), host, queue))
+    child.start()
+    assert np.array_equal(queue.get(timeout=60), expected)
+    child.join(10)
+    assert child.exitcode == 0
+
+
+def test_an_interpreter_goes_on_in_a_forked_child(mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, num_threads=2, host="fuselite")
+    expected = run_once(interpreter)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(run_once(interpreter), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+# --- reports ---
+
+
+def test_explain(mobilenet):
+    explanation = fuselite.explain(mobilenet, isa="scalar")
+    assert explanation.isa == "scalar" and explanation.claimed == len(explanation.nodes) == 65
+    assert {node for step in explanation.steps for node in step.nodes} <= {node.node for node in explanation.nodes}
+    assert fuselite.explain(mobilenet.read_bytes()).claimed == 65
+    denied = fuselite.explain(mobilenet, ops_deny=["SOFTMAX"])
+    (left,) = (node for node in denied.nodes if not node.claimed)
+    assert left.op == "SOFTMAX" and left.reason in str(denied)
+    table = denied._repr_html_()
+    assert table.startswith("<table>") and table.count("<tr>") == 66 and "SOFTMAX" in table
+
+
+def test_profile(mobilenet, tmp_path):
+    profile = fuselite.profile(mobilenet, runs=3, num_threads=2)
+    assert profile.threads == 2 and len(profile) > 10
+    assert abs(sum(row.share for row in profile) - 1) < 1e-6
+    assert all(row.runs == 3 and row.min_us <= row.avg_us <= row.max_us for row in profile)
+    assert "CONV_2D" in str(profile) and profile._repr_html_().startswith("<table>")
+    profile.to_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert {"interpreter", "thread 0"} <= names
+    steps = [event for event in events if event["ph"] == "X" and event["tid"] > 0]
+    assert len(steps) >= 3 * len(profile) and all(event["ts"] >= 0 and event["dur"] >= 0 for event in steps)
+
+
+def test_diff(mobilenet):
+    difference = fuselite.diff(mobilenet)
+    assert difference and difference.max < 1e-5
+    image = np.full((1, 224, 224, 3), 0.25, np.float32)
+    assert fuselite.diff(mobilenet, image) and fuselite.diff(mobilenet, {"image": image}, layers=True)
+    beyond = fuselite.diff(mobilenet, tolerance=0.0)
+    assert beyond.max == 0 or (not beyond and "beyond" in str(beyond))
+    with pytest.raises(RuntimeError, match="nowhere"):
+        fuselite.diff("/nowhere.tflite")
+
+
+def test_benchmark(mobilenet):
+    result = fuselite.benchmark(mobilenet, runs=3, min_seconds=0.05, warmup_seconds=0, num_threads=1)
+    assert result.runs >= 3 and 0 < result.min_us <= result.median_us <= result.max_us
+    assert "us on average" in str(result)
+
+
+def test_import_is_quick_and_imports_nothing_it_need_not():
+    code = (
+        "import numpy, time, sys; start = time.process_time(); import fuselite; fuselite.Interpreter, fuselite.load_delegate\n"
+        "elapsed = time.process_time() - start\n"
+        "assert not {'ai_edge_litert', 'tensorflow', 'tflite_runtime'} & set(sys.modules)\n"
+        "print(elapsed)"
+    )
+    assert min(float(python(code)) for _ in range(3)) < 0.1
