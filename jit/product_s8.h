@@ -50,7 +50,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   size_t panel_bytes(int vectors) const override {
     return static_cast<size_t>(1 + groups_ + spec_.constants()) * vectors * isa_.bytes;
   }
-  void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
+  void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  std::byte* to) const override;
   std::string layout() const override;
   bool needs_row_values() const override { return spec_.corrects; }
@@ -70,7 +70,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
   }
   // The channel in each lane of vector `v`, negative beyond the channels.
-  std::vector<int64_t> LaneChannels(const kernels::PanelChannels& channels, int v) const;
+  std::vector<int64_t> LaneChannels(const kernels::PanelChannels& panel, int v) const;
   void PackVector(const kernels::RightMatrix& right, std::span<const int64_t> channels,
                   int64_t step, std::byte* to, std::array<int64_t, kMaxLanes>* sums) const;
 

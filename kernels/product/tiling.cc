@@ -27,8 +27,9 @@ Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t column
     const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
     for (int rows = 1; rows <= max_rows && rows <= line_rows; ++rows) {
       const auto last_rows = static_cast<int>(line_rows % rows);
+      const int64_t full_tiles = line_rows / rows;
       const auto line_cycles = [&](int v) {
-        return static_cast<double>(line_rows / rows) * kernel.TileCycles(rows, v) +
+        return static_cast<double>(full_tiles) * kernel.TileCycles(rows, v) +
                (last_rows ? kernel.TileCycles(last_rows, v) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
