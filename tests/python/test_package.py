@@ -262,7 +262,9 @@ def test_a_program_runs_unchanged(mobilenet, tmp_path):
     command[4] = "--num_thread=2"
     failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
     assert failed.returncode == 1
-    assert failed.stderr == "fuselite: option num_thread is unknown; the nearest valid one is num_threads\n"
+    assert failed.stderr == (
+        "fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n"
+    )
 
 
 def test_the_module_is_the_command_line_too(mobilenet):
