@@ -76,7 +76,7 @@ std::string DepthwiseS8::name() const {
   return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, ' ',
                         DepthwiseS8Tile(spec_), 'x', blocks_[0].channels, ' ',
                         spec_.dot ? IsaName(spec_.isa) : VectorIsa(spec_.isa).name(), " jit") +
-         kernels::TailApart(tail_.why_rest);
+         kernels::TailApart(tail_.rest.why);
 }
 
 int64_t DepthwiseS8::grain() const {
@@ -130,7 +130,7 @@ void DepthwiseS8::RunRow(const DepthwiseS8Product& product, int64_t row, int64_t
     range.weights += b.count * spec_.block_bytes(b.width);
     ++range.kind;
   }
-  if (tail_.apply_rest == nullptr) return;
+  if (tail_.rest.apply == nullptr) return;
   ApplyRest(product.args, row, first_channel, last_channel - first_channel);
 }
 
@@ -182,15 +182,17 @@ void DepthwiseS8::PointToRows(const DepthwiseS8Product& product, int64_t row, in
 void DepthwiseS8::ApplyRest(const KernelArgs& args, int64_t row, int64_t channel,
                             int64_t channels) const {
   const int64_t pixels = window().x.output, pitch = problem_.out_pitch;
-  tail_.ApplyRest(args, {.out = static_cast<std::byte*>(args.outputs[0]) +
-                                (row * pixels * pitch + channel) * out_bytes_,
-                         .out_pitch = pitch,
-                         .sums = spec_.stores_sums() ? args.scratch : nullptr,
-                         .sums_pitch = spec_.out_pixel_bytes / 4,
-                         .row = row * pixels,
-                         .rows = pixels,
-                         .channel = channel,
-                         .channels = channels});
+  std::byte* out =
+      static_cast<std::byte*>(args.outputs[0]) + (row * pixels * pitch + channel) * out_bytes_;
+  const bool on_sums = tail_.rest.on_sums;
+  tail_.rest.Apply(args, {.stored = on_sums ? args.scratch : out,
+                          .pitch = on_sums ? spec_.out_pixel_bytes / 4 : pitch,
+                          .out = out,
+                          .out_pitch = pitch,
+                          .row = row * pixels,
+                          .rows = pixels,
+                          .channel = channel,
+                          .channels = channels});
 }
 
 }  // namespace fuselite::jit

@@ -20,7 +20,7 @@ TailStage TakeFirst(Tail* tail) {
 
 // The requantization at the front, where all stages behind it work on bytes.
 Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
-  const auto& stages = divided->rest.stages;
+  const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Unsupported("sums are stored as they are");
   if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter for integer sums");
@@ -30,14 +30,14 @@ Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
     return Unsupported("tail stage ", stages[i].ToString(), " has no emitter for bytes");
   }
   FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
-                            PlanRequantization(stages[0], divided->output));
-  divided->constants = RequantizationConstants(TakeFirst(&divided->rest), *divided->requantization,
-                                               bounds.products, bounds.bias);
+                            PlanRequantization(stages[0], divided->rest.output));
+  divided->constants = RequantizationConstants(
+      TakeFirst(&divided->rest.tail), *divided->requantization, bounds.products, bounds.bias);
   return Status();
 }
 
 Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
-  const auto& stages = divided->rest.stages;
+  const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Status();
   if (stages[0].kind != Kind::kLookup) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
@@ -46,9 +46,9 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   divided->table = EncodeLookup(stages[0].table, method);
   if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
   divided->requantization->lookup = method;
-  TakeFirst(&divided->rest);
-  if (divided->rest.empty()) return Status();
-  return Unsupported("tail stage ", divided->rest.stages[0].ToString(), " behind a table");
+  TakeFirst(&divided->rest.tail);
+  if (divided->rest.tail.empty()) return Status();
+  return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
 }
 
 }  // namespace
@@ -56,26 +56,28 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
 IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const SumBounds& bounds,
                        bool whole_vectors) {
   IntegerTail divided;
-  divided.rest = std::move(tail);
-  divided.output = output;
+  divided.rest.tail = std::move(tail);
+  divided.rest.output = output;
   Status taken = TakeRequantization(bounds, &divided);
   if (taken.ok()) {
-    divided.residual = TakeResidual(&divided.rest, isa, whole_vectors, &*divided.requantization);
+    divided.residual =
+        TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
     taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;
-  divided.apply_rest = kernels::ApplyTail(isa.level);
-  if (!divided.rest.empty()) divided.why_rest = taken.message();
+  divided.rest.apply = kernels::ApplyTail(isa.level);
+  divided.rest.on_sums = !divided.requantization;
+  if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
   return divided;
 }
 
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {
   IntegerTail tail;
-  tail.rest = floats.rest;
-  tail.output = output;
-  if (tail.rest.empty()) return tail;
-  tail.apply_rest = kernels::ApplyTail(isa);
-  tail.why_rest = floats.why_rest;
+  tail.rest.output = output;
+  if (floats.rest.empty()) return tail;
+  tail.rest.apply = kernels::ApplyTail(isa);
+  tail.rest.tail = floats.rest;
+  tail.rest.why = floats.why_rest;
   return tail;
 }
 
@@ -87,21 +89,6 @@ std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail) {
   }
   if (!tail.requantization) return " sums";
   return tail.constants.key();
-}
-
-void IntegerTail::ApplyRest(const KernelArgs& args, const Tile& tile) const {
-  const bool in_place = tile.sums == nullptr;
-  apply_rest(rest, args.inputs,
-             {.source = in_place ? tile.out : tile.sums,
-              .source_pitch = in_place ? tile.out_pitch : tile.sums_pitch,
-              .source_type = in_place ? output : DataType::kInt32,
-              .destination = tile.out,
-              .destination_pitch = tile.out_pitch,
-              .destination_type = output,
-              .row = tile.row,
-              .rows = tile.rows,
-              .channel = tile.channel,
-              .channels = tile.channels});
 }
 
 }  // namespace fuselite::jit

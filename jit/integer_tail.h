@@ -7,9 +7,8 @@
 #include "jit/dequantize_emitter.h"
 #include "jit/integer_tail_emitter.h"
 #include "jit/residual_emitter.h"
-#include "kernels/tail/apply.h"
+#include "kernels/product/tail_rest.h"
 #include "runtime/aligned_buffer.h"
-#include "runtime/kernel.h"
 
 namespace fuselite::jit {
 
@@ -20,22 +19,7 @@ struct IntegerTail {
   std::optional<Residual> residual;   // with a requantization
   RequantizationConstants constants;  // of `requantization`
   AlignedBuffer table;                // of requantization->lookup
-  kernels::Tail rest;
-  kernels::ApplyTailFunction* apply_rest = nullptr;  // null: nothing is left
-  std::string why_rest;                              // the reason, for TailApart
-  DataType output = DataType::kInt8;
-
-  // Rows [row, row + rows) and channels of the output, at `out`, which the rest changes in place
-  // unless `sums`, whose rows are `sums_pitch` apart, is where its values are.
-  struct Tile {
-    std::byte* out;
-    int64_t out_pitch;  // elements
-    const std::byte* sums;
-    int64_t sums_pitch;
-    int64_t row, rows, channel, channels;
-  };
-  // Precondition: apply_rest is not null.
-  void ApplyRest(const KernelArgs& args, const Tile& tile) const;
+  kernels::TailRest rest;
 };
 
 // How large sums get: without their bias, and biases.

@@ -9,7 +9,6 @@ namespace fuselite::jit {
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RightMatrix;
-using kernels::TailRest;
 using kernels::Tile;
 using kernels::TileRun;
 
@@ -29,7 +28,7 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS
   spec.flips = kernel->format_.flips;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   kernel->PlanTail(*problem);
-  problem->rest = kernel->Rest();
+  problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
   return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
 }
@@ -55,14 +54,6 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
   call_.residual_input = spec_.residual->operand.input;
   call_.residual_row_stride = spec_.residual->operand.row_stride;
   spec_.residual->operand.row_stride *= problem.out.row;
-}
-
-TailRest MicroKernelS8::Rest() const {
-  return {.apply = tail_.apply_rest,
-          .on_sums = spec_.stores_sums(),
-          .output = format_.output,
-          .tail = tail_.rest,
-          .why = tail_.why_rest};
 }
 
 std::string MicroKernelS8::types() const {

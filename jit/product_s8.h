@@ -63,7 +63,6 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   static constexpr int kMaxLanes = 16;
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
   void PlanTail(const kernels::ProductProblem& problem);
-  kernels::TailRest Rest() const;
   GemmS8Tile EmittedTile(const kernels::Tile& tile) const;
   // The weights' zero point as the dot product's operand has it.
   int32_t WeightsOffset() const {
