@@ -77,6 +77,7 @@ void RunChain(benchmark::State& state, const ChainCase& c, const char* candidate
   if (operands >= 1) bench.Input({kChannels}, true);
   if (operands >= 2) bench.Input({kRows, kChannels}, false);
   bench.op.tail.stages = c.stages;
+  bench.op.tail_inputs = operands;
   bench.Run(state, candidate, isa);
 }
 

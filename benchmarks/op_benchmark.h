@@ -100,15 +100,15 @@ class OpBenchmark {
     return buffer;
   }
 
-  Result<std::unique_ptr<Kernel>> Build(std::string_view name,
-                                        const kernels::BuildContext& context) const {
+  Result<std::shared_ptr<const Kernel>> Build(std::string_view name,
+                                              const kernels::BuildContext& context) const {
     std::vector<kernels::Candidate> all(op.op->candidates.begin(), op.op->candidates.end());
 #ifdef FUSELITE_HAS_JIT
     const auto emitted = jit::CandidatesFor(*op.op);
     all.insert(all.begin(), emitted.begin(), emitted.end());
 #endif
     for (const kernels::Candidate& candidate : all) {
-      if (candidate.name == name) return candidate.build(op, context);
+      if (candidate.name == name) return candidate.Build(op, context);
     }
     return NotFound("no candidate ", name);
   }

@@ -7,39 +7,64 @@
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"
+#include "runtime/stopwatch.h"
 
 namespace fuselite::fusion {
 namespace {
 
+// Times what it lets through.
+class TimedStore : public PackedStore {
+ public:
+  explicit TimedStore(PackedStore& store) : store_(store) {}
+  Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                  const std::function<void(std::byte*)>& pack) override {
+    Stopwatch watch;
+    Result<PackedWeights> packed = store_.GetOrPack(request, pack);
+    milliseconds += watch.Lap();
+    return packed;
+  }
+  double milliseconds = 0;
+
+ private:
+  PackedStore& store_;
+};
+
 Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const CompileOptions& options,
-                                                       CompileReport& report) {
+                                                       Planner& planner, CompileReport& report) {
   for (ValueId v : graph.outputs) {
     if (v >= 0 && v < graph.value_count()) graph.value(v).observed = true;
   }
   FUSELITE_RETURN_IF_ERROR(Validate(graph));
   AlignConstants(graph);
-  kernels::BuildContext context;
-  context.isa = options.isa;
-  context.precision = options.precision;
-  context.threads = options.threads;
-  context.store = options.store ? options.store : &ProcessPackedStore();
-  RewriteContext rewriting(context, options.jit, &report.rewrites);
+  Stopwatch watch;
+  RewriteContext rewriting(planner, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);
+  report.times.rewrites = watch.Lap();
   StoragePlan plan(graph);
   if (options.fusion) {
     plan = PlanStorage(graph, rewriting);
     PlanInPlace(graph, rewriting, plan);
   }
-  return Lower(graph, plan, context, options.jit, report);
+  report.times.placement = watch.Lap();
+  TimedStore store(options.store ? *options.store : ProcessPackedStore());
+  auto executable = Lower(graph, plan, planner, store, report);
+  report.times.packing = store.milliseconds;
+  report.times.kernels -= store.milliseconds;
+  return executable;
 }
 
 }  // namespace
 
+Planner PlannerFor(const CompileOptions& options) {
+  return Planner({options.isa, options.precision, options.threads}, options.jit);
+}
+
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,
-                                                  CompileReport* report) {
+                                                  CompileReport* report, Planner* planner) {
   CompileReport unread;
   try {
-    return CompileGraph(graph, options, report ? *report : unread);
+    Planner own = PlannerFor(options);
+    return CompileGraph(graph, options, planner ? *planner : own, report ? *report : unread);
   } catch (const std::bad_alloc&) {
     return OutOfMemory("not enough memory to compile the partition");
   } catch (const std::exception& e) {

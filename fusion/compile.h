@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fusion/graph.h"
+#include "fusion/planner.h"
 #include "fusion/rewrite.h"
-#include "fusion/select.h"
 #include "runtime/executable.h"
 
 namespace fuselite::fusion {
@@ -37,15 +37,30 @@ struct StepReport {
   std::vector<Refusal> refusals;
 };
 
+// Where the time of compiling went, in milliseconds.
+struct CompileTimes {
+  double rewrites = 0;   // with the plans that they asked for
+  double placement = 0;  // of values in each other's memory
+  double packing = 0;    // of weights
+  double kernels = 0;    // what else makes a kernel of its plan: code that is emitted, tables
+  double memory = 0;     // the arena, and which steps wait for which
+};
+
 struct CompileReport {
+  CompileTimes times;
   std::vector<StepReport> steps;
   std::vector<RewriteRecord> rewrites;
   size_t arena_bytes = 0;
 };
 
+// A planner for the kernels that these options ask for.
+Planner PlannerFor(const CompileOptions& options);
+
 // Consumes the graph. Inputs and outputs of the Executable are graph.inputs and graph.outputs in
-// order. `report` may be null.
+// order. `report` may be null. `planner`, if any, is PlannerFor(options) and may know the graph's
+// operations already.
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,
-                                                  CompileReport* report);
+                                                  CompileReport* report,
+                                                  Planner* planner = nullptr);
 
 }  // namespace fuselite::fusion

@@ -2,13 +2,9 @@
 
 namespace fuselite::fusion {
 
-bool OnlyReshapes(const kernels::OperatorDef& op) {
-  return op.name == "RESHAPE" || op.name == "SQUEEZE" || op.name == "EXPAND_DIMS";
-}
-
 double NodeCost(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (OnlyReshapes(*node.op)) return 0;
+  if (node.op->reshapes) return 0;
   const kernels::OpDescription op = graph.Describe(id);
   const double outputs = op.outputs.empty() ? 0.0 : static_cast<double>(op.outputs[0].elements());
   const double own = node.op->cost ? node.op->cost(op) : outputs;

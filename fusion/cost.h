@@ -10,8 +10,4 @@ namespace fuselite::fusion {
 double NodeCost(const Graph& graph, NodeId id);
 double GraphCost(const Graph& graph);
 
-// Whether the operator gives its input's bytes unchanged under another shape: RESHAPE, SQUEEZE,
-// EXPAND_DIMS.
-bool OnlyReshapes(const kernels::OperatorDef& op);
-
 }  // namespace fuselite::fusion

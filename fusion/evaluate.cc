@@ -33,7 +33,7 @@ Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outp
 
 }  // namespace
 
-Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node, PackedStore* store) {
+Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
   const kernels::OpDescription op = graph.Describe(node);
   std::vector<std::shared_ptr<AlignedBuffer>> copies;
   std::vector<const void*> inputs;
@@ -57,9 +57,8 @@ Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node, PackedStore
     value.storage = std::move(storage);
     values.push_back(std::move(value));
   }
-  kernels::BuildContext context;
-  context.store = store;
-  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, kernels::BuildReference(op, context));
+  FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel,
+                            kernels::BuildReference(op));
   FUSELITE_RETURN_IF_ERROR(RunAll(*kernel, inputs.data(), outputs.data()));
   return values;
 }

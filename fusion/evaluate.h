@@ -7,7 +7,7 @@ namespace fuselite::fusion {
 
 // The output values of a node whose inputs are all constant, by the operator's reference kernel:
 // constants with storage of their own, otherwise like the node's outputs. The graph is unchanged.
-Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node, PackedStore* store);
+Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node);
 
 // Constants whose bytes are not aligned to their element get an aligned copy: kernels may rely on
 // it, files do not promise it.

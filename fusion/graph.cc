@@ -52,6 +52,7 @@ kernels::OpDescription Graph::Describe(const Node& node) const {
   op.tail = node.tail;
   op.version = node.version;
   op.intermediates = node.intermediates;
+  op.tail_inputs = node.tail_inputs;
   op.inputs.reserve(node.inputs.size());
   for (ValueId v : node.inputs) op.inputs.push_back(v == kNone ? TensorInfo() : values_[v].info);
   op.outputs.reserve(node.outputs.size());

@@ -45,6 +45,7 @@ struct Node {
   std::vector<ValueId> outputs;
   kernels::Tail tail;
   std::vector<Quantization> intermediates{};  // as OpDescription's
+  int tail_inputs = 0;                        // how many of `inputs` are operands of the tail
   std::vector<int> host_nodes;  // what it stands for: the host's node indices, in order
 };
 

@@ -5,38 +5,32 @@
 
 namespace fuselite::fusion {
 
-RewriteContext::RewriteContext(const kernels::BuildContext& context, bool jit,
-                               std::vector<RewriteRecord>* log)
-    : context_(context), jit_(jit), log_(log) {
-  context_.judging = true;
-}
-
-std::optional<Selection> RewriteContext::Select(const kernels::OpDescription& op) const {
+const Choice* RewriteContext::Select(const kernels::OpDescription& op) {
   kernels::OpDescription inferred = op;
-  if (!kernels::Infer(inferred).ok()) return std::nullopt;
+  if (!kernels::Infer(inferred).ok()) return nullptr;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     if (inferred.outputs[i].shape != op.outputs[i].shape ||
         inferred.outputs[i].type != op.outputs[i].type) {
-      return std::nullopt;
+      return nullptr;
     }
   }
-  return JudgeSelection(op, context_, jit_);
+  const Choice& choice = planner_.Choose(op);
+  return choice.status.ok() ? &choice : nullptr;
 }
 
 bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
-                                      const kernels::OpDescription& after) const {
-  const std::optional<Selection> now = JudgeSelection(before, context_, jit_);
-  const std::optional<Selection> then = Select(after);
-  return now && then && then->rank <= now->rank;
+                                      const kernels::OpDescription& after) {
+  const Choice& now = planner_.Choose(before);
+  const Choice* then = Select(after);
+  return now.status.ok() && then != nullptr && then->rank <= now.rank;
 }
 
 bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
-                                      const kernels::OpDescription* heaviest) const {
-  const std::optional<Selection> selected = Select(op);
-  if (!selected || selected->reference) return false;
-  if (!heaviest || selected->emitted) return true;
-  const std::optional<Selection> replaced = JudgeSelection(*heaviest, context_, jit_);
-  return !replaced || !replaced->emitted;
+                                      const kernels::OpDescription* heaviest) {
+  const Choice* chosen = Select(op);
+  if (chosen == nullptr || chosen->reference) return false;
+  if (heaviest == nullptr || chosen->emitted) return true;
+  return !planner_.Choose(*heaviest).emitted;
 }
 
 void RewriteContext::Record(std::string_view what, const std::vector<int>& host_nodes) {

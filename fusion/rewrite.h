@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fusion/graph.h"
-#include "fusion/select.h"
+#include "fusion/planner.h"
 
 namespace fuselite::fusion {
 
@@ -23,36 +23,32 @@ struct RewriteRecord {
 class RewriteContext {
  public:
   // `log` receives each replacement; null: nobody asks.
-  RewriteContext(const kernels::BuildContext& context, bool jit, std::vector<RewriteRecord>* log);
+  RewriteContext(Planner& planner, std::vector<RewriteRecord>* log)
+      : planner_(planner), log_(log) {}
 
   // Whether some kernel computes `op`, and makes of it the shape that its outputs[0] has.
-  bool Accepts(const kernels::OpDescription& op) const { return Select(op).has_value(); }
+  bool Accepts(const kernels::OpDescription& op) { return Select(op) != nullptr; }
   // The same, and the kernel is at least as good as the one that computes `before`, which is of the
   // same operator: what a fast kernel refuses is not fused at the price of the reference.
-  bool AcceptsInsteadOf(const kernels::OpDescription& before,
-                        const kernels::OpDescription& after) const;
+  bool AcceptsInsteadOf(const kernels::OpDescription& before, const kernels::OpDescription& after);
   // The same for an `op` of another operator than those that it replaces: a kernel other than the
   // reference computes it, or the reference is all that its operator has. `heaviest`, if any, is
   // the replaced operation that does most of the work: where the JIT computes that, it has to
   // compute `op`, too.
   bool AcceptsComposite(const kernels::OpDescription& op,
-                        const kernels::OpDescription* heaviest = nullptr) const;
+                        const kernels::OpDescription* heaviest = nullptr);
 
-  // The kernel that would compute `op`, for questions only: it is not to be run.
-  Result<std::unique_ptr<Kernel>> Judge(const kernels::OpDescription& op) const {
-    return SelectKernel(op, context_, jit_, nullptr, nullptr);
-  }
+  // The kernel that computes an operation of the graph.
+  const Choice& Choose(const kernels::OpDescription& op) { return planner_.Choose(op); }
 
   // For the report.
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 
-  const kernels::BuildContext& kernels() const { return context_; }
-
  private:
-  std::optional<Selection> Select(const kernels::OpDescription& op) const;
+  // Null where the shape rule or every candidate refuses.
+  const Choice* Select(const kernels::OpDescription& op);
 
-  kernels::BuildContext context_;
-  bool jit_;
+  Planner& planner_;
   std::vector<RewriteRecord>* log_;
 };
 

@@ -11,15 +11,6 @@ namespace {
 
 using kernels::TailStage;
 
-// How many inputs are the operator's own; those of tail stages stand behind them.
-size_t OwnInputs(const Node& node) {
-  size_t own = node.inputs.size();
-  for (const TailStage& stage : node.tail.stages) {
-    if (stage.operand.input >= 0) own = std::min<size_t>(own, stage.operand.input);
-  }
-  return own;
-}
-
 bool AppendUnary(const kernels::OpDescription& op, Stages* stages) {
   if (op.op->name == kChain) return true;
   const std::optional<TailStage> stage = kernels::UnaryStage(op);
@@ -75,7 +66,7 @@ std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
       graph.value(flowing).info.shape != graph.value(node.outputs[0]).info.shape) {
     return std::nullopt;
   }
-  const size_t own = OwnInputs(node);
+  const size_t own = node.inputs.size() - static_cast<size_t>(node.tail_inputs);
   const auto own_end = node.inputs.begin() + static_cast<ptrdiff_t>(own);
   if (std::find(node.inputs.begin(), own_end, flowing) == own_end) return std::nullopt;
   const kernels::OpDescription op = graph.Describe(id);
@@ -89,13 +80,14 @@ std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
 }
 
 bool AppendStages(const Stages& more, Node* node) {
-  if (!more.operands.empty() && OwnInputs(*node) == node->inputs.size()) {
+  if (!more.operands.empty() && node->tail_inputs == 0) {
     if (node->op->max_inputs < 0) return false;
     // Absent optional inputs are named, so that operands are not taken for them.
     node->inputs.resize(std::max<size_t>(node->inputs.size(), node->op->max_inputs), kNone);
   }
   const int first = static_cast<int>(node->inputs.size());
   node->inputs.insert(node->inputs.end(), more.operands.begin(), more.operands.end());
+  node->tail_inputs += static_cast<int>(more.operands.size());
   for (TailStage stage : more.tail.stages) {
     if (stage.operand.input >= 0) stage.operand.input += first;
     if (!kernels::AppendStage(stage, more.tail.rows_per_batch, &node->tail)) return false;

@@ -9,7 +9,7 @@
 #include "interpreter/subgraph.h"
 #include "kernels/custom.h"
 #include "kernels/evaluation.h"
-#include "runtime/packed_store.h"
+#include "kernels/import.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::interpreter {
@@ -21,11 +21,6 @@ using tflite::TfLiteContext;
 using tflite::TfLiteNode;
 using tflite::TfLiteStatus;
 using tflite::TfLiteTensor;
-
-bool IsConstant(const TfLiteTensor& tensor) {
-  return tensor.allocation_type == tflite::kTfLiteMmapRo ||
-         tensor.allocation_type == tflite::kTfLitePersistentRo;
-}
 
 class BuiltinOp {
  public:
@@ -97,38 +92,24 @@ class BuiltinOp {
     for (int input : Elements(node.inputs)) {
       TensorInfo info;
       if (input >= 0) {
-        auto described = DescribeTensor(graph.tensor(input));
-        if (!described.ok()) return described.status().In("input tensor " + std::to_string(input));
-        info = std::move(*described);
+        FUSELITE_ASSIGN_OR_RETURN(info, Import(graph, "input", input));
       }
       op_.inputs.push_back(std::move(info));
     }
     for (int output : Elements(node.outputs)) {
-      auto described = DescribeTensor(graph.tensor(output));
-      if (!described.ok()) return described.status().In("output tensor " + std::to_string(output));
-      op_.outputs.push_back(std::move(*described));
+      FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, Import(graph, "output", output));
+      op_.outputs.push_back(std::move(info));
     }
-    for (int tensor : Elements(node.intermediates)) {
-      Quantization& quantization = op_.intermediates.emplace_back();
-      if (tensor < 0) continue;
-      auto described = DescribeTensor(graph.tensor(tensor));
-      if (!described.ok()) {
-        return described.status().In("intermediate tensor " + std::to_string(tensor));
-      }
-      quantization = std::move(described->quantization);
-    }
-    return CheckState(graph, node);
+    FUSELITE_ASSIGN_OR_RETURN(
+        op_.intermediates,
+        kernels::ImportIntermediates(graph.context(), Elements(node.intermediates)));
+    return kernels::CheckState(def_, Elements(node.inputs), graph.context());
   }
 
-  // Kernels write these in place; anything but a variable is not theirs to write.
-  Status CheckState(Subgraph& graph, const TfLiteNode& node) const {
-    const auto inputs = Elements(node.inputs);
-    for (int i : def_.state_inputs) {
-      const int tensor = i < static_cast<int>(inputs.size()) ? inputs[i] : -1;
-      if (tensor >= 0 && graph.tensor(tensor).is_variable) continue;
-      return Unsupported("input ", i, " must be a variable tensor");
-    }
-    return Status();
+  static Result<TensorInfo> Import(const Subgraph& graph, std::string_view what, int tensor) {
+    Result<TensorInfo> info =
+        kernels::ImportTensor(graph.context(), graph.tensor(tensor), kernels::Constants::kPrepared);
+    return info.ok() ? info : info.status().In(internal::Join(what, " tensor ", tensor));
   }
 
   Status ResizeOutputs(Subgraph& graph, const TfLiteNode& node) {
@@ -146,9 +127,7 @@ class BuiltinOp {
   }
 
   Status Build() {
-    kernels::BuildContext context;
-    context.store = &ProcessPackedStore();
-    FUSELITE_ASSIGN_OR_RETURN(kernel_, kernels::BuildReference(op_, context));
+    FUSELITE_ASSIGN_OR_RETURN(kernel_, kernels::BuildReference(op_));
     return Status();
   }
 
@@ -179,7 +158,7 @@ class BuiltinOp {
   const int version_;
   const kernels::CustomOperator* const custom_ = kernels::FindCustomOperator(def_.name);  // or null
   OpDescription op_;
-  std::unique_ptr<Kernel> kernel_;
+  std::shared_ptr<const Kernel> kernel_;
   bool dynamic_ = false;
   bool known_ = false;
   std::vector<const void*> input_pointers_;
@@ -241,37 +220,6 @@ void* MakeBuiltinData(const ModelOperator& op) {
   void* data = std::calloc(1, op.def->struct_bytes);
   kernels::ExportParams(op.def->fields, op.params.data(), data);
   return data;
-}
-
-Result<TensorInfo> DescribeTensor(const TfLiteTensor& tensor) {
-  TensorInfo info;
-  if (!IsKnownDataType(tensor.type) || tensor.type == tflite::kTfLiteNoType) {
-    return Unsupported("element type ", int{tensor.type});
-  }
-  info.type = static_cast<DataType>(tensor.type);
-  const auto shape = Shape::FromDims(Elements(tensor.dims));
-  if (!shape) return Unsupported("a shape of rank ", Elements(tensor.dims).size());
-  info.shape = *shape;
-  if (tensor.sparsity != nullptr) return Unsupported("a sparse tensor");
-  switch (tensor.quantization.type) {
-    case tflite::kTfLiteNoQuantization: break;
-    case tflite::kTfLiteAffineQuantization: {
-      const auto* affine =
-          static_cast<const tflite::TfLiteAffineQuantization*>(tensor.quantization.params);
-      if (affine == nullptr || affine->scale == nullptr) break;
-      const auto scales = Elements(affine->scale);
-      const auto zero_points =
-          Elements(const_cast<const tflite::TfLiteIntArray*>(affine->zero_point));
-      if (scales.size() != zero_points.size()) return InvalidArgument("scales without zero points");
-      info.quantization.scales.assign(scales.begin(), scales.end());
-      info.quantization.zero_points.assign(zero_points.begin(), zero_points.end());
-      info.quantization.axis = affine->quantized_dimension;
-      break;
-    }
-    default: return Unsupported("block-wise quantization");
-  }
-  if (IsConstant(tensor)) info.data = tensor.data.raw_const;
-  return info;
 }
 
 }  // namespace fuselite::interpreter

@@ -15,8 +15,4 @@ void* NewBuiltinOp(const kernels::OperatorDef& def, int version);
 // The TfLite*Params of `op`, malloc'ed; null where the operator has none.
 void* MakeBuiltinData(const ModelOperator& op);
 
-// The description of one tensor. Its data is set for constants only. Fails on types and
-// quantizations that kernels do not know.
-Result<TensorInfo> DescribeTensor(const tflite::TfLiteTensor& tensor);
-
 }  // namespace fuselite::interpreter

@@ -5,6 +5,7 @@
 
 #include "interpreter/builtin_op.h"
 #include "interpreter/printable.h"
+#include "kernels/import.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -81,7 +82,9 @@ TensorView Interpreter::tensor(int index) const {
   view.bytes = tensor.bytes;
   view.constant = tensor.allocation_type == tflite::kTfLiteMmapRo;
   view.is_variable = tensor.is_variable;
-  if (const auto info = DescribeTensor(tensor); info.ok()) {
+  if (const auto info =
+          kernels::ImportTensor(graph.context(), tensor, kernels::Constants::kPrepared);
+      info.ok()) {
     view.type = info->type;
     view.shape = info->shape;
     view.quantization = info->quantization;

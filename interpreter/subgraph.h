@@ -67,6 +67,7 @@ class Subgraph {
     return *static_cast<Subgraph*>(context->impl_);
   }
 
+  const tflite::TfLiteContext& context() const { return context_; }
   const ModelSubgraph& model() const { return model_; }
   SubgraphHost& host() { return host_; }
   int index() const { return index_; }

@@ -11,6 +11,7 @@ namespace fuselite::jit {
 namespace {
 
 using kernels::Candidate;
+using kernels::Judged;
 
 struct Entry {
   std::string_view op;
@@ -18,12 +19,13 @@ struct Entry {
 };
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kProduct[] = {
-    {"jit int8", BuildProductS8}, {"jit hybrid", BuildProductHybrid}, {"jit", BuildProductF32}};
-constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", BuildDepthwiseConv2DInt8},
-                                          {"jit hybrid", BuildDepthwiseConv2DHybrid},
-                                          {"jit", BuildDepthwiseConv2D}};
-constexpr Candidate kElementwise[] = {{"jit", BuildElementwise}};
+constexpr Candidate kProduct[] = {{"jit int8", Judged{BuildProductS8}},
+                                  {"jit hybrid", Judged{BuildProductHybrid}},
+                                  {"jit", Judged{BuildProductF32}}};
+constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", Judged{BuildDepthwiseConv2DInt8}},
+                                          {"jit hybrid", Judged{BuildDepthwiseConv2DHybrid}},
+                                          {"jit", Judged{BuildDepthwiseConv2D}}};
+constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
 
 // In alphabetical order.
 constexpr Entry kEntries[] = {

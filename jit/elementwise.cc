@@ -17,7 +17,9 @@ namespace {
 
 using kernels::BuildContext;
 using kernels::ElementwiseGrid;
+using kernels::KernelPlan;
 using kernels::OpDescription;
+using kernels::PlanContext;
 using kernels::Tail;
 using kernels::TailOperand;
 using kernels::TailStage;
@@ -261,8 +263,7 @@ Result<FusedTail> FuseChain(const OpDescription& op, int* flowing) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildElementwise(const OpDescription& op,
-                                                 const BuildContext& context) {
+Result<KernelPlan> PlanElementwise(const OpDescription& op, const PlanContext& context) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
@@ -274,14 +275,17 @@ Result<std::unique_ptr<Kernel>> BuildElementwise(const OpDescription& op,
   if (op.outputs[0].elements() == 0) return Unsupported("nothing is emitted for an empty output");
   int flowing = 0;
   FUSELITE_ASSIGN_OR_RETURN(FusedTail tail, FuseChain(op, &flowing));
-  auto kernel = std::make_unique<ElementwiseKernel>(op, flowing, std::move(tail), context.isa);
-  const ElementwiseSpec spec = kernel->Spec();
-  FUSELITE_RETURN_IF_ERROR(CheckElementwise(spec));
-  if (context.judging) return std::unique_ptr<Kernel>(std::move(kernel));
-  FUSELITE_ASSIGN_OR_RETURN(SharedCode code,
-                            EmitElementwise(spec, kernel->Lengths(), std::string(kernel->name())));
-  kernel->SetCode(std::move(code));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  ElementwiseKernel kernel(op, flowing, std::move(tail), context.isa);
+  FUSELITE_RETURN_IF_ERROR(CheckElementwise(kernel.Spec()));
+  return KernelPlan::Of(
+      std::move(kernel),
+      [](ElementwiseKernel& emitted, const OpDescription&, const BuildContext&) -> Status {
+        FUSELITE_ASSIGN_OR_RETURN(
+            SharedCode code,
+            EmitElementwise(emitted.Spec(), emitted.Lengths(), std::string(emitted.name())));
+        emitted.SetCode(std::move(code));
+        return Status();
+      });
 }
 
 }  // namespace fuselite::jit

@@ -8,7 +8,7 @@ namespace fuselite::jit {
 // FUSELITE_ELEMENTWISE and the operators of one or two inputs that are stages of a tail, with
 // op.tail. Refuses other types, both inputs broadcasting, and functions without an emitter in the
 // first stage; later ones run over the stored values.
-Result<std::unique_ptr<Kernel>> BuildElementwise(const kernels::OpDescription& op,
-                                                 const kernels::BuildContext& context);
+Result<kernels::KernelPlan> PlanElementwise(const kernels::OpDescription& op,
+                                            const kernels::PlanContext& context);
 
 }  // namespace fuselite::jit

@@ -272,8 +272,15 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
       Expm1NonPositive(t(3));
       return SelectNegative(v, t(3));
     case UnaryKind::kSign: return Sign(v);
-    default:  // identity; Check() refuses those without emitter, EmitUnary has the others
-      return;
+    case UnaryKind::kIdentity:
+    // EmitUnary has these.
+    case UnaryKind::kClamp:
+    case UnaryKind::kAffine:
+    case UnaryKind::kHardSwish:
+    // Check() refuses these.
+    case UnaryKind::kLog:
+    case UnaryKind::kSin:
+    case UnaryKind::kCos: return;
   }
 }
 

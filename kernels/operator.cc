@@ -39,35 +39,21 @@ Status CheckTypes(const OpDescription& op) {
 
 }  // namespace
 
-Result<PackedWeights> BuildContext::Pack(const PackRequest& request,
-                                         const std::function<void(std::byte*)>& pack) const {
-  if (judging) return PackedWeights();
-  return store->GetOrPack(request, pack);
-}
-
 Status Infer(OpDescription& op) {
   const OperatorDef& def = *op.op;
   if (op.version > def.max_version) {
     return Unsupported("version ", op.version, " is newer than ", def.max_version,
                        ", the newest known here");
   }
-  // Operands of tail stages stand behind the operator's own.
-  size_t own_inputs = op.inputs.size();
-  for (const TailStage& stage : op.tail.stages) {
-    if (stage.operand.input >= 0) {
-      own_inputs = std::min(own_inputs, static_cast<size_t>(stage.operand.input));
-    }
-  }
-  FUSELITE_RETURN_IF_ERROR(CheckCount("inputs", own_inputs, def.min_inputs, def.max_inputs));
+  FUSELITE_RETURN_IF_ERROR(CheckCount("inputs", op.own_inputs(), def.min_inputs, def.max_inputs));
   FUSELITE_RETURN_IF_ERROR(
       CheckCount("outputs", op.outputs.size(), def.min_outputs, def.max_outputs));
   FUSELITE_RETURN_IF_ERROR(CheckTypes(op));
   return def.infer(op);
 }
 
-Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op,
-                                               const BuildContext& context) {
-  return op.op->candidates.back().build(op, context);
+Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {
+  return op.op->candidates.back().Build(op, {});
 }
 
 const OperatorDef* FindOperator(int builtin_code) {

@@ -7,18 +7,15 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "kernels/candidate.h"
 #include "kernels/fields.h"
 #include "kernels/tail/tail.h"
-#include "runtime/cpu.h"
-#include "runtime/kernel.h"
-#include "runtime/packed_store.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -68,37 +65,11 @@ struct OpDescription {
   // How values that never become tensors are quantized (the model's `intermediates`); empty for
   // most operators.
   std::vector<Quantization> intermediates{};
+  int tail_inputs = 0;  // how many of `inputs`, the last ones, are operands of tail stages
 
-  bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].absent(); }
-};
-
-enum class Precision {
-  kStrict,   // no algorithm that sums in another order than a plain dot product's
-  kDefault,  // within the bounds of docs/design.md: Winograd where it meets them
-  kFast,     // bf16 arithmetic too
-};
-
-// What a candidate may use, and whether it is only asked.
-struct BuildContext {
-  Isa isa = Isa::kScalar;
-  Precision precision = Precision::kDefault;
-  int threads = 1;
-  // Judging: accept or refuse, without packing weights or emitting code. The same code runs, so
-  // that who says yes is who builds; kernels made while judging are never run.
-  bool judging = false;
-  PackedStore* store = nullptr;  // never null
-
-  // The packed form of `request`, or null while judging.
-  Result<PackedWeights> Pack(const PackRequest& request,
-                             const std::function<void(std::byte*)>& pack) const;
-};
-
-// Accepts with a kernel, or refuses with the reason: kUnsupported, in the words of a user.
-using BuildKernel = Result<std::unique_ptr<Kernel>> (*)(const OpDescription&, const BuildContext&);
-
-struct Candidate {
-  std::string_view name;  // "reference", "highway", "jit"
-  BuildKernel build;
+  size_t own_inputs() const { return inputs.size() - static_cast<size_t>(tail_inputs); }
+  // Whether the operator itself has input `i`.
+  bool has_input(size_t i) const { return i < own_inputs() && !inputs[i].absent(); }
 };
 
 // One combination of types that an operator takes; kNone stands for any or absent.
@@ -139,14 +110,25 @@ struct OperatorDef {
   Result<ProductDescription> (*product)(const OpDescription& op) = nullptr;
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
+
+  // What rewrites may do with it.
+
+  // Its kernels make their output tile by tile and can hand it to a tail. Elementwise operators,
+  // which are tails themselves, are known without it.
+  bool takes_tail = false;
+  // Each element of its outputs is an element of its inputs, or the zero that DEQUANTIZE gives for
+  // the zero point: it moves integers as it moves the numbers that they stand for. Maxima and
+  // minima are such, as a positive scale keeps the order.
+  bool selects = false;
+  // It gives its input's bytes unchanged under another shape.
+  bool reshapes = false;
 };
 
 // Checks counts, types and version, then runs the shape rule.
 Status Infer(OpDescription& op);
 
-// Builds the scalar reference: the last candidate.
-Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op,
-                                               const BuildContext& context);
+// Builds the scalar reference: the last candidate. It packs nothing.
+Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op);
 
 // The table of operators (kernels/list.cc).
 std::span<const OperatorDef* const> AllOperators();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/tflite_arrays.h"
+
 namespace fuselite::partitioner {
 namespace {
 
@@ -109,6 +111,14 @@ class Builder {
 };
 
 }  // namespace
+
+InputKey KeyOf(const tflite::TfLiteTensor& tensor) {
+  InputKey key;
+  if (IsKnownDataType(tensor.type)) key.type = static_cast<DataType>(tensor.type);
+  key.shape = Shape::FromDims(tflite::Elements(tensor.dims)).value_or(Shape());
+  if (tensor.allocation_type == tflite::kTfLiteMmapRo) key.constant = tensor.data.data;
+  return key;
+}
 
 Result<BuiltGraph> BuildGraph(const Partition& partition, const tflite::TfLiteContext* context,
                               TensorTable& table, int* failed_node) {

@@ -26,6 +26,17 @@ struct BoundTensor {
   size_t bytes = 0;
 };
 
+// What compiled code depends on, of one tensor that is read from outside.
+struct InputKey {
+  DataType type = DataType::kNone;
+  Shape shape;
+  const void* constant = nullptr;
+  friend bool operator==(const InputKey&, const InputKey&) = default;
+};
+
+// Of the tensor as the host has it now.
+InputKey KeyOf(const tflite::TfLiteTensor& tensor);
+
 struct BuiltGraph {
   fusion::Graph graph;
   // Behind graph.inputs: those that are only read, and the variables.

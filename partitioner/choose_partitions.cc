@@ -20,7 +20,7 @@ constexpr double kSavedNsPerUnit = 0.08;
 std::string Nodes(int count) { return std::to_string(count) + (count == 1 ? " node" : " nodes"); }
 
 struct Candidate {
-  std::vector<int> nodes, inputs, outputs;
+  HostPartition host;
   double cost = 0;
 };
 
@@ -37,20 +37,19 @@ class Chooser {
     for (Verdict& verdict : verdicts_) of_node_[verdict.host_node] = &verdict;
   }
 
-  Result<std::vector<PartitionChoice>> Choose() {
+  Result<std::vector<JudgedPartition>> Choose() {
     while (true) {
       Withdraw();
       FUSELITE_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Preview());
       DropWorthless(candidates);
       DropBeyondLimit(candidates);
       if (Withdraw() > 0) continue;
-      const bool all_build = std::ranges::all_of(
-          candidates, [&](const Candidate& candidate) { return Builds(candidate); });
+      const auto fails = [&](const Candidate& candidate) { return !Builds(candidate); };
       // A node that was given back may split its partition: look again.
-      if (!all_build) continue;
-      std::vector<PartitionChoice> choices;
-      for (Candidate& candidate : candidates) {
-        choices.push_back({std::move(candidate.nodes), candidate.cost});
+      if (std::ranges::count_if(candidates, fails) > 0) continue;
+      std::vector<JudgedPartition> choices;
+      for (const Candidate& candidate : candidates) {
+        choices.push_back(std::move(built_.at(candidate.host.nodes)));
       }
       return choices;
     }
@@ -83,44 +82,44 @@ class Chooser {
         const std::span<const int> elements = Elements(from);
         return std::vector<int>(elements.begin(), elements.end());
       };
-      Candidate candidate{copy(params[i].nodes_to_replace), copy(params[i].input_tensors),
-                          copy(params[i].output_tensors)};
-      for (int node : candidate.nodes) candidate.cost += of_node_.at(node)->cost;
+      Candidate candidate{{copy(params[i].nodes_to_replace), copy(params[i].input_tensors),
+                           copy(params[i].output_tensors)}};
+      for (int node : candidate.host.nodes) candidate.cost += of_node_.at(node)->cost;
       candidates.push_back(std::move(candidate));
     }
     return candidates;
   }
 
-  void GiveBack(const Candidate& candidate, const std::string& reason) {
-    for (int node : candidate.nodes) {
+  void GiveBack(const std::vector<int>& nodes, const std::string& reason) {
+    for (int node : nodes) {
       of_node_.at(node)->claimed = false;
       of_node_.at(node)->reason = reason;
     }
   }
 
   bool IsWholeGraph(const Candidate& candidate) const {
-    return candidate.nodes.size() == verdicts_.size();
+    return candidate.host.nodes.size() == verdicts_.size();
   }
 
   // One such partition less, and all variables would go back to the host.
   bool HoldsVariables(const Candidate& candidate) const {
-    return std::ranges::any_of(candidate.nodes,
+    return std::ranges::any_of(candidate.host.nodes,
                                [&](int node) { return variables_.Concerns(node); });
   }
 
   void DropWorthless(std::vector<Candidate>& candidates) {
     std::erase_if(candidates, [&](const Candidate& candidate) {
       if (IsWholeGraph(candidate) || HoldsVariables(candidate)) return false;
-      const auto count = static_cast<int>(candidate.nodes.size());
+      const auto count = static_cast<int>(candidate.host.nodes.size());
       if (count < options_.min_nodes_per_partition) {
-        GiveBack(candidate, "its partition has " + Nodes(count) +
+        GiveBack(candidate.host.nodes, "its partition has " + Nodes(count) +
                                 ", fewer than min_nodes_per_partition (" +
                                 std::to_string(options_.min_nodes_per_partition) + ")");
         return true;
       }
       if (count * kHostNodeNs + candidate.cost * kSavedNsPerUnit > kPartitionNs) return false;
-      GiveBack(candidate, "its partition (" + Nodes(count) +
-                              ") has too little work to be worth a change of hands");
+      GiveBack(candidate.host.nodes, "its partition (" + Nodes(count) +
+                              ") has too little work to repay entering the delegate");
       return true;
     });
   }
@@ -139,37 +138,60 @@ class Chooser {
         --equal;
         return false;
       }
-      GiveBack(candidate,
+      GiveBack(candidate.host.nodes,
                "max_partitions is " + std::to_string(limit) + ", and its partition is smaller");
       return true;
     });
   }
 
-  // Builds the partition as its kernel will, from its own inputs alone. Takes back the claim of
-  // the node that fails.
+  // Builds the partition as its kernel will, from its own inputs alone, unless that is done. Takes
+  // back the claim of the node that fails.
   bool Builds(const Candidate& candidate) {
+    if (IsBuilt(candidate)) return true;
+    JudgedPartition judged{.host = candidate.host, .cost = candidate.cost};
+    Partition& partition = judged.partition;
+    partition.inputs = candidate.host.inputs;
+    partition.outputs = candidate.host.outputs;
+    for (int node : candidate.host.nodes) partition.nodes.push_back(of_node_.at(node)->node);
+    makers_.Follow(partition);
     const auto possible = [&](int node) { return of_node_.at(node)->possible; };
     // Nothing can be said of shapes that are not there yet.
-    if (std::ranges::any_of(candidate.nodes, possible)) return true;
-    Partition partition{{}, 0, candidate.inputs, candidate.outputs};
-    for (int node : candidate.nodes) partition.nodes.push_back(of_node_.at(node)->node);
-    makers_.Follow(partition);
+    if (std::ranges::none_of(candidate.host.nodes, possible)) {
+      int failed = -1;
+      Result<BuiltGraph> built = Build(judged, &failed);
+      if (!built.ok()) {
+        GiveBack({partition.nodes[std::max(failed, 0)].host_node}, built.status().message());
+        return false;
+      }
+      judged.built = *std::move(built);
+    }
+    built_.insert_or_assign(candidate.host.nodes, std::move(judged));
+    return true;
+  }
+
+  bool IsBuilt(const Candidate& candidate) const {
+    const auto known = built_.find(candidate.host.nodes);
+    return known != built_.end() && known->second.host == candidate.host;
+  }
+
+  // The graph, and what it depends on.
+  Result<BuiltGraph> Build(JudgedPartition& judged, int* failed) {
     TensorTable inside(context_);
     for (const auto& [tensor, info] : variables_.handles()) inside.SetVariable(tensor, info);
-    for (int tensor : partition.inputs) {
-      if (tensor < 0 || inside.IsVariable(tensor)) continue;
+    for (int tensor : judged.partition.inputs) {
+      InputKey& key = judged.key.emplace_back();
+      if (tensor < 0) continue;
+      key = KeyOf(context_->tensors[tensor]);
+      if (inside.IsVariable(tensor)) continue;
       Result<TensorInfo> info = table_.Get(tensor);
       if (!info.ok()) continue;
       // What was computed outside arrives as a value of the run.
       if (context_->tensors[tensor].allocation_type != kTfLiteMmapRo) info->data = nullptr;
+      key.type = info->type;
+      key.shape = info->shape;
       inside.Set(tensor, *std::move(info));
     }
-    int failed = -1;
-    const Result<BuiltGraph> built = BuildGraph(partition, context_, inside, &failed);
-    if (built.ok()) return true;
-    const Candidate node{{partition.nodes[std::max(failed, 0)].host_node}, {}, {}};
-    GiveBack(node, built.status().message());
-    return false;
+    return BuildGraph(judged.partition, context_, inside, failed);
   }
 
   TfLiteContext* context_;
@@ -179,16 +201,19 @@ class Chooser {
   const GraphVariables& variables_;
   std::vector<Verdict>& verdicts_;
   std::map<int, Verdict*> of_node_;
+  std::map<std::vector<int>, JudgedPartition> built_;  // by their nodes
 };
 
 }  // namespace
 
-Result<std::vector<PartitionChoice>> ChoosePartitions(TfLiteContext* context,
+Result<std::vector<JudgedPartition>> ChoosePartitions(TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
                                                       const GraphFacts& facts,
                                                       std::vector<Verdict>& verdicts) {
-  return Chooser(context, options, table, facts, verdicts).Choose();
+  auto choices = Chooser(context, options, table, facts, verdicts).Choose();
+  for (Verdict& verdict : verdicts) verdict.node = ImportedNode();
+  return choices;
 }
 
 }  // namespace fuselite::partitioner

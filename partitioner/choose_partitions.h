@@ -2,18 +2,32 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "fusion/planner.h"
 #include "partitioner/build_graph.h"
 #include "partitioner/constants.h"
 #include "partitioner/verdict.h"
 
 namespace fuselite::partitioner {
 
-// Claimed nodes that the host would join into one delegate kernel, and will after ReplaceNodes.
-struct PartitionChoice {
-  std::vector<int> nodes;  // the host's, in running order
-  double cost = 0;         // of the nodes together
+// Claimed nodes that the host would join into one delegate kernel, and will after ReplaceNodes;
+// nodes and tensors are the host's.
+struct HostPartition {
+  std::vector<int> nodes, inputs, outputs;
+  friend bool operator==(const HostPartition&, const HostPartition&) = default;
+};
+
+// Such a partition, with its graph for inputs such as `key` says.
+struct JudgedPartition {
+  HostPartition host;
+  double cost = 0;  // of the nodes together
+  Partition partition{};
+  std::vector<InputKey> key{};        // of partition.inputs
+  std::optional<BuiltGraph> built{};  // nullopt where shapes are not there yet
+  // Has planned each node for its verdict.
+  std::shared_ptr<fusion::Planner> planner{};
 };
 
 // What the kernels of a graph have to know of it beyond their own nodes.
@@ -22,11 +36,12 @@ struct GraphFacts {
   std::shared_ptr<const GraphVariables> variables;
 };
 
-// The partitions to take. Claims that come to nothing are withdrawn, with the reason: partitions
-// that are too small to be worth a change of hands, those beyond max_partitions, nodes whose
-// partition does not build, makers of constants that the host's nodes read. `table` is what Judge()
-// left, `facts` what is known of its verdicts.
-Result<std::vector<PartitionChoice>> ChoosePartitions(tflite::TfLiteContext* context,
+// The partitions to take, without a planner. Claims that come to nothing are withdrawn, with the
+// reason: partitions whose work is too little to repay entering the delegate, those beyond
+// max_partitions, nodes whose partition does not build, makers of constants that the host's nodes
+// read. `table` is what Judge() left, `facts` what is known of its verdicts, whose nodes go into
+// the partitions.
+Result<std::vector<JudgedPartition>> ChoosePartitions(tflite::TfLiteContext* context,
                                                       const Options& options,
                                                       const TensorTable& table,
                                                       const GraphFacts& facts,

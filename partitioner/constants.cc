@@ -73,7 +73,7 @@ Status Evaluate(fusion::Graph& graph, const std::vector<bool>& nodes) {
   const std::vector<fusion::NodeId> order = graph.order();
   for (fusion::NodeId id : order) {
     if (!nodes[id]) continue;
-    auto values = fusion::Evaluate(graph, id, &ProcessPackedStore());
+    auto values = fusion::Evaluate(graph, id);
     const fusion::Node node = graph.node(id);
     if (!values.ok()) return values.status().In(node.op->name);
     graph.Remove(id);

@@ -6,6 +6,7 @@
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
 #include "runtime/log.h"
+#include "runtime/stopwatch.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -57,9 +58,15 @@ void LogPlan(const PartitionReport& partition) {
   }
 }
 
-// What the kernels to come have to know.
-Result<GraphFacts> JudgeAndChoose(TfLiteContext* context, const Options& options,
-                                  GraphReport& report) {
+// What the verdicts on a graph are made of. Plans name constants that the table may have unpacked,
+// so that the two live together.
+struct Judgement {
+  TensorTable table;
+  fusion::Planner planner;
+};
+
+Result<JudgedGraph> JudgeAndChoose(TfLiteContext* context, const DelegateState& state,
+                                   GraphReport& report) {
   TfLiteIntArray* host_plan = nullptr;
   if (context->GetExecutionPlan(context, &host_plan) != kTfLiteOk) {
     return Internal("the host does not show its execution plan");
@@ -67,19 +74,24 @@ Result<GraphFacts> JudgeAndChoose(TfLiteContext* context, const Options& options
   // The host's next call overwrites its array.
   const std::span<const int> elements = Elements(host_plan);
   const std::vector<int> plan(elements.begin(), elements.end());
-  TensorTable table(context);
-  GraphFacts facts;
+  const Options& options = state.options();
+  const auto judgement = std::make_shared<Judgement>(
+      TensorTable(context), fusion::PlannerFor(state.CompileOptionsFor(context)));
+  auto& [table, planner] = *judgement;
+  JudgedGraph judged;
+  GraphFacts& facts = judged.facts;
   facts.variables = std::make_shared<const GraphVariables>(context, plan);
-  report.verdicts = Judge(context, plan, *facts.variables, options, table);
+  report.verdicts = Judge(context, plan, *facts.variables, options, table, planner);
   facts.makers = std::make_shared<const ConstantMakers>(context, report.verdicts);
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<PartitionChoice> choices,
+  FUSELITE_ASSIGN_OR_RETURN(judged.partitions,
                             ChoosePartitions(context, options, table, facts, report.verdicts));
-  for (const PartitionChoice& choice : choices) {
+  for (JudgedPartition& choice : judged.partitions) {
+    choice.planner = std::shared_ptr<fusion::Planner>(judgement, &planner);
     report.partitions.emplace_back();
-    report.partitions.back().nodes = choice.nodes;
+    report.partitions.back().nodes = choice.host.nodes;
     report.partitions.back().cost = choice.cost;
   }
-  return facts;
+  return judged;
 }
 
 }  // namespace
@@ -138,12 +150,35 @@ Result<std::shared_ptr<VariableMemory>> DelegateState::MemoryOf(const TfLiteCont
   return memory;
 }
 
-void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, GraphFacts facts) {
+std::optional<JudgedPartition> DelegateState::TakeJudged(const TfLiteContext* context,
+                                                         const HostPartition& host) {
   const std::lock_guard lock(mutex_);
+  if (judged_.first != context) return std::nullopt;
+  std::vector<JudgedPartition>& waiting = judged_.second;
+  const auto judged = std::ranges::find(waiting, host, &JudgedPartition::host);
+  if (judged == waiting.end()) return std::nullopt;
+  std::optional<JudgedPartition> taken(std::move(*judged));
+  waiting.erase(judged);
+  return taken;
+}
+
+fusion::CompileOptions DelegateState::CompileOptionsFor(const TfLiteContext* context) const {
+  fusion::CompileOptions compile;
+  compile.isa = options_.isa;
+  compile.jit = options_.jit;
+  compile.fusion = options_.fusion;
+  compile.precision = options_.precision;
+  compile.threads = ThreadsFor(context);
+  return compile;
+}
+
+void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, JudgedGraph judged) {
+  const std::lock_guard lock(mutex_);
+  judged_ = {context, std::move(judged.partitions)};
   // The same graph comes again on a resize, without its kernels.
   const auto known = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (known == graphs_.end()) ForgetDeadGraphs();
-  facts_[context] = std::move(facts);
+  facts_[context] = std::move(judged.facts);
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (entry == graphs_.end()) {
     graphs_.emplace_back(context, std::move(report));
@@ -222,14 +257,14 @@ Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std
 
 Status Delegate::Prepare(TfLiteContext* context) {
   const Options& options = state_->options();
+  Stopwatch watch;
   GraphReport report;
-  GraphFacts facts;
+  JudgedGraph judged;
   const auto judge = [&]() -> Status {
-    FUSELITE_ASSIGN_OR_RETURN(facts, JudgeAndChoose(context, options, report));
+    FUSELITE_ASSIGN_OR_RETURN(judged, JudgeAndChoose(context, *state_, report));
     return Status();
   };
-  const bool judged = Guard(judge, [&](const char* message) { report.error = message; });
-  if (!judged) {
+  if (!Guard(judge, [&](const char* message) { report.error = message; })) {
     report.partitions.clear();
     for (Verdict& verdict : report.verdicts) {
       if (!verdict.claimed) continue;
@@ -237,6 +272,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
       verdict.reason = report.error;
     }
   }
+  report.judge_ms = watch.Lap();
   std::vector<int> nodes;  // in running order
   for (const Verdict& verdict : report.verdicts) {
     if (verdict.claimed) nodes.push_back(verdict.host_node);
@@ -245,7 +281,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
     std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
   }
   LogVerdicts(options, report);
-  state_->SetGraph(context, std::move(report), std::move(facts));
+  state_->SetGraph(context, std::move(report), std::move(judged));
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);
   if (array == nullptr) return OutOfMemory("no memory for a list of nodes");

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::partitioner {
+
+// What applying the delegate has found out for the kernels to come.
+struct JudgedGraph {
+  GraphFacts facts;
+  std::vector<JudgedPartition> partitions;
+};
 
 // What threads did in runs of one partition.
 struct PartitionEvents {
@@ -35,6 +42,7 @@ class DelegateState {
   const Options& options() const { return options_; }
   // num_threads where it is set, else what the host recommends, else the physical cores allowed.
   int ThreadsFor(const tflite::TfLiteContext* context) const;
+  fusion::CompileOptions CompileOptionsFor(const tflite::TfLiteContext* context) const;
 
   // A kernel of the graph lives from the first call to the second. Its runs end at their next step
   // where *stop is true, which Cancel() sets.
@@ -43,10 +51,15 @@ class DelegateState {
   // Ends the runs that are under way.
   void Cancel();
 
-  // A graph begins anew: the host applies the delegate (again).
-  void SetGraph(const tflite::TfLiteContext* context, GraphReport report, GraphFacts facts);
+  // A graph begins anew: the host applies the delegate (again). The partitions wait for their
+  // kernels.
+  void SetGraph(const tflite::TfLiteContext* context, GraphReport report, JudgedGraph judged);
   // As SetGraph() was told; of null pointers where it was told none.
   GraphFacts FactsOf(const tflite::TfLiteContext* context) const;
+  // The partition that SetGraph() was given, once; nullopt where the host joins others than it said
+  // it would.
+  std::optional<JudgedPartition> TakeJudged(const tflite::TfLiteContext* context,
+                                            const HostPartition& host);
   // The memory of the graph's variables, which all its kernels share and keep alive.
   Result<std::shared_ptr<VariableMemory>> MemoryOf(const tflite::TfLiteContext* context,
                                                    const GraphVariables& variables);
@@ -80,6 +93,8 @@ class DelegateState {
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
   std::map<const tflite::TfLiteContext*, GraphFacts> facts_;
+  // Of the graph that was set last.
+  std::pair<const tflite::TfLiteContext*, std::vector<JudgedPartition>> judged_;
   std::map<const tflite::TfLiteContext*, std::weak_ptr<VariableMemory>> memory_;
   ProfiledPartitions profile_;
   std::vector<PartitionEvents> events_;

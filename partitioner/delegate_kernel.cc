@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "partitioner/guard.h"
+#include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 
@@ -121,21 +123,24 @@ DelegateKernel::~DelegateKernel() {
 }
 
 Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
+  HostPartition host;
+  const auto copy = [](const TfLiteIntArray* from, std::vector<int>& to) {
+    const std::span<const int> elements = Elements(from);
+    to.assign(elements.begin(), elements.end());
+  };
+  copy(params.nodes_to_replace, host.nodes);
+  copy(params.input_tensors, host.inputs);
+  copy(params.output_tensors, host.outputs);
   const GraphFacts facts = state_->FactsOf(context);
   variables_ = facts.variables;
-  for (int index : Elements(params.nodes_to_replace)) {
-    host_nodes_.push_back(index);
-    const bool of_variable = variables_ != nullptr && variables_->Concerns(index);
-    Result<ImportedNode> node =
-        of_variable ? variables_->Import(index) : ImportNode(context, index);
-    if (!node.ok()) return node.status().In("node " + std::to_string(index));
-    partition_.nodes.push_back(*std::move(node));
+  host_nodes_ = host.nodes;
+  judged_ = state_->TakeJudged(context, host);
+  if (judged_) {
+    partition_ = std::move(judged_->partition);
+  } else {
+    FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host));
+    if (facts.makers != nullptr) facts.makers->Follow(partition_);
   }
-  const std::span<const int> inputs = Elements(params.input_tensors);
-  const std::span<const int> outputs = Elements(params.output_tensors);
-  partition_.inputs.assign(inputs.begin(), inputs.end());
-  partition_.outputs.assign(outputs.begin(), outputs.end());
-  if (facts.makers != nullptr) facts.makers->Follow(partition_);
   if (variables_ != nullptr && !variables_->handles().empty()) {
     FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   }
@@ -147,18 +152,24 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   return Status();
 }
 
-std::vector<DelegateKernel::InputKey> DelegateKernel::CurrentKey(
-    const TfLiteContext* context) const {
+Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& host) {
+  const bool whole_structs = HasSubgraphFunctions(context);
+  for (int index : host.nodes) {
+    const bool of_variable = variables_ != nullptr && variables_->Concerns(index);
+    Result<ImportedNode> node = of_variable ? variables_->Import(index)
+                                            : ImportNode(context, index, whole_structs);
+    if (!node.ok()) return node.status().In("node " + std::to_string(index));
+    partition_.nodes.push_back(*std::move(node));
+  }
+  partition_.inputs = host.inputs;
+  partition_.outputs = host.outputs;
+  return Status();
+}
+
+std::vector<InputKey> DelegateKernel::CurrentKey(const TfLiteContext* context) const {
   std::vector<InputKey> key;
   for (int index : partition_.inputs) {
-    InputKey entry;
-    if (index >= 0) {
-      const TfLiteTensor& tensor = context->tensors[index];
-      if (IsKnownDataType(tensor.type)) entry.type = static_cast<DataType>(tensor.type);
-      entry.shape = Shape::FromDims(Elements(tensor.dims)).value_or(Shape());
-      if (tensor.allocation_type == kTfLiteMmapRo) entry.constant = tensor.data.data;
-    }
-    key.push_back(entry);
+    key.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
   }
   return key;
 }
@@ -167,7 +178,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
   const int threads = state_->ThreadsFor(context);
   std::vector<InputKey> key = CurrentKey(context);
   if (execution_ == nullptr || key != key_ || threads != compiled_threads_) {
-    FUSELITE_RETURN_IF_ERROR(Compile(context, threads));
+    FUSELITE_RETURN_IF_ERROR(Compile(context, key, threads));
     key_ = std::move(key);
     compiled_threads_ = threads;
   }
@@ -183,38 +194,43 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
   return Status();
 }
 
-Status DelegateKernel::Compile(TfLiteContext* context, int threads) {
-  const Clock::time_point start = Clock::now();
-  FlushProfile();
+Result<BuiltGraph> DelegateKernel::BuildAnew(const TfLiteContext* context) const {
   TensorTable table(context);
   if (variables_ != nullptr) {
     for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
   }
   int failed = -1;
   Result<BuiltGraph> built = BuildGraph(partition_, context, table, &failed);
-  std::vector<ConstantOutput> constants;
-  if (built.ok()) {
-    FUSELITE_ASSIGN_OR_RETURN(constants, TakeConstantOutputs(*built));
+  if (built.ok() || failed < 0) return built;
+  const ImportedNode& node = partition_.nodes[failed];
+  return built.status().In(internal::Join(node.op->name, " (node ", node.host_node, ")"));
+}
+
+Status DelegateKernel::Compile(TfLiteContext* context, const std::vector<InputKey>& key,
+                               int threads) {
+  const Clock::time_point start = Clock::now();
+  FlushProfile();
+  const fusion::CompileOptions options = state_->CompileOptionsFor(context);
+  // What was learnt when the graph was judged holds for the inputs of that time.
+  std::optional<JudgedPartition> judged = std::exchange(judged_, std::nullopt);
+  if (judged && (!judged->built || judged->key != key ||
+                 judged->planner->context().threads != threads)) {
+    judged.reset();
   }
-  if (!built.ok()) {
-    if (failed < 0) return built.status();
-    const ImportedNode& node = partition_.nodes[failed];
-    return built.status().In(std::string(node.op->name) + " (node " +
-                             std::to_string(node.host_node) + ")");
+  BuiltGraph built;
+  if (judged) {
+    built = *std::move(judged->built);
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(built, BuildAnew(context));
   }
-  const Options& options = state_->options();
-  fusion::CompileOptions compile;
-  compile.isa = options.isa;
-  compile.jit = options.jit;
-  compile.fusion = options.fusion;
-  compile.precision = options.precision;
-  compile.threads = threads;
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<ConstantOutput> constants, TakeConstantOutputs(built));
   PartitionReport report;
   FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
-                            fusion::Compile(std::move(built->graph), compile, &report.report));
+                            fusion::Compile(std::move(built.graph), options, &report.report,
+                                            judged ? judged->planner.get() : nullptr));
   // The old one, and the weights it holds, live until here.
   execution_ = std::make_unique<Execution>(executable);
-  built_ = *std::move(built);
+  built_ = std::move(built);
   constants_ = std::move(constants);
   FUSELITE_RETURN_IF_ERROR(execution_->Prepare(threads));
   report.nodes = host_nodes_;

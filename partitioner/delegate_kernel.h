@@ -21,7 +21,8 @@ class DelegateKernel {
   explicit DelegateKernel(std::shared_ptr<DelegateState> state) : state_(std::move(state)) {}
   ~DelegateKernel();
 
-  // Reads the partition's nodes: only here does the host show them.
+  // Takes over what the delegate has learnt of the partition; reads its nodes, where the host has
+  // made another one than it said: only here does it show them.
   Status Init(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
   // Compiles for the shapes that the host has now, unless that is done already, and gives the
   // outputs their shapes. May come at any time, in the middle of an invoke of the graph too.
@@ -33,16 +34,10 @@ class DelegateKernel {
   static tflite::TfLiteRegistration Registration(const DelegateState& state);
 
  private:
-  // What compiled code depends on, of one tensor that is read from outside.
-  struct InputKey {
-    DataType type = DataType::kNone;
-    Shape shape;
-    const void* constant = nullptr;
-    friend bool operator==(const InputKey&, const InputKey&) = default;
-  };
-
   std::vector<InputKey> CurrentKey(const tflite::TfLiteContext* context) const;
-  Status Compile(tflite::TfLiteContext* context, int threads);
+  Status ReadNodes(tflite::TfLiteContext* context, const HostPartition& host);
+  Status Compile(tflite::TfLiteContext* context, const std::vector<InputKey>& key, int threads);
+  Result<BuiltGraph> BuildAnew(const tflite::TfLiteContext* context) const;
   Status BindVariables(const tflite::TfLiteContext* context);
   void FlushProfile();
 
@@ -50,6 +45,7 @@ class DelegateKernel {
   const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into
   std::vector<int> host_nodes_;                     // what the partition stands for
   Partition partition_;
+  std::optional<JudgedPartition> judged_;  // until the first compilation; its partition is empty
   std::shared_ptr<const GraphVariables> variables_;  // of the whole graph
   std::shared_ptr<VariableMemory> memory_;           // null where there are none
   std::vector<InputKey> key_;

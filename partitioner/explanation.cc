@@ -121,6 +121,36 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
 
 }  // namespace
 
+TextTable OpeningTimes(const Explanation& explanation) {
+  double judging = 0, compiling = 0;
+  fusion::CompileTimes sum;
+  for (const GraphReport& graph : explanation.graphs) {
+    judging += graph.judge_ms;
+    for (const PartitionReport& partition : graph.partitions) {
+      const fusion::CompileTimes& times = partition.report.times;
+      compiling += partition.compile_ms;
+      sum.rewrites += times.rewrites;
+      sum.placement += times.placement;
+      sum.packing += times.packing;
+      sum.kernels += times.kernels;
+      sum.memory += times.memory;
+    }
+  }
+  const double known = sum.rewrites + sum.placement + sum.packing + sum.kernels + sum.memory;
+  TextTable table({"opening", "ms"});
+  const auto add = [&](std::string what, double ms) {
+    table.AddRow({std::move(what), Fixed(ms, 2)});
+  };
+  add("import, verdicts, partitions", judging);
+  add("rewrites", sum.rewrites);
+  add("placement", sum.placement);
+  add("packing of weights", sum.packing);
+  add("emission of code", sum.kernels);
+  add("memory plan", sum.memory);
+  add("other", compiling - known);
+  return table;
+}
+
 std::string ToText(const Explanation& explanation) {
   std::ostringstream out;
   const Options& options = explanation.options;

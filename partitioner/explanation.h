@@ -7,6 +7,7 @@
 #include "fusion/compile.h"
 #include "partitioner/options.h"
 #include "partitioner/verdict.h"
+#include "runtime/text_table.h"
 
 namespace fuselite::partitioner {
 
@@ -23,13 +24,17 @@ struct PartitionReport {
 struct GraphReport {
   std::vector<Verdict> verdicts;
   std::vector<PartitionReport> partitions;
-  std::string error;  // why nothing could be taken, where something went wrong
+  double judge_ms = 0;  // reading the nodes, verdicts, partitions and their graphs
+  std::string error;    // why nothing could be taken, where something went wrong
 };
 
 struct Explanation {
   Options options;
   std::vector<GraphReport> graphs;
 };
+
+// Where the time of opening went: a row for each part, over all graphs.
+TextTable OpeningTimes(const Explanation& explanation);
 
 std::string ToText(const Explanation& explanation);
 std::string ToJson(const Explanation& explanation);

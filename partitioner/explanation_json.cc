@@ -33,6 +33,12 @@ Json PartitionJson(const PartitionReport& partition) {
   if (!partition.compiled) return json;
   json["threads"] = partition.threads;
   json["compile_ms"] = partition.compile_ms;
+  const fusion::CompileTimes& times = partition.report.times;
+  json["opening_ms"] = {{"rewrites", times.rewrites},
+                        {"placement", times.placement},
+                        {"packing", times.packing},
+                        {"kernels", times.kernels},
+                        {"memory", times.memory}};
   json["arena_bytes"] = partition.report.arena_bytes;
   json["rewrites"] = Json::array();
   for (const fusion::RewriteRecord& rewrite : partition.report.rewrites) {

@@ -1,4 +1,4 @@
-// From the host's structs to our own: one tensor, one node.
+// From the host's structs to our own, one node at a time.
 #pragma once
 
 #include <string>
@@ -24,18 +24,18 @@ struct ImportedNode {
   std::vector<Quantization> intermediates{};
 };
 
-// A description of the tensor with the shape that the host has for it now. `data` is set for the
-// model's constants only, and stays valid as long as the host's interpreter; those that are sparse
-// have none before UnpackSparse(). kUnsupported for types, quantizations and ranks that nobody here
-// computes.
-Result<TensorInfo> ImportTensor(const tflite::TfLiteTensor& tensor);
+// kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose
+// elements have no size.
+Result<TensorInfo> ImportHostTensor(const tflite::TfLiteContext& context, int tensor);
 
-// The dense bytes of a sparse constant, which ImportTensor() has described.
+// The dense bytes of a sparse constant, which ImportHostTensor() has described.
 Result<PackedWeights> UnpackSparse(const tflite::TfLiteTensor& tensor, const TensorInfo& info);
 
-// Works while the host's graph may be looked at: inside the delegate's Prepare. kUnsupported where
-// the operator is not ours to take: custom, not implemented, taken by another delegate.
-Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index);
+// Works while the host's graph may be looked at: inside the delegate's Prepare. `whole_structs`:
+// whether this host's parameter structs have all fields, whatever the node's version
+// (HasSubgraphFunctions). kUnsupported where the operator is not ours to take: custom, not
+// implemented, taken by another delegate.
+Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, bool whole_structs);
 
 // How messages call the operator of a node: "CONV_2D", "custom operator Foo".
 std::string NodeName(const tflite::TfLiteRegistration& registration);

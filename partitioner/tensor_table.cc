@@ -59,14 +59,14 @@ Result<std::vector<fusion::Value>> Compute(const kernels::OpDescription& op) {
     node.outputs.push_back(graph.AddValue(std::move(value)));
   }
   const fusion::NodeId id = graph.AddNode(std::move(node));
-  return fusion::Evaluate(graph, id, &ProcessPackedStore());
+  return fusion::Evaluate(graph, id);
 }
 
 }  // namespace
 
 Result<TensorInfo> TensorTable::Import(int tensor) const {
   const tflite::TfLiteTensor& host = context_->tensors[tensor];
-  FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportTensor(host));
+  FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context_, tensor));
   if (host.sparsity == nullptr) return info;
   PackedWeights& unpacked = unpacked_[tensor];
   if (unpacked == nullptr) {
@@ -112,9 +112,9 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
   for (int tensor : node.outputs) {
     if (tensor < 0) return Unsupported("has an output left out");
     // Type and quantization; the shape is the rule's to give.
-    const tflite::TfLiteTensor& host = context_->tensors[tensor];
-    Result<TensorInfo> info = IsVariable(tensor) ? Get(tensor) : ImportTensor(host);
-    if (!info.ok()) return info.status().In(TensorName(host, tensor));
+    Result<TensorInfo> info =
+        IsVariable(tensor) ? Get(tensor) : ImportHostTensor(*context_, tensor);
+    if (!info.ok()) return info.status().In(TensorName(context_->tensors[tensor], tensor));
     op.outputs.push_back(*std::move(info));
   }
   FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));

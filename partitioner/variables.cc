@@ -177,7 +177,7 @@ Status GraphVariables::ReadInitializer(TfLiteContext* graph, std::span<const int
         !of_handle.contains(host->input(0))) {
       return Unsupported("CALL_ONCE runs ", NodeName(*host->registration));
     }
-    FUSELITE_ASSIGN_OR_RETURN(TensorInfo value, ImportTensor(graph->tensors[host->input(1)]));
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo value, ImportHostTensor(*graph, host->input(1)));
     if (!value.constant()) return Unsupported("CALL_ONCE assigns what is no constant");
     first_values_[of_handle.at(host->input(0))] = std::move(value);
   }
@@ -192,7 +192,7 @@ Status GraphVariables::CheckUse(TfLiteContext* context) const {
   }
   for (const auto& [index, access] : nodes_) {
     if (access.value < 0 || access.builtin_code != kTfLiteBuiltinReadVariable) continue;
-    FUSELITE_ASSIGN_OR_RETURN(const TensorInfo value, ImportTensor(context->tensors[access.value]));
+    FUSELITE_ASSIGN_OR_RETURN(const TensorInfo value, ImportHostTensor(*context, access.value));
     if (!SameValue(value, first_values_[access.variable])) {
       return Unsupported("node ", index, " reads ", DataTypeName(value.type), value.shape,
                          " from a variable of ", DataTypeName(first_values_[access.variable].type),

@@ -2,11 +2,22 @@
 
 #include <algorithm>
 
-#include "fusion/select.h"
+#include "fusion/planner.h"
+#include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
 namespace {
+
+// What every node of a graph is judged with.
+struct Judging {
+  tflite::TfLiteContext* context;
+  bool whole_structs;  // as ImportNode's
+  const GraphVariables& variables;
+  const Options& options;
+  TensorTable& table;
+  fusion::Planner& planner;
+};
 
 std::string DescribeOutputs(const kernels::OpDescription& op) {
   std::string text;
@@ -46,30 +57,26 @@ bool MayFitAtRunTime(const tflite::TfLiteContext* context, const ImportedNode& n
   });
 }
 
-Status JudgeNode(tflite::TfLiteContext* context, const GraphVariables& variables,
-                 const Options& options, TensorTable& table, Verdict& verdict) {
-  const bool denied = std::ranges::any_of(options.ops_deny, [&](const std::string& name) {
+Result<ImportedNode> Import(const Judging& judging, int host_node) {
+  return judging.variables.Concerns(host_node)
+             ? judging.variables.Import(host_node)
+             : ImportNode(judging.context, host_node, judging.whole_structs);
+}
+
+Status JudgeNode(const Judging& judging, Verdict& verdict) {
+  const bool denied = std::ranges::any_of(judging.options.ops_deny, [&](const std::string& name) {
     return verdict.op == name || verdict.op == CustomName(name);
   });
   if (denied) return Unsupported("ops_deny names it");
-  FUSELITE_ASSIGN_OR_RETURN(verdict.node, variables.Concerns(verdict.host_node)
-                                              ? variables.Import(verdict.host_node)
-                                              : ImportNode(context, verdict.host_node));
+  FUSELITE_ASSIGN_OR_RETURN(verdict.node, Import(judging, verdict.host_node));
   if (verdict.node.op == nullptr) return Status();
-  const Result<kernels::OpDescription> described = table.Infer(verdict.node);
+  const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
   if (!described.ok()) {
-    verdict.possible = MayFitAtRunTime(context, verdict.node, described.status());
+    verdict.possible = MayFitAtRunTime(judging.context, verdict.node, described.status());
     return verdict.possible ? Status() : described.status();
   }
   const kernels::OpDescription& op = *described;
-  kernels::BuildContext build;
-  build.isa = options.isa;
-  build.precision = options.precision;
-  build.judging = true;
-  build.store = &ProcessPackedStore();
-  const Result<std::unique_ptr<Kernel>> kernel =
-      fusion::SelectKernel(op, build, options.jit, nullptr, nullptr);
-  if (!kernel.ok()) return kernel.status();
+  FUSELITE_RETURN_IF_ERROR(judging.planner.Choose(op).status);
   verdict.shapes = DescribeOutputs(op);
   verdict.cost =
       op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
@@ -80,14 +87,15 @@ Status JudgeNode(tflite::TfLiteContext* context, const GraphVariables& variables
 
 std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
                            const GraphVariables& variables, const Options& options,
-                           TensorTable& table) {
+                           TensorTable& table, fusion::Planner& planner) {
+  const Judging judging{context, HasSubgraphFunctions(context), variables, options, table, planner};
   for (const auto& [tensor, info] : variables.handles()) table.SetVariable(tensor, info);
   std::vector<Verdict> verdicts;
   for (int host_node : plan) {
     Verdict verdict;
     verdict.host_node = host_node;
     ReadNode(context, verdict);
-    const Status status = JudgeNode(context, variables, options, table, verdict);
+    const Status status = JudgeNode(judging, verdict);
     verdict.claimed = status.ok();
     if (!status.ok()) {
       verdict.reason = status.message();

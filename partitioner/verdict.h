@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/planner.h"
 #include "partitioner/import.h"
 #include "partitioner/options.h"
 #include "partitioner/tensor_table.h"
@@ -23,13 +24,14 @@ struct Verdict {
   bool possible = false;
   std::string reason;  // why it is the host's; empty where it is claimed
   double cost = 0;     // multiply-adds, or elements where there are none
-  ImportedNode node;   // meaningful where it was ever claimed
+  ImportedNode node;   // until ChoosePartitions(), where it is claimed
 };
 
 // Judges the nodes of the plan in running order. The code that answers is the code that builds:
-// import, shape rule and kernel lookup all have to succeed. `table` ends up with all shapes.
+// import, shape rule and kernel lookup all have to succeed. `table` ends up with all shapes,
+// `planner` with a plan for each claimed node.
 std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
                            const GraphVariables& variables, const Options& options,
-                           TensorTable& table);
+                           TensorTable& table, fusion::Planner& planner);
 
 }  // namespace fuselite::partitioner

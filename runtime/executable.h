@@ -34,7 +34,7 @@ struct Value {
 struct Step {
   std::string name;  // unique enough to be found in a model: "conv_12"
   std::string ops;   // what was fused into it, for `explain`: "CONV_2D + ADD + RELU"
-  std::unique_ptr<const Kernel> kernel;
+  std::shared_ptr<const Kernel> kernel;
   std::vector<int> inputs, outputs;  // value ids; -1: an absent optional operand
   double cost = -1;                  // multiply-adds, or elements where there are none; -1: unknown
 };

@@ -40,15 +40,15 @@ bool WriteOver(const Graph& graph, const Node& node, ValueId in, StoragePlan& pl
 
 }  // namespace
 
-void PlanInPlace(const Graph& graph, const RewriteContext& context, StoragePlan& plan) {
+void PlanInPlace(const Graph& graph, RewriteContext& context, StoragePlan& plan) {
   std::vector<int> last = LastReaders(graph, plan);
   int step = -1;
   for (NodeId id : graph.order()) {
     ++step;
     const Node& node = graph.node(id);
     if (plan.silent(id) || node.outputs.size() != 1) continue;
-    const Result<std::unique_ptr<Kernel>> kernel = context.Judge(plan.Describe(id));
-    const int input = kernel.ok() ? (*kernel)->in_place_input() : -1;
+    const Choice& choice = context.Choose(plan.Describe(id));
+    const int input = choice.status.ok() ? choice.plan->kernel().in_place_input() : -1;
     if (input < 0) continue;
     const ValueId in = node.inputs[input];
     if (!IsInternal(graph.value(plan.of(in).root)) || last[plan.of(in).root] != step ||

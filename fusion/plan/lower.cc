@@ -5,6 +5,7 @@
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
+#include "runtime/stopwatch.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -47,16 +48,17 @@ std::string StepName(const Node& node, NodeId id) {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const StoragePlan& plan, const kernels::BuildContext& context,
-           bool jit, CompileReport& report)
+  Lowering(const Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store,
+           CompileReport& report)
       : graph_(graph),
         plan_(plan),
-        context_(context),
-        jit_(jit),
+        planner_(planner),
+        store_(store),
         report_(report),
         ids_(graph.value_count(), kNone) {}
 
   Result<std::shared_ptr<const Executable>> Run() {
+    Stopwatch watch;
     BindOutside();
     for (NodeId id : graph_.order()) {
       if (plan_.silent(id)) continue;
@@ -64,7 +66,9 @@ class Lowering {
         return status.In(StepName(graph_.node(id), id));
       }
     }
+    report_.times.kernels = watch.Lap();
     FUSELITE_ASSIGN_OR_RETURN(auto executable, std::move(builder_).Build());
+    report_.times.memory = watch.Lap();
     ReportMemory(*executable);
     return executable;
   }
@@ -97,9 +101,16 @@ class Lowering {
     const Node& node = graph_.node(id);
     const kernels::OpDescription op = plan_.Describe(id);
     StepReport& report = report_.steps.emplace_back();
-    FUSELITE_ASSIGN_OR_RETURN(
-        std::unique_ptr<Kernel> kernel,
-        SelectKernel(op, context_, jit_, &report.candidate, &report.refusals));
+    const Choice& choice = planner_.Choose(op);
+    report.candidate = choice.candidate;
+    report.refusals = choice.refusals;
+    FUSELITE_RETURN_IF_ERROR(choice.status);
+    const kernels::PlanContext& context = planner_.context();
+    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
+                              choice.plan->Build(op, {.isa = context.isa,
+                                                      .precision = context.precision,
+                                                      .threads = context.threads,
+                                                      .store = &store_}));
     report.kernel = kernel->name();
     report.host_nodes = node.host_nodes;
     report.ops = OpsOf(node);
@@ -147,8 +158,8 @@ class Lowering {
 
   const Graph& graph_;
   const StoragePlan& plan_;
-  const kernels::BuildContext& context_;
-  const bool jit_;
+  Planner& planner_;
+  PackedStore& store_;
   CompileReport& report_;
   ExecutableBuilder builder_;
   std::vector<int> ids_;               // in the executable, of each value that is used
@@ -158,9 +169,9 @@ class Lowering {
 }  // namespace
 
 Result<std::shared_ptr<const Executable>> Lower(const Graph& graph, const StoragePlan& plan,
-                                                const kernels::BuildContext& context, bool jit,
+                                                Planner& planner, PackedStore& store,
                                                 CompileReport& report) {
-  return Lowering(graph, plan, context, jit, report).Run();
+  return Lowering(graph, plan, planner, store, report).Run();
 }
 
 }  // namespace fuselite::fusion

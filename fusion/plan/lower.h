@@ -9,9 +9,10 @@
 
 namespace fuselite::fusion {
 
-// Builds every node's kernel at its place in the order and describes the steps in `report`.
+// Builds every node's kernel at its place in the order, from the plan that `planner` has for it,
+// and describes the steps in `report`. Of its times, the kernels' have the packing in them.
 Result<std::shared_ptr<const Executable>> Lower(const Graph& graph, const StoragePlan& plan,
-                                                const kernels::BuildContext& context, bool jit,
+                                                Planner& planner, PackedStore& store,
                                                 CompileReport& report);
 
 }  // namespace fuselite::fusion

@@ -29,7 +29,7 @@ std::vector<kernels::OpDescription> DescribeAll(const std::vector<NodeId>& nodes
 
 // Whether the kernels take their operands where they lie after a placement, and are as good.
 bool KernelsAgree(const std::vector<kernels::OpDescription>& before,
-                  const std::vector<kernels::OpDescription>& after, const RewriteContext& context) {
+                  const std::vector<kernels::OpDescription>& after, RewriteContext& context) {
   for (size_t i = 0; i < before.size(); ++i) {
     if (!context.AcceptsInsteadOf(before[i], after[i])) return false;
   }
@@ -69,7 +69,7 @@ bool PlaceBackwards(const Graph& graph, NodeId id, const kernels::Placement& pla
 }
 
 // A node that needs no step when its operands are placed as it would move them.
-bool PlaceNode(const Graph& graph, NodeId id, const RewriteContext& context, StoragePlan& plan) {
+bool PlaceNode(const Graph& graph, NodeId id, RewriteContext& context, StoragePlan& plan) {
   const Node& node = graph.node(id);
   const auto is_state = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
   // What is read of state must not change with it.

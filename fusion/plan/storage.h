@@ -68,6 +68,6 @@ StoragePlan PlanStorage(const Graph& graph, RewriteContext& context);
 
 // Lets steps whose kernels compute in place write over an input that nobody reads afterwards: less
 // memory to go through. After PlanStorage.
-void PlanInPlace(const Graph& graph, const RewriteContext& context, StoragePlan& plan);
+void PlanInPlace(const Graph& graph, RewriteContext& context, StoragePlan& plan);
 
 }  // namespace fuselite::fusion

@@ -33,7 +33,7 @@ bool Foldable(const Graph& graph, const Node& node) {
 
 bool FoldConstants(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Foldable(graph, graph.node(id))) return false;
-  Result<std::vector<Value>> values = Evaluate(graph, id, context.kernels().store);
+  Result<std::vector<Value>> values = Evaluate(graph, id);
   if (!values.ok()) return false;
   const Node node = graph.node(id);
   graph.Remove(id);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "fusion/match.h"
 #include "fusion/quantized_stages.h"
@@ -10,17 +9,8 @@
 namespace fuselite::fusion {
 namespace {
 
-// Operators whose kernels make their output tile by tile and can hand it to a tail; so do the
-// elementwise ones.
-constexpr std::string_view kHosts[] = {
-    "CONV_2D",         "DEPTHWISE_CONV_2D",   "FULLY_CONNECTED",    "TRANSPOSE_CONV",
-    "BATCH_MATMUL",    "FUSELITE_LAYER_NORM", "FUSELITE_ATTENTION", "MAX_POOL_2D",
-    "AVERAGE_POOL_2D",
-};
-
 bool TakesTail(const Node& node) {
-  return node.outputs.size() == 1 &&
-         (IsElementwise(*node.op) || std::ranges::find(kHosts, node.op->name) != std::end(kHosts));
+  return node.outputs.size() == 1 && (IsElementwise(*node.op) || node.op->takes_tail);
 }
 
 // A node that reads the host's state must not move behind one that changes it.

@@ -76,6 +76,7 @@ bool GateIntoWeights(Graph& graph, NodeId id, RewriteContext& context) {
   dense.inputs[1] = scaled;
   dense.outputs = graph.node(id).outputs;
   dense.tail = graph.node(id).tail;
+  dense.tail_inputs = graph.node(id).tail_inputs;
   dense.host_nodes = MergeHostNodes(graph, {mul_id, id});
   const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op, &conv); };
   if (!ReplaceIf(graph, id, std::move(dense), accepts)) return false;

@@ -54,7 +54,7 @@ ValueId Unchanged(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const ValueId in = node.inputs[0];
   if (IsIdentityTable(node)) return in;
-  if (OnlyReshapes(*node.op) || op == "CAST") return in;
+  if (node.op->reshapes || op == "CAST") return in;
   if (op == "PAD" || op == "PADV2" || op == "MIRROR_PAD") {
     return AllZero(graph, node.inputs[1]) ? in : kNone;
   }

@@ -72,7 +72,7 @@ class Matcher : public PatternWalk {
   NodeId ReshapeOf(ValueId value) const {
     const NodeId id = graph_.producer(value);
     const bool reshapes = value != match_.x && id != kNone && graph_.alive(id) &&
-                          OnlyReshapes(*graph_.node(id).op) && graph_.node(id).tail.empty();
+                          graph_.node(id).op->reshapes && graph_.node(id).tail.empty();
     return reshapes ? id : kNone;
   }
 

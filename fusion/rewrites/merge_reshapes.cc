@@ -6,7 +6,7 @@ namespace fuselite::fusion {
 namespace {
 
 bool IsReshape(const Graph& graph, NodeId id) {
-  return id != kNone && graph.alive(id) && OnlyReshapes(*graph.node(id).op);
+  return id != kNone && graph.alive(id) && graph.node(id).op->reshapes;
 }
 
 // A shape tensor for RESHAPE: its parameter may not match the merged node's.

@@ -28,7 +28,7 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(chain.source)) {
     const Node& node = graph.node(id);
     const bool transposes = node.op->name == "TRANSPOSE" && PermutationOf(graph, node);
-    if (!node.tail.empty() || (!transposes && !OnlyReshapes(*node.op))) break;
+    if (!node.tail.empty() || (!transposes && !node.op->reshapes)) break;
     chain.nodes.push_back(id);
     chain.transposes += transposes;
     chain.source = node.inputs[0];

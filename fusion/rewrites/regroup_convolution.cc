@@ -12,7 +12,7 @@ namespace {
 
 // The filters with dimensions 0 and 3 exchanged, as both forms of one channel for each filter have
 // them: [O, KH, KW, 1] and [1, KH, KW, O]. kNone where they cannot be made.
-ValueId TurnedFilters(Graph& graph, NodeId before, ValueId filters, RewriteContext& context) {
+ValueId TurnedFilters(Graph& graph, NodeId before, ValueId filters) {
   constexpr int32_t kOrder[] = {3, 1, 2, 0};
   Value turned;
   turned.name = graph.value(filters).name;
@@ -28,7 +28,7 @@ ValueId TurnedFilters(Graph& graph, NodeId before, ValueId filters, RewriteConte
   const ValueId result = graph.AddValue(std::move(turned));
   node.outputs = {result};
   const NodeId id = graph.InsertBefore(before, std::move(node));
-  Result<std::vector<Value>> values = Evaluate(graph, id, context.kernels().store);
+  Result<std::vector<Value>> values = Evaluate(graph, id);
   graph.Remove(id);
   if (!values.ok()) return kNone;
   graph.value(result) = std::move((*values)[0]);
@@ -87,10 +87,11 @@ bool RegroupConvolution(Graph& graph, NodeId id, RewriteContext& context) {
     CopyWindow(before.params.as<kernels::DepthwiseConv2DParams>(),
                &node.params.as<kernels::Conv2DParams>());
   }
-  node.inputs[1] = TurnedFilters(graph, id, node.inputs[1], context);
+  node.inputs[1] = TurnedFilters(graph, id, node.inputs[1]);
   if (node.inputs[1] == kNone) return false;
   node.outputs = graph.node(id).outputs;
   node.tail = graph.node(id).tail;
+  node.tail_inputs = graph.node(id).tail_inputs;
   node.host_nodes = graph.node(id).host_nodes;
   // Groups of one channel are emitted, too, but fill few of a vector's lanes.
   const bool any = regular && before.inputs[1].type == DataType::kFloat32;

@@ -8,36 +8,6 @@
 namespace fuselite::fusion {
 namespace {
 
-// Operators whose outputs are elements of their inputs, or the zero that DEQUANTIZE gives for the
-// zero point. Maxima and minima are among them: a positive scale keeps the order.
-constexpr std::string_view kSelections[] = {
-    "BATCH_TO_SPACE_ND",
-    "BROADCAST_TO",
-    "CONCATENATION",
-    "DEPTH_TO_SPACE",
-    "EXPAND_DIMS",
-    "GATHER",
-    "MAX_POOL_2D",
-    "MIRROR_PAD",
-    "PACK",
-    "PAD",
-    "REDUCE_MAX",
-    "REDUCE_MIN",
-    "RESHAPE",
-    "RESIZE_NEAREST_NEIGHBOR",
-    "REVERSE_V2",
-    "SLICE",
-    "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH",
-    "SPLIT",
-    "SPLIT_V",
-    "SQUEEZE",
-    "STRIDED_SLICE",
-    "TILE",
-    "TRANSPOSE",
-    "UNPACK",
-};
-
 // The DEQUANTIZEs that make all float inputs of a node from integers of one kind.
 struct Sources {
   std::vector<NodeId> nodes;
@@ -69,16 +39,12 @@ std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
   return sources;
 }
 
-bool IsSelection(const Node& node) {
-  return std::ranges::find(kSelections, node.op->name) != std::end(kSelections);
-}
-
 // Whether all that comes of the value is quantized again.
 bool EndsInQuantize(const Graph& graph, ValueId value) {
   for (NodeId id = graph.SingleConsumer(value); id != kNone; id = graph.SingleConsumer(value)) {
     const Node& node = graph.node(id);
     if (node.op->name == "QUANTIZE") return true;
-    const bool flows = IsSelection(node) || (IsElementwise(*node.op) && node.inputs.size() == 1);
+    const bool flows = node.op->selects || (IsElementwise(*node.op) && node.inputs.size() == 1);
     if (!flows || node.outputs.size() != 1) return false;
     value = node.outputs[0];
   }
@@ -114,7 +80,7 @@ kernels::OpDescription OnIntegers(const Graph& graph, NodeId id, const Sources& 
 
 bool SinkDequantize(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
-  if (!IsSelection(node) || !node.tail.empty() ||
+  if (!node.op->selects || !node.tail.empty() ||
       FusedActivation(node) != kernels::Activation::kNone) {
     return false;
   }

@@ -51,7 +51,7 @@ class MeetsTransposes {
     const Node& node = graph_.node(id);
     if (node.op->name == "TRANSPOSE" && node.tail.empty()) return true;
     if (ReducesAll(graph_, node)) return true;
-    const bool passes = MayMove(graph_, node) || (OnlyReshapes(*node.op) && node.tail.empty());
+    const bool passes = MayMove(graph_, node) || (node.op->reshapes && node.tail.empty());
     return passes && From(node.outputs[0], depth);
   }
 
@@ -153,7 +153,7 @@ std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& 
 
 // The operand in the source's order and shape.
 ValueId TurnedOperand(Graph& graph, NodeId at, ValueId from, const Turned& turned,
-                      const std::vector<int>& host_nodes, PackedStore* store) {
+                      const std::vector<int>& host_nodes) {
   const auto insert = [&](Node node, const Shape& shape) {
     const ValueId out = AddShaped(graph, from, shape);
     node.outputs = {out};
@@ -161,7 +161,7 @@ ValueId TurnedOperand(Graph& graph, NodeId at, ValueId from, const Turned& turne
     const NodeId id = graph.InsertBefore(at, std::move(node));
     // A constant at once, so that what folds constants into weights still sees one.
     Result<std::vector<Value>> values = NotFound("no constant");
-    if (graph.value(from).info.constant()) values = Evaluate(graph, id, store);
+    if (graph.value(from).info.constant()) values = Evaluate(graph, id);
     if (values.ok()) {
       graph.Remove(id);
       graph.value(out) = std::move((*values)[0]);
@@ -210,7 +210,7 @@ void MoveReduction(Graph& graph, NodeId id, const Move& move) {
   graph.Replace(id, std::move(reshape));
 }
 
-void MoveElementwise(Graph& graph, NodeId id, const Move& move, PackedStore* store) {
+void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
   Node node = graph.node(id);
   const ValueId out = node.outputs[0];
   const std::vector<int> host_nodes = node.host_nodes;
@@ -218,8 +218,7 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move, PackedStore* sto
   for (size_t i = 0; i < move.operands.size(); ++i) {
     node.inputs[i] = move.sources[i];
     if (move.operands[i]) {
-      node.inputs[i] =
-          TurnedOperand(graph, id, node.inputs[i], *move.operands[i], host_nodes, store);
+      node.inputs[i] = TurnedOperand(graph, id, node.inputs[i], *move.operands[i], host_nodes);
     } else if (graph.value(node.inputs[i]).info.shape != source) {
       Node reshape = ReshapeTo(graph, node.inputs[i], source);
       node.inputs[i] = AddShaped(graph, node.inputs[i], source);
@@ -252,7 +251,7 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   if (reduces) {
     MoveReduction(graph, id, *move);
   } else {
-    MoveElementwise(graph, id, *move, context.kernels().store);
+    MoveElementwise(graph, id, *move);
   }
   return true;
 }

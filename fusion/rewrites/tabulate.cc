@@ -102,8 +102,7 @@ class RegionFinder {
 
 // Runs the region's nodes, which are in their order, on all codes of the root, with the reference
 // kernels: entry uint8(x) is uint8(y).
-Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region,
-                                      PackedStore* store) {
+Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region) {
   Graph scratch;
   std::map<ValueId, ValueId> copies;
   const auto info_of = [&](ValueId v, int32_t elements) {
@@ -130,7 +129,7 @@ Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region,
     result = add(node.outputs[0], kCodes);
     node.outputs = {result};
     FUSELITE_ASSIGN_OR_RETURN(std::vector<Value> values,
-                              Evaluate(scratch, scratch.AddNode(std::move(node)), store));
+                              Evaluate(scratch, scratch.AddNode(std::move(node))));
     scratch.value(result) = std::move(values[0]);
   }
   const auto* bytes = static_cast<const uint8_t*>(scratch.value(result).info.data);
@@ -169,7 +168,7 @@ bool TabulateBytes(Graph& graph, NodeId id, RewriteContext& context) {
     return false;
   }
   std::ranges::sort(region.nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
-  Result<std::vector<uint8_t>> table = Tabulate(graph, region, context.kernels().store);
+  Result<std::vector<uint8_t>> table = Tabulate(graph, region);
   if (!table.ok()) return false;
   kernels::TailStage stage;
   stage.kind = kernels::TailStage::Kind::kLookup;

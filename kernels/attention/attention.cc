@@ -135,6 +135,7 @@ const OperatorDef& AttentionOperator() {
             return static_cast<double>(op.inputs[0].elements()) * v.dim(-2) +
                    static_cast<double>(op.outputs[0].elements()) * v.dim(-2);
           },
+      .takes_tail = true,
   };
   return kDef;
 }

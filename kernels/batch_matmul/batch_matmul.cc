@@ -90,7 +90,7 @@ Status InferBatchMatMul(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildBatchMatMulHighway},
+    {"highway", Judged{BuildBatchMatMulHighway}},
     {"reference", BuildBatchMatMulReference},
 };
 
@@ -151,6 +151,7 @@ const OperatorDef& BatchMatMulOperator() {
             return static_cast<double>(op.outputs[0].elements()) *
                    op.inputs[0].shape.dim(adj_x ? -2 : -1);
           },
+      .takes_tail = true,
   };
   return kDef;
 }

@@ -146,6 +146,7 @@ const OperatorDef& ConcatenationOperator() {
       .infer = InferConcatenation,
       .candidates = kConcatenationCandidates,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -165,6 +166,7 @@ const OperatorDef& PackOperator() {
       .infer = InferPack,
       .candidates = kMovementCandidates<PlanPack>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

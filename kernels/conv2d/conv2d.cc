@@ -64,7 +64,7 @@ Status InferConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildConv2DHighway},
+    {"highway", Judged{BuildConv2DHighway}},
     {"reference", BuildConv2DReference},
 };
 
@@ -130,6 +130,7 @@ const OperatorDef& Conv2DOperator() {
             const Shape& filter = op.inputs[1].shape;
             return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 4);
           },
+      .takes_tail = true,
   };
   return kDef;
 }

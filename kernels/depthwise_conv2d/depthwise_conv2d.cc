@@ -61,7 +61,7 @@ Status InferDepthwiseConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildDepthwiseConv2DHighway},
+    {"highway", Judged{BuildDepthwiseConv2DHighway}},
     {"reference", BuildDepthwiseConv2DReference},
 };
 
@@ -105,6 +105,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
             const Shape& filter = op.inputs[1].shape;
             return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 3);
           },
+      .takes_tail = true,
   };
   return kDef;
 }

@@ -168,7 +168,7 @@ Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const Build
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildBinary<TailCandidate::kHighway>},
+    {"highway", Judged{BuildBinary<TailCandidate::kHighway>}},
     {"reference", BuildBinary<TailCandidate::kReference>},
 };
 

@@ -89,8 +89,8 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildUnary<TailCandidate::kHighway>},
-    {"reference", BuildUnary<TailCandidate::kReference>},
+    {"highway", Judged{BuildUnary<TailCandidate::kHighway>}},
+    {"reference", Judged{BuildUnary<TailCandidate::kReference>}},
 };
 
 // What an operator has beside its name. Costs count an element of an exponential as eight.

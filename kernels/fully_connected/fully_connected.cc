@@ -77,7 +77,7 @@ Status InferFullyConnected(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildFullyConnectedHighway},
+    {"highway", Judged{BuildFullyConnectedHighway}},
     {"reference", BuildFullyConnectedReference},
 };
 
@@ -131,6 +131,7 @@ const OperatorDef& FullyConnectedOperator() {
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];
           },
+      .takes_tail = true,
   };
   return kDef;
 }

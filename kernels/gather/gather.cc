@@ -150,6 +150,7 @@ const OperatorDef& GatherOperator() {
       .infer = InferGather,
       .candidates = kGatherCandidates,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

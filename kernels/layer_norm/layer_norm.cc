@@ -65,6 +65,7 @@ const OperatorDef& LayerNormOperator() {
       .infer = InferLayerNorm,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 6.0 * op.inputs[0].elements(); },
+      .takes_tail = true,
   };
   return kDef;
 }

@@ -172,6 +172,7 @@ const OperatorDef& PadOperator() {
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -207,6 +208,7 @@ const OperatorDef& MirrorPadOperator() {
       .infer = InferMirrorPad,
       .candidates = kMovementCandidates<PlanMirrorPad>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

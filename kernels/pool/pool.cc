@@ -81,6 +81,8 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
   def.infer = InferPool;
   def.candidates = kCandidates;
   def.cost = PoolCost;
+  def.takes_tail = PoolKindOf(def) != PoolKind::kL2;
+  def.selects = PoolKindOf(def) == PoolKind::kMax;
   return def;
 }
 

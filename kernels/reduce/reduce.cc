@@ -105,6 +105,7 @@ OperatorDef MakeReduce(std::string_view name, int code, int max_version,
   def.infer = InferReduce;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
+  def.selects = code == tflite::kTfLiteBuiltinReduceMax || code == tflite::kTfLiteBuiltinReduceMin;
   return def;
 }
 

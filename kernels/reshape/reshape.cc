@@ -178,6 +178,8 @@ const OperatorDef& ReshapeOperator() {
       .infer = InferReshape,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
+      .selects = true,
+      .reshapes = true,
   };
   return kDef;
 }
@@ -209,6 +211,8 @@ const OperatorDef& SqueezeOperator() {
       .infer = InferSqueeze,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
+      .selects = true,
+      .reshapes = true,
   };
   return kDef;
 }
@@ -225,6 +229,8 @@ const OperatorDef& ExpandDimsOperator() {
       .infer = InferExpandDims,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
+      .selects = true,
+      .reshapes = true,
   };
   return kDef;
 }

@@ -146,6 +146,7 @@ const OperatorDef& ResizeNearestNeighborOperator() {
       .infer = InferResize,
       .candidates = kNearestCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },
+      .selects = true,
   };
   return kDef;
 }

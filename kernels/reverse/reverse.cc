@@ -120,6 +120,7 @@ const OperatorDef& ReverseV2Operator() {
       .infer = InferReverse,
       .candidates = kMovementCandidates<PlanReverse>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

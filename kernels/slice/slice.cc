@@ -65,6 +65,7 @@ const OperatorDef& SliceOperator() {
       .infer = InferSlice,
       .candidates = kMovementCandidates<PlanSlice>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

@@ -186,6 +186,7 @@ const OperatorDef& StridedSliceOperator() {
       .infer = InferStridedSlice,
       .candidates = kMovementCandidates<PlanStridedSlice>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

@@ -178,6 +178,7 @@ const OperatorDef& SpaceToBatchNdOperator() {
       .infer = InferSpaceToBatchNd,
       .candidates = kMovementCandidates<PlanSpaceToBatchNd>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -194,6 +195,7 @@ const OperatorDef& BatchToSpaceNdOperator() {
       .infer = InferBatchToSpaceNd,
       .candidates = kMovementCandidates<PlanBatchToSpaceNd>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

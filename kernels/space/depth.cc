@@ -89,6 +89,7 @@ const OperatorDef& DepthToSpaceOperator() {
       .infer = InferDepthToSpace,
       .candidates = kMovementCandidates<PlanDepthToSpace>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -106,6 +107,7 @@ const OperatorDef& SpaceToDepthOperator() {
       .infer = InferSpaceToDepth,
       .candidates = kMovementCandidates<PlanSpaceToDepth>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

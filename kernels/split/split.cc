@@ -152,6 +152,7 @@ const OperatorDef& SplitOperator() {
       .infer = InferSplit,
       .candidates = kMovementCandidates<PlanSplit>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -173,6 +174,7 @@ const OperatorDef& SplitVOperator() {
       .infer = InferSplitV,
       .candidates = kMovementCandidates<PlanSplitV>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -192,6 +194,7 @@ const OperatorDef& UnpackOperator() {
       .infer = InferUnpack,
       .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

@@ -86,6 +86,7 @@ const OperatorDef& TileOperator() {
       .infer = InferTile,
       .candidates = kMovementCandidates<PlanTile>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }
@@ -102,6 +103,7 @@ const OperatorDef& BroadcastToOperator() {
       .infer = InferBroadcastTo,
       .candidates = kMovementCandidates<PlanBroadcastTo>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

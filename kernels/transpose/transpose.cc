@@ -56,6 +56,7 @@ const OperatorDef& TransposeOperator() {
       .infer = InferTranspose,
       .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,
+      .selects = true,
   };
   return kDef;
 }

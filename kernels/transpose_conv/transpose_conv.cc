@@ -67,7 +67,7 @@ Status InferTransposeConv(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildTransposeConvHighway},
+    {"highway", Judged{BuildTransposeConvHighway}},
     {"reference", BuildTransposeConvReference},
 };
 
@@ -144,6 +144,7 @@ const OperatorDef& TransposeConvOperator() {
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[2].elements()) * op.inputs[1].shape.elements(0, 3);
           },
+      .takes_tail = true,
   };
   return kDef;
 }

@@ -89,7 +89,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Build<BuildTransposeConvHighway>},
+    {"highway", Judged{Build<BuildTransposeConvHighway>}},
     {"reference", Build<BuildTransposeConvReference>},
 };
 

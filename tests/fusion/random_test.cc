@@ -132,11 +132,9 @@ TEST(RandomGraphs, StayValidAfterEveryRewrite) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Grower grower(seed);
     Graph graph = grower.Grow(25);
-    kernels::BuildContext context;
-    context.isa = Fused().isa;
-    context.store = &ProcessPackedStore();
+    Planner planner = PlannerFor(Fused());
     std::vector<RewriteRecord> log;
-    RewriteContext rewriting(context, true, &log);
+    RewriteContext rewriting(planner, &log);
     for (RewriteFunction rewrite : AllRewrites()) {
       RunRewrite(rewrite, graph, rewriting);
       const Status status = Validate(graph);

@@ -57,6 +57,7 @@ inline void AddInt8Tail(OpTester& tester, Random& random) {
     }
     while (static_cast<int>(tester.op.inputs.size()) < tester.op.op->max_inputs) tester.Absent();
     tester.Input(kernels::testing::AnyIntegers(random, output.type, shape, {}));
+    ++tester.op.tail_inputs;
     stage.operand = {static_cast<int>(tester.inputs.size()) - 1, 0, channels, 1};
     tail.stages.push_back(stage);
   }
@@ -110,7 +111,7 @@ inline void CompareInt8(const OpTester& tester, Random& random) {
       again.threads = threads;
       Result<std::vector<TestTensor>> actual = NotFound("no candidate");
       for (const kernels::Candidate& candidate : CandidatesFor(*tester.op.op)) {
-        actual = again.RunBuild(candidate.build, isa, random.Int(1, 99), random.Int(0, 3));
+        actual = again.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
         if (actual.ok()) break;
       }
       ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();

@@ -33,6 +33,7 @@ inline int AddOperand(OpTester& tester, Shape shape, Random& random) {
   const TestTensor operand({.type = DataType::kFloat32, .shape = shape}, 4 * random.Int(0, 3));
   operand.Fill(random, -1, 1);
   tester.Input(operand);
+  ++tester.op.tail_inputs;
   return static_cast<int>(tester.inputs.size()) - 1;
 }
 
@@ -92,13 +93,13 @@ inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds,
   const kernels::Candidate& candidate = *FloatCandidate(*tester.op.op);
   for (Isa isa : EmittedIsas()) {
     const std::string what(IsaName(isa));
-    auto actual = tester.RunBuild(candidate.build, isa, random.Int(1, 99), random.Int(0, 3));
+    auto actual = tester.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
     ASSERT_TRUE(actual.ok()) << what << ": " << actual.status().ToString();
     kernels::testing::ExpectNear((*expected)[0], (*actual)[0], [&](int64_t i) { return bounds[i]; },
                                  what);
     OpTester again = tester;
     again.threads = static_cast<int>(random.Int(1, 9));
-    auto same = again.RunBuild(candidate.build, isa, random.Int(100, 199), random.Int(0, 3));
+    auto same = again.RunCandidate(candidate, isa, random.Int(100, 199), random.Int(0, 3));
     ASSERT_TRUE(same.ok()) << what << ": " << same.status().ToString();
     kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], what + " again");
   }

@@ -81,8 +81,8 @@ TEST(JitElementwiseTest, BinaryOperatorsBroadcast) {
     }
     ASSERT_TRUE(tester.Infer().ok());
     MaybePitch(tester, random);
-    const auto judged = FloatCandidate(*tester.op.op)
-                            ->build(tester.op, {.isa = EmittedIsas().front(), .judging = true});
+    const auto judged =
+        FloatCandidate(*tester.op.op)->Plan(tester.op, {.isa = EmittedIsas().front()});
     if (!judged.ok()) {
       EXPECT_EQ(judged.status().message(), "both inputs broadcast, which has no emitter");
       ++refused;
@@ -136,7 +136,7 @@ TEST(JitElementwiseTest, ClampsToFiniteFloatsAsTheOperatorDoes) {
   tester.Input(TestTensor::Of<float>(kF32, {4}, {0, 0, 1, 2}));
   ASSERT_TRUE(tester.Infer().ok());
   for (const Isa isa : EmittedIsas()) {
-    const auto actual = tester.RunBuild(FloatCandidate(*tester.op.op)->build, isa);
+    const auto actual = tester.RunCandidate(*FloatCandidate(*tester.op.op), isa);
     ASSERT_TRUE(actual.ok());
     const std::vector<float> out = (*actual)[0].values<float>();
     EXPECT_EQ(out[0], FLT_MAX);
@@ -159,7 +159,7 @@ TEST(JitElementwiseTest, ComputesInPlace) {
     const std::unique_ptr<PackedStore> store = NewPackedStore();
     for (const Isa isa : EmittedIsas()) {
       const auto kernel =
-          FloatCandidate(*tester.op.op)->build(tester.op, {.isa = isa, .store = store.get()});
+          FloatCandidate(*tester.op.op)->Build(tester.op, {.isa = isa, .store = store.get()});
       ASSERT_TRUE(kernel.ok());
       ASSERT_EQ((*kernel)->in_place_input(), 0);
       const auto expected = tester.Run("reference", Isa::kScalar);
@@ -174,8 +174,8 @@ TEST(JitElementwiseTest, ComputesInPlace) {
 TEST(JitElementwiseTest, RefusesWithReasons) {
   const auto refusal = [](OpTester& tester) {
     EXPECT_TRUE(tester.Infer().ok());
-    const auto kernel = FloatCandidate(*tester.op.op)
-                            ->build(tester.op, {.isa = EmittedIsas().front(), .judging = true});
+    const auto kernel =
+        FloatCandidate(*tester.op.op)->Plan(tester.op, {.isa = EmittedIsas().front()});
     return kernel.ok() ? std::string() : std::string(kernel.status().message());
   };
   Random random(1);

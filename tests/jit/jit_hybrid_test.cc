@@ -42,7 +42,8 @@ void CompareHybrid(const OpTester& tester, kernels::BuildKernel build, Random& r
     for (const int threads : {1, 7}) {
       OpTester again = tester;
       again.threads = threads;
-      auto actual = again.RunBuild(build, isa, random.Int(1, 99), random.Int(0, 3));
+      auto actual = again.RunCandidate({"jit", kernels::Judged{build}}, isa, random.Int(1, 99),
+                                       random.Int(0, 3));
       ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();
       kernels::testing::ExpectSame<float>((*expected)[0], (*actual)[0], IsaName(isa));
     }
@@ -128,7 +129,7 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
     tester.Input(TestTensor::Of<float>(DataType::kFloat32, {2}, {-3, 5}));
     ASSERT_TRUE(tester.Infer().ok());
     for (Isa isa : EmittedIsas()) {
-      auto outputs = tester.RunBuild(BuildProductHybrid, isa);
+      auto outputs = tester.RunCandidate({"jit", kernels::Judged{BuildProductHybrid}}, isa);
       ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
       const std::vector<float> y = (*outputs)[0].values<float>();
       EXPECT_EQ(y[0], -3);

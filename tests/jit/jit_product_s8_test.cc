@@ -84,7 +84,7 @@ TEST(JitProductInt8Test, EveryLevelIsEmitted) {
       AddInt8Tail(tester, random);
       const auto store = NewPackedStore();
       const auto kernel =
-          CandidatesFor(*tester.op.op)[0].build(tester.op, {.isa = isa, .store = store.get()});
+          CandidatesFor(*tester.op.op)[0].Build(tester.op, {.isa = isa, .store = store.get()});
       ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
       EXPECT_NE((*kernel)->name().find(" jit"), std::string_view::npos) << (*kernel)->name();
     }

@@ -77,14 +77,12 @@ OpTester Make(const Layer& layer) {
   return tester;
 }
 
-// The name of the first kernel that accepts, as the planner asks; judged only.
+// The name of the first kernel that accepts, as the planner asks.
 std::string NameOf(const OpTester& tester, Isa isa) {
-  const std::unique_ptr<PackedStore> store = NewPackedStore();
-  const kernels::BuildContext context{.isa = isa, .judging = true, .store = store.get()};
   for (const auto candidates : {CandidatesFor(*tester.op.op), tester.op.op->candidates}) {
     for (const kernels::Candidate& candidate : candidates) {
-      auto kernel = candidate.build(tester.op, context);
-      if (kernel.ok()) return std::string((*kernel)->name());
+      const auto plan = candidate.Plan(tester.op, {.isa = isa});
+      if (plan.ok()) return std::string(plan->kernel().name());
     }
   }
   return "none";

@@ -68,7 +68,7 @@ inline int CompareCandidates(const OpTester& tester, const std::vector<float>& b
     if (candidate.name == "reference") continue;
     for (Isa isa : RunnableIsas()) {
       Result<std::vector<TestTensor>> actual =
-          tester.RunBuild(candidate.build, isa, random.Int(1, 99), random.Int(0, 3));
+          tester.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
       if (!actual.ok()) {
         EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported) << actual.status().ToString();
         EXPECT_TRUE(isa == Isa::kScalar) << IsaName(isa) << ": " << actual.status().ToString();
@@ -79,7 +79,7 @@ inline int CompareCandidates(const OpTester& tester, const std::vector<float>& b
       OpTester again = tester;
       again.threads = static_cast<int>(random.Int(1, 9));
       Result<std::vector<TestTensor>> same =
-          again.RunBuild(candidate.build, isa, random.Int(100, 199), random.Int(0, 3));
+          again.RunCandidate(candidate, isa, random.Int(100, 199), random.Int(0, 3));
       EXPECT_TRUE(same.ok());
       if (same.ok()) ExpectSame<float>((*actual)[0], (*same)[0], what + " again");
       ++runs;

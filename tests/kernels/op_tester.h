@@ -178,25 +178,23 @@ class OpTester {
     return kernels::Infer(op);
   }
 
-  // Builds the candidate, judging first, and runs it. Infer() came before. Outputs start
+  // Plans and builds the candidate, and runs it. Infer() came before. Outputs start
   // `misalign` elements behind an aligned address. kUnsupported where the candidate refuses.
   Result<std::vector<TestTensor>> Run(std::string_view candidate, Isa isa, uint64_t seed = 1,
                                       size_t misalign = 0) const {
     for (const Candidate& c : op.op->candidates) {
-      if (c.name == candidate) return RunBuild(c.build, isa, seed, misalign);
+      if (c.name == candidate) return RunCandidate(c, isa, seed, misalign);
     }
     return NotFound("no candidate ", candidate);
   }
-  Result<std::vector<TestTensor>> RunBuild(BuildKernel build, Isa isa, uint64_t seed = 1,
-                                           size_t misalign = 0) const {
+  Result<std::vector<TestTensor>> RunCandidate(const Candidate& candidate, Isa isa,
+                                               uint64_t seed = 1, size_t misalign = 0) const {
     const std::unique_ptr<PackedStore> store = NewPackedStore();
-    BuildContext context{
+    const BuildContext context{
         .isa = isa, .precision = precision, .threads = threads, .store = store.get()};
-    context.judging = true;
-    Result<std::unique_ptr<Kernel>> judged = build(op, context);
-    context.judging = false;
-    FUSELITE_ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, build(op, context));
-    EXPECT_TRUE(judged.ok()) << "refused while judging: " << judged.status().ToString();
+    FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, candidate.Plan(op, context.plan()));
+    FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel, plan.Build(op, context));
+    CheckPlan(plan.kernel(), *kernel);
     std::vector<TestTensor> outputs;
     for (const TensorInfo& info : op.outputs) {
       outputs.emplace_back(info, misalign * ((BitWidth(info.type) + 7) / 8));
@@ -204,6 +202,14 @@ class OpTester {
     FUSELITE_RETURN_IF_ERROR(RunKernel(*kernel, outputs, seed));
     for (const TestTensor& output : outputs) output.CheckGuards(kernel->name());
     return outputs;
+  }
+
+  // What is asked of a plan is true of the kernel.
+  static void CheckPlan(const Kernel& plan, const Kernel& kernel) {
+    EXPECT_EQ(plan.in_place_input(), kernel.in_place_input()) << kernel.name();
+    EXPECT_EQ(plan.phases(), kernel.phases()) << kernel.name();
+    EXPECT_EQ(plan.scratch_bytes(), kernel.scratch_bytes()) << kernel.name();
+    EXPECT_EQ(plan.shared_bytes(), kernel.shared_bytes()) << kernel.name();
   }
 
   // Every unit once, in ranges of random size and order.

@@ -42,7 +42,7 @@ int CompareToTheBit(const OpTester& tester, Random& random) {
       OpTester threaded = tester;
       threaded.threads = static_cast<int>(random.Int(1, 9));
       Result<std::vector<TestTensor>> actual =
-          threaded.RunBuild(candidate.build, isa, random.Int(1, 99), random.Int(0, 3));
+          threaded.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
       if (!actual.ok()) {
         EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported) << actual.status().ToString();
         continue;

@@ -101,7 +101,7 @@ TEST(DynamicUpdateSliceTest, InPlaceTheUpdateAloneIsWritten) {
   OpTester tester("DYNAMIC_UPDATE_SLICE");
   tester.Input(Ints({1, 2, 3, 4})).Input(Ints({9})).Input(Longs({2}));
   ASSERT_TRUE(tester.Infer().ok());
-  const auto kernel = tester.op.op->candidates[0].build(tester.op, {});
+  const auto kernel = tester.op.op->candidates[0].Build(tester.op, {});
   ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
   ASSERT_EQ((*kernel)->in_place_input(), 0);
   ASSERT_TRUE(tester.RunKernel(**kernel, {tester.inputs[0]}, 1).ok());

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gather/gather.h"
+#include "kernels/import.h"
+#include "partitioner/host_age.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/partitioner/fake_host.h"
 
@@ -15,15 +17,19 @@ using testing::FakeHost;
 using ::testing::HasSubstr;
 using namespace tflite;
 
+Result<TensorInfo> Import(const FakeHost& host, const TfLiteTensor& tensor) {
+  return kernels::ImportTensor(host.context, tensor, kernels::Constants::kOfModel);
+}
+
 TEST(ImportTensorTest, ConstantsHaveTheirBytesOthersDoNot) {
   FakeHost host;
   const int constant = host.AddConstant({2, 2}, std::vector<float>{1, 2, 3, 4});
   const int value = host.AddTensor({1, 5}, DataType::kInt8);
-  const Result<TensorInfo> a = ImportTensor(host.context.tensors[constant]);
+  const Result<TensorInfo> a = Import(host, host.context.tensors[constant]);
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->data, host.context.tensors[constant].data.data);
   EXPECT_EQ(a->shape, Shape({2, 2}));
-  const Result<TensorInfo> b = ImportTensor(host.context.tensors[value]);
+  const Result<TensorInfo> b = Import(host, host.context.tensors[value]);
   ASSERT_TRUE(b.ok());
   EXPECT_FALSE(b->constant());
   EXPECT_EQ(b->type, DataType::kInt8);
@@ -34,14 +40,14 @@ TEST(ImportTensorTest, ConstantsWithoutElementsAreConstants) {
   TfLiteTensor& tensor = host.context.tensors[host.AddTensor({0, 3})];
   tensor.allocation_type = kTfLiteMmapRo;
   tensor.data.data = nullptr;
-  EXPECT_TRUE(ImportTensor(tensor)->constant());
+  EXPECT_TRUE(Import(host, tensor)->constant());
 }
 
 TEST(ImportTensorTest, ConstantsWithTooFewBytesAreRefused) {
   FakeHost host;
   TfLiteTensor& tensor = host.context.tensors[host.AddConstant({2}, std::vector<float>{1, 2})];
   tensor.bytes = 4;
-  EXPECT_EQ(ImportTensor(tensor).status().message(), "has 4 bytes of 8");
+  EXPECT_EQ(Import(host, tensor).status().message(), "has 4 bytes of 8");
 }
 
 class QuantizationTest : public ::testing::Test {
@@ -52,7 +58,7 @@ class QuantizationTest : public ::testing::Test {
     TfLiteAffineQuantization affine{scale.get(), zero_point.get(), axis};
     TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4, 3}, DataType::kInt8)];
     tensor.quantization = {kTfLiteAffineQuantization, &affine};
-    return ImportTensor(tensor);
+    return kernels::ImportTensor(host_.context, tensor, kernels::Constants::kOfModel);
   }
   FakeHost host_;
 };
@@ -82,7 +88,8 @@ TEST_F(QuantizationTest, CountsAndAxisAreChecked) {
 TEST_F(QuantizationTest, TheOldPerTensorFormIsRead) {
   TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4}, DataType::kUInt8)];
   tensor.params = {0.25f, 128};
-  const Result<TensorInfo> info = ImportTensor(tensor);
+  const Result<TensorInfo> info =
+      kernels::ImportTensor(host_.context, tensor, kernels::Constants::kOfModel);
   EXPECT_EQ(info->quantization.scale(), 0.25f);
   EXPECT_EQ(info->quantization.zero_point(), 128);
 }
@@ -90,7 +97,9 @@ TEST_F(QuantizationTest, TheOldPerTensorFormIsRead) {
 TEST_F(QuantizationTest, BlockwiseIsRefused) {
   TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4}, DataType::kInt4)];
   tensor.quantization.type = kTfLiteBlockwiseQuantization;
-  EXPECT_EQ(ImportTensor(tensor).status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(
+      kernels::ImportTensor(host_.context, tensor, kernels::Constants::kOfModel).status().code(),
+      StatusCode::kUnsupported);
 }
 
 TEST(ImportTensorTest, WhatNobodyComputesIsRefused) {
@@ -99,9 +108,9 @@ TEST(ImportTensorTest, WhatNobodyComputesIsRefused) {
   const auto refusal = [&](auto change) {
     TfLiteTensor changed = tensor;
     change(changed);
-    return ImportTensor(changed).status().message();
+    return Import(host, changed).status().message();
   };
-  EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteString; }), "is of type string");
+  EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteNoType; }), "is of unknown type 0");
   EXPECT_EQ(refusal([](auto& t) { t.type = kTfLiteFloat8E5M2; }), "is of unknown type 23");
   const IntArrayPtr nine = MakeIntArray(std::vector<int>(9, 1));
   EXPECT_THAT(refusal([&](auto& t) { t.dims = nine.get(); }), HasSubstr("9 dimensions"));
@@ -113,7 +122,7 @@ TEST(ImportNodeTest, ReadsOperatorParametersAndTensors) {
   FakeHost host;
   const int in = host.AddTensor({1, 3}), out = host.AddTensor({1, 3});
   const Result<ImportedNode> node =
-      ImportNode(&host.context, host.AddNode("SOFTMAX", {in, -1}, {out}));
+      ImportNode(&host.context, host.AddNode("SOFTMAX", {in, -1}, {out}), true);
   ASSERT_TRUE(node.ok());
   EXPECT_EQ(node->op, kernels::FindOperator("SOFTMAX"));
   EXPECT_THAT(node->inputs, ElementsAre(in, -1));
@@ -130,7 +139,9 @@ TEST(ImportNodeTest, FieldsThatTheVersionDoesNotReachAreReadFromHostsThatHaveThe
   const int in = host.AddTensor({2, 3}), at = host.AddTensor({2, 1}, DataType::kInt32);
   const int node = host.AddNode("GATHER", {in, at}, {host.AddTensor({2, 1})}, &given, 1);
   const auto imported = [&] {
-    return ImportNode(&host.context, node)->params.as<kernels::GatherParams>().batch_dims;
+    return ImportNode(&host.context, node, HasSubgraphFunctions(&host.context))
+        ->params.as<kernels::GatherParams>()
+        .batch_dims;
   };
   EXPECT_EQ(imported(), 0);
   host.context.AcquireSubgraphContext = Acquire;
@@ -144,7 +155,7 @@ TEST(ImportNodeTest, FieldsThatTheVersionDoesNotReachAreReadFromHostsThatHaveThe
 TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
   FakeHost host;
   const int node = host.AddNode("SOFTMAX", {7}, {0});
-  EXPECT_FALSE(ImportNode(&host.context, node).ok());
+  EXPECT_FALSE(ImportNode(&host.context, node, true).ok());
 }
 
 TEST(ImportNodeTest, StateMustBeInVariables) {
@@ -153,10 +164,26 @@ TEST(ImportNodeTest, StateMustBeInVariables) {
   for (int i = 0; i < 20; ++i) inputs.push_back(host.AddTensor({1, 1}));
   const int node = host.AddNode("LSTM", inputs, {host.AddTensor({1, 1})});
   host.context.tensors[inputs[18]].is_variable = true;
-  EXPECT_EQ(ImportNode(&host.context, node).status().message(),
+  EXPECT_EQ(ImportNode(&host.context, node, true).status().message(),
             "input 19 must be a variable tensor");
   host.context.tensors[inputs[19]].is_variable = true;
-  EXPECT_TRUE(ImportNode(&host.context, node).ok());
+  EXPECT_TRUE(ImportNode(&host.context, node, true).ok());
+}
+
+TEST(ImportHostTensorTest, TypesWithoutASizeAreRefused) {
+  FakeHost host;
+  const int strings = host.AddTensor({4});
+  host.context.tensors[strings].type = kTfLiteString;
+  EXPECT_EQ(ImportHostTensor(host.context, strings).status().message(), "is of type string");
+}
+
+TEST(ImportTensorTest, WhatIsComputedIsConstantOncePrepared) {
+  FakeHost host;
+  TfLiteTensor& tensor = host.context.tensors[host.AddConstant({2}, std::vector<float>{1, 2})];
+  tensor.allocation_type = kTfLitePersistentRo;
+  using kernels::Constants;
+  EXPECT_FALSE(kernels::ImportTensor(host.context, tensor, Constants::kOfModel)->constant());
+  EXPECT_TRUE(kernels::ImportTensor(host.context, tensor, Constants::kPrepared)->constant());
 }
 
 TEST(NodeNameTest, NamesBuiltinAndCustomOperators) {

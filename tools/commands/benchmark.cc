@@ -49,7 +49,10 @@ class Benchmark {
     }
     Initialize();
     outcome_.init_mb = Megabytes(PeakResidentBytes() - memory);
-    if (arguments_.dry_run) return outcome_;
+    if (arguments_.dry_run) {
+      if (use_delegate_) partitioner::OpeningTimes(session_.delegate->Explain()).Print(std::cout);
+      return outcome_;
+    }
     Check(session_.inputs.Fill(*session_.interpreter, arguments_.seed));
     MeasureLimits warmup = arguments_.limits;
     warmup.min_runs = arguments_.warmup_runs;

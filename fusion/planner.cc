@@ -1,0 +1,56 @@
+#include "fusion/planner.h"
+
+#include "fusion/description_hash.h"
+
+// The one place that knows whether this build has a JIT (see CMakeLists.txt).
+#if FUSELITE_JIT
+#include "jit/candidates.h"
+#endif
+
+namespace fuselite::fusion {
+namespace {
+
+std::span<const kernels::Candidate> JitCandidates([[maybe_unused]] const kernels::OperatorDef& op) {
+#if FUSELITE_JIT
+  return jit::CandidatesFor(op);
+#else
+  return {};
+#endif
+}
+
+Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context, bool jit) {
+  const std::span<const kernels::Candidate> all = JitCandidates(*op.op);
+  const std::span<const kernels::Candidate> emitters = all.first(jit ? all.size() : 0);
+  Choice choice;
+  choice.status = Internal("no candidate");
+  // Ranks count the JIT's candidates even where it is off, so that they mean the same.
+  choice.rank = static_cast<int>(all.size() - emitters.size());
+  for (const std::span<const kernels::Candidate> list : {emitters, op.op->candidates}) {
+    choice.emitted = list.data() == emitters.data();
+    for (const kernels::Candidate& candidate : list) {
+      Result<kernels::KernelPlan> plan = candidate.Plan(op, context);
+      choice.status = plan.status();
+      if (plan.ok()) {
+        choice.plan = *std::move(plan);
+        choice.candidate = candidate.name;
+        choice.reference = !choice.emitted && list.size() > 1 && &candidate == &list.back();
+        if (choice.emitted) choice.refusals.clear();
+        return choice;
+      }
+      choice.refusals.push_back({std::string(candidate.name), plan.status().message()});
+      ++choice.rank;
+    }
+  }
+  choice.status = choice.status.In(op.op->name);
+  return choice;
+}
+
+}  // namespace
+
+const Choice& Planner::Choose(const kernels::OpDescription& op) {
+  const auto [entry, is_new] = choices_.try_emplace(HashOf(op));
+  if (is_new) entry->second = Ask(op, context_, jit_);
+  return entry->second;
+}
+
+}  // namespace fuselite::fusion

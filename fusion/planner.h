@@ -1,0 +1,55 @@
+// The choice of a kernel: the JIT's candidates, then the operator's own, the reference last.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "runtime/hash.h"
+
+namespace fuselite::fusion {
+
+// A candidate that was asked and refused.
+struct Refusal {
+  std::string candidate;  // "jit"
+  std::string reason;
+};
+
+// The first candidate of an operation's lists that accepts it.
+struct Choice {
+  // Fails, with the last refusal, only on what kernels::Infer would not accept: the reference takes
+  // everything else. Then the rest means nothing.
+  Status status;
+  std::optional<kernels::KernelPlan> plan;
+  std::string_view candidate;
+  int rank = 0;            // its place in the lists, 0 the best one; those of one operator compare
+  bool emitted = false;    // by the JIT
+  bool reference = false;  // the last resort of an operator that has others
+  // None where the JIT accepts, whose candidates refuse each other's types.
+  std::vector<Refusal> refusals;
+};
+
+// Plans kernels, and remembers what it planned: who asks for the same operation again gets the same
+// plan. A graph is compiled with one planner, so that an operation is planned once for the verdict
+// on its node, the rewrites that ask about it, its place in memory, and its step.
+class Planner {
+ public:
+  Planner(const kernels::PlanContext& context, bool jit) : context_(context), jit_(jit) {}
+
+  // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
+  // the planner, or until the constants that `op` names go.
+  const Choice& Choose(const kernels::OpDescription& op);
+
+  const kernels::PlanContext& context() const { return context_; }
+  bool jit() const { return jit_; }
+
+ private:
+  kernels::PlanContext context_;
+  bool jit_;
+  std::map<Hash128, Choice> choices_;  // by the operation's description
+};
+
+}  // namespace fuselite::fusion

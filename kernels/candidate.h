@@ -1,0 +1,120 @@
+// How an operation becomes a kernel: a candidate plans, and what was planned is built.
+//
+// Planning decides: it accepts with a plan or refuses with the reason. It is cheap, as it is asked
+// before anything is known to run: for the verdict on a node, for each rewrite that would change
+// it, for memory that it could write over. Building packs the weights and emits the code, once, for
+// the plan that is left in the end. The plan that said yes is the one that is built.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "runtime/cpu.h"
+#include "runtime/kernel.h"
+#include "runtime/packed_store.h"
+#include "runtime/status.h"
+
+namespace fuselite::kernels {
+
+struct OpDescription;
+
+enum class Precision {
+  kStrict,   // no algorithm that sums in another order than a plain dot product's
+  kDefault,  // within the bounds of docs/design.md: Winograd where it meets them
+  kFast,     // bf16 arithmetic too
+};
+
+// What the choice of a kernel may depend on, beside the operation.
+struct PlanContext {
+  Isa isa = Isa::kScalar;
+  Precision precision = Precision::kDefault;
+  int threads = 1;
+};
+
+// The same, with what building needs.
+struct BuildContext {
+  Isa isa = Isa::kScalar;
+  Precision precision = Precision::kDefault;
+  int threads = 1;
+  // For candidates that are marked as Judged: accept or refuse, without packing or emitting.
+  bool judging = false;
+  PackedStore* store = nullptr;  // never null when building
+
+  // The packed form of `request`, or null while judging.
+  Result<PackedWeights> Pack(const PackRequest& request,
+                             const std::function<void(std::byte*)>& pack) const;
+  PlanContext plan() const { return {isa, precision, threads}; }
+};
+
+// A kernel as planned. Immutable, and shared by whoever asks the same question.
+class KernelPlan {
+ public:
+  using KernelPtr = std::shared_ptr<const Kernel>;
+  // Makes the kernel that the draft promises.
+  using Finish = std::function<Result<KernelPtr>(const OpDescription&, const BuildContext&)>;
+
+  // A kernel that packs and emits nothing is its own plan.
+  KernelPlan(std::unique_ptr<Kernel> kernel)  // NOLINT(google-explicit-constructor)
+      : draft_(std::move(kernel)) {}
+
+  // `draft` answers everything about the kernel, but is not to be run. `finish(kernel, op,
+  // context)` gives a copy of it what it lacks; it returns Status.
+  template <class K, class FinishCopy>
+  static KernelPlan Of(K draft, FinishCopy finish) {
+    auto shared = std::make_shared<const K>(std::move(draft));
+    return KernelPlan(
+        shared,
+        [shared, finish = std::move(finish)](const OpDescription& op,
+                                             const BuildContext& context) -> Result<KernelPtr> {
+          auto kernel = std::make_shared<K>(*shared);
+          FUSELITE_RETURN_IF_ERROR(finish(*kernel, op, context));
+          return KernelPtr(std::move(kernel));
+        });
+  }
+  KernelPlan(KernelPtr draft, Finish finish)
+      : draft_(std::move(draft)), finish_(std::move(finish)) {}
+
+  // Its name, its phases, the input in whose place it computes, the memory that it asks for.
+  const Kernel& kernel() const { return *draft_; }
+
+  // The kernel, ready to run. `op` and `context` are those that it was planned for.
+  Result<KernelPtr> Build(const OpDescription& op, const BuildContext& context) const;
+
+ private:
+  KernelPtr draft_;
+  Finish finish_;  // null: nothing is left to do
+};
+
+// Accepts with a plan, or refuses with the reason: kUnsupported, in the words of a user.
+using PlanKernel = Result<KernelPlan> (*)(const OpDescription&, const PlanContext&);
+// The same for a kernel that is its own plan.
+using BuildKernel = Result<std::unique_ptr<Kernel>> (*)(const OpDescription&, const BuildContext&);
+// The same for one function that does both: with BuildContext::judging it gives the draft, without
+// it the kernel.
+struct Judged {
+  BuildKernel build;
+};
+
+// One way to compute an operator.
+class Candidate {
+ public:
+  std::string_view name;  // "reference", "highway", "jit"
+
+  constexpr Candidate(std::string_view name, BuildKernel build) : name(name), build_(build) {}
+  constexpr Candidate(std::string_view name, Judged judged) : name(name), judged_(judged.build) {}
+  constexpr Candidate(std::string_view name, PlanKernel plan) : name(name), plan_(plan) {}
+
+  // Exceptions of libraries below (Xbyak, the allocator) become refusals, here and when building.
+  Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) const;
+  // Both steps at once, for who has no further question.
+  Result<std::shared_ptr<const Kernel>> Build(const OpDescription& op,
+                                              const BuildContext& context) const;
+
+ private:
+  BuildKernel build_ = nullptr, judged_ = nullptr;
+  PlanKernel plan_ = nullptr;
+};
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,108 @@
+#include "kernels/import.h"
+
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::kernels {
+namespace {
+
+using namespace tflite;
+
+// Points to something for constants without elements, whose pointer may be null in the host.
+constexpr std::byte kNoBytes{};
+
+Status ImportAffine(const TfLiteAffineQuantization& from, const Shape& shape, Quantization& to) {
+  const std::span<const float> scales = Elements(from.scale);
+  const std::span<const int> zero_points = Elements(from.zero_point);
+  if (scales.empty()) return Status();
+  if (zero_points.size() > 1 && zero_points.size() != scales.size()) {
+    return InvalidArgument("has ", scales.size(), " scales and ", zero_points.size(),
+                           " zero points");
+  }
+  if (scales.size() > 1) {
+    const int axis = from.quantized_dimension;
+    if (axis < 0 || axis >= shape.rank() || shape[axis] != static_cast<int32_t>(scales.size())) {
+      return InvalidArgument("has ", scales.size(), " scales along dimension ", axis, " of ",
+                             shape);
+    }
+    to.axis = axis;
+  }
+  to.scales.assign(scales.begin(), scales.end());
+  to.zero_points.assign(scales.size(), zero_points.empty() ? 0 : zero_points[0]);
+  if (zero_points.size() > 1) to.zero_points.assign(zero_points.begin(), zero_points.end());
+  return Status();
+}
+
+Status ImportQuantization(const TfLiteTensor& tensor, const Shape& shape, Quantization& to) {
+  switch (tensor.quantization.type) {
+    case kTfLiteAffineQuantization:
+      if (tensor.quantization.params == nullptr) return Status();
+      return ImportAffine(*static_cast<const TfLiteAffineQuantization*>(tensor.quantization.params),
+                          shape, to);
+    case kTfLiteNoQuantization:
+      // Some hosts keep the per-tensor form only.
+      if (tensor.params.scale != 0) {
+        to.scales = {tensor.params.scale};
+        to.zero_points = {tensor.params.zero_point};
+      }
+      return Status();
+    case kTfLiteBlockwiseQuantization: return Unsupported("is quantized in blocks");
+    default:
+      return Unsupported("has a quantization of unknown kind ",
+                         static_cast<int>(tensor.quantization.type));
+  }
+}
+
+bool IsConstant(const TfLiteTensor& tensor, Constants constants) {
+  return tensor.allocation_type == kTfLiteMmapRo ||
+         (constants == Constants::kPrepared && tensor.allocation_type == kTfLitePersistentRo);
+}
+
+}  // namespace
+
+Result<TensorInfo> ImportTensor(const TfLiteContext& /*context*/, const TfLiteTensor& tensor,
+                                Constants constants) {
+  if (!IsKnownDataType(tensor.type) || tensor.type == kTfLiteNoType) {
+    return Unsupported("is of unknown type ", static_cast<int>(tensor.type));
+  }
+  TensorInfo info;
+  info.type = static_cast<DataType>(tensor.type);
+  const std::span<const int> dims = Elements(tensor.dims);
+  const std::optional<Shape> shape = Shape::FromDims(dims);
+  if (!shape) {
+    return Unsupported("has ", dims.size(),
+                       " dimensions that are negative, too large, or more than ", Shape::kMaxRank);
+  }
+  info.shape = *shape;
+  FUSELITE_RETURN_IF_ERROR(ImportQuantization(tensor, info.shape, info.quantization));
+  if (!IsConstant(tensor, constants) || tensor.sparsity != nullptr) return info;
+  if (tensor.bytes < info.bytes()) {
+    return InvalidArgument("has ", tensor.bytes, " bytes of ", info.bytes());
+  }
+  info.data = tensor.data.data != nullptr || info.bytes() > 0 ? tensor.data.data : &kNoBytes;
+  return info;
+}
+
+Status CheckState(const OperatorDef& op, std::span<const int> inputs,
+                  const TfLiteContext& context) {
+  for (int i : op.state_inputs) {
+    const int tensor = i < static_cast<int>(inputs.size()) ? inputs[i] : -1;
+    if (tensor >= 0 && context.tensors[tensor].is_variable) continue;
+    return Unsupported("input ", i, " must be a variable tensor");
+  }
+  return Status();
+}
+
+Result<std::vector<Quantization>> ImportIntermediates(const TfLiteContext& context,
+                                                      std::span<const int> tensors) {
+  std::vector<Quantization> quantizations;
+  for (int tensor : tensors) {
+    Quantization& quantization = quantizations.emplace_back();
+    if (tensor < 0) continue;
+    Result<TensorInfo> info = ImportTensor(context, context.tensors[tensor], Constants::kOfModel);
+    if (!info.ok()) return info.status().In(internal::Join("intermediate tensor ", tensor));
+    quantization = std::move(info->quantization);
+  }
+  return quantizations;
+}
+
+}  // namespace fuselite::kernels

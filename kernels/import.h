@@ -1,0 +1,37 @@
+// From a host's tensors to descriptions: what the nodes of every host go through, LiteRT's as our
+// own interpreter's.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::kernels {
+
+// Whose values are fixed when a node is described.
+enum class Constants {
+  kOfModel,   // what stands in the file
+  kPrepared,  // what nodes that are prepared already have computed, too
+};
+
+// Describes one of the context's tensors with the shape that it has now. `data` is set for
+// constants only, and stays valid as long as the host's graph; sparse constants have none before
+// they are unpacked. kUnsupported for unknown types, quantizations and ranks; kInvalidArgument for
+// those at odds with themselves. Messages go on from the tensor's name: "is quantized in blocks".
+Result<TensorInfo> ImportTensor(const tflite::TfLiteContext& context,
+                                const tflite::TfLiteTensor& tensor, Constants constants);
+
+// Kernels write an operator's state in place; anything but a variable is not theirs to write.
+// `inputs` are the node's: indices in the context, -1 for those left out.
+Status CheckState(const OperatorDef& op, std::span<const int> inputs,
+                  const tflite::TfLiteContext& context);
+
+// The quantizations of values that never become tensors; `tensors` stand for them.
+Result<std::vector<Quantization>> ImportIntermediates(const tflite::TfLiteContext& context,
+                                                      std::span<const int> tensors);
+
+}  // namespace fuselite::kernels
