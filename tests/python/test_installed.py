@@ -1,5 +1,7 @@
 """The installed package, as a C or C++ project takes it: the examples are built against it, not against the tree."""
 
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -104,16 +106,22 @@ def test_a_host_loads_the_delegate_by_its_path(build_example, mobilenet, librari
 
 def test_the_custom_operator_runs_between_partitions(build_example, tmp_path, prefix):
     """x + 1, its arc tangent, times 2: the delegate's before and after the application's."""
+    length = 30000  # shorter ones are not worth a change of hands
     graph = graphs.Graph()
-    x = graph.input([4])
-    added = graph.op("ADD", [x, graph.constant(np.ones(4, np.float32))], (4,), "AddOptions")
-    tangent = graph.op("custom Atan", [added], (4,))
-    result = graph.op("MUL", [tangent, graph.constant(np.full(4, 2, np.float32))], (4,), "MulOptions")
+    x = graph.input([length])
+    added = graph.op("ADD", [x, graph.constant(np.ones(1, np.float32))], (length,), "AddOptions")
+    tangent = graph.op("custom Atan", [added], (length,))
+    result = graph.op("MUL", [tangent, graph.constant(np.full(1, 2, np.float32))], (length,), "MulOptions")
     model = tmp_path / "atan.tflite"
     model.write_bytes(graph.build([result]))
     values = np.array([-2, 0, 0.5, 3], np.float32)
-    printed = output(build_example("custom_operator") / "run_with_atan", model, *map(str, values)).split()
-    assert np.allclose(np.array(printed, np.float32), 2 * np.arctan(values + 1), atol=1e-5)
+    explain = tmp_path / "explain.json"
+    printed = output(build_example("custom_operator") / "run_with_atan", model, *map(str, values),
+                     env={**os.environ, "FUSELITE_EXPLAIN_FILE": str(explain)}).split()
+    expected = 2 * np.arctan(np.pad(values, (0, length - 4)) + 1)
+    assert np.allclose(np.array(printed, np.float32), expected, atol=1e-5)
+    nodes = json.loads(explain.read_text())["graphs"][0]["nodes"]
+    assert [node["claimed"] for node in nodes] == [True, False, True]
     unknown = subprocess.run([prefix / "bin" / "fuselite", "run", model], stderr=subprocess.PIPE, text=True, check=False)
     assert "custom operator Atan" in unknown.stderr and "docs/custom-operators.md" in unknown.stderr
 

@@ -1,0 +1,474 @@
+// The opaque interface of custom operators, through the shared libraries, as an application has it.
+#include "fuselite/custom_operators.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fuselite/delegate.h"
+#include "fuselite/interpreter.h"
+#include "interpreter/writer.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <auto function>
+struct Calls {
+  void operator()(auto* object) const { function(object); }
+};
+using OperatorPtr = std::unique_ptr<TfLiteOperator, Calls<TfLiteOperatorDelete>>;
+using ModelPtr = std::unique_ptr<FuseliteModel, Calls<FuseliteModelDelete>>;
+using InterpreterPtr = std::unique_ptr<FuseliteInterpreter, Calls<FuseliteInterpreterDelete>>;
+using DelegatePtr = std::unique_ptr<struct TfLiteDelegate, Calls<FuseliteDelegateDelete>>;
+
+OperatorPtr MakeOperator(const char* name,
+                         TfLiteStatus (*prepare)(TfLiteOpaqueContext*, TfLiteOpaqueNode*),
+                         TfLiteStatus (*invoke)(TfLiteOpaqueContext*, TfLiteOpaqueNode*)) {
+  OperatorPtr op(TfLiteOperatorCreate(kTfLiteBuiltinCustom, name, 1, nullptr));
+  TfLiteOperatorSetPrepare(op.get(), prepare);
+  TfLiteOperatorSetInvoke(op.get(), invoke);
+  return op;
+}
+
+const float* Floats(const TfLiteOpaqueTensor* tensor) {
+  return static_cast<const float*>(TfLiteOpaqueTensorData(tensor));
+}
+float* Floats(TfLiteOpaqueTensor* tensor) {
+  return static_cast<float*>(TfLiteOpaqueTensorData(tensor));
+}
+int Elements(const TfLiteOpaqueTensor* tensor) {
+  return static_cast<int>(TfLiteOpaqueTensorByteSize(tensor) / sizeof(float));
+}
+
+TfLiteStatus Resize(TfLiteOpaqueContext* context, TfLiteOpaqueTensor* tensor, int length) {
+  TfLiteIntArray* shape = TfLiteIntArrayCreate(1);
+  shape->data[0] = length;
+  return TfLiteOpaqueContextResizeTensor(context, tensor, shape);
+}
+
+// The output has the shape of the input, a vector of floats.
+TfLiteStatus PrepareLikeInput(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorNumDims(input), 1);
+  TF_LITE_OPAQUE_ENSURE_TYPES_EQ(context, TfLiteOpaqueTensorType(input), kTfLiteFloat32);
+  return Resize(context, TfLiteOpaqueNodeGetOutput(context, node, 0),
+                TfLiteOpaqueTensorDim(input, 0));
+}
+
+// A vector that is fed through operators of which some are custom ones, the output last.
+class Chain {
+ public:
+  explicit Chain(int length) : length_(length) {
+    last_ = writer_.AddTensor({"x", DataType::kFloat32, Shape{length}, {}, {}, false, {-1}});
+    writer_.SetInputs({last_});
+  }
+  // y = y + value, which the delegate takes.
+  Chain& Add(float value) {
+    const int constant =
+        writer_.AddConstant("value", DataType::kFloat32, Shape{1}, std::vector<float>{value});
+    const int sum = writer_.AddTensor("sum", DataType::kFloat32, Shape{length_});
+    writer_.AddOperator(*kernels::FindOperator("ADD"), {last_, constant}, {sum});
+    last_ = sum;
+    return *this;
+  }
+  Chain& Custom(const std::string& name, std::vector<std::byte> options = {},
+                std::vector<int> more_inputs = {}) {
+    more_inputs.insert(more_inputs.begin(), last_);
+    last_ = writer_.AddTensor(name + " of it", DataType::kFloat32, Shape{length_});
+    writer_.AddCustomOperator(name, std::move(options), std::move(more_inputs), {last_});
+    return *this;
+  }
+  ModelPtr Load() {
+    writer_.SetOutputs({last_});
+    const std::vector<std::byte> bytes = writer_.Finish();
+    return ModelPtr(FuseliteModelLoadMemory(bytes.data(), bytes.size()));
+  }
+
+ private:
+  ModelWriter writer_;
+  int length_, last_;
+};
+
+InterpreterPtr Open(const ModelPtr& model, const std::vector<const TfLiteOperator*>& operators) {
+  FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
+  options.operators = operators.data();
+  options.operator_count = operators.size();
+  options.num_threads = 2;
+  return InterpreterPtr(FuseliteInterpreterCreate(model.get(), &options));
+}
+
+// What the model gives; empty, with the reason as a failure, where it cannot run.
+std::vector<float> RunOn(const InterpreterPtr& interpreter, const std::vector<float>& x) {
+  const auto length = static_cast<int32_t>(x.size());
+  FuseliteTensor output;
+  const bool ran =
+      interpreter != nullptr &&
+      FuseliteInterpreterResizeInput(interpreter.get(), 0, &length, 1) == kFuseliteOk &&
+      FuseliteInterpreterAllocate(interpreter.get()) == kFuseliteOk &&
+      FuseliteInterpreterCopyIn(interpreter.get(), 0, x.data(), x.size() * sizeof(float)) ==
+          kFuseliteOk &&
+      FuseliteInterpreterInvoke(interpreter.get()) == kFuseliteOk &&
+      FuseliteInterpreterTensor(interpreter.get(), FuseliteInterpreterOutput(interpreter.get(), 0),
+                                &output) == kFuseliteOk;
+  EXPECT_TRUE(ran) << FuseliteLastError();
+  if (!ran) return {};
+  const auto* data = static_cast<const float*>(output.data);
+  return {data, data + output.bytes / sizeof(float)};
+}
+
+// --- Init and Free, with data and options ---
+
+// "Scale": y = x * factor. The factor is the operator's options in the file.
+struct Counts {
+  int inits = 0, frees = 0, prepares = 0, invokes = 0;
+};
+Counts& CountsOf(void* data) { return *static_cast<Counts*>(data); }
+
+OperatorPtr ScaleOperator(Counts* counts) {
+  OperatorPtr op(TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Scale", 1, counts));
+  TfLiteOperatorSetInitWithData(
+      op.get(), [](void* data, TfLiteOpaqueContext*, const char* buffer, size_t length) -> void* {
+        ++CountsOf(data).inits;
+        auto* factor = new float(0);
+        if (length == sizeof *factor) std::memcpy(factor, buffer, length);
+        return factor;
+      });
+  TfLiteOperatorSetFreeWithData(op.get(), [](void* data, TfLiteOpaqueContext*, void* factor) {
+    ++CountsOf(data).frees;
+    delete static_cast<float*>(factor);
+  });
+  TfLiteOperatorSetPrepareWithData(
+      op.get(), [](void* data, TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        ++CountsOf(data).prepares;
+        const void* options;
+        int size;
+        TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueNodeGetCustomInitialData(node, &options, &size));
+        TF_LITE_OPAQUE_ENSURE_EQ(context, size, static_cast<int>(sizeof(float)));
+        TF_LITE_OPAQUE_ENSURE_EQ(
+            context, std::memcmp(options, TfLiteOpaqueNodeGetUserData(node), sizeof(float)), 0);
+        return PrepareLikeInput(context, node);
+      });
+  TfLiteOperatorSetInvokeWithData(
+      op.get(), [](void* data, TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        ++CountsOf(data).invokes;
+        const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+        const float factor = *static_cast<const float*>(TfLiteOpaqueNodeGetUserData(node));
+        std::transform(Floats(input), Floats(input) + Elements(input),
+                       Floats(TfLiteOpaqueNodeGetOutput(context, node, 0)),
+                       [factor](float x) { return x * factor; });
+        return kTfLiteOk;
+      });
+  return op;
+}
+
+TEST(CustomOperatorsTest, LiveFromInitToFreeOnceForEachNode) {
+  Counts counts;
+  const OperatorPtr scale = ScaleOperator(&counts);
+  EXPECT_EQ(TfLiteOperatorGetUserData(scale.get()), &counts);
+  Chain chain(2);
+  chain.Custom("Scale", BytesOf(std::vector<float>{2}))
+      .Custom("Scale", BytesOf(std::vector<float>{10}));
+  const ModelPtr model = chain.Load();
+  {
+    const InterpreterPtr interpreter = Open(model, {scale.get()});
+    EXPECT_THAT(RunOn(interpreter, {1, 2}), ElementsAre(20, 40));
+    EXPECT_EQ(counts.inits, 2);
+    EXPECT_EQ(counts.invokes, 2);
+    const int prepares = counts.prepares;
+    EXPECT_THAT(RunOn(interpreter, {1, 2, 3}), ElementsAre(20, 40, 60));
+    EXPECT_EQ(counts.prepares, prepares + 2) << "once for each node and change of shapes";
+    EXPECT_EQ(counts.inits, 2);
+    EXPECT_EQ(counts.frees, 0);
+  }
+  EXPECT_EQ(counts.frees, 2);
+}
+
+// --- Temporaries, made with a tensor builder ---
+
+// "Reverse": through a temporary. A second tensor has the operator's own data.
+struct ReverseTensors {
+  int scratch = -1, table = -1;
+};
+float table_data[2] = {7, 8};
+
+void* ReverseInit(TfLiteOpaqueContext* context, const char*, size_t) {
+  auto tensors = std::make_unique<ReverseTensors>();
+  using Builder =
+      std::unique_ptr<TfLiteOpaqueTensorBuilder, Calls<TfLiteOpaqueTensorBuilderDelete>>;
+  const Builder scratch(TfLiteOpaqueTensorBuilderCreate());
+  TfLiteOpaqueTensorBuilderSetType(scratch.get(), kTfLiteFloat32);
+  const Builder table(TfLiteOpaqueTensorBuilderCreate());
+  TfLiteOpaqueTensorBuilder* returned = TfLiteOpaqueTensorBuilderSetType(table.get(), kTfLiteInt8);
+  returned = TfLiteOpaqueTensorBuilderSetAllocationType(returned, kTfLiteMmapRo);
+  returned = TfLiteOpaqueTensorBuilderSetQuantizationParams(returned, {0.5f, 3});
+  returned = TfLiteOpaqueTensorBuilderSetData(returned, table_data);
+  const bool added =
+      returned == table.get() &&
+      TfLiteOpaqueContextAddTensor(context, scratch.get(), &tensors->scratch) == kTfLiteOk &&
+      TfLiteOpaqueContextAddTensor(context, table.get(), &tensors->table) == kTfLiteOk;
+  return added ? tensors.release() : nullptr;
+}
+
+const ReverseTensors& TensorsOf(const TfLiteOpaqueNode* node) {
+  return *static_cast<const ReverseTensors*>(TfLiteOpaqueNodeGetUserData(node));
+}
+
+TfLiteStatus ReversePrepare(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  TF_LITE_OPAQUE_ENSURE_STATUS(PrepareLikeInput(context, node));
+  const int scratch = TensorsOf(node).scratch;
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueNodeSetTemporaries(node, &scratch, 1));
+  const int length = TfLiteOpaqueTensorDim(TfLiteOpaqueNodeGetInput(context, node, 0), 0);
+  return Resize(context, TfLiteOpaqueContextGetOpaqueTensor(context, scratch), length);
+}
+
+TfLiteStatus ReverseInvoke(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  const int* temporaries;
+  int count;
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueNodeTemporaries(node, &temporaries, &count));
+  TF_LITE_OPAQUE_ENSURE_EQ(context, count, 1);
+  const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+  TfLiteOpaqueTensor* scratch = TfLiteOpaqueContextGetOpaqueTensor(context, temporaries[0]);
+  TfLiteOpaqueTensor* output = TfLiteOpaqueNodeGetOutput(context, node, 0);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorByteSize(scratch),
+                           TfLiteOpaqueTensorByteSize(input));
+  // Memory of its own: what is written to it changes neither end.
+  std::reverse_copy(Floats(input), Floats(input) + Elements(input), Floats(scratch));
+  TF_LITE_OPAQUE_ENSURE(context, Elements(output) == 0 || Floats(scratch) != Floats(output));
+  return TfLiteOpaqueTensorCopyFromBuffer(output, Floats(scratch),
+                                          TfLiteOpaqueTensorByteSize(scratch));
+}
+
+OperatorPtr ReverseOperator() {
+  OperatorPtr op = MakeOperator("Reverse", ReversePrepare, ReverseInvoke);
+  TfLiteOperatorSetInit(op.get(), ReverseInit);
+  TfLiteOperatorSetFree(op.get(), [](TfLiteOpaqueContext*, void* tensors) {
+    delete static_cast<ReverseTensors*>(tensors);
+  });
+  return op;
+}
+
+TEST(CustomOperatorsTest, HaveTemporaries) {
+  const OperatorPtr reverse = ReverseOperator();
+  Chain chain(3);
+  chain.Custom("Reverse").Custom("Reverse").Custom("Reverse");
+  const InterpreterPtr interpreter = Open(chain.Load(), {reverse.get()});
+  EXPECT_THAT(RunOn(interpreter, {1, 2, 3}), ElementsAre(3, 2, 1));
+  EXPECT_THAT(RunOn(interpreter, {1, 2, 3, 4, 5}), ElementsAre(5, 4, 3, 2, 1));
+}
+
+TEST(CustomOperatorsTest, BuildTensorsWithDataAndQuantization) {
+  OperatorPtr op = ReverseOperator();
+  TfLiteOperatorSetInvoke(op.get(), [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+    const TfLiteOpaqueTensor* table =
+        TfLiteOpaqueContextGetOpaqueTensor(context, TensorsOf(node).table);
+    TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorType(table), kTfLiteInt8);
+    TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorGetAllocationType(table), kTfLiteMmapRo);
+    TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueTensorGetQuantizationParams(table).scale == 0.5f);
+    TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorGetQuantizationParams(table).zero_point, 3);
+    std::copy_n(Floats(table), 2, Floats(TfLiteOpaqueNodeGetOutput(context, node, 0)));
+    return kTfLiteOk;
+  });
+  Chain chain(2);
+  const InterpreterPtr interpreter = Open(chain.Custom("Reverse").Load(), {op.get()});
+  EXPECT_THAT(RunOn(interpreter, {0, 0}), ElementsAre(7, 8));
+}
+
+// --- Outputs whose shape depends on values ---
+
+// "Until": the elements before the first negative one.
+TfLiteStatus UntilPrepare(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  TfLiteOpaqueTensor* output = TfLiteOpaqueNodeGetOutput(context, node, 0);
+  TfLiteOpaqueTensorSetAllocationTypeToDynamic(output);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorGetAllocationType(output), kTfLiteDynamic);
+  return kTfLiteOk;
+}
+
+TfLiteStatus UntilInvoke(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+  const float* begin = Floats(input);
+  const float* end = std::find_if(begin, begin + Elements(input), [](float x) { return x < 0; });
+  TfLiteOpaqueTensor* output = TfLiteOpaqueNodeGetOutput(context, node, 0);
+  TF_LITE_OPAQUE_ENSURE_STATUS(Resize(context, output, static_cast<int>(end - begin)));
+  std::copy(begin, end, Floats(output));
+  return kTfLiteOk;
+}
+
+TEST(CustomOperatorsTest, GiveOutputsTheirShapesWhileTheyRun) {
+  const OperatorPtr until = MakeOperator("Until", UntilPrepare, UntilInvoke);
+  const OperatorPtr reverse = ReverseOperator();
+  Chain chain(4);
+  chain.Custom("Until").Add(1).Custom("Reverse");
+  const ModelPtr model = chain.Load();
+  for (const bool delegated : {false, true}) {
+    const DelegatePtr delegate(FuseliteDelegateCreate(nullptr));
+    const InterpreterPtr interpreter = Open(model, {until.get(), reverse.get()});
+    ASSERT_NE(interpreter, nullptr) << FuseliteLastError();
+    if (delegated) {
+      ASSERT_EQ(FuseliteInterpreterApplyDelegate(interpreter.get(), delegate.get()), kFuseliteOk);
+    }
+    EXPECT_THAT(RunOn(interpreter, {1, 2, -1, 3}), ElementsAre(3, 2));
+    EXPECT_THAT(RunOn(interpreter, {4, 5, 6, -1}), ElementsAre(7, 6, 5));
+    EXPECT_THAT(RunOn(interpreter, {-1, 5}), ElementsAre());
+  }
+}
+
+// --- Between partitions ---
+
+TEST(CustomOperatorsTest, StandBetweenPartitions) {
+  Counts counts;
+  const OperatorPtr scale = ScaleOperator(&counts);
+  const OperatorPtr reverse = ReverseOperator();
+  constexpr int kLength = 30000;  // shorter ones are not worth a change of hands
+  Chain chain(kLength);
+  chain.Add(1).Add(1).Custom("Scale", BytesOf(std::vector<float>{2})).Add(10);
+  chain.Custom("Reverse").Add(100).Add(0.5f);
+  const ModelPtr model = chain.Load();
+  const DelegatePtr delegate(FuseliteDelegateCreate(nullptr));
+  {
+    const InterpreterPtr interpreter = Open(model, {scale.get(), reverse.get()});
+    ASSERT_NE(interpreter, nullptr) << FuseliteLastError();
+    ASSERT_EQ(FuseliteInterpreterApplyDelegate(interpreter.get(), delegate.get()), kFuseliteOk);
+    for (const int length : {kLength, 2}) {
+      std::vector<float> x(length), expected(length);
+      for (int i = 0; i < length; ++i) {
+        x[i] = static_cast<float>(i % 100);
+        expected[length - 1 - i] = (x[i] + 2) * 2 + 110.5f;
+      }
+      EXPECT_EQ(RunOn(interpreter, x), expected);
+    }
+    EXPECT_EQ(counts.inits, 1);
+    char* told = FuseliteDelegateExplain(delegate.get(), "text");
+    EXPECT_THAT(std::string(told), HasSubstr("7 nodes, 5 taken, in 3 partitions"));
+    FuseliteFree(told);
+  }
+  EXPECT_EQ(counts.frees, 1);
+}
+
+// --- Errors, and what an operator may ask ---
+
+TEST(CustomOperatorsTest, TellWhatIsWrong) {
+  const OperatorPtr picky =
+      MakeOperator("Picky", PrepareLikeInput, [](TfLiteOpaqueContext* context, TfLiteOpaqueNode*) {
+        TfLiteOpaqueContextReportError(context, "no more than %d of %s", 3, "these");
+        return kTfLiteError;
+      });
+  Chain chain(2);
+  const ModelPtr model = chain.Custom("Picky").Load();
+  EXPECT_EQ(Open(model, {}), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("custom operator Picky"));
+  const InterpreterPtr interpreter = Open(model, {picky.get()});
+  ASSERT_NE(interpreter, nullptr) << FuseliteLastError();
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter.get()), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterInvoke(interpreter.get()), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("no more than 3 of these"));
+  const int32_t matrix[] = {2, 2};
+  ASSERT_EQ(FuseliteInterpreterResizeInput(interpreter.get(), 0, matrix, 2), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterAllocate(interpreter.get()), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("TfLiteOpaqueTensorNumDims(input) is not 1 (2, 1)"));
+  const OperatorPtr half = MakeOperator("Picky", PrepareLikeInput, nullptr);
+  const InterpreterPtr incomplete = Open(model, {half.get()});
+  ASSERT_NE(incomplete, nullptr) << FuseliteLastError();
+  ASSERT_EQ(FuseliteInterpreterAllocate(incomplete.get()), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterInvoke(incomplete.get()), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("Picky: has no functions"));
+}
+
+// Two inputs and one left out.
+TfLiteStatus LookAround(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+  const int* inputs;
+  const int* outputs;
+  int input_count, output_count;
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueNodeInputs(node, &inputs, &input_count));
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueNodeOutputs(node, &outputs, &output_count));
+  TF_LITE_OPAQUE_ENSURE_EQ(context, input_count, 3);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueNodeNumberOfInputs(node), 3);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, output_count, TfLiteOpaqueNodeNumberOfOutputs(node));
+  for (const int i : {0, 1, 2}) {
+    TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueNodeGetInputTensorIndex(node, i), inputs[i]);
+  }
+  TF_LITE_OPAQUE_ENSURE_EQ(context, inputs[1], -1);
+  TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueNodeGetInput(context, node, 1) == nullptr);
+  TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueNodeGetInput(context, node, 3) == nullptr);
+  TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueNodeGetOutput(context, node, -1) == nullptr);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueNodeGetOutputTensorIndex(node, 0), outputs[0]);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueContextGetNumThreads(context), 2);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueContextGetNumTensors(context), 2u);
+  const TfLiteOpaqueTensor* x = TfLiteOpaqueNodeGetInput(context, node, 0);
+  TF_LITE_OPAQUE_ENSURE(context, std::string(TfLiteOpaqueTensorName(x)) == "x");
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorIsVariable(x), 0);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorDim(x, 1), -1);
+  int32_t rank, length;
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueTensorGetNumDimsSignature(x, &rank));
+  TF_LITE_OPAQUE_ENSURE_EQ(context, rank, 1);
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueTensorGetDimSignature(x, 0, &length));
+  TF_LITE_OPAQUE_ENSURE_EQ(context, length, -1);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorGetDimSignature(x, 1, &length), kTfLiteError);
+  size_t bytes;
+  TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueContextGetSizeOfType(context, kTfLiteInt16, &bytes));
+  TF_LITE_OPAQUE_ENSURE_EQ(context, bytes, 2u);
+  TF_LITE_OPAQUE_ENSURE_EQ(
+      context, TfLiteOpaqueContextGetSizeOfType(context, kTfLiteString, &bytes), kTfLiteError);
+  return PrepareLikeInput(context, node);
+}
+
+TEST(CustomOperatorsTest, LookAround) {
+  const OperatorPtr look =
+      MakeOperator("Look", LookAround, [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        float x[2];
+        const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+        TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorCopyToBuffer(input, x, 4),
+                                 kTfLiteError);
+        TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueTensorCopyToBuffer(input, x, sizeof x));
+        std::swap(x[0], x[1]);
+        return TfLiteOpaqueTensorCopyFromBuffer(TfLiteOpaqueNodeGetOutput(context, node, 0), x,
+                                                sizeof x);
+      });
+  Chain chain(2);
+  const InterpreterPtr interpreter = Open(chain.Custom("Look", {}, {-1, 0}).Load(), {look.get()});
+  EXPECT_THAT(RunOn(interpreter, {1, 2}), ElementsAre(2, 1));
+}
+
+TEST(CustomOperatorsTest, GoByTheOlderNamesToo) {
+  TfLiteRegistrationExternal* op =
+      TfLiteRegistrationExternalCreate(kTfLiteBuiltinCustom, "Older", 1);
+  TfLiteRegistrationExternalSetPrepare(op, PrepareLikeInput);
+  TfLiteRegistrationExternalSetInvoke(op, [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+    Floats(TfLiteOpaqueNodeGetOutput(context, node, 0))[0] = 3;
+    return kTfLiteOk;
+  });
+  EXPECT_STREQ(TfLiteRegistrationExternalGetCustomName(op), "Older");
+  EXPECT_EQ(TfLiteRegistrationExternalGetVersion(op), 1);
+  EXPECT_EQ(TfLiteRegistrationExternalGetBuiltInCode(op), kTfLiteBuiltinCustom);
+  {
+    Chain chain(1);
+    const InterpreterPtr interpreter = Open(chain.Custom("Older").Load(), {op});
+    EXPECT_THAT(RunOn(interpreter, {1}), ElementsAre(3));
+  }
+  TfLiteRegistrationExternalDelete(op);
+}
+
+TEST(CustomOperatorsTest, IntArrays) {
+  TfLiteIntArray* array = TfLiteIntArrayCreate(2);
+  array->data[0] = 4;
+  array->data[1] = 5;
+  TfLiteIntArray* copy = TfLiteIntArrayCopy(array);
+  EXPECT_TRUE(TfLiteIntArrayEqual(array, copy));
+  copy->data[1] = 6;
+  EXPECT_FALSE(TfLiteIntArrayEqual(array, copy));
+  EXPECT_FALSE(TfLiteIntArrayEqual(array, nullptr));
+  EXPECT_EQ(TfLiteIntArrayCopy(nullptr), nullptr);
+  EXPECT_EQ(TfLiteIntArrayCreate(-1), nullptr);
+  TfLiteIntArrayFree(copy);
+  TfLiteIntArrayFree(array);
+}
+
+}  // namespace
+}  // namespace fuselite::interpreter
