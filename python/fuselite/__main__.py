@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from typing import Any
 
 from fuselite import _library
 
@@ -28,11 +29,11 @@ def _python_program(arguments: list[str]) -> int | None:
     return None
 
 
-def _read_options(arguments: list[str]) -> dict[str, str]:
+def _read_options(arguments: list[str]) -> dict[str, Any]:
     """The delegate's options that stand before the program; a wrong one raises ValueError."""
     from fuselite._delegate import Delegate
 
-    given = {}
+    given: dict[str, Any] = {}
     for argument in arguments:
         key, equals, value = argument.removeprefix("--").partition("=")
         if not argument.startswith("--") or not equals:
@@ -64,9 +65,9 @@ def main() -> None:
     place = _python_program(arguments[1:]) if arguments[:1] == ["run"] else None
     try:
         if place is None:
-            program = _library.tool_path()
+            tool = _library.tool_path()
             sys.stdout.flush()
-            os.execv(program, ["fuselite", *arguments])
+            os.execv(tool, ["fuselite", *arguments])
         options, program = _read_options(arguments[1 : 1 + place]), arguments[1 + place :]
         if program == ["-m"]:
             raise ValueError("fuselite: a module's name is missing after -m")

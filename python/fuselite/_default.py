@@ -76,11 +76,12 @@ def _replace(module: ModuleType) -> None:
         try:
             call = parameters.bind(self, *args, **kwargs)
         except TypeError:
-            return original(self, *args, **kwargs)  # which says what is wrong
+            original(self, *args, **kwargs)  # which says what is wrong
+            return
         if options is not None and _wants_default(call.arguments):
             delegates = [*(call.arguments.get("experimental_delegates") or ()), Delegate(**options)]
             call.arguments["experimental_delegates"] = delegates
-        return original(*call.args, **call.kwargs)
+        original(*call.args, **call.kwargs)
 
     _default.originals[interpreter] = original
     interpreter.__init__ = __init__
@@ -120,7 +121,7 @@ def disable() -> None:
     if _default.finder in sys.meta_path:
         sys.meta_path.remove(_default.finder)
     for interpreter, original in _default.originals.items():
-        interpreter.__init__ = original
+        setattr(interpreter, "__init__", original)
     _default.originals.clear()
     if _library.loaded():
         _library.load().FuseliteReleaseThreads()

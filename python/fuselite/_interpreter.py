@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fuselite._delegate import Options
+    from fuselite._own import OwnInterpreter
     from fuselite._reports import Explanation
 
 
@@ -47,14 +48,17 @@ class Interpreter:
     ) -> None:
         for_host = {key: options.pop(key) for key in list(options) if key.startswith("experimental_")}
         if num_threads is not None:
-            for_host["num_threads"] = num_threads
-        self._delegate = Delegate(num_threads=num_threads, **options)
+            for_host["num_threads"] = options["num_threads"] = num_threads
+        self._delegate = Delegate(**options)
         for_host["experimental_delegates"] = [*(for_host.get("experimental_delegates") or ()), self._delegate]
         self._host_name, module = _hosts.load(host)
-        if module is None:
-            from fuselite._own import OwnInterpreter as interpreter_class
-        else:
+        interpreter_class: type[OwnInterpreter]  # every host's has its methods
+        if module is not None:
             interpreter_class = module.Interpreter
+        else:
+            from fuselite._own import OwnInterpreter
+
+            interpreter_class = OwnInterpreter
         self._interpreter = interpreter_class(model_path=model_path, model_content=model_content, **for_host)
         # Called once a run: without a function of ours in between.
         for name in ("invoke", "set_tensor", "get_tensor"):

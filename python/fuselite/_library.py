@@ -121,4 +121,4 @@ def loaded() -> bool:
 
 def last_error(library: ctypes.CDLL) -> str:
     """What the last failing call of this thread said."""
-    return library.FuseliteLastError().decode(errors="replace")
+    return str(library.FuseliteLastError().decode(errors="replace"))

@@ -105,7 +105,7 @@ class Explanation:
     @property
     def isa(self) -> str:
         """The instruction set that is used."""
-        return self.data["isa"]
+        return str(self.data["isa"])
 
     @property
     def threads(self) -> int:
@@ -131,7 +131,7 @@ class Explanation:
 
     def _rows(self) -> list[tuple[object, ...]]:
         place = {node: step for step in self.steps for node in step.nodes}
-        rows = []
+        rows: list[tuple[object, ...]] = []
         for node in self.nodes:
             step = place.get(node.node)
             fate = f"{step.ops} [{step.kernel}]" if step else "taken" if node.claimed else f"left: {node.reason}"
