@@ -388,6 +388,24 @@ def test_external_delegates_run_in_our_interpreter(tool, mobilenet, delegate_pat
     assert "partially executed by the delegate w/ 3 delegate kernels" in partly
 
 
+def test_delegates_are_applied_in_the_order_of_their_flags(tool, mobilenet, delegate_path):
+    """What the first takes is gone for the next: of two that take everything, the second gets nothing."""
+    quick = ["--graph", mobilenet, "--dry_run=true"]
+    external = ["--external_delegate_path", delegate_path]
+    nothing = "Though FUSELITE delegate is explicitly applied, the model graph will not be executed"
+    assert nothing in tool("benchmark", *quick, *external, "--use_fuselite")
+    assert nothing not in tool("benchmark", *quick, "--use_fuselite", *external)
+    assert nothing not in tool("benchmark", *quick, *external)  # where fuselite has no place it is first
+    all_but_depthwise = [*external, "--external_delegate_options", "ops_deny:DEPTHWISE_CONV_2D"]
+    between = tool("benchmark", *quick, *all_but_depthwise, "--use_fuselite", *external)
+    assert "FUSELITE delegate, and the model graph will be partially executed by the delegate w/ 17 delegate kernels" in between
+
+
+def test_profile_without_fuselite_has_the_hosts_rows(tool, mobilenet):
+    out = tool("profile", mobilenet, "--num_runs", 1, "--use_fuselite=false")
+    assert "SOFTMAX" in out and "threads: 0" in out
+
+
 def test_external_delegates_that_cannot_be_loaded_are_named(tool, mobilenet, delegate_path):
     wrong = tool("run", mobilenet, "--external_delegate_path", "/nowhere.so", status=2)
     assert "/nowhere.so" in wrong

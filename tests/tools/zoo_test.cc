@@ -18,8 +18,8 @@ TEST(ZooTest, EveryModelIsTakenWholeAndAgreesWithTheReference) {
     SCOPED_TRACE(entry.name);
     const auto model = OpenModel("zoo:" + std::string(entry.name));
     ASSERT_TRUE(model.ok()) << model.status().message();
-    const Result<Session> reference = OpenSession(*model, 2, nullptr);
-    const Result<Session> fuselite = OpenSession(*model, 2, &*options);
+    const Result<Session> reference = OpenSession(*model, 2, {});
+    const Result<Session> fuselite = OpenSession(*model, 2, {.fuselite = &*options});
     ASSERT_TRUE(reference.ok()) << reference.status().message();
     ASSERT_TRUE(fuselite.ok()) << fuselite.status().message();
     const DelegateCounts counts = CountDelegated(*fuselite->delegate);

@@ -79,12 +79,11 @@ class Benchmark {
     const auto model = Check(OpenModel(arguments_.graph));
     Line("Loaded model " + arguments_.graph);
     const bool use_fuselite = use_delegate_ && arguments_.delegate.use_fuselite;
-    std::vector<DelegatePtr> others;
-    if (use_delegate_) others = CheckUsage(arguments_.delegate.CreateOthers());
-    session_ =
-        Check(OpenSession(model, options_.num_threads, use_fuselite ? &options_ : nullptr,
-                          {layers_, arguments_.inputs}, arguments_.signature, std::move(others)),
-              arguments_.graph);
+    SessionDelegates delegates;
+    if (use_delegate_) delegates = CheckUsage(arguments_.delegate.Create(options_));
+    session_ = Check(OpenSession(model, options_.num_threads, std::move(delegates),
+                                 {layers_, arguments_.inputs}, arguments_.signature),
+                     arguments_.graph);
     outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
     if (use_fuselite) PrintDelegation();
     if (!session_.others.empty()) PrintOthers();

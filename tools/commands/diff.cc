@@ -70,12 +70,12 @@ struct Outcome {
 
 std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                                     const partitioner::Options& options) {
-  const Session reference = Check(
-      OpenSession(model, options.num_threads, nullptr, RequestOf(arguments)), arguments.model);
-  const Session fuselite = Check(
-      OpenSession(model, options.num_threads, arguments.delegate.use_fuselite ? &options : nullptr,
-                  RequestOf(arguments), "", CheckUsage(arguments.delegate.CreateOthers())),
-      arguments.model);
+  const Session reference =
+      Check(OpenSession(model, options.num_threads, {}, RequestOf(arguments)), arguments.model);
+  const Session fuselite =
+      Check(OpenSession(model, options.num_threads, CheckUsage(arguments.delegate.Create(options)),
+                        RequestOf(arguments)),
+            arguments.model);
   Progress progress("comparing");
   std::vector<Outcome> outcomes;
   for (int run = 0; run < arguments.runs; ++run) {
@@ -163,7 +163,7 @@ std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& argum
                                    const partitioner::Options& options,
                                    const std::vector<int>& tensors) {
   const Session session = Check(
-      OpenSession(WithOutputs(model, tensors), options.num_threads, nullptr, RequestOf(arguments)));
+      OpenSession(WithOutputs(model, tensors), options.num_threads, {}, RequestOf(arguments)));
   RunOnce(session, arguments.seed);
   std::vector<Array> values;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -179,8 +179,7 @@ std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
                       std::span<const Array> expected) {
   const Session session =
       Check(OpenSession(WithOutputs(model, {tensors.begin(), tensors.end()}), options.num_threads,
-                        arguments.delegate.use_fuselite ? &options : nullptr, RequestOf(arguments),
-                        "", CheckUsage(arguments.delegate.CreateOthers())));
+                        CheckUsage(arguments.delegate.Create(options)), RequestOf(arguments)));
   RunOnce(session, arguments.seed);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const interpreter::TensorView tensor = session.interpreter->output(static_cast<int>(i));

@@ -39,13 +39,24 @@ void Invoke(interpreter::Interpreter& interpreter, int runs, Progress& progress)
   }
 }
 
+// Of the partition that has most.
+int Threads(const partitioner::Explanation& explanation) {
+  int threads = 0;
+  for (const partitioner::GraphReport& graph : explanation.graphs) {
+    for (const partitioner::PartitionReport& partition : graph.partitions) {
+      threads = std::max(threads, partition.threads);
+    }
+  }
+  return threads;
+}
+
 Recorded Record(const Arguments& arguments) {
   partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const auto open = [&] {
     Session session =
-        Check(OpenSession(model, options.num_threads, &options, {{}, arguments.inputs}, "",
-                          CheckUsage(arguments.delegate.CreateOthers())),
+        Check(OpenSession(model, options.num_threads,
+                          CheckUsage(arguments.delegate.Create(options)), {{}, arguments.inputs}),
               arguments.model);
     Check(session.inputs.Fill(*session.interpreter, arguments.seed));
     return session;
@@ -61,16 +72,16 @@ Recorded Record(const Arguments& arguments) {
   session.interpreter->SetProfiling(true);
   Invoke(*session.interpreter, arguments.runs, progress);
   const std::vector<interpreter::NodeEvent> events = session.interpreter->TakeEvents();
-  const std::shared_ptr<partitioner::DelegateState> state = session.delegate->state();
+  std::shared_ptr<partitioner::DelegateState> state;  // null: fuselite was not applied
+  if (session.delegate != nullptr) state = session.delegate->state();
   Recorded recorded;
-  for (const partitioner::GraphReport& graph : state->Explain().graphs) {
-    for (const partitioner::PartitionReport& partition : graph.partitions) {
-      recorded.threads = std::max(recorded.threads, partition.threads);
-    }
-  }
+  if (state != nullptr) recorded.threads = Threads(state->Explain());
   session = Session();  // its kernels hand over what they recorded last
   recorded.ops = OpTimes(events, state.get());
-  if (!arguments.trace.empty()) recorded.trace = ChromeTrace(events, state->Events());
+  if (!arguments.trace.empty()) {
+    recorded.trace =
+        ChromeTrace(events, state != nullptr ? state->Events() : decltype(state->Events())());
+  }
   return recorded;
 }
 

@@ -71,10 +71,10 @@ void Run(const Arguments& arguments) {
     if (error) throw CommandError(arguments.output_dir + ": " + error.message());
   }
   const auto model = Check(OpenModel(arguments.model));
+  SessionDelegates delegates;
+  if (arguments.use_delegate) delegates = CheckUsage(arguments.delegate.Create(options));
   const Session session = Check(
-      OpenSession(model, options.num_threads,
-                  arguments.use_delegate && arguments.delegate.use_fuselite ? &options : nullptr,
-                  inputs, arguments.signature, CheckUsage(arguments.delegate.CreateOthers())),
+      OpenSession(model, options.num_threads, std::move(delegates), inputs, arguments.signature),
       arguments.model);
   Check(session.inputs.Fill(*session.interpreter, arguments.seed));
   Check(session.interpreter->Invoke());
@@ -97,7 +97,7 @@ void AddRunCommand(CLI::App& app) {
       ->check(WholeNumber())
       ->capture_default_str();
   command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
-                    "With fuselite, or with the reference kernels alone");
+                    "With the delegates, or with the reference kernels alone");
   arguments->layer_flags.AddTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Run(*arguments); });

@@ -1,6 +1,8 @@
 #include "tools/common/session.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 
 #include "interpreter/loader.h"
 #include "interpreter/op_resolver.h"
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::string_view kZooPrefix = "zoo:";
 constexpr uint64_t kZooSeed = 1;
+constexpr const char* kUseFuselite = "--use_fuselite";
 
 // An operator that leaves its outputs' shapes as the file has them.
 tflite::TfLiteRegistration Placeholder() {
@@ -39,10 +42,26 @@ interpreter::OpResolver Placeholders(const interpreter::Model& model) {
   return resolver;
 }
 
+Status ApplyOthers(std::vector<DelegatePtr> delegates, Session& session) {
+  for (DelegatePtr& delegate : delegates) {
+    session.others.push_back(std::move(delegate));
+    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.others.back().get()));
+  }
+  return Status();
+}
+
+Status Apply(SessionDelegates delegates, Session& session) {
+  FUSELITE_RETURN_IF_ERROR(ApplyOthers(std::move(delegates.before), session));
+  if (delegates.fuselite != nullptr) {
+    session.delegate = std::make_unique<partitioner::Delegate>(*delegates.fuselite);
+    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
+  }
+  return ApplyOthers(std::move(delegates.after), session);
+}
+
 Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                     std::unique_ptr<interpreter::OpResolver> resolver,
-                     const partitioner::Options* options, const InputRequest& inputs,
-                     const std::string& signature = "", std::vector<DelegatePtr> others = {}) {
+                     std::unique_ptr<interpreter::OpResolver> resolver, SessionDelegates delegates,
+                     const InputRequest& inputs, const std::string& signature = "") {
   interpreter::InterpreterOptions host;
   host.num_threads = num_threads > 0 ? num_threads : -1;
   host.resolver = resolver.get();
@@ -53,14 +72,7 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
                             interpreter::Interpreter::Create(std::move(model), host));
   FUSELITE_ASSIGN_OR_RETURN(session.inputs, Inputs::Read(*session.interpreter, inputs));
   FUSELITE_ASSIGN_OR_RETURN(const std::string resized, session.inputs.Resize(*session.interpreter));
-  if (options != nullptr) {
-    session.delegate = std::make_unique<partitioner::Delegate>(*options);
-    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(session.delegate->c_struct()));
-  }
-  session.others = std::move(others);
-  for (const DelegatePtr& other : session.others) {
-    FUSELITE_RETURN_IF_ERROR(session.interpreter->ApplyDelegate(other.get()));
-  }
+  FUSELITE_RETURN_IF_ERROR(Apply(std::move(delegates), session));
   session.prepared = session.interpreter->AllocateTensors();
   if (!session.prepared.ok() && !resized.empty()) {
     session.prepared = InvalidArgument(resized, ": ", session.prepared.message());
@@ -70,9 +82,10 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_th
 
 }  // namespace
 
-void DelegateFlags::AddTo(CLI::App& command) {
-  command
-      .add_flag("--use_fuselite", use_fuselite, "Apply fuselite; false: only the other delegates")
+void DelegateFlags::AddTo(CLI::App& to) {
+  command = &to;
+  to.add_flag(kUseFuselite, use_fuselite,
+              "Apply fuselite, at this place among the delegates; false: only the others")
       ->group("Delegate")
       ->capture_default_str();
   for (const partitioner::OptionRow& row : partitioner::OptionTable()) {
@@ -80,22 +93,29 @@ void DelegateFlags::AddTo(CLI::App& command) {
     // The second name is what TensorFlow Lite's tools would call it.
     std::string flags = "--" + name + ",--fuselite_" + name;
     if (name == "max_partitions") flags += ",--max_delegated_partitions";
-    command
-        .add_option_function<std::string>(
-            flags, [this, name](const std::string& value) { values[name] = value; },
-            std::string(row.doc) + " (" + std::string(row.default_value) + ")")
+    to.add_option_function<std::string>(
+          flags, [this, name](const std::string& value) { values[name] = value; },
+          std::string(row.doc) + " (" + std::string(row.default_value) + ")")
         ->group("Delegate");
   }
-  for (const auto& provider : providers) provider->AddFlags(command);
+  for (const auto& provider : providers) provider->AddFlags(to);
 }
 
-Result<std::vector<DelegatePtr>> DelegateFlags::CreateOthers() const {
-  std::vector<DelegatePtr> all;
+Result<SessionDelegates> DelegateFlags::Create(const partitioner::Options& options) const {
+  std::vector<PlacedDelegate> others;
   for (const auto& provider : providers) {
-    FUSELITE_ASSIGN_OR_RETURN(std::vector<DelegatePtr> created, provider->Create());
-    for (DelegatePtr& delegate : created) all.push_back(std::move(delegate));
+    FUSELITE_ASSIGN_OR_RETURN(std::vector<PlacedDelegate> created, provider->Create(*command));
+    std::ranges::move(created, std::back_inserter(others));
   }
-  return all;
+  std::ranges::stable_sort(others, {}, &PlacedDelegate::place);
+  SessionDelegates delegates;
+  if (use_fuselite) delegates.fuselite = &options;
+  const int own_place = FlagPlace(*command, kUseFuselite);
+  for (PlacedDelegate& other : others) {
+    auto& side = other.place < own_place ? delegates.before : delegates.after;
+    side.push_back(std::move(other.delegate));
+  }
+  return delegates;
 }
 
 Result<partitioner::Options> DelegateFlags::Parse() const {
@@ -113,10 +133,10 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 }
 
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options, const InputRequest& inputs,
-                            const std::string& signature, std::vector<DelegatePtr> others) {
-  FUSELITE_ASSIGN_OR_RETURN(Session session, Open(std::move(model), num_threads, nullptr, options,
-                                                  inputs, signature, std::move(others)));
+                            SessionDelegates delegates, const InputRequest& inputs,
+                            const std::string& signature) {
+  FUSELITE_ASSIGN_OR_RETURN(Session session, Open(std::move(model), num_threads, nullptr,
+                                                  std::move(delegates), inputs, signature));
   FUSELITE_RETURN_IF_ERROR(session.prepared);
   return session;
 }
@@ -125,7 +145,8 @@ Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> mod
                                    const partitioner::Options& options,
                                    const InputRequest& inputs) {
   auto resolver = std::make_unique<interpreter::OpResolver>(Placeholders(*model));
-  return Open(std::move(model), options.num_threads, std::move(resolver), &options, inputs);
+  return Open(std::move(model), options.num_threads, std::move(resolver), {.fuselite = &options},
+              inputs);
 }
 
 DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph_index) {

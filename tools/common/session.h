@@ -18,20 +18,28 @@ class App;
 
 namespace fuselite::tools {
 
+// The delegates of one session, in the order in which they are applied.
+struct SessionDelegates {
+  std::vector<DelegatePtr> before{};
+  const partitioner::Options* fuselite = nullptr;  // null: it is not applied
+  std::vector<DelegatePtr> after{};
+};
+
 // The delegates that the command line asks for: fuselite with its options (--num_threads, --isa,
-// ..., also as
-// --fuselite_num_threads, ...), and those of the providers (tools/delegates).
+// ..., also as --fuselite_num_threads, ...), and those of the providers (tools/delegates).
 struct DelegateFlags {
   std::map<std::string, std::string> values;  // of fuselite's options, only those that were given
   bool use_fuselite = true;
   std::vector<std::unique_ptr<DelegateProvider>> providers = MakeDelegateProviders();
+  const CLI::App* command = nullptr;
 
-  // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'.
+  // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'. The
+  // command outlives this object.
   void AddTo(CLI::App& command);
   Result<partitioner::Options> Parse() const;
-  // The other delegates, in the order in which they are to be applied, after fuselite. They outlive
-  // what they are applied to.
-  Result<std::vector<DelegatePtr>> CreateOthers() const;
+  // In the order of the flags: fuselite where --use_fuselite stands, first where it is not given.
+  // `options` outlive the result.
+  Result<SessionDelegates> Create(const partitioner::Options& options) const;
 };
 
 // The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
@@ -39,26 +47,25 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 
 // An allocated interpreter. Not to be moved apart: the delegate outlives its interpreter.
 struct Session {
-  std::vector<DelegatePtr> others;                    // applied after `delegate`
-  std::unique_ptr<partitioner::Delegate> delegate;    // null: the reference kernels alone
+  std::vector<DelegatePtr> others;                    // applied before and after `delegate`
+  std::unique_ptr<partitioner::Delegate> delegate;    // null: fuselite is not applied
   std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
   Inputs inputs;    // what was asked for; the interpreter has their shapes
   Status prepared;  // why not everything could be allocated, in sessions for an explanation
 };
 
-// Without `options`, no delegate. `num_threads` 0: the host has no wish. The inputs have their
-// shapes before the delegate sees them, or anything is prepared. `signature`: the key of the one to
-// run; empty: the first subgraph.
+// Without delegates: the reference kernels alone. `num_threads` 0: the host has no wish. The inputs
+// have their shapes before a delegate sees them, or anything is prepared. `signature`: the key of
+// the one to run; empty: the first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            const partitioner::Options* options, const InputRequest& inputs = {},
-                            const std::string& signature = "",
-                            std::vector<DelegatePtr> others = {});
+                            SessionDelegates delegates, const InputRequest& inputs = {},
+                            const std::string& signature = "");
 
-// The same with the delegate, in a host whose own operators compute nothing: the model need not be
-// one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those that
-// the file states; where they keep its partitions from being prepared, the verdicts are there all
-// the same.
+// The same with fuselite alone, in a host whose own operators compute nothing: the model need not
+// be one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those
+// that the file states; where they keep its partitions from being prepared, the verdicts are there
+// all the same.
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
                                    const partitioner::Options& options,
                                    const InputRequest& inputs = {});

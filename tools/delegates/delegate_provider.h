@@ -4,8 +4,8 @@
 //   class DummyProvider : public DelegateProvider {
 //    public:
 //     std::string name() const override { return "DUMMY"; }
-//     void AddFlags(CLI::App& command) override { command.add_option("--use_dummy", use_, "..."); }
-//     Result<std::vector<DelegatePtr>> Create() const override { ... }
+//     void AddFlags(CLI::App& command) override { command.add_flag("--use_dummy", use_, "..."); }
+//     Result<std::vector<PlacedDelegate>> Create(const CLI::App& command) const override { ... }
 //     void LogParams(std::ostream& out) const override { out << "Use dummy: [" << use_ << "]\n"; }
 //   };
 //   REGISTER_DELEGATE_PROVIDER(DummyProvider);
@@ -29,6 +29,17 @@ namespace fuselite::tools {
 using DelegatePtr =
     std::unique_ptr<tflite::TfLiteDelegate, std::function<void(tflite::TfLiteDelegate*)>>;
 
+// A delegate, and the place of the flag that asks for it: delegates are applied in the order of
+// their places.
+struct PlacedDelegate {
+  DelegatePtr delegate;
+  int place = -1;
+};
+
+// Where `flag` ("--use_dummy") is given for the n-th time, counted over all flags of the command
+// line that was parsed; -1 where it is not given so often.
+int FlagPlace(const CLI::App& command, const std::string& flag, int n = 0);
+
 // One kind of delegate. An object serves one command: it adds its flags, keeps what they say, and
 // then creates what they ask for.
 class DelegateProvider {
@@ -38,8 +49,8 @@ class DelegateProvider {
   virtual std::string name() const = 0;
   // The object outlives the command.
   virtual void AddFlags(CLI::App& command) = 0;
-  // In the order in which they are to be applied; none where the flags ask for none.
-  virtual Result<std::vector<DelegatePtr>> Create() const = 0;
+  // None where the flags ask for none. `command` is the one that AddFlags() got, parsed.
+  virtual Result<std::vector<PlacedDelegate>> Create(const CLI::App& command) const = 0;
   // One line for each flag that was given.
   virtual void LogParams(std::ostream& out) const = 0;
 };

@@ -14,6 +14,8 @@ using Create = tflite::TfLiteDelegate* (*)(char** keys, char** values, size_t co
                                            void (*report_error)(const char*));
 using Destroy = void (*)(tflite::TfLiteDelegate*);
 
+constexpr const char* kPathFlag = "--external_delegate_path";
+
 // What the library says when it refuses an option.
 std::string& LastReport() {
   static thread_local std::string report;
@@ -75,22 +77,24 @@ class ExternalProvider : public DelegateProvider {
           ->expected(1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     };
-    add("--external_delegate_path", paths_,
-        "The library of another delegate, applied after fuselite; may be given several times");
+    add(kPathFlag, paths_,
+        "The library of another delegate; may be given several times. Delegates are applied in the "
+        "order of their flags, fuselite first or where --use_fuselite stands");
     add("--external_delegate_options", options_,
         "Its options, KEY:VALUE;KEY:VALUE; the n-th are those of the n-th path");
   }
 
-  Result<std::vector<DelegatePtr>> Create() const override {
+  Result<std::vector<PlacedDelegate>> Create(const CLI::App& command) const override {
     if (options_.size() > paths_.size()) {
       return InvalidArgument("--external_delegate_options is given ", options_.size(),
                              " times, --external_delegate_path ", paths_.size());
     }
-    std::vector<DelegatePtr> delegates;
+    std::vector<PlacedDelegate> delegates;
     for (size_t i = 0; i < paths_.size(); ++i) {
       FUSELITE_ASSIGN_OR_RETURN(DelegatePtr delegate,
                                 Load(paths_[i], i < options_.size() ? options_[i] : ""));
-      delegates.push_back(std::move(delegate));
+      const int place = FlagPlace(command, kPathFlag, static_cast<int>(i));
+      delegates.push_back({std::move(delegate), place});
     }
     return delegates;
   }

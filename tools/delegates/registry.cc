@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "tools/delegates/delegate_provider.h"
@@ -11,6 +12,14 @@ std::vector<MakeProvider>& Registry() {
 }
 
 }  // namespace
+
+int FlagPlace(const CLI::App& command, const std::string& flag, int n) {
+  const std::vector<CLI::Option*>& order = command.parse_order();
+  for (size_t place = 0; place < order.size(); ++place) {
+    if (order[place]->check_name(flag) && n-- == 0) return static_cast<int>(place);
+  }
+  return -1;
+}
 
 DelegateProviderRegistrar::DelegateProviderRegistrar(MakeProvider make) {
   Registry().push_back(std::move(make));
