@@ -1,7 +1,7 @@
 # Everything that the project takes from outside: Debian's packages, through find_package. Nothing is downloaded.
 # scripts/install-deps installs the packages; a target that is named here is linked where it is needed:
 #   Threads::Threads  OpenMP::OpenMP_CXX  hwy::hwy  xbyak::xbyak  flatbuffers::flatbuffers (flatc: flatbuffers::flatc)
-#   CLI11::CLI11  nlohmann_json::nlohmann_json  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
+#   CLI11::CLI11  nlohmann_json::nlohmann_json  stb::image  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -15,6 +15,10 @@ endif()
 find_package(flatbuffers CONFIG REQUIRED NAMES FlatBuffers flatbuffers)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
+# stb_image, a header; as a system header its warnings are not ours.
+find_path(STB_INCLUDE_DIR stb_image.h PATH_SUFFIXES stb REQUIRED)
+add_library(stb::image INTERFACE IMPORTED)
+target_include_directories(stb::image SYSTEM INTERFACE ${STB_INCLUDE_DIR})
 if(FUSELITE_TESTS)
   find_package(GTest CONFIG REQUIRED)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

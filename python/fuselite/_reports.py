@@ -277,7 +277,10 @@ def explain(model: str | os.PathLike[str] | bytes | Interpreter, **options: Unpa
 def profile(
     model: str | os.PathLike[str] | bytes, inputs: Any = None, *, runs: int = 20, **options: Unpack[Options]
 ) -> Profile:
-    """Runs a model and says where its time goes. `inputs`: an array, a list, or a dictionary by name; else random."""
+    """Runs a model and says where its time goes.
+
+    `inputs`: an array, the path of a .npy file or of an image, a list of these, or a dictionary by name; else random.
+    """
     with _tool.model_file(model) as path, _tool.input_files(inputs) as given, tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "trace.json"
         text = _tool.run(

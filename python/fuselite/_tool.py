@@ -29,7 +29,10 @@ def model_file(model: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def input_files(inputs: Any) -> Iterator[list[str]]:
-    """Arguments that name the inputs: an array, a list of them in the model's order, or a dictionary by name."""
+    """Arguments that name the inputs: an array, a list of them in the model's order, or a dictionary by name.
+
+    Instead of an array, the path of a .npy file or of an image.
+    """
     import numpy as np
 
     if inputs is None:
@@ -41,8 +44,11 @@ def input_files(inputs: Any) -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory(prefix="fuselite-") as folder:
         arguments = []
         for i, (prefix, value) in enumerate(named):
-            path = pathlib.Path(folder) / f"{i}.npy"
-            np.save(path, value)
+            if isinstance(value, (str, os.PathLike)):
+                path = pathlib.Path(value)
+            else:
+                path = pathlib.Path(folder) / f"{i}.npy"
+                np.save(path, value)
             arguments += ["--input", f"{prefix}{path}"]
         yield arguments
 

@@ -406,6 +406,36 @@ def test_profile_without_fuselite_has_the_hosts_rows(tool, mobilenet):
     assert "SOFTMAX" in out and "threads: 0" in out
 
 
+def grey_jpeg():
+    """8 x 8 pixels of 200: one block whose mean alone is coded."""
+    def one_code(kind, symbol):
+        return bytes([0xFF, 0xC4, 0, 20, kind, 1, *[0] * 15, symbol])
+
+    quantization = b"\xff\xdb\x00\x43\x00" + bytes([1] * 64)
+    frame, scan = bytes([0xFF, 0xC0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0]), bytes([0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0])
+    return b"\xff\xd8" + quantization + frame + one_code(0, 10) + one_code(0x10, 0) + scan + b"\x48\x0f\xff\xd9"
+
+
+def test_images_are_inputs(tool, mobilenet, tmp_path):
+    """In the range of the input's values, of its size: the same as the array that they stand for."""
+    image, same = tmp_path / "grey.JPG", tmp_path / "same.npy"
+    image.write_bytes(grey_jpeg())
+    results = []
+    for low, high, flags in ((-1, 1, []), (0, 1, ["--input_layer=image", "--input_layer_value_range=image,0,1"])):
+        np.save(same, np.full((1, 224, 224, 3), low + 200 / 255 * (high - low), np.float32))
+        for name, source in (("image", image), ("array", same)):
+            tool("run", mobilenet, "-i", source, "-o", tmp_path / name, *flags)
+            (output,) = os.listdir(tmp_path / name)
+            results.append(np.load(tmp_path / name / output))
+    assert np.array_equal(results[0], results[1]) and np.array_equal(results[2], results[3])
+    assert not np.array_equal(results[0], results[2])
+    assert "within" in tool("diff", mobilenet, "-i", f"image={image}")
+    named = f"--input_layer_value_files=image:{image}"
+    assert "Inference timings" in tool("benchmark", "--graph", mobilenet, "--num_runs=1", "--min_secs=0", named)
+    (tmp_path / "broken.png").write_bytes(b"no")
+    assert "broken.png: is no JPEG, PNG or BMP image" in tool("run", mobilenet, "-i", tmp_path / "broken.png", status=1)
+
+
 def test_external_delegates_that_cannot_be_loaded_are_named(tool, mobilenet, delegate_path):
     wrong = tool("run", mobilenet, "--external_delegate_path", "/nowhere.so", status=2)
     assert "/nowhere.so" in wrong

@@ -56,8 +56,7 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   command.add_option("--delegate", a.mode, "on, off or both (with the ratio)")
       ->check(CLI::IsMember({"on", "off", "both"}))
       ->capture_default_str();
-  command.add_option("-i,--input", a.inputs,
-                     "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command.add_option("-i,--input", a.inputs, kInputHelp);
   command.add_option("--seed", a.seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();

@@ -238,8 +238,7 @@ void AddDiffCommand(CLI::App& app) {
       app.add_subcommand("diff", "Compare fuselite with the reference kernels; exit 1 past bounds");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
-  command->add_option("-i,--input", arguments->inputs,
-                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command->add_option("-i,--input", arguments->inputs, kInputHelp);
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();

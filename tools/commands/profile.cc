@@ -141,8 +141,7 @@ void AddProfileCommand(CLI::App& app) {
       app.add_subcommand("profile", "Say where a run's time goes, by step and thread");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
-  command->add_option("-i,--input", arguments->inputs,
-                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command->add_option("-i,--input", arguments->inputs, kInputHelp);
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();

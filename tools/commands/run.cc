@@ -89,8 +89,7 @@ void AddRunCommand(CLI::App& app) {
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
   command->add_option("--signature", arguments->signature,
                       "Key of the signature to run; else the first subgraph");
-  command->add_option("-i,--input", arguments->inputs,
-                      "FILE.npy for the next input, NAME=FILE.npy for that one; others are random");
+  command->add_option("-i,--input", arguments->inputs, kInputHelp);
   command->add_option("-o,--output-dir", arguments->output_dir,
                       "Where to write each output as a .npy file");
   command->add_option("--seed", arguments->seed, "Of random inputs")

@@ -134,9 +134,9 @@ void InputLayerFlags::AddShapesTo(CLI::App& command) {
 void InputLayerFlags::AddTo(CLI::App& command) {
   AddShapesTo(command);
   command.add_option("--input_layer_value_range", ranges,
-                     "What random values are between: a,0,255:b,-1,1");
+                     "What random values and images are between: a,0,255:b,-1,1");
   command.add_option("--input_layer_value_files", files,
-                     "Files of raw values, or .npy: a:image.bin,b:x.npy");
+                     "Files of raw values, .npy, or images: a:image.bin,b:x.npy,c:cat.jpg");
 }
 
 }  // namespace fuselite::tools

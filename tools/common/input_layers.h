@@ -19,8 +19,8 @@ struct InputLayerFlags {
   std::string names{};   // "a,b"
   std::string shapes{};  // of `names`, in order: "1,224,224,3:1,20"
   std::string ranges{};  // "a,0,255:b,-1,1", both ends included
-  std::string
-      files{};  // "a:image.bin,b:x.npy"; "::" is a colon of a name; anything but .npy is raw
+  std::string files{};   // "a:image.bin,b:x.npy"; "::" is a colon of a name; else than .npy and
+                         // images, raw values
   std::vector<std::string> named_shapes{};  // "a:1,224,224,3", or "1,224,224,3" for the next input
 
   // Those that say shapes, and all of them. This object must outlive the command.

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tools/common/files.h"
+#include "tools/common/image.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {
@@ -93,6 +94,27 @@ Result<int> PlaceOf(const interpreter::Interpreter& interpreter, const std::stri
   return next++;
 }
 
+// What has a header of its own that tells its shape; other files are raw values.
+bool IsArrayFile(const std::string& path) { return path.ends_with(".npy") || IsImageName(path); }
+
+// `layer` is what else is said of the input; null: nothing.
+Result<Array> ReadArrayFile(const std::string& path, const interpreter::TensorView& tensor,
+                            const InputLayer* layer) {
+  if (!IsImageName(path)) return ReadNpy(path);
+  ImageRequest request{tensor.type, tensor.shape_signature};
+  if (request.shape.empty()) {
+    request.shape.assign(tensor.shape.dims().begin(), tensor.shape.dims().end());
+  }
+  if (layer != nullptr && layer->has_shape) request.shape = layer->shape;
+  if (layer != nullptr && layer->has_range) {
+    request.low = layer->low;
+    request.high = layer->high;
+  }
+  Result<Array> array = ReadImage(path, request);
+  if (!array.ok()) return InvalidArgument(array.status().message(), "; ", DescribeInput(tensor));
+  return array;
+}
+
 }  // namespace
 
 std::string DescribeInput(const interpreter::TensorView& tensor) {
@@ -125,7 +147,7 @@ Result<Inputs> Inputs::Read(const interpreter::Interpreter& interpreter,
   }
   std::vector<std::string> files = request.files;
   for (const InputLayer& layer : inputs.layers_) {
-    if (layer.file.ends_with(".npy")) files.push_back(layer.name + "=" + layer.file);
+    if (IsArrayFile(layer.file)) files.push_back(layer.name + "=" + layer.file);
   }
   int next = 0;
   for (const std::string& text : files) {
@@ -134,8 +156,11 @@ Result<Inputs> Inputs::Read(const interpreter::Interpreter& interpreter,
     file.path = equals == std::string::npos ? text : text.substr(equals + 1);
     if (file.path.empty()) return InvalidArgument("--input '", text, "' names no file");
     FUSELITE_ASSIGN_OR_RETURN(file.place, PlaceOf(interpreter, text, equals, next));
-    FUSELITE_ASSIGN_OR_RETURN(file.array, ReadNpy(file.path));
     const interpreter::TensorView tensor = interpreter.input(file.place);
+    const auto layer = std::ranges::find(inputs.layers_, file.place, &InputLayer::place);
+    FUSELITE_ASSIGN_OR_RETURN(
+        file.array,
+        ReadArrayFile(file.path, tensor, layer != inputs.layers_.end() ? &*layer : nullptr));
     if (file.array.type != tensor.type) {
       return InvalidArgument(file.path, ": is ", DataTypeName(file.array.type), " ",
                              file.array.shape, ", but ", DescribeInput(tensor));
@@ -163,7 +188,7 @@ Status Inputs::Fill(interpreter::Interpreter& interpreter, uint64_t seed) const 
   FillRandom(interpreter, seed);
   for (const InputLayer& layer : layers_) {
     const interpreter::TensorView tensor = interpreter.input(layer.place);
-    if (!layer.file.empty() && !layer.file.ends_with(".npy")) {
+    if (!layer.file.empty() && !IsArrayFile(layer.file)) {
       FUSELITE_ASSIGN_OR_RETURN(const Array array, ReadRaw(layer.file, tensor));
       if (tensor.bytes > 0) std::memcpy(tensor.data, array.bytes.data(), tensor.bytes);
     } else if (layer.file.empty() && layer.has_range) {

@@ -11,8 +11,16 @@
 
 namespace fuselite::tools {
 
-// The flags' values: of the --input_layer family, and of --input. "FILE.npy" is for the next input,
-// "NAME=FILE.npy" for the one of that name (a tensor's, or an input's of the signature).
+// How --input is described.
+inline constexpr const char* kInputHelp =
+    "FILE for the next input, NAME=FILE for that one: .npy, or an image (.jpg, .png, .bmp), which "
+    "is "
+    "stretched to the input's size and lies in [-1, 1], or --input_layer_value_range, where it is "
+    "float; other inputs are random";
+
+// The flags' values: of the --input_layer family, and of --input. "FILE" is for the next input,
+// "NAME=FILE" for the one of that name (a tensor's, or an input's of the signature); files are .npy
+// or images (tools/common/image.h).
 struct InputRequest {
   std::vector<InputLayer> layers{};
   std::vector<std::string> files{};

@@ -1,0 +1,144 @@
+#include "tools/common/image.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string_view>
+
+#include "kernels/resize/resize.h"
+#include "tools/common/files.h"
+
+// Only the formats of photographs: the other decoders of stb_image are of no use to a model.
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_ONLY_BMP
+#define STBI_NO_STDIO
+#define STBI_MAX_DIMENSIONS (1 << 16)
+#include <stb_image.h>
+
+namespace fuselite::tools {
+namespace {
+
+// 256 MiB as RGBA: beyond any camera, within any machine.
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
+
+using Pixels = std::unique_ptr<stbi_uc, void (*)(void*)>;
+
+// [rows, columns, channels] of bytes.
+struct Decoded {
+  int height = 0, width = 0, channels = 0;
+  Pixels pixels{nullptr, stbi_image_free};
+};
+
+Result<Decoded> Decode(const std::string& path, int channels) {
+  FUSELITE_ASSIGN_OR_RETURN(std::ifstream file, OpenForReading(path));
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
+  const int size = static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX));
+  Decoded image;
+  int in_file;
+  if (stbi_info_from_memory(data, size, &image.width, &image.height, &in_file) == 0) {
+    return InvalidArgument(path, ": is no JPEG, PNG or BMP image");
+  }
+  if (int64_t{image.width} * image.height > kMaxPixels) {
+    return InvalidArgument(path, ": has ", image.width, " x ", image.height, " pixels, at most ",
+                           kMaxPixels, " are taken");
+  }
+  image.channels = channels;
+  image.pixels.reset(
+      stbi_load_from_memory(data, size, &image.width, &image.height, &in_file, channels));
+  if (image.pixels == nullptr) {
+    return InvalidArgument(path, ": cannot be decoded: ", stbi_failure_reason());
+  }
+  return image;
+}
+
+// The bytes as real numbers, [height, width, channels].
+std::vector<float> Stretch(const Decoded& image, int height, int width) {
+  constexpr kernels::ResizeParams kCentres = {.align_corners = false, .half_pixel_centers = true};
+  const std::vector<kernels::Tap> rows = kernels::BilinearTaps(image.height, height, kCentres);
+  const std::vector<kernels::Tap> columns = kernels::BilinearTaps(image.width, width, kCentres);
+  std::vector<float> result;
+  result.reserve(rows.size() * columns.size() * image.channels);
+  const auto at = [&](int32_t row, int32_t column, int c) {
+    const int64_t pixel = int64_t{row} * image.width + column;
+    return static_cast<float>(image.pixels.get()[pixel * image.channels + c]);
+  };
+  for (const kernels::Tap& y : rows) {
+    for (const kernels::Tap& x : columns) {
+      for (int c = 0; c < image.channels; ++c) {
+        const float top = std::lerp(at(y.low, x.low, c), at(y.low, x.high, c), x.t);
+        const float bottom = std::lerp(at(y.high, x.low, c), at(y.high, x.high, c), x.t);
+        result.push_back(std::lerp(top, bottom, y.t));
+      }
+    }
+  }
+  return result;
+}
+
+// One image's elements in the type of the request.
+std::vector<std::byte> Convert(const std::vector<float>& values, const ImageRequest& request) {
+  std::vector<std::byte> bytes;
+  if (request.type == DataType::kFloat32) {
+    std::vector<float> floats(values.size());
+    std::ranges::transform(values, floats.begin(), [&](float value) {
+      return static_cast<float>(request.low + value / 255.0 * (request.high - request.low));
+    });
+    const auto view = std::as_bytes(std::span(floats));
+    bytes.assign(view.begin(), view.end());
+  } else {
+    const int zero = request.type == DataType::kInt8 ? 128 : 0;
+    bytes.resize(values.size());
+    std::ranges::transform(values, bytes.begin(), [zero](float value) {
+      return static_cast<std::byte>(static_cast<int>(std::lround(value)) - zero);
+    });
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool IsImageName(const std::string& path) {
+  constexpr std::array<std::string_view, 4> kEndings = {".jpg", ".jpeg", ".png", ".bmp"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
+    return path.size() > ending.size() &&
+           std::equal(ending.rbegin(), ending.rend(), path.rbegin(), [](char wanted, char given) {
+             return wanted == std::tolower(static_cast<unsigned char>(given));
+           });
+  });
+}
+
+Result<Array> ReadImage(const std::string& path, const ImageRequest& request) {
+  const size_t rank = request.shape.size();
+  const int channels = rank == 0 || request.shape.back() == -1 ? 3 : request.shape.back();
+  const bool known_type = request.type == DataType::kFloat32 || request.type == DataType::kUInt8 ||
+                          request.type == DataType::kInt8;
+  if (!known_type || (rank != 3 && rank != 4) ||
+      (channels != 1 && channels != 3 && channels != 4)) {
+    return InvalidArgument(path,
+                           ": an image is float32, uint8 or int8 of [(images,) height, width, ",
+                           "1, 3 or 4 channels]");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const Decoded image, Decode(path, channels));
+  std::vector<int32_t> shape = request.shape;
+  const int32_t own[] = {1, image.height, image.width, channels};
+  for (size_t d = 0; d < rank; ++d) {
+    if (shape[d] == -1) shape[d] = own[4 - rank + d];
+  }
+  Array array{request.type, *Shape::FromDims(shape), {}};
+  if (array.shape.elements() == 0) return array;
+  const std::vector<std::byte> one =
+      Convert(Stretch(image, shape[rank - 3], shape[rank - 2]), request);
+  for (int32_t n = 0; n < (rank == 4 ? shape[0] : 1); ++n) {
+    array.bytes.insert(array.bytes.end(), one.begin(), one.end());
+  }
+  return array;
+}
+
+}  // namespace fuselite::tools
