@@ -30,8 +30,9 @@ struct StepReport {
   std::string ops;              // "CONV_2D + relu6 + add"
   std::string tail;             // Tail::ToString()
   std::string output_shape;
-  double multiply_adds = 0;  // OperatorDef::cost
-  size_t weight_bytes = 0;
+  double multiply_adds = 0;                  // OperatorDef::cost
+  std::vector<DataType> input_types;         // of the operator's own operands, constants too
+  size_t weight_bytes = 0, input_bytes = 0;  // constants; what other steps or the host computed
   size_t arena_offset = 0, output_bytes = 0;
   std::string placement;  // "arena", "output 0", "inside value 12"
   std::vector<Refusal> refusals;

@@ -118,7 +118,13 @@ class Lowering {
     report.output_shape = op.outputs.empty() ? "" : op.outputs[0].shape.ToString();
     report.multiply_adds = NodeCost(graph_, id);
     for (const TensorInfo& info : op.inputs) {
+      report.input_types.push_back(info.type);
       if (!info.absent() && info.constant()) report.weight_bytes += info.bytes();
+    }
+    for (ValueId v : node.inputs) {
+      if (v != kNone && !graph_.value(v).info.constant()) {
+        report.input_bytes += graph_.value(v).info.bytes();
+      }
     }
     for (const TensorInfo& info : op.outputs) report.output_bytes += info.bytes();
     Step step;

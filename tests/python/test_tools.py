@@ -309,6 +309,21 @@ def test_a_progress_bar_goes_before_anything_is_printed(tool):
     assert re.search(rb"\r\x1b\[Kcount=", seen)
 
 
+def test_benchmark_prints_a_roofline(tool, tmp_path):
+    result = tmp_path / "result.json"
+    out = tool("benchmark", "zoo:transformer", "--roofline", "--num_threads=1", "--num_runs=3", "--min_secs=0",
+               "--result_file_path", result)
+    assert re.search(r"^Measured peaks of 1 thread: float \d+\.\d GFLOP/s, int8 \S+ GOP/s; copying \d", out, re.M)
+    assert re.search(r"^ +us +% +GOP/s +GB/s +bound by +% of peak +lost us +operators +kernel$", out, re.M)
+    told = json.loads(result.read_text())["delegate"]["roofline"]
+    steps = told["steps"]
+    assert {step["bound"] for step in steps} <= {"float", "memory"} and all(step["us"] > 0 for step in steps)
+    assert any("FULLY_CONNECTED" in step["ops"] and step["operations"] > 1e6 for step in steps)
+    assert 0 < told["least_us"] <= sum(step["us"] for step in steps) <= told["run_us"] + 1
+    for name in ("between the steps", "the run"):
+        assert re.search(rf"^ *[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +{name}$", out, re.M)
+
+
 def test_benchmark_can_require_full_delegation(tool):
     refused = ["--require_full_delegation=true", "--ops_deny=SOFTMAX", "--dry_run=true"]
     assert "fuselite explain says why" in tool("benchmark", "zoo:mobilenet_v1", *refused, status=1)

@@ -15,6 +15,7 @@
 #include "tools/commands/commands.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
+#include "tools/common/roofline.h"
 #include "tools/common/session.h"
 #include "tools/common/statistics.h"
 #include "tools/common/tensors.h"
@@ -29,6 +30,7 @@ struct Outcome {
   double init_us = 0, first_us = 0;
   double init_mb = 0, overall_mb = 0;
   std::optional<double> peak_mb;
+  std::optional<Roofline> roofline;
 };
 
 double Megabytes(int64_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); }
@@ -38,7 +40,7 @@ class Benchmark {
   Benchmark(const BenchmarkArguments& arguments, const std::vector<InputLayer>& layers,
             const partitioner::Options& options, bool use_delegate)
       : arguments_(arguments), layers_(layers), options_(options), use_delegate_(use_delegate) {
-    options_.keep_profile = arguments.enable_op_profiling;
+    options_.keep_profile = arguments.enable_op_profiling || arguments.roofline;
   }
 
   Outcome Run() {
@@ -65,7 +67,7 @@ class Benchmark {
     if (monitor) outcome_.peak_mb = Megabytes(monitor->Stop());
     PrintInference();
     if (!arguments_.output_file.empty()) WriteOutputs();
-    if (arguments_.enable_op_profiling) PrintProfile();
+    if (options_.keep_profile) PrintProfile();
     return outcome_;
   }
 
@@ -191,13 +193,22 @@ class Benchmark {
     Check(WriteFile(arguments_.output_file, {bytes}));
   }
 
-  // Nodes of the interpreter in the order in which they ran; a partition's steps in its place.
+  // What was recorded, once the session has ended.
   void PrintProfile() {
     const std::vector<interpreter::NodeEvent> events = session_.interpreter->TakeEvents();
     std::shared_ptr<partitioner::DelegateState> state;
     if (session_.delegate != nullptr) state = session_.delegate->state();
     session_ = Session();
-    const std::vector<OpTime> ops = OpTimes(events, state.get());
+    if (arguments_.enable_op_profiling) PrintOps(OpTimes(events, state.get()));
+    if (arguments_.roofline && state != nullptr) {
+      outcome_.roofline = MakeRoofline(*state, outcome_.runs.min / 1e6);
+      std::cout << '\n';
+      PrintRoofline(*outcome_.roofline, std::cout);
+    }
+  }
+
+  // Nodes of the interpreter in the order in which they ran; a partition's steps in its place.
+  void PrintOps(const std::vector<OpTime>& ops) const {
     if (arguments_.profiling_file.empty()) return Print(ops, std::cout);
     std::ostringstream text;
     Print(ops, text);
@@ -231,6 +242,7 @@ nlohmann::ordered_json ToJson(const Outcome& outcome) {
                                  {"init_mb", outcome.init_mb},
                                  {"overall_mb", outcome.overall_mb}};
   if (outcome.peak_mb) json["peak_mb"] = *outcome.peak_mb;
+  if (outcome.roofline) json["roofline"] = ToJson(*outcome.roofline);
   return json;
 }
 

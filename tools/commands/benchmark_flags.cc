@@ -75,6 +75,9 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   command.add_option("--require_full_delegation", a.require_full_delegation,
                      "Fail unless the delegate takes every node");
   command.add_option("--enable_op_profiling", a.enable_op_profiling, "Print the time of each op");
+  command.add_flag("--roofline", a.roofline,
+                   "Print how far each step is from what this machine can compute and move, and "
+                   "where the run loses most");
   command.add_option("--op_profiling_output_mode", a.profiling_mode, "stdout or csv")
       ->check(CLI::IsMember({"stdout", "csv"}));
   command.add_option("--op_profiling_output_file", a.profiling_file, "Where to write the profile");

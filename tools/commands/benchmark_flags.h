@@ -26,7 +26,7 @@ struct BenchmarkArguments {
   MeasureLimits limits;
   double run_delay = -1, run_frequency = -1;
   bool list_signatures = false, dry_run = false, require_full_delegation = false,
-       enable_op_profiling = false;
+       enable_op_profiling = false, roofline = false;
   bool report_peak_memory = false;
   int memory_interval_ms = 50;
   InputLayerFlags layer_flags;
