@@ -1,0 +1,52 @@
+"""benchmarks/compare measures, and writes a table, figures and a page; with the engines that the tests' environment has."""
+
+import html.parser
+import json
+import re
+import subprocess
+import sys
+
+import conftest
+
+COMPARE = conftest.ROOT / "benchmarks" / "compare"
+TOOL = conftest.ROOT / "build" / "release" / "tools" / "fuselite"
+
+
+class Balanced(html.parser.HTMLParser):
+    """Fails where elements do not end as they began."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.counts = [], {}
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_it_writes_a_table_and_a_page(delegate_path, tmp_path):
+    model = tmp_path / "a & b.tflite"
+    subprocess.run([TOOL, "zoo", "transformer", "-o", model], stdout=subprocess.DEVNULL, check=True)
+    (tmp_path / "broken.tflite").write_bytes(b"no model")
+    command = [sys.executable, COMPARE, "--models", tmp_path, "--engines", "xnnpack,fuselite", "--peers", sys.prefix,
+               "--delegate", delegate_path, "--tool", TOOL, "--rounds", "2", "--seconds", "0.05", "--cold-rounds", "1",
+               "--threads", "1,2", "--output", tmp_path / "out"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^\| a & b \| float \| [\d.]+ \| [\d.]+ \| [\d.]+x \| \d+% \|", done.stdout, re.M)) == 2
+    assert "Left out, LiteRT cannot run it: broken" in done.stdout
+    figures = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert [row["threads"] for row in figures["rows"]] == [1, 2]
+    for row in figures["rows"]:
+        assert set(row["engines"]) == set(row["cold"]) == {"xnnpack", "fuselite"}
+        assert row["engines"]["fuselite"]["error"] < 1e-5 and 0 < row["roofline"]["share"] <= 1
+    page = Balanced()
+    page.feed((tmp_path / "out" / "page.html").read_text())
+    assert page.open == [] and page.counts["svg"] == 8 and page.counts["rect"] == 2 * (1 + 1 + 2 + 2)
