@@ -80,6 +80,7 @@ int FuseliteCommandLine(int argc, char** argv) {
   AddProfileCommand(app);
   AddAnalyzeCommand(app);
   AddInfoCommand(app);
+  AddStressCommand(app);
   AddZooCommand(app);
   AddDemoCommand(app);
   AddCompletionCommand(app);

@@ -466,6 +466,24 @@ def test_diff_compares_other_delegates(tool, mobilenet, delegate_path):
     assert "within" in out
 
 
+def test_stress_is_borne_at_every_level(tool, tmp_path):
+    """Every scenario that is not long by itself; `fuselite stress` alone runs all of them, and longer."""
+    quick = "reference,cycles,threads,destroy,cancel,resize,fork,noexec,stack,affinity,signals,rounding,files"
+    told = json.loads(tool("stress", "--scenario", quick, "--cap", "all", "--rounds", 3, "--format", "json"))
+    assert {row["scenario"] for row in told} == set(quick.split(","))
+    assert [row for row in told if row["verdict"] != "SUCCESS"] == []
+    page = tmp_path / "page.html"
+    tool("stress", "--scenario=rounding", "--format=html", "-o", page)
+    assert 'class="SUCCESS"' in page.read_text()
+
+
+def test_stress_tells_failures_hangs_and_wrong_names(tool):
+    refused = subprocess.run([tool.path, "stress", "--scenario=cycles", "--limit=0"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1 and "HANG" in refused.stdout and "1 of 1 scenarios did not succeed" in refused.stderr
+    assert "there is no scenario 'cycle'" in tool("stress", "--scenario=cycle", status=2)
+    assert "does not run 'avx3'" in tool("stress", "--cap=avx3", status=2)
+
+
 def test_profile_and_its_trace(tool, mobilenet, tmp_path):
     trace = tmp_path / "trace.json"
     out = tool("profile", mobilenet, "--num_runs", 3, "--fuselite_num_threads=2", "--chrome-trace", trace)

@@ -57,6 +57,7 @@ void AddExplainCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddProfileCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
+void AddStressCommand(CLI::App& app);
 void AddZooCommand(CLI::App& app);
 
 }  // namespace fuselite::tools

@@ -1,0 +1,58 @@
+// What `fuselite stress` does to the delegate: each scenario runs in a process of its own, and
+// returns an error where a result was wrong or something did not happen that must.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interpreter/interpreter.h"
+#include "partitioner/options.h"
+#include "runtime/status.h"
+#include "tools/common/session.h"
+
+namespace fuselite::tools {
+
+struct StressContext {
+  std::shared_ptr<const interpreter::Model> model;
+  partitioner::Options options;  // with the CPU cap
+  int rounds = 100;              // how often what is repeated is repeated
+  uint64_t seed = 0;
+};
+
+struct Scenario {
+  std::string_view name;
+  std::string_view what;  // one line for people
+  Status (*run)(const StressContext& context);
+};
+
+// Of interpreters: made, resized, run side by side, destroyed, forked.
+std::span<const Scenario> LifecycleScenarios();
+// Of the process around them: its memory, threads, signals, stack, floating-point state.
+std::span<const Scenario> SurroundingScenarios();
+
+// An interpreter with the delegate. `batch`: of the first dimension of every input, where not 0.
+Result<Session> OpenSubject(const StressContext& context, int batch = 0);
+// Random inputs and fresh variables, for a run.
+void PrepareRun(const Session& session, uint64_t seed);
+// The bytes of all outputs, one after the other.
+std::string OutputBytes(const Session& session);
+// The outputs of one run that was prepared so.
+Result<std::string> RunSubject(const Session& session, uint64_t seed);
+// What a fresh interpreter gives: whatever is done to others, they must give the same bytes.
+Result<std::string> ExpectedOutputs(const StressContext& context, int batch = 0);
+// An error that says `when` it happened, where the bytes differ.
+Status CheckOutputs(const Result<std::string>& actual, const std::string& expected,
+                    std::string_view when);
+
+// The same as values, for where other kernels may take over, whose floats differ in their last
+// bits: of a fresh interpreter, and of the reference kernels.
+using Outputs = std::vector<Array>;
+Result<Outputs> FreshOutputs(const StressContext& context);
+Result<Outputs> ReferenceOutputs(const StressContext& context);
+// An error where they are not within the bounds of the types (DefaultTolerance).
+Status CheckNear(const StressContext& context, const Outputs& actual, const Outputs& expected);
+
+}  // namespace fuselite::tools
