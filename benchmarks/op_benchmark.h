@@ -165,7 +165,7 @@ void RegisterCandidates(const std::string& op, const std::string& name, const Ru
 // The levels and candidates that are compared; whoever refuses is shown with the reason.
 template <class Function>
 void ForEachCandidate(const Function& function) {
-  for (const char* candidate : {"jit", "highway"}) {
+  for (const char* candidate : {"jit winograd", "jit", "highway"}) {
     for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
       if (Includes(DetectIsa(), isa)) function(candidate, isa);
     }

@@ -6,6 +6,7 @@
 #include "jit/product_f32.h"
 #include "jit/product_hybrid.h"
 #include "jit/product_s8.h"
+#include "jit/winograd.h"
 
 namespace fuselite::jit {
 namespace {
@@ -22,6 +23,10 @@ struct Entry {
 constexpr Candidate kProduct[] = {{"jit int8", Judged{BuildProductS8}},
                                   {"jit hybrid", Judged{BuildProductHybrid}},
                                   {"jit", Judged{BuildProductF32}}};
+constexpr Candidate kConv2D[] = {{"jit int8", Judged{BuildProductS8}},
+                                 {"jit hybrid", Judged{BuildProductHybrid}},
+                                 {"jit winograd", Judged{BuildWinogradF32}},
+                                 {"jit", Judged{BuildProductF32}}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", Judged{BuildDepthwiseConv2DInt8}},
                                           {"jit hybrid", Judged{BuildDepthwiseConv2DHybrid}},
                                           {"jit", Judged{BuildDepthwiseConv2D}}};
@@ -33,7 +38,7 @@ constexpr Entry kEntries[] = {
     {"ADD", kElementwise},
     {"BATCH_MATMUL", kProduct},
     {"CEIL", kElementwise},
-    {"CONV_2D", kProduct},
+    {"CONV_2D", kConv2D},
     {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
     {"DIV", kElementwise},
     {"ELU", kElementwise},

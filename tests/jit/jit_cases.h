@@ -84,13 +84,12 @@ inline const kernels::Candidate* FloatCandidate(const kernels::OperatorDef& op) 
   return nullptr;
 }
 
-// The emitted candidate at every ISA against the reference, within `bounds`; a second run with
-// other splits and thread counts must give the same bits. Fails where it refuses.
-inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds, Random& random) {
+// What `candidate` makes at every ISA against the reference, within `bounds`; a second run with other
+// splits and thread counts must give the same bits. Fails where it refuses.
+inline void CompareCandidate(const OpTester& tester, const kernels::Candidate& candidate,
+                             const std::vector<float>& bounds, Random& random) {
   auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  ASSERT_NE(FloatCandidate(*tester.op.op), nullptr);
-  const kernels::Candidate& candidate = *FloatCandidate(*tester.op.op);
   for (Isa isa : EmittedIsas()) {
     const std::string what(IsaName(isa));
     auto actual = tester.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
@@ -103,6 +102,13 @@ inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds,
     ASSERT_TRUE(same.ok()) << what << ": " << same.status().ToString();
     kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], what + " again");
   }
+}
+
+// The same of the operator's emitted candidate.
+inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds, Random& random) {
+  const kernels::Candidate* candidate = FloatCandidate(*tester.op.op);
+  ASSERT_NE(candidate, nullptr);
+  CompareCandidate(tester, *candidate, bounds, random);
 }
 
 }  // namespace fuselite::jit::testing

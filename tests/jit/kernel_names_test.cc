@@ -126,8 +126,8 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
           "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
-         {"conv f32 4x24 avx2 jit", "conv f32 4x24 avx2 jit", "conv f32 14x32 avx512 jit",
-          "conv f32 14x32 avx512 jit"});
+         {"conv winograd 4x4 f32 4x24 avx2 jit", "conv winograd 4x4 f32 4x24 avx2 jit",
+          "conv winograd 4x4 f32 14x32 avx512 jit", "conv winograd 4x4 f32 14x32 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
          {"conv int8 4x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
           "conv int8 6x64 avx512vnni jit"});

@@ -1,0 +1,64 @@
+// Winograd's minimal filtering F(m x m, 3 x 3) for 3x3 convolutions of stride 1: a tile of m x m
+// outputs takes (m + 2)^2 multiplications for each pair of channels instead of 9 m^2, 2.25 times
+// fewer for m = 2 and 4 times fewer for m = 4.
+//
+//   Y = A^T [ sum over input channels of (G g G^T) * (B^T d B) ] A
+//
+// with d the (m + 2)^2 inputs under a tile, g a filter, * elementwise: for each of the (m + 2)^2
+// terms, the sum over channels is a matrix product of its own.
+//
+// The matrices are Toom and Cook's for the points 0, 1, -1 and infinity (m = 2), and 0, 5/8, -5/8,
+// 3/2, -3/2 and infinity (m = 4). Those of m = 4 have half the error of 0, 1, -1, 2, -2: with
+// normally distributed operands and 128 channels, the root mean square of the error is 1.7 times
+// that of a plain sum of products against 3.6 times. All entries of A and B are exact in float32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simd.h"
+
+namespace fuselite::kernels {
+
+inline constexpr int kWinogradFilter = 3;
+// Inputs under a tile along each axis; terms are the square of it.
+constexpr int WinogradInputs(int outputs) { return outputs + kWinogradFilter - 1; }
+constexpr int WinogradTerms(int outputs) {
+  return WinogradInputs(outputs) * WinogradInputs(outputs);
+}
+inline constexpr int kMaxWinogradOutputs = 4;
+inline constexpr int kMaxWinogradTerms = WinogradTerms(kMaxWinogradOutputs);
+
+// B^T d B of one tile: pixels[row * inputs + column] points at the channels of an input; term t of
+// channel c goes to to[t * term_step + c].
+struct WinogradInput {
+  const float* pixels[kMaxWinogradTerms];
+  int64_t channels = 0;
+  float* to = nullptr;
+  int64_t term_step = 0;
+};
+
+// clamp(A^T s A + bias, min, max) of one tile: term t of channel c is sums[t * term_step + c];
+// pixels[row * outputs + column] points at where the channels of an output go. Those that nobody
+// wants may all point at the same memory. A null bias is zeros.
+struct WinogradOutput {
+  const float* sums = nullptr;
+  int64_t term_step = 0;
+  const float* bias = nullptr;
+  float min = 0, max = 0;
+  int64_t channels = 0;
+  float* pixels[kMaxWinogradOutputs * kMaxWinogradOutputs];
+};
+
+struct WinogradTransforms {
+  void (*input)(const WinogradInput&);
+  void (*output)(const WinogradOutput&);
+};
+// `outputs`: 2 or 4. Null below the vector levels.
+const WinogradTransforms* FindWinogradTransforms(int outputs, Isa isa);
+
+// G g G^T of `count` filters [3][3][channels], in double precision, rounded once: term t of filter n
+// and channel c goes to to[(t * count + n) * channels + c].
+void TransformWinogradFilters(int outputs, const float* filters, int64_t count, int64_t channels,
+                              float* to);
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,139 @@
+#include "kernels/winograd/cut.h"
+
+#include <algorithm>
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// What a block has in L2: its transformed inputs, and the sums of a chunk.
+constexpr int64_t kBlockBytes = 448 << 10;
+// Fewer tiles would wait for the weights, which each block reads anew: with 16 tiles a core of 16
+// multiply-adds a cycle uses 4 bytes of them in a cycle, what L3 gives.
+constexpr int64_t kFewestTiles = 16, kMostTiles = 96;
+constexpr int64_t kChunkChannels = 64;
+constexpr int64_t kLine = 16;  // floats
+constexpr int64_t kUnitsPerThread = 4;
+// Weights that come from memory, in bytes a cycle.
+constexpr double kWeightBytesPerCycle = 8;
+// The transforms pay where they save at least a twentieth, and larger weights likewise.
+constexpr double kWorthwhile = 0.95;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
+double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines,
+                     int64_t channels) {
+  const Tiling tiling = ChooseTiling(kernel, line_rows, channels);
+  const auto line = [&](int vectors) {
+    return static_cast<double>(line_rows / tiling.rows) * kernel.TileCycles(tiling.rows, vectors) +
+           (tiling.last_rows ? kernel.TileCycles(tiling.last_rows, vectors) : 0.0);
+  };
+  return static_cast<double>(lines) * (static_cast<double>(tiling.panels - 1) * line(tiling.vectors) +
+                                       line(tiling.last_vectors));
+}
+
+// Of a vector of one tile's channels: loads and stores beside the arithmetic.
+double InputCycles(int outputs) { return outputs == 2 ? 35 : 110; }
+double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
+
+double WeightCycles(int64_t values) {
+  return static_cast<double>(values * kFloat) / kWeightBytesPerCycle;
+}
+
+Result<double> PlainCycles(const Conv2DShape& shape, const MakeMicroKernelF32& micro_kernel) {
+  const auto& [y, x] = shape.window;
+  ProductProblem problem;
+  problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = shape.batch};
+  problem.channels = shape.channels_out;
+  DepthRuns depth;
+  depth.outer = y.filter;
+  depth.runs = {{0, int64_t{x.filter} * shape.channels_in}};
+  FUSELITE_ASSIGN_OR_RETURN(const auto kernel, micro_kernel(depth, problem));
+  return ProductCycles(*kernel, x.output, problem.grid.lines(), shape.channels_out) +
+         WeightCycles(shape.depth() * shape.channels_out);
+}
+
+Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
+  FUSELITE_ASSIGN_OR_RETURN(
+      const auto made, micro_kernel(WinogradDepth(cut), WinogradProducts(cut, cut.chunk_channels)));
+  const MicroKernel& kernel = *made;
+  const double vectors_in = static_cast<double>(CeilDiv(cut.channels_in, kernel.lanes()));
+  const double vectors_out = static_cast<double>(CeilDiv(cut.channels_out, kernel.lanes()));
+  // Blocks are as good as full; products of the last chunk's channels too.
+  const double products =
+      cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
+      (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
+      (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
+  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out) +
+         static_cast<double>(cut.tiles) * (vectors_in * InputCycles(cut.outputs) +
+                                           vectors_out * OutputCycles(cut.outputs));
+}
+
+// Blocks of nearly equal size that fit the cache and are enough for all threads.
+void ChooseBlocks(int threads, WinogradCut* cut) {
+  const int64_t tile_bytes = cut->terms() * (cut->channels_in + cut->chunk_channels) * kFloat;
+  int64_t most = std::clamp(kBlockBytes / tile_bytes, kFewestTiles, kMostTiles);
+  if (threads > 1) {
+    const int64_t wanted = CeilDiv(kUnitsPerThread * threads, cut->chunks());
+    most = std::clamp(cut->tiles / wanted, std::min(kFewestTiles / 2, most), most);
+  }
+  cut->block_tiles = CeilDiv(cut->tiles, CeilDiv(cut->tiles, most));
+}
+
+}  // namespace
+
+int64_t WinogradCut::term_bytes() const {
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(block_tiles * channels_in * kFloat))) +
+         64;
+}
+
+int64_t WinogradCut::sums_bytes() const {
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(terms() * chunk_channels * kFloat))) + 64;
+}
+
+ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels) {
+  ProductProblem problem;
+  problem.name = internal::Join("conv winograd ", cut.outputs, 'x', cut.outputs);
+  problem.grid = {.line_rows = cut.block_tiles, .lines_per_image = 1, .images = 1};
+  problem.left = DenseSteps(problem.grid, cut.channels_in * kFloat);
+  problem.out = DenseSteps(problem.grid, 1);
+  problem.out_row_bytes = cut.sums_bytes();
+  problem.out_value_bytes = kFloat;
+  problem.channels = cut.terms() * channels;
+  problem.groups = cut.terms();
+  problem.group_step = cut.term_bytes();
+  return problem;
+}
+
+WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads) {
+  const auto& [y, x] = shape.window;
+  WinogradCut cut{.outputs = outputs,
+                  .channels_in = shape.channels_in,
+                  .channels_out = shape.channels_out,
+                  .tiles_y = CeilDiv(y.output, outputs),
+                  .tiles_x = CeilDiv(x.output, outputs)};
+  cut.tiles = shape.batch * cut.tiles_y * cut.tiles_x;
+  // Chunks of nearly equal size, of whole cache lines.
+  const int64_t chunks = CeilDiv(shape.channels_out, kChunkChannels);
+  cut.chunk_channels = chunks == 1 ? shape.channels_out
+                                   : CeilDiv(CeilDiv(shape.channels_out, chunks), kLine) * kLine;
+  ChooseBlocks(threads, &cut);
+  return cut;
+}
+
+Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
+                                                 const MakeMicroKernelF32& micro_kernel) {
+  FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(shape, micro_kernel));
+  std::optional<int> best;
+  for (const int outputs : {2, 4}) {
+    FUSELITE_ASSIGN_OR_RETURN(
+        const double cycles, WinogradCycles(CutForWinograd(shape, outputs, 1), micro_kernel));
+    if (cycles >= least * kWorthwhile) continue;
+    least = cycles;
+    best = outputs;
+  }
+  return best;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,57 @@
+// How a convolution is cut for Winograd's algorithm, and whether it pays.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/product/product.h"
+#include "kernels/winograd/algorithm.h"
+
+namespace fuselite::kernels {
+
+// Makes the micro-kernel of float32 products whose rows lie as `problem` and `depth` say.
+using MakeMicroKernelF32 = std::function<Result<std::shared_ptr<MicroKernel>>(
+    const DepthRuns& depth, const ProductProblem& problem)>;
+
+// Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the
+// output in chunks. A unit of work is a block times a chunk, and chunks run fastest: a block's
+// inputs are transformed once for the chunks that follow each other and stay in the cache, as do the
+// sums of a chunk until they are transformed back.
+struct WinogradCut {
+  int outputs = 2;  // of a tile along each axis
+  int64_t channels_in = 0, channels_out = 0;
+  int64_t tiles_y = 0, tiles_x = 0, tiles = 0;  // of an image, and of all together
+  int64_t block_tiles = 0;                      // the last block may have fewer
+  int64_t chunk_channels = 0;                   // the last chunk may have fewer
+
+  int terms() const { return WinogradTerms(outputs); }
+  int64_t blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
+  int64_t chunks() const { return (channels_out + chunk_channels - 1) / chunk_channels; }
+  // The transformed inputs of a block, tile by tile, term by term: bytes from one term to the next.
+  // One cache line more than they need: terms must not lie a multiple of 4 KiB apart, where they
+  // would share the same few lines of L1.
+  int64_t term_bytes() const;
+  // The sums of a block for one chunk, term by term, tile by tile: bytes from one tile to the next.
+  int64_t sums_bytes() const;
+};
+
+// The cut with tiles of 2x2 or 4x4 outputs, for so many threads.
+WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads);
+
+// 2 or 4, whichever takes the fewest cycles, the bytes of the weights included; nothing where a
+// plain product takes fewer. No function of the threads: results must not be.
+Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
+                                                 const MakeMicroKernelF32& micro_kernel);
+
+// The products of one block with `channels` channels of the output: a group for each term, of which
+// the block's tiles are the rows. `DepthRuns` of its rows are channels_in values.
+ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels);
+inline DepthRuns WinogradDepth(const WinogradCut& cut) {
+  DepthRuns depth;
+  depth.runs = {{0, cut.channels_in}};
+  return depth;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,154 @@
+#include "kernels/winograd/algorithm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/winograd/transforms.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/std_max-inl.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The points of m = 4 and their powers.
+constexpr float kP = 0.625f, kP2 = kP * kP, kP3 = kP2 * kP;
+constexpr float kQ = 1.5f, kQ2 = kQ * kQ, kQ3 = kQ2 * kQ;
+
+// B^T of one axis: d[0], d[step], ... become the terms of that axis.
+template <int kOutputs, class D, class V>
+HWY_INLINE void InputAxis(D d, V* HWY_RESTRICT x, int step) {
+  const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
+  if constexpr (kOutputs == 2) {
+    const V d1 = at(1), d2 = at(2);
+    at(0) = hn::Sub(at(0), d2);
+    at(1) = hn::Add(d1, d2);
+    at(2) = hn::Sub(d2, d1);
+    at(3) = hn::Sub(at(3), d1);
+  } else {
+    const V p = hn::Set(d, kP), p2 = hn::Set(d, kP2), q = hn::Set(d, kQ), q2 = hn::Set(d, kQ2);
+    const V sum = hn::Set(d, kP2 + kQ2), product = hn::Set(d, kP2 * kQ2);
+    const V d1 = at(1), d2 = at(2), d3 = at(3), d4 = at(4);
+    at(0) = hn::MulAdd(product, at(0), hn::NegMulAdd(sum, d2, d4));
+    at(5) = hn::MulAdd(product, d1, hn::NegMulAdd(sum, d3, at(5)));
+    const V even_p = hn::NegMulAdd(q2, d2, d4), odd_p = hn::NegMulAdd(q2, d1, d3);
+    at(1) = hn::MulAdd(p, odd_p, even_p);
+    at(2) = hn::NegMulAdd(p, odd_p, even_p);
+    const V even_q = hn::NegMulAdd(p2, d2, d4), odd_q = hn::NegMulAdd(p2, d1, d3);
+    at(3) = hn::MulAdd(q, odd_q, even_q);
+    at(4) = hn::NegMulAdd(q, odd_q, even_q);
+  }
+}
+
+// A^T of one axis: the first kOutputs of x[0], x[step], ... become the outputs.
+template <int kOutputs, class D, class V>
+HWY_INLINE void OutputAxis(D d, V* HWY_RESTRICT x, int step) {
+  const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
+  if constexpr (kOutputs == 2) {
+    const V sum = hn::Add(at(1), at(2)), difference = hn::Sub(at(1), at(2));
+    at(0) = hn::Add(at(0), sum);
+    at(1) = hn::Add(difference, at(3));
+  } else {
+    const V sum_p = hn::Add(at(1), at(2)), difference_p = hn::Sub(at(1), at(2));
+    const V sum_q = hn::Add(at(3), at(4)), difference_q = hn::Sub(at(3), at(4));
+    at(0) = hn::Add(hn::Add(at(0), sum_p), sum_q);
+    at(1) = hn::MulAdd(hn::Set(d, kP), difference_p, hn::Mul(hn::Set(d, kQ), difference_q));
+    at(2) = hn::MulAdd(hn::Set(d, kP2), sum_p, hn::Mul(hn::Set(d, kQ2), sum_q));
+    at(3) = hn::MulAdd(hn::Set(d, kP3), difference_p,
+                       hn::MulAdd(hn::Set(d, kQ3), difference_q, at(5)));
+  }
+}
+
+// The channels [c, c + lanes).
+template <int kOutputs, class D>
+HWY_INLINE void InputChannels(D d, const WinogradInput& tile, int64_t c) {
+  constexpr int kInputs = WinogradInputs(kOutputs);
+  hn::Vec<D> x[kInputs * kInputs];
+#pragma GCC unroll 36
+  for (int i = 0; i < kInputs * kInputs; ++i) x[i] = hn::LoadU(d, tile.pixels[i] + c);
+#pragma GCC unroll 6
+  for (int i = 0; i < kInputs; ++i) InputAxis<kOutputs>(d, x + i, kInputs);
+#pragma GCC unroll 6
+  for (int i = 0; i < kInputs; ++i) {
+    InputAxis<kOutputs>(d, x + i * kInputs, 1);
+#pragma GCC unroll 6
+    for (int j = 0; j < kInputs; ++j) {
+      hn::StoreU(x[i * kInputs + j], d, tile.to + (i * kInputs + j) * tile.term_step + c);
+    }
+  }
+}
+
+template <int kOutputs, class D>
+HWY_INLINE void OutputChannels(D d, const WinogradOutput& tile, int64_t c) {
+  constexpr int kInputs = WinogradInputs(kOutputs);
+  hn::Vec<D> x[kInputs * kInputs];
+#pragma GCC unroll 36
+  for (int i = 0; i < kInputs * kInputs; ++i) {
+    x[i] = hn::LoadU(d, tile.sums + i * tile.term_step + c);
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kInputs; ++i) OutputAxis<kOutputs>(d, x + i, kInputs);
+  const auto bias = tile.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, tile.bias + c);
+  const auto min = hn::Set(d, tile.min), max = hn::Set(d, tile.max);
+#pragma GCC unroll 4
+  for (int i = 0; i < kOutputs; ++i) {
+    OutputAxis<kOutputs>(d, x + i * kInputs, 1);
+#pragma GCC unroll 4
+    for (int j = 0; j < kOutputs; ++j) {
+      const auto y = hn::Add(x[i * kInputs + j], bias);
+      hn::StoreU(StdMin(StdMax(y, min), max), d, tile.pixels[i * kOutputs + j] + c);
+    }
+  }
+}
+
+// Whole vectors, the last one over channels of the one before: a channel does not depend on its
+// lane. Fewer channels than a vector's go one by one.
+template <class Body>
+HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (channels < lanes) {
+    const hn::CappedTag<float, 1> one;
+    for (int64_t c = 0; c < channels; ++c) body(one, c);
+    return;
+  }
+  int64_t c = 0;
+  for (; c + lanes <= channels; c += lanes) body(d, c);
+  if (c < channels) body(d, channels - lanes);
+}
+
+template <int kOutputs>
+void TransformInput(const WinogradInput& tile) {
+  ForChannels(tile.channels, [&](auto d, int64_t c)
+                                 HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
+}
+
+template <int kOutputs>
+void TransformOutput(const WinogradOutput& tile) {
+  ForChannels(tile.channels, [&](auto d, int64_t c)
+                                 HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
+}
+
+const WinogradTransforms* Transforms(int outputs) {
+  static constexpr WinogradTransforms kTwo = {TransformInput<2>, TransformOutput<2>};
+  static constexpr WinogradTransforms kFour = {TransformInput<4>, TransformOutput<4>};
+  return outputs == 2 ? &kTwo : &kFour;
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // FUSELITE_SIMD_TARGET
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+const WinogradTransforms* FindWinogradTransforms(int outputs, Isa isa) {
+  static constexpr auto kTransforms = FUSELITE_SIMD_TABLE(Transforms);
+  auto* const transforms = kTransforms.For(isa);
+  return transforms == nullptr ? nullptr : transforms(outputs);
+}
+
+}  // namespace fuselite::kernels
+#endif  // HWY_ONCE
