@@ -21,7 +21,7 @@ using kernels::Tail;
 
 constexpr int64_t kFloat = sizeof(float);
 
-// One unit is a row of output pixels times a group of channel vectors.
+// One unit is a group of rows of output pixels (DepthwiseTile) times a group of channel vectors.
 class DepthwiseKernel final : public Kernel {
  public:
   // `tail`, but for the part that `spec` has.
@@ -29,30 +29,29 @@ class DepthwiseKernel final : public Kernel {
                   int threads)
       : shape_(shape), spec_(std::move(spec)), rest_(std::move(tail.rest)), isa_(spec_.isa) {
     const auto& y = shape_.window.y;
-    const std::vector<Taps> patterns = RowPatterns(y);
-    for (int32_t i = 0; i < y.output; ++i) {
-      const auto at = std::find(patterns.begin(), patterns.end(), TapsAt(y, i));
-      entry_of_row_.push_back(static_cast<int>(at - patterns.begin()));
+    const std::vector<RowTile> patterns = RowPatterns(spec_);
+    for (int32_t row = 0; row < y.output; row += spec_.tile.rows) {
+      const auto at = std::ranges::find(patterns, RowsAt(spec_, row));
+      entry_of_rows_.push_back(static_cast<int>(at - patterns.begin()));
     }
     blocks_ = (shape_.channels_out + isa_.lanes() - 1) / isa_.lanes();
     // Rows are shared evenly by few threads when there are many; else their channels are, too.
-    const int64_t rows = int64_t{shape_.batch} * y.output;
-    const int64_t groups = threads > 1 && rows < 8 * threads ? 4 : 1;
+    const int64_t groups = threads > 1 && row_groups() < 8 * threads ? 4 : 1;
     group_blocks_ = (blocks_ + groups - 1) / groups;
     groups_ = (blocks_ + group_blocks_ - 1) / group_blocks_;
-    name_ = internal::Join("depthwise f32 ", y.filter, 'x', shape_.window.x.filter, ' ',
-                           DepthwiseTile(spec_), 'x', isa_.lanes(), ' ', isa_.name(), " jit") +
+    const std::string rows = spec_.tile.rows > 1 ? internal::Join(spec_.tile.rows, 'x') : "";
+    name_ = internal::Join("depthwise f32 ", y.filter, 'x', shape_.window.x.filter, ' ', rows,
+                           spec_.tile.columns, 'x', isa_.lanes(), ' ', isa_.name(), " jit") +
             kernels::TailApart(tail.why_rest);
     if (!rest_.empty()) apply_rest_ = kernels::ApplyTail(spec_.isa);
   }
 
   std::string_view name() const override { return name_; }
-  int64_t units(int) const override {
-    return int64_t{shape_.batch} * shape_.window.y.output * groups_;
-  }
+  int64_t units(int) const override { return row_groups() * groups_; }
   int64_t grain(int) const override {
     // Multiply-adds of vectors: 4000 are about 2 microseconds, ten times a hot wait between steps.
-    const double unit = 1.0 * shape_.window.x.output * group_blocks_ * shape_.window.taps();
+    const double unit =
+        1.0 * spec_.tile.rows * shape_.window.x.output * group_blocks_ * shape_.window.taps();
     return std::max<int64_t>(1, static_cast<int64_t>(4e3 / unit));
   }
 
@@ -86,9 +85,15 @@ class DepthwiseKernel final : public Kernel {
   }
 
  private:
-  void RunUnit(const KernelArgs& args, int64_t row, int64_t group) const {
+  // Of all images.
+  int64_t row_groups() const { return shape_.batch * static_cast<int64_t>(entry_of_rows_.size()); }
+
+  void RunUnit(const KernelArgs& args, int64_t row_group, int64_t group) const {
     const auto& [y, x] = shape_.window;
-    const int64_t image = row / y.output, oy = row % y.output;
+    const auto groups_per_image = static_cast<int64_t>(entry_of_rows_.size());
+    const int64_t image = row_group / groups_per_image, at = row_group % groups_per_image;
+    const int64_t oy = at * spec_.tile.rows, row = image * y.output + oy;
+    const int64_t rows = std::min<int64_t>(spec_.tile.rows, y.output - oy);
     const int64_t first_block = group * group_blocks_;
     const int64_t last_block = std::min(blocks_, first_block + group_blocks_);
     const bool partial = spec_.partial_lanes != 0 && last_block == blocks_;
@@ -105,7 +110,7 @@ class DepthwiseKernel final : public Kernel {
                        .operands = {}};
     std::byte* const out = call.out;
     BindTailOperands(spec_.tail, args.inputs, row * x.output, channel, &call.operands);
-    code_->entry<DepthwiseFunction>(entry_of_row_[oy])(&call);
+    code_->entry<DepthwiseFunction>(entry_of_rows_[at])(&call);
     if (apply_rest_ == nullptr) return;
     const int64_t pitch = spec_.out_pixel_bytes / kFloat;
     const int64_t last_channel = std::min<int64_t>(last_block * isa_.lanes(), shape_.channels_out);
@@ -117,7 +122,7 @@ class DepthwiseKernel final : public Kernel {
                  .destination_pitch = pitch,
                  .destination_type = DataType::kFloat32,
                  .row = row * x.output,
-                 .rows = x.output,
+                 .rows = rows * x.output,
                  .channel = channel,
                  .channels = last_channel - channel});
   }
@@ -128,7 +133,7 @@ class DepthwiseKernel final : public Kernel {
   kernels::ApplyTailFunction* apply_rest_ = nullptr;
   VectorIsa isa_;
   std::string name_;
-  std::vector<int> entry_of_row_;
+  std::vector<int> entry_of_rows_;
   int64_t blocks_ = 0, group_blocks_ = 0, groups_ = 0;
   SharedCode code_;
   PackedWeights weights_;
@@ -154,12 +159,16 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
     return Unsupported("filters or biases known only at run time have no emitter");
   }
   if (shape.pixels_out() == 0) return Unsupported("nothing is emitted for an empty output");
-  FUSELITE_ASSIGN_OR_RETURN(
-      FusedTail tail,
-      FuseTail(op, op.params.as<DepthwiseConv2DParams>().activation, shape.window.x.output));
+  const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
+  const int64_t line = shape.window.x.output;
+  FUSELITE_ASSIGN_OR_RETURN(FusedTail tail, FuseTail(op, activation, line));
+  FUSELITE_ASSIGN_OR_RETURN(const FusedTail of_image,
+                            FuseTail(op, activation, line * shape.window.y.output));
+  const bool lines_follow = of_image.rest.stages.size() == tail.rest.stages.size();
   const VectorIsa isa(context.isa);
   DepthwiseSpec spec{.isa = context.isa,
                      .window = shape.window,
+                     .tile = ChooseDepthwiseTile(shape.window, context.isa, lines_follow ? 2 : 1),
                      .pixel_bytes = in.pitch() * kFloat,
                      .out_pixel_bytes = op.outputs[0].pitch() * kFloat,
                      .partial_lanes = shape.channels_out % isa.lanes(),

@@ -56,8 +56,8 @@ struct WinogradTransforms {
 // `outputs`: 2 or 4. Null below the vector levels.
 const WinogradTransforms* FindWinogradTransforms(int outputs, Isa isa);
 
-// G g G^T of `count` filters [3][3][channels], in double precision, rounded once: term t of filter n
-// and channel c goes to to[(t * count + n) * channels + c].
+// G g G^T of `count` filters [3][3][channels], in double precision, rounded once: term t of filter
+// n and channel c goes to to[(t * count + n) * channels + c].
 void TransformWinogradFilters(int outputs, const float* filters, int64_t count, int64_t channels,
                               float* to);
 

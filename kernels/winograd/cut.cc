@@ -29,8 +29,9 @@ double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines
     return static_cast<double>(line_rows / tiling.rows) * kernel.TileCycles(tiling.rows, vectors) +
            (tiling.last_rows ? kernel.TileCycles(tiling.last_rows, vectors) : 0.0);
   };
-  return static_cast<double>(lines) * (static_cast<double>(tiling.panels - 1) * line(tiling.vectors) +
-                                       line(tiling.last_vectors));
+  return static_cast<double>(lines) *
+         (static_cast<double>(tiling.panels - 1) * line(tiling.vectors) +
+          line(tiling.last_vectors));
 }
 
 // Of a vector of one tile's channels: loads and stores beside the arithmetic.
@@ -66,8 +67,8 @@ Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& 
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
   return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out) +
-         static_cast<double>(cut.tiles) * (vectors_in * InputCycles(cut.outputs) +
-                                           vectors_out * OutputCycles(cut.outputs));
+         static_cast<double>(cut.tiles) *
+             (vectors_in * InputCycles(cut.outputs) + vectors_out * OutputCycles(cut.outputs));
 }
 
 // Blocks of nearly equal size that fit the cache and are enough for all threads.
@@ -127,8 +128,8 @@ Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
   FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(shape, micro_kernel));
   std::optional<int> best;
   for (const int outputs : {2, 4}) {
-    FUSELITE_ASSIGN_OR_RETURN(
-        const double cycles, WinogradCycles(CutForWinograd(shape, outputs, 1), micro_kernel));
+    FUSELITE_ASSIGN_OR_RETURN(const double cycles,
+                              WinogradCycles(CutForWinograd(shape, outputs, 1), micro_kernel));
     if (cycles >= least * kWorthwhile) continue;
     least = cycles;
     best = outputs;

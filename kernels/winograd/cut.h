@@ -17,8 +17,8 @@ using MakeMicroKernelF32 = std::function<Result<std::shared_ptr<MicroKernel>>(
 
 // Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the
 // output in chunks. A unit of work is a block times a chunk, and chunks run fastest: a block's
-// inputs are transformed once for the chunks that follow each other and stay in the cache, as do the
-// sums of a chunk until they are transformed back.
+// inputs are transformed once for the chunks that follow each other and stay in the cache, as do
+// the sums of a chunk until they are transformed back.
 struct WinogradCut {
   int outputs = 2;  // of a tile along each axis
   int64_t channels_in = 0, channels_out = 0;

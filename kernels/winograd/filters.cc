@@ -16,9 +16,9 @@ constexpr double kZeroScale = 1 / (kP * kP * kQ * kQ);
 constexpr double kPScale = 1 / (2 * kP * kP * (kP * kP - kQ * kQ));
 constexpr double kQScale = 1 / (2 * kQ * kQ * (kQ * kQ - kP * kP));
 constexpr Row kFour[] = {{kZeroScale, 0, 0},
-                         {kPScale, kPScale * kP, kPScale * kP* kP},
+                         {kPScale, kPScale* kP, kPScale* kP* kP},
                          {kPScale, -kPScale* kP, kPScale* kP* kP},
-                         {kQScale, kQScale * kQ, kQScale * kQ* kQ},
+                         {kQScale, kQScale* kQ, kQScale* kQ* kQ},
                          {kQScale, -kQScale* kQ, kQScale* kQ* kQ},
                          {0, 0, 1}};
 
@@ -45,8 +45,8 @@ void TransformBlock(const Row* g, const float* from, int64_t pitch, int64_t chan
     for (int j = 0; j < kInputs; ++j) {
       float term[kBlock];
       for (int64_t c = 0; c < kBlock; ++c) {
-        term[c] = static_cast<float>(g[j][0] * row[0][c] + g[j][1] * row[1][c] +
-                                     g[j][2] * row[2][c]);
+        term[c] =
+            static_cast<float>(g[j][0] * row[0][c] + g[j][1] * row[1][c] + g[j][2] * row[2][c]);
       }
       std::copy_n(term, channels, to + (i * kInputs + j) * term_step);
     }

@@ -56,8 +56,8 @@ HWY_INLINE void OutputAxis(D d, V* HWY_RESTRICT x, int step) {
     at(0) = hn::Add(hn::Add(at(0), sum_p), sum_q);
     at(1) = hn::MulAdd(hn::Set(d, kP), difference_p, hn::Mul(hn::Set(d, kQ), difference_q));
     at(2) = hn::MulAdd(hn::Set(d, kP2), sum_p, hn::Mul(hn::Set(d, kQ2), sum_q));
-    at(3) = hn::MulAdd(hn::Set(d, kP3), difference_p,
-                       hn::MulAdd(hn::Set(d, kQ3), difference_q, at(5)));
+    at(3) =
+        hn::MulAdd(hn::Set(d, kP3), difference_p, hn::MulAdd(hn::Set(d, kQ3), difference_q, at(5)));
   }
 }
 
@@ -121,14 +121,14 @@ HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
 
 template <int kOutputs>
 void TransformInput(const WinogradInput& tile) {
-  ForChannels(tile.channels, [&](auto d, int64_t c)
-                                 HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
+  ForChannels(tile.channels,
+              [&](auto d, int64_t c) HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
 }
 
 template <int kOutputs>
 void TransformOutput(const WinogradOutput& tile) {
-  ForChannels(tile.channels, [&](auto d, int64_t c)
-                                 HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
+  ForChannels(tile.channels,
+              [&](auto d, int64_t c) HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
 }
 
 const WinogradTransforms* Transforms(int outputs) {

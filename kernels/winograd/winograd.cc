@@ -19,8 +19,7 @@ class WinogradKernel final : public Kernel {
               const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
     shape_ = shape;
     cut_ = cut;
-    FUSELITE_ASSIGN_OR_RETURN(tail_,
-                              MakeFloatTail(op, op.params.as<Conv2DParams>().activation));
+    FUSELITE_ASSIGN_OR_RETURN(tail_, MakeFloatTail(op, op.params.as<Conv2DParams>().activation));
     apply_tail_ = ApplyTail(context.isa);
     transforms_ = FindWinogradTransforms(cut.outputs, context.isa);
     if (transforms_ == nullptr) return NoVectorTarget(context.isa);
@@ -98,9 +97,7 @@ class WinogradKernel final : public Kernel {
   // Scratch: the transformed inputs, the sums, and what outputs beyond the image are written to.
   size_t sums_at() const { return static_cast<size_t>(cut_.terms() * cut_.term_bytes()); }
   size_t unwanted_at() const { return static_cast<size_t>(cut_.block_tiles * cut_.sums_bytes()); }
-  size_t AlignedChunk() const {
-    return AlignUp(static_cast<size_t>(cut_.chunk_channels * kFloat));
-  }
+  size_t AlignedChunk() const { return AlignUp(static_cast<size_t>(cut_.chunk_channels * kFloat)); }
 
   const Product& ProductOf(int64_t chunk) const {
     return chunk + 1 < cut_.chunks() ? products_.front() : products_.back();
@@ -110,8 +107,8 @@ class WinogradKernel final : public Kernel {
            products_.back().packed_bytes();
   }
   std::string Layout() const {
-    std::string layout = internal::Join("winograd ", cut_.outputs, " k", cut_.channels_in, " n",
-                                        cut_.channels_out);
+    std::string layout =
+        internal::Join("winograd ", cut_.outputs, " k", cut_.channels_in, " n", cut_.channels_out);
     for (const Product& product : products_) layout += ' ' + product.layout();
     return layout;
   }
@@ -165,8 +162,8 @@ class WinogradKernel final : public Kernel {
     const ProductOperands operands{
         .args = inner,
         .left = args.scratch,
-        .panels = packed_->data() + static_cast<size_t>(chunk) *
-                                        AlignUp(products_.front().packed_bytes())};
+        .panels = packed_->data() +
+                  static_cast<size_t>(chunk) * AlignUp(products_.front().packed_bytes())};
     const int64_t rows = product.tiling().rows;
     const int64_t count = (tiles.last - tiles.first + rows - 1) / rows;
     for (int64_t panel = 0; panel < product.panels(); ++panel) {

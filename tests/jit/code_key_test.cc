@@ -176,13 +176,16 @@ kernels::Window SomeWindow() {
 TEST(CodeKeyTest, FloatDepthwise) {
   const DepthwiseSpec spec{.isa = Isa::kAvx2,
                            .window = SomeWindow(),
+                           .tile = {},
                            .pixel_bytes = 64,
                            .out_pixel_bytes = 64,
                            .tail = OneStage()};
-  std::vector<std::function<void(DepthwiseSpec&)>> changes = {
-      [](DepthwiseSpec& s) { s.isa = Isa::kAvx512; }, [](DepthwiseSpec& s) { s.pixel_bytes = 68; },
-      [](DepthwiseSpec& s) { s.out_pixel_bytes = 68; },
-      [](DepthwiseSpec& s) { s.partial_lanes = 3; }};
+  std::vector<std::function<void(DepthwiseSpec&)>> changes = {[](DepthwiseSpec& s) { s.isa = Isa::kAvx512; },
+                                                              [](DepthwiseSpec& s) { s.pixel_bytes = 68; },
+                                                              [](DepthwiseSpec& s) { s.out_pixel_bytes = 68; },
+                                                              [](DepthwiseSpec& s) { s.partial_lanes = 3; },
+                                                              [](DepthwiseSpec& s) { s.tile.rows = 2; },
+                                                              [](DepthwiseSpec& s) { s.tile.columns = 2; }};
   Append(&changes, WindowChanges<DepthwiseSpec>());
   Append(&changes, TailChanges<DepthwiseSpec>([](DepthwiseSpec& s) -> Tail& { return s.tail; }));
   ExpectDistinct<DepthwiseSpec>(spec, changes, [](const auto& s) { return CodeKey(s); });

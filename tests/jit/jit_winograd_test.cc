@@ -24,8 +24,8 @@ OpTester RandomCase(Random& random, Shape image, int32_t channels_out) {
   kernels::testing::RandomWindow(random, params);
   params.stride_h = params.stride_w = params.dilation_h = params.dilation_w = 1;
   const int32_t channels_in = image.dim(-1);
-  tester.Input(kernels::testing::RandomFloats(
-      random, image, kernels::testing::RandomPitch(random, channels_in)));
+  tester.Input(kernels::testing::RandomFloats(random, image,
+                                              kernels::testing::RandomPitch(random, channels_in)));
   kernels::testing::AddWeights(tester, random, {channels_out, 3, 3, channels_in}, channels_out,
                                {.run_time_weights = false});
   return tester;
@@ -72,8 +72,8 @@ double PartOfBound(int outputs, int32_t channels, Isa isa) {
   auto& params = tester.params<Conv2DParams>();
   params.stride_h = params.stride_w = params.dilation_h = params.dilation_w = 1;
   params.padding = kernels::Padding::kValid;
-  const TestTensor x = fill(
-      TestTensor({.type = DataType::kFloat32, .shape = {1, kSize + 2, kSize + 2, channels}}));
+  const TestTensor x =
+      fill(TestTensor({.type = DataType::kFloat32, .shape = {1, kSize + 2, kSize + 2, channels}}));
   const TestTensor w =
       fill(TestTensor({.type = DataType::kFloat32, .shape = {kChannelsOut, 3, 3, channels}}));
   tester.Input(x);
@@ -84,7 +84,8 @@ double PartOfBound(int outputs, int32_t channels, Isa isa) {
   if (!y.ok()) return 1;
   double worst = 0;
   for (int64_t i = 0; i < kSize * kSize * kChannelsOut; ++i) {
-    const int64_t n = i % kChannelsOut, ox = i / kChannelsOut % kSize, oy = i / kChannelsOut / kSize;
+    const int64_t n = i % kChannelsOut, ox = i / kChannelsOut % kSize,
+                  oy = i / kChannelsOut / kSize;
     double sum = 0, magnitudes = 0;
     for (int64_t tap = 0; tap < 9; ++tap) {
       const int64_t pixel = (oy + tap / 3) * (kSize + 2) + ox + tap % 3;
@@ -95,8 +96,8 @@ double PartOfBound(int outputs, int32_t channels, Isa isa) {
         magnitudes += std::abs(product);
       }
     }
-    const double bound = 1e-5 + 4 * double{kernels::testing::kEpsilon} *
-                                    std::sqrt(9.0 * channels) * magnitudes;
+    const double bound =
+        1e-5 + 4 * double{kernels::testing::kEpsilon} * std::sqrt(9.0 * channels) * magnitudes;
     worst = std::max(worst, std::abs((*y)[0].at<float>(i) - sum) / bound);
   }
   return worst;

@@ -126,8 +126,8 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
           "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
-         {"conv winograd 4x4 f32 4x24 avx2 jit", "conv winograd 4x4 f32 4x24 avx2 jit",
-          "conv winograd 4x4 f32 14x32 avx512 jit", "conv winograd 4x4 f32 14x32 avx512 jit"});
+         {"conv winograd 4x4 f32 6x16 avx2 jit", "conv winograd 4x4 f32 6x16 avx2 jit",
+          "conv winograd 4x4 f32 6x64 avx512 jit", "conv winograd 4x4 f32 6x64 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
          {"conv int8 4x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
           "conv int8 6x64 avx512vnni jit"});
@@ -153,8 +153,8 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv hybrid int8 12x8 avx2 jit", "conv hybrid int8 12x8 avxvnni jit",
           "conv hybrid int8 19x16 avx512 jit", "conv hybrid int8 19x16 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
-         {"conv f32 5x16 avx2 jit", "conv f32 5x16 avx2 jit", "conv f32 9x48 avx512 jit",
-          "conv f32 9x48 avx512 jit"});
+         {"conv winograd 2x2 f32 5x16 avx2 jit", "conv winograd 2x2 f32 5x16 avx2 jit",
+          "conv winograd 2x2 f32 9x48 avx512 jit", "conv winograd 2x2 f32 9x48 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
          {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 5x48 avx512 jit",
           "conv int8 9x48 avx512vnni jit"});
@@ -164,6 +164,9 @@ TEST(KernelNamesTest, StayTheSame) {
   Expect({"DEPTHWISE_CONV_2D", Types::kFloat, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
          {"depthwise f32 3x3 7x8 avx2 jit", "depthwise f32 3x3 7x8 avx2 jit",
           "depthwise f32 3x3 7x16 avx512 jit", "depthwise f32 3x3 7x16 avx512 jit"});
+  Expect({"DEPTHWISE_CONV_2D", Types::kFloat, {1, 14, 14, 384}, {1, 3, 3, 384}, 1},
+         {"depthwise f32 3x3 2x4x8 avx2 jit", "depthwise f32 3x3 2x4x8 avx2 jit",
+          "depthwise f32 3x3 2x7x16 avx512 jit", "depthwise f32 3x3 2x7x16 avx512 jit"});
   Expect({"DEPTHWISE_CONV_2D", Types::kInt8, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
          {"depthwise int8 3x3 4x16 avx2 jit", "depthwise int8 3x3 2x32 avxvnni jit",
           "depthwise int8 3x3 8x32 avx512 jit", "depthwise int8 3x3 4x64 avx512vnni jit"});
