@@ -49,16 +49,21 @@ struct WinogradOutput {
   float* pixels[kMaxWinogradOutputs * kMaxWinogradOutputs];
 };
 
+// G g G^T of one filter [3][3][channels], in double precision, rounded once: term t of channel c
+// goes to to[t * term_step + c].
+struct WinogradFilter {
+  const float* taps = nullptr;
+  int64_t channels = 0;
+  float* to = nullptr;
+  int64_t term_step = 0;
+};
+
 struct WinogradTransforms {
   void (*input)(const WinogradInput&);
   void (*output)(const WinogradOutput&);
+  void (*filter)(const WinogradFilter&);
 };
 // `outputs`: 2 or 4. Null below the vector levels.
 const WinogradTransforms* FindWinogradTransforms(int outputs, Isa isa);
-
-// G g G^T of `count` filters [3][3][channels], in double precision, rounded once: term t of filter
-// n and channel c goes to to[(t * count + n) * channels + c].
-void TransformWinogradFilters(int outputs, const float* filters, int64_t count, int64_t channels,
-                              float* to);
 
 }  // namespace fuselite::kernels

@@ -14,8 +14,8 @@ constexpr int64_t kFewestTiles = 16, kMostTiles = 96;
 constexpr int64_t kChunkChannels = 64;
 constexpr int64_t kLine = 16;  // floats
 constexpr int64_t kUnitsPerThread = 4;
-// Weights that come from memory, in bytes a cycle.
-constexpr double kWeightBytesPerCycle = 8;
+// Weights that come from memory, in bytes a cycle of one core.
+constexpr double kWeightBytesPerCycle = 4;
 // The transforms pay where they save at least a twentieth, and larger weights likewise.
 constexpr double kWorthwhile = 0.95;
 

@@ -61,7 +61,58 @@ HWY_INLINE void OutputAxis(D d, V* HWY_RESTRICT x, int step) {
   }
 }
 
-// The channels [c, c + lanes).
+// G of one axis: the three of x[0], x[step], ... become the terms of that axis. Row i of G is 1, p,
+// p^2 of the i-th point over the product of its distances to the other finite ones; infinity's is
+// the last.
+template <int kOutputs, class D, class V>
+HWY_INLINE void FilterAxis(D d, V* HWY_RESTRICT x, int step) {
+  const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
+  const V g0 = at(0), g1 = at(1), g2 = at(2);
+  // The rows of p and -p.
+  const auto pair = [&](int i, double p, double scale) HWY_ATTR {
+    const V even = hn::MulAdd(hn::Set(d, scale * p * p), g2, hn::Mul(hn::Set(d, scale), g0));
+    const V odd = hn::Mul(hn::Set(d, scale * p), g1);
+    at(i) = hn::Add(even, odd);
+    at(i + 1) = hn::Sub(even, odd);
+  };
+  if constexpr (kOutputs == 2) {
+    pair(1, 1, 0.5);
+    at(3) = g2;
+  } else {
+    constexpr double kPP = double{kP} * kP, kQQ = double{kQ} * kQ;
+    pair(1, kP, 1 / (2 * kPP * (kPP - kQQ)));
+    pair(3, kQ, 1 / (2 * kQQ * (kQQ - kPP)));
+    at(0) = hn::Mul(hn::Set(d, 1 / (kPP * kQQ)), g0);
+    at(5) = g2;
+  }
+}
+
+// The channels [c, c + lanes), here and below.
+template <int kOutputs, class D>
+HWY_INLINE void FilterChannels(D d, const WinogradFilter& filter, int64_t c) {
+  constexpr int kInputs = WinogradInputs(kOutputs);
+  const hn::Rebind<float, D> floats;
+  hn::Vec<D> x[kInputs * kInputs];
+#pragma GCC unroll 3
+  for (int j = 0; j < kWinogradFilter; ++j) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kWinogradFilter; ++i) {
+      const float* tap = filter.taps + (i * kWinogradFilter + j) * filter.channels + c;
+      x[i * kInputs + j] = hn::PromoteTo(d, hn::LoadU(floats, tap));
+    }
+    FilterAxis<kOutputs>(d, x + j, kInputs);
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kInputs; ++i) {
+    FilterAxis<kOutputs>(d, x + i * kInputs, 1);
+#pragma GCC unroll 6
+    for (int j = 0; j < kInputs; ++j) {
+      hn::StoreU(hn::DemoteTo(floats, x[i * kInputs + j]), floats,
+                 filter.to + (i * kInputs + j) * filter.term_step + c);
+    }
+  }
+}
+
 template <int kOutputs, class D>
 HWY_INLINE void InputChannels(D d, const WinogradInput& tile, int64_t c) {
   constexpr int kInputs = WinogradInputs(kOutputs);
@@ -105,12 +156,12 @@ HWY_INLINE void OutputChannels(D d, const WinogradOutput& tile, int64_t c) {
 
 // Whole vectors, the last one over channels of the one before: a channel does not depend on its
 // lane. Fewer channels than a vector's go one by one.
-template <class Body>
+template <class T, class Body>
 HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
-  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (channels < lanes) {
-    const hn::CappedTag<float, 1> one;
+    const hn::CappedTag<T, 1> one;
     for (int64_t c = 0; c < channels; ++c) body(one, c);
     return;
   }
@@ -121,19 +172,27 @@ HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
 
 template <int kOutputs>
 void TransformInput(const WinogradInput& tile) {
-  ForChannels(tile.channels,
-              [&](auto d, int64_t c) HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
+  ForChannels<float>(tile.channels,
+                     [&](auto d, int64_t c) HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
 }
 
 template <int kOutputs>
 void TransformOutput(const WinogradOutput& tile) {
-  ForChannels(tile.channels,
-              [&](auto d, int64_t c) HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
+  ForChannels<float>(tile.channels,
+                     [&](auto d, int64_t c) HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
+}
+
+template <int kOutputs>
+void TransformFilter(const WinogradFilter& filter) {
+  ForChannels<double>(filter.channels,
+                      [&](auto d, int64_t c) HWY_ATTR { FilterChannels<kOutputs>(d, filter, c); });
 }
 
 const WinogradTransforms* Transforms(int outputs) {
-  static constexpr WinogradTransforms kTwo = {TransformInput<2>, TransformOutput<2>};
-  static constexpr WinogradTransforms kFour = {TransformInput<4>, TransformOutput<4>};
+  static constexpr WinogradTransforms kTwo = {TransformInput<2>, TransformOutput<2>,
+                                              TransformFilter<2>};
+  static constexpr WinogradTransforms kFour = {TransformInput<4>, TransformOutput<4>,
+                                               TransformFilter<4>};
   return outputs == 2 ? &kTwo : &kFour;
 }
 

@@ -23,6 +23,7 @@ class WinogradKernel final : public Kernel {
     apply_tail_ = ApplyTail(context.isa);
     transforms_ = FindWinogradTransforms(cut.outputs, context.isa);
     if (transforms_ == nullptr) return NoVectorTarget(context.isa);
+    simd_name_ = SimdName(context.isa);
     pitch_ = op.inputs[0].pitch();
     out_pitch_ = op.outputs[0].pitch();
     biased_ = op.has_input(2);
@@ -107,8 +108,8 @@ class WinogradKernel final : public Kernel {
            products_.back().packed_bytes();
   }
   std::string Layout() const {
-    std::string layout =
-        internal::Join("winograd ", cut_.outputs, " k", cut_.channels_in, " n", cut_.channels_out);
+    std::string layout = internal::Join("winograd ", simd_name_, ' ', cut_.outputs, " k",
+                                        cut_.channels_in, " n", cut_.channels_out);
     for (const Product& product : products_) layout += ' ' + product.layout();
     return layout;
   }
@@ -121,8 +122,12 @@ class WinogradKernel final : public Kernel {
       const int64_t first = chunk * cut_.chunk_channels;
       const int64_t count = std::min(cut_.chunk_channels, cut_.channels_out - first);
       terms.resize(static_cast<size_t>(cut_.terms() * count * cut_.channels_in));
-      TransformWinogradFilters(cut_.outputs, filters + first * filter, count, cut_.channels_in,
-                               terms.data());
+      for (int64_t n = 0; n < count; ++n) {
+        transforms_->filter({.taps = filters + (first + n) * filter,
+                             .channels = cut_.channels_in,
+                             .to = terms.data() + n * cut_.channels_in,
+                             .term_step = count * cut_.channels_in});
+      }
       product.Pack({terms.data(), 1, cut_.channels_in, nullptr}, to, 0, product.panels());
       to += AlignUp(product.packed_bytes());
     }
@@ -237,6 +242,7 @@ class WinogradKernel final : public Kernel {
   FloatTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
   const WinogradTransforms* transforms_ = nullptr;
+  const char* simd_name_ = "";
   int64_t pitch_ = 0, out_pitch_ = 0;
   bool biased_ = false;
   std::string name_;
