@@ -111,7 +111,7 @@ class GemmS8Emitter : public Assembler {
   // One group of the depth: each row's values times the vectors of weights.
   void Step(int64_t displacement) {
     const int vectors = tile_.vectors;
-    const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
+    const auto w = [&](int v) { return ptr[walk_.Weights(v * spec_.weight_bytes())]; };
     if (tile_.rows > 1) {
       for (int v = 0; v < vectors; ++v) vmovups(Vec(weight(v)), w(v));
     }
@@ -126,7 +126,7 @@ class GemmS8Emitter : public Assembler {
         }
       }
     }
-    walk_.SkipWeights(vectors * isa().bytes);
+    walk_.SkipWeights(vectors * spec_.weight_bytes());
   }
 
   void LoadGroup(int to, const RegExp& address) {
@@ -142,7 +142,12 @@ class GemmS8Emitter : public Assembler {
                isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
       return;
     }
-    vpmaddwd(Vec(product()), Vec(values), weights);
+    if (spec_.narrow) {
+      vpmovsxbw(Vec(product()), weights);
+      vpmaddwd(Vec(product()), Vec(values), Vec(product()));
+    } else {
+      vpmaddwd(Vec(product()), Vec(values), weights);
+    }
     vpaddd(Vec(sum), Vec(sum), Vec(product()));
   }
 
@@ -242,8 +247,8 @@ class GemmS8Emitter : public Assembler {
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
   std::string key = internal::Join("gemm s8 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
-                                   spec.out_step, " f", spec.flips, " c", spec.corrects, " k",
-                                   spec.depth.outer, '*', spec.depth.outer_step);
+                                   spec.out_step, " f", spec.flips, " c", spec.corrects, " n",
+                                   spec.narrow, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const GemmS8Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);

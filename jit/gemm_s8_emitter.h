@@ -30,6 +30,9 @@ struct GemmS8Spec {
   int64_t out_step = 0;
   bool flips = false;     // dot products: the activations are int8 in memory
   bool corrects = false;  // rows have a correction that is added to their sums
+  // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
+  // reading twice the bytes from L1, but a single row reads weights from further away.
+  bool narrow = false;
   // Neither of the two: the sums are stored as int32, channels in order.
   std::optional<Requantization> requantization;
   std::optional<Dequantization> dequantization;
@@ -39,6 +42,8 @@ struct GemmS8Spec {
   int constants() const {
     return requantization ? requantization->constants() : dequantization ? 1 : 0;
   }
+  // Of a vector's weights for one group of the depth.
+  int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
 };
 
 // A tile has `rows` rows of `vectors` vectors; the last `group` of the vectors (4, 2, 1) stores

@@ -27,6 +27,9 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
+  const ProductFormatS8& f = kernel->format_;
+  spec.narrow = !HasDotProduct(isa) && problem->grid.line_rows == 1 &&
+                f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
@@ -158,7 +161,8 @@ std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
                               std::byte* to) const {
   std::memset(to, 0, panel_bytes(panel.vectors));
-  const int64_t step = int64_t{panel.vectors} * isa_.bytes;
+  const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
+  const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
   const bool dot = HasDotProduct(isa_.level);
   const int32_t s0 = dot ? WeightsOffset() : 0;
   const int64_t u0 = format_.zero_point + (dot && format_.type == DataType::kInt8 ? 128 : 0);
@@ -166,7 +170,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   for (int v = 0; v < panel.vectors; ++v) {
     const std::vector<int64_t> channels = LaneChannels(panel, v);
     std::array<int64_t, kMaxLanes> sums{};
-    PackVector(right, channels, step, to + step + v * isa_.bytes, &sums);
+    PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), &sums);
     auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
     for (size_t lane = 0; lane < channels.size(); ++lane) {
       if (channels[lane] < 0) continue;
@@ -174,7 +178,8 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
           (bias != nullptr ? bias[channels[lane]] : 0) - u0 * sums[lane] + depth_ * u0 * s0;
       biases[lane] = static_cast<int32_t>(value);
     }
-    std::byte* constants = to + step * (1 + groups_) + int64_t{v} * spec_.constants() * isa_.bytes;
+    std::byte* constants =
+        to + biases_bytes + step * groups_ + int64_t{v} * spec_.constants() * isa_.bytes;
     if (spec_.dequantization) {
       PackScales(format_.floats->scales, channels, reinterpret_cast<float*>(constants));
     } else if (spec_.requantization) {
@@ -190,11 +195,13 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
   const bool dot = HasDotProduct(isa_.level);
   const bool is_unsigned = format_.weights_type == DataType::kUInt8;
   const int each = GroupValues(isa_.level);
+  const bool bytes = dot || spec_.narrow;
+  const int64_t lane_bytes = spec_.weight_bytes() / isa_.lanes();
   const int32_t offset = dot ? (is_unsigned ? 128 : 0) : format_.weights_zero_point;
   for (size_t lane = 0; lane < channels.size(); ++lane) {
     if (channels[lane] < 0) continue;
     const auto* from = static_cast<const uint8_t*>(right.values) + channels[lane] * right.n_step;
-    std::byte* group = to + lane * 4;
+    std::byte* group = to + static_cast<int64_t>(lane) * lane_bytes;
     int64_t sum = 0;
     for (int64_t i = 0; i < spec_.depth.outer; ++i) {
       for (const DepthRuns::Run& run : spec_.depth.runs) {
@@ -202,7 +209,7 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
           const int32_t w = (is_unsigned ? *from : static_cast<int8_t>(*from)) - offset;
           sum += w;
           std::byte* at = group + k / each * step;
-          if (dot) {
+          if (bytes) {
             at[k % each] = static_cast<std::byte>(w);
           } else {
             reinterpret_cast<int16_t*>(at)[k % each] = static_cast<int16_t>(w);
@@ -216,10 +223,10 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
 }
 
 std::string MicroKernelS8::layout() const {
-  std::string text =
-      internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
-                     static_cast<int>(format_.weights_type), " z", format_.zero_point, '.',
-                     format_.weights_zero_point, " g", GroupValues(isa_.level));
+  std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
+                                    '.', static_cast<int>(format_.weights_type), " z",
+                                    format_.zero_point, '.', format_.weights_zero_point, " g",
+                                    GroupValues(isa_.level), spec_.narrow ? " narrow" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return text + ConstantsKey(format_.floats ? &*format_.floats : nullptr, tail_);
 }

@@ -48,7 +48,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int64_t row_bytes() const override { return groups_ * 4; }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
-    return static_cast<size_t>(1 + groups_ + spec_.constants()) * vectors * isa_.bytes;
+    const int64_t vector = (1 + spec_.constants()) * isa_.bytes + groups_ * spec_.weight_bytes();
+    return AlignUp(static_cast<size_t>(vectors * vector));
   }
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  std::byte* to) const override;

@@ -97,7 +97,12 @@ size_t Product::scratch_bytes() const {
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.grid.lines();
-  int64_t block = begin / panels(), panel = begin % panels();
+  // Small products begin with the first block: two divisions would take as long as a tile's start.
+  int64_t block = 0, panel = begin;
+  if (begin >= panels()) {
+    block = begin / panels();
+    panel = begin % panels();
+  }
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t tile = block * blocks_.tiles;
     RunBlock(operands, tile, std::min(all_tiles, tile + blocks_.tiles), panel);
@@ -110,7 +115,11 @@ void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) c
 // Tiles [tile, last) of all lines.
 void Product::RunBlock(const ProductOperands& operands, int64_t tile, int64_t last,
                        int64_t panel) const {
-  int64_t line = tile / tiling_.tiles_per_line, first = tile - line * tiling_.tiles_per_line;
+  int64_t line = 0, first = tile;
+  if (tile >= tiling_.tiles_per_line) {
+    line = tile / tiling_.tiles_per_line;
+    first -= line * tiling_.tiles_per_line;
+  }
   while (tile < last) {
     const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
     RunTiles(operands, line, first, count, panel);

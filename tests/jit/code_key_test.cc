@@ -141,8 +141,8 @@ TEST(CodeKeyTest, IntegerProducts) {
   const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmS8Spec&)>> changes = {
       [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; }, [](GemmS8Spec& s) { s.a_step = 68; },
-      [](GemmS8Spec& s) { s.out_step = 132; }, [](GemmS8Spec& s) { s.flips = true; },
-      [](GemmS8Spec& s) { s.corrects = true; }};
+      [](GemmS8Spec& s) { s.out_step = 132; },         [](GemmS8Spec& s) { s.flips = true; },
+      [](GemmS8Spec& s) { s.corrects = true; },        [](GemmS8Spec& s) { s.narrow = true; }};
   Append(&changes, DepthChanges<GemmS8Spec>());
   Append(&changes, IntegerTailChanges<GemmS8Spec>());
   ExpectDistinct<GemmS8Spec>(spec, changes, [&](const GemmS8Spec& s) { return CodeKey(s, tiles); });
