@@ -13,6 +13,7 @@
   X(AveragePool2D) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
+  X(BidirectionalSequenceLstm) \
   X(BidirectionalSequenceRnn) \
   X(Bitcast) \
   X(BitwiseXor) \
@@ -24,6 +25,8 @@
   X(ComplexAbs) \
   X(Concatenation) \
   X(Conv2D) \
+  X(Conv3D) \
+  X(Conv3DTranspose) \
   X(Convolution2DTransposeBias) \
   X(Cos) \
   X(Cumsum) \
@@ -134,9 +137,11 @@
   X(Squeeze) \
   X(StablehloAdd) \
   X(StablehloAnd) \
+  X(StablehloGather) \
   X(StablehloMaximum) \
   X(StablehloMinimum) \
   X(StablehloMultiply) \
+  X(StablehloPad) \
   X(StablehloShiftLeft) \
   X(StridedSlice) \
   X(Sub) \

@@ -1,7 +1,7 @@
 // RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN: for each step, with x its input
 // and h the state before it, h' = activation(bias + W x + A a + R h), which is the output of the
 // step; a is the auxiliary input of the bidirectional form, where it comes with weights. Without
-// weights it is the input of the cell that runs backwards.
+// weights it is the input of the cell that runs backwards, in time-major order.
 //
 // float32; or float32 with int8 weights of one scale and zero point 0 (hybrid): x, a and h are then
 // quantized row by row at each step. uint8 weights hold int8, as old converters wrote them. States
@@ -70,10 +70,12 @@ bool IsBidirectional(const OpDescription& op) {
   return op.op->builtin_code == tflite::kTfLiteBuiltinBidirectionalSequenceRnn;
 }
 
-// An auxiliary input without weights is what the backward cell reads.
+// An auxiliary input without weights is what the backward cell reads, but LiteRT's kernel does so
+// in time-major order alone.
 CellInputs BackwardInputs(const OpDescription& op) {
   CellInputs inputs = kBackward;
-  if (op.has_input(kAux) && !op.has_input(inputs.aux_weights)) inputs.x = kAux;
+  const bool own = op.has_input(kAux) && !op.has_input(inputs.aux_weights);
+  if (own && op.params.as<RnnParams>().time_major) inputs.x = kAux;
   return inputs;
 }
 

@@ -1,0 +1,127 @@
+"""Recurrent cells."""
+
+import graphs
+import numpy as np
+
+
+def weights_of(c, shape, form):
+    """float32, or 8 bits of one scale in the hybrid forms."""
+    if form == "float":
+        return c.g.constant(c.values(shape, np.float32, -0.4, 0.4))  # larger ones amplify roundings
+    data = c.rng.integers(-127, 128, shape).astype(np.int8)
+    value = c.g.constant(data, 1 / 300, 0)
+    if form == "hybrid uint8":  # holds int8 too
+        c.g.tensors[value.index].type = graphs.TYPES[np.dtype(np.uint8)]
+    return value
+
+
+def rnn_cell(c, batch, width, units, form):
+    """Weights, recurrent weights, bias and state of a cell."""
+    return [weights_of(c, (units, width), form), weights_of(c, (units, units), form),
+            c.g.constant(c.values((units,), np.float32)), c.g.variable((batch, units))]
+
+
+def rnn_form(c):
+    """Also sets the tolerance: LiteRT's sums have another order, and in the hybrid forms a step of a quantized input
+    may come out differently."""
+    form = c.pick(["float", "hybrid", "hybrid uint8"])
+    c.exact, c.tolerance = False, 1e-5 if form == "float" else 0.02
+    hybrid = {} if form == "float" else {"asymmetricQuantizeInputs": c.chance(0.5)}
+    return form, {"fusedActivationFunction": c.pick([4, 1, 0 if form == "float" else 4]), **hybrid}
+
+
+def rnn(c):
+    form, options = rnn_form(c)
+    batch, width, units = c.int(1, 3), c.int(1, 20), c.int(1, 12)
+    inputs = [c.input((batch, width), np.float32), *rnn_cell(c, batch, width, units, form)]
+    return c.g.op("RNN", inputs, (batch, units), "RNNOptions", 3, **options)
+
+
+def sequence_rnn(c):
+    form, options = rnn_form(c)
+    batch, steps, width, units, time_major = c.int(1, 3), c.int(1, 4), c.int(1, 20), c.int(1, 12), c.chance(0.5)
+    rows = (steps, batch) if time_major else (batch, steps)
+    inputs = [c.input((*rows, width), np.float32), *rnn_cell(c, batch, width, units, form)]
+    return c.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, (*rows, units), "SequenceRNNOptions", 3,
+                  timeMajor=time_major, **options)
+
+
+def bidirectional_rnn(c):
+    """Without an auxiliary input, with one for the backward cell, or with one that has weights."""
+    form, options = rnn_form(c)
+    batch, steps, width, time_major, merge = c.int(1, 3), c.int(1, 4), c.int(1, 20), c.chance(0.5), c.chance(0.5)
+    merge &= form == "float" or not time_major  # LiteRT's hybrid kernel dies
+    rows = (steps, batch) if time_major else (batch, steps)
+    kind = c.pick(["none", "none", "weights"] + (["other input"] if form == "float" else []))  # dies in LiteRT
+    forward, backward = c.int(1, 8), c.int(1, 8)
+    inputs = [c.input((*rows, width), np.float32), *rnn_cell(c, batch, width, forward, form)]
+    inputs += rnn_cell(c, batch, width, backward, form)
+    inputs += [None if kind == "none" else c.input((*rows, width), np.float32)]
+    inputs += [weights_of(c, (n, width), form) if kind == "weights" else None for n in (forward, backward)]
+    shapes = [(*rows, forward + backward)] if merge else [(*rows, forward), (*rows, backward)]
+    return c.g.op("BIDIRECTIONAL_SEQUENCE_RNN", inputs, shapes, "BidirectionalSequenceRNNOptions", 3,
+                  timeMajor=time_major, mergeOutputs=merge, **options)
+
+
+def svdf(c):
+    form, options = rnn_form(c)
+    batch, width, rank, outputs, memory = c.int(1, 3), c.int(1, 20), c.int(1, 3), c.int(1, 8), c.int(1, 9)
+    filters = rank * outputs
+    inputs = [c.input((batch, width), np.float32), weights_of(c, (filters, width), form),
+              weights_of(c, (filters, memory), form)]
+    inputs += [c.g.constant(c.values((outputs,), np.float32)) if c.chance(0.7) else None]
+    inputs += [c.g.variable((batch, memory * filters))]
+    return c.g.op("SVDF", inputs, (batch, outputs), "SVDFOptions", 4, rank=rank, **options)
+
+
+def svdf_integer(c):
+    batch, width, rank, outputs, memory = c.int(1, 3), c.int(1, 20), c.int(1, 3), c.int(1, 8), c.int(1, 9)
+    filters = rank * outputs
+    x = c.input((batch, width), np.int8, scale=c.scale(), zero_point=c.int(-50, 50))
+    features = c.g.constant(c.values((filters, width), np.int8, -127, 127), 1 / 128, 0)
+    state = c.g.variable((batch, memory * filters), np.int16, x.scale / 128 * width * 8, 0)
+    time = c.g.constant(c.values((filters, memory), np.int16, -3000, 3000), 1 / 4096, 0)
+    bias = c.g.constant(c.values((outputs,), np.int32, -9000, 9000), state.scale / 4096) if c.chance(0.7) else None
+    scale = state.scale / 4096 * memory * rank * 4e4
+    return c.g.op("SVDF", [x, features, time, bias, state], (batch, outputs), "SVDFOptions", 3, rank=rank,
+                  fusedActivationFunction=1, dtype=np.int8, scale=scale, zero_point=c.int(-100, 50))
+
+
+def bidirectional_lstm(c):
+    """Without an auxiliary input, with one for the backward cell, or with one that has weights."""
+    c.exact = False
+    hybrid, coupled, peephole, projection = c.chance(0.3), c.chance(0.3), c.chance(0.3), c.chance(0.3)
+    c.tolerance = 0.02 if hybrid else 1e-5
+    form = "hybrid" if hybrid else "float"
+    batch, steps, width, time_major, merge = c.int(1, 3), c.int(1, 4), c.int(1, 12), c.chance(0.5), c.chance(0.5)
+    rows = (steps, batch) if time_major else (batch, steps)
+    merge &= time_major or batch == 1  # LiteRT's kernel finds the states of further rows beyond their end
+    kind = c.pick(["none", "none"] + ([] if hybrid else ["other input", "weights"]))
+    inputs, states, aux, sizes = [c.input((*rows, width), np.float32)], [], [], []
+    cells = c.int(1, 8)
+    outputs = c.int(1, 8) if projection else cells
+    for _ in range(2):
+        gates = [None if coupled and gate == 0 else gate for gate in range(4)]
+        inputs += [None if g is None else weights_of(c, (cells, width), form) for g in gates]
+        inputs += [None if g is None else weights_of(c, (cells, outputs), form) for g in gates]
+        inputs += [weights_of(c, (cells,), form) if peephole and gates[g] is not None else None for g in (0, 1, 3)]
+        inputs += [None if g is None else c.g.constant(c.values((cells,), np.float32)) for g in gates]
+        inputs += [weights_of(c, (outputs, cells), form) if projection else None, None]
+        states += [c.g.variable((batch, outputs)), c.g.variable((batch, cells))]
+        aux += [weights_of(c, (cells, width), form) if kind == "weights" and g is not None else None for g in gates]
+        sizes.append(outputs)
+    inputs += [*states, None if kind == "none" else c.input((*rows, width), np.float32), *aux]
+    shapes = [(*rows, sum(sizes))] if merge else [(*rows, size) for size in sizes]
+    return c.g.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, shapes, "BidirectionalSequenceLSTMOptions", 3,
+                  fusedActivationFunction=4, timeMajor=time_major, mergeOutputs=merge, cellClip=c.pick([0.0, 1.0]),
+                  projClip=0.0)
+
+
+CASES = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": bidirectional_lstm,
+    "BIDIRECTIONAL_SEQUENCE_RNN": bidirectional_rnn,
+    "RNN": rnn,
+    "SVDF of integers": svdf_integer,
+    "SVDF": svdf,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": sequence_rnn,
+}
