@@ -89,7 +89,10 @@ void PrintPage() {
          "A node is claimed when its version, types and parameters are in this table and the "
          "shapes pass the operator's\nshape rule; everything else stays with the host, and "
          "`fuselite explain` says why. \"Computed by\" lists the\nimplementations in the order "
-         "in which they are asked.\n\n## Builtin operators ("
+         "in which they are asked.\n\n"
+         "Axes, sizes, shapes, paddings, indices and whatever else is an operand may be constants "
+         "or values of a run, in\nboth hosts, but where the limits ask for constants; shapes that "
+         "come from values are planned while the model runs.\n\n## Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
   std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";

@@ -55,6 +55,15 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
 
 }  // namespace
 
+CompileTimes& CompileTimes::operator+=(const CompileTimes& more) {
+  rewrites += more.rewrites;
+  placement += more.placement;
+  packing += more.packing;
+  kernels += more.kernels;
+  memory += more.memory;
+  return *this;
+}
+
 Planner PlannerFor(const CompileOptions& options) {
   return Planner({options.isa, options.precision, options.threads}, options.jit);
 }

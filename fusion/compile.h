@@ -45,6 +45,8 @@ struct CompileTimes {
   double packing = 0;    // of weights
   double kernels = 0;    // what else makes a kernel of its plan: code that is emitted, tables
   double memory = 0;     // the arena, and which steps wait for which
+
+  CompileTimes& operator+=(const CompileTimes& more);
 };
 
 struct CompileReport {

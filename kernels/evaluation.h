@@ -12,4 +12,7 @@ bool ReadsShapesOnly(const OperatorDef& op);
 // where there is state, nor where each run draws other numbers.
 bool GivesConstants(const OperatorDef& op);
 
+// The part of Infer() that needs no shapes: the version, how many operands there are, their types.
+Status CheckSignature(const OpDescription& op);
+
 }  // namespace fuselite::kernels

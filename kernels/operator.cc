@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/evaluation.h"
+
 namespace fuselite::kernels {
 namespace {
 
@@ -39,7 +41,7 @@ Status CheckTypes(const OpDescription& op) {
 
 }  // namespace
 
-Status Infer(OpDescription& op) {
+Status CheckSignature(const OpDescription& op) {
   const OperatorDef& def = *op.op;
   if (op.version > def.max_version) {
     return Unsupported("version ", op.version, " is newer than ", def.max_version,
@@ -48,8 +50,12 @@ Status Infer(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckCount("inputs", op.own_inputs(), def.min_inputs, def.max_inputs));
   FUSELITE_RETURN_IF_ERROR(
       CheckCount("outputs", op.outputs.size(), def.min_outputs, def.max_outputs));
-  FUSELITE_RETURN_IF_ERROR(CheckTypes(op));
-  return def.infer(op);
+  return CheckTypes(op);
+}
+
+Status Infer(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(CheckSignature(op));
+  return op.op->infer(op);
 }
 
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {

@@ -13,27 +13,39 @@ class Builder {
   Builder(const Partition& partition, const tflite::TfLiteContext* context, TensorTable& table)
       : partition_(partition), context_(context), table_(table) {}
 
-  Result<BuiltGraph> Build(int* failed_node) && {
-    for (int tensor : partition_.inputs) {
-      if (tensor >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+  Result<BuiltGraph> Build(int begin, int* failed_node) && {
+    for (size_t i = 0; begin == 0 && i < partition_.inputs.size(); ++i) {
+      if (partition_.inputs[i] >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(partition_.inputs[i]));
     }
-    for (size_t i = 0; i < partition_.nodes.size(); ++i) {
-      *failed_node = static_cast<int>(i);
-      if (partition_.nodes[i].op == nullptr) continue;
-      FUSELITE_RETURN_IF_ERROR(AddNode(partition_.nodes[i]));
+    const int count = static_cast<int>(partition_.nodes.size());
+    for (built_.end = begin; built_.end < count; ++built_.end) {
+      *failed_node = built_.end;
+      const ImportedNode& node = partition_.nodes[built_.end];
+      if (node.op == nullptr) continue;
+      const Status status = AddNode(node);
+      if (status.code() == StatusCode::kDynamicShape) break;
+      FUSELITE_RETURN_IF_ERROR(status);
     }
-    for (int tensor : partition_.outputs) {
-      const auto made = made_.find(tensor);
-      if (made == made_.end()) continue;
-      fusion::Value& value = built_.graph.value(made->second);
-      value.observed = true;
-      built_.graph.outputs.push_back(made->second);
-      built_.outputs.push_back({tensor, value.info.shape, value.info.bytes()});
+    for (int tensor : partition_.outputs) AddOutput(tensor, made_);
+    for (int i = built_.end; i < count; ++i) {
+      // What is known of them is known to those behind, too.
+      for (int tensor : partition_.nodes[i].inputs) AddOutput(tensor, read_);
     }
     return std::move(built_);
   }
 
  private:
+  // Unless the tensor is made elsewhere, or an output already. `ids`: made_ or read_.
+  void AddOutput(int tensor, const std::map<int, fusion::ValueId>& ids) {
+    if (!made_.contains(tensor) || built_.graph.value(made_.at(tensor)).observed) return;
+    const fusion::ValueId id = ids.at(tensor);
+    fusion::Value& value = built_.graph.value(id);
+    if (value.observed) return;
+    value.observed = true;
+    built_.graph.outputs.push_back(id);
+    built_.outputs.push_back({tensor, value.info, value.info.bytes()});
+  }
+
   fusion::Value ValueOf(int tensor, TensorInfo info) const {
     fusion::Value value;
     value.info = std::move(info);
@@ -49,7 +61,7 @@ class Builder {
     // The node that reads it gives the better message.
     if (!info.ok()) return Status();
     const bool constant = info->constant();
-    const BoundTensor bound{tensor, info->shape, info->bytes()};
+    const BoundTensor bound{tensor, *info, info->bytes()};
     fusion::Value value = ValueOf(tensor, *std::move(info));
     value.storage = table_.StorageOf(tensor);
     value.variable =
@@ -120,10 +132,11 @@ InputKey KeyOf(const tflite::TfLiteTensor& tensor) {
   return key;
 }
 
-Result<BuiltGraph> BuildGraph(const Partition& partition, const tflite::TfLiteContext* context,
-                              TensorTable& table, int* failed_node) {
+Result<BuiltGraph> BuildGraph(const Partition& partition, int begin,
+                              const tflite::TfLiteContext* context, TensorTable& table,
+                              int* failed_node) {
   *failed_node = -1;
-  return Builder(partition, context, table).Build(failed_node);
+  return Builder(partition, context, table).Build(begin, failed_node);
 }
 
 }  // namespace fuselite::partitioner

@@ -22,7 +22,7 @@ struct Partition {
 // What is bound at each run: the host's tensor, and how many bytes it must have.
 struct BoundTensor {
   int tensor = -1;
-  Shape shape;
+  TensorInfo info{};
   size_t bytes = 0;
 };
 
@@ -41,12 +41,17 @@ struct BuiltGraph {
   fusion::Graph graph;
   // Behind graph.inputs: those that are only read, and the variables.
   std::vector<BoundTensor> inputs, variables;
-  std::vector<BoundTensor> outputs;  // behind graph.outputs
+  // Behind graph.outputs: the partition's, and what its later nodes read.
+  std::vector<BoundTensor> outputs;
+  int end = 0;  // the node in partition.nodes that the graph ends before
 };
 
-// Runs the shape rules over the nodes, starting from what `table` says of the partition's inputs.
-// On an error `*failed_node` is the index in partition.nodes of the node that it is about.
-Result<BuiltGraph> BuildGraph(const Partition& partition, const tflite::TfLiteContext* context,
-                              TensorTable& table, int* failed_node);
+// Runs the shape rules over the nodes from `begin` on, starting from what `table` says of what they
+// read. The graph ends before the first node whose outputs' shapes depend on values that `table`
+// does not have. On an error `*failed_node` is the index in partition.nodes of the node that it is
+// about.
+Result<BuiltGraph> BuildGraph(const Partition& partition, int begin,
+                              const tflite::TfLiteContext* context, TensorTable& table,
+                              int* failed_node);
 
 }  // namespace fuselite::partitioner

@@ -113,13 +113,13 @@ class Chooser {
       const auto count = static_cast<int>(candidate.host.nodes.size());
       if (count < options_.min_nodes_per_partition) {
         GiveBack(candidate.host.nodes, "its partition has " + Nodes(count) +
-                                ", fewer than min_nodes_per_partition (" +
-                                std::to_string(options_.min_nodes_per_partition) + ")");
+                                           ", fewer than min_nodes_per_partition (" +
+                                           std::to_string(options_.min_nodes_per_partition) + ")");
         return true;
       }
       if (count * kHostNodeNs + candidate.cost * kSavedNsPerUnit > kPartitionNs) return false;
       GiveBack(candidate.host.nodes, "its partition (" + Nodes(count) +
-                              ") has too little work to repay entering the delegate");
+                                         ") has too little work to repay entering the delegate");
       return true;
     });
   }
@@ -191,7 +191,7 @@ class Chooser {
       key.shape = info->shape;
       inside.Set(tensor, *std::move(info));
     }
-    return BuildGraph(judged.partition, context_, inside, failed);
+    return BuildGraph(judged.partition, 0, context_, inside, failed);
   }
 
   TfLiteContext* context_;

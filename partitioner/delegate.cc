@@ -189,10 +189,10 @@ void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, J
 }
 
 void DelegateState::SetCompiled(const TfLiteContext* context, PartitionReport report,
-                                std::shared_ptr<const Executable> executable) {
+                                std::vector<std::shared_ptr<const Executable>> executables) {
   LogPlan(report);
   const std::lock_guard lock(mutex_);
-  kept_[{context, report.nodes.front()}] = std::move(executable);
+  kept_[{context, report.nodes.front()}] = std::move(executables);
   const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
   if (entry == graphs_.end()) return;
   for (PartitionReport& partition : entry->second.partitions) {

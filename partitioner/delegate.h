@@ -63,12 +63,16 @@ class DelegateState {
   // The memory of the graph's variables, which all its kernels share and keep alive.
   Result<std::shared_ptr<VariableMemory>> MemoryOf(const tflite::TfLiteContext* context,
                                                    const GraphVariables& variables);
-  // A partition of the graph was compiled. Keeps `executable` alive until the same partition is
+  // Whether kernels measure their runs.
+  bool Profiles() const {
+    return options_.keep_profile || options_.keep_events || !options_.profile_file.empty();
+  }
+  // A partition of the graph was compiled. Keeps `executables` alive until the same partition is
   // compiled again: hosts drop and re-create kernels on a resize, and what was packed and emitted
   // must survive that. What belongs to graphs without kernels is forgotten when another graph
   // begins: their interpreters are gone.
   void SetCompiled(const tflite::TfLiteContext* context, PartitionReport report,
-                   std::shared_ptr<const Executable> executable);
+                   std::vector<std::shared_ptr<const Executable>> executables);
   Explanation Explain() const;
 
   // Adds to the times of the graph's partition that begins at host node `first_node`, and writes
@@ -91,7 +95,9 @@ class DelegateState {
   mutable std::mutex mutex_;
   // In the order in which the host showed them.
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
-  std::map<std::pair<const tflite::TfLiteContext*, int>, std::shared_ptr<const Executable>> kept_;
+  std::map<std::pair<const tflite::TfLiteContext*, int>,
+           std::vector<std::shared_ptr<const Executable>>>
+      kept_;
   std::map<const tflite::TfLiteContext*, GraphFacts> facts_;
   // Of the graph that was set last.
   std::pair<const tflite::TfLiteContext*, std::vector<JudgedPartition>> judged_;

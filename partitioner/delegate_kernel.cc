@@ -1,6 +1,7 @@
 #include "partitioner/delegate_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -134,115 +135,147 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   const GraphFacts facts = state_->FactsOf(context);
   variables_ = facts.variables;
   host_nodes_ = host.nodes;
+  Partition partition;
   judged_ = state_->TakeJudged(context, host);
   if (judged_) {
-    partition_ = std::move(judged_->partition);
+    partition = std::move(judged_->partition);
   } else {
-    FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host));
-    if (facts.makers != nullptr) facts.makers->Follow(partition_);
+    FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host, partition));
+    if (facts.makers != nullptr) facts.makers->Follow(partition);
   }
   if (variables_ != nullptr && !variables_->handles().empty()) {
     FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   }
   context_ = context;
+  program_ = std::make_unique<Program>(std::move(partition), variables_);
   state_->AddKernel(context, &stop_);
-  const Options& options = state_->options();
-  if (options.keep_profile || options.keep_events || !options.profile_file.empty())
-    profile_ = std::make_unique<Profile>();
   return Status();
 }
 
-Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& host) {
+Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& host,
+                                 Partition& partition) {
   const bool whole_structs = HasSubgraphFunctions(context);
   for (int index : host.nodes) {
     const bool of_variable = variables_ != nullptr && variables_->Concerns(index);
-    Result<ImportedNode> node = of_variable ? variables_->Import(index)
-                                            : ImportNode(context, index, whole_structs);
+    Result<ImportedNode> node =
+        of_variable ? variables_->Import(index) : ImportNode(context, index, whole_structs);
     if (!node.ok()) return node.status().In("node " + std::to_string(index));
-    partition_.nodes.push_back(*std::move(node));
+    partition.nodes.push_back(*std::move(node));
   }
-  partition_.inputs = host.inputs;
-  partition_.outputs = host.outputs;
+  partition.inputs = host.inputs;
+  partition.outputs = host.outputs;
   return Status();
 }
 
-std::vector<InputKey> DelegateKernel::CurrentKey(const TfLiteContext* context) const {
-  std::vector<InputKey> key;
-  for (int index : partition_.inputs) {
-    key.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
+Result<LiveValues> DelegateKernel::InputsOf(const TfLiteContext* context, bool bind) const {
+  LiveValues live;
+  for (int index : program_->partition().inputs) {
+    if (index < 0) continue;
+    const TfLiteTensor& tensor = context->tensors[index];
+    if (tensor.allocation_type == kTfLiteMmapRo || tensor.is_variable) continue;
+    if (variables_ != nullptr && variables_->VariableOf(index)) continue;
+    Result<TensorInfo> info = ImportHostTensor(*context, index);
+    // The node that reads it gives the better message.
+    if (!info.ok()) continue;
+    LiveValue& value = live[index];
+    value.info = *std::move(info);
+    if (!bind) continue;
+    const BoundTensor bound{index, value.info, value.info.bytes()};
+    FUSELITE_ASSIGN_OR_RETURN(value.data, MemoryOf(context, bound));
   }
-  return key;
+  return live;
 }
 
 Status DelegateKernel::Prepare(TfLiteContext* context) {
   const int threads = state_->ThreadsFor(context);
-  std::vector<InputKey> key = CurrentKey(context);
-  if (execution_ == nullptr || key != key_ || threads != compiled_threads_) {
-    FUSELITE_RETURN_IF_ERROR(Compile(context, key, threads));
-    key_ = std::move(key);
-    compiled_threads_ = threads;
+  if (threads != threads_) {
+    FlushProfile();
+    program_ = std::make_unique<Program>(program_->partition(), variables_);
+    threads_ = threads;
+    reported_ = 0;
   }
-  for (const BoundTensor& output : built_.outputs) {
+  first_ = nullptr;
+  UseJudgement(context);
+  FUSELITE_ASSIGN_OR_RETURN(const LiveValues live, InputsOf(context, false));
+  FUSELITE_ASSIGN_OR_RETURN(
+      first_, program_->SegmentAt(0, context, live, state_->CompileOptionsFor(context)));
+  if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
+  return ShapeOutputs(context);
+}
+
+void DelegateKernel::UseJudgement(const TfLiteContext* context) {
+  std::optional<JudgedPartition> judged = std::exchange(judged_, std::nullopt);
+  if (!judged || !judged->built || judged->planner->context().threads != threads_) return;
+  std::vector<InputKey> key;
+  for (int index : program_->partition().inputs) {
+    key.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
+  }
+  if (key != judged->key) return;
+  program_->UseGraph(*std::move(judged->built), std::move(judged->planner));
+}
+
+Status DelegateKernel::ShapeOutputs(TfLiteContext* context) {
+  for (const BoundTensor& output : first_->built.outputs) {
+    if (!program_->IsOutput(output.tensor)) continue;
     TfLiteTensor& tensor = context->tensors[output.tensor];
     // What was a constant for other shapes is none any more.
     if (tensor.allocation_type == kTfLitePersistentRo) tensor.allocation_type = kTfLiteDynamic;
-    FUSELITE_RETURN_IF_ERROR(Resize(context, output.tensor, output.shape));
+    FUSELITE_RETURN_IF_ERROR(Resize(context, output.tensor, output.info.shape));
   }
-  for (const ConstantOutput& constant : constants_) {
+  for (const ConstantOutput& constant : first_->constants) {
+    if (!program_->IsOutput(constant.tensor)) continue;
     FUSELITE_RETURN_IF_ERROR(Publish(context, constant));
   }
+  const Partition& partition = program_->partition();
+  for (int i = first_->end; i < program_->size(); ++i) {
+    for (int index : partition.nodes[i].outputs) {
+      TfLiteTensor& tensor = context->tensors[index];
+      if (!program_->IsOutput(index) || IsMemoryOfTheUser(tensor)) continue;
+      if (tensor.allocation_type == kTfLiteDynamic) continue;
+      tensor.allocation_type = kTfLiteDynamic;
+      tensor.data.data = nullptr;
+    }
+  }
   return Status();
 }
 
-Result<BuiltGraph> DelegateKernel::BuildAnew(const TfLiteContext* context) const {
-  TensorTable table(context);
-  if (variables_ != nullptr) {
-    for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
-  }
-  int failed = -1;
-  Result<BuiltGraph> built = BuildGraph(partition_, context, table, &failed);
-  if (built.ok() || failed < 0) return built;
-  const ImportedNode& node = partition_.nodes[failed];
-  return built.status().In(internal::Join(node.op->name, " (node ", node.host_node, ")"));
-}
-
-Status DelegateKernel::Compile(TfLiteContext* context, const std::vector<InputKey>& key,
-                               int threads) {
-  const Clock::time_point start = Clock::now();
-  FlushProfile();
-  const fusion::CompileOptions options = state_->CompileOptionsFor(context);
-  // What was learnt when the graph was judged holds for the inputs of that time.
-  std::optional<JudgedPartition> judged = std::exchange(judged_, std::nullopt);
-  if (judged && (!judged->built || judged->key != key ||
-                 judged->planner->context().threads != threads)) {
-    judged.reset();
-  }
-  BuiltGraph built;
-  if (judged) {
-    built = *std::move(judged->built);
-  } else {
-    FUSELITE_ASSIGN_OR_RETURN(built, BuildAnew(context));
-  }
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<ConstantOutput> constants, TakeConstantOutputs(built));
+void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* const> path) {
   PartitionReport report;
-  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
-                            fusion::Compile(std::move(built.graph), options, &report.report,
-                                            judged ? judged->planner.get() : nullptr));
-  // The old one, and the weights it holds, live until here.
-  execution_ = std::make_unique<Execution>(executable);
-  built_ = std::move(built);
-  constants_ = std::move(constants);
-  FUSELITE_RETURN_IF_ERROR(execution_->Prepare(threads));
   report.nodes = host_nodes_;
   report.compiled = true;
-  report.threads = threads;
-  report.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  state_->SetCompiled(context, std::move(report), std::move(executable));
-  return Status();
+  report.threads = threads_;
+  const Partition& partition = program_->partition();
+  std::vector<std::shared_ptr<const Executable>> executables;
+  for (const Segment* segment : path) {
+    const bool waiting = segment->waits || !segment->values.empty();
+    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
+    report.compile_ms += segment->compile_ms;
+    const fusion::CompileReport& part = segment->report;
+    report.report.times += part.times;
+    report.report.steps.insert(report.report.steps.end(), part.steps.begin(), part.steps.end());
+    report.report.rewrites.insert(report.report.rewrites.end(), part.rewrites.begin(),
+                                  part.rewrites.end());
+    report.report.arena_bytes = std::max(report.report.arena_bytes, part.arena_bytes);
+    executables.push_back(segment->executable);
+  }
+  const int end = path.back()->end;
+  if (end < program_->size() && !path.back()->waits) {
+    report.waiting_nodes.push_back(partition.nodes[end].host_node);
+  }
+  state_->SetCompiled(context, std::move(report), std::move(executables));
+  reported_ = program_->made();
 }
 
 Status DelegateKernel::Eval(TfLiteContext* context) {
-  if (execution_ == nullptr) return Internal("the partition was not prepared");
+  if (first_ == nullptr) return Internal("the partition was not prepared");
+  stop_.store(false, std::memory_order_relaxed);
+  FUSELITE_RETURN_IF_ERROR(first_->end == program_->size() ? EvalFixed(context)
+                                                           : EvalSegments(context));
+  if (state_->Profiles() && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();
+  return Status();
+}
+
+Status DelegateKernel::EvalFixed(TfLiteContext* context) {
   // Hosts move tensors between runs.
   const auto bind = [&](const std::vector<BoundTensor>& all, const auto& bind_one) -> Status {
     for (size_t i = 0; i < all.size(); ++i) {
@@ -251,28 +284,52 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
     }
     return Status();
   };
-  Execution& e = *execution_;
-  FUSELITE_RETURN_IF_ERROR(bind(built_.inputs, [&](int i, void* data) { e.BindInput(i, data); }));
-  FUSELITE_RETURN_IF_ERROR(BindVariables(context));
-  FUSELITE_RETURN_IF_ERROR(bind(built_.outputs, [&](int i, void* data) { e.BindOutput(i, data); }));
-  for (const ConstantOutput& constant : constants_) {
+  Execution& e = *first_->execution;
+  const BuiltGraph& built = first_->built;
+  FUSELITE_RETURN_IF_ERROR(bind(built.inputs, [&](int i, void* data) { e.BindInput(i, data); }));
+  FUSELITE_RETURN_IF_ERROR(BindVariables(context, *first_));
+  FUSELITE_RETURN_IF_ERROR(bind(built.outputs, [&](int i, void* data) { e.BindOutput(i, data); }));
+  for (const ConstantOutput& constant : first_->constants) {
     TfLiteTensor& tensor = context->tensors[constant.tensor];
     if (IsMemoryOfTheUser(tensor)) FUSELITE_RETURN_IF_ERROR(CopyTo(tensor, constant));
   }
+  return RunSegment(*first_);
+}
+
+Status DelegateKernel::EvalSegments(TfLiteContext* context) {
+  FUSELITE_ASSIGN_OR_RETURN(LiveValues live, InputsOf(context, true));
+  const auto place = [&](int tensor, const TensorInfo& info) -> Result<void*> {
+    TfLiteTensor& host = context->tensors[tensor];
+    if (!std::ranges::equal(Elements(host.dims), info.shape.dims()) || host.data.data == nullptr) {
+      FUSELITE_RETURN_IF_ERROR(Resize(context, tensor, info.shape));
+    }
+    // LiteRT counts a byte for a dynamic tensor without elements, and then shows it to nobody.
+    if (info.bytes() == 0) host.bytes = 0;
+    return MemoryOf(context, {tensor, info, info.bytes()});
+  };
+  const auto bind_variables = [&](Segment& segment) { return BindVariables(context, segment); };
+  const auto run = [&](Segment& segment) { return RunSegment(segment); };
+  const Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
+                                      {place, bind_variables, run});
+  if (status.ok() && program_->made() != reported_) Report(context, program_->path());
+  return status;
+}
+
+Status DelegateKernel::RunSegment(Segment& segment) {
   RunOptions run;
-  run.threads = compiled_threads_;
-  run.profile = profile_.get();
-  stop_.store(false, std::memory_order_relaxed);
+  run.threads = threads_;
+  if (state_->Profiles() && segment.profile == nullptr) {
+    segment.profile = std::make_unique<Profile>();
+  }
+  run.profile = segment.profile.get();
   run.cancel = &stop_;
-  FUSELITE_RETURN_IF_ERROR(execution_->Run(run));
-  if (profile_ != nullptr && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();
-  return Status();
+  return segment.execution->Run(run);
 }
 
 // The host's variables, and those that the delegate holds.
-Status DelegateKernel::BindVariables(const TfLiteContext* context) {
-  for (size_t i = 0; i < built_.variables.size(); ++i) {
-    const BoundTensor& bound = built_.variables[i];
+Status DelegateKernel::BindVariables(const TfLiteContext* context, Segment& segment) {
+  for (size_t i = 0; i < segment.built.variables.size(); ++i) {
+    const BoundTensor& bound = segment.built.variables[i];
     const std::optional<int> own =
         variables_ != nullptr ? variables_->VariableOf(bound.tensor) : std::nullopt;
     void* data = nullptr;
@@ -281,20 +338,26 @@ Status DelegateKernel::BindVariables(const TfLiteContext* context) {
     } else {
       FUSELITE_ASSIGN_OR_RETURN(data, MemoryOf(context, bound));
     }
-    execution_->BindVariable(static_cast<int>(i), data);
+    segment.execution->BindVariable(static_cast<int>(i), data);
   }
   return Status();
 }
 
 void DelegateKernel::FlushProfile() {
   last_flush_ = Clock::now();
-  if (profile_ == nullptr || execution_ == nullptr) return;
-  const Executable& executable = execution_->executable();
-  state_->AddProfile(context_, host_nodes_.front(), profile_->Summarize(executable));
-  if (state_->options().keep_events) {
-    state_->AddEvents(host_nodes_.front(), executable, profile_->Events());
+  if (program_ == nullptr) return;
+  for (const auto& [begin, segments] : program_->kept()) {
+    for (const std::unique_ptr<Segment>& segment : segments) {
+      if (segment->profile == nullptr) continue;
+      const int first_node =
+          begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin].host_node;
+      state_->AddProfile(context_, first_node, segment->profile->Summarize(*segment->executable));
+      if (state_->options().keep_events) {
+        state_->AddEvents(first_node, *segment->executable, segment->profile->Events());
+      }
+      segment->profile.reset();
+    }
   }
-  profile_->Clear();
 }
 
 }  // namespace fuselite::partitioner

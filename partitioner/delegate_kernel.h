@@ -1,4 +1,4 @@
-// One partition in the host's graph: a node of the host that runs an Executable.
+// One partition in the host's graph: a node of the host that runs a Program.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/build_graph.h"
-#include "partitioner/constants.h"
 #include "partitioner/delegate.h"
-#include "runtime/execution.h"
+#include "partitioner/program.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::partitioner {
@@ -24,8 +22,9 @@ class DelegateKernel {
   // Takes over what the delegate has learnt of the partition; reads its nodes, where the host has
   // made another one than it said: only here does it show them.
   Status Init(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
-  // Compiles for the shapes that the host has now, unless that is done already, and gives the
-  // outputs their shapes. May come at any time, in the middle of an invoke of the graph too.
+  // Compiles for the shapes that the host has now, as far as these decide, unless that is done
+  // already, and gives the outputs their shapes. May come at any time, in the middle of an invoke
+  // of the graph too.
   Status Prepare(tflite::TfLiteContext* context);
   Status Eval(tflite::TfLiteContext* context);
 
@@ -34,26 +33,33 @@ class DelegateKernel {
   static tflite::TfLiteRegistration Registration(const DelegateState& state);
 
  private:
-  std::vector<InputKey> CurrentKey(const tflite::TfLiteContext* context) const;
-  Status ReadNodes(tflite::TfLiteContext* context, const HostPartition& host);
-  Status Compile(tflite::TfLiteContext* context, const std::vector<InputKey>& key, int threads);
-  Result<BuiltGraph> BuildAnew(const tflite::TfLiteContext* context) const;
-  Status BindVariables(const tflite::TfLiteContext* context);
+  Status ReadNodes(tflite::TfLiteContext* context, const HostPartition& host, Partition& partition);
+  // The partition's inputs that are neither constants nor variables; `bind`: with their memory.
+  Result<LiveValues> InputsOf(const tflite::TfLiteContext* context, bool bind) const;
+  // Lets the first segment be made of what was learnt when the graph was judged, if that holds for
+  // the inputs of now.
+  void UseJudgement(const tflite::TfLiteContext* context);
+  // Gives the outputs whose shapes are known theirs, and lets the others be given theirs by runs.
+  Status ShapeOutputs(tflite::TfLiteContext* context);
+  // Runs the only segment there is.
+  Status EvalFixed(tflite::TfLiteContext* context);
+  // Runs one segment after the other.
+  Status EvalSegments(tflite::TfLiteContext* context);
+  Status BindVariables(const tflite::TfLiteContext* context, Segment& segment);
+  Status RunSegment(Segment& segment);
+  void Report(tflite::TfLiteContext* context, std::span<const Segment* const> path);
   void FlushProfile();
 
   const std::shared_ptr<DelegateState> state_;
   const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into
   std::vector<int> host_nodes_;                     // what the partition stands for
-  Partition partition_;
   std::optional<JudgedPartition> judged_;  // until the first compilation; its partition is empty
   std::shared_ptr<const GraphVariables> variables_;  // of the whole graph
   std::shared_ptr<VariableMemory> memory_;           // null where there are none
-  std::vector<InputKey> key_;
-  int compiled_threads_ = 0;
-  BuiltGraph built_;  // its graph is consumed; the lists of tensors stay
-  std::vector<ConstantOutput> constants_;
-  std::unique_ptr<Execution> execution_;
-  std::unique_ptr<Profile> profile_;
+  std::unique_ptr<Program> program_;
+  Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
+  int threads_ = 0;
+  int reported_ = 0;  // of program_->made()
   std::chrono::steady_clock::time_point last_flush_;
   std::atomic<bool> stop_{false};
 };

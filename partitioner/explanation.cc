@@ -104,6 +104,10 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
       << Plural(static_cast<size_t>(partition.threads), "thread") << ", weights " << Bytes(weights)
       << ", intermediate values in " << Bytes(static_cast<double>(report.arena_bytes))
       << ", compiled in " << Fixed(partition.compile_ms, 1) << " ms\n";
+  if (!partition.waiting_nodes.empty()) {
+    out << "  shapes depend on values at " << Ranges(partition.waiting_nodes)
+        << ": what follows is compiled while it runs, once for each shape\n";
+  }
   PrintSteps(report, out);
 
   Grouped refusals, rewrites;

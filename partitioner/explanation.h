@@ -17,6 +17,8 @@ struct PartitionReport {
   bool compiled = false;  // false until the host has prepared it
   int threads = 0;
   double compile_ms = 0;
+  // The nodes whose outputs' shapes depend on values. `report` has what the last shapes led to.
+  std::vector<int> waiting_nodes;
   fusion::CompileReport report;
 };
 

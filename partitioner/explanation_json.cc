@@ -39,6 +39,7 @@ Json PartitionJson(const PartitionReport& partition) {
                         {"packing", times.packing},
                         {"kernels", times.kernels},
                         {"memory", times.memory}};
+  json["waiting_nodes"] = partition.waiting_nodes;
   json["arena_bytes"] = partition.report.arena_bytes;
   json["rewrites"] = Json::array();
   for (const fusion::RewriteRecord& rewrite : partition.report.rewrites) {

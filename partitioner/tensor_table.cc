@@ -81,7 +81,13 @@ void TensorTable::SetVariable(int tensor, TensorInfo info) {
   Set(tensor, std::move(info));
 }
 
+void TensorTable::Set(int tensor, TensorInfo info, std::shared_ptr<const void> storage) {
+  known_[tensor] = std::move(info);
+  storage_[tensor] = std::move(storage);
+}
+
 std::shared_ptr<const void> TensorTable::StorageOf(int tensor) const {
+  if (const auto own = storage_.find(tensor); own != storage_.end()) return own->second;
   const auto unpacked = unpacked_.find(tensor);
   return unpacked == unpacked_.end() ? nullptr : unpacked->second;
 }
@@ -97,17 +103,22 @@ Result<TensorInfo> TensorTable::Get(int tensor) const {
   return info;
 }
 
-Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
+Result<kernels::OpDescription> TensorTable::Describe(const ImportedNode& node) const {
   kernels::OpDescription op;
   op.op = node.op;
   op.params = node.params;
   op.version = node.version;
   op.intermediates = node.intermediates;
+  Status unknown;  // the first of them
   for (int tensor : node.inputs) {
     op.inputs.emplace_back();
-    if (tensor >= 0) {
-      FUSELITE_ASSIGN_OR_RETURN(op.inputs.back(), Get(tensor));
+    if (tensor < 0) continue;
+    Result<TensorInfo> info = Get(tensor);
+    if (info.status().code() == StatusCode::kDynamicShape) {
+      unknown = info.status();
+      info = ImportHostTensor(*context_, tensor);
     }
+    FUSELITE_ASSIGN_OR_RETURN(op.inputs.back(), std::move(info));
   }
   for (int tensor : node.outputs) {
     if (tensor < 0) return Unsupported("has an output left out");
@@ -117,6 +128,13 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
     if (!info.ok()) return info.status().In(TensorName(context_->tensors[tensor], tensor));
     op.outputs.push_back(*std::move(info));
   }
+  if (unknown.ok()) return op;
+  FUSELITE_RETURN_IF_ERROR(kernels::CheckSignature(op));
+  return unknown;
+}
+
+Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
+  FUSELITE_ASSIGN_OR_RETURN(kernels::OpDescription op, Describe(node));
   FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));
   // What an assignment writes is not known before it runs.
   const bool assigns =
@@ -127,11 +145,12 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     TensorInfo output = op.outputs[i];
+    std::shared_ptr<const void> storage;
     if (i < computed.size() && IsSmallInteger(output)) {
       output.data = computed[i].info.data;
-      storage_.push_back(computed[i].storage);
+      storage = computed[i].storage;
     }
-    Set(node.outputs[i], std::move(output));
+    Set(node.outputs[i], std::move(output), std::move(storage));
   }
   return op;
 }

@@ -25,10 +25,14 @@ class TensorTable {
 
   // Errors name the tensor.
   Result<TensorInfo> Get(int tensor) const;
-  void Set(int tensor, TensorInfo info) { known_[tensor] = std::move(info); }
+  // `storage` keeps what info.data points to; null where that lives as long as the table anyway.
+  void Set(int tensor, TensorInfo info, std::shared_ptr<const void> storage = nullptr);
 
-  // The node with its operands described. On success its outputs are inferred and recorded; on an
-  // error the host's word on them stands.
+  // The node with its operands described, as far as they are known.
+  Result<kernels::OpDescription> Describe(const ImportedNode& node) const;
+  // The same, and its outputs are inferred and recorded; on an error the host's word on them
+  // stands. kDynamicShape, with the types checked, where the shape of an output or of an input
+  // depends on values that are not known.
   Result<kernels::OpDescription> Infer(const ImportedNode& node);
 
   // The tensor is a handle, and stands for the variable that `info` describes: it is read and
@@ -39,9 +43,10 @@ class TensorTable {
   // Keeps the bytes of a constant that Get() has described; null for those that the host keeps.
   std::shared_ptr<const void> StorageOf(int tensor) const;
 
-  // The tensor's shape depends on values of a run: Get() refuses it where the host does not even
-  // have its rank.
+  // The tensor's shape depends on values of a run: what the host says of it is a guess. Get()
+  // refuses it where the host does not even have its rank.
   void MarkUnknown(int tensor) { unknown_.insert(tensor); }
+  bool IsUnknown(int tensor) const { return unknown_.contains(tensor); }
 
  private:
   Result<TensorInfo> Import(int tensor) const;
@@ -49,7 +54,7 @@ class TensorTable {
   const tflite::TfLiteContext* context_;
   std::map<int, TensorInfo> known_;
   std::set<int> unknown_, variables_;
-  std::vector<std::shared_ptr<const void>> storage_;
+  std::map<int, std::shared_ptr<const void>> storage_;
   mutable std::map<int, PackedWeights> unpacked_;  // the sparse constants
 };
 

@@ -44,17 +44,22 @@ void ReadNode(tflite::TfLiteContext* context, Verdict& verdict) {
   verdict.outputs.assign(outputs.begin(), outputs.end());
 }
 
-// Whether what was wrong with the node's shapes may be right when the model runs: the file leaves
-// dimensions of its inputs open, and states them as 1.
-bool MayFitAtRunTime(const tflite::TfLiteContext* context, const ImportedNode& node,
-                     const Status& status) {
+// Whether what was wrong with the node's shapes may be right when the model runs: they depend on
+// values, or the file leaves dimensions of its inputs open, and states them as 1.
+bool MayFitAtRunTime(const tflite::TfLiteContext* context, const TensorTable& table,
+                     const ImportedNode& node, const Status& status) {
+  if (status.code() == StatusCode::kDynamicShape) return true;
   if (status.code() != StatusCode::kInvalidArgument) return false;
   return std::ranges::any_of(node.inputs, [&](int tensor) {
     if (tensor < 0) return false;
     const std::span<const int> signature =
         tflite::Elements(context->tensors[tensor].dims_signature);
-    return std::ranges::find(signature, -1) != signature.end();
+    return table.IsUnknown(tensor) || std::ranges::find(signature, -1) != signature.end();
   });
+}
+
+bool ReadsUnknown(const TensorTable& table, const Verdict& verdict) {
+  return std::ranges::any_of(verdict.inputs, [&](int tensor) { return table.IsUnknown(tensor); });
 }
 
 Result<ImportedNode> Import(const Judging& judging, int host_node) {
@@ -72,7 +77,8 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
   if (verdict.node.op == nullptr) return Status();
   const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
   if (!described.ok()) {
-    verdict.possible = MayFitAtRunTime(judging.context, verdict.node, described.status());
+    verdict.possible =
+        MayFitAtRunTime(judging.context, judging.table, verdict.node, described.status());
     return verdict.possible ? Status() : described.status();
   }
   const kernels::OpDescription& op = *described;
@@ -97,8 +103,8 @@ std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> 
     ReadNode(context, verdict);
     const Status status = JudgeNode(judging, verdict);
     verdict.claimed = status.ok();
-    if (!status.ok()) {
-      verdict.reason = status.message();
+    if (!status.ok()) verdict.reason = status.message();
+    if (!status.ok() || verdict.possible || ReadsUnknown(table, verdict)) {
       for (int tensor : verdict.outputs) table.MarkUnknown(tensor);
     }
     verdicts.push_back(std::move(verdict));

@@ -19,8 +19,8 @@ struct Verdict {
   std::vector<int> inputs, outputs;  // the host's tensors, -1 for those left out
   std::string shapes;                // of the outputs: "float32[1,8,8,16]"; empty where unknown
   bool claimed = false;
-  // Claimed by operator and types alone: the shapes at hand do not fit together, but the file calls
-  // them placeholders.
+  // Claimed by operator and types alone: its shapes are known only at run time, since they depend
+  // on values, or since those at hand do not fit together and the file calls them placeholders.
   bool possible = false;
   std::string reason;  // why it is the host's; empty where it is claimed
   double cost = 0;     // multiply-adds, or elements where there are none

@@ -94,7 +94,6 @@ const OperatorDef& RangeOperator() {
       .min_inputs = 3,
       .max_inputs = 3,
       .types = kTypes,
-      .limits = "constant operands",
       .infer = InferRange,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -186,7 +186,7 @@ const OperatorDef& ReduceWindowOperator() {
       .min_inputs = 5,
       .max_inputs = 5,
       .types = kTypes,
-      .limits = "rank <= 6; a constant window",
+      .limits = "rank <= 6",
       .infer = InferReduceWindow,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.inputs[0].elements(); },

@@ -168,7 +168,6 @@ const OperatorDef& Rfft2dOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "lengths known when shapes are",
       .infer = InferRfft2d,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 40.0 * op.outputs[0].elements(); },

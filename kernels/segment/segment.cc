@@ -147,7 +147,6 @@ const OperatorDef& SegmentSumOperator() {
   static const OperatorDef kDef = [] {
     OperatorDef def = Make<SegmentSum>("SEGMENT_SUM", tflite::kTfLiteBuiltinSegmentSum, 100);
     def.min_inputs = def.max_inputs = 2;
-    def.limits = "ids known when shapes are";
     def.infer = InferSegmentSum;
     return def;
   }();

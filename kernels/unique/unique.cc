@@ -107,7 +107,6 @@ const OperatorDef& UniqueOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
-      .limits = "an operand known when shapes are",
       .infer = InferUnique,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 16.0 * op.inputs[0].elements(); },

@@ -1,10 +1,11 @@
-"""Shapes that only a run tells: the host computes them, and the delegate plans its partition in the middle of an invoke."""
+"""Shapes that only a run tells: the delegate plans what follows them in the middle of an invoke."""
 
 import flatbuffers
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 
+import graphs
 import running
 
 WIDTH, LAYERS = 64, 4
@@ -72,9 +73,9 @@ def test_partition_behind_a_dynamic_shape(fusion, load_delegate, tmp_path):
     path.write_bytes(reshape_then_layers())
     plain = running.reference(path)
     interpreter = running.delegated(path, load_delegate(fusion=fusion, explain_file=explain))
-    nodes = running.explanation(explain)["nodes"]
-    assert [node["claimed"] for node in nodes] == [False] + [True] * LAYERS
-    assert "run time" in nodes[0]["reason"]
+    graph = running.explanation(explain)
+    assert [node["claimed"] for node in graph["nodes"]] == [True] * (1 + LAYERS)
+    assert [partition["waiting_nodes"] for partition in graph["partitions"]] == [[0]]
     rng = np.random.default_rng(1)
     for rows in (2, 6, 1, 6):
         for it in (plain, interpreter):
@@ -86,3 +87,58 @@ def test_partition_behind_a_dynamic_shape(fusion, load_delegate, tmp_path):
         actual = running.run(interpreter, inputs)
         assert actual[0].shape == (rows, WIDTH)
         assert running.largest_difference(actual, expected) <= 1e-5
+
+
+def first_rows():
+    """Layers, the first rows of what they give (as many as the second input says), layers."""
+    g, rng = graphs.Graph(), np.random.default_rng(0)
+    x, rows = g.input((8, WIDTH)), g.input((1,), np.int32)
+
+    def layers(value):
+        for _ in range(LAYERS):
+            weights = g.constant(rng.uniform(-0.1, 0.1, (WIDTH, WIDTH)).astype(np.float32))
+            value = g.op("FULLY_CONNECTED", [value, weights, None], value.shape, "FullyConnectedOptions")
+        return value
+
+    width, zeros = g.constant(np.array([WIDTH], np.int32)), g.constant(np.zeros(2, np.int32))
+    size = g.op("CONCATENATION", [rows, width], (2,), "ConcatenationOptions", axis=0)
+    part = g.op("SLICE", [layers(x), zeros, size], (1, WIDTH), "SliceOptions")
+    g.tensors[part.index].shapeSignature = [-1, WIDTH]
+    return g.build([layers(part)])
+
+
+def test_shapes_seen_before_are_kept(load_delegate, tmp_path):
+    path, explain = tmp_path / "rows.tflite", tmp_path / "explain.json"
+    path.write_bytes(first_rows())
+    plain, interpreter = running.reference(path), running.delegated(path, load_delegate(explain_file=explain))
+    x = np.random.default_rng(1).uniform(-1, 1, (8, WIDTH)).astype(np.float32)
+
+    def run(rows):
+        inputs = [x, np.array([rows], np.int32)]
+        expected, actual = running.run(plain, inputs), running.run(interpreter, inputs)
+        assert actual[0].shape == (rows, WIDTH)
+        assert running.largest_difference(actual, expected) <= 1e-5
+
+    for rows in (3, 8, 1):
+        run(rows)
+    graph = running.explanation(explain)
+    assert [node["reason"] for node in graph["nodes"] if not node["claimed"]] == []
+    [partition] = graph["partitions"]
+    [waiting] = partition["waiting_nodes"]
+    assert graph["nodes"][waiting]["op"] == "SLICE"
+    assert len(partition["steps"]) == 2 * LAYERS + 2  # the last shapes' alone
+    explain.unlink()
+    for rows in (8, 3, 1, 3):
+        run(rows)
+    assert not explain.exists()  # nothing was compiled
+    run(5)
+    assert explain.exists()
+
+
+def test_no_rows(load_delegate, tmp_path):
+    path = tmp_path / "rows.tflite"
+    path.write_bytes(first_rows())
+    interpreter = running.delegated(path, load_delegate())
+    x = np.ones((8, WIDTH), np.float32)
+    for rows in (0, 3, 0):
+        assert running.run(interpreter, [x, np.array([rows], np.int32)])[0].shape == (rows, WIDTH)

@@ -1,0 +1,286 @@
+#include "partitioner/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "kernels/operator.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// For so many different shapes a segment is kept: a loop over the words of a sentence, batches of a
+// server. Older ones are made anew.
+constexpr size_t kKeptShapes = 16;
+
+// Operands of at most so many elements are taken for axes, sizes and the like, whose values a
+// segment may be made for and found again by.
+constexpr int64_t kMaxValues = 64;
+
+// Stands for the bytes of a value without elements.
+std::byte no_bytes[1];
+
+bool IsSmall(const TensorInfo& info) {
+  return !info.absent() && !info.constant() && info.elements() <= kMaxValues;
+}
+
+// Errors name the node.
+Status At(const Partition& partition, int node, const Status& status) {
+  if (node < 0 || partition.nodes[node].op == nullptr) return status;
+  const ImportedNode& imported = partition.nodes[node];
+  return status.In(std::string(imported.op->name) + " (node " + std::to_string(imported.host_node) +
+                   ")");
+}
+
+}  // namespace
+
+Program::Program(Partition partition, std::shared_ptr<const GraphVariables> variables)
+    : partition_(std::move(partition)),
+      variables_(std::move(variables)),
+      inputs_(partition_.inputs.begin(), partition_.inputs.end()),
+      outputs_(partition_.outputs.begin(), partition_.outputs.end()),
+      read_from_(partition_.nodes.size() + 1) {
+  for (int i = size() - 1; i >= 0; --i) {
+    read_from_[i] = read_from_[i + 1];
+    for (int tensor : partition_.nodes[i].inputs) read_from_[i].insert(tensor);
+  }
+}
+
+LiveKey Program::KeyOf(int tensor, const tflite::TfLiteContext* context,
+                       const LiveValues& live) const {
+  LiveKey key;
+  key.tensor = tensor;
+  const tflite::TfLiteTensor& host = context->tensors[tensor];
+  if (const auto value = live.find(tensor); value != live.end()) {
+    const TensorInfo& info = value->second.info;
+    key.type = info.type;
+    key.shape = info.shape;
+    if (info.constant()) key.known.assign(static_cast<const char*>(info.data), info.bytes());
+  } else if (host.allocation_type == tflite::kTfLiteMmapRo) {
+    key.constant = host.data.data;
+  } else if (inputs_.contains(tensor)) {
+    // A variable of the host.
+    key.shape = Shape::FromDims(tflite::Elements(host.dims)).value_or(Shape());
+  }
+  return key;
+}
+
+std::vector<LiveKey> Program::KeyAt(int begin, const tflite::TfLiteContext* context,
+                                    const LiveValues& live) const {
+  std::vector<LiveKey> keys;
+  for (int tensor : read_from_[begin]) {
+    if (tensor < 0) continue;
+    LiveKey key = KeyOf(tensor, context, live);
+    // Otherwise it is made behind `begin`.
+    const bool given = live.contains(tensor) || key.constant != nullptr || inputs_.contains(tensor);
+    if (given) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// Each run asks this for each segment: nothing is copied.
+bool Program::Holds(std::span<const LiveKey> keys, const tflite::TfLiteContext* context,
+                    const LiveValues& live) const {
+  return std::ranges::all_of(keys, [&](const LiveKey& key) {
+    const auto value = live.find(key.tensor);
+    if (value == live.end()) return KeyOf(key.tensor, context, live) == key;
+    const TensorInfo& info = value->second.info;
+    if (info.type != key.type || info.shape != key.shape) return false;
+    const std::string_view known(static_cast<const char*>(info.data),
+                                 info.constant() ? info.bytes() : 0);
+    return known == key.known;
+  });
+}
+
+void Program::FillTable(const LiveValues& live, TensorTable& table) const {
+  if (variables_ != nullptr) {
+    for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
+  }
+  for (const auto& [tensor, value] : live) {
+    if (!table.IsVariable(tensor)) table.Set(tensor, value.info, value.storage);
+  }
+}
+
+Segment* Program::Keep(std::unique_ptr<Segment> segment) {
+  auto& kept = segments_[segment->begin];
+  kept.push_front(std::move(segment));
+  if (kept.size() > kKeptShapes) kept.pop_back();
+  if (!kept.front()->waits) ++made_;
+  return kept.front().get();
+}
+
+Result<Segment*> Program::SegmentAt(int begin, const tflite::TfLiteContext* context,
+                                    const LiveValues& live, const fusion::CompileOptions& options) {
+  auto& kept = segments_[begin];
+  const auto known = std::ranges::find_if(kept, [&](const std::unique_ptr<Segment>& segment) {
+    return segment->values.empty() && Holds(segment->key, context, live);
+  });
+  if (known != kept.end()) {
+    // Memory is for the shapes that run.
+    if (known != kept.begin() && kept.front()->execution != nullptr && !(*known)->waits) {
+      kept.front()->execution->ReleaseMemory();
+    }
+    kept.splice(kept.begin(), kept, known);
+    return kept.front().get();
+  }
+  auto segment = std::make_unique<Segment>();
+  segment->key = KeyAt(begin, context, live);
+  segment->begin = begin;
+  FUSELITE_RETURN_IF_ERROR(Compile(*segment, context, live, options));
+  return Keep(std::move(segment));
+}
+
+Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
+                        const LiveValues& live, const fusion::CompileOptions& options) {
+  const Clock::time_point start = Clock::now();
+  std::optional<ReadyGraph> ready;
+  if (segment.begin == 0) ready = std::exchange(ready_, std::nullopt);
+  if (ready) {
+    segment.built = std::move(ready->built);
+  } else {
+    TensorTable table(context);
+    FillTable(live, table);
+    int failed = -1;
+    Result<BuiltGraph> built = BuildGraph(partition_, segment.begin, context, table, &failed);
+    if (!built.ok()) return At(partition_, failed, built.status());
+    segment.built = *std::move(built);
+  }
+  segment.end = segment.built.end;
+  segment.waits = segment.end == segment.begin && segment.begin < size();
+  if (segment.waits) return Status();
+  FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built));
+  FUSELITE_RETURN_IF_ERROR(Finish(segment, options, ready ? ready->planner.get() : nullptr));
+  segment.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return Status();
+}
+
+Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
+                       fusion::Planner* planner) {
+  FUSELITE_ASSIGN_OR_RETURN(segment.executable, fusion::Compile(std::move(segment.built.graph),
+                                                                options, &segment.report, planner));
+  segment.execution = std::make_unique<Execution>(segment.executable);
+  return segment.execution->Prepare(options.threads);
+}
+
+// The values of small operands decide what is made; where they do not suffice, all values do, and
+// what is made serves this run alone.
+Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
+                                      const LiveValues& live,
+                                      const fusion::CompileOptions& options) {
+  const ImportedNode& node = partition_.nodes[waiting.begin];
+  std::string values = "values ";
+  for (int tensor : node.inputs) {
+    const auto value = live.find(tensor);
+    if (value == live.end() || !IsSmall(value->second.info)) continue;
+    values.append(static_cast<const char*>(value->second.data), value->second.info.bytes());
+  }
+  auto& kept = segments_[waiting.begin];
+  const auto known = std::ranges::find_if(kept, [&](const std::unique_ptr<Segment>& segment) {
+    return segment->values == values && segment->key == waiting.key;
+  });
+  if (known != kept.end()) {
+    kept.splice(kept.begin(), kept, known);
+    return kept.front().get();
+  }
+  auto segment = std::make_unique<Segment>();
+  segment->key = waiting.key;
+  segment->values = std::move(values);
+  segment->begin = waiting.begin;
+  segment->end = waiting.begin + 1;
+  for (const bool all : {false, true}) {
+    FUSELITE_ASSIGN_OR_RETURN(segment->built, BuildAlone(node, context, live, all));
+    if (segment->built.end == 0) continue;
+    fusion::CompileOptions as_it_is = options;
+    as_it_is.fusion = false;
+    FUSELITE_RETURN_IF_ERROR(Finish(*segment, as_it_is, nullptr));
+    if (all) segment->values = "for one run";
+    return Keep(std::move(segment));
+  }
+  return At(partition_, waiting.begin, Internal("has no shape, though its operands have values"));
+}
+
+Result<BuiltGraph> Program::BuildAlone(const ImportedNode& node,
+                                       const tflite::TfLiteContext* context, const LiveValues& live,
+                                       bool all) const {
+  TensorTable table(context);
+  FillTable(live, table);
+  const auto is_given = [&](int tensor) {
+    const auto value = live.find(tensor);
+    return value != live.end() && !value->second.info.constant() &&
+           (all || IsSmall(value->second.info));
+  };
+  for (int tensor : node.inputs) {
+    if (!is_given(tensor)) continue;
+    TensorInfo info = live.at(tensor).info;
+    info.data = live.at(tensor).data;
+    table.Set(tensor, std::move(info));
+  }
+  int failed = -1;
+  const Partition alone{{node}, 0, node.inputs, node.outputs};
+  Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
+  if (!built.ok()) return At(alone, failed, built.status());
+  if (built->end == 0) return built;
+  // What describes the operands is no constant: it is bound as they are.
+  const std::vector<fusion::ValueId> inputs = built->graph.node(built->graph.order()[0]).inputs;
+  std::set<fusion::ValueId> bound;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!is_given(node.inputs[i]) || !bound.insert(inputs[i]).second) continue;
+    fusion::Value& value = built->graph.value(inputs[i]);
+    value.input = true;
+    built->graph.inputs.push_back(inputs[i]);
+    built->inputs.push_back({node.inputs[i], value.info, value.info.bytes()});
+  }
+  return built;
+}
+
+Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
+                    const fusion::CompileOptions& options, const Host& host) {
+  path_.clear();
+  for (int begin = 0; begin < size();) {
+    FUSELITE_ASSIGN_OR_RETURN(Segment * segment, SegmentAt(begin, context, live, options));
+    if (segment->waits) {
+      FUSELITE_ASSIGN_OR_RETURN(segment, MakeWaiting(*segment, context, live, options));
+    }
+    path_.push_back(segment);
+    FUSELITE_RETURN_IF_ERROR(RunSegment(*segment, live, host));
+    begin = segment->end;
+  }
+  return Status();
+}
+
+Status Program::RunSegment(Segment& segment, LiveValues& live, const Host& host) {
+  for (size_t i = 0; i < segment.built.inputs.size(); ++i) {
+    segment.execution->BindInput(static_cast<int>(i), live.at(segment.built.inputs[i].tensor).data);
+  }
+  FUSELITE_RETURN_IF_ERROR(host.bind_variables(segment));
+  for (size_t i = 0; i < segment.built.outputs.size(); ++i) {
+    const BoundTensor& output = segment.built.outputs[i];
+    FUSELITE_ASSIGN_OR_RETURN(void* const data, Place(output.tensor, output.info, host));
+    live[output.tensor] = {output.info, nullptr, data};
+    segment.execution->BindOutput(static_cast<int>(i), data);
+  }
+  for (const ConstantOutput& constant : segment.constants) {
+    const TensorInfo& info = constant.value.info;
+    FUSELITE_ASSIGN_OR_RETURN(void* const data, Place(constant.tensor, info, host));
+    std::memcpy(data, info.data, info.bytes());
+    live[constant.tensor] = {info, constant.value.storage, data};
+  }
+  return host.run(segment);
+}
+
+Result<void*> Program::Place(int tensor, const TensorInfo& info, const Host& host) {
+  if (IsOutput(tensor)) return host.place(tensor, info);
+  const size_t bytes = info.bytes();
+  AlignedBuffer& memory = memory_[tensor];
+  if (bytes == 0) return no_bytes;
+  if (memory.size() < bytes) memory = AlignedBuffer(bytes);
+  if (memory.data() == nullptr) return OutOfMemory("no memory for ", bytes, " bytes of a value");
+  return memory.data();
+}
+
+}  // namespace fuselite::partitioner

@@ -1,0 +1,137 @@
+// How a partition runs: as a row of segments.
+//
+// A partition in which no shape depends on values is one segment. A node whose outputs' shapes
+// depend on values that a run computes is a segment of its own, made when its operands are there;
+// what stands behind it, up to the next such node, is compiled for the shapes that came out. Each
+// segment is kept for the shapes that it was made for, so that shapes seen before cost a look-up.
+// Weights and code are the process's, and made once for all of them.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusion/compile.h"
+#include "partitioner/build_graph.h"
+#include "partitioner/constants.h"
+#include "partitioner/variables.h"
+#include "runtime/aligned_buffer.h"
+#include "runtime/execution.h"
+#include "runtime/function_ref.h"
+#include "runtime/profile.h"
+
+namespace fuselite::partitioner {
+
+// A value between segments, or one that comes from outside of the partition.
+struct LiveValue {
+  TensorInfo info;                      // with `data` where it is known without a run
+  std::shared_ptr<const void> storage;  // of that data
+  void* data = nullptr;                 // where the run has it
+};
+using LiveValues = std::map<int, LiveValue>;  // by the host's tensor
+
+// What a segment was made for, of one value that is read there or further on.
+struct LiveKey {
+  int tensor = -1;
+  DataType type = DataType::kNone;
+  Shape shape;
+  const void* constant = nullptr;  // the host's
+  std::string known;               // the bytes of what is known without a run
+  friend bool operator==(const LiveKey&, const LiveKey&) = default;
+};
+
+struct Segment {
+  std::vector<LiveKey> key;
+  std::string values;      // of the operands that its shapes depend on, where it is made for them
+  int begin = 0, end = 0;  // in Partition::nodes
+  bool waits = false;      // its one node's shapes depend on values: nothing else is set then
+  BuiltGraph built;        // its graph is consumed; the lists of tensors stay
+  std::vector<ConstantOutput> constants;
+  std::shared_ptr<const Executable> executable;
+  std::unique_ptr<Execution> execution;
+  std::unique_ptr<Profile> profile;  // of its runs; made by whoever wants one
+  fusion::CompileReport report;
+  double compile_ms = 0;
+};
+
+class Program {
+ public:
+  // `variables` may be null.
+  Program(Partition partition, std::shared_ptr<const GraphVariables> variables);
+
+  const Partition& partition() const { return partition_; }
+  int size() const { return static_cast<int>(partition_.nodes.size()); }
+  bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
+
+  // The segment from node `begin` on, for what `live` has of the values before it. With `waits` set
+  // where it is a node whose shapes depend on values. Valid until the next call for this `begin`.
+  Result<Segment*> SegmentAt(int begin, const tflite::TfLiteContext* context,
+                             const LiveValues& live, const fusion::CompileOptions& options);
+
+  // The graph of the first segment, for the inputs that it will be asked for next; `planner` knows
+  // its operations.
+  void UseGraph(BuiltGraph built, std::shared_ptr<fusion::Planner> planner) {
+    ready_ = {std::move(built), std::move(planner)};
+  }
+
+  // What a run needs from the partition's kernel.
+  struct Host {
+    // Gives an output of the partition its shape; its memory.
+    FunctionRef<Result<void*>(int tensor, const TensorInfo& info)> place;
+    FunctionRef<Status(Segment& segment)> bind_variables;
+    FunctionRef<Status(Segment& segment)> run;
+  };
+  // Runs all segments, beginning with the partition's inputs in `live`.
+  Status Run(const tflite::TfLiteContext* context, LiveValues& live,
+             const fusion::CompileOptions& options, const Host& host);
+  // Runs one, whose operands are in `live`, and adds its results.
+  Status RunSegment(Segment& segment, LiveValues& live, const Host& host);
+
+  // The segments of the last run, as far as it came.
+  const std::vector<const Segment*>& path() const { return path_; }
+  // Counts the segments that were made.
+  int made() const { return made_; }
+  // Those that are kept, by their first node.
+  const std::map<int, std::list<std::unique_ptr<Segment>>>& kept() const { return segments_; }
+
+ private:
+  struct ReadyGraph {
+    BuiltGraph built;
+    std::shared_ptr<fusion::Planner> planner;
+  };
+  LiveKey KeyOf(int tensor, const tflite::TfLiteContext* context, const LiveValues& live) const;
+  bool Holds(std::span<const LiveKey> keys, const tflite::TfLiteContext* context,
+             const LiveValues& live) const;
+  std::vector<LiveKey> KeyAt(int begin, const tflite::TfLiteContext* context,
+                             const LiveValues& live) const;
+  Status Compile(Segment& segment, const tflite::TfLiteContext* context, const LiveValues& live,
+                 const fusion::CompileOptions& options);
+  // The segment of a node that waits, for the values in `live`.
+  Result<Segment*> MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
+                               const LiveValues& live, const fusion::CompileOptions& options);
+  Result<BuiltGraph> BuildAlone(const ImportedNode& node, const tflite::TfLiteContext* context,
+                                const LiveValues& live, bool all) const;
+  static Status Finish(Segment& segment, const fusion::CompileOptions& options,
+                       fusion::Planner* planner);
+  void FillTable(const LiveValues& live, TensorTable& table) const;
+  Segment* Keep(std::unique_ptr<Segment> segment);
+  Result<void*> Place(int tensor, const TensorInfo& info, const Host& host);
+
+  const Partition partition_;
+  const std::shared_ptr<const GraphVariables> variables_;
+  std::set<int> inputs_, outputs_;
+  std::vector<std::set<int>> read_from_;  // of each node: what it and those behind it read
+  // By their first node; those used last come first.
+  std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
+  std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor
+  std::vector<const Segment*> path_;
+  int made_ = 0;
+  std::optional<ReadyGraph> ready_;
+};
+
+}  // namespace fuselite::partitioner
