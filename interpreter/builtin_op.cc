@@ -10,6 +10,7 @@
 #include "kernels/custom.h"
 #include "kernels/evaluation.h"
 #include "kernels/import.h"
+#include "kernels/legacy_weights.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::interpreter {
@@ -96,6 +97,7 @@ class BuiltinOp {
       }
       op_.inputs.push_back(std::move(info));
     }
+    kernels::ReadLegacyWeights(op_);
     for (int output : Elements(node.outputs)) {
       FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, Import(graph, "output", output));
       op_.outputs.push_back(std::move(info));

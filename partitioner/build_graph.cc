@@ -76,6 +76,14 @@ class Builder {
     return Status();
   }
 
+  // A constant of which the node takes the bytes for another type.
+  void ReadAs(const TensorInfo& info, fusion::ValueId id) {
+    TensorInfo& known = built_.graph.value(id).info;
+    if (!known.constant() || known.type == info.type) return;
+    known.type = info.type;
+    known.quantization = info.quantization;
+  }
+
   Status AddNode(const ImportedNode& imported) {
     FUSELITE_ASSIGN_OR_RETURN(const kernels::OpDescription op, table_.Infer(imported));
     fusion::Node node;
@@ -88,6 +96,7 @@ class Builder {
       // Hosts list what a node reads among the partition's inputs, but not what no node writes.
       if (tensor >= 0 && !read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
       node.inputs.push_back(tensor < 0 ? fusion::kNone : read_.at(tensor));
+      if (tensor >= 0) ReadAs(op.inputs[node.inputs.size() - 1], read_.at(tensor));
     }
     bool needed = false;
     for (size_t i = 0; i < imported.outputs.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include "fusion/evaluate.h"
 #include "kernels/evaluation.h"
+#include "kernels/legacy_weights.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::partitioner {
@@ -128,6 +129,7 @@ Result<kernels::OpDescription> TensorTable::Describe(const ImportedNode& node) c
     if (!info.ok()) return info.status().In(TensorName(context_->tensors[tensor], tensor));
     op.outputs.push_back(*std::move(info));
   }
+  kernels::ReadLegacyWeights(op);
   if (unknown.ok()) return op;
   FUSELITE_RETURN_IF_ERROR(kernels::CheckSignature(op));
   return unknown;

@@ -15,6 +15,38 @@ def weights_of(c, shape, form):
     return value
 
 
+def legacy_conv(c):
+    c.exact, c.tolerance = False, 0.02
+    n, size, inputs, outputs, k = c.int(1, 2), c.int(3, 9), c.int(1, 9), c.int(1, 9), c.int(1, 3)
+    x = c.input((n, size, size, inputs), np.float32)
+    weights = weights_of(c, (outputs, k, k, inputs), "hybrid uint8")
+    bias = c.g.constant(c.values((outputs,), np.float32))
+    return c.g.op("CONV_2D", [x, weights, bias], (n, size, size, outputs), "Conv2DOptions", 2, padding=0, strideH=1,
+                  strideW=1, fusedActivationFunction=c.pick([0, 1]))
+
+
+def legacy_dense(c):
+    c.exact, c.tolerance = False, 0.02
+    rows, inputs, outputs = c.int(1, 4), c.int(1, 40), c.int(1, 20)
+    weights = weights_of(c, (outputs, inputs), "hybrid uint8")
+    bias = c.g.constant(c.values((outputs,), np.float32))
+    return c.g.op("FULLY_CONNECTED", [c.input((rows, inputs), np.float32), weights, bias], (rows, outputs),
+                  "FullyConnectedOptions", 3)
+
+
+def legacy_lstm(c):
+    c.exact, c.tolerance = False, 0.02
+    batch, steps, width, cells = c.int(1, 3), c.int(1, 4), c.int(1, 20), c.int(1, 12)
+    form = "hybrid uint8"
+    inputs = [c.input((batch, steps, width), np.float32)]
+    inputs += [weights_of(c, (cells, width), form) for _ in range(4)]
+    inputs += [weights_of(c, (cells, cells), form) for _ in range(4)] + [None] * 3
+    inputs += [c.g.constant(c.values((cells,), np.float32)) for _ in range(4)] + [None] * 2
+    inputs += [c.g.variable((batch, cells)), c.g.variable((batch, cells))] + [None] * 4
+    return c.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, steps, cells), "UnidirectionalSequenceLSTMOptions",
+                  2, fusedActivationFunction=4, timeMajor=False, cellClip=0.0, projClip=0.0)
+
+
 def rnn_cell(c, batch, width, units, form):
     """Weights, recurrent weights, bias and state of a cell."""
     return [weights_of(c, (units, width), form), weights_of(c, (units, units), form),
@@ -118,6 +150,9 @@ def bidirectional_lstm(c):
 
 
 CASES = {
+    "CONV_2D of legacy weights": legacy_conv,
+    "FULLY_CONNECTED of legacy weights": legacy_dense,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM of legacy weights": legacy_lstm,
     "BIDIRECTIONAL_SEQUENCE_LSTM": bidirectional_lstm,
     "BIDIRECTIONAL_SEQUENCE_RNN": bidirectional_rnn,
     "RNN": rnn,

@@ -1,0 +1,33 @@
+#include "kernels/legacy_weights.h"
+
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Those that old converters quantized; the recurrent ones that know of uint8 themselves are not
+// among them.
+bool MayHaveLegacyWeights(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinConv2d:
+    case tflite::kTfLiteBuiltinFullyConnected:
+    case tflite::kTfLiteBuiltinLstm:
+    case tflite::kTfLiteBuiltinUnidirectionalSequenceLstm:
+    case tflite::kTfLiteBuiltinBidirectionalSequenceLstm: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void ReadLegacyWeights(OpDescription& op) {
+  if (!MayHaveLegacyWeights(*op.op) || op.inputs.empty()) return;
+  if (op.inputs[0].type != DataType::kFloat32) return;
+  for (TensorInfo& info : op.inputs) {
+    if (info.type != DataType::kUInt8 || info.quantization.empty()) continue;
+    info.type = DataType::kInt8;
+    info.quantization = {{info.quantization.scale()}, {0}};
+  }
+}
+
+}  // namespace fuselite::kernels
