@@ -1,6 +1,9 @@
 #include "kernels/slice/slice.h"
 
+#include <algorithm>
+
 #include "kernels/shape_rules.h"
+#include "kernels/slice/late.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -32,9 +35,24 @@ Result<Box> ReadBox(const OpDescription& op) {
   return box;
 }
 
+// A begin that only a run tells leaves the shape known where all sizes are stated.
+Result<std::vector<int64_t>> SizesOf(const OpDescription& op) {
+  if (!op.inputs[1].constant() && !IsPacked(op.inputs[0].type)) {
+    FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
+                              ReadIntegers(op.inputs[2], "the slice's size"));
+    const bool stated = std::ranges::count(sizes, -1) == 0;
+    const auto rank = static_cast<size_t>(op.inputs[0].shape.rank());
+    if (stated && sizes.size() == rank && op.inputs[1].elements() == op.inputs[2].elements()) {
+      return sizes;
+    }
+  }
+  FUSELITE_ASSIGN_OR_RETURN(Box box, ReadBox(op));
+  return std::move(box.size);
+}
+
 Status InferSlice(OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const Box box, ReadBox(op));
-  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(box.size));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(sizes));
   FUSELITE_RETURN_IF_ERROR(RequireSized(op.inputs[0].type));
   return SetOutput(op, 0, op.inputs[0].type, shape);
 }
@@ -63,7 +81,7 @@ const OperatorDef& SliceOperator() {
       .max_inputs = 3,
       .limits = "any type but string",
       .infer = InferSlice,
-      .candidates = kMovementCandidates<PlanSlice>,
+      .candidates = kSliceCandidates<PlanSlice>,
       .cost = MovementCost,
       .selects = true,
   };

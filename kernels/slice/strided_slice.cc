@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/shape_rules.h"
+#include "kernels/slice/late.h"
 #include "kernels/slice/slice.h"
 #include "runtime/tflite_abi.h"
 
@@ -142,8 +143,29 @@ Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
   return axes;
 }
 
+// The same for the shape alone, which needs neither begin nor end where each entry picks one index
+// or takes the whole dimension: x[i], x[:, i].
+Result<std::vector<AxisSlice>> ResolveSizes(const OpDescription& op) {
+  const StridedSliceParams& p = op.params.as<StridedSliceParams>();
+  const int64_t count = op.inputs[1].elements();
+  const bool known = op.inputs[1].constant() && op.inputs[2].constant();
+  if (known || !op.inputs[3].constant() || p.offset || IsPacked(op.inputs[0].type) || count > 31 ||
+      op.inputs[2].elements() != count) {
+    return ResolveAxes(op);
+  }
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const bool whole = Spec::Bit(p.begin_mask, i) && Spec::Bit(p.end_mask, i);
+    const bool free = Spec::Bit(p.ellipsis_mask | p.new_axis_mask | p.shrink_axis_mask, i);
+    if (!whole && !free) return ResolveAxes(op);
+  }
+  const std::vector<int32_t> zeros(static_cast<size_t>(count));
+  OpDescription from_zero = op;
+  from_zero.inputs[1].data = from_zero.inputs[2].data = zeros.data();
+  return ResolveAxes(from_zero);
+}
+
 Status InferStridedSlice(OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveAxes(op));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveSizes(op));
   std::vector<int64_t> dims;
   for (const AxisSlice& axis : axes) {
     if (!axis.dropped) dims.push_back(axis.size);
@@ -184,7 +206,7 @@ const OperatorDef& StridedSliceOperator() {
       .max_inputs = 4,
       .limits = "any type of 8 bits or more",
       .infer = InferStridedSlice,
-      .candidates = kMovementCandidates<PlanStridedSlice>,
+      .candidates = kSliceCandidates<PlanStridedSlice>,
       .cost = MovementCost,
       .selects = true,
   };

@@ -63,6 +63,30 @@ def strided_slice(c):
     return then(c, c.g.op("STRIDED_SLICE", [x, *parts], out, "StridedSliceOptions", endMask=mask))
 
 
+def row_of_sequence(c):
+    """x[:, i] and the like: the shape is known, the place is not."""
+    shape = c.shape(2, 4)
+    axis = c.int(0, len(shape) - 1)
+    row = c.int(-shape[axis], shape[axis] - 1)
+    others = (1 << axis) - 1
+    begin, end = [0] * (axis + 1), [0] * (axis + 1)
+    begin[axis], end[axis] = row, row + 1
+    out = shape[:axis] + shape[axis + 1 :]
+    x, parts = c.input(shape, c.pick(TYPES)), [numbers(c, v) for v in (begin, end)]
+    strides = c.g.constant(np.ones(axis + 1, np.int32))
+    return then(c, c.g.op("STRIDED_SLICE", [x, *parts, strides], out, "StridedSliceOptions", beginMask=others,
+                          endMask=others, shrinkAxisMask=1 << axis))
+
+
+def slice_from(c):
+    """Of a size that is known."""
+    shape = c.shape(1, 4)
+    begin = [c.int(0, d - 1) for d in shape]
+    size = [c.int(1, d - b) for d, b in zip(shape, begin)]
+    x = c.input(shape, c.pick(TYPES))
+    return then(c, c.g.op("SLICE", [x, numbers(c, begin), c.indices(size)], tuple(size), "SliceOptions"))
+
+
 def pad(name):
     def case(c):
         shape = c.shape(1, 4)
@@ -308,10 +332,12 @@ CASES = {
         "SEGMENT_SUM": segment_sum,
         "SHAPE": known_again,
         "SLICE": slice_,
+        "SLICE of a known size": slice_from,
         "SPACE_TO_BATCH_ND": batches(True),
         "SPLIT": split,
         "SPLIT_V": split_v,
         "STRIDED_SLICE": strided_slice,
+        "STRIDED_SLICE of one index": row_of_sequence,
         "SUM": reduction("SUM", FLOAT_AND_INT),
         "TILE": tile,
         "TOPK_V2": top_k,
