@@ -56,6 +56,7 @@ std::string CandidatesText(const OperatorDef& op) {
   for (const auto& candidate : jit::CandidatesFor(op)) names.emplace_back(candidate.name);
 #endif
   for (const auto& candidate : op.candidates) names.emplace_back(candidate.name);
+  if (op.candidates.empty()) names.emplace_back("our own interpreter, with state");
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -92,7 +93,9 @@ void PrintPage() {
          "in which they are asked.\n\n"
          "Axes, sizes, shapes, paddings, indices and whatever else is an operand may be constants "
          "or values of a run, in\nboth hosts, but where the limits ask for constants; shapes that "
-         "come from values are planned while the model runs.\n\n## Builtin operators ("
+         "come from values are planned while the model runs.\nThe hosts of an operator are LiteRT "
+         "and our own interpreter; what only the latter has says so under \"computed by\".\n\n## "
+         "Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
   std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";

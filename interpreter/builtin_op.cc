@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -217,6 +218,12 @@ void* MakeBuiltinData(const ModelOperator& op) {
     // The model's strings live as long as the nodes.
     *handle = {op.container.c_str(), op.shared_name.c_str()};
     return handle;
+  }
+  if (op.def != nullptr && op.def->candidates.empty()) {
+    // This room's own operators read the parameters as they are.
+    void* params = std::calloc(1, op.def->params_bytes);
+    std::memcpy(params, op.params.data(), op.def->params_bytes);
+    return params;
   }
   if (op.def == nullptr || op.def->struct_bytes == 0) return nullptr;
   void* data = std::calloc(1, op.def->struct_bytes);

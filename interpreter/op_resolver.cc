@@ -1,6 +1,7 @@
 #include "interpreter/op_resolver.h"
 
 #include "interpreter/control_flow.h"
+#include "interpreter/random.h"
 #include "interpreter/resources.h"
 #include "kernels/custom.h"
 #include "runtime/tflite_operator.h"
@@ -19,6 +20,7 @@ OpResolver OpResolver::WithBuiltins() {
   }
   AddControlFlow(resolver);
   AddResources(resolver);
+  AddRandom(resolver);
   return resolver;
 }
 

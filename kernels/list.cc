@@ -83,6 +83,7 @@
   X(Minimum) \
   X(MirrorPad) \
   X(Mul) \
+  X(Multinomial) \
   X(Neg) \
   X(NonMaxSuppressionV4) \
   X(NonMaxSuppressionV5) \
@@ -94,6 +95,8 @@
   X(Pow) \
   X(Prelu) \
   X(Quantize) \
+  X(RandomStandardNormal) \
+  X(RandomUniform) \
   X(Range) \
   X(Rank) \
   X(Real) \

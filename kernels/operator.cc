@@ -59,6 +59,7 @@ Status Infer(OpDescription& op) {
 }
 
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {
+  if (op.op->candidates.empty()) return Unsupported(op.op->name, " runs in an interpreter only");
   return op.op->candidates.back().Build(op, {});
 }
 

@@ -50,6 +50,18 @@ Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator
   return custom.read_options(options, imported.params.data());
 }
 
+// Why no operator of ours stands for one of the host.
+std::string_view ReasonFor(int builtin_code) {
+  switch (builtin_code) {
+    case kTfLiteBuiltinIf:
+    case kTfLiteBuiltinWhile:
+    case kTfLiteBuiltinStablehloCase:
+      return "hosts do not say in which order a subgraph gives its results, so that control flow "
+             "stays theirs; what its subgraphs compute is taken";
+    default: return "the operator is not implemented";
+  }
+}
+
 }  // namespace
 
 Result<TensorInfo> ImportHostTensor(const TfLiteContext& context, int tensor) {
@@ -98,7 +110,10 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool who
   imported.host_node = node_index;
   const kernels::CustomOperator* const custom = FindCustom(*registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(*registration);
-  if (imported.op == nullptr) return Unsupported("the operator is not implemented");
+  if (imported.op == nullptr) return Unsupported(ReasonFor(registration->builtin_code));
+  if (imported.op->candidates.empty()) {
+    return Unsupported("its state is the host's; it runs in fuselite's own interpreter, too");
+  }
   imported.version = registration->version;
   FUSELITE_RETURN_IF_ERROR(custom != nullptr
                                ? ImportCustomOptions(*node, *custom, imported)
