@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
+#include "runtime/aligned_buffer.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -170,14 +174,123 @@ Status PrepareWhile(Subgraph& graph, const TfLiteNode& node) {
   return ShapeOutputs(graph, outputs, body, fixed);
 }
 
+// The values of a loop whose turns change no shape. The body reads them from one place and writes
+// them to another, and the places change their roles: nothing is copied from turn to turn.
+class LoopValues {
+ public:
+  // nullopt where a shape changes or memory is not the arena's: what a delegate or another operator
+  // keeps to itself cannot be put elsewhere.
+  static std::optional<LoopValues> Of(Subgraph& graph, std::span<const int> arguments,
+                                      Subgraph& condition, Subgraph& body) {
+    if (condition.has_dynamic_tensors() || body.has_dynamic_tensors()) return std::nullopt;
+    LoopValues values(condition, body);
+    std::set<int> written;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const TfLiteTensor& argument = graph.tensor(arguments[i]);
+      const int in = body.inputs()[i], out = body.outputs()[i];
+      const bool passes = in == out;
+      if (!passes && std::ranges::count(body.inputs(), out) > 0) return std::nullopt;
+      if (!passes && !written.insert(out).second) return std::nullopt;
+      for (const TfLiteTensor* tensor :
+           {&condition.tensor(condition.inputs()[i]), &body.tensor(in), &body.tensor(out)}) {
+        const bool movable = tensor->allocation_type == tflite::kTfLiteArenaRw;
+        if (!movable || tensor->bytes != argument.bytes || !SameShape(*tensor, argument)) {
+          return std::nullopt;
+        }
+      }
+      Place place{AlignedBuffer(argument.bytes), AlignedBuffer(passes ? 0 : argument.bytes),
+                  passes};
+      if (argument.bytes > 0) {
+        if (!place.now.data() || (!passes && !place.next.data())) return std::nullopt;
+        std::memcpy(place.now.data(), argument.data.raw_const, argument.bytes);
+      }
+      values.places_.push_back(std::move(place));
+    }
+    return values;
+  }
+
+  Status Run() {
+    const Moved moved(condition_, body_);
+    while (true) {
+      for (size_t i = 0; i < places_.size(); ++i) {
+        condition_.tensor(condition_.inputs()[i]).data.raw = places_[i].now.as<char>();
+      }
+      FUSELITE_RETURN_IF_ERROR(condition_.Invoke());
+      FUSELITE_ASSIGN_OR_RETURN(const bool more,
+                                Condition(condition_.tensor(condition_.outputs()[0])));
+      if (!more) return Status();
+      for (size_t i = 0; i < places_.size(); ++i) {
+        body_.tensor(body_.inputs()[i]).data.raw = places_[i].now.as<char>();
+        if (places_[i].passes) continue;
+        body_.tensor(body_.outputs()[i]).data.raw = places_[i].next.as<char>();
+      }
+      FUSELITE_RETURN_IF_ERROR(body_.Invoke());
+      for (Place& place : places_) {
+        if (!place.passes) std::swap(place.now, place.next);
+      }
+    }
+  }
+
+  Status StoreTo(Subgraph& graph, std::span<const int> outputs) const {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      TfLiteTensor& tensor = graph.tensor(outputs[i]);
+      const TfLiteTensor& from = body_.tensor(body_.inputs()[i]);
+      if (tensor.allocation_type == tflite::kTfLiteDynamic) {
+        FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, Elements(from.dims)));
+      }
+      if (tensor.bytes != from.bytes) return Internal("a result of another size");
+      if (tensor.bytes > 0) std::memcpy(tensor.data.raw, places_[i].now.data(), tensor.bytes);
+    }
+    return Status();
+  }
+
+ private:
+  struct Place {
+    AlignedBuffer now, next;
+    bool passes;  // the body gives what it was given
+  };
+  // Puts the subgraphs' tensors back where they were.
+  class Moved {
+   public:
+    Moved(Subgraph& condition, Subgraph& body) {
+      for (int tensor : condition.inputs()) Keep(condition.tensor(tensor));
+      for (int tensor : body.inputs()) Keep(body.tensor(tensor));
+      for (int tensor : body.outputs()) Keep(body.tensor(tensor));
+    }
+    Moved(const Moved&) = delete;
+    Moved& operator=(const Moved&) = delete;
+    ~Moved() {
+      for (const auto& [tensor, data] : kept_) tensor->data.raw = data;
+    }
+
+   private:
+    void Keep(TfLiteTensor& tensor) { kept_.emplace_back(&tensor, tensor.data.raw); }
+    std::vector<std::pair<TfLiteTensor*, char*>> kept_;
+  };
+
+  LoopValues(Subgraph& condition, Subgraph& body) : condition_(condition), body_(body) {}
+
+  Subgraph& condition_;
+  Subgraph& body_;
+  std::vector<Place> places_;
+};
+
 Status InvokeWhile(Subgraph& graph, const TfLiteNode& node) {
   Subgraph& condition = Callee(graph, node, 0);
   Subgraph& body = Callee(graph, node, 1);
-  std::vector<Value> values = CopyAll(graph, Elements(node.inputs));
+  const auto arguments = Elements(node.inputs);
+  const auto outputs = Elements(node.outputs);
+  FUSELITE_RETURN_IF_ERROR(Shape(graph, arguments, condition));
+  FUSELITE_RETURN_IF_ERROR(Shape(graph, arguments, body));
+  if (auto moving = LoopValues::Of(graph, arguments, condition, body)) {
+    FUSELITE_RETURN_IF_ERROR(moving->Run());
+    return moving->StoreTo(graph, outputs);
+  }
+  std::vector<Value> values = CopyAll(graph, arguments);
   while (true) {
     FUSELITE_RETURN_IF_ERROR(RunOn(values, condition));
     FUSELITE_ASSIGN_OR_RETURN(const bool more, Condition(condition.tensor(condition.outputs()[0])));
-    if (!more) return Store(graph, Elements(node.outputs), values);
+    if (!more) return Store(graph, outputs, values);
     FUSELITE_RETURN_IF_ERROR(RunOn(values, body));
     values = Results(body);
   }

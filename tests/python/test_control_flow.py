@@ -1,0 +1,154 @@
+"""Loops and branches: the delegate in LiteRT and in our own interpreter, and our interpreter alone, against LiteRT."""
+
+import graphs
+import numpy as np
+import own_interpreter
+import pytest
+import running
+from ai_edge_litert import interpreter as litert
+
+STEPS, BATCH, WIDTH, CELLS = 5, 2, 9, 7
+
+
+def value(g, data):
+    return g.constant(np.array(data))
+
+
+def next_of(g, i):
+    return g.op("ADD", [i, value(g, np.int32(1))], (), "AddOptions")
+
+
+def below(inputs, limit):
+    """The condition of a loop whose first value counts."""
+    g = graphs.Graph()
+    values = inputs(g)
+    return g, [g.op("LESS", [values[0], value(g, np.int32(limit))], (), "LessOptions", dtype=np.bool_)]
+
+
+def loop(shapes, body, limit=STEPS):
+    """A model that counts to `limit`; `body(g, count, *values)` gives the values of the next turn. The loop begins with
+    the model's inputs."""
+
+    def inputs(g):
+        return [g.input(shape, dtype) for shape, dtype in [((), np.int32), *shapes]]
+
+    inner = graphs.Graph()
+    count, *values = inputs(inner)
+    results = [next_of(inner, count), *body(inner, count, *values)]
+    g = graphs.Graph()
+    first = [value(g, np.int32(0)), *(g.input(shape, dtype) for shape, dtype in shapes)]
+    outputs = g.op("WHILE", first, [v.shape for v in first], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    for output, like in zip(outputs, first, strict=True):
+        g.tensors[output.index].type = graphs.TYPES[like.dtype]
+    return g.build(outputs, others=[below(inputs, limit), (inner, results)])
+
+
+def lstm():
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(-0.5, 0.5, (4 * CELLS, WIDTH + CELLS)).astype(np.float32)
+
+    def body(g, count, x, h, c):
+        row = g.op("GATHER", [x, count], (BATCH, WIDTH), "GatherOptions", axis=0)
+        both = g.op("CONCATENATION", [row, h], (BATCH, WIDTH + CELLS), "ConcatenationOptions", axis=1)
+        sums = g.op("FULLY_CONNECTED", [both, g.constant(weights), None], (BATCH, 4 * CELLS), "FullyConnectedOptions")
+        axis = value(g, np.int32(1))
+        parts = g.op("SPLIT", [axis, sums], [h.shape] * 4, "SplitOptions", like=sums, numSplits=4)
+
+        def gate(i):
+            return g.op("LOGISTIC", [parts[i]], h.shape)
+
+        def times(a, b):
+            return g.op("MUL", [a, b], h.shape, "MulOptions")
+
+        new = g.op("TANH", [parts[2]], h.shape)
+        cell = g.op("ADD", [times(gate(0), c), times(gate(1), new)], h.shape, "AddOptions")
+        return x, times(gate(3), g.op("TANH", [cell], h.shape)), cell
+
+    f32 = np.float32
+    return loop([((STEPS, BATCH, WIDTH), f32), ((BATCH, CELLS), f32), ((BATCH, CELLS), f32)], body)
+
+
+def given_twice():
+    shape = (3, 4)
+
+    def body(g, count, a, b, c, d):
+        both = g.op("ADD", [c, d], shape, "AddOptions")
+        return a, b, both, both
+
+    return loop([(shape, np.float32)] * 4, body)
+
+
+def constant_in_the_body():
+    def body(g, count, a, b):
+        return g.constant(np.arange(4, dtype=np.float32)), g.op("ADD", [a, b], (4,), "AddOptions")
+
+    return loop([((4,), np.float32)] * 2, body)
+
+
+def no_turn():
+    return loop([((4,), np.float32)], lambda g, count, a: [g.op("NEG", [a], (4,))], limit=0)
+
+
+def growing():
+    """A value that is longer after each turn."""
+
+    def body(g, count, a):
+        y = g.op("CONCATENATION", [a, g.constant(np.ones(1, np.float32))], (-1,), "ConcatenationOptions", axis=0)
+        g.tensors[y.index].shape, g.tensors[y.index].shapeSignature = [1], [-1]
+        return [g.op("ABS", [y], (1,))]
+
+    return loop([((2,), np.float32)], body)
+
+
+def branch():
+    """Of two branches that compute different things."""
+    shape = (3, 5)
+
+    def part(name):
+        g = graphs.Graph()
+        x = g.input(shape)
+        return g, [g.op(name, [x], shape), g.op("ABS", [x], shape)]
+
+    g = graphs.Graph()
+    condition, x = g.input((), np.bool_), g.input(shape)
+    y, z = g.op("IF", [condition, x], [shape] * 2, "IfOptions", like=x, thenSubgraphIndex=1, elseSubgraphIndex=2)
+    return g.build([g.op("NEG", [y], shape), z], others=[part("EXP"), part("SQUARE")])
+
+
+MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch)}
+
+
+def inputs_of(interpreter, seed):
+    rng = np.random.default_rng(seed)
+    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
+            for d in interpreter.get_input_details()]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_has_the_outputs_of_litert(name, load_delegate, delegate_path):
+    model = MODELS[name]()
+
+    def hosted(**options):
+        interpreter = litert.Interpreter(model_content=model, experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
+                                         **options)
+        interpreter.allocate_tensors()
+        return interpreter
+
+    plain, delegated = hosted(), hosted(experimental_delegates=[load_delegate()])
+    own = own_interpreter.Interpreter(model)
+    both = own_interpreter.Interpreter(model, own_interpreter.Delegate(delegate_path))
+    for seed in range(4):
+        values = inputs_of(plain, seed)
+        expected = running.run(plain, values)
+        for host, actual in {"LiteRT": running.run(delegated, values), "own": own.run(values), "both": both.run(values)}.items():
+            for a, e in zip(actual, expected, strict=True):
+                assert a.shape == e.shape, host
+                np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6, err_msg=host)
+
+
+def test_values_change_places():
+    """In our own interpreter; LiteRT writes the first before it reads it for the second."""
+    model = loop([((4,), np.float32)] * 2, lambda g, count, a, b: (b, a))
+    a, b = np.arange(4, dtype=np.float32), -np.arange(4, dtype=np.float32)
+    _, *results = own_interpreter.Interpreter(model).run([a, b])
+    np.testing.assert_array_equal(results, [b, a] if STEPS % 2 else [a, b])
