@@ -8,10 +8,13 @@ SAME, VALID = 0, 1
 
 
 class Chooser:
-    """A graph and the random numbers that it is grown from."""
+    """A graph and the random numbers that it is grown from. `feeds`: the values that some of its inputs must have, by
+    the tensor's index."""
+
+    run_time = 0.0  # how many of the operands that decide shapes and the like are inputs
 
     def __init__(self, seed):
-        self.rng, self.g = np.random.default_rng(seed), graphs.Graph()
+        self.rng, self.g, self.feeds = np.random.default_rng(seed), graphs.Graph(), {}
 
     def int(self, low, high):
         return int(self.rng.integers(low, high + 1))
@@ -23,7 +26,15 @@ class Chooser:
         return options[self.int(0, len(options) - 1)]
 
     def indices(self, values):
-        return self.g.constant(np.array(values, np.int32))
+        data = np.array(values, np.int32)
+        return self.feed(data) if self.run_time and self.chance(self.run_time) else self.g.constant(data)
+
+    def feed(self, data, scale=None, zero_point=0):
+        """A value that is known at run time only."""
+        data = np.asarray(data)
+        value = self.g.input(data.shape, data.dtype, scale, zero_point)
+        self.feeds[value.index] = data
+        return value
 
     def choose_outputs(self):
         """What nothing reads, in some graphs other values too."""

@@ -25,6 +25,15 @@ def test_random_graphs_have_the_references_outputs(delegate_path):
     assert [branch for branch in requantization.BRANCHES if not tally.coverage[branch]] == []
 
 
+def test_shapes_from_values_and_control_flow_change_no_outputs(delegate_path):
+    seed, count = int(os.environ.get("FUSELITE_SEED", 0)), int(os.environ.get("FUSELITE_RANDOM_GRAPHS", 600)) // 4
+    tally = random_graphs_run.run(delegate_path, count, seed, ["shapes", "flow"], workers=2)
+    print(tally.summary())
+    assert "\n".join(tally.failures) == ""
+    assert tally.compared.total() == count
+    assert tally.delegated >= 0.4 * count  # in LiteRT's main graph; the subgraphs of control flow are others
+
+
 def test_a_worker_that_dies_is_a_failure_and_is_replaced(tmp_path):
     broken = tmp_path / "delegate.so"
     broken.write_bytes(b"no library")

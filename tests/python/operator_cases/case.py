@@ -14,7 +14,7 @@ class Case(Chooser):
 
     def __init__(self, name, grow, seed):
         super().__init__([seed, *name.encode()])
-        self.name, self.feeds = name, {}
+        self.name = name
         self.exact, self.tolerance, self.reference, self.steps = True, 1e-6, True, 0
         outputs = grow(self)
         self.outputs = outputs if isinstance(outputs, list) else [outputs]
@@ -33,13 +33,6 @@ class Case(Chooser):
             return self.rng.uniform(low, high, shape).astype(dtype)
         low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if low is None else (low, high)
         return self.rng.integers(low, high, shape, dtype, endpoint=True)
-
-    def feed(self, data, scale=None, zero_point=0):
-        """A value that is known at run time only."""
-        data = np.asarray(data)
-        value = self.g.input(data.shape, data.dtype, scale, zero_point)
-        self.feeds[value.index] = data
-        return value
 
     def input(self, shape, dtype, low=None, high=None, scale=None, zero_point=0):
         return self.feed(self.values(shape, dtype, low, high), scale, zero_point)
