@@ -59,6 +59,24 @@ std::string Number(double value) {
   return text;
 }
 
+// How far the reference's own output `place` moves when its inputs move by some roundings: in
+// models that quantize activations at run time a rounding decides the next step of a row, and what
+// no kernel of LiteRT keeps is no fault of ours.
+double Sensitivity(const Session& reference, uint64_t seed, int place, const Array& expected) {
+  constexpr int kTrials = 3;
+  constexpr double kCondition = 4;
+  double largest = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    Check(reference.inputs.Fill(*reference.interpreter, seed));
+    PerturbInputs(*reference.interpreter, seed + static_cast<uint64_t>(trial));
+    reference.interpreter->ResetVariables();
+    Check(reference.interpreter->Invoke());
+    const Array moved = Check(CopyTensor(reference.interpreter->output(place)));
+    largest = std::max(largest, Compare(moved, expected).max);
+  }
+  return kCondition * largest;
+}
+
 // One output of one run.
 struct Outcome {
   int run;
@@ -67,6 +85,20 @@ struct Outcome {
   double allowed;
   bool within() const { return difference.max <= allowed; }
 };
+
+// Asks for the sensitivity of outputs that are beyond their bound: `outcomes` are those of the run
+// that `reference` has just made, in order.
+void AllowForSensitivity(const Session& reference, uint64_t seed, std::span<Outcome> outcomes) {
+  std::vector<Array> expected;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    expected.push_back(Check(CopyTensor(reference.interpreter->output(static_cast<int>(i)))));
+  }
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].within()) continue;
+    outcomes[i].allowed = std::max(outcomes[i].allowed,
+                                   Sensitivity(reference, seed, static_cast<int>(i), expected[i]));
+  }
+}
 
 std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                                     const partitioner::Options& options) {
@@ -90,6 +122,10 @@ std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& argu
                                             Check(CopyTensor(tensor)));
       outcomes.push_back({run, std::string(tensor.name), std::string(DataTypeName(tensor.type)),
                           difference, Tolerance(*model, arguments, tensor.type, difference)});
+    }
+    if (!arguments.tolerance && HasHybridOperators(*model)) {
+      const size_t outputs = reference.interpreter->outputs().size();
+      AllowForSensitivity(reference, seed, std::span(outcomes).last(outputs));
     }
   }
   return outcomes;
@@ -249,7 +285,9 @@ void AddDiffCommand(CLI::App& app) {
       ->add_option(
           "--tolerance", arguments->tolerance,
           "Greatest absolute difference; else 0 for integers, 1e-5 of a float's range (1e-4 "
-          "with --layers), 0.02 of it in models with dynamic-range operators")
+          "with --layers), 0.02 of it in models with dynamic-range operators, or what the "
+          "reference itself moves "
+          "by when its inputs do by 2^-20")
       ->check(AtLeast(0));
   command->add_flag("--layers", arguments->layers, "Find the first tensor that differs");
   arguments->layer_flags.AddTo(*command);

@@ -99,6 +99,19 @@ Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double
   }
 }
 
+void PerturbInputs(interpreter::Interpreter& interpreter, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> part(-0x1p-20, 0x1p-20);
+  for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
+    const interpreter::TensorView tensor = interpreter.input(static_cast<int>(i));
+    if (tensor.type != DataType::kFloat32) continue;
+    auto* const values = static_cast<float*>(tensor.data);
+    for (size_t k = 0; k < tensor.bytes / sizeof(float); ++k) {
+      values[k] = static_cast<float>(values[k] * (1 + part(random)));
+    }
+  }
+}
+
 Result<Array> CopyTensor(const interpreter::TensorView& tensor) {
   if (BitWidth(tensor.type) == 0) {
     return Unsupported("tensor '", tensor.name, "' is ", DataTypeName(tensor.type));

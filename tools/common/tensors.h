@@ -20,6 +20,10 @@ void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
 Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
                         uint64_t seed);
 
+// Changes each element of the float32 inputs by a random part of 2^-20: what sixteen roundings
+// amount to. The same changes for a seed.
+void PerturbInputs(interpreter::Interpreter& interpreter, uint64_t seed);
+
 // A copy of the tensor's value; kUnsupported for strings.
 Result<Array> CopyTensor(const interpreter::TensorView& tensor);
 
