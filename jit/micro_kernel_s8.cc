@@ -6,11 +6,42 @@
 
 namespace fuselite::jit {
 
+using kernels::ByteGroups;
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RightMatrix;
 using kernels::Tile;
 using kernels::TileRun;
+
+namespace {
+
+// The columns of a matrix of bytes as rows, which they are already, or copies.
+class WeightRows {
+ public:
+  // Lanes without a channel have the row of one that has.
+  WeightRows(const RightMatrix& right, std::span<const int64_t> channels, int64_t depth) {
+    const auto* values = static_cast<const uint8_t*>(right.values);
+    const int64_t any = *std::ranges::max_element(channels);
+    for (const int64_t channel : channels) {
+      rows_.push_back(values + std::max(channel < 0 ? any : channel, int64_t{0}) * right.n_step);
+    }
+    if (right.k_step == 1) return;
+    copies_.resize(channels.size() * depth);
+    uint8_t* copy = copies_.data();
+    for (const uint8_t*& row : rows_) {
+      for (int64_t k = 0; k < depth; ++k) copy[k] = row[k * right.k_step];
+      row = copy;
+      copy += depth;
+    }
+  }
+  std::span<const uint8_t* const> rows() const { return rows_; }
+
+ private:
+  std::vector<const uint8_t*> rows_;
+  std::vector<uint8_t> copies_;
+};
+
+}  // namespace
 
 Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS8 format,
                                                                   const kernels::DepthRuns& depth,
@@ -160,7 +191,6 @@ std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int
 // where the last part differs by row (RowValue). Pair products have s0 = 0 and u = a.
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
                               std::byte* to) const {
-  std::memset(to, 0, panel_bytes(panel.vectors));
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
   const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
   const bool dot = HasDotProduct(isa_.level);
@@ -170,13 +200,13 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   for (int v = 0; v < panel.vectors; ++v) {
     const std::vector<int64_t> channels = LaneChannels(panel, v);
     std::array<int64_t, kMaxLanes> sums{};
-    PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), &sums);
+    PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), sums);
     auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
     for (size_t lane = 0; lane < channels.size(); ++lane) {
-      if (channels[lane] < 0) continue;
-      const int64_t value =
-          (bias != nullptr ? bias[channels[lane]] : 0) - u0 * sums[lane] + depth_ * u0 * s0;
-      biases[lane] = static_cast<int32_t>(value);
+      const int64_t channel = channels[lane];
+      const int64_t value = (bias != nullptr && channel >= 0 ? bias[channel] : 0) -
+                            u0 * sums[lane] + depth_ * u0 * s0;
+      biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
     }
     std::byte* constants =
         to + biases_bytes + step * groups_ + int64_t{v} * spec_.constants() * isa_.bytes;
@@ -188,37 +218,37 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   }
 }
 
+ByteGroups MicroKernelS8::WeightGroups() const {
+  const uint8_t flip = format_.weights_type == DataType::kUInt8 ? 0x80 : 0;
+  if (HasDotProduct(isa_.level)) return {.shape = ByteGroups::kQuads, .flip = flip};
+  if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
+  return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
+}
+
 // One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
 void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t> channels,
-                               int64_t step, std::byte* to,
-                               std::array<int64_t, kMaxLanes>* sums) const {
-  const bool dot = HasDotProduct(isa_.level);
-  const bool is_unsigned = format_.weights_type == DataType::kUInt8;
-  const int each = GroupValues(isa_.level);
-  const bool bytes = dot || spec_.narrow;
-  const int64_t lane_bytes = spec_.weight_bytes() / isa_.lanes();
-  const int32_t offset = dot ? (is_unsigned ? 128 : 0) : format_.weights_zero_point;
+                               int64_t step, std::byte* to, std::span<int64_t> sums) const {
+  const ByteGroups form = WeightGroups();
+  const WeightRows weights(right, channels, depth_);
+  // What is summed is unsigned, 128 more.
+  const uint8_t flip = form.flip ^ 0x80;
   for (size_t lane = 0; lane < channels.size(); ++lane) {
-    if (channels[lane] < 0) continue;
-    const auto* from = static_cast<const uint8_t*>(right.values) + channels[lane] * right.n_step;
-    std::byte* group = to + static_cast<int64_t>(lane) * lane_bytes;
-    int64_t sum = 0;
-    for (int64_t i = 0; i < spec_.depth.outer; ++i) {
-      for (const DepthRuns::Run& run : spec_.depth.runs) {
-        for (int64_t k = 0; k < run.length; ++k, from += right.k_step) {
-          const int32_t w = (is_unsigned ? *from : static_cast<int8_t>(*from)) - offset;
-          sum += w;
-          std::byte* at = group + k / each * step;
-          if (bytes) {
-            at[k % each] = static_cast<std::byte>(w);
-          } else {
-            reinterpret_cast<int16_t*>(at)[k % each] = static_cast<int16_t>(w);
-          }
-        }
-        group += ((run.length + each - 1) / each) * step;
-      }
+    sums[lane] = SumBytes(weights.rows()[lane], depth_, flip) - depth_ * (128 + form.offset);
+  }
+  std::vector<const uint8_t*> rows(weights.rows().begin(), weights.rows().end());
+  std::byte* group = to;
+  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
+    for (const DepthRuns::Run& run : spec_.depth.runs) {
+      kernels::PackGroups(form, rows, run.length, group, step);
+      group += (run.length + form.values() - 1) / form.values() * step;
+      for (const uint8_t*& row : rows) row += run.length;
     }
-    (*sums)[lane] = sum;
+  }
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    if (channels[lane] >= 0) continue;
+    for (int64_t g = 0; g < groups_; ++g) {
+      std::memset(to + g * step + lane * form.bytes(), 0, form.bytes());
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "jit/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/operator.h"
+#include "kernels/product/byte_groups.h"
 #include "kernels/product/micro_kernel.h"
 #include "kernels/product/product.h"
 
@@ -71,8 +72,10 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   }
   // The channel in each lane of vector `v`, negative beyond the channels.
   std::vector<int64_t> LaneChannels(const kernels::PanelChannels& panel, int v) const;
+  // How the weights lie in their groups.
+  kernels::ByteGroups WeightGroups() const;
   void PackVector(const kernels::RightMatrix& right, std::span<const int64_t> channels,
-                  int64_t step, std::byte* to, std::array<int64_t, kMaxLanes>* sums) const;
+                  int64_t step, std::byte* to, std::span<int64_t> sums) const;
 
   // All that Run reads, in one or two cache lines: the weights that pass between two runs leave
   // little else in L1.

@@ -1,0 +1,126 @@
+#include "kernels/product/byte_groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/product/byte_groups.cc"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "runtime/cpu.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Vectors of 16 bytes on every target: packing waits for memory.
+using Bytes = hn::Full128<uint8_t>;
+using Groups = hn::Full128<uint32_t>;
+using FourGroups = hn::Vec<Groups>;
+
+HWY_INLINE FourGroups LoadGroups(const ByteGroups& form, const uint8_t* from) {
+  const Bytes d;
+  if (form.shape != ByteGroups::kWidePairs) {
+    return hn::BitCast(Groups(), hn::Xor(hn::LoadU(d, from), hn::Set(d, form.flip)));
+  }
+  const hn::Half<Bytes> half;
+  const hn::Full128<int16_t> d16;
+  const auto values = hn::Xor(hn::LoadU(half, from), hn::Set(half, form.flip));
+  const auto wide = hn::PromoteTo(d16, hn::BitCast(hn::RebindToSigned<hn::Half<Bytes>>(), values));
+  return hn::BitCast(Groups(), hn::Sub(wide, hn::Set(d16, static_cast<int16_t>(form.offset))));
+}
+
+// Sixteen bytes of four rows each, from value `first` on, four bytes of all rows at a time.
+HWY_INLINE void PackSquare(const ByteGroups& form, const uint8_t* const* rows, int64_t first,
+                           std::byte* to, int64_t step) {
+  const Groups d;
+  const hn::Full128<uint64_t> pairs;
+  const auto a = LoadGroups(form, rows[0] + first), b = LoadGroups(form, rows[1] + first);
+  const auto c = LoadGroups(form, rows[2] + first), e = LoadGroups(form, rows[3] + first);
+  const auto ab01 = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ab23 = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce01 = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ce23 = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  const auto store = [&](auto bytes, int64_t at) HWY_ATTR {
+    if (form.shape != ByteGroups::kPairs) {
+      hn::Store(bytes, pairs, reinterpret_cast<uint64_t*>(to + at * step));
+      return;
+    }
+    const hn::Full128<uint16_t> d16;
+    const hn::Half<decltype(d16)> half;
+    const auto both = hn::BitCast(d16, bytes);
+    auto* const even = reinterpret_cast<uint16_t*>(to + 2 * at * step);
+    auto* const odd = reinterpret_cast<uint16_t*>(to + (2 * at + 1) * step);
+    hn::Store(hn::LowerHalf(half, hn::ConcatEven(d16, both, both)), half, even);
+    hn::Store(hn::LowerHalf(half, hn::ConcatOdd(d16, both, both)), half, odd);
+  };
+  store(hn::InterleaveLower(pairs, ab01, ce01), 0);
+  store(hn::InterleaveUpper(pairs, ab01, ce01), 1);
+  store(hn::InterleaveLower(pairs, ab23, ce23), 2);
+  store(hn::InterleaveUpper(pairs, ab23, ce23), 3);
+}
+
+// As PackGroups, but only the first `count` values, which fill whole squares.
+void PackSquares(const ByteGroups& form, std::span<const uint8_t* const> rows, int64_t count,
+                 std::byte* to, int64_t step) {
+  constexpr int64_t kRows = 4;
+  const int64_t groups = form.square_values() / form.values();
+  for (int64_t first = 0; first < count; first += form.square_values(), to += groups * step) {
+    for (size_t row = 0; row < rows.size(); row += kRows) {
+      PackSquare(form, rows.data() + row, first, to + row * form.bytes(), step);
+    }
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // FUSELITE_SIMD_TARGET
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+constexpr auto kPackSquares = FUSELITE_SIMD_TABLE(PackSquares);
+
+// The machine's own level: the result does not depend on it.
+const Isa kIsa = DetectIsa();
+
+// The values [first, count) of one row.
+void PackRest(const ByteGroups& form, const uint8_t* row, int64_t first, int64_t count,
+              std::byte* to, int64_t step) {
+  for (; first < count; first += form.values(), to += step) {
+    std::byte group[4] = {};
+    const int64_t values = std::min<int64_t>(form.values(), count - first);
+    for (int64_t i = 0; i < values; ++i) {
+      const auto value = static_cast<int8_t>(row[first + i] ^ form.flip);
+      if (form.shape == ByteGroups::kWidePairs) {
+        const auto wide = static_cast<int16_t>(value - form.offset);
+        std::memcpy(group + i * sizeof(wide), &wide, sizeof(wide));
+      } else {
+        group[i] = static_cast<std::byte>(value);
+      }
+    }
+    std::memcpy(to, group, form.bytes());
+  }
+}
+
+}  // namespace
+
+void PackGroups(const ByteGroups& form, std::span<const uint8_t* const> rows, int64_t count,
+                std::byte* to, int64_t step) {
+  int64_t packed = 0;
+  if (auto* const pack_squares = kPackSquares.For(kIsa)) {
+    packed = count / form.square_values() * form.square_values();
+    pack_squares(form, rows, packed, to, step);
+  }
+  std::byte* rest = to + packed / form.values() * step;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    PackRest(form, rows[row], packed, count, rest + row * form.bytes(), step);
+  }
+}
+
+}  // namespace fuselite::kernels
+#endif  // HWY_ONCE

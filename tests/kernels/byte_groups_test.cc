@@ -1,0 +1,64 @@
+#include "kernels/product/byte_groups.h"
+
+#include <cstring>
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+// One group as its definition has it; values behind the last are zeros.
+std::array<std::byte, 4> GroupOf(const ByteGroups& form, std::span<const uint8_t> row, int64_t g) {
+  std::array<std::byte, 4> group{};
+  for (int i = 0; i < form.values(); ++i) {
+    const size_t k = g * form.values() + i;
+    if (k >= row.size()) break;
+    const int value = static_cast<int8_t>(row[k] ^ form.flip) - form.offset;
+    if (form.shape == ByteGroups::kWidePairs) {
+      const auto wide = static_cast<int16_t>(value);
+      std::memcpy(group.data() + 2 * i, &wide, sizeof(wide));
+    } else {
+      group[i] = static_cast<std::byte>(value);
+    }
+  }
+  return group;
+}
+
+TEST(ByteGroupsTest, GroupsOfRowsLieSideBySide) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    ByteGroups form{
+        .shape = random.Pick({ByteGroups::kQuads, ByteGroups::kPairs, ByteGroups::kWidePairs}),
+        .flip = static_cast<uint8_t>(random.Chance(0.5) ? 0x80 : 0)};
+    if (form.shape == ByteGroups::kWidePairs)
+      form.offset = static_cast<int32_t>(random.Int(-128, 127));
+    const int64_t count = random.Int(0, 70), row_count = 4 * random.Int(1, 4);
+    const int64_t groups = (count + form.values() - 1) / form.values();
+    const auto step =
+        static_cast<int64_t>(AlignUp(row_count * form.bytes(), 16)) + 16 * random.Int(0, 2);
+    std::vector<std::vector<uint8_t>> rows(row_count, std::vector<uint8_t>(count));
+    std::vector<const uint8_t*> starts;
+    for (auto& row : rows) {
+      for (uint8_t& value : row) value = static_cast<uint8_t>(random.Int(0, 255));
+      starts.push_back(row.data());
+    }
+    AlignedBuffer packed(static_cast<size_t>(groups * step + 1));
+    constexpr std::byte kUntouched{0xA5};
+    std::fill_n(packed.data(), packed.size(), kUntouched);
+    PackGroups(form, starts, count, packed.data(), step);
+    for (int64_t g = 0; g < groups; ++g) {
+      for (int64_t i = 0; i < row_count; ++i) {
+        std::array<std::byte, 4> group{};
+        std::memcpy(group.data(), packed.data() + g * step + i * form.bytes(), form.bytes());
+        ASSERT_EQ(group, GroupOf(form, rows[i], g)) << "group " << g << " of row " << i;
+      }
+      for (int64_t i = row_count * form.bytes(); i < step; ++i) {
+        ASSERT_EQ(packed.data()[g * step + i], kUntouched);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
