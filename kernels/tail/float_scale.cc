@@ -21,7 +21,9 @@ namespace fuselite::kernels {
 
 // Steps are so near to a whole sum that doubles do not tell on which side.
 inline constexpr double kUncertain = 0x1p-16;
-inline constexpr int kMaxSteps = 256, kMostLanes = 8;
+inline constexpr int kMaxSteps = 256, kMostLanes = 16;
+// Every sum up to here is a float.
+inline constexpr double kExactInFloat = 0x1p24;
 
 // Which addends, the zero point left out, put every step where it belongs: between the two, up to
 // roundings.
@@ -34,9 +36,12 @@ struct AddendWindow {
 struct Steps {
   double first = 0, distance = 1;
   int count = 0;
+  int placed = 0;       // of the sums; more than `count` count as steps, too
   bool certain = true;  // of all sums
   AddendWindow window;  // with the scale that they were placed with
   alignas(64) std::array<double, kMaxSteps + kMostLanes> sums;
+  // The same in single floats, and the sums one before.
+  alignas(64) std::array<float, kMaxSteps + kMostLanes> at, before;
 };
 
 struct FloatCheck {
@@ -53,24 +58,73 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Doubles = hn::CappedTag<double, kMostLanes>;
+using Doubles = hn::CappedTag<double, kMostLanes / 2>;
 using Double = hn::Vec<Doubles>;
+using Floats = hn::CappedTag<float, kMostLanes>;
 
 HWY_INLINE double Least(Double v) { return hn::GetLane(hn::MinOfLanes(Doubles(), v)); }
 HWY_INLINE double Most(Double v) { return hn::GetLane(hn::MaxOfLanes(Doubles(), v)); }
 
 // f(index, numbers of the steps from index + 1 on), the last step repeated up to a whole vector,
 // until it gives false; whether it never did.
-template <class F>
-HWY_INLINE bool ForSteps(int count, F f) {
-  const Doubles d;
-  const auto last = hn::Set(d, count), lanes = hn::Set(d, static_cast<double>(hn::Lanes(d)));
+template <class D, class F>
+HWY_INLINE bool ForSteps(D d, int count, F f) {
+  using T = hn::TFromD<D>;
+  const auto last = hn::Set(d, static_cast<T>(count));
+  const auto lanes = hn::Set(d, static_cast<T>(hn::Lanes(d)));
   auto k = hn::Iota(d, 1);
   for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
     if (!f(i, hn::Min(k, last))) return false;
     k = hn::Add(k, lanes);
   }
   return true;
+}
+
+// Writes the sums in single floats, and as the window with `scale` what is surely within it.
+// Places are whole numbers of 2^-32, twice as many in a vector as doubles. Precondition: the steps
+// and a vector more are below kExactInFloat.
+void CountSteps(double scale, Steps* steps) {
+  const hn::RebindToSigned<Floats> d;
+  const Floats df;
+  const auto lanes = static_cast<int>(hn::Lanes(d));
+  const auto first = static_cast<int64_t>(steps->first * 0x1p32);
+  const auto distance = static_cast<int64_t>(steps->distance * 0x1p32);
+  // Halves of the places; the sign bit of the lower one is flipped, so that it compares.
+  alignas(64) std::array<int32_t, kMostLanes> low_lanes, high_lanes;
+  for (int i = 0; i < lanes; ++i) {
+    const int64_t at = first + i * distance;
+    low_lanes[i] = static_cast<int32_t>(static_cast<uint32_t>(at) ^ 0x80000000u);
+    high_lanes[i] = static_cast<int32_t>(at >> 32);
+  }
+  auto low = hn::Load(d, low_lanes.data()), high = hn::Load(d, high_lanes.data());
+  const auto low_step = hn::Set(d, static_cast<int32_t>(static_cast<uint32_t>(lanes * distance)));
+  const auto high_step = hn::Set(d, static_cast<int32_t>((lanes * distance) >> 32));
+  const auto one = hn::Set(df, 1.0f);
+  auto least = low, most = low;
+  int i = 0;
+  for (; i < steps->count; i += lanes) {
+    least = hn::Min(least, low);
+    most = hn::Max(most, low);
+    const auto before = hn::ConvertTo(df, high);
+    hn::Store(before, df, steps->before.data() + i);
+    hn::Store(hn::Add(before, one), df, steps->at.data() + i);
+    const auto next = hn::Add(low, low_step);
+    const auto carry = hn::VecFromMask(d, hn::Lt(next, low));  // -1
+    high = hn::Sub(hn::Add(high, high_step), carry);
+    low = next;
+  }
+  steps->placed = i;
+  // The least and the greatest fraction of a place.
+  const double from = (hn::GetLane(hn::MinOfLanes(d, least)) + 0x1p31) * 0x1p-32;
+  const double to = (hn::GetLane(hn::MaxOfLanes(d, most)) + 0x1p31) * 0x1p-32;
+  steps->certain = from > kUncertain && to < 1 - kUncertain;
+  // What reaches k - 1/2 at the first sum of step k is, with the place's fraction f,
+  //   1/2 - first scale + (k - 1) (1 - distance scale) - (1 - f) scale.
+  const double base = 0.5 - steps->first * scale;
+  const double drift = (1 - steps->distance * scale) * (i - 1);
+  const double inexact = 0x1p-23 * scale;  // of places: up to 2^-32 for each step
+  steps->window = {base + std::max(drift, 0.0) - (1 - to) * scale + inexact,
+                   base + std::min(drift, 0.0) + from * scale - inexact};
 }
 
 // Writes the sums and the window of addends with `scale`.
@@ -81,7 +135,7 @@ void PlaceSteps(double scale, Steps* steps) {
   const auto s = hn::Set(d, scale), half = hn::Set(d, 0.5);
   auto nearest = hn::Set(d, 1.0), furthest = hn::Zero(d);
   auto low = hn::Set(d, -1e300), high = hn::Set(d, 1e300);
-  ForSteps(steps->count, [&](int i, Double k) HWY_ATTR {
+  ForSteps(d, steps->count, [&](int i, Double k) HWY_ATTR {
     const auto at = hn::MulAdd(k, distance, before);
     const auto sum = hn::Ceil(at);
     const auto beyond = hn::Sub(sum, at);
@@ -101,7 +155,7 @@ AddendWindow FindWindow(const Steps& steps, double scale) {
   const Doubles d;
   const auto s = hn::Set(d, scale), half = hn::Set(d, 0.5);
   auto low = hn::Set(d, -1e300), high = hn::Set(d, 1e300);
-  ForSteps(steps.count, [&](int i, Double k) HWY_ATTR {
+  ForSteps(d, steps.count, [&](int i, Double k) HWY_ATTR {
     // What reaches k - 1/2 at the step's first sum.
     const auto addend = hn::NegMulAdd(hn::Load(d, steps.sums.data() + i), s, hn::Sub(k, half));
     low = hn::Max(low, addend);
@@ -111,16 +165,25 @@ AddendWindow FindWindow(const Steps& steps, double scale) {
   return {Most(low), Least(high) + scale};
 }
 
-bool HoldsAtSteps(const Steps& steps, const FloatCheck& check) {
+// The sums as single floats.
+void RoundSums(Steps* steps) {
   const Doubles d;
   const hn::Rebind<float, Doubles> df;
+  const auto one = hn::Set(d, 1.0);
+  for (int i = 0; i < steps->count; i += static_cast<int>(hn::Lanes(d))) {
+    const auto sum = hn::Load(d, steps->sums.data() + i);
+    hn::Store(hn::DemoteTo(df, sum), df, steps->at.data() + i);
+    hn::Store(hn::DemoteTo(df, hn::Sub(sum, one)), df, steps->before.data() + i);
+  }
+}
+
+bool HoldsAtSteps(const Steps& steps, const FloatCheck& check) {
+  const Floats df;
   const auto scale = hn::Set(df, check.pair.scale), addend = hn::Set(df, check.pair.addend);
   const auto offset = hn::Set(df, check.offset);
-  const auto one = hn::Set(d, 1.0);
-  return ForSteps(steps.count, [&](int i, Double k) HWY_ATTR {
-    const auto sum = hn::Load(d, steps.sums.data() + i);
-    const auto at = hn::DemoteTo(df, sum), before = hn::DemoteTo(df, hn::Sub(sum, one));
-    const auto step = hn::DemoteTo(df, k);
+  return ForSteps(df, steps.placed, [&](int i, hn::Vec<Floats> step) HWY_ATTR {
+    const auto at = hn::Load(df, steps.at.data() + i);
+    const auto before = hn::Load(df, steps.before.data() + i);
     const auto up = hn::Add(offset, step);
     auto holds = hn::And(hn::Ge(hn::Round(hn::MulAdd(at, scale, addend)), up),
                          hn::Lt(hn::Round(hn::MulAdd(before, scale, addend)), up));
@@ -141,6 +204,8 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
+constexpr auto kCountSteps = FUSELITE_SIMD_TABLE(CountSteps);
+constexpr auto kRoundSums = FUSELITE_SIMD_TABLE(RoundSums);
 constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(PlaceSteps);
 constexpr auto kFindWindow = FUSELITE_SIMD_TABLE(FindWindow);
 constexpr auto kHoldsAtSteps = FUSELITE_SIMD_TABLE(HoldsAtSteps);
@@ -192,10 +257,6 @@ bool SettleSteps(const SumScale& scale, int above, int below, Steps* steps) {
   return true;
 }
 
-// A window that is this much wider on both sides than a point needs no check: results are below 256
-// and rounded to 24 bits.
-constexpr double kRounding = 0x1p-17;
-constexpr double kExactInFloat = 0x1p24;
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
 
@@ -214,13 +275,20 @@ class FloatScaleSearch {
     if (farthest < 0.125 || steps_.count == 0) return FloatScale{0, Offset()};
     if (farthest >= 0x1p30) return std::nullopt;
     FindDistance(query_.scale, &steps_);
+    both_sides_ = !query_.addend_has_sign && below > 0;
     const auto nearest = static_cast<float>(value);
+    if (steps_.first + (steps_.count + kMostLanes) * steps_.distance < kExactInFloat) {
+      kCountSteps.For(kIsa)(nearest, &steps_);
+      const auto pair = steps_.certain ? WithScale(nearest, steps_.window, {0.5}) : std::nullopt;
+      if (pair) return pair;
+    }
     kPlaceSteps.For(kIsa)(nearest, &steps_);
     if (!steps_.certain) {
       if (!SettleSteps(query_.scale, above, below, &steps_)) return std::nullopt;
       steps_.window = kFindWindow.For(kIsa)(steps_, nearest);
     }
-    both_sides_ = !query_.addend_has_sign && below > 0;
+    kRoundSums.For(kIsa)(&steps_);
+    steps_.placed = steps_.count;
     if (const auto pair = WithScale(nearest, steps_.window, {0.5, 0.25, 0.75})) return pair;
     for (const float scale : {std::nextafterf(nearest, 0), std::nextafterf(nearest, INFINITY)}) {
       const AddendWindow window = kFindWindow.For(kIsa)(steps_, scale);
@@ -232,6 +300,14 @@ class FloatScaleSearch {
  private:
   float Offset() const {
     return query_.addend_has_sign ? 0.0f : static_cast<float>(query_.zero_point);
+  }
+
+  // A window that is this much wider on both sides than a point needs no check: results are rounded
+  // to 24 bits.
+  double Rounding() const {
+    const int64_t offset = query_.addend_has_sign ? query_.zero_point : 0;
+    const int64_t largest = std::max(query_.max - offset, offset - query_.min);
+    return largest <= 128 ? 0x1p-18 : 0x1p-17;
   }
 
   // Addends at these parts of the window.
@@ -249,7 +325,7 @@ class FloatScaleSearch {
       const double wanted = Offset() + window.low + part * width;
       const FloatScale pair{scale, static_cast<float>(wanted)};
       const double room = 0.5 * width - std::abs(pair.addend - wanted);
-      if (part == 0.5 && room > kRounding && steps_.sums[steps_.count - 1] < kExactInFloat) {
+      if (part == 0.5 && room > Rounding() && steps_.at[steps_.count - 1] < kExactInFloat) {
         return pair;
       }
       if (kHoldsAtSteps.For(kIsa)(steps_, {pair, Offset(), both_sides_})) return pair;
