@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <set>
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
@@ -46,16 +48,46 @@ std::string StepName(const Node& node, NodeId id) {
   return internal::Join(name, "_", node.host_nodes.empty() ? id : node.host_nodes.front());
 }
 
+// Passes on what a step packs, and remembers of what.
+class StepStore final : public PackedStore {
+ public:
+  explicit StepStore(PackedStore& store) : store_(store) {}
+  Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                  const std::function<void(std::byte*)>& pack) override {
+    packed_.insert({request.source, request.source2});
+    return store_.GetOrPack(request, pack);
+  }
+  // Whether the kernel that was built with this store reads the operation's input `i` at no run: it
+  // is packed, and what is packed of a constant is all that kernels read of it.
+  bool IsAllOf(const kernels::OpDescription& op, size_t i) const {
+    if (i >= op.own_inputs() || !op.has_input(i) || !op.inputs[i].constant()) return false;
+    const void* data = op.inputs[i].data;
+    return packed_.contains(data) && std::ranges::count(op.inputs, data, &TensorInfo::data) == 1;
+  }
+
+ private:
+  PackedStore& store_;
+  std::set<const void*> packed_;
+};
+
 class Lowering {
  public:
-  Lowering(const Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store,
+  Lowering(Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store,
            CompileReport& report)
       : graph_(graph),
         plan_(plan),
         planner_(planner),
         store_(store),
         report_(report),
-        ids_(graph.value_count(), kNone) {}
+        ids_(graph.value_count(), kNone),
+        readers_(graph.value_count()) {
+    // Nodes without a step among them: what they would have read stays.
+    for (NodeId id : graph.order()) {
+      for (ValueId v : graph.node(id).inputs) {
+        if (v != kNone) ++readers_[v];
+      }
+    }
+  }
 
   Result<std::shared_ptr<const Executable>> Run() {
     Stopwatch watch;
@@ -106,11 +138,12 @@ class Lowering {
     report.refusals = choice.refusals;
     FUSELITE_RETURN_IF_ERROR(choice.status);
     const kernels::PlanContext& context = planner_.context();
+    StepStore store(store_);
     FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
                               choice.plan->Build(op, {.isa = context.isa,
                                                       .precision = context.precision,
                                                       .threads = context.threads,
-                                                      .store = &store_}));
+                                                      .store = &store}));
     report.kernel = kernel->name();
     report.host_nodes = node.host_nodes;
     report.ops = OpsOf(node);
@@ -131,12 +164,22 @@ class Lowering {
     step.name = StepName(node, id);
     step.ops = report.ops;
     step.kernel = std::move(kernel);
-    for (ValueId v : node.inputs) step.inputs.push_back(IdOf(v));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      step.inputs.push_back(store.IsAllOf(op, i) ? kNone : IdOf(node.inputs[i]));
+    }
     for (ValueId v : node.outputs) step.outputs.push_back(IdOf(v));
     step.cost = report.multiply_adds;
     first_output_.push_back(node.outputs.empty() ? kNone : node.outputs[0]);
     builder_.AddStep(std::move(step));
+    for (ValueId v : node.inputs) Release(v);
     return Status();
+  }
+
+  // One reader less. Constants that were computed go with the last one, unless a step reads them:
+  // weights that are dequantized when a model is opened would lie in memory twice, packed and not.
+  void Release(ValueId v) {
+    if (v == kNone || --readers_[v] > 0) return;
+    graph_.value(v).storage.reset();
   }
 
   void ReportMemory(const Executable& executable) {
@@ -162,19 +205,20 @@ class Lowering {
     return name.empty() ? internal::Join("inside value ", root) : "inside " + name;
   }
 
-  const Graph& graph_;
+  Graph& graph_;
   const StoragePlan& plan_;
   Planner& planner_;
   PackedStore& store_;
   CompileReport& report_;
   ExecutableBuilder builder_;
   std::vector<int> ids_;               // in the executable, of each value that is used
+  std::vector<int> readers_;           // of each value, that have no step yet
   std::vector<ValueId> first_output_;  // of each step
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const Executable>> Lower(const Graph& graph, const StoragePlan& plan,
+Result<std::shared_ptr<const Executable>> Lower(Graph& graph, const StoragePlan& plan,
                                                 Planner& planner, PackedStore& store,
                                                 CompileReport& report) {
   return Lowering(graph, plan, planner, store, report).Run();

@@ -11,7 +11,8 @@ namespace fuselite::fusion {
 
 // Builds every node's kernel at its place in the order, from the plan that `planner` has for it,
 // and describes the steps in `report`. Of its times, the kernels' have the packing in them.
-Result<std::shared_ptr<const Executable>> Lower(const Graph& graph, const StoragePlan& plan,
+// Constants that no step reads are let go of as soon as they are packed.
+Result<std::shared_ptr<const Executable>> Lower(Graph& graph, const StoragePlan& plan,
                                                 Planner& planner, PackedStore& store,
                                                 CompileReport& report);
 
