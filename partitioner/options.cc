@@ -148,7 +148,7 @@ constexpr OptionRow kTable[] = {
     {"fusion", kSwitch, "on", "fuse operators into one step",
      [](std::string_view v, Options& o) { return ParseBool(v, o.fusion); }},
     {"precision", "strict, default, fast", "default",
-     "strict: only plain sums of products; fast: bfloat16 arithmetic too",
+     "strict: only plain sums of products, no Winograd; fast: bfloat16 arithmetic too",
      [](std::string_view v, Options& o) { return ParsePrecision(v, o.precision); }},
     {"max_partitions", "a whole number from 0 to 1000000", "0",
      "take at most so many partitions, the largest first; 0: no limit",

@@ -84,8 +84,8 @@ inline const kernels::Candidate* FloatCandidate(const kernels::OperatorDef& op) 
   return nullptr;
 }
 
-// What `candidate` makes at every ISA against the reference, within `bounds`; a second run with other
-// splits and thread counts must give the same bits. Fails where it refuses.
+// What `candidate` makes at every ISA against the reference, within `bounds`; a second run with
+// other splits and thread counts must give the same bits. Fails where it refuses.
 inline void CompareCandidate(const OpTester& tester, const kernels::Candidate& candidate,
                              const std::vector<float>& bounds, Random& random) {
   auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));

@@ -38,6 +38,7 @@ TEST_P(CompositesTest, ChainRunsItsTail) {
   tester.Input(TestTensor::Of<float>(kF32, {3}, {10, 20, 30}));
   tester.op.tail.stages = {TailStage::Unary(UnaryKind::kClamp, 0, 5),
                            TailStage::Binary(BinaryKind::kMul, {.input = 1, .channel_stride = 1})};
+  tester.op.tail_inputs = 1;
   ASSERT_TRUE(tester.Infer().ok());
   const auto expected = tester.Run("reference", Isa::kScalar);
   ASSERT_TRUE(expected.ok());

@@ -240,15 +240,30 @@ TEST_F(DelegateTest, WeightsMayBeValuesOfTheRun) {
   }
 }
 
-TEST_F(DelegateTest, ShapesThatDependOnValuesAreTheHosts) {
+TEST_F(DelegateTest, ShapesThatDependOnValuesArePlannedInTheRun) {
   const int shape = host_.AddTensor({2}, DataType::kInt32);
   const int unknown = host_.AddTensor({}), out = host_.AddTensor({});
   host_.AddNode("RESHAPE", {input_, shape}, {unknown});
   host_.AddNode("SOFTMAX", {unknown}, {out});
   host_.SetOutputs({out});
   Apply(DefaultOptions());
-  EXPECT_THAT(host_.kernels, IsEmpty());
-  EXPECT_THAT(Reasons()[1], HasSubstr("known only at run time"));
+  ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(2)));
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  const auto partition = [&] { return delegate_->Explain().graphs[0].partitions[0]; };
+  EXPECT_THAT(partition().waiting_nodes, ElementsAre(0));
+  for (const int32_t rows : {2, 4, 2}) {
+    auto* const dims = static_cast<int32_t*>(host_.Memory(shape));
+    dims[0] = rows;
+    dims[1] = kWidth / rows;
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
+    EXPECT_EQ(host_.ShapeOf(out), Shape({rows, kWidth / rows}));
+    EXPECT_NEAR(host_.Floats(out)[0], static_cast<double>(rows) / kWidth, 1e-6);
+    EXPECT_THAT(partition().report.steps, SizeIs(2));
+  }
+  // Values that no shape follows from.
+  static_cast<int32_t*>(host_.Memory(shape))[0] = 3;
+  EXPECT_EQ(host_.Invoke(), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("RESHAPE (node 0)"));
 }
 
 // in [N, 4] -> [N, 2, 2], with N read from the input's own shape, as converters write it for models
@@ -295,7 +310,7 @@ TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
   host_.SetOutputs({out});
   Apply(DefaultOptions());
   EXPECT_THAT(host_.kernels, IsEmpty());
-  EXPECT_THAT(Reasons()[2], HasSubstr("run time"));
+  EXPECT_THAT(Reasons()[2], HasSubstr("too little work"));
 }
 
 TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {

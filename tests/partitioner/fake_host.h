@@ -42,6 +42,7 @@ class FakeHost {
   void DropKernels();
 
   void Resize(int tensor, const Shape& shape);
+  void* Memory(int tensor) { return context.tensors[tensor].data.data; }
   float* Floats(int tensor) { return static_cast<float*>(Memory(tensor)); }
   Shape ShapeOf(int tensor) const;
 
@@ -62,7 +63,6 @@ class FakeHost {
   int AddTensorOf(const Shape& shape, DataType type, std::shared_ptr<void> memory, bool constant);
   int Add(tflite::TfLiteRegistration registration, std::vector<int> inputs,
           std::vector<int> outputs);
-  void* Memory(int tensor) { return context.tensors[tensor].data.data; }
   tflite::TfLiteIntArray* Own(const std::vector<int>& values);
   std::vector<tflite::TfLiteDelegateParams> Partitions(const tflite::TfLiteIntArray* nodes);
   static FakeHost& Self(const tflite::TfLiteContext* context) {
