@@ -300,11 +300,18 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
   FUSELITE_ASSIGN_OR_RETURN(LiveValues live, InputsOf(context, true));
   const auto place = [&](int tensor, const TensorInfo& info) -> Result<void*> {
     TfLiteTensor& host = context->tensors[tensor];
+    if (info.bytes() == 0 && host.allocation_type == kTfLiteDynamic && host.data.data == nullptr) {
+      // LiteRT would give it memory, and then show it to nobody: its Python interface takes memory
+      // without elements for a mistake.
+      host.allocation_type = kTfLiteArenaRw;
+      const Status status = Resize(context, tensor, info.shape);
+      host.allocation_type = kTfLiteDynamic;
+      FUSELITE_RETURN_IF_ERROR(status);
+      return no_bytes;
+    }
     if (!std::ranges::equal(Elements(host.dims), info.shape.dims()) || host.data.data == nullptr) {
       FUSELITE_RETURN_IF_ERROR(Resize(context, tensor, info.shape));
     }
-    // LiteRT counts a byte for a dynamic tensor without elements, and then shows it to nobody.
-    if (info.bytes() == 0) host.bytes = 0;
     return MemoryOf(context, {tensor, info, info.bytes()});
   };
   const auto bind_variables = [&](Segment& segment) { return BindVariables(context, segment); };
