@@ -35,10 +35,10 @@ class Engine:
         self.interpreter.allocate_tensors()
         self.count = 1
 
-    def feed(self, make):
+    def feed(self, make, integers):
         rng = np.random.default_rng(0)
         for detail in self.interpreter.get_input_details():
-            self.interpreter.set_tensor(detail["index"], make(detail, rng))
+            self.interpreter.set_tensor(detail["index"], make(detail, rng, integers))
 
     def claimed(self):
         return any(op["op_name"] == "DELEGATE" for op in self.interpreter._get_ops_details())
@@ -71,7 +71,7 @@ def measure(case, arguments):
     for name, more in made.items():
         try:
             engines[name] = Engine(case.model, arguments.threads, **more)
-            engines[name].feed(seeded)
+            engines[name].feed(seeded, case.integers)
             engines[name].calibrate(arguments.block / 1000)
         except (RuntimeError, ValueError):
             engines.pop(name, None)

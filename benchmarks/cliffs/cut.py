@@ -88,8 +88,8 @@ def _constant(model, graph, index):
     return bytes(bytearray(data)) if data is not None and len(data) <= 64 else None
 
 
-def seeded(detail, rng):
-    """A value for an input: floats in [-1, 1], bytes over their range, truth values, indices of 0."""
+def seeded(detail, rng, integers):
+    """A value for an input: floats in [-1, 1], bytes over their range, truth values, wide integers in a range."""
     shape, dtype = detail["shape"], np.dtype(detail["dtype"])
     if dtype.kind == "f":
         return rng.uniform(-1, 1, shape).astype(dtype)
@@ -98,4 +98,4 @@ def seeded(detail, rng):
     if dtype.kind in "iu" and dtype.itemsize <= 2:
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max + 1, shape).astype(dtype)
-    return np.zeros(shape, dtype)
+    return rng.integers(*integers, shape).astype(dtype)
