@@ -1,5 +1,6 @@
 // CAST and DEQUANTIZE of the pairs of types that models have, a vector at a time.
 #include <limits>
+#include <type_traits>
 
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"
@@ -60,84 +61,83 @@ HWY_INLINE hn::Vec<I> Saturated(hn::Vec<F> x) {
                         hn::Set(d, static_cast<int32_t>(Limits::max())));
 }
 
-template <class From, class To>
-HWY_INLINE void CastVector(const From* in, To* out, size_t n) {
-  if constexpr (std::is_same_v<From, Half>) {
-    StoreUpTo(FloatOfHalf(LoadWide(reinterpret_cast<const uint16_t*>(in), n)), F(), out, n);
-  } else if constexpr (std::is_same_v<To, float>) {
-    StoreUpTo(hn::ConvertTo(F(), LoadWide(in, n)), F(), out, n);
-  } else if constexpr (std::is_same_v<From, float>) {
-    const auto value = Saturated<To>(LoadUpTo(F(), in, n));
-    if constexpr (sizeof(To) == 4) {
-      StoreUpTo(value, I(), out, n);
-    } else {
-      const hn::Rebind<To, I> narrow;
-      StoreUpTo(hn::DemoteTo(narrow, value), narrow, out, n);
-    }
+// Half-precision bits in the low half of each lane: what FloatToHalf gives. Subnormal numbers are
+// multiples of 2^-24, to which adding 1/2 rounds.
+HWY_INLINE hn::Vec<I> HalfOfFloat(hn::Vec<F> x) {
+  const I d;
+  const F df;
+  const auto bits = hn::BitCast(d, x);
+  const auto magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFF));
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000));
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
+  const auto normal =
+      hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(d, 0xFFF - (112 << 23))), odd));
+  const auto subnormal =
+      hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
+              hn::Set(d, 126 << 23));
+  auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 113 << 23)), subnormal, normal);
+  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FEFFF)), hn::Set(d, 0x7C00), half);
+  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 255 << 23)), hn::Set(d, 0x7E00), half);
+  return hn::Or(half, sign);
+}
+
+template <class From>
+HWY_INLINE hn::Vec<F> LoadFloat(const From* in, size_t n) {
+  if constexpr (std::is_same_v<From, float>) {
+    return LoadUpTo(F(), in, n);
+  } else if constexpr (std::is_same_v<From, Half>) {
+    return FloatOfHalf(LoadWide(reinterpret_cast<const uint16_t*>(in), n));
   } else {
-    static_assert(sizeof(To) == 4);
-    StoreUpTo(LoadWide(in, n), I(), out, n);
+    return hn::ConvertTo(F(), LoadWide(in, n));
   }
 }
 
 template <class From, class To>
+HWY_INLINE void CastVector(const From* in, To* out, size_t n) {
+  const auto value = LoadFloat(in, n);
+  if constexpr (std::is_same_v<To, float>) {
+    StoreUpTo(value, F(), out, n);
+  } else if constexpr (std::is_same_v<To, Half>) {
+    const hn::Rebind<uint16_t, I> narrow;
+    StoreUpTo(hn::DemoteTo(narrow, HalfOfFloat(value)), narrow, reinterpret_cast<uint16_t*>(out),
+              n);
+  } else if constexpr (sizeof(To) == 4) {
+    StoreUpTo(Saturated<To>(value), I(), out, n);
+  } else {
+    const hn::Rebind<To, I> narrow;
+    StoreUpTo(hn::DemoteTo(narrow, Saturated<To>(value)), narrow, out, n);
+  }
+}
+
+template <class T>
+constexpr int64_t BytesOf() {
+  return std::is_same_v<T, Half> ? 2 : sizeof(T);
+}
+
+// From and To: float, Half, or an integer on one side.
+template <class From, class To>
 void CastValues(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
-  constexpr size_t kFromBytes = std::is_same_v<From, Half> ? 2 : sizeof(From);
-  const auto* source = static_cast<const std::byte*>(in) + from * kFromBytes;
-  auto* const target = static_cast<To*>(out) + to;
+  const auto* source = static_cast<const std::byte*>(in) + from * BytesOf<From>();
+  auto* target = static_cast<std::byte*>(out) + to * BytesOf<To>();
   const auto lanes = static_cast<int64_t>(hn::Lanes(I()));
+  const auto some = [&](int64_t i, int64_t n) HWY_ATTR {
+    CastVector(reinterpret_cast<const From*>(source + i * BytesOf<From>()),
+               reinterpret_cast<To*>(target + i * BytesOf<To>()), n);
+  };
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    CastVector(reinterpret_cast<const From*>(source + i * kFromBytes), target + i, lanes);
-  }
-  if (i < count) {
-    CastVector(reinterpret_cast<const From*>(source + i * kFromBytes), target + i, count - i);
-  }
+  for (; i + lanes <= count; i += lanes) some(i, lanes);
+  if (i < count) some(i, count - i);
 }
 
 // Whether values differ from zero.
-template <class From>
 void ToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
-  const hn::ScalableTag<From> d;
-  const auto* source = static_cast<const From*>(in) + from;
+  const hn::Rebind<uint8_t, I> narrow;
+  const auto* source = static_cast<const float*>(in) + from;
   auto* target = static_cast<uint8_t*>(out) + to;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto zero = hn::Eq(LoadUpTo(d, source + i, count - i), hn::Zero(d));
-    if constexpr (sizeof(From) == 1) {
-      StoreUpTo(hn::IfThenZeroElse(zero, hn::Set(d, From{1})), d, target + i, count - i);
-    } else {
-      const hn::Rebind<uint8_t, I> narrow;
-      const auto ones = hn::IfThenZeroElse(hn::RebindMask(I(), zero), hn::Set(I(), 1));
-      StoreUpTo(hn::DemoteTo(narrow, ones), narrow, target + i, count - i);
-    }
-  }
-}
-
-// int32 and int64, which converters put between indices; bytes and truth values, which are counted.
-template <class From>
-void Lengthen(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
-  const hn::ScalableTag<int64_t> d;
-  const hn::Rebind<int32_t, decltype(d)> words;
-  const hn::Rebind<From, decltype(d)> narrow;
-  const auto* source = static_cast<const From*>(in) + from;
-  auto* target = static_cast<int64_t*>(out) + to;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto value = LoadUpTo(narrow, source + i, count - i);
-    if constexpr (sizeof(From) == 4) {
-      StoreUpTo(hn::PromoteTo(d, value), d, target + i, count - i);
-    } else {
-      StoreUpTo(hn::PromoteTo(d, hn::PromoteTo(words, value)), d, target + i, count - i);
-    }
-  }
-}
-void Shorten(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
-  const hn::ScalableTag<uint64_t> d;
-  const hn::Rebind<uint32_t, decltype(d)> narrow;
-  const auto* source = static_cast<const uint64_t*>(in) + from;
-  auto* target = static_cast<uint32_t*>(out) + to;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
-    StoreUpTo(hn::TruncateTo(narrow, LoadUpTo(d, source + i, count - i)), narrow, target + i,
-              count - i);
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(I()))) {
+    const auto zero = hn::Eq(LoadUpTo(F(), source + i, count - i), hn::Zero(F()));
+    const auto ones = hn::IfThenZeroElse(hn::RebindMask(I(), zero), hn::Set(I(), 1));
+    StoreUpTo(hn::DemoteTo(narrow, ones), narrow, target + i, count - i);
   }
 }
 
@@ -154,49 +154,34 @@ CastFunction* CastToFloat(DataType from) {
   }
 }
 
-CastFunction* CastToInt32(DataType from) {
+CastFunction* CastToHalf(DataType from) {
   switch (from) {
-    case DataType::kFloat32: return CastValues<float, int32_t>;
+    case DataType::kFloat32: return CastValues<float, Half>;
     case DataType::kBool:
-    case DataType::kUInt8: return CastValues<uint8_t, int32_t>;
-    case DataType::kInt8: return CastValues<int8_t, int32_t>;
-    case DataType::kInt16: return CastValues<int16_t, int32_t>;
-    case DataType::kInt64: return Shorten;
+    case DataType::kUInt8: return CastValues<uint8_t, Half>;
+    case DataType::kInt8: return CastValues<int8_t, Half>;
+    case DataType::kInt16: return CastValues<int16_t, Half>;
+    case DataType::kUInt16: return CastValues<uint16_t, Half>;
+    case DataType::kInt32: return CastValues<int32_t, Half>;
     default: return nullptr;
   }
 }
 
-CastFunction* CastToInt64(DataType from) {
-  switch (from) {
-    case DataType::kBool:
-    case DataType::kUInt8: return Lengthen<uint8_t>;
-    case DataType::kInt8: return Lengthen<int8_t>;
-    case DataType::kInt32: return Lengthen<int32_t>;
-    default: return nullptr;
-  }
-}
-
-CastFunction* CastToBool(DataType from) {
-  switch (from) {
-    case DataType::kFloat32: return ToTruth<float>;
-    case DataType::kInt32: return ToTruth<int32_t>;
-    case DataType::kInt8:
-    case DataType::kUInt8: return ToTruth<uint8_t>;
+CastFunction* CastFromFloat(DataType to) {
+  switch (to) {
+    case DataType::kBool: return ToTruth;
+    case DataType::kInt8: return CastValues<float, int8_t>;
+    case DataType::kUInt8: return CastValues<float, uint8_t>;
+    case DataType::kInt16: return CastValues<float, int16_t>;
+    case DataType::kInt32: return CastValues<float, int32_t>;
     default: return nullptr;
   }
 }
 
 CastFunction* CastFor(DataType from, DataType to) {
-  switch (to) {
-    case DataType::kFloat32: return CastToFloat(from);
-    case DataType::kInt32: return CastToInt32(from);
-    case DataType::kInt64: return CastToInt64(from);
-    case DataType::kBool: return CastToBool(from);
-    case DataType::kInt8: return from == DataType::kFloat32 ? CastValues<float, int8_t> : nullptr;
-    case DataType::kUInt8: return from == DataType::kFloat32 ? CastValues<float, uint8_t> : nullptr;
-    case DataType::kInt16: return from == DataType::kFloat32 ? CastValues<float, int16_t> : nullptr;
-    default: return nullptr;
-  }
+  if (to == DataType::kFloat32) return CastToFloat(from);
+  if (to == DataType::kFloat16) return CastToHalf(from);
+  return from == DataType::kFloat32 ? CastFromFloat(to) : nullptr;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -212,7 +197,8 @@ Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription& op,
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kCast.Require(context.isa));
   const DataType from = op.inputs[0].type, to = op.outputs[0].type;
-  CastFunction* const function = function_for(from, to);
+  CastFunction* function = function_for(from, to);
+  if (function == nullptr) function = IntegerCast(from, to, context.isa);
   if (function == nullptr) {
     return Unsupported("no vectors from ", DataTypeName(from), " to ", DataTypeName(to));
   }

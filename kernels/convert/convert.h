@@ -19,13 +19,16 @@ struct CastParams {
 // floats are truncated and saturate, a NaN to the largest integer; anything but zero is true.
 // float32 from and to int4, uint4 and int2 too.
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
-// The pairs that models have: to float32, to int32, between int32 and int64, from float32 to 8 and
-// 16 bits; the reference's bits.
+// To float32, from float32 to float16, bool and integers of 8 to 32 bits, to float16 from what is
+// narrower than 64 bits, and between integers; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription&, const BuildContext&);
 
 // `count` values, from elements `from` of `in` on to elements `to` of `out` on.
 using CastFunction = void(const void* in, int64_t from, void* out, int64_t to, int64_t count);
 std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name, CastFunction* function);
+// Between integers of 8 to 64 bits, and to bool, with vectors: null for other types, and below the
+// vector levels.
+CastFunction* IntegerCast(DataType from, DataType to, Isa isa);
 
 // float32 -> int8, uint8, int16, per tensor or per channel, int4 and uint4 per tensor:
 //   clamp(round(x / scale) + zero_point), half away from zero.

@@ -1,6 +1,7 @@
 // CAST, QUANTIZE, DEQUANTIZE.
 #include "kernels/convert/convert.h"
 
+#include <bit>
 #include <complex>
 #include <limits>
 
@@ -222,25 +223,58 @@ void CompareCast(DataType from, DataType to, uint64_t seed) {
   CompareHighway<Out>(tester, seed);
 }
 
+template <class To>
+void CompareCastsOfIntegers(DataType to, uint64_t seed) {
+  for (const DataType from : {DataType::kBool, kU8, kI8, kI16, DataType::kUInt16, kI32,
+                              DataType::kUInt32, DataType::kInt64, DataType::kUInt64}) {
+    if (from != to) CompareCast<To>(from, to, seed);
+  }
+}
+
 TEST(CastTest, HighwayHasTheReferencesBits) {
-  constexpr DataType kI64 = DataType::kInt64, kBool = DataType::kBool;
   for (uint64_t seed = 300; seed < 320; ++seed) {
     for (const DataType from :
-         {DataType::kFloat16, kBool, kU8, kI8, kI16, DataType::kUInt16, kI32}) {
+         {DataType::kFloat16, DataType::kBool, kU8, kI8, kI16, DataType::kUInt16, kI32}) {
       CompareCast<float>(from, kF32, seed);
+      if (from != DataType::kFloat16) CompareCast<uint16_t>(from, DataType::kFloat16, seed);
     }
-    for (const DataType from : {kF32, kBool, kU8, kI8, kI16, kI64}) {
-      CompareCast<int32_t>(from, kI32, seed);
-    }
-    for (const DataType from : {kI32, kU8, kI8, DataType::kBool}) {
-      CompareCast<int64_t>(from, kI64, seed);
-    }
-    for (const DataType from : {kF32, kI32, kU8, kI8}) {
-      CompareCast<uint8_t>(from, DataType::kBool, seed);
-    }
+    CompareCast<uint16_t>(kF32, DataType::kFloat16, seed);
+    CompareCast<int32_t>(kF32, kI32, seed);
     CompareCast<int8_t>(kF32, kI8, seed);
     CompareCast<uint8_t>(kF32, kU8, seed);
     CompareCast<int16_t>(kF32, kI16, seed);
+    CompareCast<uint8_t>(kF32, DataType::kBool, seed);
+    CompareCastsOfIntegers<uint8_t>(DataType::kBool, seed);
+    CompareCastsOfIntegers<int8_t>(kI8, seed);
+    CompareCastsOfIntegers<uint8_t>(kU8, seed);
+    CompareCastsOfIntegers<int16_t>(kI16, seed);
+    CompareCastsOfIntegers<int32_t>(kI32, seed);
+    CompareCastsOfIntegers<int64_t>(DataType::kInt64, seed);
+  }
+}
+
+// A million patterns of bits: all exponents, ties and NaNs are among them.
+TEST(CastTest, EveryKindOfFloatBecomesHalf) {
+  std::vector<float> in;
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4093) {
+    in.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  for (uint32_t exponent = 90; exponent < 150; ++exponent) {
+    for (const uint32_t tie : {0x1000u, 0x3000u, 0x2000u, 0xFFFu, 0x1001u, 0x7FFFFFu, 0x400000u}) {
+      in.push_back(std::bit_cast<float>(exponent << 23 | tie));
+      in.push_back(std::bit_cast<float>(1u << 31 | exponent << 23 | tie));
+    }
+  }
+  const TestTensor x = TestTensor::Of<float>(kF32, {static_cast<int32_t>(in.size())}, in);
+  OpTester tester("CAST");
+  tester.Input(x).Output(DataType::kFloat16);
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok());
+  for (const Isa isa : RunnableIsas()) {
+    const auto actual = tester.Run("highway", isa);
+    if (!actual.ok()) continue;  // below the vector levels
+    EXPECT_EQ((*actual)[0].values<uint16_t>(), (*expected)[0].values<uint16_t>()) << IsaName(isa);
   }
 }
 
