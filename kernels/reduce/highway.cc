@@ -1,9 +1,11 @@
 // float32 reductions with vectors: along the channels that stay, or along runs of terms.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
+#include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/highway.cc"
@@ -37,6 +39,30 @@ HWY_INLINE V Combine(V total, V value) {
   if constexpr (kKind == ReduceKind::kMax) return StdMax(total, value);
   if constexpr (kKind == ReduceKind::kMin) return StdMin(total, value);
   return hn::Add(total, value);
+}
+
+template <ReduceKind kKind>
+HWY_INLINE float CombineOne(float total, float value) {
+  if constexpr (kKind == ReduceKind::kProd) return total * value;
+  if constexpr (kKind == ReduceKind::kMax) return value > total ? value : total;
+  if constexpr (kKind == ReduceKind::kMin) return value < total ? value : total;
+  return total + value;
+}
+
+// Of all lanes, none of which is a NaN where an extreme is asked for.
+template <ReduceKind kKind>
+HWY_INLINE float Joined(V totals) {
+  const D d;
+  if constexpr (kKind == ReduceKind::kMax) return hn::GetLane(hn::MaxOfLanes(d, totals));
+  if constexpr (kKind == ReduceKind::kMin) return hn::GetLane(hn::MinOfLanes(d, totals));
+  if constexpr (kKind == ReduceKind::kSum || kKind == ReduceKind::kMean) {
+    return hn::GetLane(hn::SumOfLanes(d, totals));
+  }
+  HWY_ALIGN float parts[hn::MaxLanes(d)];
+  hn::Store(totals, d, parts);
+  float total = parts[0];
+  for (size_t i = 1; i < hn::Lanes(d); ++i) total = CombineOne<kKind>(total, parts[i]);
+  return total;
 }
 
 // `kVectors` vectors of lanes through all terms, in the order of the reference. `n` < Lanes lanes
@@ -101,13 +127,23 @@ void ReduceRunsOf(const ReducePlan& plan, const float* in, float* out) {
       b = Combine<kKind>(b, hn::IfThenElse(mask, LoadPartial(d, x + i, n - i), start));
     }
   }
-  HWY_ALIGN float parts[hn::MaxLanes(d)];
-  hn::Store(Combine<kKind>(Combine<kKind>(a, b), Combine<kKind>(c, e)), d, parts);
-  float total = parts[0];
-  for (size_t i = 1; i < lanes; ++i) {
-    total = hn::GetLane(Combine<kKind>(hn::Set(d, total), hn::Set(d, parts[i])));
-  }
+  const float total = Joined<kKind>(Combine<kKind>(Combine<kKind>(a, b), Combine<kKind>(c, e)));
   *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
+}
+
+// `n` outputs from `first` on, each with a run that is shorter than a vector.
+template <ReduceKind kKind>
+void ReduceShortRunsOf(const ReducePlan& plan, const float* in, int64_t first, float* out,
+                       size_t n) {
+  for (size_t o = 0; o < n; ++o) {
+    const float* outer = in + plan.OuterOffset(first + static_cast<int64_t>(o));
+    float total = Start<kKind>();
+    for (int64_t run = 0; run < plan.runs; ++run) {
+      const float* x = outer + plan.RunOffset(run);
+      for (int64_t i = 0; i < plan.run_count; ++i) total = CombineOne<kKind>(total, x[i]);
+    }
+    out[o] = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
+  }
 }
 
 // Outputs [lane, lane + n) of one outer index; `in` at the outer index's first term.
@@ -131,6 +167,17 @@ void ReduceRuns(ReduceKind kind, const ReducePlan& plan, const float* in, float*
   }
 }
 
+void ReduceShortRuns(ReduceKind kind, const ReducePlan& plan, const float* in, int64_t first,
+                     float* out, size_t n) {
+  switch (kind) {
+    case ReduceKind::kMean: return ReduceShortRunsOf<ReduceKind::kMean>(plan, in, first, out, n);
+    case ReduceKind::kSum: return ReduceShortRunsOf<ReduceKind::kSum>(plan, in, first, out, n);
+    case ReduceKind::kProd: return ReduceShortRunsOf<ReduceKind::kProd>(plan, in, first, out, n);
+    case ReduceKind::kMax: return ReduceShortRunsOf<ReduceKind::kMax>(plan, in, first, out, n);
+    default: return ReduceShortRunsOf<ReduceKind::kMin>(plan, in, first, out, n);
+  }
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -138,21 +185,65 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fuselite::kernels {
 
+namespace {
+
 // Channels of a unit: eight AVX-512 vectors.
 constexpr int64_t kLaneBlock = 128;
+
+// Whether dense values of one term each stay as they are: unless they are scaled, or a NaN gives
+// way to the number that an extreme starts from.
+bool IsCopy(const OpDescription& op, const ReducePlan& plan) {
+  const ReduceKind kind = ReduceKindOf(*op.op);
+  const bool extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
+  const bool changes =
+      extreme ? op.inputs[0].type == DataType::kFloat32 : !op.inputs[0].quantization.empty();
+  return plan.terms() == 1 && IsDense(op.inputs[0]) && !changes;
+}
+
+std::unique_ptr<Kernel> MakeCopy(const OpDescription& op) {
+  constexpr int64_t kPiece = 65536;
+  const auto bytes = static_cast<int64_t>(op.inputs[0].bytes());
+  return MakeKernel("reduce copy", {.units = (bytes + kPiece - 1) / kPiece},
+                    [bytes](const KernelArgs& args, int64_t begin, int64_t end) {
+                      const int64_t first = begin * kPiece;
+                      std::memcpy(static_cast<std::byte*>(args.outputs[0]) + first,
+                                  static_cast<const std::byte*>(args.inputs[0]) + first,
+                                  std::min(bytes, end * kPiece) - first);
+                    });
+}
+
+Result<std::unique_ptr<Kernel>> BuildShortRuns(const OpDescription& op, const ReducePlan& plan,
+                                               Isa isa) {
+  constexpr auto kShortRuns = FUSELITE_SIMD_TABLE(ReduceShortRuns);
+  constexpr int64_t kBlock = 256;
+  FUSELITE_ASSIGN_OR_RETURN(auto* const reduce, kShortRuns.Require(isa));
+  return MakeKernel(
+      std::string("reduce short runs f32 ") + SimdName(isa),
+      {.units = (plan.outer + kBlock - 1) / kBlock, .grain = GrainFor(plan.terms() * kBlock)},
+      [=, kind = ReduceKindOf(*op.op)](const KernelArgs& args, int64_t begin, int64_t end) {
+        const int64_t first = begin * kBlock;
+        reduce(kind, plan, static_cast<const float*>(args.inputs[0]), first,
+               static_cast<float*>(args.outputs[0]) + first,
+               std::min(plan.outer, end * kBlock) - first);
+      });
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
                                                    const BuildContext& context) {
   constexpr auto kLanes = FUSELITE_SIMD_TABLE(ReduceLanes);
   constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
-  if (BitWidth(op.inputs[0].type) == 8) return BuildReduceBytes(op, context);
-  if (op.inputs[0].type != DataType::kFloat32) {
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
-  }
   const ReducePlan plan = PlanReduce(op);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const runs, kRuns.Require(context.isa));
+  if (IsCopy(op, plan)) return MakeCopy(op);
+  if (BitWidth(op.inputs[0].type) == 8) return BuildReduceBytes(op, context);
+  if (op.inputs[0].type != DataType::kFloat32) return BuildReduceIntegers(op, context);
   if (plan.terms() == 0) return Unsupported("a reduction of nothing");
-  const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;
-  FUSELITE_ASSIGN_OR_RETURN(auto* const reduce, (along_runs ? kRuns : kLanes).Require(context.isa));
+  const bool along_runs = AlongRuns(plan);
+  constexpr int64_t kShortRun = 8;
+  if (along_runs && plan.run_count < kShortRun) return BuildShortRuns(op, plan, context.isa);
+  auto* const reduce = along_runs ? runs : kLanes.For(context.isa);
   const int64_t blocks = (plan.lanes + kLaneBlock - 1) / kLaneBlock;
   return MakeKernel(
       std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),

@@ -99,45 +99,83 @@ HWY_INLINE void ForColumns(size_t n, F f) {
   if (c < n) f(small, n - 16, c + 16 - n);
 }
 
-// Adds the n <= kByteBlock channels of all terms to `totals`.
-HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
-                           uint32_t* totals, size_t n) {
-  for (int64_t run = 0; run < plan.runs; ++run) {
-    const uint8_t* x = in + plan.RunOffset(run);
-    for (int64_t t = 0; t < plan.run_count; t += kByteTerms, x += kByteTerms * plan.run_stride) {
-      const int64_t terms = std::min(kByteTerms, plan.run_count - t);
-      if (n >= 16) {
-        ForColumns(n, [&](auto d, size_t c, size_t skip) HWY_ATTR {
-          AddColumns(d, x + c, plan.run_stride, terms, flip, skip, totals + c);
-        });
-        continue;
-      }
-      for (int64_t i = 0; i < terms; ++i) {
-        for (size_t c = 0; c < n; ++c) totals[c] += x[i * plan.run_stride + c] ^ flip;
-      }
+// Adds the n <= kByteBlock channels of `count` rows to `totals`.
+HWY_INLINE void SumRows(const uint8_t* x, int64_t count, int64_t stride, uint8_t flip,
+                        uint32_t* totals, size_t n) {
+  if (n < 16) {
+    for (; count > 0; --count, x += stride) {
+      for (size_t c = 0; c < n; ++c) totals[c] += x[c] ^ flip;
+    }
+    return;
+  }
+  for (; count > 0; count -= kByteTerms, x += kByteTerms * stride) {
+    ForColumns(n, [&](auto d, size_t c, size_t skip) HWY_ATTR {
+      AddColumns(d, x + c, stride, std::min(kByteTerms, count), flip, skip, totals + c);
+    });
+  }
+}
+
+template <bool kMax>
+HWY_INLINE void ExtremesOfRows(const uint8_t* x, int64_t count, int64_t stride, uint8_t flip,
+                               uint8_t* totals, size_t n) {
+  if (n >= 16) {
+    return ForColumns(n, [&](auto d, size_t c, size_t) HWY_ATTR {
+      ExtremeColumns<kMax>(d, x + c, stride, count, flip, totals + c);
+    });
+  }
+  for (; count > 0; --count, x += stride) {
+    for (size_t c = 0; c < n; ++c) {
+      const auto value = static_cast<uint8_t>(x[c] ^ flip);
+      totals[c] = kMax ? std::max(totals[c], value) : std::min(totals[c], value);
     }
   }
+}
+
+// All terms: rows(x, count, stride). Where few channels are all of a row, `together` rows are taken
+// as one of more channels first: joined(x, count, together).
+template <class Rows, class Joined>
+HWY_INLINE void ForRows(const ReducePlan& plan, const uint8_t* in, size_t n, Rows rows,
+                        Joined joined) {
+  const bool dense = plan.lanes == static_cast<int64_t>(n) && plan.run_stride == plan.lanes;
+  const int64_t together = dense && n < 16 ? 128 / plan.lanes : 1;
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* x = in + plan.RunOffset(run);
+    const int64_t whole = together > 1 ? plan.run_count / together : 0;
+    if (whole > 0) joined(x, whole, together);
+    rows(x + whole * together * plan.run_stride, plan.run_count - whole * together,
+         plan.run_stride);
+  }
+}
+
+HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
+                           uint32_t* totals, size_t n) {
+  ForRows(
+      plan, in, n,
+      [&](const uint8_t* x, int64_t count, int64_t stride)
+          HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
+      [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
+        HWY_ALIGN uint32_t parts[128] = {};
+        const size_t wide = together * n;
+        SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
+        for (size_t i = 0; i < wide; ++i) totals[i % n] += parts[i];
+      });
 }
 
 template <bool kMax>
 HWY_INLINE void ExtremesOfColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
                                   uint8_t* totals, size_t n) {
   std::fill(totals, totals + n, kMax ? 0 : 255);
-  for (int64_t run = 0; run < plan.runs; ++run) {
-    const uint8_t* x = in + plan.RunOffset(run);
-    if (n >= 16) {
-      ForColumns(n, [&](auto d, size_t c, size_t) HWY_ATTR {
-        ExtremeColumns<kMax>(d, x + c, plan.run_stride, plan.run_count, flip, totals + c);
+  ForRows(
+      plan, in, n,
+      [&](const uint8_t* x, int64_t count, int64_t stride)
+          HWY_ATTR { ExtremesOfRows<kMax>(x, count, stride, flip, totals, n); },
+      [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
+        HWY_ALIGN uint8_t parts[128];
+        const size_t wide = together * n;
+        std::fill(parts, parts + wide, kMax ? 0 : 255);
+        ExtremesOfRows<kMax>(x, count, static_cast<int64_t>(wide), flip, parts, wide);
+        ExtremesOfRows<kMax>(parts, together, static_cast<int64_t>(n), 0, totals, n);
       });
-      continue;
-    }
-    for (int64_t i = 0; i < plan.run_count; ++i) {
-      for (size_t c = 0; c < n; ++c) {
-        const auto value = static_cast<uint8_t>(x[i * plan.run_stride + c] ^ flip);
-        totals[c] = kMax ? std::max(totals[c], value) : std::min(totals[c], value);
-      }
-    }
-  }
 }
 
 HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t flip) {
@@ -246,22 +284,34 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+// Truth values are 0 and 1: their sum is true where the largest is, their product where the least
+// is.
+ReduceKind KindOfBytes(const OpDescription& op) {
+  const ReduceKind kind = ReduceKindOf(*op.op);
+  if (op.inputs[0].type != DataType::kBool) return kind;
+  const bool any = kind == ReduceKind::kAny || kind == ReduceKind::kMax || kind == ReduceKind::kSum;
+  return any ? ReduceKind::kMax : ReduceKind::kMin;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
                                                  const BuildContext& context) {
   constexpr auto kColumns = FUSELITE_SIMD_TABLE(ReduceColumns);
   constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
   const DataType type = op.inputs[0].type;
-  const ReduceKind kind = ReduceKindOf(*op.op);
+  const ReduceKind kind = KindOfBytes(op);
   const bool sums = kind == ReduceKind::kMean || kind == ReduceKind::kSum;
-  if (type == DataType::kBool || !(sums || kind == ReduceKind::kMax || kind == ReduceKind::kMin)) {
+  if (!(sums || kind == ReduceKind::kMax || kind == ReduceKind::kMin)) {
     return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vector version");
   }
   FUSELITE_ASSIGN_OR_RETURN(auto* const columns, kColumns.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(auto* const runs, kRuns.Require(context.isa));
   const ReducePlan plan = PlanReduce(op);
   if (plan.terms() == 0) return Unsupported("a reduction of nothing");
-  const bool along_runs = plan.lanes == 1 && plan.run_stride == 1;
+  const bool along_runs = AlongRuns(plan);
   const ByteReduction reduction{kind, static_cast<uint8_t>(type == DataType::kInt8 ? 0x80 : 0),
                                 sums ? MakeRescale(op, plan.terms()) : Rescale{}};
   const int64_t along = along_runs ? plan.outer : plan.lanes;

@@ -51,6 +51,9 @@ struct ReducePlan {
 // Precondition: the axes (input 1) are known and valid: this comes after the shape rule.
 ReducePlan PlanReduce(const OpDescription& op);
 
+// Whether an output's terms lie side by side, rather than outputs.
+inline bool AlongRuns(const ReducePlan& plan) { return plan.lanes == 1 && plan.run_stride == 1; }
+
 // REDUCE_PROD of quantized values: scaled by the n-th root of what the product of n factors needs,
 // after every factor but the first, and once more at the end.
 struct ScaledProduct {
@@ -75,9 +78,10 @@ Result<ScaledProduct> MakeScaledProduct(const OpDescription& op);
 // products of int8 and int16 with a rescaling after every factor, and of int8, int16 and uint8
 // without scales.
 Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription&, const BuildContext&);
-// float32 and 8 bits.
 Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription&, const BuildContext&);
-// MEAN, SUM, REDUCE_MAX and REDUCE_MIN of int8 and uint8.
+// MEAN, SUM, REDUCE_MAX and REDUCE_MIN of int8 and uint8; everything of bool.
 Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription&, const BuildContext&);
+// int16 (but products), int32 and int64.
+Result<std::unique_ptr<Kernel>> BuildReduceIntegers(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

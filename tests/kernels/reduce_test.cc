@@ -189,47 +189,57 @@ Shape RandomBytesShape(Random& random) {
   return shape;
 }
 
-TEST_P(ReduceIsaTest, BytesHaveTheBitsOfTheReference) {
-  int computed = 0;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester(random.Pick({"MEAN", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"}));
-    const bool is_sum = tester.op.op->name == "SUM";
-    const DataType type =
-        is_sum ? DataType::kUInt8 : random.Pick({DataType::kInt8, DataType::kUInt8});
-    const int32_t low = type == DataType::kInt8 ? -128 : 0;
-    const bool rescaled = is_sum || tester.op.op->name == "MEAN";
-    const auto quantization = [&] {
-      return Quantization{{random.Float(0.01f, 2)},
-                          {static_cast<int32_t>(random.Int(low, low + 255))}};
-    };
-    TensorInfo info{
-        .type = type, .shape = RandomBytesShape(random), .quantization = quantization()};
-    const int rank = info.shape.rank();
-    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
-    TestTensor x(info, random.Int(0, 3));
-    x.Fill(random, low, low + 255);
-    std::vector<int32_t> axes;
-    for (int d = 0; d < rank; ++d) {
-      if (random.Chance(0.5)) axes.push_back(d);
-    }
-    tester.params<ReduceParams>().keep_dims = random.Chance(0.5);
-    tester.Input(x).Constant(Axes(axes));
-    tester.Output(type, rescaled ? quantization() : info.quantization);
-    ASSERT_TRUE(tester.Infer().ok());
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    ASSERT_TRUE(expected.ok());
-    if (!actual.ok()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ++computed;
-    ExpectSame<uint8_t>((*expected)[0], (*actual)[0], tester.op.op->name);
+// A reduction over any axes, by elements of T's width.
+template <class T>
+void CompareIntegers(Isa isa, std::initializer_list<const char*> names, DataType type,
+                     uint64_t seed) {
+  Random random(seed);
+  OpTester tester(random.Pick(names));
+  SCOPED_TRACE(std::string(tester.op.op->name) + " of " + std::string(DataTypeName(type)) + ", " +
+               random.Trace());
+  const bool byte = type == DataType::kInt8 || type == DataType::kUInt8;
+  const bool rescaled = tester.op.op->name == "SUM" || tester.op.op->name == "MEAN";
+  const int64_t low = type == DataType::kUInt8 ? 0 : byte ? -128 : -32768;
+  const auto quantization = [&] {
+    if (!byte && type != DataType::kInt16) return Quantization{};
+    return Quantization{{random.Float(0.01f, 2)},
+                        {static_cast<int32_t>(byte ? random.Int(low, low + 255) : 0)}};
+  };
+  TensorInfo info{.type = type, .shape = RandomBytesShape(random), .quantization = quantization()};
+  info.row_pitch = random.Chance(0.3) ? RandomPitch(random, info.shape.dim(-1)) : 0;
+  TestTensor x(info, random.Int(0, 3) * sizeof(T));
+  x.Fill(random, static_cast<double>(low), static_cast<double>(byte ? low + 255 : 32767));
+  std::vector<int32_t> axes;
+  for (int d = 0; d < info.shape.rank(); ++d) {
+    if (random.Chance(0.5)) axes.push_back(d);
   }
-  const bool vectors = Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon);
-  EXPECT_EQ(computed, vectors ? 400 : 0);
+  tester.params<ReduceParams>().keep_dims = random.Chance(0.5);
+  tester.Input(x).Constant(Axes(axes));
+  tester.Output(type, rescaled ? quantization() : info.quantization);
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3) * sizeof(T));
+  ASSERT_TRUE(expected.ok());
+  const bool vectors = Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon);
+  ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
+  if (vectors) ExpectSame<T>((*expected)[0], (*actual)[0], tester.op.op->name);
+}
+
+TEST_P(ReduceIsaTest, IntegersHaveTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const auto quantized = {"MEAN", "MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"};
+    CompareIntegers<uint8_t>(GetParam(), {"MEAN", "REDUCE_MAX", "REDUCE_MIN"}, DataType::kInt8,
+                             seed);
+    CompareIntegers<uint8_t>(GetParam(), quantized, DataType::kUInt8, seed);
+    CompareIntegers<uint16_t>(GetParam(), {"MEAN", "REDUCE_MAX", "REDUCE_MIN"}, DataType::kInt16,
+                              seed);
+    const auto all = {"MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"};
+    CompareIntegers<uint32_t>(GetParam(), all, DataType::kInt32, seed);
+    CompareIntegers<uint64_t>(GetParam(), all, DataType::kInt64, seed);
+    CompareIntegers<uint8_t>(
+        GetParam(), {"REDUCE_ANY", "REDUCE_ALL", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"},
+        DataType::kBool, seed);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, ReduceIsaTest, ::testing::ValuesIn(RunnableIsas()),
