@@ -50,7 +50,8 @@ HWY_INLINE V FinishVec(V total, V count, const PoolWindow& pool) {
   return AtMost(d, AtLeast(d, value, pool.low), pool.high);
 }
 
-// `kVectors` whole vectors of channels, or where it is 0 the last `n` < Lanes channels.
+// `kVectors` vectors of channels, of which the last one ends with the `n`th channel and may overlap
+// the one before; where kVectors is 0 `n` < Lanes channels.
 template <PoolKind kKind, size_t kVectors>
 HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const float* in,
                              float* out, size_t n) {
@@ -71,32 +72,45 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
   } else {
     hn::Vec<D> totals[kVectors];
     for (size_t v = 0; v < kVectors; ++v) totals[v] = start;
+    const size_t last = n - lanes;
     for (int32_t y = 0; y < taps.rows; ++y) {
       const float* pixel = in + y * pool.row_pitch;
       for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
-        for (size_t v = 0; v < kVectors; ++v) {
+        for (size_t v = 0; v + 1 < kVectors; ++v) {
           totals[v] = Combine<kKind>(totals[v], hn::LoadU(d, pixel + v * lanes));
         }
+        totals[kVectors - 1] = Combine<kKind>(totals[kVectors - 1], hn::LoadU(d, pixel + last));
       }
     }
-    for (size_t v = 0; v < kVectors; ++v) {
+    for (size_t v = 0; v + 1 < kVectors; ++v) {
       hn::StoreU(FinishVec<kKind>(totals[v], count, pool), d, out + v * lanes);
     }
+    hn::StoreU(FinishVec<kKind>(totals[kVectors - 1], count, pool), d, out + last);
   }
 }
 
+// Several vectors at a time, so that their additions overlap.
 template <PoolKind kKind>
 void PoolPixelOf(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
                  size_t channels) {
   const size_t lanes = hn::Lanes(D());
-  size_t c = 0;
-  for (; c + 8 * lanes <= channels; c += 8 * lanes) {
-    PoolChannels<kKind, 8>(pool, taps, in + c, out + c, 0);
+  if (channels < lanes) return PoolChannels<kKind, 0>(pool, taps, in, out, channels);
+  for (; channels > 8 * lanes; channels -= 8 * lanes, in += 8 * lanes, out += 8 * lanes) {
+    PoolChannels<kKind, 8>(pool, taps, in, out, 8 * lanes);
   }
-  for (; c + lanes <= channels; c += lanes) {
-    PoolChannels<kKind, 1>(pool, taps, in + c, out + c, 0);
+  switch ((channels + lanes - 1) / lanes) {
+    case 8: return PoolChannels<kKind, 8>(pool, taps, in, out, channels);
+    case 7: return PoolChannels<kKind, 7>(pool, taps, in, out, channels);
+    case 6: return PoolChannels<kKind, 6>(pool, taps, in, out, channels);
+    case 5: return PoolChannels<kKind, 5>(pool, taps, in, out, channels);
+    case 4: return PoolChannels<kKind, 4>(pool, taps, in, out, channels);
+    case 3: return PoolChannels<kKind, 3>(pool, taps, in, out, channels);
+    case 2: return PoolChannels<kKind, 2>(pool, taps, in, out, channels);
+    default: break;
   }
-  if (c < channels) PoolChannels<kKind, 0>(pool, taps, in + c, out + c, channels - c);
+  // Less than a vector may be left of more: it begins earlier.
+  const size_t back = channels < lanes ? lanes - channels : 0;
+  PoolChannels<kKind, 1>(pool, taps, in - back, out - back, lanes);
 }
 
 void PoolPixel(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
@@ -117,6 +131,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   constexpr auto kPoolPixel = FUSELITE_SIMD_TABLE(PoolPixel);
+  if (auto rows = BuildPoolRows(op, context); rows.ok()) return rows;
   if (op.inputs[0].type != DataType::kFloat32) return BuildIntegerPoolHighway(op, context);
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   Work work{.units = shape.pixels_out(),

@@ -1,0 +1,242 @@
+// Pools of few channels: a row of outputs at a time, whose pixels and channels are one row of
+// values, computed for every column and picked from by the stride.
+//
+// The loops are plain ones that the compiler turns into vectors of each target (this file is
+// compiled with -O3). Each output takes its taps in the reference's order.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/make_kernel.h"
+#include "kernels/pool/pool.h"
+#include "kernels/quantization.h"
+#include "kernels/shape_rules.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pool/rows_highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+
+#ifndef FUSELITE_KERNELS_POOL_ROWS_ONCE_
+#define FUSELITE_KERNELS_POOL_ROWS_ONCE_
+namespace fuselite::kernels {
+
+struct PoolRows {
+  WindowAxis x;
+  int64_t channels;
+  float low, high;             // of the fused activation
+  std::vector<float> columns;  // of the window that lie inside, for each value of a row of outputs
+
+  // Values of a row with its padding, and of one that has an output at every column.
+  int64_t padded() const { return x.reach() * channels; }
+  int64_t dense() const { return (int64_t{x.output - 1} * x.stride + 1) * channels; }
+  // In each of three parts: the row with its padding, totals, totals that the stride picks.
+  size_t scratch_bytes() const { return 3 * PartBytes(); }
+  size_t PartBytes() const { return (static_cast<size_t>(padded()) * sizeof(float) + 63) & ~63; }
+};
+// The outputs of one row, from `rows` rows of the input.
+using PoolRowFunction = void(const PoolRows& pool, const void* in, int64_t rows, void* out,
+                             std::byte* scratch);
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+
+// `count` values of one tap each.
+template <PoolKind kKind, class T, class Total>
+HWY_INLINE void TakeTap(const T* HWY_RESTRICT in, int64_t count, Total* HWY_RESTRICT totals) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<Total>(in[i]);
+    if constexpr (kKind == PoolKind::kMax) {
+      totals[i] = value > totals[i] ? value : totals[i];
+    } else if constexpr (kKind == PoolKind::kL2) {
+      totals[i] += value * value;
+    } else {
+      totals[i] = static_cast<Total>(totals[i] + value);
+    }
+  }
+}
+
+// The row behind its padding, which changes no total: the least value for a maximum, else 0.
+template <PoolKind kKind, class T>
+HWY_INLINE const T* Padded(const PoolRows& pool, const T* in, T* row) {
+  const int64_t before = int64_t{pool.x.before} * pool.channels, count = pool.padded();
+  const int64_t inside = std::min(count - before, int64_t{pool.x.input} * pool.channels);
+  if (before == 0 && inside == count) return in;
+  const T none = kKind == PoolKind::kMax ? std::numeric_limits<T>::lowest() : T{0};
+  std::fill(row, row + before, none);
+  std::copy_n(in, inside, row + before);
+  std::fill(row + before + inside, row + count, none);
+  return row;
+}
+
+template <class Total>
+HWY_INLINE const Total* Picked(const PoolRows& pool, const Total* totals, Total* picked) {
+  if (pool.x.stride == 1) return totals;
+  const int64_t step = pool.x.stride * pool.channels;
+  for (int64_t x = 0; x < pool.x.output; ++x) {
+    for (int64_t c = 0; c < pool.channels; ++c) {
+      picked[x * pool.channels + c] = totals[x * step + c];
+    }
+  }
+  return picked;
+}
+
+// The mean of integers: halves away from zero, or up where T has no sign. Sums below 2^24 are exact
+// in float, and their quotient is cut to the right integer (kernels/pool/integer_highway.cc).
+template <class T>
+HWY_INLINE float RoundedMean(int32_t total, float count) {
+  const int32_t half = static_cast<int32_t>(count) / 2;
+  const int32_t nudged = !std::is_signed_v<T> || total > 0 ? total + half : total - half;
+  return static_cast<float>(static_cast<int32_t>(static_cast<float>(nudged) / count));
+}
+
+template <PoolKind kKind, class T, class Total>
+HWY_INLINE void Finish(const PoolRows& pool, const Total* HWY_RESTRICT totals, float rows,
+                       T* HWY_RESTRICT out) {
+  const float* HWY_RESTRICT columns = pool.columns.data();
+  const float low = pool.low, high = pool.high;
+  const int64_t count = int64_t{pool.x.output} * pool.channels;
+  for (int64_t i = 0; i < count; ++i) {
+    auto value = static_cast<float>(totals[i]);
+    if constexpr (kKind != PoolKind::kMax && std::is_same_v<T, float>) {
+      value = value / (rows * columns[i]);
+    } else if constexpr (kKind != PoolKind::kMax) {
+      value = RoundedMean<T>(totals[i], rows * columns[i]);
+    }
+    if constexpr (kKind == PoolKind::kL2) value = std::sqrt(value);
+    value = value < low ? low : value;  // a NaN stays
+    out[i] = static_cast<T>(high < value ? high : value);
+  }
+}
+
+template <PoolKind kKind, class T, class Total>
+void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std::byte* scratch) {
+  auto* const padded = reinterpret_cast<T*>(scratch);
+  auto* const totals = reinterpret_cast<Total*>(scratch + pool.PartBytes());
+  auto* const picked = reinterpret_cast<Total*>(scratch + 2 * pool.PartBytes());
+  const int64_t dense = pool.dense();
+  std::fill(totals, totals + dense,
+            kKind == PoolKind::kMax ? std::numeric_limits<Total>::lowest() : Total{0});
+  for (int64_t y = 0; y < rows; ++y) {
+    const T* from = static_cast<const T*>(in) + y * pool.x.input * pool.channels;
+    const T* row = Padded<kKind>(pool, from, padded);
+    for (int32_t x = 0; x < pool.x.filter; ++x) {
+      TakeTap<kKind>(row + x * pool.channels, dense, totals);
+    }
+  }
+  Finish<kKind>(pool, Picked(pool, totals, picked), static_cast<float>(rows), static_cast<T*>(out));
+}
+
+// Sums of up to 256 bytes fit into 16 bits.
+template <class T>
+PoolRowFunction* PoolRowOf(PoolKind kind, bool small_sums) {
+  if (kind == PoolKind::kMax) return PoolRow<PoolKind::kMax, T, T>;
+  if constexpr (std::is_same_v<T, float>) {
+    return kind == PoolKind::kL2 ? PoolRow<PoolKind::kL2, float, float>
+                                 : PoolRow<PoolKind::kAverage, float, float>;
+  } else {
+    using Small = std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>;
+    if (sizeof(T) == 1 && small_sums) return PoolRow<PoolKind::kAverage, T, Small>;
+    return PoolRow<PoolKind::kAverage, T, int32_t>;
+  }
+}
+
+PoolRowFunction* PoolRowFor(DataType type, PoolKind kind, bool small_sums) {
+  switch (type) {
+    case DataType::kFloat32: return PoolRowOf<float>(kind, small_sums);
+    case DataType::kInt8: return PoolRowOf<int8_t>(kind, small_sums);
+    case DataType::kUInt8: return PoolRowOf<uint8_t>(kind, small_sums);
+    default: return PoolRowOf<int16_t>(kind, small_sums);
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+std::vector<float> ColumnsInside(const PoolShape& shape) {
+  const WindowAxis& x = shape.window.x;
+  std::vector<float> columns;
+  for (int32_t o = 0; o < x.output; ++o) {
+    const int32_t start = x.start(o);
+    const int32_t inside = x.last_tap(start) - x.first_tap(start);
+    columns.insert(columns.end(), shape.channels, static_cast<float>(inside));
+  }
+  return columns;
+}
+
+Status SetRange(const OpDescription& op, PoolRows* pool) {
+  const Activation activation = op.params.as<PoolParams>().activation;
+  const DataType type = op.inputs[0].type;
+  if (type == DataType::kFloat32) {
+    ActivationRange(activation, &pool->low, &pool->high);
+    return Status();
+  }
+  int32_t low, high, min, max;
+  FUSELITE_RETURN_IF_ERROR(
+      QuantizedActivationRange(activation, type, op.outputs[0].quantization, &low, &high));
+  QuantizedTypeRange(type, &min, &max);
+  if (low > max || high < min) return Unsupported("an activation that leaves nothing");
+  pool->low = static_cast<float>(low);
+  pool->high = static_cast<float>(high);
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
+                                              const BuildContext& context) {
+  constexpr auto kPoolRow = FUSELITE_SIMD_TABLE(PoolRowFor);
+  // Pixels of more bytes repay a call for each; sooner where the stride leaves most outputs out.
+  constexpr int64_t kMostBytes = 160, kMostBytesApart = 31;
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPoolRow.Require(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  const DataType type = op.inputs[0].type;
+  const int64_t bytes = BitWidth(type) / 8;
+  const bool apart = shape.window.x.stride > 1 && shape.window.x.output > 1;
+  if (shape.channels * bytes > (apart ? kMostBytesApart : kMostBytes))
+    return Unsupported(shape.channels, " channels");
+  if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {
+    return Unsupported("a tail or pitched rows");
+  }
+  const PoolKind kind = PoolKindOf(*op.op);
+  const int32_t taps = shape.window.taps();
+  if (kind != PoolKind::kMax && type == DataType::kInt16 && taps > 511) {
+    return Unsupported("a mean of ", taps, " int16 values");
+  }
+  PoolRows pool{shape.window.x, shape.channels, 0, 0, ColumnsInside(shape)};
+  FUSELITE_RETURN_IF_ERROR(SetRange(op, &pool));
+  const auto& [y, x] = shape.window;
+  const Work work{.units = int64_t{shape.batch} * y.output,
+                  .grain = GrainFor(int64_t{x.output} * shape.channels * taps / 4),
+                  .scratch_bytes = pool.scratch_bytes()};
+  return MakeKernel(
+      "pool rows " + std::string(DataTypeName(type)) + " " + SimdName(context.isa), work,
+      [=, row = function_for(type, kind, taps <= 256), y = y, x = x](const KernelArgs& args,
+                                                                     int64_t begin, int64_t end) {
+        const int64_t in_row = int64_t{x.input} * shape.channels * bytes;
+        const int64_t out_row = int64_t{x.output} * shape.channels * bytes;
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int32_t start = y.start(static_cast<int32_t>(unit % y.output));
+          const int32_t first = y.first_tap(start), last = y.last_tap(start);
+          const int64_t from = unit / y.output * y.input + start + first;
+          row(pool, static_cast<const std::byte*>(args.inputs[0]) + from * in_row, last - first,
+              static_cast<std::byte*>(args.outputs[0]) + unit * out_row, args.scratch);
+        }
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif
