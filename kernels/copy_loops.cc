@@ -28,8 +28,20 @@ void CopyElements(const std::byte* in, std::byte* out, const CopyDim& dim, int e
   WithElement(element_bytes, [&](auto element) { CopyTyped<decltype(element)>(in, out, dim); });
 }
 
-void FillElements(const std::byte* in, std::byte* out, int64_t count, int element_bytes) {
-  CopyElements(in, out, {count, 0, element_bytes}, element_bytes);
+void ReverseRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+                 int element_bytes) {
+  for (int64_t i = 0; i < rows.size; ++i) {
+    CopyElements(in + i * rows.in_stride, out + i * rows.out_stride,
+                 {count, -element_bytes, element_bytes}, element_bytes);
+  }
+}
+
+void FillRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+              int element_bytes) {
+  for (int64_t i = 0; i < rows.size; ++i) {
+    CopyElements(in + i * rows.in_stride, out + i * rows.out_stride, {count, 0, element_bytes},
+                 element_bytes);
+  }
 }
 
 void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
@@ -46,7 +58,7 @@ void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const Copy
 }  // namespace
 
 const CopyLoops& ScalarCopyLoops() {
-  static constexpr CopyLoops kLoops = {CopyRows, CopyElements, FillElements, Transpose};
+  static constexpr CopyLoops kLoops = {CopyRows, ReverseRows, CopyElements, FillRows, Transpose};
   return kLoops;
 }
 

@@ -22,11 +22,17 @@ struct CopyLoops {
   // `run_bytes` contiguous bytes at each index of `rows`.
   void (*rows)(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t run_bytes);
 
+  // At each index of `rows`, `count` elements in reverse: `in` is the last in memory, whose reading
+  // goes down, and `out` the first of those written without gaps.
+  void (*reverse)(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+                  int element_bytes);
+
   // Elements of 1, 2, 4, 8 or 16 bytes one by one.
   void (*elements)(const std::byte* in, std::byte* out, const CopyDim& dim, int element_bytes);
 
-  // One such element, written `count` times without gaps.
-  void (*fill)(const std::byte* in, std::byte* out, int64_t count, int element_bytes);
+  // At each index of `rows` one such element, written `count` times without gaps.
+  void (*fill)(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+               int element_bytes);
 
   // A matrix is transposed: elements are contiguous along `x` in the input and along `y` in the
   // output.

@@ -83,18 +83,53 @@ void CopyRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t 
   ScalarCopyLoops().elements(in, out, rows, 1);
 }
 
-// --- One element many times.
+// --- Rows of one element each.
+
+// Rows of at least a vector of D; the last one may overlap the one before.
+template <class D>
+void FillBy(D d, const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count) {
+  using T = hn::TFromD<D>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t row = 0; row < rows.size; ++row, in += rows.in_stride, out += rows.out_stride) {
+    T value;
+    std::memcpy(&value, in, sizeof value);
+    const auto v = hn::Set(d, value);
+    for (int64_t i = 0; i < count - lanes; i += lanes) hn::StoreU(v, d, As<T>(out) + i);
+    hn::StoreU(v, d, As<T>(out) + count - lanes);
+  }
+}
+
+// Rows shorter than a vector of 16 bytes that follow each other: what is written behind one is
+// written again with the next, but for the last ones, which are left to the caller. Gives how many
+// are done.
+template <class T>
+HWY_INLINE int64_t FillShortRows(const std::byte* in, std::byte* out, const CopyDim& rows,
+                                 int64_t count) {
+  const hn::CappedTag<T, 16 / sizeof(T)> d;
+  const int64_t row_bytes = count * static_cast<int64_t>(sizeof(T));
+  if (rows.out_stride != row_bytes) return 0;
+  const int64_t done = std::max<int64_t>(0, rows.size - (16 + row_bytes - 1) / row_bytes + 1);
+  for (int64_t row = 0; row < done; ++row, in += rows.in_stride, out += row_bytes) {
+    T value;
+    std::memcpy(&value, in, sizeof value);
+    hn::StoreU(hn::Set(d, value), d, As<T>(out));
+  }
+  return done;
+}
 
 template <class T>
-void FillTyped(const std::byte* in, std::byte* out, int64_t count) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (count < lanes) return ScalarCopyLoops().fill(in, out, count, sizeof(T));
-  T value;
-  std::memcpy(&value, in, sizeof value);
-  const auto v = hn::Set(d, value);
-  for (int64_t i = 0; i < count - lanes; i += lanes) hn::StoreU(v, d, As<T>(out) + i);
-  hn::StoreU(v, d, As<T>(out) + count - lanes);
+void FillTyped(const std::byte* in, std::byte* out, CopyDim rows, int64_t count) {
+  const hn::ScalableTag<T> whole;
+  const hn::CappedTag<T, 16 / sizeof(T)> block;
+  if (count >= static_cast<int64_t>(hn::Lanes(whole))) return FillBy(whole, in, out, rows, count);
+  if (count >= static_cast<int64_t>(hn::Lanes(block))) return FillBy(block, in, out, rows, count);
+  const int64_t done = FillShortRows<T>(in, out, rows, count);
+  in += done * rows.in_stride;
+  out += done * rows.out_stride;
+  rows.size -= done;
+  const hn::CappedTag<T, HWY_MAX(4 / sizeof(T), 1)> word;
+  if (count >= static_cast<int64_t>(hn::Lanes(word))) return FillBy(word, in, out, rows, count);
+  ScalarCopyLoops().fill(in, out, rows, count, sizeof(T));
 }
 
 // --- Elements in reverse.
@@ -112,15 +147,30 @@ HWY_INLINE hn::Vec<D> Reversed(D d, hn::Vec<D> v) {
   }
 }
 
-// `in` is the last element in memory. The last vector may overlap the one before.
-template <class T>
-void ReverseTyped(const std::byte* in, std::byte* out, int64_t count) {
-  const hn::ScalableTag<T> d;
+// Rows of at least a vector of D; the last one may overlap the one before.
+template <class D>
+void ReverseBy(D d, const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count) {
+  using T = hn::TFromD<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* const last = As<T>(in);
-  for (int64_t i = 0;; i = std::min(i + lanes, count - lanes)) {
-    hn::StoreU(Reversed(d, hn::LoadU(d, last - i - lanes + 1)), d, As<T>(out) + i);
-    if (i + lanes == count) return;
+  for (int64_t row = 0; row < rows.size; ++row, in += rows.in_stride, out += rows.out_stride) {
+    const T* const last = As<T>(in);
+    for (int64_t i = 0;; i = std::min(i + lanes, count - lanes)) {
+      hn::StoreU(Reversed(d, hn::LoadU(d, last - i - lanes + 1)), d, As<T>(out) + i);
+      if (i + lanes == count) break;
+    }
+  }
+}
+
+template <class T>
+void ReverseTyped(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count) {
+  const hn::ScalableTag<T> whole;
+  const hn::CappedTag<T, 16 / sizeof(T)> block;
+  if (count >= static_cast<int64_t>(hn::Lanes(whole))) {
+    ReverseBy(whole, in, out, rows, count);
+  } else if (count >= static_cast<int64_t>(hn::Lanes(block))) {
+    ReverseBy(block, in, out, rows, count);
+  } else {
+    ScalarCopyLoops().reverse(in, out, rows, count, sizeof(T));
   }
 }
 
@@ -337,19 +387,19 @@ bool WithLane(int bytes, Function function) {
   }
 }
 
-void FillElements(const std::byte* in, std::byte* out, int64_t count, int element_bytes) {
-  if (!WithLane(element_bytes, [&](auto e) HWY_ATTR { FillTyped<decltype(e)>(in, out, count); })) {
-    ScalarCopyLoops().fill(in, out, count, element_bytes);
+void FillRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+              int element_bytes) {
+  if (!WithLane(element_bytes,
+                [&](auto e) HWY_ATTR { FillTyped<decltype(e)>(in, out, rows, count); })) {
+    ScalarCopyLoops().fill(in, out, rows, count, element_bytes);
   }
 }
 
-void CopyElements(const std::byte* in, std::byte* out, const CopyDim& dim, int element_bytes) {
-  const bool reversed = dim.in_stride == -element_bytes && dim.out_stride == element_bytes;
-  // A vector has 64 bytes at most.
-  if (!reversed || dim.size * element_bytes < 64 || !WithLane(element_bytes, [&](auto e) HWY_ATTR {
-        ReverseTyped<decltype(e)>(in, out, dim.size);
-      })) {
-    ScalarCopyLoops().elements(in, out, dim, element_bytes);
+void ReverseRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
+                 int element_bytes) {
+  if (!WithLane(element_bytes,
+                [&](auto e) HWY_ATTR { ReverseTyped<decltype(e)>(in, out, rows, count); })) {
+    ScalarCopyLoops().reverse(in, out, rows, count, element_bytes);
   }
 }
 
@@ -361,7 +411,9 @@ void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const Copy
   }
 }
 
-CopyLoops Loops() { return {CopyRows, CopyElements, FillElements, Transpose}; }
+CopyLoops Loops() {
+  return {CopyRows, ReverseRows, ScalarCopyLoops().elements, FillRows, Transpose};
+}
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

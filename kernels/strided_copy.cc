@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace fuselite::kernels {
 namespace {
@@ -67,17 +68,36 @@ void CopyPlan::ChooseLoop() {
     copy_.element_bytes = static_cast<int>(run_bytes_);
     loop_ = Loop::kElements;
     if (inner_.out_stride == run_bytes_) {
-      if (inner_.in_stride == 0) loop_ = Loop::kFill;
-      if (inner_.in_stride != 0 && TakeAcross()) loop_ = Loop::kTranspose;
+      if (inner_.in_stride == 0) return TakeRows(Loop::kFill);
+      if (inner_.in_stride == -run_bytes_) return TakeRows(Loop::kReverse);
+      if (TakeAcross()) loop_ = Loop::kTranspose;
     }
   }
-  if (loop_ != Loop::kTranspose) return Split(inner_, kPieceBytes / run_bytes_);
+  if (loop_ != Loop::kTranspose) {
+    PreferLonger();
+    return Split(inner_, kPieceBytes / run_bytes_);
+  }
   // The longer side is split, in whole lines.
   const auto& [shorter, longer] =
       std::minmax(across_, inner_, [](const auto& a, const auto& b) { return a.size < b.size; });
   split_across_ = &longer == &across_;
   const int64_t line = kLineBytes / run_bytes_;
   Split(longer, line * std::max<int64_t>(1, kPieceBytes / (kLineBytes * shorter.size)));
+}
+
+void CopyPlan::PreferLonger() {
+  constexpr int64_t kShort = 8;
+  for (int d = copy_.rank - 1; d >= 0 && inner_.size < kShort; --d) {
+    if (copy_.dims[d].size >= kShort) std::swap(inner_, copy_.dims[d]);
+  }
+}
+
+void CopyPlan::TakeRows(Loop loop) {
+  loop_ = loop;
+  if (inner_.size * run_bytes_ >= kPieceBytes) return Split(inner_, kPieceBytes / run_bytes_);
+  if (copy_.rank > 0) across_ = copy_.dims[--copy_.rank];
+  split_across_ = true;
+  Split(across_, kPieceBytes / (inner_.size * run_bytes_));
 }
 
 bool CopyPlan::TakeAcross() {
@@ -133,7 +153,14 @@ void CopyPlan::RunPiece(const std::byte* in, std::byte* out, int64_t piece) cons
   switch (loop_) {
     case Loop::kRun: std::memcpy(out, in, part.size); break;
     case Loop::kRows: loops_.rows(in, out, part, run_bytes_); break;
-    case Loop::kFill: loops_.fill(in, out, part.size, copy_.element_bytes); break;
+    case Loop::kFill:
+      loops_.fill(in, out, split_across_ ? part : across_, split_across_ ? inner_.size : part.size,
+                  copy_.element_bytes);
+      break;
+    case Loop::kReverse:
+      loops_.reverse(in, out, split_across_ ? part : across_,
+                     split_across_ ? inner_.size : part.size, copy_.element_bytes);
+      break;
     case Loop::kElements: loops_.elements(in, out, part, copy_.element_bytes); break;
     case Loop::kTranspose:
       loops_.transpose(in, out, split_across_ ? part : across_, split_across_ ? inner_ : part,

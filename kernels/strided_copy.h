@@ -51,7 +51,8 @@ class CopyPlan {
   enum class Loop : uint8_t {
     kRun,        // one run, of which a unit is a piece
     kRows,       // a run at each index of the inner dimension
-    kFill,       // one element repeated along the contiguous inner dimension
+    kFill,       // rows of one element each, repeated along the contiguous inner dimension
+    kReverse,    // rows of the inner dimension, read from its last element down
     kElements,   // the inner dimension element by element
     kTranspose,  // a matrix of the inner dimension and of the one that is contiguous in the input
   };
@@ -61,6 +62,10 @@ class CopyPlan {
 
   void ChooseLoop();
   void TakeInner() { inner_ = copy_.dims[--copy_.rank]; }
+  // A short inner dimension gives way to the next longer one: a loop takes long to enter.
+  void PreferLonger();
+  // Runs `loop` along the inner dimension, in pieces where that is long, else in many rows.
+  void TakeRows(Loop loop);
   // Takes the dimension that is contiguous in the input, if there is one.
   bool TakeAcross();
   // Pieces of `step` along the dimension that is split; the last one takes what is left over.
@@ -70,7 +75,7 @@ class CopyPlan {
   CopyLoops loops_;
   StridedCopy copy_;  // the outer dimensions only, outermost first
   CopyDim inner_{1, 0, 0};
-  CopyDim across_{1, 0, 0};  // kTranspose
+  CopyDim across_{1, 0, 0};  // kTranspose, kReverse, kFill
   Loop loop_ = Loop::kRun;
   int64_t run_bytes_ = 0;
   CopyDim split_{1, 0, 0};  // the dimension that a loop's pieces divide

@@ -74,6 +74,11 @@ class UpdateKernel final : public Kernel {
     }
     const auto* update = static_cast<const std::byte*>(args.inputs[1]);
     const std::array<int64_t, Shape::kMaxRank> start = Start(args.inputs[2]);
+    if (begin == 0 && end == rows_) {
+      const CopyPlan plan(Copy(start));
+      plan.Run(update, out, 0, plan.units());
+      return Status();
+    }
     const int64_t row_bytes = Width() * element_bytes_;
     for (int64_t row = begin; row < end; ++row) {
       std::memcpy(out + Place(row, start) * element_bytes_, update + row * row_bytes, row_bytes);
@@ -91,6 +96,20 @@ class UpdateKernel final : public Kernel {
           std::clamp<int64_t>(LoadIndex(start_type_, indices, d), 0, operand_[d] - update_[d]);
     }
     return start;
+  }
+
+  // The whole update: narrow ones are many rows, which the engine of copies merges.
+  StridedCopy Copy(const std::array<int64_t, Shape::kMaxRank>& start) const {
+    StridedCopy copy;
+    copy.element_bytes = static_cast<int>(element_bytes_);
+    int64_t from = element_bytes_, to = element_bytes_;
+    for (int d = operand_.rank() - 1; d >= 0; --d) {
+      copy.out_offset += start[d] * to;
+      copy.Add(update_[d], from, to);
+      from *= update_[d];
+      to *= operand_[d];
+    }
+    return copy;
   }
 
   // Of the first element of a row of the update, in the operand.

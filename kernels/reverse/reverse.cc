@@ -1,9 +1,11 @@
 #include "kernels/reverse/reverse.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
+#include "kernels/simd.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -55,8 +57,6 @@ Status InferReverseSequence(OpDescription& op) {
   return SetOutput(op, 0, in.type, in.shape);
 }
 
-constexpr Candidate kSequenceCandidates[] = {{"reference", BuildReverseSequence}};
-
 }  // namespace
 
 Result<Movement> PlanReverse(const OpDescription& op) {
@@ -73,40 +73,88 @@ Result<Movement> PlanReverse(const OpDescription& op) {
   return Movement{{part}};
 }
 
-Result<std::unique_ptr<Kernel>> BuildReverseSequence(const OpDescription& op, const BuildContext&) {
+namespace {
+
+// Lines along the sequence: a unit is one, and both parts of it are rows of what lies behind both
+// dimensions.
+class SequenceKernel final : public Kernel {
+ public:
+  SequenceKernel(const OpDescription& op, std::string name, const CopyLoops& loops)
+      : name_(std::move(name)), loops_(loops), index_type_(op.inputs[1].type) {
+    const Shape& shape = op.inputs[0].shape;
+    const auto& params = op.params.as<ReverseSequenceParams>();
+    const int inner = std::max(params.seq_dim, params.batch_dim) + 1;
+    bytes_ = shape.elements(inner, shape.rank()) * BitWidth(op.inputs[0].type) / 8;
+    size_ = shape[params.seq_dim];
+    batch_size_ = shape[params.batch_dim];
+    stride_ = shape.elements(params.seq_dim + 1, inner);
+    batch_stride_ = shape.elements(params.batch_dim + 1, inner);
+    lines_ = bytes_ == 0 || size_ == 0 ? 0 : shape.elements(0, inner) / size_;
+  }
+
+  std::string_view name() const override { return name_; }
+  int64_t units(int) const override { return lines_; }
+  int64_t grain(int) const override { return GrainFor(size_ * bytes_ / 4 + 1); }
+
+  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
+    const int64_t step = stride_ * bytes_;
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t row = line / stride_ * size_ * stride_ + line % stride_;
+      const int64_t batch = row / batch_stride_ % batch_size_;
+      const int64_t length = LoadIndex(index_type_, args.inputs[1], batch);
+      if (length < 0 || length > size_) {
+        return InvalidArgument("length ", length, " of sequence ", batch, " exceeds ", size_);
+      }
+      const auto* in = static_cast<const std::byte*>(args.inputs[0]) + row * bytes_;
+      auto* out = static_cast<std::byte*>(args.outputs[0]) + row * bytes_;
+      if (length > 0) Reverse(in + (length - 1) * step, out, length);
+      if (length < size_) Copy(in + length * step, out + length * step, size_ - length);
+    }
+    return Status();
+  }
+
+ private:
+  // `last` is read downwards. Rows as wide as a register that follow each other are elements.
+  void Reverse(const std::byte* last, std::byte* out, int64_t count) const {
+    const bool elements = stride_ == 1 && bytes_ <= 8 && std::has_single_bit<uint64_t>(bytes_);
+    if (elements) return loops_.reverse(last, out, {1, 0, 0}, count, static_cast<int>(bytes_));
+    loops_.rows(last, out, {count, -stride_ * bytes_, stride_ * bytes_}, bytes_);
+  }
+
+  // Rows without gaps are one.
+  void Copy(const std::byte* in, std::byte* out, int64_t count) const {
+    if (stride_ == 1) return loops_.rows(in, out, {1, 0, 0}, count * bytes_);
+    loops_.rows(in, out, {count, stride_ * bytes_, stride_ * bytes_}, bytes_);
+  }
+
+  std::string name_;
+  CopyLoops loops_;
+  DataType index_type_;
+  int64_t bytes_, size_, batch_size_, stride_, batch_stride_, lines_;
+};
+
+Result<std::unique_ptr<Kernel>> MakeReverseSequence(const OpDescription& op, std::string suffix,
+                                                    const CopyLoops& loops) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  const TensorInfo& in = op.inputs[0];
-  const auto& params = op.params.as<ReverseSequenceParams>();
-  // Rows are what lies behind both dimensions; a unit is one row.
-  const int rank = in.shape.rank();
-  const int inner = std::max(params.seq_dim, params.batch_dim) + 1;
-  const auto bytes = static_cast<size_t>(in.shape.elements(inner, rank) * BitWidth(in.type) / 8);
-  const int64_t seq_size = in.shape[params.seq_dim];
-  const int64_t batch_size = in.shape[params.batch_dim];
-  const int64_t seq_stride = in.shape.elements(params.seq_dim + 1, inner);
-  const int64_t batch_stride = in.shape.elements(params.batch_dim + 1, inner);
-  return MakeKernel(
-      "reverse_sequence " + std::string(DataTypeName(in.type)),
-      {.units = bytes ? in.shape.elements(0, inner) : 0, .grain = GrainFor(bytes / 4 + 1)},
-      [=, type = op.inputs[1].type](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
-        const auto* from = static_cast<const std::byte*>(args.inputs[0]);
-        auto* to = static_cast<std::byte*>(args.outputs[0]);
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t batch = row / batch_stride % batch_size;
-          const int64_t position = row / seq_stride % seq_size;
-          const int64_t length = LoadIndex(type, args.inputs[1], batch);
-          if (length < 0 || length > seq_size) {
-            return InvalidArgument("length ", length, " of sequence ", batch, " exceeds ",
-                                   seq_size);
-          }
-          const int64_t source =
-              position < length ? row + (length - 1 - 2 * position) * seq_stride : row;
-          std::memcpy(to + row * bytes, from + source * bytes, bytes);
-        }
-        return Status();
-      });
+  return std::unique_ptr<Kernel>(std::make_unique<SequenceKernel>(
+      op, "reverse_sequence " + std::string(DataTypeName(op.inputs[0].type)) + suffix, loops));
 }
+
+Result<std::unique_ptr<Kernel>> BuildReverseSequence(const OpDescription& op, const BuildContext&) {
+  return MakeReverseSequence(op, "", ScalarCopyLoops());
+}
+Result<std::unique_ptr<Kernel>> BuildReverseSequenceHighway(const OpDescription& op,
+                                                            const BuildContext& context) {
+  if (!HasVectorCopyLoops(context.isa)) return NoVectorTarget(context.isa);
+  return MakeReverseSequence(op, std::string(" ") + SimdName(context.isa),
+                             CopyLoopsFor(context.isa));
+}
+
+constexpr Candidate kSequenceCandidates[] = {{"highway", BuildReverseSequenceHighway},
+                                             {"reference", BuildReverseSequence}};
+
+}  // namespace
 
 const OperatorDef& ReverseV2Operator() {
   static const OperatorDef kDef = {
