@@ -21,13 +21,8 @@ constexpr TypeRow kTypes[] = {
     {{DataType::kInt64}, DataType::kInt64},
 };
 
-Result<int> AxisOf(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[1], "the axis"));
-  return ResolveAxis(axis, op.inputs[0].shape.rank());
-}
-
 Status InferCumsum(OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(AxisOf(op).status());
+  FUSELITE_RETURN_IF_ERROR(CumsumAxis(op).status());
   return SetOutput(op, 0, op.inputs[0].type, op.inputs[0].shape);
 }
 
@@ -57,14 +52,19 @@ std::unique_ptr<Kernel> MakeCumsum(const OpDescription& op, int axis) {
                     });
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildCumsum}};
+constexpr Candidate kCandidates[] = {{"highway", BuildCumsumHighway}, {"reference", BuildCumsum}};
 
 }  // namespace
+
+Result<int> CumsumAxis(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[1], "the axis"));
+  return ResolveAxis(axis, op.inputs[0].shape.rank());
+}
 
 Result<std::unique_ptr<Kernel>> BuildCumsum(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("CUMSUM takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
+  FUSELITE_ASSIGN_OR_RETURN(const int axis, CumsumAxis(op));
   switch (op.inputs[0].type) {
     case DataType::kFloat32: return MakeCumsum<float>(op, axis);
     case DataType::kInt32: return MakeCumsum<uint32_t>(op, axis);

@@ -10,8 +10,11 @@ struct CumsumParams {
   bool reverse;    // from the end
 };
 
-// (input, axis). Sums are made one after the other; integers wrap. A unit is one line along the
-// axis. Dense operands.
+// Precondition: the shape rule took `op`.
+Result<int> CumsumAxis(const OpDescription& op);
+
+// (input, axis). Sums are made one after the other; integers wrap. Dense operands.
 Result<std::unique_ptr<Kernel>> BuildCumsum(const OpDescription&, const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildCumsumHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

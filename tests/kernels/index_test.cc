@@ -209,6 +209,34 @@ TEST(CumsumTest, Directions) {
   EXPECT_THAT(run(0, {true, true}), ElementsAre(4, 5, 6, 0, 0, 0));
 }
 
+// Lines around the blocks, along the innermost and other axes; sums in the same order, to the bit.
+TEST(CumsumTest, HighwayHasTheReferencesBits) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({DataType::kFloat32, kI32, DataType::kInt64});
+    const auto size = [&] { return static_cast<int32_t>(random.Pick({1, 2, 3, 7, 17, 40})); };
+    const Shape shape = {size(), size(), static_cast<int32_t>(random.Pick({1, 5, 8, 30, 300}))};
+    TestTensor x({.type = type, .shape = shape}, random.Int(0, 1) * BitWidth(type) / 8);
+    x.Fill(random, -100, 100);
+    OpTester tester("CUMSUM");
+    tester.params<CumsumParams>() = {random.Chance(0.5), random.Chance(0.5)};
+    tester.Input(x).Constant(Scalar(static_cast<int32_t>(random.Int(-3, 2))));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = tester.Run("highway", isa, seed);
+      if (!actual.ok()) continue;  // below the vector levels
+      if (type == DataType::kInt64) {
+        ExpectSame<int64_t>((*expected)[0], (*actual)[0], "cumsum");
+      } else {
+        ExpectSame<int32_t>((*expected)[0], (*actual)[0], "cumsum");
+      }
+    }
+  }
+}
+
 TEST(OneHotTest, Axes) {
   const auto run = [](int32_t axis) {
     OpTester tester("ONE_HOT");
