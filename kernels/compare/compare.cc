@@ -5,6 +5,8 @@
 // values of 8 fraction bits by each input's own scale in fixed point, so that neighbours of a fine
 // scale can be equal. From a scale of 1 on LiteRT shifts by a negative number of bits, which has no
 // defined result; here the same formula goes on.
+#include "kernels/compare/compare.h"
+
 #include <array>
 #include <cmath>
 #include <functional>
@@ -39,18 +41,6 @@ bool IsQuantized(const OpDescription& op) {
   return x.type == DataType::kInt8 || x.type == DataType::kUInt8;
 }
 
-// A quantized value as a real one with 8 fraction bits.
-struct Real {
-  int32_t zero_point;
-  FixedPoint scale;
-  explicit Real(const Quantization& q)
-      : zero_point(q.zero_point()), scale(ToFixedPoint(q.scale())) {}
-  int32_t operator()(int32_t x) const {
-    return MultiplyByQuantizedMultiplier((x - zero_point) * (1 << 8), scale.multiplier,
-                                         scale.shift);
-  }
-};
-
 Status InferCompare(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(InferTypedMap(op, DataType::kBool));
   if (!IsQuantized(op)) return Status();
@@ -74,7 +64,7 @@ template <class T>
 struct RealTable {
   std::array<int32_t, 256> values;
   explicit RealTable(const Quantization& q) {
-    const Real real(q);
+    const RealOfQuantized real(q);
     for (int x = std::numeric_limits<T>::min(); x <= std::numeric_limits<T>::max(); ++x) {
       values[static_cast<uint8_t>(x)] = real(x);
     }
@@ -91,9 +81,10 @@ std::unique_ptr<Kernel> BuildBytes(const OpDescription& op, Compare compare) {
 
 template <class T, class Compare>
 std::unique_ptr<Kernel> BuildQuantized(const OpDescription& op, Compare compare) {
-  return MakeTypedMap<T, bool>(
-      op, [compare, a = Real(op.inputs[0].quantization), b = Real(op.inputs[1].quantization)](
-              T x, T y) { return compare(a(x), b(y)); });
+  return MakeTypedMap<T, bool>(op, [compare, a = RealOfQuantized(op.inputs[0].quantization),
+                                    b = RealOfQuantized(op.inputs[1].quantization)](T x, T y) {
+    return compare(a(x), b(y));
+  });
 }
 
 template <class Compare>
@@ -137,9 +128,20 @@ RowFunction FunctionOf(const OperatorDef& op) {
   }
 }
 
+Comparison ComparisonOf(const OperatorDef& op) {
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinEqual: return {.less = false, .equal = true, .greater = false};
+    case tflite::kTfLiteBuiltinNotEqual: return {.less = true, .equal = false, .greater = true};
+    case tflite::kTfLiteBuiltinLess: return {.less = true, .equal = false, .greater = false};
+    case tflite::kTfLiteBuiltinLessEqual: return {.less = true, .equal = true, .greater = false};
+    case tflite::kTfLiteBuiltinGreater: return {.less = false, .equal = false, .greater = true};
+    default: return {.less = false, .equal = true, .greater = true};
+  }
+}
+
 Result<std::unique_ptr<Kernel>> BuildCompareHighway(const OpDescription& op,
                                                     const BuildContext& context) {
-  if (IsQuantized(op)) return Unsupported("values of two scales");
+  if (IsQuantized(op)) return BuildQuantizedCompareHighway(op, ComparisonOf(*op.op), context);
   return BuildTypedRows(FunctionOf(*op.op), op, context);
 }
 

@@ -51,6 +51,7 @@ BroadcastPlan::BroadcastPlan(std::initializer_list<const TensorInfo*> operands, 
     if (all[d].size != 1) dims_[rank_++] = all[d];
   }
   if (!keep_rows) Merge();
+  MergeOuter();
   if (rank_ > 0) rows_ = dims_[--rank_];
   for (int d = 0; d < rank_; ++d) outer_ *= dims_[d].size;
   if (row_ == 0) outer_ = 0;
@@ -84,6 +85,25 @@ void BroadcastPlan::Merge() {
     row_ *= next.size;
     --rank_;
   }
+}
+
+// Joins neighbouring outer dimensions where every operand steps from one end to the next beginning:
+// rows then are as many as can be.
+void BroadcastPlan::MergeOuter() {
+  int merged = 0;
+  for (int d = 0; d < rank_; ++d) {
+    Dim* const outer = merged > 0 ? &dims_[merged - 1] : nullptr;
+    bool joins = outer != nullptr;
+    for (int k = 0; joins && k < operands_; ++k) {
+      joins = outer->strides[k] == dims_[d].strides[k] * dims_[d].size;
+    }
+    if (joins) {
+      *outer = {outer->size * dims_[d].size, dims_[d].strides};
+    } else {
+      dims_[merged++] = dims_[d];
+    }
+  }
+  rank_ = merged;
 }
 
 BroadcastPlan::Cursor::Cursor(const BroadcastPlan& plan, int64_t outer) {

@@ -89,6 +89,7 @@ class BroadcastPlan {
   };
 
   void Merge();
+  void MergeOuter();
   // Rows from the `row`th of outer element `outer`, which begins at `offsets`.
   Block BlockOf(const Offsets& offsets, int64_t outer, int64_t row, int64_t column) const;
 

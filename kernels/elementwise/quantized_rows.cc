@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -13,12 +12,6 @@
 
 namespace fuselite::kernels {
 namespace {
-
-// Rows below this many elements are joined to longer ones where their operands can be repeated:
-// what a vector leaves over at a row's end takes as long as the vector.
-constexpr int64_t kShortRow = 256;
-// Elements to which a repeated operand is drawn out, about.
-constexpr int64_t kPeriods = 1024;
 
 // ---- The exact functions, of bytes as unsigned values ----
 
@@ -174,118 +167,6 @@ QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFuncti
   return exact;
 }
 
-// ---- Rows ----
-
-struct Operand {
-  const std::byte* data;
-  int64_t stride;
-  int step;
-
-  bool Repeats() const { return step == 1 && stride == 0; }
-  bool OnePerRow() const { return step == 0 && stride != 0; }
-  bool Follows(int64_t n) const { return step == 0 || stride == n || stride == 0; }
-};
-
-// Rows of one value are filled by this much at a time, over what follows.
-constexpr int64_t kFill = 64;
-
-// `rows` rows of n elements to `out`, one after the other, and up to kFill elements of anything
-// behind them; the operand is read from there. Precondition: n <= kFill where it has one per row.
-void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* operand) {
-  if (operand->Repeats()) {
-    std::memcpy(out, operand->data, n * size);
-    for (int64_t done = 1; done < rows; done *= 2) {
-      std::memcpy(out + done * n * size, out, std::min(done, rows - done) * n * size);
-    }
-    *operand = {out, 0, 1};
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    const std::byte* value = operand->data + r * operand->stride * size;
-    std::byte* row = out + r * n * size;
-    if (size == 1) {
-      std::memset(row, std::to_integer<int>(*value), kFill);
-    } else {
-      for (int64_t i = 0; i < n; ++i) std::memcpy(row + i * size, value, size);
-    }
-  }
-  *operand = {out, n, 1};
-}
-
-class RowRunner {
-  static constexpr int64_t kDrawnOut = BroadcastPlan::kPiece + kFill;
-
- public:
-  RowRunner(const OpDescription& op, QuantizedRowsFunction* rows, RowFunction function)
-      : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false),
-        rows_(rows),
-        function_(function),
-        size_(BitWidth(function_.type) / 8) {
-    const int64_t n = plan_.row_elements();
-    joins_ = n < kShortRow && plan_.row_stride(2) == n;
-  }
-
-  const BroadcastPlan& plan() const { return plan_; }
-  size_t scratch_bytes() const { return joins_ ? 2 * kDrawnOut * size_ : 0; }
-
-  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) { Run(args, block); });
-  }
-
- private:
-  void Run(const KernelArgs& args, const BroadcastPlan::Block& block) const {
-    const auto operand = [&](int k) {
-      return Operand{static_cast<const std::byte*>(args.inputs[k]) + block.offsets[k] * size_,
-                     plan_.row_stride(k), plan_.stride(k)};
-    };
-    auto* out = static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * size_;
-    Operand x = operand(0), y = operand(1);
-    const int64_t n = block.count;
-    const bool per_row = x.OnePerRow() || y.OnePerRow();
-    const bool join =
-        joins_ && block.rows > 1 && x.Follows(n) && y.Follows(n) && (!per_row || n <= kFill);
-    if (!join) return Rows(x, y, out, block.rows, n);
-    const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
-    std::byte* scratch = args.scratch;
-    for (Operand* o : {&x, &y}) {
-      if (!o->Repeats() && !o->OnePerRow()) continue;
-      DrawOut(size_, periods, n, scratch, o);
-      scratch += kDrawnOut * size_;
-    }
-    // Rows of `periods` old ones each, and what is left.
-    const auto longer = [&](Operand o) {
-      if (o.step == 1 && o.stride != 0) o.stride = n * periods;
-      return o;
-    };
-    const int64_t whole = block.rows / periods, left = block.rows % periods;
-    Rows(longer(x), longer(y), out, whole, n * periods);
-    if (left == 0) return;
-    const int64_t done = whole * periods * n;
-    for (Operand* o : {&x, &y}) o->data += o->stride == 0 ? 0 : done * size_;
-    Rows(x, y, out + done * size_, 1, left * n);
-  }
-
-  void Rows(const Operand& x, const Operand& y, std::byte* out, int64_t rows, int64_t n) const {
-    const bool dense = plan_.row_stride(2) == plan_.row_elements();
-    rows_(function_, {.x = x.data,
-                      .y = y.data,
-                      .out = out,
-                      .x_stride = x.stride,
-                      .y_stride = y.stride,
-                      .out_stride = dense ? n : plan_.row_stride(2),
-                      .x_step = x.step,
-                      .y_step = y.step,
-                      .rows = rows,
-                      .n = n});
-  }
-
-  BroadcastPlan plan_;
-  QuantizedRowsFunction* rows_;
-  RowFunction function_;
-  int64_t size_;
-  bool joins_;
-};
-
 // The input in whose place the output can be, or -1.
 int InPlaceInput(const OpDescription& op) {
   for (const int i : {0, 1}) {
@@ -313,15 +194,19 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDesc
   }
   if (bytes && !context.judging) function = FindRounded(rows, function);
   const bool rounded = function.index() >= QuantizedFunction(RoundedSum()).index();
-  RowRunner runner(op, rows, {function, type, flip});
-  const BroadcastPlan& plan = runner.plan();
-  const Work work{.units = plan.units(),
-                  .grain = GrainFor(plan.unit_elements()),
-                  .scratch_bytes = runner.scratch_bytes(),
+  const JoinedRows joined(op);
+  const Work work{.units = joined.plan().units(),
+                  .grain = GrainFor(joined.plan().unit_elements()),
+                  .scratch_bytes = joined.scratch_bytes(),
                   .in_place_input = InPlaceInput(op)};
   return MakeKernel(std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) +
                         (rounded ? " rounded " : " ") + SimdName(context.isa),
-                    work, runner);
+                    work,
+                    [=, f = RowFunction{function, type, flip}](const KernelArgs& args,
+                                                               int64_t begin, int64_t end) {
+                      joined.ForEach(args, begin, end,
+                                     [&](const RowBlock& block) { rows(f, block); });
+                    });
 }
 
 }  // namespace fuselite::kernels

@@ -4,6 +4,7 @@
 
 #include <variant>
 
+#include "kernels/elementwise/joined_rows.h"
 #include "kernels/elementwise/quantized_functions.h"
 #include "runtime/cpu.h"
 
@@ -48,16 +49,6 @@ struct RowFunction {
   QuantizedFunction function;
   DataType type;  // kInt8, kUInt8 or kInt16
   uint8_t flip;   // 0 for kInt16
-};
-
-// Rows of n elements; steps and strides count elements. A step is 1, or 0 where one value is for
-// the whole row. `out` may be x or y, element on element, where that has step 1.
-struct RowBlock {
-  const void *x, *y;
-  void* out;
-  int64_t x_stride, y_stride, out_stride;  // from row to row
-  int x_step, y_step;
-  int64_t rows, n;
 };
 
 using QuantizedRowsFunction = void(const RowFunction& function, const RowBlock& block);

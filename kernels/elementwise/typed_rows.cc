@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/joined_rows.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 
@@ -90,6 +90,24 @@ struct IntegerLessEqualOf {
   }
 };
 
+// The low 64 bits of a product of 64: those of the low halves, and the crosswise ones above them.
+struct WideMulOf {
+  template <class D, class V>
+  static HWY_INLINE auto Vectors(D d, V x, V y) {
+    const hn::Repartition<uint32_t, D> halves;
+    const hn::RebindToUnsigned<D> du;
+    const auto a = hn::BitCast(du, x), b = hn::BitCast(du, y);
+    const auto low = [&](auto v) HWY_ATTR { return hn::BitCast(halves, v); };
+    const auto high = [&](auto v) HWY_ATTR { return hn::BitCast(halves, hn::ShiftRight<32>(v)); };
+    const auto across = hn::Add(hn::MulEven(high(a), low(b)), hn::MulEven(low(a), high(b)));
+    return hn::BitCast(d, hn::Add(hn::MulEven(low(a), low(b)), hn::ShiftLeft<32>(across)));
+  }
+  template <class T>
+  static HWY_INLINE auto Values(T x, T y) {
+    return Bits(x) * Bits(y);
+  }
+};
+
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
   return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
@@ -157,7 +175,7 @@ TypedRow ForIntegers(DataType type) {
   }
 }
 
-// What is not exact to the bit on signed values alone; no products of 8 and 64 bits.
+// What is not exact to the bit on signed values alone; no products of 8 bits.
 template <class F>
 TypedRow ForProducts(DataType type) {
   return type == DataType::kInt32 ? &Row<int32_t, F> : nullptr;
@@ -183,7 +201,8 @@ TypedRow FindRow(RowFunction function, DataType type) {
   switch (function) {
     case RowFunction::kAdd: return ForIntegers<AddOf>(type);
     case RowFunction::kSub: return ForIntegers<SubOf>(type);
-    case RowFunction::kMul: return ForProducts<MulOf>(type);
+    case RowFunction::kMul:
+      return type == DataType::kInt64 ? &Row<int64_t, WideMulOf> : ForProducts<MulOf>(type);
     case RowFunction::kMaximum: return ForIntegers<MaximumOf>(type);
     case RowFunction::kMinimum: return ForIntegers<MinimumOf>(type);
     case RowFunction::kSquaredDifference: return ForProducts<SquaredDifferenceOf>(type);
@@ -224,21 +243,23 @@ Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDes
   const TypedRow row = find(computed, type);
   if (row == nullptr)
     return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vectors");
-  const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
-  const std::array<int64_t, 3> bytes = {BitWidth(type) / 8, BitWidth(op.inputs[1].type) / 8,
-                                        BitWidth(op.outputs[0].type) / 8};
+  const JoinedRows joined(op);
+  const int64_t in_bytes = BitWidth(type) / 8, out_bytes = BitWidth(op.outputs[0].type) / 8;
   return MakeKernel(
       std::string(op.op->name) + " " + std::string(DataTypeName(type)) + " " +
           SimdName(context.isa),
-      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-      [=, first = exchanged ? 1 : 0](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          const auto operand = [&](int k) {
-            const auto* base = static_cast<const std::byte*>(args.inputs[k]);
-            return RowOperand{base + piece.offsets[k] * bytes[k], plan.stride(k)};
-          };
-          row(operand(first), operand(1 - first),
-              static_cast<std::byte*>(args.outputs[0]) + piece.offsets[2] * bytes[2], piece.count);
+      {.units = joined.plan().units(),
+       .grain = GrainFor(joined.plan().unit_elements()),
+       .scratch_bytes = joined.scratch_bytes()},
+      [=, exchanged = exchanged](const KernelArgs& args, int64_t begin, int64_t end) {
+        joined.ForEach(args, begin, end, [&](const RowBlock& block) {
+          RowOperand x{block.x, block.x_step}, y{block.y, block.y_step};
+          auto* out = static_cast<std::byte*>(block.out);
+          for (int64_t r = 0; r < block.rows; ++r, out += block.out_stride * out_bytes) {
+            exchanged ? row(y, x, out, block.n) : row(x, y, out, block.n);
+            x.data = static_cast<const std::byte*>(x.data) + block.x_stride * in_bytes;
+            y.data = static_cast<const std::byte*>(y.data) + block.y_stride * in_bytes;
+          }
         });
       });
 }

@@ -287,6 +287,32 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
   }
 }
 
+TEST_P(QuantizedElementwiseIsaTest, ComparisonsHaveTheBitsOfTheReference) {
+  const Shapes kShapes[] = {{{3, 67}, {3, 67}},  {{2, 50, 70, 3}, {3}}, {{131}, {1}},
+                            {{70, 1}, {70, 96}}, {{5, 33}, {5, 1}},     {{1, 7}, {4, 1, 7}}};
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester(
+        random.Pick({"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"}));
+    const bool equality = tester.op.op->name.ends_with("EQUAL") &&
+                          !tester.op.op->name.starts_with("LESS") &&
+                          !tester.op.op->name.starts_with("GREATER");
+    const DataType type = equality ? random.Pick({DataType::kInt8, DataType::kInt16})
+                                   : random.Pick({DataType::kInt8, DataType::kUInt8});
+    const Shapes& shapes = kShapes[random.Int(0, std::ssize(kShapes) - 1)];
+    tester.Input(RandomTensor(random, type, shapes.x));
+    tester.Input(RandomTensor(random, type, shapes.y));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    const bool vectors = Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon);
+    ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
+    if (vectors) ExpectSame<uint8_t>((*expected)[0], (*actual)[0], tester.op.op->name);
+  }
+}
+
 // The scales of real layers: the sum of the ranges of its operands is about the output's.
 TEST_P(QuantizedElementwiseIsaTest, UsualScalesAreRoundedOnce) {
   if (!Includes(GetParam(), Isa::kSsse3) && !Includes(GetParam(), Isa::kNeon)) return;

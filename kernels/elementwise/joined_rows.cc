@@ -1,0 +1,111 @@
+#include "kernels/elementwise/joined_rows.h"
+
+#include <cstring>
+
+namespace fuselite::kernels {
+namespace {
+
+// Shorter rows are joined.
+constexpr int64_t kShortRow = 256;
+// Elements to which a repeated operand is drawn out, about.
+constexpr int64_t kPeriods = 1024;
+// Rows of one value are filled by this much at a time, over what follows.
+constexpr int64_t kFill = 64;
+constexpr int64_t kWideFill = 6;
+constexpr int64_t kDrawnOut = BroadcastPlan::kPiece + kFill;
+
+struct Operand {
+  const std::byte* data;
+  int64_t stride;
+  int step;
+
+  bool Repeats() const { return step == 1 && stride == 0; }
+  bool OnePerRow() const { return step == 0 && stride != 0; }
+  bool Follows(int64_t n) const { return step == 0 || stride == n || stride == 0; }
+};
+
+// `rows` rows of n elements to `out`, one after the other, and up to kFill elements of anything
+// behind them; the operand is read from there. Precondition: n <= kFill where it has one per row.
+void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* operand) {
+  if (operand->Repeats()) {
+    std::memcpy(out, operand->data, n * size);
+    for (int64_t done = 1; done < rows; done *= 2) {
+      std::memcpy(out + done * n * size, out, std::min(done, rows - done) * n * size);
+    }
+    *operand = {out, 0, 1};
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::byte* value = operand->data + r * operand->stride * size;
+    std::byte* row = out + r * n * size;
+    if (size == 1) {
+      std::memset(row, std::to_integer<int>(*value), kFill);
+    } else {
+      for (int64_t i = 0; i < n; ++i) std::memcpy(row + i * size, value, size);
+    }
+  }
+  *operand = {out, n, 1};
+}
+
+RowBlock MakeBlock(const Operand& x, const Operand& y, std::byte* out, int64_t out_stride,
+                   int64_t rows, int64_t n) {
+  return {.x = x.data,
+          .y = y.data,
+          .out = out,
+          .x_stride = x.stride,
+          .y_stride = y.stride,
+          .out_stride = out_stride,
+          .x_step = x.step,
+          .y_step = y.step,
+          .rows = rows,
+          .n = n};
+}
+
+}  // namespace
+
+JoinedRows::JoinedRows(const OpDescription& op)
+    : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false),
+      size_(BitWidth(op.inputs[0].type) / 8),
+      out_size_(BitWidth(op.outputs[0].type) / 8) {
+  const int64_t n = plan_.row_elements();
+  joins_ = n < kShortRow && plan_.row_stride(2) == n;
+}
+
+size_t JoinedRows::scratch_bytes() const { return joins_ ? 2 * kDrawnOut * size_ : 0; }
+
+JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
+                                    const BroadcastPlan::Block& block) const {
+  const auto operand = [&](int k) {
+    return Operand{static_cast<const std::byte*>(args.inputs[k]) + block.offsets[k] * size_,
+                   plan_.row_stride(k), plan_.stride(k)};
+  };
+  auto* out = static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * out_size_;
+  Operand x = operand(0), y = operand(1);
+  const int64_t n = block.count;
+  const bool per_row = x.OnePerRow() || y.OnePerRow();
+  // Drawing out one value per row pays for bytes, and where a row has less than a vector.
+  const int64_t longest_per_row = size_ == 1 ? kFill : kWideFill;
+  const bool join = joins_ && block.rows > 1 && x.Follows(n) && y.Follows(n) &&
+                    (!per_row || n <= longest_per_row);
+  if (!join) return {{MakeBlock(x, y, out, plan_.row_stride(2), block.rows, n)}, 1};
+  const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
+  std::byte* scratch = args.scratch;
+  for (Operand* o : {&x, &y}) {
+    if (!o->Repeats() && !o->OnePerRow()) continue;
+    DrawOut(size_, periods, n, scratch, o);
+    scratch += kDrawnOut * size_;
+  }
+  const auto longer = [&](Operand o) {
+    if (o.step == 1 && o.stride != 0) o.stride = n * periods;
+    return o;
+  };
+  const int64_t whole = block.rows / periods, left = block.rows % periods;
+  Joined joined{{MakeBlock(longer(x), longer(y), out, n * periods, whole, n * periods)}, 1};
+  if (left == 0) return joined;
+  const int64_t done = whole * periods * n;
+  for (Operand* o : {&x, &y}) o->data += o->stride == 0 ? 0 : done * size_;
+  joined.blocks[joined.count++] = MakeBlock(x, y, out + done * out_size_, n, 1, left * n);
+  return joined;
+}
+
+}  // namespace fuselite::kernels

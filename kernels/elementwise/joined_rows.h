@@ -1,0 +1,54 @@
+// Rows of two operands that broadcast, short ones joined to longer ones.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+// Rows of n elements; steps and strides count elements. A step is 1, or 0 where one value is for
+// the whole row. `out` may be x or y, element on element, where that has step 1.
+struct RowBlock {
+  const void *x, *y;
+  void* out;
+  int64_t x_stride, y_stride, out_stride;  // from row to row
+  int x_step, y_step;
+  int64_t rows, n;
+};
+
+// The rows of inputs 0 and 1, of one type, and of output 0. What a vector leaves over at a row's
+// end takes as long as the vector: rows below some hundred elements are joined where their operands
+// can be repeated in scratch.
+class JoinedRows {
+ public:
+  explicit JoinedRows(const OpDescription& op);
+
+  const BroadcastPlan& plan() const { return plan_; }
+  size_t scratch_bytes() const;
+
+  // f(block) for the blocks of units [begin, end) of the plan. Uses args.scratch.
+  template <class F>
+  void ForEach(const KernelArgs& args, int64_t begin, int64_t end, F f) const {
+    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+      const Joined joined = Join(args, block);
+      for (int i = 0; i < joined.count; ++i) f(joined.blocks[i]);
+    });
+  }
+
+ private:
+  // Rows of several old ones each, and what is left.
+  struct Joined {
+    RowBlock blocks[2];
+    int count;
+  };
+  Joined Join(const KernelArgs& args, const BroadcastPlan::Block& block) const;
+
+  BroadcastPlan plan_;
+  int64_t size_, out_size_;  // of an element, in bytes
+  bool joins_;
+};
+
+}  // namespace fuselite::kernels
