@@ -1,8 +1,8 @@
-// QUANTIZE between integer types: a table for bytes, 32-bit arithmetic for wider ones.
+// QUANTIZE between integer types: a map of bytes, 32-bit arithmetic for wider ones.
 #include "kernels/convert/convert.h"
+#include "kernels/elementwise/byte_map.h"
 #include "kernels/make_kernel.h"
 #include "kernels/quantization.h"
-#include "kernels/tail/apply.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/convert/requantize.cc"
@@ -60,35 +60,13 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-std::unique_ptr<Kernel> MakeTable(const OpDescription& op, std::string name,
-                                  const Requantizer& requantize, ApplyTailFunction* apply) {
-  const DataType in = op.inputs[0].type, out = op.outputs[0].type;
-  Tail tail;
-  TailStage& stage = tail.stages.emplace_back();
-  stage.kind = TailStage::Kind::kLookup;
+std::vector<uint8_t> TableOf(DataType in, const Requantizer& requantize) {
+  std::vector<uint8_t> table;
   for (int x = 0; x < 256; ++x) {
     const int32_t value = in == DataType::kInt8 ? static_cast<int8_t>(x) : x;
-    stage.table.push_back(static_cast<uint8_t>(requantize(value)));
+    table.push_back(static_cast<uint8_t>(requantize(value)));
   }
-  const Pieces pieces(op.inputs[0], op.outputs[0]);
-  return MakeKernel(std::move(name), {.units = pieces.units, .grain = 1},
-                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* from = static_cast<const std::byte*>(args.inputs[0]);
-                      auto* to = static_cast<std::byte*>(args.outputs[0]);
-                      pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t n) {
-                        apply(tail, args.inputs,
-                              {.source = from + i,
-                               .source_pitch = n,
-                               .source_type = in,
-                               .destination = to + o,
-                               .destination_pitch = n,
-                               .destination_type = out,
-                               .row = 0,
-                               .rows = 1,
-                               .channel = 0,
-                               .channels = n});
-                      });
-                    });
+  return table;
 }
 
 }  // namespace
@@ -109,13 +87,15 @@ Result<std::unique_ptr<Kernel>> BuildRequantizeHighway(const OpDescription& op,
   if (in == DataType::kFloat32) return Unsupported("the input is not quantized");
   if (BitWidth(in) == 8 && BitWidth(out) != 8) return Unsupported("bytes to ", DataTypeName(out));
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kRequantize.Require(context.isa));
-  const std::string name = "requantize " + std::string(DataTypeName(in)) + " " +
-                           std::string(DataTypeName(out)) + " " + SimdName(context.isa);
+  const std::string name =
+      "requantize " + std::string(DataTypeName(in)) + " " + std::string(DataTypeName(out));
   const Requantizer requantize(op);
-  if (BitWidth(in) == 8) return MakeTable(op, name, requantize, ApplyTail(context.isa));
+  if (BitWidth(in) == 8) {
+    return MakeByteMap(op, name, TableOf(in, requantize), requantize.in_zero, context.isa);
+  }
   const Pieces pieces(op.inputs[0], op.outputs[0]);
   return MakeKernel(
-      name, {.units = pieces.units, .grain = 1},
+      name + " " + SimdName(context.isa), {.units = pieces.units, .grain = 1},
       [=, function = function_for(in, out)](const KernelArgs& args, int64_t begin, int64_t end) {
         pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t n) {
           function(requantize, args.inputs[0], i, args.outputs[0], o, n);

@@ -1,5 +1,6 @@
 // FUSELITE_ELEMENTWISE: the input itself, then the tail. What rewrites make of functions that no
 // operator of TFLite stands for, and of chains of elementwise operators.
+#include "kernels/elementwise/byte_map.h"
 #include "kernels/elementwise/elementwise.h"
 
 namespace fuselite::kernels {
@@ -19,6 +20,15 @@ Status InferElementwise(OpDescription& op) {
 template <TailCandidate kCandidate>
 Result<std::unique_ptr<Kernel>> BuildElementwise(const OpDescription& op,
                                                  const BuildContext& context) {
+  // One table, as a requantization becomes one: those often follow a line.
+  const bool table = op.tail.stages.size() == 1 && BitWidth(op.inputs[0].type) == 8 &&
+                     BitWidth(op.outputs[0].type) == 8 &&
+                     op.tail.stages[0].kind == TailStage::Kind::kLookup;
+  if (kCandidate == TailCandidate::kHighway && table) {
+    return MakeByteMap(op, "elementwise " + std::string(DataTypeName(op.inputs[0].type)),
+                       op.tail.stages[0].table, op.inputs[0].quantization.zero_point(),
+                       context.isa);
+  }
   return BuildTailKernel("elementwise", op, context, Tail{}, 0, kCandidate);
 }
 

@@ -1,5 +1,6 @@
 // The operators of one input.
 #include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/byte_map.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/integer_unary.h"
 #include "kernels/elementwise/lookup_table.h"
@@ -75,6 +76,10 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
     TailStage lookup;
     lookup.kind = TailStage::Kind::kLookup;
     FUSELITE_ASSIGN_OR_RETURN(lookup.table, MakeLookupTable(op));
+    if (kCandidate == TailCandidate::kHighway && op.tail.empty()) {
+      return MakeByteMap(op, "lookup " + std::string(DataTypeName(type)), std::move(lookup.table),
+                         op.inputs[0].quantization.zero_point(), context.isa);
+    }
     return BuildTailKernel("lookup", op, context, Tail{{lookup}}, 0, kCandidate);
   }
   const std::optional<TailStage> stage = UnaryStage(op);
@@ -83,7 +88,7 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
       return BitWidth(type) == 16 && type != DataType::kInt16 ? BuildShortFloatUnary(op)
                                                               : BuildIntegerUnary(op);
     }
-    return Unsupported(DataTypeName(type), " is not float32");
+    return BuildIntegerUnaryHighway(op, context);
   }
   return BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate);
 }

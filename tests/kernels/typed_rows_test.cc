@@ -53,7 +53,7 @@ TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
   const TypedCase cases[] = {
       {"ADD", {kI32, kI64}},
       {"SUB", {kI32, kI64}},
-      {"MUL", {kI32}},
+      {"MUL", {kI32, kI64}},
       {"SQUARED_DIFFERENCE", {kI32}},
       {"MAXIMUM", {kI8, kU8, kI16, kI32, kI64}},
       {"MINIMUM", {kI8, kU8, kI16, kI32, kI64}},
@@ -81,6 +81,24 @@ TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
         PitchOutput(tester, random);
         ExpectLikeReference(tester, random);
         if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(TypedRowsTest, FunctionsOfOneMatchTheReference) {
+  for (const auto& [op, types] :
+       {TypedCase{"NEG", {kI32, kI64}}, TypedCase{"ABS", {kI32}}, TypedCase{"SIGN", {kI32}}}) {
+    for (const DataType type : types) {
+      for (int seed = 1; seed <= 25; ++seed) {
+        Random random(seed);
+        SCOPED_TRACE(::testing::Message() << op << " " << DataTypeName(type));
+        SCOPED_TRACE(random.Trace());
+        OpTester tester(op);
+        tester.Input(RandomOperand(random, type, RandomShapes(random).x));
+        ASSERT_TRUE(tester.Infer().ok());
+        PitchOutput(tester, random);
+        ExpectLikeReference(tester, random);
       }
     }
   }

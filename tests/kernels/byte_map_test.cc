@@ -1,0 +1,86 @@
+// Lines for tables of bytes: those of requantizations and LEAKY_RELU are found, and what a kernel
+// computes is the table, with lines and without.
+#include "kernels/elementwise/byte_map.h"
+
+#include <cmath>
+
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+// round(scale v) with another slope below the input's zero point.
+std::vector<uint8_t> BentTable(Random& random, bool signed_in, bool signed_out, int zero) {
+  const double scale = std::exp(random.Float(-2, 1.3f));
+  const double below = scale * random.Pick({0.0, 0.01, 0.1, 0.3, 1.0, -0.1});
+  const int low = signed_out ? -128 : 0, out_zero = low + static_cast<int>(random.Int(0, 255));
+  std::vector<uint8_t> table(256);
+  for (int x = 0; x < 256; ++x) {
+    const int v = (signed_in ? static_cast<int8_t>(x) : x) - zero;
+    const auto y = static_cast<int>(std::round(v * (v < 0 ? below : scale))) + out_zero;
+    table[x] = static_cast<uint8_t>(std::clamp(y, low, low + 255));
+  }
+  return table;
+}
+
+void ExpectMap(const std::vector<uint8_t>& table, int zero, bool signed_in, bool signed_out,
+               Random& random) {
+  const DataType in = signed_in ? DataType::kInt8 : DataType::kUInt8;
+  TensorInfo info{.type = in, .shape = {3, static_cast<int32_t>(random.Int(1, 300))}};
+  info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+  TestTensor x(info, random.Int(0, 3));
+  x.Fill(random, signed_in ? -128 : 0, signed_in ? 127 : 255);
+  TensorInfo out{.type = signed_out ? DataType::kInt8 : DataType::kUInt8, .shape = info.shape};
+  for (const Isa isa : RunnableIsas()) {
+    OpDescription op;
+    op.op = FindOperator("QUANTIZE");
+    op.inputs = {info};
+    op.outputs = {out};
+    const auto kernel = MakeByteMap(op, "map", table, zero, isa);
+    if (!kernel.ok()) {
+      EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);  // no vector target
+      continue;
+    }
+    TestTensor y(out, random.Int(0, 3));
+    const void* inputs[] = {x.bytes()};
+    void* outputs[] = {y.bytes()};
+    const KernelArgs args{inputs, outputs, nullptr, nullptr};
+    ASSERT_TRUE((*kernel)->Run(args, 0, 0, (*kernel)->units(0)).ok());
+    y.CheckGuards("map");
+    for (int64_t i = 0; i < info.elements(); ++i) {
+      ASSERT_EQ(y.at<uint8_t>(i), table[x.at<uint8_t>(i)]) << IsaName(isa) << " at " << i;
+    }
+  }
+}
+
+TEST(ByteMapTest, BentLinesAreFound) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool signed_in = random.Chance(0.5), signed_out = random.Chance(0.5);
+    const int zero = static_cast<int>(random.Int(0, 255)) - (signed_in ? 128 : 0);
+    const std::vector<uint8_t> table = BentTable(random, signed_in, signed_out, zero);
+    const auto lines = FindByteLines(table, signed_in, signed_out, zero);
+    found += lines ? 1 : 0;
+    for (int x = 0; lines && x < 256; ++x) {
+      ASSERT_EQ((*lines)(static_cast<uint8_t>(x)), table[x]) << x;
+    }
+    ExpectMap(table, zero, signed_in, signed_out, random);
+  }
+  EXPECT_GE(found, 285);
+}
+
+TEST(ByteMapTest, OtherFunctionsGoThroughTheTable) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    std::vector<uint8_t> table(256);
+    for (uint8_t& entry : table) entry = static_cast<uint8_t>(random.Int(0, 255));
+    EXPECT_FALSE(FindByteLines(table, true, true, 0));
+    ExpectMap(table, 0, true, true, random);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
