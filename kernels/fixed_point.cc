@@ -70,29 +70,35 @@ int32_t FixedOneOverOnePlus(int32_t x) {
   return MulByPowerOfTwo(y, 1);
 }
 
-FixedReciprocal Reciprocal(int32_t x, int integer_bits) {
+ReciprocalParts SplitReciprocal(int32_t x, int integer_bits) {
   const int zeros = LeadingZeros(x);
   const auto fraction = (static_cast<uint32_t>(x) << zeros) - (uint32_t{1} << 31);
-  return {FixedOneOverOnePlus(static_cast<int32_t>(fraction)), integer_bits - zeros};
+  return {static_cast<int32_t>(fraction), integer_bits - zeros};
 }
 
-int32_t FixedLogOfQ12(int32_t x) {
-  constexpr int kInputBits = 12, kOutputBits = 5, kSumBits = kOutputBits + 1;
-  constexpr int32_t kLog2 = 1488522236, kFourthRootOfHalf = 1805811301, kRootOfHalf = 1518500250;
-  constexpr int32_t kAlphaN = 117049297, kAlphaD = 127690142, kAlphaI = 1057819769,
-                    kAlphaF = 638450708;
-  constexpr int32_t kQuarter = 1 << (31 - kSumBits - 2);
-  const auto exponent = [](int bits) { return MulByPowerOfTwo(bits, 31 - kSumBits); };
-  // x = r 2^k, as it is and multiplied by sqrt(1/2); the one with the smaller r is taken.
+FixedReciprocal Reciprocal(int32_t x, int integer_bits) {
+  const ReciprocalParts parts = SplitReciprocal(x, integer_bits);
+  return {FixedOneOverOnePlus(parts.fraction), parts.bits_over_unit};
+}
+
+FixedLogParts SplitLogOfQ12(int32_t x) {
+  constexpr int kInputBits = 12;
+  constexpr int32_t kRootOfHalf = 1518500250;
+  constexpr int32_t kQuarter = 1 << (31 - fixed_log::kPowerBits - 2);
+  const auto exponent = [](int bits) { return MulByPowerOfTwo(bits, 31 - fixed_log::kPowerBits); };
+  // x as it is and multiplied by sqrt(1/2); the one with the smaller r is taken.
   const int zeros_a = LeadingZeros(x);
   const int32_t r_a = MulByPowerOfTwo(Mul(MulByPowerOfTwo(x, zeros_a - 1), kRootOfHalf), 1);
   const int32_t power_a = Saturate(int64_t{exponent(kInputBits - zeros_a)} + kQuarter);
   const int headroom_b = LeadingZeros(Mul(x, kRootOfHalf)) - 1;
   const int32_t r_b = MulByPowerOfTwo(x, headroom_b);
   const int32_t power_b = Saturate(int64_t{exponent(kInputBits - headroom_b)} - kQuarter);
-  const int32_t r = std::min(r_a, r_b);
-  const int32_t power = std::max(power_a, power_b);
+  return {std::min(r_a, r_b), std::max(power_a, power_b)};
+}
 
+int32_t FixedLogOfQ12(int32_t x) {
+  using namespace fixed_log;
+  const auto [r, power] = SplitLogOfQ12(x);
   const int32_t p = RoundingHalfSum(r, kFourthRootOfHalf);
   const int32_t half_q = Sub(r, kFourthRootOfHalf);
   const int32_t q = Add(half_q, half_q);
@@ -100,7 +106,7 @@ int32_t FixedLogOfQ12(int32_t x) {
   const int32_t numerator = Add(Mul(q, r), Mul(Mul(q, q2), kAlphaN));
   const int32_t denominator = Add(Mul(p, Add(Add(kAlphaI, q), Mul(kAlphaD, q2))), Mul(kAlphaF, q));
   const int32_t inverse = FixedOneOverOnePlus(denominator);
-  const int32_t sum = Add(Mul(power, kLog2), Mul(MulByPowerOfTwo(numerator, -kSumBits), inverse));
+  const int32_t sum = Add(Mul(power, kLog2), Mul(MulByPowerOfTwo(numerator, -kPowerBits), inverse));
   return MulByPowerOfTwo(sum, 1);
 }
 

@@ -23,8 +23,28 @@ struct FixedReciprocal {
 };
 FixedReciprocal Reciprocal(int32_t x, int integer_bits);
 
+// The same before the division: 1/x = FixedOneOverOnePlus(fraction) / 2^bits_over_unit.
+struct ReciprocalParts {
+  int32_t fraction;
+  int bits_over_unit;
+};
+ReciprocalParts SplitReciprocal(int32_t x, int integer_bits);
+
 // log(x) in Q5.26 of x in Q12.19 above 2^-12.
 int32_t FixedLogOfQ12(int32_t x);
+
+// Its two halves: x is r 2^k, k in Q6.25 and r in Q0.31 around sqrt(1/2), and log(r) a quotient of
+// polynomials with these coefficients.
+struct FixedLogParts {
+  int32_t r, power;
+};
+FixedLogParts SplitLogOfQ12(int32_t x);
+namespace fixed_log {
+inline constexpr int kPowerBits = 6;  // before the point
+inline constexpr int32_t kLog2 = 1488522236, kFourthRootOfHalf = 1805811301;
+inline constexpr int32_t kAlphaN = 117049297, kAlphaD = 127690142, kAlphaI = 1057819769,
+                         kAlphaF = 638450708;
+}  // namespace fixed_log
 
 // 1 / sqrt(x) as multiplier and shift of MultiplyByQuantizedMultiplier, shift <= 0, for an integer
 // x >= 0; 0 counts as 1.

@@ -1,4 +1,4 @@
-#include "kernels/log_softmax/log_softmax.h"
+#include "kernels/log_softmax/quantized.h"
 #include "kernels/row_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,9 +34,7 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildLogSoftmaxHighway(const OpDescription& op,
                                                        const BuildContext& context) {
-  if (op.inputs[0].type != DataType::kFloat32) {
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
-  }
+  if (op.inputs[0].type != DataType::kFloat32) return BuildQuantizedLogSoftmaxHighway(op, context);
   constexpr auto kRow = FUSELITE_SIMD_TABLE(LogSoftmaxRow);
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));
   return MakeRowKernel(std::string("log_softmax f32 ") + SimdName(context.isa), op,

@@ -1,6 +1,7 @@
 // LOG_SOFTMAX of 8-bit rows, to the bit of TFLite's reference kernel.
 #pragma once
 
+#include "kernels/fixed_point.h"
 #include "kernels/log_softmax/log_softmax.h"
 
 namespace fuselite::kernels {
@@ -9,7 +10,20 @@ namespace fuselite::kernels {
 // value.
 Status CheckQuantizedLogSoftmax(const OpDescription& op);
 
+struct QuantizedLogSoftmax {
+  ExpTable exp;
+  ScaledDifference difference;  // to Q5.26
+  FixedPoint back;              // from Q5.26 to differences; shift <= 0
+
+  // Differences up to this one give the smallest output; above it, one less the logarithm of the
+  // sum stays within 32 bits.
+  int32_t Excluded(int32_t log_sum) const;
+};
+Result<QuantizedLogSoftmax> MakeQuantizedLogSoftmax(const OpDescription& op);
+
 // int8 or uint8 to the same type.
 Result<std::unique_ptr<Kernel>> BuildQuantizedLogSoftmax(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildQuantizedLogSoftmaxHighway(const OpDescription& op,
+                                                                const BuildContext& context);
 
 }  // namespace fuselite::kernels

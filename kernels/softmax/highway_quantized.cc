@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/row_kernel.h"
+#include "kernels/fixed_point.h"
 #include "kernels/softmax/quantized.h"
+#include "kernels/softmax/quantized_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax/highway_quantized.cc"
@@ -10,78 +11,27 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/fixed_point-inl.h"
+#include "kernels/softmax/quantized_rows-inl.h"
+
+#ifndef FUSELITE_KERNELS_SOFTMAX_HIGHWAY_QUANTIZED_ONCE_
+#define FUSELITE_KERNELS_SOFTMAX_HIGHWAY_QUANTIZED_ONCE_
+namespace fuselite::kernels {
+
+struct SoftmaxRows {
+  const int32_t* table;  // exponentials, up to exp(0) at its end
+  int64_t n, in_pitch, out_pitch, exps_pitch;
+};
+using SoftmaxBlockFunction = void(const SoftmaxRows& rows, const void* in, void* out, int64_t count,
+                                  int32_t* exps);
+
+}  // namespace fuselite::kernels
+#endif
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using D32 = hn::ScalableTag<int32_t>;
-using V32 = hn::Vec<D32>;
-
-// The largest of 16 bytes, by folding them onto each other.
-template <class T>
-HWY_INLINE T MaxOfBytes(hn::Vec<hn::FixedTag<T, 16>> v) {
-  const hn::FixedTag<T, 16> d;
-  v = hn::Max(v, hn::CombineShiftRightBytes<8>(d, v, v));
-  v = hn::Max(v, hn::CombineShiftRightBytes<4>(d, v, v));
-  v = hn::Max(v, hn::CombineShiftRightBytes<2>(d, v, v));
-  return hn::GetLane(hn::Max(v, hn::CombineShiftRightBytes<1>(d, v, v)));
-}
-
-// The last vector overlaps the one before.
-template <class T>
-HWY_INLINE int32_t RowMaxOf(const T* in, size_t n) {
-  const hn::ScalableTag<T> d;
-  const hn::FixedTag<T, 16> small;
-  if (n < 16) return *std::max_element(in, in + n);
-  auto largest = hn::LoadU(small, in + n - 16);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  if (n >= lanes) {
-    auto most = hn::LoadU(d, in);
-    for (i = lanes; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(d, in + i));
-    HWY_ALIGN T all[hn::MaxLanes(d)];
-    hn::Store(most, d, all);
-    for (size_t k = 0; k < lanes; k += 16) largest = hn::Max(largest, hn::Load(small, all + k));
-  }
-  for (; i + 16 <= n; i += 16) largest = hn::Max(largest, hn::LoadU(small, in + i));
-  return MaxOfBytes<T>(largest);
-}
-
-// round(v / 2^shift) of v >= 0, halves up; without overflow. Precondition: shift > 0.
-HWY_INLINE V32 RoundingShift(V32 v, int shift) {
-  const D32 d;
-  const auto half = hn::And(hn::ShiftRightSame(v, shift - 1), hn::Set(d, 1));
-  return hn::Add(hn::ShiftRightSame(v, shift), half);
-}
-
-// The exponentials of a row to `exps`, in whole vectors; their rounded sum. `table` goes up to
-// exp(0) at its end. Single loads: a gather takes as long for each element, where there is one.
-template <class T>
-HWY_INLINE int64_t ExpRowOf(const int32_t* table, const T* in, int32_t* exps, size_t n) {
-  const D32 d;
-  const size_t lanes = hn::Lanes(d);
-  const int32_t* from = table + 255 - RowMaxOf(in, n);
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const int32_t a = from[in[i]], b = from[in[i + 1]], c = from[in[i + 2]], e = from[in[i + 3]];
-    exps[i] = a;
-    exps[i + 1] = b;
-    exps[i + 2] = c;
-    exps[i + 3] = e;
-  }
-  for (; i < n; ++i) exps[i] = from[in[i]];
-  for (; i % lanes != 0; ++i) exps[i] = 0;
-  auto sum = hn::Zero(d);
-  for (i = 0; i < n; i += lanes) sum = hn::Add(sum, RoundingShift(hn::Load(d, exps + i), 12));
-  HWY_ALIGN int32_t sums[hn::MaxLanes(d)];
-  hn::Store(sum, d, sums);
-  int64_t total = 0;
-  for (i = 0; i < lanes; ++i) total += sums[i];
-  return total;
-}
 
 // MultiplyByQuantizedMultiplier(x, multiplier, -shift) of x >= 0 (see UniformScale). Precondition:
 // shift > 0.
@@ -110,34 +60,51 @@ class NonNegativeScale {
   int shift_;
 };
 
+// `rows` <= kRowsTogether rows.
 template <class In, class Out>
-HWY_INLINE void SoftmaxRowOf(const int32_t* table, const void* in, void* out, int32_t* exps,
-                             size_t n) {
+HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int64_t rows,
+                               int32_t* exps) {
   const D32 d;
-  const hn::Rebind<Out, D32> narrow;
-  auto* const y = static_cast<Out*>(out);
-  const SoftmaxScale scale =
-      ScaleOfSum(ExpRowOf(table, static_cast<const In*>(in), exps, n), 8 * sizeof(Out));
-  if (scale.shift > 31) return void(std::fill(y, y + n, std::numeric_limits<Out>::min()));
-  const NonNegativeScale rescale(scale.scale, scale.shift);
+  const size_t lanes = hn::Lanes(d), n = p.n;
+  HWY_ALIGN int32_t scales[kRowsTogether] = {};
+  int shifts[kRowsTogether];
+  for (int64_t r = 0; r < rows; ++r) {
+    const In* x = in + r * p.in_pitch;
+    const int64_t sum = ExpRowOf(p.table, x, RowMaxOf(x, n), exps + r * p.exps_pitch, n);
+    const ReciprocalParts parts = PartsOfSum(sum, 8 * sizeof(Out));
+    scales[r] = parts.fraction;
+    shifts[r] = parts.bits_over_unit;
+  }
+  for (int64_t r = 0; r < rows; r += static_cast<int64_t>(lanes)) {
+    hn::Store(FixedOneOverOnePlusVec(hn::Load(d, scales + r)), d, scales + r);
+  }
   const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
-  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    const auto e = rescale(hn::Load(d, exps + i));
-    StoreUpTo(hn::DemoteTo(narrow, hn::Add(e, least)), narrow, y + i, n - i);
+  const bool dense = p.out_pitch == static_cast<int64_t>(n);
+  for (int64_t r = 0; r < rows; ++r) {
+    Out* const y = out + r * p.out_pitch;
+    if (shifts[r] > 31) {
+      std::fill(y, y + n, std::numeric_limits<Out>::min());
+      continue;
+    }
+    const NonNegativeScale rescale(scales[r], shifts[r]);
+    const int32_t* e = exps + r * p.exps_pitch;
+    // What is written behind a row is written again with the next one.
+    StoreRow(y, n, dense ? (rows - r) * n : n,
+             [&](size_t i) HWY_ATTR { return hn::Add(rescale(hn::Load(d, e + i)), least); });
   }
 }
 
-void SoftmaxS8(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n) {
-  SoftmaxRowOf<int8_t, int8_t>(table, in, out, exps, n);
+template <class In, class Out>
+void SoftmaxBlock(const SoftmaxRows& p, const void* in, void* out, int64_t rows, int32_t* exps) {
+  SoftmaxBlockOf(p, static_cast<const In*>(in), static_cast<Out*>(out), rows, exps);
 }
-void SoftmaxU8(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n) {
-  SoftmaxRowOf<uint8_t, uint8_t>(table, in, out, exps, n);
-}
-void SoftmaxS8S16(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n) {
-  SoftmaxRowOf<int8_t, int16_t>(table, in, out, exps, n);
-}
-void SoftmaxU8S16(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n) {
-  SoftmaxRowOf<uint8_t, int16_t>(table, in, out, exps, n);
+
+SoftmaxBlockFunction* SoftmaxBlockFor(DataType in, DataType out) {
+  const bool wide = out == DataType::kInt16;
+  if (in == DataType::kInt8) {
+    return wide ? SoftmaxBlock<int8_t, int16_t> : SoftmaxBlock<int8_t, int8_t>;
+  }
+  return wide ? SoftmaxBlock<uint8_t, int16_t> : SoftmaxBlock<uint8_t, uint8_t>;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -146,52 +113,27 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
-
-// 2^31 of a sum's 32 bits are 4096 ones; every lane has at most a quarter of the row.
-constexpr int64_t kMaxRow = 8192;
-
-using Row = void(const int32_t* table, const void* in, void* out, int32_t* exps, size_t n);
-
-Result<Row*> RowOf(DataType in, DataType out, Isa isa) {
-  constexpr auto kS8 = FUSELITE_SIMD_TABLE(SoftmaxS8);
-  constexpr auto kU8 = FUSELITE_SIMD_TABLE(SoftmaxU8);
-  constexpr auto kS8S16 = FUSELITE_SIMD_TABLE(SoftmaxS8S16);
-  constexpr auto kU8S16 = FUSELITE_SIMD_TABLE(SoftmaxU8S16);
-  const bool wide = out == DataType::kInt16;
-  if (in == DataType::kInt8) return (wide ? kS8S16 : kS8).Require(isa);
-  return (wide ? kU8S16 : kU8).Require(isa);
-}
-
-template <class In, class Out>
-std::unique_ptr<Kernel> Build(const OpDescription& op, const ExpTable& exp, Row* row, Isa isa) {
-  const int64_t n = op.inputs[0].shape.dim(-1);
-  ExpTable rising = exp;
-  std::ranges::reverse(rising.values);
-  return MakeQuantizedRowKernel<In, Out>(
-      "softmax " + std::string(DataTypeName(op.inputs[0].type)) + " " + SimdName(isa), op, 4,
-      (n + 15) / 16 * 16 * sizeof(int32_t),
-      [rising, row, n](const KernelArgs& args, const In* x, Out* y) {
-        row(rising.values.data(), x, y, reinterpret_cast<int32_t*>(args.scratch), n);
-      });
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription& op,
                                                              const BuildContext& context) {
+  constexpr auto kBlock = FUSELITE_SIMD_TABLE(SoftmaxBlockFor);
+  // 2^31 of a sum's 32 bits are 4096 ones; every lane has at most a quarter of the row.
+  constexpr int64_t kMaxRow = 8192;
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
   if (in == DataType::kInt16) return Unsupported("int16 goes through the reference's tables");
-  FUSELITE_ASSIGN_OR_RETURN(Row* const row, RowOf(in, out, context.isa));
-  if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows above ", kMaxRow);
-  FUSELITE_ASSIGN_OR_RETURN(const ExpTable exp, SoftmaxExpTable(op));
-  const bool wide = out == DataType::kInt16;
-  if (in == DataType::kInt8) {
-    return wide ? Build<int8_t, int16_t>(op, exp, row, context.isa)
-                : Build<int8_t, int8_t>(op, exp, row, context.isa);
-  }
-  return wide ? Build<uint8_t, int16_t>(op, exp, row, context.isa)
-              : Build<uint8_t, uint8_t>(op, exp, row, context.isa);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const block_for, kBlock.Require(context.isa));
+  const int64_t n = op.inputs[0].shape.dim(-1);
+  if (n > kMaxRow) return Unsupported("rows above ", kMaxRow);
+  FUSELITE_ASSIGN_OR_RETURN(ExpTable exp, SoftmaxExpTable(op));
+  std::ranges::reverse(exp.values);
+  const QuantizedRows rows(op);
+  return rows.Make(
+      "softmax " + std::string(DataTypeName(in)) + " " + SimdName(context.isa),
+      [=, block = block_for(in, out)](const void* x, void* y, int64_t count, int32_t* exps) {
+        const SoftmaxRows p{exp.values.data(), rows.n, rows.in_pitch, rows.out_pitch,
+                            rows.exps_pitch};
+        block(p, x, y, count, exps);
+      });
 }
 
 }  // namespace fuselite::kernels

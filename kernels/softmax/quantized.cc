@@ -40,11 +40,16 @@ Result<ExpTable> SoftmaxExpTable(const OpDescription& op) {
   return MakeExpTable(op.params.as<SoftmaxParams>().beta, op.inputs[0].quantization.scale());
 }
 
-SoftmaxScale ScaleOfSum(int64_t sum, int output_bits) {
+ReciprocalParts PartsOfSum(int64_t sum, int output_bits) {
   const auto saturated =
       static_cast<int32_t>(std::min<int64_t>(sum, std::numeric_limits<int32_t>::max()));
-  const FixedReciprocal reciprocal = Reciprocal(saturated, 12);
-  return {reciprocal.scale, reciprocal.bits_over_unit + 31 - output_bits};
+  const ReciprocalParts parts = SplitReciprocal(saturated, 12);
+  return {parts.fraction, parts.bits_over_unit + 31 - output_bits};
+}
+
+SoftmaxScale ScaleOfSum(int64_t sum, int output_bits) {
+  const ReciprocalParts parts = PartsOfSum(sum, output_bits);
+  return {FixedOneOverOnePlus(parts.fraction), parts.bits_over_unit};
 }
 
 Status CheckQuantizedSoftmax(const OpDescription& op) {

@@ -162,7 +162,7 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     OpTester tester("SOFTMAX");
     tester.params<SoftmaxParams>().beta = random.Pick({1.0f, 0.5f});
     TensorInfo info{.type = in,
-                    .shape = {static_cast<int32_t>(random.Int(1, 5)),
+                    .shape = {static_cast<int32_t>(random.Pick({1, 2, 5, 16, 17, 40})),
                               static_cast<int32_t>(random.Pick({1, 2, 7, 15, 16, 65, 197, 1001}))},
                     .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.7f})}, {3}}};
     info.row_pitch = RandomPitch(random, info.shape.dim(-1));
@@ -187,6 +187,33 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     } else {
       ExpectSame<int8_t>((*expected)[0], (*actual)[0], "softmax");
     }
+  }
+}
+
+TEST_P(NormalizationIsaTest, QuantizedLogSoftmaxHasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({DataType::kInt8, DataType::kUInt8});
+    const int32_t low = type == DataType::kInt8 ? -128 : 0;
+    OpTester tester("LOG_SOFTMAX");
+    TensorInfo info{.type = type,
+                    .shape = {static_cast<int32_t>(random.Pick({1, 2, 5, 16, 17, 40})),
+                              static_cast<int32_t>(random.Pick({1, 2, 7, 15, 16, 65, 197, 1001}))},
+                    .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.7f})}, {3}}};
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+    TestTensor x(info, random.Int(0, 3));
+    x.Fill(random, low + random.Pick({0, 0, 200}), low + 255);
+    tester.Input(x);
+    tester.Output(type, {{1.0f / 16}, {low + 255}});
+    ASSERT_TRUE(tester.Infer().ok());
+    PitchOutput(tester, random);
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    const bool vectors = Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon);
+    ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
+    if (vectors) ExpectSame<int8_t>((*expected)[0], (*actual)[0], "log_softmax");
   }
 }
 

@@ -1,0 +1,47 @@
+// Kernels over rows of bytes that keep the exponentials of several rows at a time.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "kernels/make_kernel.h"
+#include "kernels/operator.h"
+
+namespace fuselite::kernels {
+
+struct QuantizedRows {
+  explicit QuantizedRows(const OpDescription& op)
+      : n(op.inputs[0].shape.dim(-1)),
+        in_pitch(op.inputs[0].pitch()),
+        out_pitch(op.outputs[0].pitch()),
+        exps_pitch((n + 15) / 16 * 16),
+        rows(n ? op.inputs[0].elements() / n : 0),
+        in_bytes(BitWidth(op.inputs[0].type) / 8),
+        out_bytes(BitWidth(op.outputs[0].type) / 8),
+        together(std::clamp<int64_t>(4096 / std::max<int64_t>(1, exps_pitch), 1, 16)) {}
+
+  // body(in, out, count, exps) computes `count` rows from those on, with scratch of exps_pitch
+  // elements for each. A unit is one row.
+  template <class Body>
+  std::unique_ptr<Kernel> Make(std::string name, Body body) const {
+    const Work work{.units = rows,
+                    .grain = GrainFor(4 * n),
+                    .scratch_bytes = together * exps_pitch * sizeof(int32_t)};
+    return MakeKernel(
+        std::move(name), work,
+        [r = *this, body = std::move(body)](const KernelArgs& args, int64_t begin, int64_t end) {
+          const auto* in = static_cast<const std::byte*>(args.inputs[0]);
+          auto* out = static_cast<std::byte*>(args.outputs[0]);
+          for (int64_t row = begin; row < end; row += r.together) {
+            body(in + row * r.in_pitch * r.in_bytes, out + row * r.out_pitch * r.out_bytes,
+                 std::min(r.together, end - row), reinterpret_cast<int32_t*>(args.scratch));
+          }
+        });
+  }
+
+  int64_t n, in_pitch, out_pitch, exps_pitch, rows, in_bytes, out_bytes;
+  int64_t together;  // at most 16
+};
+
+}  // namespace fuselite::kernels
