@@ -1,4 +1,5 @@
-// FLOOR_DIV, FLOOR_MOD and POW: two inputs of one type that broadcast.
+#include "kernels/floor_pow/floor_pow.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -108,6 +109,8 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 template <class F>
 constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
+template <>
+constexpr Candidate kCandidates<Pow>[] = {{"highway", BuildPowers}, {"reference", Build<Pow>}};
 
 template <class F>
 OperatorDef Make(std::string_view name, int code, int options_type, int max_version,

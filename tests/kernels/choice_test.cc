@@ -125,5 +125,48 @@ TEST(PowTest, FloatsAndIntegers) {
   EXPECT_EQ(Compute("POW", {x, negative}).status().code(), StatusCode::kInvalidArgument);
 }
 
+// One exponent for all: integers to the bit, saturated ones too, floats to their last bits.
+TEST(PowTest, HighwayIsLikeTheReference) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool real = random.Chance(0.6);
+    const DataType type = real ? kF32 : kI32;
+    TensorInfo info{.type = type, .shape = {3, static_cast<int32_t>(random.Int(1, 700))}};
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+    TestTensor x(info, 4 * random.Int(0, 3));
+    x.Fill(random, -9, 9);
+    OpTester tester("POW");
+    tester.Input(x);
+    if (real) {
+      const float exponent = random.Pick({2.0f, 3.0f, 0.5f, -1.0f, 0.0f, -2.0f, 13.0f, 1.7f});
+      x.at<float>(0) = random.Pick({0.0f, -0.0f, INFINITY, -INFINITY, NAN});
+      tester.Input(TestTensor::Of<float>(type, {1, 1}, {exponent}));
+    } else {
+      const auto exponent = static_cast<int32_t>(random.Pick({0, 1, 2, 3, 9, 31, 68}));
+      tester.Input(TestTensor::Of<int32_t>(type, {}, {exponent}));
+    }
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = tester.Run("highway", isa, seed);
+      if (!actual.ok()) continue;  // below the vector levels
+      if (!real) {
+        ExpectSame<int32_t>((*expected)[0], (*actual)[0], "POW");
+        continue;
+      }
+      for (int64_t i = 0; i < info.elements(); ++i) {
+        const float a = (*expected)[0].at<float>(i), b = (*actual)[0].at<float>(i);
+        if (std::isnan(a) || std::isinf(a)) {
+          EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << a << " and " << b;
+        } else {
+          EXPECT_NEAR(a, b, 1e-6f * std::abs(a) + 1e-30f);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing

@@ -1,0 +1,116 @@
+// Powers with one exponent by repeated squaring, in double precision: products of float32 and of
+// int32 have the result's bits there, or are beyond its range.
+//
+// The loops are plain ones that the compiler turns into vectors of each target (this file is
+// compiled with -O3).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/floor_pow/floor_pow.h"
+#include "kernels/make_kernel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/floor_pow/powers_highway.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+
+#ifndef FUSELITE_KERNELS_FLOOR_POW_POWERS_ONCE_
+#define FUSELITE_KERNELS_FLOOR_POW_POWERS_ONCE_
+namespace fuselite::kernels {
+
+using PowerRow = void(const void* in, int64_t from, double exponent, void* out, int64_t to,
+                      int64_t n);
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+
+constexpr int64_t kPowerBlock = 256;
+
+template <class T>
+HWY_INLINE T FromPower(double x) {
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x);
+  constexpr double kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  const double bounded = x < kLeast ? kLeast : x;
+  return static_cast<T>(kMost < bounded ? kMost : bounded);
+}
+
+// At most kPowerBlock values.
+template <class T>
+HWY_INLINE void PowerBlock(const T* x, int64_t exponent, T* y, int64_t n) {
+  alignas(64) double power[kPowerBlock], square[kPowerBlock];
+  for (int64_t i = 0; i < n; ++i) {
+    power[i] = 1;
+    square[i] = static_cast<double>(x[i]);
+  }
+  for (int64_t left = std::abs(exponent); left > 0; left >>= 1) {
+    for (int64_t i = 0; (left & 1) != 0 && i < n; ++i) power[i] *= square[i];
+    for (int64_t i = 0; i < n; ++i) square[i] *= square[i];
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = FromPower<T>(exponent < 0 ? 1 / power[i] : power[i]);
+}
+
+template <class T>
+void Powers(const void* in, int64_t from, double exponent, void* out, int64_t to, int64_t n) {
+  const T* x = static_cast<const T*>(in) + from;
+  T* y = static_cast<T*>(out) + to;
+  if (exponent == std::floor(exponent) && std::abs(exponent) < 0x1p31) {
+    for (int64_t i = 0; i < n; i += kPowerBlock) {
+      PowerBlock(x + i, static_cast<int64_t>(exponent), y + i, std::min(kPowerBlock, n - i));
+    }
+  } else if (std::is_floating_point_v<T> && exponent == 0.5) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < n; ++i) {
+      // Zero of either sign gives the positive one, and minus infinity has a power.
+      const double base = static_cast<double>(x[i]);
+      y[i] = static_cast<T>(base == -kInfinity ? kInfinity : std::sqrt(base + 0.0));
+    }
+  } else {
+    const T same = static_cast<T>(exponent);  // of floats alone
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(std::pow(x[i], same));
+  }
+}
+
+PowerRow* PowerRowFor(DataType type) {
+  return type == DataType::kFloat32 ? Powers<float> : Powers<int32_t>;
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+Result<std::unique_ptr<Kernel>> BuildPowers(const OpDescription& op, const BuildContext& context) {
+  constexpr auto kPowerRow = FUSELITE_SIMD_TABLE(PowerRowFor);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row_for, kPowerRow.Require(context.isa));
+  const DataType type = op.inputs[0].type;
+  if (op.inputs[1].elements() != 1) return Unsupported("exponents that differ");
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  return MakeKernel(
+      "POW " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
+      {.units = plan.units(), .grain = GrainFor(4 * plan.unit_elements())},
+      [=, row = row_for(type)](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+        const bool real = type == DataType::kFloat32;
+        const double exponent = real ? *static_cast<const float*>(args.inputs[1])
+                                     : *static_cast<const int32_t*>(args.inputs[1]);
+        if (!real && exponent < 0) return InvalidArgument("an integer has a negative exponent");
+        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+          row(args.inputs[0], piece.offsets[0], exponent, args.outputs[0], piece.offsets[1],
+              piece.count);
+        });
+        return Status();
+      });
+}
+
+}  // namespace fuselite::kernels
+#endif
