@@ -4,8 +4,10 @@
 #include <cstdlib>
 
 #include "jit/image_source.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
+#include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::jit {
 
@@ -49,6 +51,10 @@ Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op, d.inputs));
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
+      kernels::ReadsWeightsUnpacked(op)) {
+    return Unsupported("few rows do not repay packing weights at each run");
+  }
   const TensorInfo &in = op.inputs[d.inputs.x], &weights = op.inputs[d.inputs.weights];
   FUSELITE_ASSIGN_OR_RETURN(kernels::QuantizedTail tail,
                             kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type,

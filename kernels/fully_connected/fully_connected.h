@@ -42,4 +42,11 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription&,
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighwayS8(const OpDescription&,
                                                              const BuildContext&);
 
+// Whether the weights are read where they lie: few rows by weights known only at run time, of
+// float32 or of the input's 8 bits.
+bool ReadsWeightsUnpacked(const OpDescription& op);
+// Precondition: ReadsWeightsUnpacked.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,
+                                                            const BuildContext&);
+
 }  // namespace fuselite::kernels

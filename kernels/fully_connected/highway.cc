@@ -45,6 +45,7 @@ class FullyConnectedKernel final : public ProductKernelF32 {
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription& op,
                                                            const BuildContext& context) {
+  if (ReadsWeightsUnpacked(op)) return BuildFullyConnectedUnpacked(op, context);
   if (op.inputs[1].type != DataType::kFloat32) return BuildFullyConnectedHighwayS8(op, context);
   auto kernel = std::make_unique<FullyConnectedKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
