@@ -1,5 +1,6 @@
 // ARG_MAX and ARG_MIN with vectors: along short rows of bytes eight rows at a time, along other
 // rows in two passes, across columns one lane per column.
+#include <cstring>
 #include <limits>
 
 #include "kernels/arg_max/arg_max.h"
@@ -243,6 +244,10 @@ void ArgColumnsOf(const void* in, int64_t columns, int64_t size, int64_t stride,
       index =
           hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, static_cast<int32_t>(i)), index);
     }
+    if (n == static_cast<size_t>(lanes) && !out.wide) {
+      hn::StoreU(index, di, static_cast<int32_t*>(out.data) + c);
+      continue;
+    }
     hn::Store(index, di, found);
     for (size_t i = 0; i < n; ++i) out.Set(c + static_cast<int64_t>(i), found[i]);
   }
@@ -288,6 +293,10 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, Isa isa) {
       [=, bytes = BitWidth(type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* in = static_cast<const std::byte*>(args.inputs[0]);
         const ArgOutput out{args.outputs[0], lines.wide};
+        if (lines.size == 1) {
+          std::memset(out.From(begin).data, 0, (end - begin) * (lines.wide ? 8 : 4));
+          return;
+        }
         if (lines.stride == 1) {
           return rows(in + begin * lines.size * bytes, (lines.units - begin) * lines.size,
                       end - begin, lines.size, out.From(begin));

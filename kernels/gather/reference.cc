@@ -37,6 +37,17 @@ class Coordinates {
   Shape into_;
 };
 
+// A slice of one element needs no call.
+inline void CopySlice(const std::byte* from, int64_t bytes, std::byte* to) {
+  switch (bytes) {
+    case 1: *to = *from; break;
+    case 2: std::memcpy(to, from, 2); break;
+    case 4: std::memcpy(to, from, 4); break;
+    case 8: std::memcpy(to, from, 8); break;
+    default: std::memcpy(to, from, bytes); break;
+  }
+}
+
 template <class T>
 void AddTo(std::byte* out, const std::byte* update, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -102,14 +113,17 @@ Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription& op, const Build
       "gather " + std::string(DataTypeName(op.inputs[0].type)),
       {.units = units, .grain = GrainFor(bytes / 4 + 1)},
       [=, type = op.inputs[1].type](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
-        const auto* from = static_cast<const std::byte*>(args.inputs[0]);
-        auto* to = static_cast<std::byte*>(args.outputs[0]);
-        for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t outer = unit / picks;  // batch and `before` together
-          const int64_t pick = outer / before * picks + unit % picks;
-          const int64_t index = LoadIndex(type, args.inputs[1], pick);
-          if (index < 0 || index >= size) return OutOfRange(index, size);
-          std::memcpy(to + unit * bytes, from + (outer * size + index) * bytes, bytes);
+        // Batch and `before` together; a division for each unit would take longer than its copy.
+        int64_t outer = picks ? begin / picks : 0, pick = picks ? begin % picks : 0;
+        for (int64_t unit = begin; unit < end; ++outer, pick = 0) {
+          const int64_t batch = outer / before * picks;
+          const auto* from = static_cast<const std::byte*>(args.inputs[0]) + outer * size * bytes;
+          auto* to = static_cast<std::byte*>(args.outputs[0]) + unit * bytes;
+          for (; pick < picks && unit < end; ++pick, ++unit, to += bytes) {
+            const int64_t index = LoadIndex(type, args.inputs[1], batch + pick);
+            if (index < 0 || index >= size) return OutOfRange(index, size);
+            CopySlice(from + index * bytes, bytes, to);
+          }
         }
         return Status();
       });
@@ -133,7 +147,7 @@ Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription& op, const Bui
                         if (position < 0) {
                           return InvalidArgument("coordinates ", unit, " are out of ", in);
                         }
-                        std::memcpy(to + unit * bytes, from + position * bytes, bytes);
+                        CopySlice(from + position * bytes, bytes, to + unit * bytes);
                       }
                       return Status();
                     });
