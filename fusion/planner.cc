@@ -5,6 +5,7 @@
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
 #if FUSELITE_JIT
 #include "jit/candidates.h"
+#include "jit/code_cache.h"
 #endif
 
 namespace fuselite::fusion {
@@ -18,10 +19,21 @@ std::span<const kernels::Candidate> JitCandidates([[maybe_unused]] const kernels
 #endif
 }
 
-Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context, bool jit) {
+Status CheckEmission() {
+#if FUSELITE_JIT
+  return jit::CheckExecutableMemory();
+#else
+  return Status();
+#endif
+}
+
+Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context, bool jit,
+           const Status& emission) {
   const std::span<const kernels::Candidate> all = JitCandidates(*op.op);
-  const std::span<const kernels::Candidate> emitters = all.first(jit ? all.size() : 0);
+  const bool emits = jit && emission.ok();
+  const std::span<const kernels::Candidate> emitters = all.first(emits ? all.size() : 0);
   Choice choice;
+  if (!emission.ok() && !all.empty()) choice.refusals.push_back({"jit", emission.message()});
   choice.status = Internal("no candidate");
   // Ranks count the JIT's candidates even where it is off, so that they mean the same.
   choice.rank = static_cast<int>(all.size() - emitters.size());
@@ -47,9 +59,12 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
 
 }  // namespace
 
+Planner::Planner(const kernels::PlanContext& context, bool jit)
+    : context_(context), jit_(jit), emission_(jit ? CheckEmission() : Status()) {}
+
 const Choice& Planner::Choose(const kernels::OpDescription& op) {
   const auto [entry, is_new] = choices_.try_emplace(HashOf(op));
-  if (is_new) entry->second = Ask(op, context_, jit_);
+  if (is_new) entry->second = Ask(op, context_, jit_, emission_);
   return entry->second;
 }
 

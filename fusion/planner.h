@@ -37,7 +37,9 @@ struct Choice {
 // on its node, the rewrites that ask about it, its place in memory, and its step.
 class Planner {
  public:
-  Planner(const kernels::PlanContext& context, bool jit) : context_(context), jit_(jit) {}
+  // With `jit`, emitted kernels come first. Where the system refuses executable memory none is
+  // planned, and its reason is theirs.
+  Planner(const kernels::PlanContext& context, bool jit);
 
   // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
   // the planner, or until the constants that `op` names go.
@@ -49,6 +51,7 @@ class Planner {
  private:
   kernels::PlanContext context_;
   bool jit_;
+  Status emission_;  // why nothing can be emitted here; OK where it can, or need not
   std::map<Hash128, Choice> choices_;  // by the operation's description
 };
 

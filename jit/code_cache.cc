@@ -91,6 +91,14 @@ Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped) {
   return Unsupported("this system refuses executable memory (", std::strerror(errno), ")");
 }
 
+Status CheckExecutableMemory() {
+  constexpr uint8_t kReturn[] = {0xC3};
+  size_t mapped = 0;
+  FUSELITE_ASSIGN_OR_RETURN(uint8_t* const memory, MapExecutable(kReturn, &mapped));
+  munmap(memory, mapped);
+  return Status();
+}
+
 Code::~Code() { munmap(base_, mapped_); }
 
 Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::string& name,

@@ -49,6 +49,9 @@ using SharedCode = std::shared_ptr<const Code>;
 // kUnsupported where the system refuses executable memory.
 Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped);
 
+// Whether MapExecutable works now: its failure where it does not. Takes about 10 us.
+Status CheckExecutableMemory();
+
 class CodeCache {
  public:
   using Map = Result<uint8_t*>(std::span<const uint8_t> bytes, size_t* mapped);
