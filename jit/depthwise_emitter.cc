@@ -175,7 +175,7 @@ std::vector<RowTile> RowPatterns(const DepthwiseSpec& spec) {
 // accumulators for four columns (AVX2: 3x3, 2 x 4 sums, 6 weights, 2 inputs; AVX-512: up to 7x7).
 // Up to 8 columns, such that the last tile is full or nearly so.
 DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows) {
-  const auto& [y, x] = window;
+  const WindowAxis &x = window.x, &y = window.y;
   const int two_rows_columns = (VectorIsa(isa).registers() - 2 - 2 * x.filter) / 2;
   const bool share = y.stride == 1 && y.dilation == 1 && y.filter > 1 && y.output > 1;
   DepthwiseTile tile;
