@@ -54,7 +54,7 @@ class BuiltinOp {
       // Every value is there by this time; what is built with them serves this run alone.
       FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
       for (size_t i = 0; i < op_.inputs.size(); ++i) {
-        const int input = node.inputs->data[i];
+        const int input = operands_[i];
         if (input >= 0) op_.inputs[i].data = graph.tensor(input).data.raw;
       }
       FUSELITE_RETURN_IF_ERROR(kernels::Infer(op_));
@@ -91,7 +91,8 @@ class BuiltinOp {
       FUSELITE_RETURN_IF_ERROR(
           kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
     }
-    for (int input : Elements(node.inputs)) {
+    FUSELITE_RETURN_IF_ERROR(FindOperands(graph, node));
+    for (int input : operands_) {
       TensorInfo info;
       if (input >= 0) {
         FUSELITE_ASSIGN_OR_RETURN(info, Import(graph, "input", input));
@@ -107,6 +108,13 @@ class BuiltinOp {
         op_.intermediates,
         kernels::ImportIntermediates(graph.context(), Elements(node.intermediates)));
     return kernels::CheckState(def_, Elements(node.inputs), graph.context());
+  }
+
+  // The inputs, and scales that one of them has beside it.
+  Status FindOperands(const Subgraph& graph, const TfLiteNode& node) {
+    const std::span<const int> inputs = Elements(node.inputs);
+    operands_.assign(inputs.begin(), inputs.end());
+    return kernels::TakeBlockScales(graph.context(), &op_.op, &operands_);
   }
 
   static Result<TensorInfo> Import(const Subgraph& graph, std::string_view what, int tensor) {
@@ -137,7 +145,7 @@ class BuiltinOp {
   Status Run(Subgraph& graph, const TfLiteNode& node) {
     input_pointers_.clear();
     output_pointers_.clear();
-    for (int input : Elements(node.inputs)) {
+    for (int input : operands_) {
       input_pointers_.push_back(input < 0 ? nullptr : graph.tensor(input).data.raw);
     }
     for (int output : Elements(node.outputs)) {
@@ -164,6 +172,7 @@ class BuiltinOp {
   std::shared_ptr<const Kernel> kernel_;
   bool dynamic_ = false;
   bool known_ = false;
+  std::vector<int> operands_;  // tensors
   std::vector<const void*> input_pointers_;
   std::vector<void*> output_pointers_;
 };

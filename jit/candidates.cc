@@ -27,6 +27,9 @@ constexpr Candidate kConv2D[] = {{"jit int8", Judged{BuildProductS8}},
                                  {"jit hybrid", Judged{BuildProductHybrid}},
                                  {"jit winograd", Judged{BuildWinogradF32}},
                                  {"jit", Judged{BuildProductF32}}};
+constexpr Candidate kFullyConnected[] = {{"jit int8", Judged{BuildProductS8}},
+                                         {"jit hybrid", Judged{BuildFullyConnectedHybrid}},
+                                         {"jit", Judged{BuildProductF32}}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", Judged{BuildDepthwiseConv2DInt8}},
                                           {"jit hybrid", Judged{BuildDepthwiseConv2DHybrid}},
                                           {"jit", Judged{BuildDepthwiseConv2D}}};
@@ -44,7 +47,7 @@ constexpr Entry kEntries[] = {
     {"ELU", kElementwise},
     {"EXP", kElementwise},
     {"FLOOR", kElementwise},
-    {"FULLY_CONNECTED", kProduct},
+    {"FULLY_CONNECTED", kFullyConnected},
     {"FUSELITE_ELEMENTWISE", kElementwise},
     {"GELU", kElementwise},
     {"HARD_SWISH", kElementwise},

@@ -2,6 +2,7 @@
 
 #include "jit/image_source.h"
 #include "jit/product_s8.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
 
@@ -96,6 +97,19 @@ Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
   return BuildProductKernel(op, d, std::move(spec), context);
+}
+
+// A few rows take as long as memory needs for the weights, which panels make larger: int4 become
+// bytes, and those int16 without dot products.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
+                                                          const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  const bool grows = op.inputs[1].type == DataType::kInt4 || !HasDotProduct(context.isa);
+  if (grows && kernels::CheckFewRows(op).ok()) {
+    return Unsupported("panels would make ", DataTypeName(op.inputs[1].type),
+                       " weights larger, which a few rows do not repay");
+  }
+  return BuildProductHybrid(op, context);
 }
 
 }  // namespace fuselite::jit

@@ -12,6 +12,10 @@ namespace fuselite::jit {
 Result<std::unique_ptr<Kernel>> BuildProductHybrid(const kernels::OpDescription&,
                                                    const kernels::BuildContext&);
 
+// FULLY_CONNECTED, unless its rows are so few that others read its weights faster.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const kernels::OpDescription&,
+                                                          const kernels::BuildContext&);
+
 // Whether the operands are what hybrid kernels take: float32, int8 or int4 weights, and a float32
 // output.
 Status CheckHybridOperands(const kernels::OpDescription& op, Isa isa);

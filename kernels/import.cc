@@ -1,5 +1,6 @@
 #include "kernels/import.h"
 
+#include "kernels/blockwise/blockwise.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::kernels {
@@ -45,11 +46,33 @@ Status ImportQuantization(const TfLiteTensor& tensor, const Shape& shape, Quanti
         to.zero_points = {tensor.params.zero_point};
       }
       return Status();
-    case kTfLiteBlockwiseQuantization: return Unsupported("is quantized in blocks");
+    // Its scales are an operand of their own (TakeBlockScales).
+    case kTfLiteBlockwiseQuantization: return Status();
     default:
       return Unsupported("has a quantization of unknown kind ",
                          static_cast<int>(tensor.quantization.type));
   }
+}
+
+Status CheckSize(const TfLiteTensor& tensor, const TfLiteTensor& scales, int block_size) {
+  const std::span<const int> dims = Elements(tensor.dims), blocks = Elements(scales.dims);
+  if (!dims.empty() && !blocks.empty() && block_size > 0 && dims.back() % block_size == 0 &&
+      dims.back() / block_size == blocks.back()) {
+    return Status();
+  }
+  return InvalidArgument("is quantized in blocks of ", block_size, ", which its scales do not fit");
+}
+
+Result<int> BlockScalesOf(const TfLiteTensor& tensor, const TfLiteContext& context) {
+  if (tensor.quantization.type != kTfLiteBlockwiseQuantization) return -1;
+  const auto* blocks = static_cast<const TfLiteBlockwiseQuantization*>(tensor.quantization.params);
+  if (blocks == nullptr || blocks->scale < 0 ||
+      static_cast<size_t>(blocks->scale) >= context.tensors_size) {
+    return InvalidArgument("has block scales that the graph does not have");
+  }
+  if (blocks->zero_point >= 0) return Unsupported("is quantized in blocks with zero points");
+  FUSELITE_RETURN_IF_ERROR(CheckSize(tensor, context.tensors[blocks->scale], blocks->blocksize));
+  return blocks->scale;
 }
 
 bool IsConstant(const TfLiteTensor& tensor, Constants constants) {
@@ -80,6 +103,19 @@ Result<TensorInfo> ImportTensor(const TfLiteContext& /*context*/, const TfLiteTe
   }
   info.data = tensor.data.data != nullptr || info.bytes() > 0 ? tensor.data.data : &kNoBytes;
   return info;
+}
+
+Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,
+                       std::vector<int>* inputs) {
+  std::vector<int> scales;
+  for (int tensor : *inputs) {
+    scales.push_back(-1);
+    if (tensor < 0 || static_cast<size_t>(tensor) >= context.tensors_size) continue;
+    const Result<int> found = BlockScalesOf(context.tensors[tensor], context);
+    if (!found.ok()) return found.status().In(internal::Join("input ", scales.size() - 1));
+    scales.back() = *found;
+  }
+  return UseBlockScales(scales, op, inputs);
 }
 
 Status CheckState(const OperatorDef& op, std::span<const int> inputs,

@@ -25,6 +25,13 @@ enum class Constants {
 Result<TensorInfo> ImportTensor(const tflite::TfLiteContext& context,
                                 const tflite::TfLiteTensor& tensor, Constants constants);
 
+// Where one of the node's inputs is quantized in blocks: puts the operator that takes their scales
+// in the place of `*op`, and the tensor that has them behind `inputs` (UseBlockScales).
+// kUnsupported for zero points and for operators that take no scales, kInvalidArgument for scales
+// that do not fit.
+Status TakeBlockScales(const tflite::TfLiteContext& context, const OperatorDef** op,
+                       std::vector<int>* inputs);
+
 // Kernels write an operator's state in place; anything but a variable is not theirs to write.
 // `inputs` are the node's: indices in the context, -1 for those left out.
 Status CheckState(const OperatorDef& op, std::span<const int> inputs,

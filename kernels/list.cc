@@ -17,6 +17,8 @@
   X(BidirectionalSequenceRnn) \
   X(Bitcast) \
   X(BitwiseXor) \
+  X(BlockwiseEmbeddingLookup) \
+  X(BlockwiseFullyConnected) \
   X(BroadcastArgs) \
   X(BroadcastTo) \
   X(Bucketize) \

@@ -77,6 +77,7 @@ Status InferFullyConnected(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"few rows", Judged{BuildFullyConnectedFewRows}},
     {"highway", Judged{BuildFullyConnectedHighway}},
     {"reference", BuildFullyConnectedReference},
 };

@@ -49,4 +49,12 @@ bool ReadsWeightsUnpacked(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,
                                                             const BuildContext&);
 
+// float32 with constant int8 or int4 weights and so few rows that memory decides
+// (kernels/blockwise): reads the weights as the file has them, which packings for many rows make
+// twice to four times as large. To the bit of the hybrid reference.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedFewRows(const OpDescription&,
+                                                           const BuildContext&);
+// Whether it takes the operation on ISAs that have vectors; else why not.
+Status CheckFewRows(const OpDescription& op);
+
 }  // namespace fuselite::kernels

@@ -94,12 +94,30 @@ TEST_F(QuantizationTest, TheOldPerTensorFormIsRead) {
   EXPECT_EQ(info->quantization.zero_point(), 128);
 }
 
-TEST_F(QuantizationTest, BlockwiseIsRefused) {
-  TfLiteTensor& tensor = host_.context.tensors[host_.AddTensor({4}, DataType::kInt4)];
-  tensor.quantization.type = kTfLiteBlockwiseQuantization;
-  EXPECT_EQ(
-      kernels::ImportTensor(host_.context, tensor, kernels::Constants::kOfModel).status().code(),
-      StatusCode::kUnsupported);
+TEST_F(QuantizationTest, BlockScalesAreAnOperand) {
+  const int x = host_.AddTensor({1, 64}), y = host_.AddTensor({1, 8});
+  const int weights = host_.AddTensor({8, 64}, DataType::kInt4);
+  const int scales = host_.AddTensor({8, 2}, DataType::kFloat16);
+  TfLiteBlockwiseQuantization blocks{
+      .scale = scales, .zero_point = -1, .blocksize = 32, .quantized_dimension = 0};
+  host_.context.tensors[weights].quantization = {kTfLiteBlockwiseQuantization, &blocks};
+  const int product = host_.AddNode("FULLY_CONNECTED", {x, weights}, {y});
+  const Result<ImportedNode> node = ImportNode(&host_.context, product, true);
+  ASSERT_TRUE(node.ok()) << node.status().ToString();
+  EXPECT_EQ(node->op, kernels::FindOperator("FUSELITE_BLOCKWISE_FULLY_CONNECTED"));
+  EXPECT_THAT(node->inputs, ElementsAre(x, weights, -1, scales));
+
+  const int other = host_.AddNode("ADD", {weights, x}, {y});
+  EXPECT_EQ(ImportNode(&host_.context, other, true).status().message(),
+            "input 0 is quantized in blocks");
+  blocks.blocksize = 16;
+  EXPECT_THAT(ImportNode(&host_.context, product, true).status().message(),
+              HasSubstr("do not fit"));
+  blocks.blocksize = 32;
+  blocks.zero_point = scales;
+  EXPECT_THAT(ImportNode(&host_.context, product, true).status().message(),
+              HasSubstr("zero points"));
+  host_.context.tensors[weights].quantization = {kTfLiteNoQuantization, nullptr};
 }
 
 TEST(ImportTensorTest, WhatNobodyComputesIsRefused) {

@@ -87,9 +87,26 @@ class Graph:
         self.int4[value.index] = data
         return Value(value.index, data.shape, np.int8, scale, 0)
 
+    def constant_in_blocks(self, data, scales, bits=4):
+        """Weights of 8, 4 or 2 bits, [units, depth]; `scales` [units, blocks] of the same depth, of float16 or float32."""
+        scale, codes = self.constant(scales), data.astype(np.uint8) & ((1 << bits) - 1)
+        parts = codes.reshape(-1, 8 // bits)
+        packed = sum(parts[:, i].astype(np.uint16) << (i * bits) for i in range(8 // bits))
+        value = self.constant(packed.astype(np.uint8))
+        tensor = self.tensors[value.index]
+        tensor.shape = [int(d) for d in data.shape]
+        tensor.type = {8: schema.TensorType.INT8, 4: schema.TensorType.INT4, 2: schema.TensorType.INT2}[bits]
+        blocks = schema.BlockwiseQuantizationT()
+        blocks.scales, blocks.zeroPoints, blocks.blockSize = scale.index, -1, data.shape[1] // scales.shape[1]
+        tensor.quantization = schema.QuantizationParametersT()
+        tensor.quantization.detailsType = schema.QuantizationDetails.BlockwiseQuantization
+        tensor.quantization.details = blocks
+        return Value(value.index, data.shape, np.int8, None, 0)
+
     def op(
         self,
         name,
+        /,
         inputs,
         shapes,
         options=None,

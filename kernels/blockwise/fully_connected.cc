@@ -1,0 +1,308 @@
+#include "kernels/blockwise/blockwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/blockwise/tile.h"
+#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/gemm/output_tail.h"
+#include "kernels/gemm/short_rows.h"
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Units of a step of work: eight vectors' worth of AVX2's, so that the tail runs over rows of 64.
+constexpr int64_t kUnitsPerStep = 64;
+// Rows whose sums wait for their tail.
+constexpr int64_t kRowsPerStep = 64;
+
+// How panels lie (BlockwiseTile).
+struct PanelLayout {
+  int lanes = 0;
+  bool halves = false;  // float16 scales
+  bool bytes = false;   // weights of 8 bits
+  bool exact = false;   // BlockwiseTile::exact
+  int64_t depth = 0, units = 0, block_size = 0;
+
+  int64_t blocks() const { return depth / block_size; }
+  int64_t panels() const { return (units + lanes - 1) / lanes; }
+  int64_t scale_bytes() const { return halves ? 2 : 4; }
+  int64_t weight_bytes() const { return block_size * lanes / (bytes ? 1 : 2); }
+  int64_t block_bytes() const { return lanes * scale_bytes() + weight_bytes(); }
+  int64_t panel_bytes() const {
+    return blocks() * block_bytes() + lanes * static_cast<int64_t>(sizeof(float));
+  }
+  // Where weight `k` of the block is for lane `u`, and whether in the high half of the byte.
+  int64_t ByteOf(int64_t k, int64_t u) const {
+    return bytes ? k / 2 * (2 * lanes) + u * 2 + k % 2 : k / 8 * (4 * lanes) + u * 4 + k % 4;
+  }
+  bool InHighHalf(int64_t k) const { return !bytes && k % 8 >= 4; }
+};
+
+template <class Weights>
+void PackBlock(const PanelLayout& l, const Weights& weights, int64_t from, int64_t lane,
+               std::byte* to, int64_t* sum) {
+  for (int64_t k = 0; k < l.block_size; ++k) {
+    const int32_t w = weights[from + k];
+    *sum += w;
+    std::byte& at = to[l.ByteOf(k, lane)];
+    if (l.bytes) {
+      at = static_cast<std::byte>(w);
+    } else {
+      at |= static_cast<std::byte>((w + 8) << (l.InHighHalf(k) ? 4 : 0));
+    }
+  }
+}
+
+template <class Weights>
+void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& scales,
+               int64_t panel, std::byte* to) {
+  std::memset(to, 0, l.panel_bytes());
+  std::vector<double> per_offset(l.lanes, 0.0);
+  const int64_t first = panel * l.lanes, count = std::min<int64_t>(l.lanes, l.units - first);
+  for (int64_t block = 0; block < l.blocks(); ++block, to += l.block_bytes()) {
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const int64_t of_scale = (first + lane) * l.blocks() + block;
+      std::memcpy(to + lane * l.scale_bytes(),
+                  static_cast<const std::byte*>(scales.data) + of_scale * l.scale_bytes(),
+                  l.scale_bytes());
+      int64_t sum = 0;
+      PackBlock(l, weights, (first + lane) * l.depth + block * l.block_size, lane,
+                to + l.lanes * l.scale_bytes(), &sum);
+      const double scale = l.exact ? 1.0 : double{BlockScale(scales, of_scale)};
+      per_offset[lane] += scale * static_cast<double>(sum);
+    }
+  }
+  // Values of 16 bits have no offset.
+  for (int64_t lane = 0; lane < count && !l.bytes; ++lane) {
+    if (l.exact) {
+      reinterpret_cast<int32_t*>(to)[lane] = static_cast<int32_t>(per_offset[lane]);
+    } else {
+      reinterpret_cast<float*>(to)[lane] = static_cast<float>(per_offset[lane]);
+    }
+  }
+}
+
+// Phase 0 quantizes the rows, phase 1 multiplies.
+class BlockwiseKernel final : public Kernel {
+ public:
+  // `scales` are constants of float16 or float32, one for each block.
+  Status Build(const OpDescription& op, const BuildContext& context, const BlockwiseShape& shape,
+               const TensorInfo& scales, FloatTail tail, bool exact) {
+    functions_ = FindBlockwise(context.isa);
+    quantize_ = FindShortRowFunctions(context.isa);
+    if (functions_ == nullptr || quantize_ == nullptr) return NoVectorTarget(context.isa);
+    shape_ = shape;
+    if (shape_.block_size % kBlockwiseStep != 0) {
+      return Unsupported("blocks of ", shape_.block_size, " are no multiple of ", kBlockwiseStep);
+    }
+    layout_ = {.lanes = functions_->lanes,
+               .halves = scales.type == DataType::kFloat16,
+               .bytes = op.inputs[1].type == DataType::kInt8,
+               .exact = exact,
+               .depth = shape_.depth,
+               .units = shape_.units,
+               .block_size = shape_.block_size};
+    asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
+    run_ = functions_->run[layout_.bytes][!layout_.halves];
+    tail_ = std::move(tail);
+    apply_tail_ = ApplyTail(context.isa);
+    output_ = op.outputs[0];
+    pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
+    biased_ = op.has_input(2);
+    name_ = internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
+                           DataTypeName(op.inputs[1].type), " ", BlockwiseTile::kMaxRows, "x",
+                           layout_.lanes, " ", SimdName(context.isa));
+    return Pack(op.inputs[1], scales, context);
+  }
+
+  std::string_view name() const override { return name_; }
+  int phases() const override { return 2; }
+  int64_t units(int phase) const override {
+    return phase == 0 ? shape_.rows : (shape_.units + kUnitsPerStep - 1) / kUnitsPerStep;
+  }
+  int64_t grain(int phase) const override {
+    if (phase == 0) return GrainFor(shape_.depth);
+    return GrainFor(shape_.rows * kUnitsPerStep * shape_.depth / 8);
+  }
+  size_t shared_bytes() const override { return shape_.rows * RowBytes(); }
+  size_t scratch_bytes() const override {
+    return in_place() ? 0 : kRowsPerStep * kUnitsPerStep * sizeof(float);
+  }
+
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      if (phase == 0) {
+        QuantizeRow(args, unit);
+        continue;
+      }
+      for (int64_t row = 0; row < shape_.rows; row += kRowsPerStep) {
+        Multiply(args, unit * kUnitsPerStep, row, std::min(kRowsPerStep, shape_.rows - row));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  bool in_place() const { return output_.type == DataType::kFloat32; }
+
+  // A quantized row in shared memory: its scale and offset, the sums of its blocks, its values.
+  struct Header {
+    float scale, offset;
+  };
+  size_t SumBytes() const { return layout_.bytes ? 0 : layout_.blocks() * sizeof(int32_t); }
+  size_t ValuesAt() const { return AlignUp(sizeof(Header) + SumBytes()); }
+  size_t RowBytes() const { return ValuesAt() + AlignUp(shape_.depth * (layout_.bytes ? 2 : 1)); }
+
+  Status Pack(const TensorInfo& weights, const TensorInfo& scales, const BuildContext& context) {
+    PackRequest request;
+    request.source = weights.data;
+    request.source_bytes = weights.bytes();
+    request.source2 = scales.data;
+    request.source2_bytes = scales.bytes();
+    request.bytes = layout_.panels() * layout_.panel_bytes();
+    request.layout =
+        internal::Join("blockwise ", DataTypeName(weights.type), " b", layout_.block_size, " s",
+                       layout_.scale_bytes(), layout_.exact ? " exact k" : " k", layout_.depth,
+                       " l", layout_.lanes);
+    FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
+      WithBlockWeights(weights, [&](const auto& values) {
+        for (int64_t panel = 0; panel < layout_.panels(); ++panel) {
+          PackPanel(layout_, values, scales, panel, to + panel * layout_.panel_bytes());
+        }
+      });
+    }));
+    return Status();
+  }
+
+  void QuantizeRow(const KernelArgs& args, int64_t row) const {
+    const auto* x = static_cast<const float*>(args.inputs[0]) + row * pitch_;
+    std::byte* const to = args.shared + row * RowBytes();
+    DynamicRange range{x[0], x[0]};
+    quantize_->extend_range(x, shape_.depth, &range);
+    const DynamicScale scale = MakeDynamicScale(range, asymmetric_);
+    auto& header = *reinterpret_cast<Header*>(to);
+    header = {scale.scale, layout_.bytes ? 0.0f : static_cast<float>(scale.offset)};
+    if (layout_.bytes) {
+      quantize_->quantize(x, shape_.depth, scale, reinterpret_cast<int16_t*>(to + ValuesAt()));
+      return;
+    }
+    auto* const bytes = reinterpret_cast<uint8_t*>(to + ValuesAt());
+    quantize_->quantize_u8(x, shape_.depth, scale, bytes);
+    functions_->sign_bytes(bytes, layout_.blocks(), layout_.block_size,
+                           reinterpret_cast<int32_t*>(to + sizeof(Header)));
+  }
+
+  BlockwiseRow RowAt(const KernelArgs& args, int64_t row) const {
+    const std::byte* const at = args.shared + row * RowBytes();
+    const auto& header = *reinterpret_cast<const Header*>(at);
+    return {at + ValuesAt(), reinterpret_cast<const int32_t*>(at + sizeof(Header)), header.scale,
+            header.offset};
+  }
+
+  void Multiply(const KernelArgs& args, int64_t unit, int64_t row, int64_t rows) const {
+    const int64_t units = std::min(kUnitsPerStep, shape_.units - unit);
+    const int64_t out_pitch = output_.pitch();
+    std::byte* const out = static_cast<std::byte*>(args.outputs[0]) +
+                           (row * out_pitch + unit) * (BitWidth(output_.type) / 8);
+    auto* const sums = reinterpret_cast<float*>(in_place() ? out : args.scratch);
+    const int64_t sums_pitch = in_place() ? out_pitch : units;
+    BlockwiseTile tile{};
+    tile.blocks = layout_.blocks();
+    tile.block_size = layout_.block_size;
+    tile.exact = layout_.exact;
+    tile.min = tail_.min;
+    tile.max = tail_.max;
+    tile.out_pitch = sums_pitch;
+    for (int64_t u = 0; u < units; u += layout_.lanes) {
+      tile.panel = packed_->data() + (unit + u) / layout_.lanes * layout_.panel_bytes();
+      tile.units = std::min<int64_t>(layout_.lanes, units - u);
+      tile.bias = biased_ ? static_cast<const float*>(args.inputs[2]) + unit + u : nullptr;
+      for (int64_t r = 0; r < rows; r += tile.row_count) {
+        tile.row_count = static_cast<int>(std::min<int64_t>(BlockwiseTile::kMaxRows, rows - r));
+        for (int i = 0; i < tile.row_count; ++i) tile.rows[i] = RowAt(args, row + r + i);
+        tile.out = sums + r * sums_pitch + u;
+        run_(tile);
+      }
+    }
+    if (in_place() && tail_.rest.empty()) return;
+    apply_tail_(tail_.rest, args.inputs,
+                {.source = sums,
+                 .source_pitch = sums_pitch,
+                 .source_type = DataType::kFloat32,
+                 .destination = out,
+                 .destination_pitch = out_pitch,
+                 .destination_type = output_.type,
+                 .row = row,
+                 .rows = rows,
+                 .channel = unit,
+                 .channels = units});
+  }
+
+  std::string name_;
+  BlockwiseShape shape_;
+  PanelLayout layout_;
+  const BlockwiseFunctions* functions_ = nullptr;
+  const ShortRowFunctions* quantize_ = nullptr;
+  BlockwiseFunctions::Run* run_ = nullptr;
+  FloatTail tail_;
+  ApplyTailFunction* apply_tail_ = nullptr;
+  TensorInfo output_;
+  int64_t pitch_ = 0;
+  bool biased_ = false, asymmetric_ = true;
+  PackedWeights packed_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildBlockwiseFullyConnected(const OpDescription& op,
+                                                             const BuildContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const BlockwiseShape shape, ResolveBlockwise(op));
+  FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
+                            MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation));
+  auto kernel = std::make_unique<BlockwiseKernel>();
+  FUSELITE_RETURN_IF_ERROR(
+      kernel->Build(op, context, shape, op.inputs[kBlockScalesInput], std::move(tail), false));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+Status CheckFewRows(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
+  const TensorInfo& weights = op.inputs[1];
+  if (op.inputs[0].type != DataType::kFloat32 || !weights.constant() ||
+      (weights.type != DataType::kInt8 && weights.type != DataType::kInt4)) {
+    return Unsupported("only float32 with constant int8 or int4 weights is read as it is");
+  }
+  if (shape.rows > BlockwiseTile::kMaxRows) {
+    return Unsupported(shape.rows, " rows repay weights that are wider");
+  }
+  if (shape.depth % kBlockwiseStep != 0) {
+    return Unsupported("a depth of ", shape.depth, " is no multiple of ", kBlockwiseStep);
+  }
+  return Status();
+}
+
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedFewRows(const OpDescription& op,
+                                                           const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckFewRows(op));
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape resolved, ResolveFullyConnected(op));
+  const auto& params = op.params.as<FullyConnectedParams>();
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail hybrid,
+                            MakeHybridTail(op, params.activation, 2, resolved.units));
+  BlockwiseShape shape;
+  static_cast<FullyConnectedShape&>(shape) = resolved;
+  shape.block_size = resolved.depth;
+  TensorInfo scales;
+  scales.type = DataType::kFloat32;
+  scales.shape = Shape({resolved.units, 1});
+  scales.data = hybrid.scales.data();
+  auto kernel = std::make_unique<BlockwiseKernel>();
+  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context, shape, scales, std::move(hybrid.tail), true));
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+}  // namespace fuselite::kernels
