@@ -215,6 +215,17 @@ void* NewBuiltinOp(const kernels::OperatorDef& def, int version) {
 }
 
 void* MakeBuiltinData(const ModelOperator& op) {
+  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloComposite) {
+    auto* composite = static_cast<tflite::TfLiteStablehloCompositeParams*>(
+        std::calloc(1, sizeof(tflite::TfLiteStablehloCompositeParams)));
+    // The model's bytes live as long as the nodes.
+    *composite = {.name = op.composite_name.c_str(),
+                  .subgraph_index = op.subgraphs[0],
+                  .version = op.version,
+                  .attributes = reinterpret_cast<const uint8_t*>(op.attributes.data()),
+                  .attributes_size = op.attributes.size()};
+    return composite;
+  }
   if (!op.subgraphs.empty()) {
     // IF, WHILE and CALL_ONCE: the indices, one after the other, are their whole struct.
     auto* indices = static_cast<int*>(std::calloc(op.subgraphs.size(), sizeof(int)));

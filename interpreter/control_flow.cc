@@ -296,11 +296,35 @@ Status InvokeWhile(Subgraph& graph, const TfLiteNode& node) {
   }
 }
 
+Subgraph& Decomposition(Subgraph& graph, const TfLiteNode& node) {
+  const auto& params =
+      *static_cast<const tflite::TfLiteStablehloCompositeParams*>(node.builtin_data);
+  return *graph.host().subgraphs[params.subgraph_index];
+}
+
+// A composite is what its decomposition gives, whatever it is called.
+Status PrepareComposite(Subgraph& graph, const TfLiteNode& node) {
+  const auto arguments = Elements(node.inputs);
+  const auto outputs = Elements(node.outputs);
+  Subgraph& body = Decomposition(graph, node);
+  FUSELITE_RETURN_IF_ERROR(CheckSignature(graph, arguments, outputs, body, outputs.size()));
+  FUSELITE_RETURN_IF_ERROR(Shape(graph, arguments, body));
+  return ShapeOutputs(graph, outputs, body, !body.has_dynamic_tensors());
+}
+
+Status InvokeComposite(Subgraph& graph, const TfLiteNode& node) {
+  Subgraph& body = Decomposition(graph, node);
+  FUSELITE_RETURN_IF_ERROR(RunOn(CopyAll(graph, Elements(node.inputs)), body));
+  return Store(graph, Elements(node.outputs), Results(body));
+}
+
 }  // namespace
 
 void AddControlFlow(OpResolver& resolver) {
   resolver.AddBuiltin(tflite::kTfLiteBuiltinIf, Registration<PrepareIf, InvokeIf>());
   resolver.AddBuiltin(tflite::kTfLiteBuiltinWhile, Registration<PrepareWhile, InvokeWhile>());
+  resolver.AddBuiltin(tflite::kTfLiteBuiltinStablehloComposite,
+                      Registration<PrepareComposite, InvokeComposite>());
 }
 
 }  // namespace fuselite::interpreter

@@ -81,6 +81,7 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
   const auto* branch = op.builtin_options_as_IfOptions();
   const auto* loop = op.builtin_options_as_WhileOptions();
   const auto* once = op.builtin_options_as_CallOnceOptions();
+  const auto* composite = op.builtin_options_2_as_StableHLOCompositeOptions();
   switch (out.builtin_code) {
     case tflite::kTfLiteBuiltinIf:
       if (branch == nullptr) return InvalidArgument("does not name its subgraphs");
@@ -93,6 +94,10 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
     case tflite::kTfLiteBuiltinCallOnce:
       if (once == nullptr) return InvalidArgument("does not name its subgraph");
       out.subgraphs = {once->init_subgraph_index()};
+      break;
+    case tflite::kTfLiteBuiltinStablehloComposite:
+      if (composite == nullptr) return InvalidArgument("does not name its subgraph");
+      out.subgraphs = {composite->decomposition_subgraph_index()};
       break;
     default: return Status();
   }
@@ -110,6 +115,16 @@ void ReadVariableName(const schema::Operator& op, ModelOperator& out) {
   if (out.builtin_code != tflite::kTfLiteBuiltinVarHandle || handle == nullptr) return;
   if (handle->container() != nullptr) out.container = handle->container()->str();
   if (handle->shared_name() != nullptr) out.shared_name = handle->shared_name()->str();
+}
+
+void ReadComposite(const schema::Operator& op, ModelOperator& out) {
+  const auto* composite = op.builtin_options_2_as_StableHLOCompositeOptions();
+  if (out.builtin_code != tflite::kTfLiteBuiltinStablehloComposite || composite == nullptr) return;
+  if (composite->name() != nullptr) out.composite_name = composite->name()->str();
+  if (composite->composite_attributes() != nullptr) {
+    out.attributes = std::as_bytes(std::span(composite->composite_attributes()->data(),
+                                             composite->composite_attributes()->size()));
+  }
 }
 
 Status CheckOverlap(const ModelOperator& op) {
@@ -137,6 +152,7 @@ Result<ModelOperator> ReadOperator(const Source& source, const schema::Operator&
     FUSELITE_RETURN_IF_ERROR(ReadParams(op, out));
     FUSELITE_RETURN_IF_ERROR(ReadCustomOptions(source, op, out));
     ReadVariableName(op, out);
+    ReadComposite(op, out);
     return ReadSubgraphs(*source.model, op, out);
   };
   if (Status status = fill(); !status.ok()) return status.In(Model::OperatorName(out));

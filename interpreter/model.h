@@ -53,9 +53,12 @@ struct ModelOperator {
   const kernels::OperatorDef* def = nullptr;
   kernels::Params params;  // of `def`'s type
   std::span<const std::byte> custom_options;
-  // Subgraphs that control flow runs (IF: then, else; WHILE: condition, body; CALL_ONCE:
-  // initializer).
+  // Subgraphs that it runs (IF: then, else; WHILE: condition, body; CALL_ONCE: initializer;
+  // STABLEHLO_COMPOSITE: decomposition).
   std::vector<int> subgraphs;
+  // What a composite is called, and its attributes: a map of FlexBuffers, or nothing.
+  std::string composite_name;
+  std::span<const std::byte> attributes;
   // Which variable VAR_HANDLE names.
   std::string container, shared_name;
 };

@@ -21,6 +21,7 @@ struct OperatorSpec {
   std::vector<std::byte> custom_options;
   int builtin_code = 0;
   std::vector<int> subgraphs;
+  std::string composite_name;
 };
 
 struct CodeSpec {
@@ -106,14 +107,29 @@ std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBu
           WriteOptions(op.def->fields, op.params.data(), builder)};
 }
 
+// Those of the schema's second union.
+std::pair<schema::BuiltinOptions2, Offset<void>> WriteSecondOptions(FlatBufferBuilder& builder,
+                                                                    const OperatorSpec& op) {
+  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloComposite && op.subgraphs.size() == 1) {
+    const auto name = builder.CreateString(op.composite_name);
+    const auto attributes =
+        builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
+    return {schema::BuiltinOptions2::StableHLOCompositeOptions,
+            schema::CreateStableHLOCompositeOptions(builder, name, op.subgraphs[0], attributes)
+                .Union()};
+  }
+  if (!InSecondUnion(op)) return {schema::BuiltinOptions2::NONE, 0};
+  return {static_cast<schema::BuiltinOptions2>(op.def->options_type - kernels::kSecondUnion),
+          WriteOptions(op.def->fields, op.params.data(), builder)};
+}
+
 Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const OperatorSpec& op) {
   const auto inputs = builder.CreateVector(op.inputs);
   const auto outputs = builder.CreateVector(op.outputs);
   const auto [tag, options] = WriteBuiltinOptions(builder, op);
-  Offset<void> second;
-  if (InSecondUnion(op)) second = WriteOptions(op.def->fields, op.params.data(), builder);
+  const auto [second_tag, second] = WriteSecondOptions(builder, op);
   Offset<flatbuffers::Vector<uint8_t>> custom;
-  if (!op.custom_options.empty()) {
+  if (op.builtin_code == tflite::kTfLiteBuiltinCustom && !op.custom_options.empty()) {
     custom = builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
   }
   schema::OperatorBuilder table(builder);
@@ -122,11 +138,8 @@ Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const Operato
   table.add_outputs(outputs);
   table.add_builtin_options_type(tag);
   table.add_builtin_options(options);
-  if (InSecondUnion(op)) {
-    table.add_builtin_options_2_type(
-        static_cast<schema::BuiltinOptions2>(op.def->options_type - kernels::kSecondUnion));
-    table.add_builtin_options_2(second);
-  }
+  table.add_builtin_options_2_type(second_tag);
+  table.add_builtin_options_2(second);
   table.add_custom_options(custom);
   return table.Finish();
 }
@@ -223,6 +236,12 @@ int ModelWriter::AddTensor(std::string name, DataType type, const Shape& shape,
   return AddTensor({std::move(name), type, shape, std::move(quantization), {}, false, {}});
 }
 
+int ModelWriter::ShareConstant(int subgraph, int tensor) {
+  auto& tensors = impl_->subgraphs.back().tensors;
+  tensors.push_back(impl_->subgraphs[subgraph].tensors[tensor]);
+  return static_cast<int>(tensors.size()) - 1;
+}
+
 void ModelWriter::AddOperator(const kernels::OperatorDef& op, const kernels::Params& params,
                               std::vector<int> inputs, std::vector<int> outputs, int version) {
   OperatorSpec& added =
@@ -255,6 +274,16 @@ void ModelWriter::AddControlFlow(int builtin_code, std::vector<int> subgraphs,
                                  std::vector<int> inputs, std::vector<int> outputs) {
   impl_->Add({builtin_code, "", 1}, std::move(inputs), std::move(outputs)).subgraphs =
       std::move(subgraphs);
+}
+
+void ModelWriter::AddComposite(std::string name, std::vector<std::byte> attributes,
+                               int decomposition, std::vector<int> inputs,
+                               std::vector<int> outputs) {
+  OperatorSpec& op = impl_->Add({tflite::kTfLiteBuiltinStablehloComposite, "", 1},
+                                std::move(inputs), std::move(outputs));
+  op.composite_name = std::move(name);
+  op.custom_options = std::move(attributes);
+  op.subgraphs = {decomposition};
 }
 
 void ModelWriter::SetInputs(std::vector<int> inputs) {

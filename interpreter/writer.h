@@ -63,6 +63,9 @@ class ModelWriter {
         {std::move(name), type, shape, std::move(quantization), BytesOf(values), false, {}});
   }
 
+  // A constant of another subgraph in the current one: both have the same bytes of the file.
+  int ShareConstant(int subgraph, int tensor);
+
   // `params`: of the operator's own type.
   void AddOperator(const kernels::OperatorDef& op, const kernels::Params& params,
                    std::vector<int> inputs, std::vector<int> outputs, int version = 1);
@@ -78,6 +81,10 @@ class ModelWriter {
   // run.
   void AddControlFlow(int builtin_code, std::vector<int> subgraphs, std::vector<int> inputs,
                       std::vector<int> outputs);
+
+  // STABLEHLO_COMPOSITE with its decomposition; `attributes` as FlexBuffers, or empty.
+  void AddComposite(std::string name, std::vector<std::byte> attributes, int decomposition,
+                    std::vector<int> inputs, std::vector<int> outputs);
 
   void SetInputs(std::vector<int> inputs);
   void SetOutputs(std::vector<int> outputs);

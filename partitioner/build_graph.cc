@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/splice.h"
+#include "partitioner/composites.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -85,7 +87,11 @@ class Builder {
   }
 
   Status AddNode(const ImportedNode& imported) {
-    FUSELITE_ASSIGN_OR_RETURN(const kernels::OpDescription op, table_.Infer(imported));
+    const Result<kernels::OpDescription> inferred = table_.Infer(imported);
+    const bool waits = inferred.status().code() == StatusCode::kDynamicShape;
+    if (!inferred.ok() && !waits && imported.body != nullptr) return AddBody(imported);
+    if (!inferred.ok()) return inferred.status();
+    const kernels::OpDescription& op = *inferred;
     fusion::Node node;
     node.op = imported.op;
     node.params = op.params;
@@ -120,6 +126,28 @@ class Builder {
       needed |= !recorded.constant() || std::ranges::count(partition_.outputs, tensor) > 0;
     }
     if (needed) built_.graph.AddNode(std::move(node));
+    return Status();
+  }
+
+  // The nodes of a composite's decomposition in its place.
+  Status AddBody(const ImportedNode& imported) {
+    FUSELITE_ASSIGN_OR_RETURN(const BuiltGraph body, BuildBody(imported, table_));
+    std::map<fusion::ValueId, fusion::ValueId> places;
+    for (fusion::ValueId v = 0; v < body.graph.value_count(); ++v) {
+      const std::vector<int>& arguments = imported.body->nodes.inputs;
+      const auto argument = std::ranges::find(arguments, body.graph.value(v).host_tensor);
+      if (argument == arguments.end() || body.graph.producer(v) != fusion::kNone) continue;
+      const int tensor = imported.inputs[argument - arguments.begin()];
+      if (!read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+      places[v] = read_.at(tensor);
+    }
+    for (size_t i = 0; i < imported.outputs.size(); ++i) {
+      const int tensor = imported.outputs[i];
+      FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, table_.Get(tensor));
+      const fusion::ValueId id = built_.graph.AddValue(ValueOf(tensor, std::move(info)));
+      places[body.graph.outputs[i]] = made_[tensor] = read_[tensor] = id;
+    }
+    fusion::Splice(body.graph, std::move(places), {imported.host_node}, built_.graph);
     return Status();
   }
 

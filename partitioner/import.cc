@@ -6,6 +6,7 @@
 #include "kernels/import.h"
 #include "kernels/sparse.h"
 #include "partitioner/builtin_names.h"
+#include "partitioner/composites.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -62,6 +63,23 @@ std::string_view ReasonFor(int builtin_code) {
   }
 }
 
+Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
+                      const TfLiteRegistration& registration, bool whole_structs,
+                      ImportedNode& imported) {
+  if (registration.builtin_code == kTfLiteBuiltinStablehloComposite) {
+    return ImportComposite(context, node, whole_structs, imported);
+  }
+  const kernels::CustomOperator* const custom = FindCustom(registration);
+  imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
+  if (imported.op == nullptr) return Unsupported(ReasonFor(registration.builtin_code));
+  if (imported.op->candidates.empty()) {
+    return Unsupported("its state is the host's; it runs in fuselite's own interpreter, too");
+  }
+  imported.version = registration.version;
+  return custom != nullptr ? ImportCustomOptions(node, *custom, imported)
+                           : ImportAllParams(whole_structs, node.builtin_data, imported);
+}
+
 }  // namespace
 
 Result<TensorInfo> ImportHostTensor(const TfLiteContext& context, int tensor) {
@@ -108,16 +126,7 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool who
   if (node->delegate != nullptr) return Unsupported("another delegate has taken it");
   ImportedNode imported;
   imported.host_node = node_index;
-  const kernels::CustomOperator* const custom = FindCustom(*registration);
-  imported.op = custom != nullptr ? custom->op : FindBuiltin(*registration);
-  if (imported.op == nullptr) return Unsupported(ReasonFor(registration->builtin_code));
-  if (imported.op->candidates.empty()) {
-    return Unsupported("its state is the host's; it runs in fuselite's own interpreter, too");
-  }
-  imported.version = registration->version;
-  FUSELITE_RETURN_IF_ERROR(custom != nullptr
-                               ? ImportCustomOptions(*node, *custom, imported)
-                               : ImportAllParams(whole_structs, node->builtin_data, imported));
+  FUSELITE_RETURN_IF_ERROR(ImportOperator(context, *node, *registration, whole_structs, imported));
   const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
     for (int tensor : Elements(from)) {
       if (tensor >= static_cast<int>(context->tensors_size)) return false;

@@ -1,6 +1,7 @@
 // From the host's structs to our own, one node at a time.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@
 
 namespace fuselite::partitioner {
 
+struct InlinedBody;
+
 // A node that some operator of ours stands for; tensors are the host's indices.
 struct ImportedNode {
   int host_node = -1;
@@ -22,6 +25,8 @@ struct ImportedNode {
   std::vector<int> inputs;  // -1 for an optional input left out
   std::vector<int> outputs;
   std::vector<Quantization> intermediates{};
+  // A composite's decomposition, for where `op` does not take its operands; null for other nodes.
+  std::shared_ptr<const InlinedBody> body{};
 };
 
 // kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose

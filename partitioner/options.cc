@@ -109,7 +109,7 @@ std::string Upper(std::string_view text) {
 
 Status ParseOperators(std::string_view value, std::vector<std::string>& result) {
   std::vector<std::string_view> names = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
-                                         "CALL_ONCE"};
+                                         "CALL_ONCE", "STABLEHLO_COMPOSITE"};
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
     const bool custom = kernels::FindCustomOperator(op->name) != nullptr;
     if (op->builtin_code >= 0 || custom) names.push_back(op->name);

@@ -48,19 +48,6 @@ std::pair<std::string, std::string> NameOf(const HostNode& handle) {
   return {text(params->container), text(params->shared_name)};
 }
 
-void KeepQuiet(TfLiteContext* /*context*/, const char* /*format*/, ...) {}
-
-// The context of subgraph `i`, null where there is none: the host calls that an error, which nobody
-// has to hear of.
-TfLiteContext* Acquire(TfLiteContext* context, int i) {
-  TfLiteContext* graph = nullptr;
-  const auto report = context->ReportError;
-  context->ReportError = KeepQuiet;
-  const TfLiteStatus status = context->AcquireSubgraphContext(context, i, &graph);
-  context->ReportError = report;
-  return status == kTfLiteOk ? graph : nullptr;
-}
-
 bool SameValue(const TensorInfo& a, const TensorInfo& b) {
   return a.type == b.type && a.shape == b.shape;
 }
@@ -137,23 +124,17 @@ Status GraphVariables::ReadSubgraphs(TfLiteContext* context) {
   if (!HasSubgraphFunctions(context)) {
     return Unsupported("the host does not show who initializes the variables");
   }
-  for (int i = 0; TfLiteContext* const graph = Acquire(context, i); ++i) {
-    if (graph == context) continue;
-    const Status status = ReadSubgraph(graph, i);
-    context->ReleaseSubgraphContext(context, i);
-    FUSELITE_RETURN_IF_ERROR(status);
+  for (int i = 0;; ++i) {
+    const Result<HostSubgraph> subgraph = HostSubgraph::Acquire(context, i);
+    if (!subgraph.ok()) return Status();  // there are no more
+    if (subgraph->graph() == context) continue;
+    FUSELITE_RETURN_IF_ERROR(ReadSubgraph(*subgraph, i));
   }
-  return Status();
 }
 
-Status GraphVariables::ReadSubgraph(TfLiteContext* graph, int index) {
-  TfLiteIntArray* plan_array = nullptr;
-  if (graph->GetExecutionPlan(graph, &plan_array) != kTfLiteOk) {
-    return Unsupported("the host does not show subgraph ", index);
-  }
-  // The host's next call overwrites its array.
-  const std::span<const int> elements = Elements(plan_array);
-  const std::vector<int> plan(elements.begin(), elements.end());
+Status GraphVariables::ReadSubgraph(const HostSubgraph& subgraph, int index) {
+  TfLiteContext* const graph = subgraph.graph();
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, subgraph.Plan());
   if (initializers_.contains(index)) return ReadInitializer(graph, plan);
   for (int node : plan) {
     const std::optional<HostNode> host = NodeAt(graph, node);

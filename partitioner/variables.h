@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partitioner/import.h"
+#include "partitioner/subgraphs.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/tflite_abi.h"
 
@@ -62,7 +63,7 @@ class GraphVariables {
 
   Status ReadNodes(tflite::TfLiteContext* context, std::span<const int> plan);
   Status ReadSubgraphs(tflite::TfLiteContext* context);
-  Status ReadSubgraph(tflite::TfLiteContext* graph, int index);
+  Status ReadSubgraph(const HostSubgraph& subgraph, int index);
   Status ReadInitializer(tflite::TfLiteContext* graph, std::span<const int> plan);
   Status CheckUse(tflite::TfLiteContext* context) const;
   int IdOf(const Name& name);

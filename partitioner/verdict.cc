@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/planner.h"
+#include "partitioner/composites.h"
 #include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
 
@@ -19,9 +20,9 @@ struct Judging {
   fusion::Planner& planner;
 };
 
-std::string DescribeOutputs(const kernels::OpDescription& op) {
+std::string DescribeOutputs(std::span<const TensorInfo> outputs) {
   std::string text;
-  for (const TensorInfo& output : op.outputs) {
+  for (const TensorInfo& output : outputs) {
     if (!text.empty()) text += ", ";
     text += std::string(DataTypeName(output.type)) + output.shape.ToString();
   }
@@ -62,6 +63,29 @@ bool ReadsUnknown(const TensorTable& table, const Verdict& verdict) {
   return std::ranges::any_of(verdict.inputs, [&](int tensor) { return table.IsUnknown(tensor); });
 }
 
+// Whether some kernel computes the operation, whose cost is then added.
+Status JudgeOperation(const Judging& judging, const kernels::OpDescription& op, Verdict& verdict) {
+  FUSELITE_RETURN_IF_ERROR(judging.planner.Choose(op).status);
+  verdict.cost +=
+      op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
+  return Status();
+}
+
+// A composite by the nodes of its decomposition.
+Status JudgeBody(const Judging& judging, Verdict& verdict) {
+  FUSELITE_ASSIGN_OR_RETURN(const BuiltGraph body, BuildBody(verdict.node, judging.table));
+  for (fusion::NodeId id : body.graph.order()) {
+    const kernels::OpDescription op = body.graph.Describe(id);
+    if (Status status = JudgeOperation(judging, op, verdict); !status.ok()) {
+      return status.In(op.op->name);
+    }
+  }
+  std::vector<TensorInfo> outputs;
+  for (fusion::ValueId v : body.graph.outputs) outputs.push_back(body.graph.value(v).info);
+  verdict.shapes = DescribeOutputs(outputs);
+  return Status();
+}
+
 Result<ImportedNode> Import(const Judging& judging, int host_node) {
   return judging.variables.Concerns(host_node)
              ? judging.variables.Import(host_node)
@@ -76,17 +100,15 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
   FUSELITE_ASSIGN_OR_RETURN(verdict.node, Import(judging, verdict.host_node));
   if (verdict.node.op == nullptr) return Status();
   const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
+  const bool waits = described.status().code() == StatusCode::kDynamicShape;
+  if (!described.ok() && !waits && verdict.node.body != nullptr) return JudgeBody(judging, verdict);
   if (!described.ok()) {
     verdict.possible =
         MayFitAtRunTime(judging.context, judging.table, verdict.node, described.status());
     return verdict.possible ? Status() : described.status();
   }
-  const kernels::OpDescription& op = *described;
-  FUSELITE_RETURN_IF_ERROR(judging.planner.Choose(op).status);
-  verdict.shapes = DescribeOutputs(op);
-  verdict.cost =
-      op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
-  return Status();
+  verdict.shapes = DescribeOutputs(described->outputs);
+  return JudgeOperation(judging, *described, verdict);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // FUSELITE_ATTENTION: softmax(scale Q K^T + mask) V in one step, so that the scores of a few
-// queries stay in the cache instead of all going through memory. Made by rewrites only.
+// queries stay in the cache instead of all going through memory. Made by rewrites, and of
+// composites.
 #pragma once
 
 #include "kernels/elementwise/as_tail.h"
@@ -8,24 +9,64 @@
 namespace fuselite::kernels {
 
 struct AttentionParams {
-  float scale;        // of the scores, before the mask
-  bool keys_by_rows;  // K is [..., N, K], else [..., K, N]
+  float scale;                // of the scores, before the mask
+  bool keys_by_rows = false;  // K is [..., N, K], else [..., K, N]
+  // The operands are [batch, row, head, channel], as decoders keep their caches, else
+  // [..., row, channel].
+  bool heads_inside = false;
+  float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the mask
 };
 
 // Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the
 // scores [..., M, N] (in a way that AsTailOperand can say); the leading dimensions of Q, K and V
-// are the same. Output [..., M, D]. float32, K and V dense.
+// are the same. Output [..., M, D].
+//
+// With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D], H a multiple of G: each run of
+// H / G heads shares keys and values (grouped queries). The mask broadcasts to [B, H, M, N]. Output
+// [B, M, H, D].
+//
+// float32, K and V dense.
 struct AttentionShape {
-  int64_t heads = 1;                                     // the product of the leading dimensions
+  int64_t batches = 1, heads = 1, key_heads = 1;         // without heads inside: all in `batches`
   int64_t queries = 0, keys = 0, depth = 0, values = 0;  // M, N, K, D
+
+  // Row (batch, head, query) of Q and of the output, counted in their innermost rows.
+  int64_t head_rows = 0, query_rows = 1;
+  int64_t Row(int64_t batch, int64_t head, int64_t query) const {
+    return batch * heads * queries + head * head_rows + query * query_rows;
+  }
+  int64_t group() const { return heads / key_heads; }
+
+  // From one batch, head of keys, key and term to the next: values.
+  struct Steps {
+    int64_t batch = 0, head = 0, key = 0, term = 1;
+    int64_t At(int64_t b, int64_t h) const { return b * batch + h * head; }
+  };
+  Steps k{}, v{};
+
   bool masked = false;
-  TailOperandUse mask{};  // where the mask's row for a row of scores lies
+  TailOperandUse mask{};  // where the mask's row for row (batch * heads + head) * M + query lies
+  const float* MaskRow(const KernelArgs& args, int64_t batch, int64_t head, int64_t query) const {
+    if (!masked) return nullptr;
+    const int64_t row = (batch * heads + head) * queries + query;
+    return static_cast<const float*>(args.inputs[3]) +
+           row / mask.rows_per_batch * mask.operand.batch_stride +
+           row % mask.rows_per_batch * mask.operand.row_stride;
+  }
 };
 
 Result<AttentionShape> ResolveAttention(const OpDescription& op);
 
+// What masks add to scores that are not to count: converters write minus infinity, the smallest
+// float or -1e9. Fast versions leave out the keys behind the last one that any query of theirs
+// sees, as the rest of a cache is: their weights are zero while scores stay below this size.
+inline constexpr float kHiddenScore = -1e9f;
+
 // One unit is one row of the output (reference), or a block of rows of one head.
 Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription&, const BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildAttentionHighway(const OpDescription&, const BuildContext&);
+// For so few queries of each head of keys that packing keys and values would not be repaid: those
+// of a decoder's next token. One unit is one head of keys.
+Result<std::unique_ptr<Kernel>> BuildAttentionFewRows(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "runtime/cpu.h"
+
 namespace fuselite::kernels {
 
 struct AttentionBlock {
@@ -10,10 +12,25 @@ struct AttentionBlock {
   static constexpr int kMaxRows = 28;
 
   int64_t rows;
+  int64_t keys;  // the first of all, as many as these queries see
   float scale;
+  float logit_cap;               // 0: none
   const float* masks[kMaxRows];  // of each row; null without a mask
   int mask_step;                 // 0: one value for the whole row
   float* scores;                 // [rows, keys]
 };
+
+// Turns a block's products into weights, row by row.
+using NormalizeScoresFunction = void(const AttentionBlock& block);
+// How many keys the block's rows see: behind them masks say kHiddenScore or less. All of `keys`
+// where one of the rows sees none.
+using VisibleKeysFunction = int64_t(const AttentionBlock& block, int64_t keys);
+
+// The vector code for an ISA; null below SSSE3.
+struct AttentionFunctions {
+  NormalizeScoresFunction* normalize = nullptr;
+  VisibleKeysFunction* visible = nullptr;
+};
+AttentionFunctions FindAttentionFunctions(Isa isa);
 
 }  // namespace fuselite::kernels

@@ -18,16 +18,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // gamma and beta may be null.
 void LayerNormRow(const float* x, const float* gamma, const float* beta, float* y, size_t n,
-                  float epsilon) {
+                  const LayerNormParams& params) {
   const hn::ScalableTag<float> d;
   const auto terms = static_cast<float>(n);
-  const float mean = RowSum(x, n, [](auto v) HWY_ATTR { return v; }) / terms;
+  const float mean =
+      params.keeps_mean ? 0.0f : RowSum(x, n, [](auto v) HWY_ATTR { return v; }) / terms;
   const auto centre = hn::Set(d, mean);
   const float squares = RowSum(x, n, [&](auto v) HWY_ATTR {
     const auto difference = hn::Sub(v, centre);
     return hn::Mul(difference, difference);
   });
-  const auto inverse = hn::Set(d, 1.0f / std::sqrt(squares / terms + epsilon));
+  const auto inverse = hn::Set(d, 1.0f / std::sqrt(squares / terms + params.epsilon));
   const size_t lanes = hn::Lanes(d);
   for (size_t i = 0; i < n; i += lanes) {
     const size_t count = n - i < lanes ? n - i : lanes;
@@ -51,11 +52,11 @@ Result<std::unique_ptr<Kernel>> BuildLayerNormHighway(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));
   return MakeRowKernel(
       std::string("layer_norm f32 ") + SimdName(context.isa), op, ApplyTail(context.isa), 4,
-      [row, n = op.inputs[0].shape.dim(-1), epsilon = op.params.as<LayerNormParams>().epsilon,
+      [row, n = op.inputs[0].shape.dim(-1), params = op.params.as<LayerNormParams>(),
        scaled = op.has_input(1),
        shifted = op.has_input(2)](const KernelArgs& args, const float* x, float* y) {
         row(x, scaled ? static_cast<const float*>(args.inputs[1]) : nullptr,
-            shifted ? static_cast<const float*>(args.inputs[2]) : nullptr, y, n, epsilon);
+            shifted ? static_cast<const float*>(args.inputs[2]) : nullptr, y, n, params);
       });
 }
 

@@ -27,14 +27,14 @@ constexpr Candidate kCandidates[] = {
 };
 
 void LayerNormRow(const float* x, const float* gamma, const float* beta, float* y, int64_t n,
-                  float epsilon) {
+                  const LayerNormParams& params) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  for (int64_t i = 0; i < n && !params.keeps_mean; ++i) sum += x[i];
   const auto mean = static_cast<float>(sum / static_cast<double>(n));
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) squares += double{x[i] - mean} * (x[i] - mean);
   const auto variance = static_cast<float>(squares / static_cast<double>(n));
-  const float inverse = 1.0f / std::sqrt(variance + epsilon);
+  const float inverse = 1.0f / std::sqrt(variance + params.epsilon);
   for (int64_t i = 0; i < n; ++i) {
     const float scaled = (x[i] - mean) * inverse * (gamma ? gamma[i] : 1.0f);
     y[i] = beta ? scaled + beta[i] : scaled;
@@ -47,11 +47,11 @@ Result<std::unique_ptr<Kernel>> BuildLayerNormReference(const OpDescription& op,
                                                         const BuildContext&) {
   return MakeRowKernel(
       "layer_norm f32 reference", op, &ApplyTailReference, 4,
-      [n = op.inputs[0].shape.dim(-1), epsilon = op.params.as<LayerNormParams>().epsilon,
+      [n = op.inputs[0].shape.dim(-1), params = op.params.as<LayerNormParams>(),
        scaled = op.has_input(1),
        shifted = op.has_input(2)](const KernelArgs& args, const float* x, float* y) {
         LayerNormRow(x, scaled ? static_cast<const float*>(args.inputs[1]) : nullptr,
-                     shifted ? static_cast<const float*>(args.inputs[2]) : nullptr, y, n, epsilon);
+                     shifted ? static_cast<const float*>(args.inputs[2]) : nullptr, y, n, params);
       });
 }
 

@@ -1,4 +1,6 @@
 // The operators that only rewrites make: chains, layer normalization, attention.
+#include <limits>
+
 #include "kernels/attention/attention.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "tests/kernels/op_tester.h"
@@ -18,8 +20,9 @@ bool HasVectors(Isa isa) { return Includes(isa, Isa::kSsse3) || Includes(isa, Is
 
 class CompositesTest : public ::testing::TestWithParam<Isa> {
  protected:
-  void Compare(const OpTester& tester, const TestTensor& expected, float absolute) {
-    const auto actual = tester.Run("highway", GetParam(), 3, 1);
+  void Compare(const OpTester& tester, const TestTensor& expected, float absolute,
+               const char* candidate = "highway") {
+    const auto actual = tester.Run(candidate, GetParam(), 3, 1);
     if (!HasVectors(GetParam())) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
       return;
@@ -64,6 +67,7 @@ TEST_P(CompositesTest, LayerNorm) {
     const auto channels = static_cast<int32_t>(random.Pick({1, 2, 5, 16, 33, 192, 1000}));
     OpTester tester("FUSELITE_LAYER_NORM");
     tester.params<LayerNormParams>().epsilon = 1e-3f;
+    const bool keeps_mean = tester.params<LayerNormParams>().keeps_mean = random.Chance(0.4);
     tester.Input(RandomTensor(random, {2, 3, channels}, random.Pick({0.5f, 8.0f})));
     const bool gamma = random.Chance(0.7), beta = random.Chance(0.7);
     gamma ? tester.Input(RandomTensor(random, {channels}, 2)) : tester.Absent();
@@ -74,7 +78,9 @@ TEST_P(CompositesTest, LayerNorm) {
     const TestTensor& x = tester.inputs[0];
     for (int64_t r = 0; r < 6; ++r) {
       double mean = 0, variance = 0;
-      for (int64_t c = 0; c < channels; ++c) mean += x.at<float>(r * channels + c) / channels;
+      for (int64_t c = 0; c < channels && !keeps_mean; ++c) {
+        mean += x.at<float>(r * channels + c) / channels;
+      }
       for (int64_t c = 0; c < channels; ++c) {
         variance += std::pow(x.at<float>(r * channels + c) - mean, 2) / channels;
       }
@@ -119,6 +125,76 @@ TEST_P(CompositesTest, Attention) {
     const auto expected = tester.Run("reference", Isa::kScalar);
     ASSERT_TRUE(expected.ok()) << expected.status().ToString();
     Compare(tester, (*expected)[0], 2e-5f);
+  }
+}
+
+// [batch, row, head, channel] as [batch, head, row, channel], each head `repeats` times.
+TestTensor HeadsOutside(const TestTensor& from, int32_t repeats) {
+  const Shape& s = from.info().shape;
+  TestTensor to({.type = kF32, .shape = {s[0], s[2] * repeats, s[1], s[3]}});
+  int64_t i = 0;
+  for (int b = 0; b < s[0]; ++b) {
+    for (int h = 0; h < s[2] * repeats; ++h) {
+      for (int row = 0; row < s[1]; ++row) {
+        for (int c = 0; c < s[3]; ++c) {
+          to.at<float>(i++) =
+              from.at<float>(((int64_t{b} * s[1] + row) * s[2] + h / repeats) * s[3] + c);
+        }
+      }
+    }
+  }
+  return to;
+}
+
+// A mask as decoders have it: query m sees the keys up to first + m.
+TestTensor CausalMask(Random& random, Shape shape, int32_t first) {
+  TestTensor mask({.type = kF32, .shape = shape});
+  const float hidden = random.Pick({-1e9f, -INFINITY, std::numeric_limits<float>::lowest()});
+  for (int64_t i = 0; i < mask.info().elements(); ++i) {
+    const int64_t key = i % shape.dim(-1), query = i / shape.dim(-1) % shape.dim(-2);
+    mask.at<float>(i) = key <= first + query ? 0.0f : hidden;
+  }
+  return mask;
+}
+
+// Grouped queries over a cache give what the same heads give one by one.
+TEST_P(CompositesTest, AttentionWithHeadsInside) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto dim = [&](int low, int high) { return static_cast<int32_t>(random.Int(low, high)); };
+    const int32_t n = dim(1, 2), group = dim(1, 4), key_heads = dim(1, 3), keys = dim(1, 70);
+    const int32_t queries = random.Chance(0.5) ? dim(1, 2) : dim(1, 60), heads = group * key_heads;
+    const int32_t depth = dim(1, 40), values = dim(1, 70);
+    OpTester tester("FUSELITE_ATTENTION"), outside("FUSELITE_ATTENTION");
+    AttentionParams& params = tester.params<AttentionParams>();
+    params.scale = random.Pick({1.0f, 0.125f});
+    params.logit_cap = random.Pick({0.0f, 3.0f});
+    params.keys_by_rows = true;
+    outside.params<AttentionParams>() = params;
+    params.heads_inside = true;
+    tester.Input(RandomTensor(random, {n, queries, heads, depth}, 1));
+    tester.Input(TestTensor({.type = kF32, .shape = {n, keys, key_heads, depth}}));
+    tester.Input(TestTensor({.type = kF32, .shape = {n, keys, key_heads, values}}));
+    tester.inputs[1].Fill(random, -1, 1);
+    tester.inputs[2].Fill(random, -2, 2);
+    for (int i = 0; i < 3; ++i) {
+      outside.Input(HeadsOutside(tester.inputs[i], i == 0 ? 1 : group));
+    }
+    if (random.Chance(0.7)) {
+      const Shape mask = random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys}});
+      tester.Input(random.Chance(0.7) ? CausalMask(random, mask, dim(0, keys))
+                                      : RandomTensor(random, mask, 3));
+      outside.Input(tester.inputs[3]);
+    }
+    ASSERT_TRUE(tester.Infer().ok() && outside.Infer().ok());
+    ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, queries, heads, values}));
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto by_heads = outside.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok() && by_heads.ok());
+    ASSERT_EQ(HeadsOutside((*expected)[0], 1).values<float>(), (*by_heads)[0].values<float>());
+    Compare(tester, (*expected)[0], 2e-5f);
+    if (group * queries <= 8) Compare(tester, (*expected)[0], 2e-5f, "few rows");
   }
 }
 

@@ -1,0 +1,226 @@
+// Attention of a few queries, those of a decoder's next token: keys and values are read once, where
+// they lie, for all queries of their head. Packing them for a matrix product would read them twice
+// and write them once.
+#include "kernels/attention/attention.h"
+#include "kernels/attention/block.h"
+#include "kernels/make_kernel.h"
+#include "kernels/row_tail.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention/few_rows.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+
+#ifndef FUSELITE_KERNELS_ATTENTION_FEW_ROWS_
+#define FUSELITE_KERNELS_ATTENTION_FEW_ROWS_
+namespace fuselite::kernels {
+
+// The queries of one head of keys, and where their means go.
+struct FewRows {
+  // Beyond, packing is repaid: half a tile of the matrix product.
+  static constexpr int kMaxRows = 8;
+  int64_t rows, keys, depth, values;
+  const float* q[kMaxRows];
+  float* out[kMaxRows];
+  const float *k, *v;
+  int64_t key_step, value_step;
+  float* scores;  // [rows, keys]
+};
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using VF = hn::Vec<DF>;
+
+// The products of two queries with kKeys keys. The same order of summation for every key.
+template <int kKeys>
+HWY_INLINE void ScoreKeys(const float* q0, const float* q1, const float* k, int64_t step,
+                          int64_t depth, float* to0, float* to1) {
+  const DF d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  VF sums0[kKeys], sums1[kKeys];
+  HWY_UNROLL(4)
+  for (int n = 0; n < kKeys; ++n) sums0[n] = sums1[n] = hn::Zero(d);
+  for (int64_t i = 0; i < depth; i += lanes) {
+    const auto left = static_cast<size_t>(depth - i);
+    const VF a = LoadUpTo(d, q0 + i, left), b = LoadUpTo(d, q1 + i, left);
+    HWY_UNROLL(4)
+    for (int n = 0; n < kKeys; ++n) {
+      const VF key = LoadUpTo(d, k + n * step + i, left);
+      sums0[n] = hn::MulAdd(a, key, sums0[n]);
+      sums1[n] = hn::MulAdd(b, key, sums1[n]);
+    }
+  }
+  HWY_UNROLL(4)
+  for (int n = 0; n < kKeys; ++n) {
+    to0[n] = hn::GetLane(hn::SumOfLanes(d, sums0[n]));
+    to1[n] = hn::GetLane(hn::SumOfLanes(d, sums1[n]));
+  }
+}
+
+void ScoreRows(const FewRows& f) {
+  for (int64_t r = 0; r < f.rows; r += 2) {
+    const int64_t other = std::min(r + 1, f.rows - 1);
+    float* const to0 = f.scores + r * f.keys;
+    float* const to1 = f.scores + other * f.keys;
+    int64_t n = 0;
+    for (; n + 4 <= f.keys; n += 4) {
+      ScoreKeys<4>(f.q[r], f.q[other], f.k + n * f.key_step, f.key_step, f.depth, to0 + n, to1 + n);
+    }
+    for (; n < f.keys; ++n) {
+      ScoreKeys<1>(f.q[r], f.q[other], f.k + n * f.key_step, f.key_step, f.depth, to0 + n, to1 + n);
+    }
+  }
+}
+
+// Vectors [at, at + kVectors) of the weighted sums of two rows.
+template <int kVectors>
+HWY_INLINE void MeanOf(const FewRows& f, int64_t r, int64_t other, int64_t at, size_t left) {
+  const DF d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  VF sums0[kVectors], sums1[kVectors];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) sums0[i] = sums1[i] = hn::Zero(d);
+  const float *w0 = f.scores + r * f.keys, *w1 = f.scores + other * f.keys;
+  for (int64_t n = 0; n < f.keys; ++n) {
+    const float* const v = f.v + n * f.value_step + at;
+    const VF a = hn::Set(d, w0[n]), b = hn::Set(d, w1[n]);
+    HWY_UNROLL(4)
+    for (int i = 0; i < kVectors; ++i) {
+      const VF value = kVectors == 1 ? LoadUpTo(d, v, left) : hn::LoadU(d, v + i * lanes);
+      sums0[i] = hn::MulAdd(a, value, sums0[i]);
+      sums1[i] = hn::MulAdd(b, value, sums1[i]);
+    }
+  }
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) {
+    const size_t count = kVectors == 1 ? left : static_cast<size_t>(lanes);
+    StoreUpTo(sums0[i], d, f.out[r] + at + i * lanes, count);
+    StoreUpTo(sums1[i], d, f.out[other] + at + i * lanes, count);
+  }
+}
+
+void MeanRows(const FewRows& f) {
+  constexpr int kVectors = 4;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(DF()));
+  for (int64_t r = 0; r < f.rows; r += 2) {
+    const int64_t other = std::min(r + 1, f.rows - 1);
+    int64_t at = 0;
+    for (; at + kVectors * lanes <= f.values; at += kVectors * lanes) {
+      MeanOf<kVectors>(f, r, other, at, 0);
+    }
+    for (; at < f.values; at += lanes) {
+      MeanOf<1>(f, r, other, at, static_cast<size_t>(f.values - at));
+    }
+  }
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+using FewRowsFunction = void(const FewRows&);
+
+class FewRowsKernel final : public Kernel {
+ public:
+  FewRowsKernel(const OpDescription& op, const AttentionShape& shape, Isa isa,
+                FewRowsFunction* score, FewRowsFunction* mean)
+      : name_(std::string("attention f32 few rows ") + SimdName(isa)),
+        shape_(shape),
+        params_(op.params.as<AttentionParams>()),
+        score_(score),
+        mean_(mean),
+        functions_(FindAttentionFunctions(isa)),
+        tail_(op, ApplyTail(isa)),
+        query_pitch_(op.inputs[0].pitch()) {}
+
+  std::string_view name() const override { return name_; }
+  int64_t units(int) const override { return shape_.batches * shape_.key_heads; }
+  int64_t grain(int) const override {
+    return GrainFor(shape_.keys * (shape_.depth + shape_.values) / 4);
+  }
+  size_t scratch_bytes() const override {
+    return AlignUp(shape_.group() * shape_.queries * shape_.keys * sizeof(float));
+  }
+  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
+    for (int64_t unit = begin; unit < end; ++unit) Attend(args, unit);
+    return Status();
+  }
+
+ private:
+  void Attend(const KernelArgs& args, int64_t unit) const {
+    const int64_t batch = unit / shape_.key_heads, key_head = unit % shape_.key_heads;
+    FewRows f{};
+    AttentionBlock block{};
+    int64_t rows[FewRows::kMaxRows] = {};
+    for (int64_t in_group = 0; in_group < shape_.group(); ++in_group) {
+      const int64_t head = key_head * shape_.group() + in_group;
+      for (int64_t query = 0; query < shape_.queries; ++query, ++f.rows) {
+        const int64_t row = rows[f.rows] = shape_.Row(batch, head, query);
+        f.q[f.rows] = static_cast<const float*>(args.inputs[0]) + row * query_pitch_;
+        f.out[f.rows] = tail_.Row(args, row);
+        block.masks[f.rows] = shape_.MaskRow(args, batch, head, query);
+      }
+    }
+    block.rows = f.rows;
+    block.scale = params_.scale;
+    block.logit_cap = params_.logit_cap;
+    block.mask_step = shape_.mask.operand.channel_stride;
+    block.keys = f.keys = functions_.visible(block, shape_.keys);
+    block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
+    f.depth = shape_.depth;
+    f.values = shape_.values;
+    f.k = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head);
+    f.v = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head);
+    f.key_step = shape_.k.key;
+    f.value_step = shape_.v.key;
+    score_(f);
+    functions_.normalize(block);
+    mean_(f);
+    for (int64_t r = 0; r < f.rows; ++r) tail_.Finish(args, rows[r]);
+  }
+
+  std::string name_;
+  AttentionShape shape_;
+  AttentionParams params_;
+  FewRowsFunction *score_, *mean_;
+  AttentionFunctions functions_;
+  RowTail tail_;
+  int64_t query_pitch_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildAttentionFewRows(const OpDescription& op,
+                                                      const BuildContext& context) {
+  static constexpr auto kScore = FUSELITE_SIMD_TABLE(ScoreRows);
+  static constexpr auto kMean = FUSELITE_SIMD_TABLE(MeanRows);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const score, kScore.Require(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
+  const int64_t rows = shape.group() * shape.queries;
+  if (rows > FewRows::kMaxRows) return Unsupported(rows, " rows repay packing keys and values");
+  if (shape.k.term != 1) return Unsupported("keys by columns");
+  if (op.outputs[0].type != DataType::kFloat32) {
+    return Unsupported("an output of ", DataTypeName(op.outputs[0].type));
+  }
+  return std::unique_ptr<Kernel>(
+      std::make_unique<FewRowsKernel>(op, shape, context.isa, score, kMean.For(context.isa)));
+}
+
+}  // namespace fuselite::kernels
+#endif

@@ -1,0 +1,111 @@
+#include "partitioner/composites.h"
+
+#include <string>
+
+#include "kernels/composite.h"
+#include "partitioner/subgraphs.h"
+#include "runtime/tflite_arrays.h"
+#include "runtime/tflite_params.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+// More are refused before a file that nests its subgraphs makes billions of them.
+constexpr int kMaxInlinedNodes = 10000;
+
+// Stands for composites that only their decomposition computes.
+const kernels::OperatorDef& DecomposedOperator() {
+  static const kernels::OperatorDef kDef = {
+      .name = "STABLEHLO_COMPOSITE",
+      .builtin_code = kTfLiteBuiltinStablehloComposite,
+      .min_inputs = 0,
+      .max_inputs = -1,
+      .max_outputs = -1,
+      .infer = [](kernels::OpDescription&) { return Unsupported("has no kernel of its own"); },
+  };
+  return kDef;
+}
+
+Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, const TfLiteNode& node,
+                                                    int subgraph, bool whole_structs,
+                                                    int host_node) {
+  if (!whole_structs) return Unsupported("the host does not show its subgraphs");
+  FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
+  if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
+  auto body = std::make_shared<InlinedBody>();
+  body->graph = callee.graph();
+  FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(node.inputs->size));
+  FUSELITE_ASSIGN_OR_RETURN(body->nodes.outputs, callee.Outputs(*context, Elements(node.outputs)));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
+  for (int index : plan) {
+    Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs);
+    if (!inner.ok()) {
+      return inner.status().In(internal::Join("node ", index, " of its decomposition"));
+    }
+    inner->host_node = host_node;
+    body->size += inner->body != nullptr ? inner->body->size : 1;
+    if (body->size > kMaxInlinedNodes) {
+      return Unsupported("its decomposition has more than ", kMaxInlinedNodes, " nodes");
+    }
+    body->nodes.nodes.push_back(*std::move(inner));
+  }
+  return std::shared_ptr<const InlinedBody>(std::move(body));
+}
+
+}  // namespace
+
+Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whole_structs,
+                       ImportedNode& imported) {
+  const auto* params = static_cast<const TfLiteStablehloCompositeParams*>(node.builtin_data);
+  if (params == nullptr || params->name == nullptr) return InvalidArgument("has no options");
+  imported.op = &DecomposedOperator();
+  const kernels::NamedComposite* const known = kernels::FindComposite(params->name);
+  if (known != nullptr) {
+    const std::span attributes(reinterpret_cast<const std::byte*>(params->attributes),
+                               params->attributes_size);
+    if (known->read_attributes(attributes, imported.params.data()).ok()) imported.op = known->op;
+  }
+  Result<std::shared_ptr<const InlinedBody>> body =
+      ReadBody(context, node, params->subgraph_index, whole_structs, imported.host_node);
+  if (body.ok()) {
+    imported.body = *std::move(body);
+  } else if (imported.op == &DecomposedOperator()) {
+    return body.status().In(params->name);
+  }
+  return Status();
+}
+
+Result<BuiltGraph> BuildBody(const ImportedNode& node, TensorTable& table) {
+  const InlinedBody& body = *node.body;
+  TensorTable inside(body.graph);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] < 0) return Unsupported("has an input left out");
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, table.Get(node.inputs[i]));
+    inside.Set(body.nodes.inputs[i], std::move(info));
+  }
+  int failed = -1;
+  Result<BuiltGraph> built = BuildGraph(body.nodes, 0, body.graph, inside, &failed);
+  if (!built.ok()) {
+    return failed < 0 ? built.status()
+                      : built.status().In(std::string(body.nodes.nodes[failed].op->name));
+  }
+  if (built->end < static_cast<int>(body.nodes.nodes.size())) {
+    return Unsupported("shapes in its decomposition depend on values");
+  }
+  if (built->outputs.size() != node.outputs.size()) return Internal("a decomposition lost outputs");
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, inside.Get(body.nodes.outputs[i]));
+    const Result<TensorInfo> declared = table.Get(node.outputs[i]);
+    if (declared.ok() && declared->type != info.type) {
+      return InvalidArgument("output ", i, " is declared as ", DataTypeName(declared->type),
+                             ", but is ", DataTypeName(info.type));
+    }
+    info.data = nullptr;  // what was computed inside goes with its table
+    table.Set(node.outputs[i], std::move(info));
+  }
+  return built;
+}
+
+}  // namespace fuselite::partitioner
