@@ -133,6 +133,16 @@ Status Interpreter::Invoke() {
   return status;
 }
 
+Status Interpreter::ShareMemory(int input, int output) {
+  const tflite::TfLiteTensor& from = main().tensor(inputs()[input]);
+  tflite::TfLiteTensor& to = main().tensor(outputs()[output]);
+  if (!main().ready() || to.allocation_type != tflite::kTfLiteArenaRw || from.bytes != to.bytes) {
+    return Unsupported("input ", input, " and output ", output, " cannot share memory");
+  }
+  to.data.raw = from.data.raw;
+  return Status();
+}
+
 void Interpreter::ResetVariables() {
   for (auto& graph : host_.subgraphs) graph->ResetVariables();
 }

@@ -94,6 +94,10 @@ class Interpreter {
   Status ResizeInput(int i, std::span<const int32_t> dims);
   Status AllocateTensors();
   Status Invoke();
+  // Lets output `output` lie in the memory of input `input`, of the same size, until shapes change:
+  // what updates a cache then does so in place. Whoever reads the input must do so before the
+  // output is written. After AllocateTensors.
+  Status ShareMemory(int input, int output);
   // Makes the invoke that is under way, or else the next one, end with kCancelled at the next
   // operator.
   void Cancel() { host_.cancelled = true; }

@@ -63,6 +63,14 @@ std::string Fixed(double value, int digits) {
 }
 
 std::string Bytes(double bytes) { return Scaled(bytes, "B"); }
+std::string ShortName(std::string_view name) {
+  constexpr size_t kLongest = 60;
+  constexpr std::string_view kMiddle = "...";
+  if (name.size() <= kLongest) return std::string(name);
+  const size_t front = (kLongest - kMiddle.size()) / 2, back = kLongest - kMiddle.size() - front;
+  return std::string(name.substr(0, front)).append(kMiddle).append(name.substr(name.size() - back));
+}
+
 std::string Count(double count) {
   std::string text = Scaled(count, "");
   text.erase(text.find_last_not_of(' ') + 1);

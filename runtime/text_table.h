@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fuselite {
@@ -25,6 +26,9 @@ class TextTable {
 std::string Fixed(double value, int digits);
 // "1.2 GB", "34 KB": decimal units.
 std::string Bytes(double bytes);
+// A name of at most 60 characters as it is, a longer one with "..." in the place of its middle:
+// converters make names of a thousand, which tell apart what they name by their ends.
+std::string ShortName(std::string_view name);
 // "1.14 G", "569 M": for counts of operations.
 std::string Count(double count);
 

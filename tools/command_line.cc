@@ -75,6 +75,7 @@ int FuseliteCommandLine(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddRunCommand(app);
   AddBenchmarkCommand(app);
+  AddGenerateCommand(app);
   AddDiffCommand(app);
   AddExplainCommand(app);
   AddProfileCommand(app);

@@ -8,6 +8,7 @@
 #include "fusion/cost.h"
 #include "fusion/match.h"
 #include "runtime/stopwatch.h"
+#include "runtime/text_table.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -202,7 +203,7 @@ class Lowering {
     }
     if (root == value) return "arena";
     const std::string& name = graph_.value(root).name;
-    return name.empty() ? internal::Join("inside value ", root) : "inside " + name;
+    return name.empty() ? internal::Join("inside value ", root) : "inside " + ShortName(name);
   }
 
   Graph& graph_;

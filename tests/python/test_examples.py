@@ -30,6 +30,19 @@ def test_the_python_example_runs(mobilenet):
     assert re.search(r"^\d+\.\d\d ms$", text, re.M) and "(1, 1000)" in text
 
 
+def test_the_example_that_generates_makes_what_the_tool_makes():
+    path = ROOT.parent / "shared" / "models"
+    model = pathlib.Path(os.environ.get("FUSELITE_MODELS", path)) / "torch" / "llm_llama_q8_ekv256.tflite"
+    if not model.exists():
+        pytest.skip(f"{model} is not there")
+    prompt = ",".join(str(token) for token in range(1, 80))
+    example = ROOT / "examples" / "python" / "generate.py"
+    python = output(sys.executable, example, model, prompt, "8", PYTHONPATH=str(ROOT / "python")).splitlines()
+    tool = output(BUILD / "tools" / "fuselite", "generate", model, "--tokens", prompt, "--steps", "8").splitlines()
+    assert tool[0] == "tokens  " + python[0] and python[1].endswith("tokens/s")
+    assert [line.split()[0] for line in tool] == ["tokens", "prefill", "decode", "limit"]
+
+
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
 

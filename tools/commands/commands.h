@@ -54,6 +54,7 @@ void AddCompletionCommand(CLI::App& app);
 void AddDemoCommand(CLI::App& app);
 void AddDiffCommand(CLI::App& app);
 void AddExplainCommand(CLI::App& app);
+void AddGenerateCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddProfileCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);

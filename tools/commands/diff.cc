@@ -25,7 +25,7 @@ using ModelPtr = std::shared_ptr<const interpreter::Model>;
 constexpr double kLayerAllowance = 10;
 
 struct Arguments {
-  std::string model;
+  std::string model, signature;
   std::vector<std::string> inputs;
   InputLayerFlags layer_flags;
   uint64_t seed = 0;
@@ -103,10 +103,11 @@ void AllowForSensitivity(const Session& reference, uint64_t seed, std::span<Outc
 std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                                     const partitioner::Options& options) {
   const Session reference =
-      Check(OpenSession(model, options.num_threads, {}, RequestOf(arguments)), arguments.model);
+      Check(OpenSession(model, options.num_threads, {}, RequestOf(arguments), arguments.signature),
+            arguments.model);
   const Session fuselite =
       Check(OpenSession(model, options.num_threads, CheckUsage(arguments.delegate.Create(options)),
-                        RequestOf(arguments)),
+                        RequestOf(arguments), arguments.signature),
             arguments.model);
   Progress progress("comparing");
   std::vector<Outcome> outcomes;
@@ -120,7 +121,7 @@ std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& argu
       const interpreter::TensorView tensor = reference.interpreter->output(place);
       const Difference difference = Compare(Check(CopyTensor(fuselite.interpreter->output(place))),
                                             Check(CopyTensor(tensor)));
-      outcomes.push_back({run, std::string(tensor.name), std::string(DataTypeName(tensor.type)),
+      outcomes.push_back({run, ShortName(tensor.name), std::string(DataTypeName(tensor.type)),
                           difference, Tolerance(*model, arguments, tensor.type, difference)});
     }
     if (!arguments.tolerance && HasHybridOperators(*model)) {
@@ -163,18 +164,27 @@ void PrintJson(const std::vector<Outcome>& outcomes, const std::string& first_la
   std::cout << json.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+// The subgraph that is compared.
+int MainSubgraph(const interpreter::Model& model, const Arguments& arguments) {
+  const auto signature =
+      std::ranges::find(model.signatures, arguments.signature, &interpreter::Signature::key);
+  const bool named = !arguments.signature.empty() && signature != model.signatures.end();
+  return named ? signature->subgraph : 0;
+}
+
 // The model with these tensors of the main graph as its outputs: what is observed is computed and
 // stored, so the tensors before them are too.
-ModelPtr WithOutputs(const ModelPtr& model, std::vector<int> outputs) {
+ModelPtr WithOutputs(const ModelPtr& model, const Arguments& arguments, std::vector<int> outputs) {
   auto changed = std::make_shared<interpreter::Model>(*model);
-  changed->subgraphs.front().outputs = std::move(outputs);
-  changed->signatures.clear();
+  const int main = MainSubgraph(*model, arguments);
+  changed->subgraphs[main].outputs = std::move(outputs);
+  changed->signatures = {{arguments.signature, main, {}, {}}};
   return changed;
 }
 
 // Numeric tensors that operators make, in running order.
-std::vector<int> ComputedTensors(const interpreter::Model& model) {
-  const interpreter::ModelSubgraph& graph = model.subgraphs.front();
+std::vector<int> ComputedTensors(const interpreter::Model& model, const Arguments& arguments) {
+  const interpreter::ModelSubgraph& graph = model.subgraphs[MainSubgraph(model, arguments)];
   std::vector<int> tensors;
   for (const interpreter::ModelOperator& op : graph.operators) {
     for (int tensor : op.outputs) {
@@ -184,8 +194,8 @@ std::vector<int> ComputedTensors(const interpreter::Model& model) {
   return tensors;
 }
 
-std::string MakerOf(const interpreter::Model& model, int tensor) {
-  const auto& operators = model.subgraphs.front().operators;
+std::string MakerOf(const interpreter::Model& model, const Arguments& arguments, int tensor) {
+  const auto& operators = model.subgraphs[MainSubgraph(model, arguments)].operators;
   for (size_t i = 0; i < operators.size(); ++i) {
     if (std::ranges::count(operators[i].outputs, tensor) > 0) {
       return "node " + std::to_string(i) + " " + interpreter::Model::OperatorName(operators[i]);
@@ -198,8 +208,9 @@ std::string MakerOf(const interpreter::Model& model, int tensor) {
 std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& arguments,
                                    const partitioner::Options& options,
                                    const std::vector<int>& tensors) {
-  const Session session = Check(
-      OpenSession(WithOutputs(model, tensors), options.num_threads, {}, RequestOf(arguments)));
+  const Session session =
+      Check(OpenSession(WithOutputs(model, arguments, tensors), options.num_threads, {},
+                        RequestOf(arguments), arguments.signature));
   RunOnce(session, arguments.seed);
   std::vector<Array> values;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -213,9 +224,9 @@ std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& argum
 std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
                       const partitioner::Options& options, std::span<const int> tensors,
                       std::span<const Array> expected) {
-  const Session session =
-      Check(OpenSession(WithOutputs(model, {tensors.begin(), tensors.end()}), options.num_threads,
-                        CheckUsage(arguments.delegate.Create(options)), RequestOf(arguments)));
+  const Session session = Check(OpenSession(
+      WithOutputs(model, arguments, {tensors.begin(), tensors.end()}), options.num_threads,
+      CheckUsage(arguments.delegate.Create(options)), RequestOf(arguments), arguments.signature));
   RunOnce(session, arguments.seed);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const interpreter::TensorView tensor = session.interpreter->output(static_cast<int>(i));
@@ -223,9 +234,10 @@ std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
     const double allowed = Tolerance(*model, arguments, tensor.type, difference);
     if (difference.max <= allowed) continue;
     std::ostringstream text;
-    text << "first difference beyond tolerance: tensor " << tensors[i] << " '" << tensor.name
-         << "' of " << MakerOf(*model, tensors[i]) << ": max " << Number(difference.max)
-         << ", mean " << Number(difference.mean) << ", allowed " << Number(allowed);
+    text << "first difference beyond tolerance: tensor " << tensors[i] << " '"
+         << ShortName(tensor.name) << "' of " << MakerOf(*model, arguments, tensors[i]) << ": max "
+         << Number(difference.max) << ", mean " << Number(difference.mean) << ", allowed "
+         << Number(allowed);
     return std::move(text).str();
   }
   return "";
@@ -235,7 +247,7 @@ std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
 // steps before it as they are. The reference runs once: it takes a hundred times as long.
 std::string FindFirstLayer(const ModelPtr& model, const Arguments& arguments,
                            const partitioner::Options& options) {
-  const std::vector<int> tensors = ComputedTensors(*model);
+  const std::vector<int> tensors = ComputedTensors(*model, arguments);
   const std::vector<Array> expected = ReferenceValues(model, arguments, options, tensors);
   Progress progress("looking at fused layers");
   std::string found = FindFirst(model, arguments, options, tensors, expected);
@@ -274,6 +286,8 @@ void AddDiffCommand(CLI::App& app) {
       app.add_subcommand("diff", "Compare fuselite with the reference kernels; exit 1 past bounds");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
+  command->add_option("--signature", arguments->signature,
+                      "Key of the signature to compare; else the first subgraph");
   command->add_option("-i,--input", arguments->inputs, kInputHelp);
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())

@@ -2,7 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <set>
 
+#include "runtime/tflite_builtin_codes.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/graph_html.h"
@@ -15,7 +17,7 @@ namespace fuselite::tools {
 namespace {
 
 struct Arguments {
-  std::string model;
+  std::string model, signature;
   std::string format = "text";
   std::string output, html;
   int runs = 0;  // to measure for the picture
@@ -61,17 +63,63 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
   return times;
 }
 
-void Explain(const Arguments& arguments) {
-  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
-  const auto model = Check(OpenModel(arguments.model));
+// The explanation of one signature, or of the first subgraph.
+partitioner::Explanation ExplainOne(const std::shared_ptr<const interpreter::Model>& model,
+                                    const Arguments& arguments, const partitioner::Options& options,
+                                    const std::string& signature) {
   const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
-  const Session session = Check(OpenForExplanation(model, options, inputs), arguments.model);
+  const Session session =
+      Check(OpenForExplanation(model, options, inputs, signature), arguments.model);
   if (!session.prepared.ok()) {
     std::cerr << "fuselite: " << arguments.model
               << ": not every partition could be compiled; --shape gives inputs their shapes: "
               << session.prepared.message() << '\n';
   }
-  const partitioner::Explanation explanation = session.delegate->Explain();
+  return session.delegate->Explain();
+}
+
+// Leaves out the decompositions of composites where nobody but the delegate runs these.
+void DropDecompositions(const interpreter::Model& model, partitioner::Explanation& explanation) {
+  std::set<int> run;
+  for (const interpreter::ModelSubgraph& graph : model.subgraphs) {
+    for (const interpreter::ModelOperator& op : graph.operators) {
+      if (op.builtin_code != tflite::kTfLiteBuiltinStablehloComposite) continue;
+      run.insert(op.subgraphs.begin(), op.subgraphs.end());
+    }
+  }
+  for (const partitioner::GraphReport& graph : explanation.graphs) {
+    for (const partitioner::Verdict& verdict : graph.verdicts) {
+      if (!verdict.claimed && verdict.op == "STABLEHLO_COMPOSITE") return;
+    }
+  }
+  for (auto subgraph = run.rbegin(); subgraph != run.rend(); ++subgraph) {
+    if (*subgraph == 0 || *subgraph >= static_cast<int>(explanation.graphs.size())) continue;
+    explanation.graphs.erase(explanation.graphs.begin() + *subgraph);
+  }
+}
+
+// Of the signature that was asked for, else of all of them: each is prepared by itself.
+partitioner::Explanation ExplainAll(const std::shared_ptr<const interpreter::Model>& model,
+                                    const Arguments& arguments,
+                                    const partitioner::Options& options) {
+  partitioner::Explanation all = ExplainOne(model, arguments, options, arguments.signature);
+  // Shapes are given for one signature's inputs.
+  const bool shaped = !arguments.layer_flags.named_shapes.empty();
+  if (arguments.signature.empty() && !shaped) {
+    for (const interpreter::Signature& signature : model->signatures) {
+      const auto index = static_cast<size_t>(signature.subgraph);
+      if (index == 0 || index >= all.graphs.size()) continue;
+      all.graphs[index] = ExplainOne(model, arguments, options, signature.key).graphs[index];
+    }
+  }
+  DropDecompositions(*model, all);
+  return all;
+}
+
+void Explain(const Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  const auto model = Check(OpenModel(arguments.model));
+  const partitioner::Explanation explanation = ExplainAll(model, arguments, options);
   if (!arguments.html.empty()) {
     NodeTimesUs times;
     if (arguments.runs > 0) times = MeasureNodes(model, arguments, options);
@@ -98,6 +146,8 @@ void AddExplainCommand(CLI::App& app) {
   command->add_option("--format", arguments->format, "text, json or dot (Graphviz)")
       ->check(CLI::IsMember({"text", "json", "dot"}))
       ->capture_default_str();
+  command->add_option("--signature", arguments->signature,
+                      "Key of the signature to prepare; else every one");
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
   arguments->layer_flags.AddShapesTo(*command);
   command->add_option("--html", arguments->html,

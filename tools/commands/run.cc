@@ -56,7 +56,7 @@ void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string
       for (double value : values) sum += value;
     }
     const double count = static_cast<double>(std::max<size_t>(values.size(), 1));
-    table.AddRow({std::string(tensor.name), std::string(DataTypeName(tensor.type)),
+    table.AddRow({ShortName(tensor.name), std::string(DataTypeName(tensor.type)),
                   tensor.shape.ToString(), Number(low), Number(high), Number(sum / count), path});
   }
   table.Print(std::cout);

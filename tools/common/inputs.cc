@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "runtime/text_table.h"
 #include "tools/common/files.h"
 #include "tools/common/image.h"
 #include "tools/common/tensors.h"
@@ -15,7 +16,7 @@ namespace {
 std::string InputNames(const interpreter::Interpreter& interpreter) {
   std::string names;
   for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
-    names += (i ? ", " : "") + std::string(interpreter.input(static_cast<int>(i)).name);
+    names += (i ? ", " : "") + ShortName(interpreter.input(static_cast<int>(i)).name);
   }
   return names;
 }

@@ -142,11 +142,11 @@ Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int
 }
 
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
-                                   const partitioner::Options& options,
-                                   const InputRequest& inputs) {
+                                   const partitioner::Options& options, const InputRequest& inputs,
+                                   const std::string& signature) {
   auto resolver = std::make_unique<interpreter::OpResolver>(Placeholders(*model));
   return Open(std::move(model), options.num_threads, std::move(resolver), {.fuselite = &options},
-              inputs);
+              inputs, signature);
 }
 
 DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph_index) {

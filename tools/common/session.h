@@ -68,7 +68,8 @@ Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int
 // all the same.
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,
                                    const partitioner::Options& options,
-                                   const InputRequest& inputs = {});
+                                   const InputRequest& inputs = {},
+                                   const std::string& signature = "");
 
 // Nodes of a graph, how many the delegate took, in how many partitions, and the steps that
 // these became.

@@ -1,5 +1,11 @@
 #include "tools/zoo/net_builder.h"
 
+// Numbers are written as numbers, never as text: without this the headers ask for the library's
+// table of locales, which is no code for shared objects.
+#define FLATBUFFERS_LOCALE_INDEPENDENT 0
+#include <flatbuffers/flexbuffers.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -61,10 +67,10 @@ NetBuilder::NetBuilder(std::string description, uint64_t seed) : state_(seed) {
   writer_.set_description(std::move(description));
 }
 
-Net NetBuilder::Input(std::string name, const Shape& shape) {
-  const int tensor = writer_.AddTensor(name, DataType::kFloat32, shape);
+Net NetBuilder::Input(std::string name, const Shape& shape, DataType type) {
+  const int tensor = writer_.AddTensor(name, type, shape);
   inputs_.emplace_back(std::move(name), tensor);
-  tensors_.push_back({.type = DataType::kFloat32, .shape = shape});
+  graphs_.back().push_back({.type = type, .shape = shape});
   return {tensor, shape};
 }
 
@@ -73,7 +79,7 @@ Net NetBuilder::Constant(std::string_view name, const Shape& shape,
   constants_.push_back(interpreter::BytesOf(values));
   const std::string unique = std::string(name) + "_" + std::to_string(count_++);
   const int tensor = writer_.AddConstant(unique, DataType::kFloat32, shape, values);
-  tensors_.push_back(
+  graphs_.back().push_back(
       {.type = DataType::kFloat32, .shape = shape, .data = constants_.back().data()});
   return {tensor, shape};
 }
@@ -83,7 +89,8 @@ Net NetBuilder::IntConstant(std::string_view name, const std::vector<int32_t>& v
   const Shape shape{static_cast<int32_t>(values.size())};
   const std::string unique = std::string(name) + "_" + std::to_string(count_++);
   const int tensor = writer_.AddConstant(unique, DataType::kInt32, shape, values);
-  tensors_.push_back({.type = DataType::kInt32, .shape = shape, .data = constants_.back().data()});
+  graphs_.back().push_back(
+      {.type = DataType::kInt32, .shape = shape, .data = constants_.back().data()});
   return {tensor, shape};
 }
 
@@ -98,9 +105,76 @@ Net NetBuilder::Zeros(std::string_view name, const Shape& shape) {
   return Constant(name, shape, std::vector<float>(shape.elements()));
 }
 
-Net NetBuilder::Apply(std::string_view op, const std::vector<Net>& inputs, Options options) {
+Net NetBuilder::RandomBytes(std::string_view name, const Shape& shape, int64_t fan_in) {
+  std::vector<int8_t> values(shape.elements());
+  uint64_t bits = 0;
+  for (size_t i = 0; i < values.size(); ++i, bits >>= 8) {
+    if (i % 8 == 0) bits = NextBits();
+    values[i] = std::max<int8_t>(static_cast<int8_t>(bits), -127);
+  }
+  // Uniform bytes deviate by 127 / sqrt(3).
+  Quantization quantization;
+  quantization.scales.assign(shape[0], std::sqrt(3.0f / static_cast<float>(fan_in)) / 127);
+  quantization.zero_points.assign(shape[0], 0);
+  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
+  constants_.push_back(interpreter::BytesOf(values));
+  TensorInfo info{.type = DataType::kInt8, .shape = shape, .quantization = quantization};
+  info.data = constants_.back().data();
+  const int tensor = writer_.AddTensor(
+      {unique, DataType::kInt8, shape, std::move(quantization), constants_.back(), false, {}});
+  graphs_.back().push_back(std::move(info));
+  return {tensor, shape};
+}
+
+Net NetBuilder::Apply(std::string_view op, const std::vector<Net>& inputs, Options options,
+                      DataType type) {
   const OperatorDef& def = Find(op);
-  return Declare(def, MakeParams(def, options), inputs);
+  return Declare(def, MakeParams(def, options), inputs, type);
+}
+
+Net NetBuilder::Composite(std::string_view name, int decomposition, const std::vector<Net>& inputs,
+                          const Shape& shape, Options attributes) {
+  flexbuffers::Builder options;
+  options.Map([&] {
+    for (const auto& [key, value] : attributes) {
+      options.Float(std::string(key).c_str(), static_cast<float>(value));
+    }
+  });
+  options.Finish();
+  std::vector<int> indices;
+  for (const Net& input : inputs) indices.push_back(input.tensor);
+  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
+  const int tensor = writer_.AddTensor(unique, DataType::kFloat32, shape);
+  graphs_.back().push_back({.type = DataType::kFloat32, .shape = shape});
+  writer_.AddComposite(std::string(name), interpreter::BytesOf(options.GetBuffer()), decomposition,
+                       indices, {tensor});
+  return {tensor, shape};
+}
+
+int NetBuilder::Begin(std::string name) {
+  inputs_.clear();
+  graphs_.emplace_back();
+  return writer_.AddSubgraph(std::move(name));
+}
+
+void NetBuilder::End(const std::string& key,
+                     const std::vector<std::pair<std::string, Net>>& outputs) {
+  std::vector<int> inputs, results;
+  interpreter::ModelWriter::NamedTensors named;
+  for (const auto& [name, tensor] : inputs_) inputs.push_back(tensor);
+  for (const auto& [name, net] : outputs) {
+    results.push_back(net.tensor);
+    named.emplace_back(name, net.tensor);
+  }
+  writer_.SetInputs(inputs);
+  writer_.SetOutputs(results);
+  if (!key.empty()) writer_.AddSignature(key, inputs_, named);
+}
+
+Net NetBuilder::Share(int subgraph, const Net& constant) {
+  const int tensor = writer_.ShareConstant(subgraph, constant.tensor);
+  graphs_.back().push_back(TensorInfo(graphs_[subgraph][constant.tensor]));
+  return {tensor, constant.shape};
 }
 
 Net NetBuilder::Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
@@ -138,24 +212,24 @@ Net NetBuilder::Dense(const Net& x, int32_t units) {
 
 Net NetBuilder::Add(const Net& x, const Net& y) { return Apply("ADD", {x, y}); }
 
-Net NetBuilder::Declare(const OperatorDef& op, const Params& params,
-                        const std::vector<Net>& inputs) {
+Net NetBuilder::Declare(const OperatorDef& op, const Params& params, const std::vector<Net>& inputs,
+                        DataType type) {
   kernels::OpDescription description;
   description.op = &op;
   description.params = params;
   std::vector<int> indices;
   for (const Net& input : inputs) {
     indices.push_back(input.tensor);
-    description.inputs.push_back(tensors_[input.tensor]);
+    description.inputs.push_back(graphs_.back()[input.tensor]);
   }
-  description.outputs.push_back({.type = DataType::kFloat32});
+  description.outputs.push_back({.type = type});
   if (const Status status = kernels::Infer(description); !status.ok()) {
     Fail(std::string(op.name) + ": " + status.message());
   }
   const TensorInfo& result = description.outputs[0];
   const std::string name = std::string(op.name) + "_" + std::to_string(count_++);
   const int tensor = writer_.AddTensor(name, result.type, result.shape);
-  tensors_.push_back({.type = result.type, .shape = result.shape});
+  graphs_.back().push_back({.type = result.type, .shape = result.shape});
   writer_.AddOperator(op, params, indices, {tensor});
   return {tensor, result.shape};
 }
@@ -169,14 +243,16 @@ std::vector<std::byte> NetBuilder::Finish(const Net& output) {
   return writer_.Finish();
 }
 
+uint64_t NetBuilder::NextBits() {
+  uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+  return z ^ z >> 31;
+}
+
 // SplitMix64 and Box-Muller: the standard library's distributions differ between implementations.
 float NetBuilder::NextNormal() {
-  const auto uniform = [this] {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (static_cast<double>((z ^ z >> 31) >> 11) + 0.5) * 0x1p-53;
-  };
+  const auto uniform = [this] { return (static_cast<double>(NextBits() >> 11) + 0.5) * 0x1p-53; };
   const double radius = std::sqrt(-2.0 * std::log(uniform()));
   return static_cast<float>(radius * std::cos(2.0 * std::numbers::pi * uniform()));
 }

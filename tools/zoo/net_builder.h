@@ -14,7 +14,7 @@
 
 namespace fuselite::tools {
 
-// A float32 tensor of the network being built.
+// A tensor of the network being built.
 struct Net {
   int tensor = -1;
   Shape shape;
@@ -29,13 +29,19 @@ class NetBuilder {
  public:
   NetBuilder(std::string description, uint64_t seed);
 
-  Net Input(std::string name, const Shape& shape);
+  Net Input(std::string name, const Shape& shape, DataType type = DataType::kFloat32);
   // Any operator of one output: computes the shape by the operator's own shape rule.
-  Net Apply(std::string_view op, const std::vector<Net>& inputs, Options options = {});
+  Net Apply(std::string_view op, const std::vector<Net>& inputs, Options options = {},
+            DataType type = DataType::kFloat32);
+  // A composite of one output, with attributes that are numbers.
+  Net Composite(std::string_view name, int decomposition, const std::vector<Net>& inputs,
+                const Shape& shape, Options attributes);
   Net Constant(std::string_view name, const Shape& shape, const std::vector<float>& values);
   Net IntConstant(std::string_view name, const std::vector<int32_t>& values);
   Net Random(std::string_view name, const Shape& shape, int64_t fan_in);
   Net Zeros(std::string_view name, const Shape& shape);
+  // Random int8 weights with a scale for each index of the outermost dimension.
+  Net RandomBytes(std::string_view name, const Shape& shape, int64_t fan_in);
 
   // SAME padding, square filters, bias; `activation` as kernels::Activation numbers it.
   Net Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
@@ -45,19 +51,30 @@ class NetBuilder {
   Net Dense(const Net& x, int32_t units);
   Net Add(const Net& x, const Net& y);
 
+  // Further subgraphs: what follows goes to the one begun last, whose index is returned. End() ends
+  // one, with a signature unless the key is empty.
+  int Begin(std::string name);
+  void End(const std::string& key, const std::vector<std::pair<std::string, Net>>& outputs);
+  // A constant of another subgraph in the current one.
+  Net Share(int subgraph, const Net& constant);
+
   // The file's bytes, with `output` as the only output and a signature "serving_default".
   std::vector<std::byte> Finish(const Net& output);
+  // The same of subgraphs that have been ended.
+  std::vector<std::byte> Finish() const { return writer_.Finish(); }
 
  private:
   Net Declare(const kernels::OperatorDef& op, const kernels::Params& params,
-              const std::vector<Net>& inputs);
+              const std::vector<Net>& inputs, DataType type);
+  uint64_t NextBits();
   float NextNormal();
 
   interpreter::ModelWriter writer_;
   uint64_t state_;
   int count_ = 0;
   std::vector<std::pair<std::string, int>> inputs_;
-  std::vector<TensorInfo> tensors_;                // by tensor index, for the shape rules
+  // Of each subgraph, by tensor index, for the shape rules.
+  std::vector<std::vector<TensorInfo>> graphs_ = {{}};
   std::vector<std::vector<std::byte>> constants_;  // what their `data` points into
 };
 

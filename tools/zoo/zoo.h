@@ -23,6 +23,7 @@ std::span<const ZooModel> Zoo();
 // The .tflite bytes of a model by name; an unknown name is answered with those there are.
 Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t seed);
 
+std::vector<std::byte> BuildDecoder(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV1(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV2(uint64_t seed);
 std::vector<std::byte> BuildTransformer(uint64_t seed);

@@ -1,0 +1,206 @@
+// fuselite generate: tokens from a decoder with a cache, and how fast they come.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "runtime/text_table.h"
+#include "tools/commands/commands.h"
+#include "tools/common/validators.h"
+#include "tools/generate/bandwidth.h"
+#include "tools/generate/decoder.h"
+
+namespace fuselite::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string model;
+  std::vector<int32_t> tokens;
+  int steps = 32;
+  Sampling sampling;
+  bool use_delegate = true, limit = true;
+  DelegateFlags delegate;
+};
+
+// The signatures of a model that generates.
+struct Keys {
+  std::vector<std::string> prefill;  // none: the prompt goes through `decode`
+  std::string decode;
+};
+
+Keys FindKeys(const interpreter::Model& model) {
+  Keys keys;
+  for (const interpreter::Signature& signature : model.signatures) {
+    if (signature.key.starts_with("prefill")) keys.prefill.push_back(signature.key);
+    if (signature.key == "decode") keys.decode = signature.key;
+  }
+  if (keys.decode.empty()) throw CommandError("the model has no signature \"decode\"");
+  return keys;
+}
+
+struct Timing {
+  int64_t tokens = 0;
+  double seconds = 0;
+
+  template <class Body>
+  void Add(int64_t count, Body body) {
+    const Clock::time_point start = Clock::now();
+    body();
+    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    tokens += count;
+  }
+  double rate() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+};
+
+class Generator {
+ public:
+  Generator(const Arguments& arguments, const partitioner::Options& options)
+      : arguments_(arguments), model_(Check(OpenModel(arguments.model))) {
+    const partitioner::Options* const with =
+        arguments.use_delegate && arguments.delegate.use_fuselite ? &options : nullptr;
+    const Keys keys = FindKeys(*model_);
+    const auto open = [&](const std::string& key) {
+      return Check(DecoderSignature::Open(model_, key, options.num_threads, with), arguments.model);
+    };
+    decode_.emplace(open(keys.decode));
+    if (decode_->length() != 1 || !decode_->gives_logits()) {
+      throw CommandError("signature decode does not take one token and give logits");
+    }
+    for (const std::string& key : keys.prefill) prefill_.push_back(open(key));
+    std::ranges::sort(prefill_, {}, &DecoderSignature::length);
+  }
+
+  // The last token of the prompt is the first that is decoded.
+  void Prefill() {
+    const std::span<const int32_t> prompt(arguments_.tokens);
+    const auto count = static_cast<int64_t>(prompt.size()) - 1;
+    DecoderSignature* last = nullptr;
+    while (position_ < count) {
+      DecoderSignature* const next = NextPrefill(count - position_);
+      if (next == nullptr) break;
+      if (last != nullptr && last != next) Check(next->TakeCache(*last));
+      const int64_t taken = std::min(next->length(), count - position_);
+      prefilled_.Add(taken, [&] { Check(next->Run(prompt.subspan(position_, taken), position_)); });
+      position_ += taken;
+      last = next;
+    }
+    if (last != nullptr) Check(decode_->TakeCache(*last));
+    for (; position_ < count; ++position_) {
+      prefilled_.Add(1, [&] { Check(decode_->Run(prompt.subspan(position_, 1), position_)); });
+    }
+  }
+
+  std::vector<int32_t> Decode() {
+    std::vector<int32_t> made;
+    int32_t token = arguments_.tokens.back();
+    for (int step = 0; step < arguments_.steps; ++step, ++position_) {
+      if (position_ >= decode_->positions()) {
+        std::cerr << "fuselite: the cache ends after " << decode_->positions() << " positions\n";
+        break;
+      }
+      decoded_.Add(1, [&] { Check(decode_->Run(std::span(&token, 1), position_)); });
+      token = Choose(decode_->logits(), arguments_.sampling, step);
+      made.push_back(token);
+    }
+    return made;
+  }
+
+  const Timing& prefilled() const { return prefilled_; }
+  const Timing& decoded() const { return decoded_; }
+  int64_t weight_bytes() const {
+    return ProductWeightBytes(*model_, decode_->session().interpreter->main_subgraph());
+  }
+
+ private:
+  // The shortest that takes all that is left, else the longest; nullptr where none stays inside of
+  // the cache.
+  DecoderSignature* NextPrefill(int64_t left) {
+    DecoderSignature* found = nullptr;
+    for (DecoderSignature& signature : prefill_) {
+      if (position_ + signature.length() > signature.positions()) break;
+      found = &signature;
+      if (signature.length() >= left) break;
+    }
+    return found;
+  }
+
+  const Arguments& arguments_;
+  std::shared_ptr<const interpreter::Model> model_;
+  std::optional<DecoderSignature> decode_;
+  std::vector<DecoderSignature> prefill_;  // shortest first
+  int64_t position_ = 0;
+  Timing prefilled_, decoded_;
+};
+
+std::string Rate(const Timing& timing) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%lld tokens in %.2f ms, %.1f tokens/s",
+                static_cast<long long>(timing.tokens), timing.seconds * 1e3, timing.rate());
+  return text;
+}
+
+void PrintLimit(const Generator& generator, int threads) {
+  const double bandwidth = MeasureReadBandwidth(threads);
+  const auto bytes = static_cast<double>(generator.weight_bytes());
+  if (bandwidth <= 0 || bytes <= 0) return;
+  const double limit = bandwidth / bytes;
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%.1f tokens/s: %s of weights for each token, read at %.1f GB/s; decode takes %.2f "
+                "times that",
+                limit, Bytes(bytes).c_str(), bandwidth / 1e9, limit / generator.decoded().rate());
+  std::cout << "limit   " << text << '\n';
+}
+
+void Generate(const Arguments& arguments) {
+  const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  Generator generator(arguments, options);
+  generator.Prefill();
+  const std::vector<int32_t> made = generator.Decode();
+  std::cout << "tokens  ";
+  for (size_t i = 0; i < made.size(); ++i) std::cout << (i > 0 ? "," : "") << made[i];
+  std::cout << '\n';
+  if (generator.prefilled().tokens > 0) {
+    std::cout << "prefill " << Rate(generator.prefilled()) << '\n';
+  }
+  if (made.empty()) return;
+  std::cout << "decode  " << Rate(generator.decoded()) << '\n';
+  const int threads = options.num_threads > 0 ? options.num_threads : ReadCpuInfo().physical_cores;
+  if (arguments.limit) PrintLimit(generator, threads);
+}
+
+}  // namespace
+
+void AddGenerateCommand(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("generate", "Generate tokens with a decoder, and say how fast they come");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("model", arguments->model, "A .tflite file with a signature \"decode\"")
+      ->required();
+  command->add_option("--tokens", arguments->tokens, "The prompt's token ids: 1,2,3")
+      ->required()
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--steps", arguments->steps, "How many tokens to generate")
+      ->check(AtLeast(0))
+      ->capture_default_str();
+  command
+      ->add_option("--temperature", arguments->sampling.temperature,
+                   "Of the choice among tokens; 0: the likeliest one")
+      ->check(AtLeast(0))
+      ->capture_default_str();
+  command->add_option("--seed", arguments->sampling.seed, "Of the choice")
+      ->check(WholeNumber())
+      ->capture_default_str();
+  command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
+                    "With fuselite, or with the reference kernels alone");
+  command->add_flag("--limit,!--no-limit", arguments->limit,
+                    "Measure how fast memory gives the weights");
+  arguments->delegate.AddTo(*command);
+  command->callback([arguments] { Generate(*arguments); });
+}
+
+}  // namespace fuselite::tools
