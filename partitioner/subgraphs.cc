@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "runtime/tflite_arrays.h"
 
@@ -39,6 +40,24 @@ Result<std::vector<int>> ExecutionPlan(TfLiteContext* graph) {
 
 bool SameKind(const TfLiteTensor& a, const TfLiteTensor& b) {
   return a.type == b.type && std::ranges::equal(Elements(a.dims), Elements(b.dims));
+}
+
+// Whether a converter has named the argument by its place: "odml.rms_norm.impl_arg1".
+bool IsNamedByPlace(const TfLiteTensor& tensor, int place) {
+  return tensor.name != nullptr &&
+         std::string_view(tensor.name).ends_with(internal::Join("arg", place));
+}
+
+// Whether another order of the first `count` tensors would be taken as well.
+bool HasExchangeableInputs(const TfLiteContext& graph, int count) {
+  std::set<std::pair<TfLiteType, size_t>> kinds;
+  bool alike = false, named = true;
+  for (int i = 0; i < count; ++i) {
+    const TfLiteTensor& tensor = graph.tensors[i];
+    alike |= !kinds.insert({tensor.type, Elements(tensor.dims).size()}).second;
+    named &= IsNamedByPlace(tensor, i);
+  }
+  return alike && !named;
 }
 
 }  // namespace
@@ -97,6 +116,9 @@ Result<std::vector<int>> HostSubgraph::Inputs(int count) const {
       std::ranges::count_if(read, [&](int tensor) { return tensor >= count && is_end(tensor); });
   if (static_cast<int>(inputs.size()) != count || others > 0) {
     return Unsupported("the inputs of subgraph ", index_, " are not its first ", count, " tensors");
+  }
+  if (HasExchangeableInputs(*graph_, count)) {
+    return Unsupported("the host does not show the order of the inputs of subgraph ", index_);
   }
   return inputs;
 }

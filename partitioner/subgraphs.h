@@ -32,7 +32,8 @@ class HostSubgraph {
 
   // The tensors that a caller with `count` arguments gives, in order. The interface does not tell
   // which tensors these are: a converter writes them first, and in order. kUnsupported where the
-  // first `count` tensors are not exactly those that nodes only read.
+  // first `count` tensors are not exactly those that nodes only read, or where two of them could be
+  // exchanged: they have one type and rank, and are not named by their places ("arg0", "arg1").
   Result<std::vector<int>> Inputs(int count) const;
   // The tensors that it gives, in the order of the tensors `results` of `caller`. The interface
   // does not tell their order: several are told apart by type and shape. kUnsupported where that

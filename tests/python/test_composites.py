@@ -11,11 +11,13 @@ NAN_FREE_MASK = -1e9
 
 
 class Body(graphs.Graph):
-    """A decomposition: its inputs are its first tensors, as converters write them."""
+    """A decomposition: its inputs are its first tensors and named by their places, as converters write them."""
 
-    def __init__(self, *shapes):
+    def __init__(self, *shapes, named=True):
         super().__init__()
         self.ends = [self.input(shape) for shape in shapes]
+        for place, end in enumerate(self.ends):
+            self.tensors[end.index].name = f"body_arg{place}" if named else f"end_{place}"
 
     def binary(self, name, a, b, shape=None):
         return self.op(name, [a, b], shape or a.shape, f"{name.capitalize()}Options")
@@ -55,9 +57,9 @@ def whole(explained):
     return all(node["claimed"] for node in explained["nodes"]) and len(explained["partitions"]) == 1
 
 
-def difference_body(shape=(2, 3)):
+def difference_body(shape=(2, 3), named=True):
     """a - b, twice: not the same with its inputs exchanged."""
-    body = Body(shape, shape)
+    body = Body(shape, shape, named=named)
     first = body.binary("SUB", *body.ends)
     return body, [body.binary("SUB", first, body.ends[1])]
 
@@ -116,6 +118,14 @@ def test_inputs_elsewhere_are_the_hosts(load_delegate, delegate_path, tmp_path):
     model = graph.build([made], others=[(body, [result])])
     explained = check(model, random_values(*[(2, 3)] * 3), load_delegate, delegate_path, tmp_path)
     assert "are not its first 3 tensors" in explained["nodes"][0]["reason"]
+
+
+def test_inputs_alike_without_names_are_the_hosts(load_delegate, delegate_path, tmp_path):
+    graph = graphs.Graph()
+    made = composite(graph, "test.difference", [graph.input((2, 3)), graph.input((2, 3))], (2, 3), 1)
+    model = graph.build([made], others=[difference_body(named=False)])
+    explained = check(model, random_values((2, 3), (2, 3)), load_delegate, delegate_path, tmp_path)
+    assert "order of the inputs" in explained["nodes"][0]["reason"]
 
 
 def test_what_nobody_computes_leaves_the_composite_to_the_host(load_delegate, delegate_path, tmp_path):
