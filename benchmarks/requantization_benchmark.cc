@@ -1,5 +1,5 @@
 // From integer sums to bytes: a shallow and a deeper pointwise convolution whose tails take the
-// ways of jit/requantization.h, and the time to find the floats of one channel.
+// ways of jit/tail/requantization.h, and the time to find the floats of one channel.
 #include <cmath>
 
 #include "benchmarks/op_benchmark.h"

@@ -5,7 +5,7 @@
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
 #if FUSELITE_JIT
 #include "jit/candidates.h"
-#include "jit/code_cache.h"
+#include "jit/code/code_cache.h"
 #endif
 
 namespace fuselite::fusion {

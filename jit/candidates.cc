@@ -1,12 +1,12 @@
 #include "jit/candidates.h"
 
-#include "jit/depthwise.h"
-#include "jit/depthwise_quantized.h"
-#include "jit/elementwise.h"
-#include "jit/product_f32.h"
-#include "jit/product_hybrid.h"
-#include "jit/product_s8.h"
-#include "jit/winograd.h"
+#include "jit/depthwise/depthwise.h"
+#include "jit/depthwise/depthwise_quantized.h"
+#include "jit/elementwise/elementwise.h"
+#include "jit/product/product_f32.h"
+#include "jit/product/product_hybrid.h"
+#include "jit/product/product_s8.h"
+#include "jit/product/winograd.h"
 
 namespace fuselite::jit {
 namespace {

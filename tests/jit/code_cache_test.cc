@@ -1,4 +1,4 @@
-#include "jit/code_cache.h"
+#include "jit/code/code_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

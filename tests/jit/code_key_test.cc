@@ -4,11 +4,11 @@
 #include <set>
 
 #include "gtest/gtest.h"
-#include "jit/depthwise_emitter.h"
-#include "jit/depthwise_s8_emitter.h"
-#include "jit/elementwise_emitter.h"
-#include "jit/gemm_emitter.h"
-#include "jit/gemm_s8_emitter.h"
+#include "jit/depthwise/depthwise_emitter.h"
+#include "jit/depthwise/depthwise_s8_emitter.h"
+#include "jit/elementwise/elementwise_emitter.h"
+#include "jit/product/gemm_emitter.h"
+#include "jit/product/gemm_s8_emitter.h"
 
 namespace fuselite::jit {
 namespace {

@@ -1,8 +1,8 @@
 // Emitted products of activations that are quantized at run time, against the reference to the bit.
 #include <limits>
 
-#include "jit/depthwise_quantized.h"
-#include "jit/product_hybrid.h"
+#include "jit/depthwise/depthwise_quantized.h"
+#include "jit/product/product_hybrid.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/hybrid_cases.h"
 

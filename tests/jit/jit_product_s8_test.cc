@@ -91,7 +91,7 @@ TEST(JitProductInt8Test, EveryLevelIsEmitted) {
   }
 }
 
-// The narrow form of jit/requantization.h, in scalar code, against the two roundings.
+// The narrow form of jit/tail/requantization.h, in scalar code, against the two roundings.
 TEST(JitProductInt8Test, OneShiftRoundsAsTwo) {
   Random random(1);
   for (int i = 0; i < 1000000; ++i) {

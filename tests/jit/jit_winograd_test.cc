@@ -1,4 +1,4 @@
-#include "jit/winograd.h"
+#include "jit/product/winograd.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/product_cases.h"
 

@@ -1,10 +1,10 @@
 // Tables in registers, by every method and vector width that the machine runs.
-#include "jit/lookup_emitter.h"
+#include "jit/tail/lookup_emitter.h"
 
 #include <array>
 #include <cstring>
 
-#include "jit/integer_tail_emitter.h"
+#include "jit/tail/integer_tail_emitter.h"
 #include "tests/jit/jit_cases.h"
 
 namespace fuselite::jit::testing {

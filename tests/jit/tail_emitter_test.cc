@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "jit/tail_emitter.h"
+#include "jit/tail/tail_emitter.h"
 #include "kernels/conv2d/conv2d.h"
 #include "tests/jit/jit_cases.h"
 

@@ -1,0 +1,109 @@
+#include "jit/code/assembler.h"
+
+namespace fuselite::jit {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+Xmm Assembler::Vec(int i) const {
+  if (isa_.avx512) return Zmm(i);
+  return Ymm(i);
+}
+
+void Assembler::BeginFunction() {
+  for (const Xbyak::Reg64& reg : {rbx, rbp, r12, r13, r14, r15}) push(reg);
+}
+
+void Assembler::EndFunction() {
+  for (const Xbyak::Reg64& reg : {r15, r14, r13, r12, rbp, rbx}) pop(reg);
+  vzeroupper();
+  ret();
+}
+
+Xbyak::Address Assembler::Const(uint32_t bits) {
+  Xbyak::Label& label = constants_[bits];
+  return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
+}
+
+Xbyak::Address Assembler::Const64(uint64_t bits) {
+  Xbyak::Label& label = constants64_[bits];
+  return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
+}
+
+void Assembler::LoadConst64(int vector, uint64_t bits) {
+  const Xbyak::Address from = ptr[rip + constants64_[bits]];
+  isa_.avx512 ? vbroadcastsd(Zmm(vector), from) : vbroadcastsd(Ymm(vector), from);
+}
+
+void Assembler::LoadConst(int vector, uint32_t bits) {
+  if (bits == 0) return Zero(vector);
+  vbroadcastss(Vec(vector), ptr[rip + constants_[bits]]);
+}
+
+void Assembler::SetPartial(int lanes) {
+  partial_ = lanes;
+  if (!isa_.avx512 || lanes == isa_.lanes()) return;
+  mov(eax, (1u << lanes) - 1);
+  kmovw(k1, eax);
+}
+
+void Assembler::LoadLanes(int vector, const RegExp& address, bool partial) {
+  if (!partial || partial_ == isa_.lanes()) {
+    vmovups(Vec(vector), ptr[address]);
+  } else if (isa_.avx512) {
+    vmovups(Vec(vector) | k1 | T_z, ptr[address]);
+  } else if (partial_ == 4) {
+    vmovups(Xmm(vector), ptr[address]);
+  } else {
+    vmovups(Ymm(vector), ptr[rip + masks_[partial_]]);
+    vmaskmovps(Ymm(vector), Ymm(vector), ptr[address]);
+  }
+}
+
+void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int temporary) {
+  if (!partial || partial_ == isa_.lanes()) {
+    vmovups(ptr[address], Vec(vector));
+  } else if (isa_.avx512) {
+    vmovups(ptr[address] | k1, Vec(vector));
+  } else {
+    // Piece by piece: masked stores are microcoded on several processors.
+    Xmm rest(vector);
+    RegExp to = address;
+    if (partial_ & 4) {
+      vmovups(ptr[to], rest);
+      vextractf128(Xmm(temporary), Ymm(vector), 1);
+      rest = Xmm(temporary);
+      to = to + 16;
+    }
+    if (partial_ & 2) {
+      vmovlps(ptr[to], rest);
+      if (partial_ & 1) vmovhlps(Xmm(temporary), rest, rest);
+      rest = Xmm(temporary);
+      to = to + 8;
+    }
+    if (partial_ & 1) vmovss(ptr[to], rest);
+  }
+}
+
+CodeBytes Assembler::Finish(std::vector<size_t> entries) {
+  const int copies = isa_.avx512 ? 1 : isa_.lanes();
+  align(isa_.avx512 ? 8 : 32);
+  for (auto& [bits, label] : constants64_) {
+    L(label);
+    for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
+  }
+  for (auto& [bits, label] : constants_) {
+    L(label);
+    for (int i = 0; i < copies; ++i) dd(bits);
+  }
+  for (auto& [lanes, label] : masks_) {
+    L(label);
+    for (int i = 0; i < isa_.lanes(); ++i) dd(i < lanes ? ~0u : 0u);
+  }
+  ready();
+  return {{getCode(), getCode() + getSize()}, std::move(entries)};
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,95 @@
+// What every emitter stands on: vectors of the ISA at hand, constants, masks, a function's frame.
+#pragma once
+
+#include <xbyak/xbyak.h>
+
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "jit/code/code_cache.h"
+#include "runtime/cpu.h"
+
+namespace fuselite::jit {
+
+// The vectors of one ISA level.
+struct VectorIsa {
+  explicit VectorIsa(Isa isa)
+      : level(isa),
+        avx512(Includes(isa, Isa::kAvx512)),
+        vbmi(avx512 && HasFeature(CpuFeature::kAvx512Vbmi)),
+        bytes(avx512 ? 64 : 32) {}
+
+  Isa level;
+  bool avx512, vbmi;
+  int bytes;                               // of a vector
+  int lanes() const { return bytes / 4; }  // of 32 bits
+  int registers() const { return avx512 ? 32 : 16; }
+  const char* name() const { return avx512 ? "avx512" : "avx2"; }
+  // Below AVX2 nothing is emitted.
+  static bool Supported(Isa isa) { return Includes(isa, Isa::kAvx2); }
+};
+
+inline bool HasDotProduct(Isa isa) {
+  return Includes(isa, Isa::kAvxVnni) || Includes(isa, Isa::kAvx512Vnni);
+}
+
+// An assembler that writes position-independent code to memory of its own. Errors are exceptions
+// (Xbyak's), which CodeCache turns into a Status. Functions follow the System V ABI and take one
+// pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.
+class Assembler : public Xbyak::CodeGenerator {
+ public:
+  explicit Assembler(Isa isa) : Assembler(isa, std::make_unique_for_overwrite<Buffer>()) {}
+
+  const VectorIsa& isa() const { return isa_; }
+  // A whole vector; its lower half (of zmm) or quarter.
+  Xbyak::Xmm Vec(int i) const;
+  Xbyak::Ymm Half(int i) const { return Xbyak::Ymm(i); }
+
+  // Starts a function: saves what the callee must save.
+  void BeginFunction();
+  void EndFunction();
+
+  // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
+  Xbyak::Address Const(uint32_t bits);
+  Xbyak::Address Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
+  // The same for 64-bit lanes.
+  Xbyak::Address Const64(uint64_t bits);
+  void LoadConst(int vector, uint32_t bits);
+  void LoadConst64(int vector, uint64_t bits);
+  void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
+  void Zero(int vector) { vxorps(Xbyak::Xmm(vector), Xbyak::Xmm(vector), Xbyak::Xmm(vector)); }
+
+  // Declares how many lanes a partial vector of this function has; clobbers eax on AVX-512. The
+  // mask lives in k1 there.
+  void SetPartial(int lanes);
+  // 32-bit lanes; `partial`: only the first lanes of SetPartial(), the others read as 0 and stay
+  // untouched in memory. Nothing is read or written beyond.
+  void LoadLanes(int vector, const Xbyak::RegExp& address, bool partial);
+  // Clobbers `temporary` for a partial vector of AVX2.
+  void StoreLanes(const Xbyak::RegExp& address, int vector, bool partial, int temporary);
+
+  // Writes the constants behind the code and gives the bytes. The last call.
+  CodeBytes Finish(std::vector<size_t> entries);
+
+ private:
+  // Untouched pages cost nothing; code that does not fit is refused by Xbyak. Aligned as no label
+  // is more, so that labels stay aligned where the code is placed.
+  struct alignas(64) Buffer {
+    uint8_t bytes[2 << 20];
+  };
+  Assembler(Isa isa, std::unique_ptr<Buffer> buffer)
+      : CodeGenerator(sizeof(buffer->bytes), buffer->bytes), isa_(isa), buffer_(std::move(buffer)) {
+    setDefaultJmpNEAR(true);
+  }
+
+  VectorIsa isa_;
+  std::unique_ptr<Buffer> buffer_;
+  std::map<uint32_t, Xbyak::Label> constants_;
+  std::map<uint64_t, Xbyak::Label> constants64_;
+  std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
+  int partial_ = 0;
+};
+
+}  // namespace fuselite::jit

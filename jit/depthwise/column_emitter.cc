@@ -1,0 +1,116 @@
+#include "jit/depthwise/column_emitter.h"
+
+#include <algorithm>
+
+namespace fuselite::jit {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+
+namespace {
+
+const Xbyak::Opmask kLoaded(6);
+
+}  // namespace
+
+void ColumnEmitter::Prepare(int width, int channels) {
+  width_ = width;
+  channels_ = channels;
+  if (partial() && a_.isa().avx512) {
+    a_.mov(a_.rax, channels_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << channels_) - 1);
+    a_.kmovq(kLoaded, a_.rax);
+  }
+  if (flips()) a_.LoadConst(flip(), 0x80808080u);
+}
+
+std::vector<int> ColumnEmitter::LoadZeroPoints() {
+  const auto value = static_cast<uint32_t>(spec_.zero_point);
+  if (spec_.dot) {
+    a_.LoadConst(t(4), 0x01010101u * ((value ^ (flips() ? 0x80 : 0)) & 0xFF));
+  } else {
+    a_.LoadConst(t(4), 0x00010001u * (value & 0xFFFF));
+  }
+  return std::vector<int>(spec_.group(), t(4));
+}
+
+std::vector<int> ColumnEmitter::Load(int64_t offset, int group) {
+  const int first = group * spec_.lane_rows();
+  const int rows = std::min(spec_.lane_rows(), spec_.window.y.filter - first);
+  for (int i = 0; i < rows; ++i) {
+    const RegExp address = rows_[first + i] + static_cast<int>(offset);
+    spec_.dot ? LoadBytes(t(i), address) : LoadWords(t(i), address);
+  }
+  if (spec_.dot) return InterleaveBytes(rows);
+  const int second = t(rows - 1);
+  a_.vpunpcklwd(V(t(2)), V(t(0)), V(second));
+  a_.vpunpckhwd(V(t(0)), V(t(0)), V(second));
+  return {t(2), t(0)};
+}
+
+// Of temporaries 0 to rows - 1.
+std::vector<int> ColumnEmitter::InterleaveBytes(int rows) {
+  const int second = rows > 1 ? t(1) : t(0);
+  a_.vpunpcklbw(V(t(4)), V(t(0)), V(second));
+  a_.vpunpckhbw(V(t(0)), V(t(0)), V(second));
+  int low = t(4), high = t(0);  // of rows 2 and 3
+  if (rows > 2) {
+    const int fourth = t(rows - 1);
+    a_.vpunpcklbw(V(t(1)), V(t(2)), V(fourth));
+    a_.vpunpckhbw(V(t(2)), V(t(2)), V(fourth));
+    low = t(1), high = t(2);
+  }
+  a_.vpunpcklwd(V(t(3)), V(t(4)), V(low));
+  a_.vpunpckhwd(V(t(4)), V(t(4)), V(low));
+  a_.vpunpcklwd(V(t(1)), V(t(0)), V(high));
+  a_.vpunpckhwd(V(t(0)), V(t(0)), V(high));
+  return {t(3), t(4), t(1), t(0)};
+}
+
+void ColumnEmitter::LoadBytes(int to, const RegExp& address) {
+  if (!partial()) return flips() ? Flip(to, a_.ptr[address]) : a_.vmovups(V(to), a_.ptr[address]);
+  if (a_.isa().avx512) {
+    a_.vmovdqu8(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
+  } else {
+    LoadPieces(to, address);
+  }
+  if (flips()) Flip(to, V(to));
+}
+
+void ColumnEmitter::LoadWords(int to, const RegExp& address) {
+  if (!partial()) return Widen(V(to), a_.ptr[address]);
+  if (a_.isa().avx512) return Widen(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
+  LoadPieces(to, address);
+  Widen(V(to), Xmm(to));
+}
+
+// AVX2: fewer than 16 bytes, none behind them.
+void ColumnEmitter::LoadPieces(int to, RegExp address) {
+  const Xmm v(to);
+  int at = 0;
+  if (channels_ & 8) {
+    a_.vmovq(v, a_.ptr[address]);
+    at = 8;
+  } else {
+    a_.vpxor(v, v, v);
+  }
+  for (const int piece : {4, 2, 1}) {
+    if (!(channels_ & piece)) continue;
+    const RegExp from = address + at;
+    switch (piece) {
+      case 4: a_.vpinsrd(v, v, a_.ptr[from], at / 4); break;
+      case 2: a_.vpinsrw(v, v, a_.ptr[from], at / 2); break;
+      default: a_.vpinsrb(v, v, a_.ptr[from], at); break;
+    }
+    at += piece;
+  }
+}
+
+void ColumnEmitter::Widen(const Xmm& to, const Xbyak::Operand& from) {
+  spec_.is_unsigned ? a_.vpmovzxbw(to, from) : a_.vpmovsxbw(to, from);
+}
+
+void ColumnEmitter::Flip(int to, const Xbyak::Operand& from) {
+  a_.isa().avx512 ? a_.vpxord(V(to), V(flip()), from) : a_.vpxor(V(to), V(flip()), from);
+}
+
+}  // namespace fuselite::jit

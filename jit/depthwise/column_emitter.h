@@ -1,0 +1,51 @@
+// Columns of an image's rows in registers, as quantized depthwise convolutions multiply them: the
+// rows of a window interleaved, so that each 32-bit lane holds values of one channel
+// (DepthwiseS8Spec).
+#pragma once
+
+#include <vector>
+
+#include "jit/depthwise/depthwise_s8_emitter.h"
+
+namespace fuselite::jit {
+
+// Clobbers k6 on AVX-512.
+class ColumnEmitter {
+ public:
+  // Vector registers, the highest ones: clobbered, and behind them the constant that flips.
+  static constexpr int kTemporaries = 5, kRegisters = kTemporaries + 1;
+
+  // `rows`: the addresses of the tile's first column in each filter row's image row.
+  ColumnEmitter(Assembler& assembler, const DepthwiseS8Spec& spec, const Xbyak::Reg64* rows)
+      : a_(assembler), spec_(spec), rows_(rows) {}
+
+  // Once in each function, for the channels of one block; clobbers rax.
+  void Prepare(int width, int channels);
+  // The values `offset` bytes further of the `group`-th spec.lane_rows() filter rows, interleaved.
+  // Lanes of rows that the filter does not have hold anything: their weights are zero. Returns in
+  // which registers, spec.group() of them; temporary 3 is not among those of pairs.
+  std::vector<int> Load(int64_t offset, int group);
+  // A column outside of the image.
+  std::vector<int> LoadZeroPoints();
+
+ private:
+  bool partial() const { return channels_ < spec_.whole_channels(width_); }
+  bool flips() const { return spec_.dot && !spec_.is_unsigned; }
+  int t(int i) const { return a_.isa().registers() - 1 - i; }
+  int flip() const { return t(kTemporaries); }
+  Xbyak::Xmm V(int reg) const { return VectorOf(reg, width_); }
+
+  std::vector<int> InterleaveBytes(int rows);
+  void LoadBytes(int to, const Xbyak::RegExp& address);
+  void LoadWords(int to, const Xbyak::RegExp& address);
+  void LoadPieces(int to, Xbyak::RegExp address);
+  void Widen(const Xbyak::Xmm& to, const Xbyak::Operand& from);
+  void Flip(int to, const Xbyak::Operand& from);
+
+  Assembler& a_;
+  const DepthwiseS8Spec& spec_;
+  const Xbyak::Reg64* rows_;
+  int width_ = 0, channels_ = 0;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,170 @@
+#include "jit/depthwise/depthwise_quantized.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "jit/depthwise/depthwise_s8.h"
+#include "jit/product/product_hybrid.h"
+#include "jit/product/product_s8.h"
+#include "jit/source/image_source.h"
+#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/product/constant.h"
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::BuildContext;
+using kernels::DepthwiseConv2DParams;
+using kernels::DepthwiseConv2DShape;
+using kernels::OpDescription;
+using kernels::Source;
+
+// The phases of the image, then the convolution. Scales are those of images that were quantized at
+// run time, or null.
+class DepthwiseS8Kernel final : public kernels::PhasedKernel {
+ public:
+  DepthwiseS8Kernel(DepthwiseS8 depthwise, std::unique_ptr<Source> source, PackedWeights weights)
+      : depthwise_(std::move(depthwise)), source_(std::move(source)), weights_(std::move(weights)) {
+    name_ = depthwise_.name();
+    scratch_bytes_ = depthwise_.scratch_bytes();
+    shared_bytes_ = source_->shared_bytes();
+    phases_ = source_->phases();
+    phases_.push_back(
+        {.units = depthwise_.units(),
+         .grain = depthwise_.grain(),
+         .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+           const auto* scales = reinterpret_cast<const RowScale*>(source_->RowValues(args));
+           depthwise_.Run({args, source_->Pixels(args), weights_->data(), scales}, begin, end);
+         }});
+  }
+
+ private:
+  DepthwiseS8 depthwise_;
+  std::unique_ptr<Source> source_;
+  PackedWeights weights_;
+};
+
+// Whether w - zero point is an int8 for all weights.
+bool FitInt8(const TensorInfo& filter) {
+  const int32_t zero_point = filter.quantization.zero_point();
+  if (zero_point == 0 && filter.type == DataType::kInt8) return true;
+  const kernels::ReadableConstant weights(filter);
+  const auto* bytes = weights.as<uint8_t>();
+  return std::all_of(bytes, bytes + filter.elements(), [&](uint8_t byte) {
+    const int32_t w =
+        (filter.type == DataType::kUInt8 ? byte : static_cast<int8_t>(byte)) - zero_point;
+    return w >= -128 && w <= 127;
+  });
+}
+
+// The part of the problem that does not depend on where the image lies.
+DepthwiseS8Problem ProblemOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {
+  DepthwiseS8Problem problem;
+  problem.window = shape.window;
+  problem.images = shape.batch;
+  problem.channels = shape.channels_out;
+  problem.out_pitch = op.outputs[0].pitch();
+  problem.weights_type = kernels::ReadableType(op.inputs[1].type);
+  problem.weights_zero_point = op.inputs[1].quantization.zero_point();
+  return problem;
+}
+
+std::unique_ptr<Source> InputItself(const TensorInfo& in) {
+  const int64_t pixel = in.pitch(), row = pixel * in.shape[2], image = row * in.shape[1];
+  return std::make_unique<kernels::InputSource>(
+      0, kernels::ImageMemory{pixel, row, image, pixel == in.shape[3]});
+}
+
+void SetMemory(const Source& source, DepthwiseS8Problem* problem) {
+  const kernels::ImageMemory memory = source.memory();
+  problem->pixel_bytes = memory.pixel;
+  problem->row_bytes = memory.row;
+  problem->image_bytes = memory.image;
+}
+
+Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
+                                  const DepthwiseS8& depthwise, const TensorInfo& bias_info) {
+  const TensorInfo& filter = op.inputs[1];
+  const bool biased = !bias_info.absent();
+  const PackRequest request{filter.data,
+                            filter.bytes(),
+                            biased ? bias_info.data : nullptr,
+                            biased ? bias_info.bytes() : 0,
+                            depthwise.layout(),
+                            depthwise.packed_bytes()};
+  return context.Pack(request, [&](std::byte* to) {
+    const kernels::ReadableConstant weights(filter), bias(bias_info);
+    depthwise.Pack(weights.as<std::byte>(), bias.as<int32_t>(), to);
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op,
+                                                         const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
+  if (shape.channels_in == 1) return BuildProductS8(op, context);
+  if (!op.inputs[1].constant())
+    return Unsupported("weights known only at run time have no emitter");
+  const TensorInfo& in = op.inputs[0];
+  DepthwiseS8Problem problem = ProblemOf(op, shape);
+  FUSELITE_ASSIGN_OR_RETURN(
+      problem.tail, kernels::MakeQuantizedTail(op, op.params.as<DepthwiseConv2DParams>().activation,
+                                               DataType::kNone, {}, shape.channels_out));
+  problem.name = internal::Join("depthwise ", DataTypeName(in.type));
+  problem.type = in.type;
+  problem.zero_point = in.quantization.zero_point();
+  problem.fits_int8 = FitInt8(op.inputs[1]);
+  std::unique_ptr<Source> source;
+  if (shape.multiplier > 1) {
+    const ConvertedImage image(shape.window, shape.batch, shape.channels_in, in.pitch(), in.type,
+                               problem.zero_point, ActivationFormat::kAsIs, shape.multiplier);
+    problem.window = image.Padded(shape.window);
+    source = RepeatedSource(0, image);
+  } else {
+    source = InputItself(in);
+  }
+  SetMemory(*source, &problem);
+  const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
+  problem.largest_bias = LargestBias(bias);
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
+  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, context, depthwise, bias));
+  return std::unique_ptr<Kernel>(
+      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
+}
+
+Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& op,
+                                                           const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  if (!op.inputs[1].constant())
+    return Unsupported("weights known only at run time have no emitter");
+  FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
+  if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
+  const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
+  FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail,
+                            kernels::MakeHybridTail(op, activation, 2, shape.channels_out));
+  QuantizedImage::Layout layout =
+      QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
+  layout.asymmetric = true;
+  auto source = std::make_unique<QuantizedSource>(0, layout, context.isa);
+
+  DepthwiseS8Problem problem = ProblemOf(op, shape);
+  FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, activation, std::move(tail),
+                                                            {.line_rows = shape.window.x.output,
+                                                             .row_zero_points = true,
+                                                             .per_row = false}));
+  problem.name = "depthwise hybrid int8";
+  problem.type = DataType::kUInt8;
+  problem.zero_point = 1;
+  problem.tail.output = op.outputs[0];
+  problem.window = layout.Padded(shape.window);
+  SetMemory(*source, &problem);
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
+  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
+                            PackFilters(op, context, depthwise, TensorInfo()));
+  return std::unique_ptr<Kernel>(
+      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,95 @@
+// The inner functions of quantized depthwise convolutions: one row of outputs, blocks of channels.
+//
+// The rows of a window are interleaved, so that each 32-bit lane holds values of one channel from
+// several rows, and multiplied with weights packed likewise:
+//   dot products    4 rows of bytes a lane; 4 vectors of sums for a vector's worth of channels
+//   pair products   2 rows of int16 a lane; 2 vectors of sums for half a vector's
+// A column is interleaved once for all outputs of a tile that it belongs to.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/code/assembler.h"
+#include "jit/tail/dequantize_emitter.h"
+#include "jit/tail/integer_tail_emitter.h"
+#include "jit/tail/residual_emitter.h"
+#include "kernels/window.h"
+
+namespace fuselite::jit {
+
+inline constexpr int kMaxS8FilterRows = 8;
+
+struct DepthwiseS8Spec {
+  Isa isa = Isa::kAvx2;
+  kernels::Window window;
+  bool dot = false;          // dot products; the weights fit into int8
+  bool is_unsigned = false;  // the activations are uint8, not int8
+  int32_t zero_point = 0;    // of the activations
+  int64_t pixel_bytes = 0;   // between pixels of the input
+  int64_t out_pixel_bytes = 0;
+  // At most one; neither: sums are stored as int32, whole blocks of channels.
+  std::optional<Requantization> requantization;
+  std::optional<Dequantization> dequantization;  // per image, not per_row
+  std::optional<Residual> residual;              // with a requantization
+
+  int group() const { return dot ? 4 : 2; }      // vectors of sums in a block
+  int lane_rows() const { return dot ? 4 : 2; }  // filter rows in a lane
+  int value_bytes() const { return dot ? 1 : 2; }
+  int row_groups() const { return (window.y.filter + lane_rows() - 1) / lane_rows(); }
+  // For each vector of sums. Scales are in the order of the channels.
+  int constants() const {
+    return requantization ? requantization->constants() : dequantization ? 1 : 0;
+  }
+  bool stores_sums() const { return !requantization && !dequantization; }
+  // Of a block with vectors of `width` bytes.
+  int whole_channels(int width) const { return width / value_bytes(); }
+  int64_t block_bytes(int width) const {
+    const int vectors = 1 + window.x.filter * row_groups() + constants();
+    return int64_t{width} * group() * vectors;
+  }
+};
+
+// `count` blocks of `channels` channels each, in vectors of `width` bytes; fewer channels than such
+// vectors hold come once.
+struct DepthwiseS8Blocks {
+  int width = 32;
+  int channels = 0;
+  int64_t count = 0;
+};
+// All channels: whole blocks first.
+std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels);
+
+// Computes a row of output pixels for `blocks` blocks of channels. rows[ky] is where the row of the
+// image that the filter's row ky meets has its first window's first tap, be it outside of the
+// image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
+// each block: the bias (times the image's zero
+// point where rows have their own); for each filter column, for each group of rows, the weights;
+// the constants of the requantization vector by vector. Lanes are those of ChannelOfLane.
+struct DepthwiseS8Args {
+  const std::byte* rows[kMaxS8FilterRows];
+  const std::byte* weights;
+  std::byte* out;
+  int64_t blocks;
+  const std::byte* residual;  // the operand's element for the first pixel and channel
+  const std::byte* table;     // encoded, of requantization->lookup
+  // Of a dequantization: the image's, and what its tail reads for the first pixel and channel. One
+  // block at a time where there are any.
+  const RowScale* scales;
+  TailSlots operands;
+};
+using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed
+
+// kUnsupported where windows or strides are too large to be unrolled.
+Status CheckDepthwiseS8(const DepthwiseS8Spec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks);
+// Entry i computes blocks[i]. Precondition: CheckDepthwiseS8(spec).
+Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
+                                   const std::vector<DepthwiseS8Blocks>& blocks,
+                                   const std::string& name);
+// Output pixels that are computed at once.
+int DepthwiseS8Tile(const DepthwiseS8Spec& spec);
+
+}  // namespace fuselite::jit

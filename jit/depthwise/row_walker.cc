@@ -1,0 +1,95 @@
+#include "jit/depthwise/row_walker.h"
+
+#include <algorithm>
+
+namespace fuselite::jit {
+
+using kernels::Window;
+using kernels::WindowAxis;
+
+Taps TapsAt(const WindowAxis& axis, int32_t position) {
+  const int32_t start = axis.start(position);
+  return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};
+}
+
+std::vector<TileRun> SplitRow(const WindowAxis& x, int outputs) {
+  std::vector<TileRun> runs;
+  for (int32_t first = 0; first < x.output; first += outputs) {
+    RowTile tile;
+    for (int32_t i = first; i < std::min(x.output, first + outputs); ++i) {
+      tile.push_back(TapsAt(x, i));
+    }
+    if (runs.empty() || runs.back().tile != tile) runs.push_back({std::move(tile), 0});
+    ++runs.back().count;
+  }
+  return runs;
+}
+
+int ChooseTile(const WindowAxis& x, int most, const std::function<double(int)>& cycles) {
+  int best = 1;
+  double best_cost = 1e300;
+  for (int outputs = 1; outputs <= std::min(most, x.output); ++outputs) {
+    const int tiles = (x.output + outputs - 1) / outputs;
+    const double cost = tiles * cycles(outputs);
+    if (cost >= best_cost * 0.999) continue;
+    best_cost = cost;
+    best = outputs;
+  }
+  return best;
+}
+
+std::vector<TileColumn> ColumnsUnder(const WindowAxis& x, const RowTile& tile) {
+  const auto outputs = static_cast<int>(tile.size());
+  const int32_t width = (outputs - 1) * x.stride + (x.filter - 1) * x.dilation + 1;
+  std::vector<TileColumn> columns;
+  for (int32_t at = 0; at < width; ++at) {
+    TileColumn column{.at = at};
+    for (int i = 0; i < outputs; ++i) {
+      const int32_t distance = at - i * x.stride, tap = distance / x.dilation;
+      if (distance < 0 || distance % x.dilation != 0 || tap >= x.filter) continue;
+      column.inside = tile[i].Has(tap);
+      column.uses.push_back({i, tap});
+    }
+    if (!column.uses.empty()) columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64& count,
+             const std::function<void(const RowTile&)>& tile) {
+  for (const TileRun& run : SplitRow(x, outputs)) {
+    a.mov(count, run.count);
+    Xbyak::Label next;
+    a.align(16);
+    a.L(next);
+    tile(run.tile);
+    a.dec(count);
+    a.jnz(next, Assembler::T_NEAR);
+  }
+}
+
+Status CheckRow(const Window& window, const RowExtent& extent) {
+  const auto& [y, x] = window;
+  if (x.filter > 16) return Unsupported("a filter ", x.filter, " wide has no emitter");
+  if (extent.multiplies > extent.most_multiplies) {
+    return Unsupported("windows of ", y.filter, 'x', x.filter, " are too large to be unrolled");
+  }
+  constexpr int64_t kReach = int64_t{1} << 30;
+  const int64_t columns = int64_t{16} * x.stride + int64_t{x.filter} * x.dilation;
+  const int64_t reach = extent.above + columns * extent.pixel_bytes;
+  if (reach > kReach || extent.out_pixel_bytes * 8 > kReach) {
+    return Unsupported("a tile of ", reach, " bytes' extent");
+  }
+  return Status();
+}
+
+std::string WindowKey(const Window& window) {
+  std::string key;
+  for (const WindowAxis& axis : {window.y, window.x}) {
+    key += internal::Join(" w", axis.input, '.', axis.filter, '.', axis.stride, '.', axis.dilation,
+                          '.', axis.output, '.', axis.before);
+  }
+  return key;
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,141 @@
+#include "jit/elementwise/elementwise_emitter.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace fuselite::jit {
+
+using Xbyak::Reg64;
+using Xbyak::RegExp;
+
+namespace {
+
+// Vectors that go through the stages together: enough that the loop's own instructions and the
+// loads of constants are few beside theirs.
+constexpr int kBlock = 4;
+
+class ElementwiseEmitter : public Assembler {
+ public:
+  explicit ElementwiseEmitter(const ElementwiseSpec& spec) : Assembler(spec.isa), spec_(spec) {}
+
+  size_t EmitRows(int64_t length) {
+    align(32);
+    const size_t entry = getSize();
+    BeginFunction();
+    const auto last_lanes = static_cast<int>(length % isa().lanes());
+    const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
+    SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
+    mov(in_, ptr[args_ + offsetof(ElementwiseArgs, in)]);
+    mov(out_, ptr[args_ + offsetof(ElementwiseArgs, out)]);
+    mov(rows_, ptr[args_ + offsetof(ElementwiseArgs, rows)]);
+    if (const auto together = static_cast<int>(kBlock / vectors); together > 1) {
+      EmitRowLoop(together, vectors);
+    }
+    EmitRowLoop(1, vectors);
+    EndFunction();
+    return entry;
+  }
+
+ private:
+  // As long as there are `rows` rows.
+  void EmitRowLoop(int rows, int64_t vectors) {
+    Xbyak::Label next, done;
+    sub(rows_, rows);
+    jl(done, T_NEAR);
+    align(32);
+    L(next);
+    EmitRow(rows, vectors);
+    Tail(false).AdvanceRows(rows);
+    add(in_, static_cast<uint32_t>(rows * spec_.in_step));
+    add(out_, static_cast<uint32_t>(rows * spec_.out_step));
+    sub(rows_, rows);
+    jge(next, T_NEAR);
+    L(done);
+    add(rows_, rows);
+  }
+
+  // All channels of `rows` rows, which are one where there is more than a block.
+  void EmitRow(int rows, int64_t vectors) {
+    const int64_t blocks = vectors > 2 * kBlock ? (vectors - 1) / kBlock : 0;
+    const bool moves = blocks > 0;
+    if (moves) {
+      xor_(channel_bytes_.cvt32(), channel_bytes_.cvt32());
+      Xbyak::Label next;
+      align(32);
+      L(next);
+      EmitBlock(1, 0, kBlock, false, true);
+      add(channel_bytes_, kBlock * isa().bytes);
+      cmp(channel_bytes_, static_cast<uint32_t>(blocks * kBlock * isa().bytes));
+      jb(next, T_NEAR);
+    }
+    const auto rest = static_cast<int>(vectors - blocks * kBlock);
+    for (int first = 0; first < rest; first += kBlock) {
+      const int count = std::min(kBlock, rest - first);
+      EmitBlock(rows, first, count, first + count == rest, moves);
+    }
+  }
+
+  // Vectors [first, first + count) of each row, behind channel_bytes_ where it `moves`.
+  void EmitBlock(int rows, int first, int count, bool ends, bool moves) {
+    std::vector<TileValue> values;
+    for (int row = 0; row < rows; ++row) {
+      for (int v = 0; v < count; ++v) {
+        const auto reg = static_cast<int>(values.size());
+        values.push_back({reg, row, first + v, ends && v == count - 1});
+      }
+    }
+    const auto address = [&](const Reg64& base, const TileValue& value, int64_t step) {
+      const RegExp at = base + static_cast<int>(value.row * step + value.vector * isa().bytes);
+      return moves ? at + channel_bytes_ : at;
+    };
+    for (const TileValue& value : values) {
+      LoadLanes(value.reg, address(in_, value, spec_.in_step), value.partial);
+    }
+    Tail(moves).Emit(values);
+    for (const TileValue& value : values) {
+      StoreLanes(address(out_, value, spec_.out_step), value.reg, value.partial, Top(0));
+    }
+  }
+
+  TailEmitter Tail(bool moves) {
+    TailRegisters registers{.slots_base = args_,
+                            .slots_offset = offsetof(ElementwiseArgs, operands),
+                            .pointer = pointer_,
+                            .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
+    if (moves) registers.channel_bytes = channel_bytes_;
+    return TailEmitter(*this, spec_.tail, registers, FiniteClamp::kEmit);
+  }
+  int Top(int i) const { return isa().registers() - 1 - i; }
+
+  const ElementwiseSpec& spec_;
+  const Reg64 args_ = rdi, in_ = rsi, out_ = rdx, rows_ = rcx;
+  const Reg64 channel_bytes_ = r8, pointer_ = r9;
+};
+
+}  // namespace
+
+std::string CodeKey(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths) {
+  std::string key = internal::Join("elementwise f32 ", static_cast<int>(spec.isa), " in",
+                                   spec.in_step, " out", spec.out_step, " of");
+  for (const int64_t length : lengths) key += internal::Join(' ', length);
+  return key + TailKey(spec.tail);
+}
+
+Status CheckElementwise(const ElementwiseSpec& spec) {
+  constexpr int64_t kReach = int64_t{1} << 30;
+  const int64_t furthest = std::max(spec.in_step, spec.out_step) * kBlock;
+  if (furthest > kReach) return Unsupported("rows ", spec.in_step, " bytes apart");
+  return Status();
+}
+
+Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths,
+                                   const std::string& name) {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, lengths), name, [&]() -> Result<CodeBytes> {
+    ElementwiseEmitter emitter(spec);
+    std::vector<size_t> entries;
+    for (const int64_t length : lengths) entries.push_back(emitter.EmitRows(length));
+    return emitter.Finish(std::move(entries));
+  });
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,89 @@
+#include "jit/product/depth_walker.h"
+
+namespace fuselite::jit {
+
+using Xbyak::RegExp;
+
+void DepthWalker::Prepare(int64_t row_step) {
+  a_.mov(r_.step, row_step);
+  a_.lea(r_.step3, a_.ptr[r_.step + r_.step * 2]);
+}
+
+void DepthWalker::Start(int rows) {
+  rows_ = rows;
+  w_offset_ = a_offset_ = 0;
+  a_.mov(r_.bases[0], r_.a);
+  for (int b = 1; b * kRowsPerBase < rows; ++b) {
+    a_.lea(r_.bases[b], a_.ptr[r_.bases[b - 1] + r_.step * 4]);
+    a_.add(r_.bases[b], r_.step);
+  }
+}
+
+RegExp DepthWalker::RowValue(int row, int64_t displacement) const {
+  const RegExp base = r_.bases[row / kRowsPerBase] + static_cast<int>(displacement);
+  switch (row % kRowsPerBase) {
+    case 1: return base + r_.step;
+    case 2: return base + r_.step * 2;
+    case 3: return base + r_.step3;
+    case 4: return base + r_.step * 4;
+    default: return base;
+  }
+}
+
+void DepthWalker::Walk(int accumulators, const Step& step) {
+  // Short depths are straight code: the loops' start and end cost more than the sums.
+  if (depth_.steps(values_) <= 36 || depth_.outer == 1) {
+    for (int64_t i = 0; i < depth_.outer; ++i) {
+      for (const auto& run : depth_.runs) WalkRun(i * depth_.outer_step, run, accumulators, step);
+    }
+    return;
+  }
+  a_.mov(r_.outer, depth_.outer);
+  Flush(0);
+  Xbyak::Label next;
+  a_.align(16);
+  a_.L(next);
+  for (const DepthRuns::Run& run : depth_.runs) WalkRun(0, run, accumulators, step);
+  Flush(depth_.outer_step);
+  a_offset_ = 0;
+  a_.dec(r_.outer);
+  a_.jnz(next, Assembler::T_NEAR);
+}
+
+void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators,
+                          const Step& step) {
+  const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
+  const int64_t unroll = steps >= 128 && accumulators < 20 ? 16 : 8;
+  if (steps < 2 * unroll) {
+    for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_);
+    return;
+  }
+  const int64_t loops = steps / unroll;
+  Flush(start);
+  a_.mov(r_.count, loops);
+  Xbyak::Label next;
+  a_.align(32);
+  a_.L(next);
+  for (int64_t i = 0; i < unroll; ++i) step(i * kStepBytes);
+  Flush(start + unroll * kStepBytes);
+  a_.dec(r_.count);
+  a_.jnz(next, Assembler::T_NEAR);
+  a_offset_ = start + loops * unroll * kStepBytes;
+  for (int64_t i = 0; i < steps % unroll; ++i) step(i * kStepBytes);
+}
+
+void DepthWalker::Flush(int64_t a_offset) {
+  if (w_offset_ != 0) a_.add(r_.weights, static_cast<uint32_t>(w_offset_));
+  w_offset_ = 0;
+  const int64_t move = a_offset - a_offset_;
+  if (move != 0) MoveBases(move);
+  a_offset_ = a_offset;
+}
+
+void DepthWalker::MoveBases(int64_t bytes) {
+  for (int b = 0; b * kRowsPerBase < rows_; ++b) {
+    a_.add(r_.bases[b], static_cast<uint32_t>(bytes));
+  }
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,69 @@
+// The walk of a tile of a matrix product over the depth: where the rows' values and the weights lie
+// at each step. What a step computes is its emitter's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "jit/code/assembler.h"
+#include "kernels/product/rows.h"
+
+namespace fuselite::jit {
+
+using kernels::DepthRuns;
+
+class DepthWalker {
+ public:
+  static constexpr int kBases = 4;        // row base registers
+  static constexpr int kRowsPerBase = 5;  // base + {0, 1, 2, 3, 4} steps
+  static constexpr int kMaxRows = kBases * kRowsPerBase;
+  static constexpr int kStepBytes = 4;  // of values that a step reads
+
+  struct Registers {
+    Xbyak::Reg64 a;        // the tile's first row
+    Xbyak::Reg64 weights;  // those of the next step
+    Xbyak::Reg64 step, step3;
+    Xbyak::Reg64 bases[kBases];
+    Xbyak::Reg64 count, outer;  // of loops
+  };
+  // `values` values make a step.
+  DepthWalker(Assembler& assembler, const DepthRuns& depth, int64_t values,
+              const Registers& registers)
+      : a_(assembler), depth_(depth), values_(values), r_(registers) {}
+
+  // Once in each function, for rows `row_step` bytes apart.
+  void Prepare(int64_t row_step);
+  // Before each tile: the rows are those at `a`, the weights those at `weights`.
+  void Start(int rows);
+  // Calls `step` for every step, in order. `accumulators`: of the tile.
+  void Walk(int accumulators, const std::function<void(int64_t displacement)>& step);
+  // Behind the last step: the register `weights` is where Weights(0) is.
+  void Settle() { Flush(a_offset_); }
+
+  // Within a step: the values of a row; `offset` bytes behind the next weights.
+  Xbyak::RegExp RowValue(int row, int64_t displacement) const;
+  Xbyak::RegExp Weights(int64_t offset) const {
+    return r_.weights + static_cast<int>(w_offset_ + offset);
+  }
+  // The next weights are `bytes` further.
+  void SkipWeights(int64_t bytes) { w_offset_ += bytes; }
+
+ private:
+  using Step = std::function<void(int64_t displacement)>;
+  void WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators, const Step& step);
+  // Moves the row bases to `a_offset`, and the weights' register to the next weights.
+  void Flush(int64_t a_offset);
+  void MoveBases(int64_t bytes);
+
+  Assembler& a_;
+  const DepthRuns& depth_;
+  int64_t values_;
+  Registers r_;
+  int rows_ = 0;
+  // The next weights, relative to the register; where the bases stand, relative to their rows'
+  // values.
+  int64_t w_offset_ = 0, a_offset_ = 0;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,174 @@
+#include "jit/product/gemm_emitter.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace fuselite::jit {
+
+using Xbyak::Reg64;
+
+namespace {
+
+constexpr int kTemporaries = 4;
+// Bytes of weights between what is multiplied and what is fetched: some 250 cycles, what L3 takes.
+// On a Zen 5 with 1 MiB of L2, ResNet-50 gains 3 per cent by it.
+constexpr int kPrefetch = 4096;
+
+class GemmEmitter : public Assembler {
+ public:
+  explicit GemmEmitter(const GemmSpec& spec)
+      : Assembler(spec.isa),
+        spec_(spec),
+        walk_(*this, spec.depth, 1, {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
+
+  size_t EmitFunction(const Tile& tile) {
+    align(32);
+    const size_t entry = getSize();
+    tile_ = tile;
+    BeginFunction();
+    SetPartial(tile.last_lanes);
+    mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
+    mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
+    mov(tiles_, ptr[args_ + offsetof(GemmArgs, tiles)]);
+    mov(a_, ptr[args_ + offsetof(GemmArgs, a)]);
+    walk_.Prepare(spec_.a_step);
+    Xbyak::Label next, done;
+    test(tiles_, tiles_);
+    jz(done);
+    align(16);
+    L(next);
+    EmitTile();
+    dec(tiles_);
+    jnz(next);
+    L(done);
+    EndFunction();
+    return entry;
+  }
+
+ private:
+  int acc(int row, int v) const { return row * tile_.vectors + v; }
+  // Behind the accumulators, from the top: the vectors of weights, then two broadcast values; when
+  // the depth is done, the tail's temporaries.
+  int weight(int v) const { return isa().registers() - 1 - v; }
+  int broadcast(int row) const {
+    const int spare = isa().registers() - tile_.rows * tile_.vectors - tile_.vectors;
+    return isa().registers() - 1 - tile_.vectors - (spare > 1 ? row % 2 : 0);
+  }
+
+  void EmitTile() {
+    mov(w_, panel_);
+    walk_.Start(tile_.rows);
+    StartFromBias();
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
+    FinishTile();
+  }
+
+  void StartFromBias() {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      vmovups(Vec(acc(0, v)), ptr[w_ + v * isa().bytes]);
+      for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));
+    }
+    walk_.SkipWeights(tile_.vectors * isa().bytes);
+  }
+
+  // One depth: each row's value times the vectors of weights.
+  void Step(int64_t displacement) {
+    const int vectors = tile_.vectors;
+    const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
+    if (tile_.rows == 1) {
+      vbroadcastss(Vec(broadcast(0)), ptr[walk_.RowValue(0, displacement)]);
+      for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(0, v)), Vec(broadcast(0)), w(v));
+    } else {
+      for (int v = 0; v < vectors; ++v) {
+        vmovups(Vec(weight(v)), w(v));
+        if (spec_.prefetch_weights) {
+          prefetcht0(ptr[walk_.Weights(v * isa().bytes + kPrefetch)]);
+        }
+      }
+      for (int row = 0; row < tile_.rows; ++row) {
+        if (vectors == 1 && isa().avx512) {
+          vfmadd231ps(Vec(acc(row, 0)), Vec(weight(0)), ptr_b[walk_.RowValue(row, displacement)]);
+          continue;
+        }
+        const int b = broadcast(row);
+        vbroadcastss(Vec(b), ptr[walk_.RowValue(row, displacement)]);
+        for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(row, v)), Vec(b), Vec(weight(v)));
+      }
+    }
+    walk_.SkipWeights(vectors * isa().bytes);
+  }
+
+  void FinishTile() {
+    const TailRegisters registers{.slots_base = args_,
+                                  .slots_offset = offsetof(GemmArgs, operands),
+                                  .pointer = pointer_,
+                                  .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
+    TailEmitter tail(*this, spec_.tail, registers);
+    std::vector<TileValue> values;
+    for (int row = 0; row < tile_.rows; ++row) {
+      for (int v = 0; v < tile_.vectors; ++v) {
+        values.push_back({acc(row, v), row, v, v == tile_.vectors - 1});
+      }
+    }
+    tail.Emit(values);
+    for (const TileValue& value : values) {
+      const auto offset =
+          static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
+      StoreLanes(out_ + offset, value.reg, value.partial, Top(0));
+    }
+    tail.AdvanceRows(tile_.rows);
+    add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
+    add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
+  }
+  int Top(int i) const { return isa().registers() - 1 - i; }
+
+  const GemmSpec& spec_;
+  Tile tile_;
+
+  const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, tiles_ = rcx;
+  const Reg64 a_ = rbp, w_ = r14, pointer_ = r15;
+  DepthWalker walk_;
+};
+
+}  // namespace
+
+std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
+  std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+                                   spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
+                                   spec.depth.outer, '*', spec.depth.outer_step);
+  for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
+  for (const Tile& tile : tiles) {
+    key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
+  }
+  return key + TailKey(spec.tail);
+}
+
+int MaxTileRows(const VectorIsa& isa, int vectors) {
+  const int rows = (isa.registers() - kTemporaries) / vectors;
+  // Weights and a broadcast value must fit beside the accumulators.
+  const int beside = vectors + (vectors == 1 && isa.avx512 ? 0 : 1);
+  const int fitting = (isa.registers() - beside) / vectors;
+  return std::min({rows, fitting, DepthWalker::kMaxRows});
+}
+
+Status CheckGemm(const GemmSpec& spec) {
+  constexpr int64_t kReach = int64_t{1} << 30;
+  const DepthRuns& depth = spec.depth;
+  int64_t furthest = std::max(spec.a_step, spec.out_step) * DepthWalker::kMaxRows;
+  for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 4);
+  furthest += depth.outer * depth.outer_step;
+  if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");
+  return Status();
+}
+
+Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
+                            const std::string& name) {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
+    GemmEmitter emitter(spec);
+    std::vector<size_t> entries;
+    for (const Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
+    return emitter.Finish(std::move(entries));
+  });
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,51 @@
+// The inner function of every float32 matrix product: tiles of rows x channels accumulated in
+// registers over the whole depth, then bias and tail, then stored.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "jit/product/depth_walker.h"
+#include "jit/tail/tail_emitter.h"
+#include "kernels/product/micro_kernel.h"
+#include "kernels/tail/tail.h"
+
+namespace fuselite::jit {
+
+using kernels::Tile;
+
+// What all tiles of one matrix product share. Strides are in bytes.
+struct GemmSpec {
+  Isa isa = Isa::kAvx2;
+  DepthRuns depth;
+  int64_t a_step = 0;  // from a row of a tile to the next
+  int64_t out_step = 0;
+  bool prefetch_weights = false;  // they come from beyond L2
+  kernels::Tail tail;             // emitted wholly (FuseTail)
+};
+
+// Computes `tiles` tiles, each `rows` below the one before. `panel` holds, for `vectors` vectors of
+// channels, the bias and then the weights of each depth in the order of DepthRuns; lanes beyond
+// last_lanes are there, and ignored. 64-byte alignment of panels is faster, nothing needs it.
+// Nothing outside of the rows' values is read, nothing outside of the tiles' channels is written.
+struct GemmArgs {
+  const std::byte* a;
+  const std::byte* panel;
+  std::byte* out;
+  int64_t tiles;
+  TailSlots operands;  // of the tail, at the first tile
+};
+using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
+
+// The most rows that a tile of `vectors` vectors can have.
+int MaxTileRows(const VectorIsa& isa, int vectors);
+
+// kUnsupported where strides do not fit instructions.
+Status CheckGemm(const GemmSpec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles);
+// Entry i computes tiles[i]. Precondition: CheckGemm(spec).
+Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
+                            const std::string& name);
+
+}  // namespace fuselite::jit

@@ -1,0 +1,293 @@
+#include "jit/product/gemm_s8_emitter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace fuselite::jit {
+
+using Xbyak::Reg64;
+using Xbyak::RegExp;
+
+namespace {
+
+class GemmS8Emitter : public Assembler {
+ public:
+  explicit GemmS8Emitter(const GemmS8Spec& spec)
+      : Assembler(spec.isa),
+        spec_(spec),
+        walk_(*this, spec.depth, GroupValues(spec.isa),
+              {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
+        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), table_) {}
+
+  size_t EmitFunction(const GemmS8Tile& tile) {
+    align(32);
+    const size_t entry = getSize();
+    tile_ = tile;
+    BeginFunction();
+    tail_.Prepare(tile.last_channels);
+    if (!spec_.requantization) SetPartial(tile.last_channels);
+    if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
+    mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
+    mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
+    mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
+    if (spec_.requantization && spec_.requantization->lookup)
+      mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
+    walk_.Prepare(spec_.a_step);
+    Xbyak::Label next, done;
+    cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
+    je(done, T_NEAR);
+    align(16);
+    L(next);
+    EmitTile();
+    dec(qword[args_ + offsetof(GemmS8Args, tiles)]);
+    jnz(next, T_NEAR);
+    L(done);
+    EndFunction();
+    return entry;
+  }
+
+  // Behind the last function.
+  CodeBytes FinishAll(std::vector<size_t> entries) {
+    tail_.EmitOtherForms();
+    return Finish(std::move(entries));
+  }
+
+ private:
+  // Accumulators from the bottom; from the top the constant that flips, the vectors of weights, a
+  // broadcast group, a product.
+  int kFlip() const { return isa().registers() - 1; }
+  int weight(int v) const { return isa().registers() - 1 - spec_.flips - v; }
+  int broadcast(int row) const {
+    const int top = weight(tile_.vectors);
+    const bool two = HasDotProduct(spec_.isa) && top - 1 >= tile_.rows * tile_.vectors;
+    return top - (two ? row % 2 : 0);
+  }
+  int product() const { return weight(tile_.vectors) - 1; }
+  // When the depth is done, no sum is in these.
+  std::array<int, 3> temporaries() const { return {weight(0), weight(1), weight(2)}; }
+  int acc(int row, int v) const { return row * tile_.vectors + v; }
+
+  void EmitTile() {
+    mov(w_, panel_);
+    walk_.Start(tile_.rows);
+    StartFromBias();
+    walk_.SkipWeights(tile_.vectors * isa().bytes);
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
+    walk_.Settle();
+    FinishTile();
+  }
+
+  void StartFromBias() {
+    for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), ptr[w_ + v * isa().bytes]);
+    if (spec_.dequantization && spec_.dequantization->row_zero_points) return StartFromZeroPoints();
+    if (spec_.corrects) mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
+    for (int row = 0; row < tile_.rows; ++row) {
+      if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);
+      for (int v = 0; v < tile_.vectors; ++v) {
+        if (!spec_.corrects) {
+          vmovaps(Vec(acc(row, v)), Vec(weight(v)));
+        } else if (isa().avx512) {
+          vpaddd(Vec(acc(row, v)), Vec(weight(v)), ptr_b[count_ + row * 4]);
+        } else {
+          vpaddd(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
+        }
+      }
+    }
+  }
+
+  void StartFromZeroPoints() {
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
+    for (int row = 0; row < tile_.rows; ++row) {
+      const auto at =
+          static_cast<int>(row * spec_.dequantization->row_step() + offsetof(RowScale, zero_point));
+      vpbroadcastd(Vec(broadcast(0)), ptr[count_ + at]);
+      for (int v = 0; v < tile_.vectors; ++v) {
+        vpmulld(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
+      }
+    }
+  }
+
+  // One group of the depth: each row's values times the vectors of weights.
+  void Step(int64_t displacement) {
+    const int vectors = tile_.vectors;
+    const auto w = [&](int v) { return ptr[walk_.Weights(v * spec_.weight_bytes())]; };
+    if (tile_.rows > 1) {
+      for (int v = 0; v < vectors; ++v) vmovups(Vec(weight(v)), w(v));
+    }
+    for (int row = 0; row < tile_.rows; ++row) {
+      const int b = broadcast(row);
+      LoadGroup(b, walk_.RowValue(row, displacement));
+      for (int v = 0; v < vectors; ++v) {
+        if (tile_.rows > 1) {
+          Multiply(acc(row, v), b, Vec(weight(v)));
+        } else {
+          Multiply(acc(row, v), b, w(v));
+        }
+      }
+    }
+    walk_.SkipWeights(vectors * spec_.weight_bytes());
+  }
+
+  void LoadGroup(int to, const RegExp& address) {
+    if (!spec_.flips) return vpbroadcastd(Vec(to), ptr[address]);
+    if (isa().avx512) return vpxord(Vec(to), Vec(kFlip()), ptr_b[address]);
+    vpbroadcastd(Vec(to), ptr[address]);
+    vpxor(Vec(to), Vec(to), Vec(kFlip()));
+  }
+
+  void Multiply(int sum, int values, const Xbyak::Operand& weights) {
+    if (HasDotProduct(spec_.isa)) {
+      vpdpbusd(Vec(sum), Vec(values), weights,
+               isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
+      return;
+    }
+    if (spec_.narrow) {
+      vpmovsxbw(Vec(product()), weights);
+      vpmaddwd(Vec(product()), Vec(values), Vec(product()));
+    } else {
+      vpmaddwd(Vec(product()), Vec(values), weights);
+    }
+    vpaddd(Vec(sum), Vec(sum), Vec(product()));
+  }
+
+  void FinishTile() {
+    if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, residual)]);
+    if (spec_.dequantization) StoreFloats();
+    if (spec_.requantization) RequantizeTile();
+    for (int row = 0; row < tile_.rows; ++row) {
+      if (spec_.requantization) StoreValues(row);
+      if (spec_.stores_sums()) StoreSums(row);
+    }
+    add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
+    add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
+    if (spec_.corrects) {
+      add(qword[args_ + offsetof(GemmS8Args, corrections)], tile_.rows * 4);
+    }
+    if (spec_.residual) {
+      add(qword[args_ + offsetof(GemmS8Args, residual)],
+          static_cast<uint32_t>(tile_.rows * spec_.residual->operand.row_stride));
+    }
+  }
+
+  void StoreFloats() {
+    const Dequantization& d = *spec_.dequantization;
+    std::vector<TileValue> values;
+    for (int row = 0; row < tile_.rows; ++row) {
+      for (int v = 0; v < tile_.vectors; ++v) {
+        values.push_back({acc(row, v), row, v, v == tile_.vectors - 1});
+      }
+    }
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
+    EmitDequantization(*this, d, values, count_, w_, Top(0), Top(1));
+    TailEmitter tail(*this, d.tail,
+                     {.slots_base = args_,
+                      .slots_offset = offsetof(GemmS8Args, operands),
+                      .pointer = pointer_,
+                      .temporaries = {Top(0), Top(1), Top(2), Top(3)}});
+    tail.Emit(values);
+    for (const TileValue& value : values) {
+      const int64_t offset = value.row * spec_.out_step + value.vector * isa().bytes;
+      StoreLanes(out_ + static_cast<int>(offset), value.reg, value.partial, Top(0));
+    }
+    tail.AdvanceRows(tile_.rows);
+    if (d.per_row) {
+      add(qword[args_ + offsetof(GemmS8Args, scales)],
+          static_cast<uint32_t>(tile_.rows * d.row_step()));
+    }
+  }
+  // When the depth is done, no sum is in these four (MaxS8TileRows).
+  int Top(int i) const { return isa().registers() - 1 - i; }
+
+  void StoreSums(int row) {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      const auto offset = static_cast<int>(row * spec_.out_step + v * isa().bytes);
+      StoreLanes(out_ + offset, acc(row, v), v == tile_.vectors - 1, weight(0));
+    }
+  }
+
+  void RequantizeTile() {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      std::vector<int> regs;
+      for (int row = 0; row < tile_.rows; ++row) regs.push_back(acc(row, v));
+      tail_.Requantize(regs, isa().bytes, w_ + v * spec_.constants() * isa().bytes);
+    }
+  }
+
+  void StoreValues(int row) {
+    int channel = 0;
+    for (int v = 0; v < tile_.vectors;) {
+      const int group = GroupSize(tile_.vectors - v);
+      std::vector<int> regs;
+      for (int i = 0; i < group; ++i) regs.push_back(acc(row, v + i));
+      v += group;
+      const int channels = v == tile_.vectors ? tile_.last_channels : group * isa().lanes();
+      if (spec_.residual) {
+        const int64_t at = row * spec_.residual->operand.row_stride + channel;
+        const auto [t0, t1, t2] = temporaries();
+        ResidualEmitter residual(*this, *spec_.residual, t0, t1, t2);
+        residual.Emit(regs, isa().bytes, count_ + static_cast<int>(at), channels);
+      }
+      tail_.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
+                  channels);
+      channel += channels;
+    }
+  }
+
+  const GemmS8Spec& spec_;
+  GemmS8Tile tile_;
+
+  const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
+  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, table_ = rcx;
+  DepthWalker walk_;
+  IntegerTailEmitter tail_;
+};
+
+}  // namespace
+
+std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
+  std::string key = internal::Join("gemm s8 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+                                   spec.out_step, " f", spec.flips, " c", spec.corrects, " n",
+                                   spec.narrow, " k", spec.depth.outer, '*', spec.depth.outer_step);
+  for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
+  for (const GemmS8Tile& tile : tiles) {
+    key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);
+  }
+  return key + (spec.requantization ? spec.requantization->key() : "") +
+         (spec.dequantization ? spec.dequantization->key() : "") +
+         (spec.residual ? spec.residual->key() : "");
+}
+
+int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
+
+// Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
+// second group; and four temporaries when the depth is done.
+int MaxS8TileRows(const VectorIsa& isa, int vectors) {
+  const int others = HasDotProduct(isa.level) && vectors > 1 ? 1 : 2;
+  const int left = isa.registers() - 1 - vectors - others;
+  return std::min(left / vectors, DepthWalker::kMaxRows);
+}
+
+Status CheckGemmS8(const GemmS8Spec& spec) {
+  constexpr int64_t kReach = int64_t{1} << 30;
+  const DepthRuns& depth = spec.depth;
+  int64_t furthest = std::max({spec.a_step, spec.out_step,
+                               spec.residual ? spec.residual->operand.row_stride : 0}) *
+                     DepthWalker::kMaxRows;
+  for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
+  furthest += depth.outer * depth.outer_step;
+  if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");
+  return Status();
+}
+
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
+                              const std::string& name) {
+  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
+    GemmS8Emitter emitter(spec);
+    std::vector<size_t> entries;
+    for (const GemmS8Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
+    return emitter.FinishAll(std::move(entries));
+  });
+}
+
+}  // namespace fuselite::jit

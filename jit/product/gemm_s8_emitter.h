@@ -1,0 +1,86 @@
+// The inner function of every matrix product of 8-bit integers: tiles of rows x channels summed in
+// 32 bits in registers over the whole depth, then requantized, or brought to float32 and through a
+// float tail, and stored.
+//
+// Activations are read in groups of four bytes, broadcast to all lanes:
+//   dot products (AVX-VNNI, AVX512-VNNI)   4 unsigned bytes with 4 signed weights a lane. Signed
+//                                          activations are flipped: + 128
+//   pair products (AVX2, AVX-512)          2 int16 values with 2 int16 weights a lane
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/product/gemm_emitter.h"
+#include "jit/tail/dequantize_emitter.h"
+#include "jit/tail/integer_tail_emitter.h"
+#include "jit/tail/residual_emitter.h"
+
+namespace fuselite::jit {
+
+// The values in a group of four bytes.
+inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
+
+struct GemmS8Spec {
+  Isa isa = Isa::kAvx2;
+  // In values; each run is read in whole groups, so up to three bytes behind its end.
+  DepthRuns depth;
+  int64_t a_step = 0;  // bytes from a row of a tile to the next
+  int64_t out_step = 0;
+  bool flips = false;     // dot products: the activations are int8 in memory
+  bool corrects = false;  // rows have a correction that is added to their sums
+  // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
+  // reading twice the bytes from L1, but a single row reads weights from further away.
+  bool narrow = false;
+  // Neither of the two: the sums are stored as int32, channels in order.
+  std::optional<Requantization> requantization;
+  std::optional<Dequantization> dequantization;
+  std::optional<Residual> residual;  // with a requantization
+
+  bool stores_sums() const { return !requantization && !dequantization; }
+  int constants() const {
+    return requantization ? requantization->constants() : dequantization ? 1 : 0;
+  }
+  // Of a vector's weights for one group of the depth.
+  int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
+};
+
+// A tile has `rows` rows of `vectors` vectors; the last `group` of the vectors (4, 2, 1) stores
+// `last_channels` channels of those that it has. Without requantization groups are single vectors.
+struct GemmS8Tile {
+  int rows = 1;
+  int vectors = 1;
+  int last_channels = 0;
+};
+
+// `panel` holds, for `vectors` vectors of channels: the bias (with row_zero_points it is multiplied
+// by the row's); the weights of each group of the depth; the constants of the requantization or
+// dequantization vector by vector. Lanes are those of ChannelOfLane where there is a
+// requantization, else in order.
+struct GemmS8Args {
+  const std::byte* a;
+  const std::byte* panel;
+  std::byte* out;
+  int64_t tiles;
+  const int32_t* corrections;  // of the first tile's rows
+  const std::byte* residual;   // the operand's element for the first tile's row and channel
+  const std::byte* table;      // encoded, of requantization->lookup
+  const RowScale* scales;      // of the dequantization: of the first tile's rows
+  TailSlots operands;          // of its tail, at the first tile
+};
+using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
+
+// The groups in one pass over the depth.
+int64_t DepthGroups(const DepthRuns& depth, Isa isa);
+// The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
+int MaxS8TileRows(const VectorIsa& isa, int vectors);
+// kUnsupported where strides do not fit instructions.
+Status CheckGemmS8(const GemmS8Spec& spec);
+// Everything that decides the code: under this key it is kept.
+std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles);
+// Entry i computes tiles[i]. Precondition: CheckGemmS8(spec).
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
+                              const std::string& name);
+
+}  // namespace fuselite::jit

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <cstring>
+
+#include "jit/product/product_s8.h"
+#include "jit/product/sum_bytes.h"
+
+namespace fuselite::jit {
+
+using kernels::ByteGroups;
+using kernels::PanelChannels;
+using kernels::ProductProblem;
+using kernels::RightMatrix;
+using kernels::Tile;
+using kernels::TileRun;
+
+namespace {
+
+// The columns of a matrix of bytes as rows, which they are already, or copies.
+class WeightRows {
+ public:
+  // Lanes without a channel have the row of one that has.
+  WeightRows(const RightMatrix& right, std::span<const int64_t> channels, int64_t depth) {
+    const auto* values = static_cast<const uint8_t*>(right.values);
+    const int64_t any = *std::ranges::max_element(channels);
+    for (const int64_t channel : channels) {
+      rows_.push_back(values + std::max(channel < 0 ? any : channel, int64_t{0}) * right.n_step);
+    }
+    if (right.k_step == 1) return;
+    copies_.resize(channels.size() * depth);
+    uint8_t* copy = copies_.data();
+    for (const uint8_t*& row : rows_) {
+      for (int64_t k = 0; k < depth; ++k) copy[k] = row[k * right.k_step];
+      row = copy;
+      copy += depth;
+    }
+  }
+  std::span<const uint8_t* const> rows() const { return rows_; }
+
+ private:
+  std::vector<const uint8_t*> rows_;
+  std::vector<uint8_t> copies_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS8 format,
+                                                                  const kernels::DepthRuns& depth,
+                                                                  ProductProblem* problem,
+                                                                  Isa isa) {
+  std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
+  kernel->format_ = std::move(format);
+  kernel->depth_ = depth.depth();
+  kernel->groups_ = DepthGroups(depth, isa);
+  GemmS8Spec& spec = kernel->spec_;
+  spec.isa = isa;
+  spec.depth = depth;
+  spec.a_step = problem->left.row;
+  spec.out_step = problem->out.row * problem->out_row_bytes;
+  spec.flips = kernel->format_.flips;
+  spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
+  const ProductFormatS8& f = kernel->format_;
+  spec.narrow = !HasDotProduct(isa) && problem->grid.line_rows == 1 &&
+                f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
+  kernel->PlanTail(*problem);
+  problem->rest = kernel->tail_.rest;
+  FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
+  return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
+}
+
+void MicroKernelS8::PlanTail(const ProductProblem& problem) {
+  if (format_.floats) {
+    spec_.dequantization = format_.floats->dequantization;
+    float_tail_ = spec_.dequantization->tail;
+    for (kernels::TailStage& stage : spec_.dequantization->tail.stages) {
+      stage.operand.row_stride *= problem.out.row;
+    }
+    tail_ = FloatTail(*format_.floats, format_.output, isa_.level);
+    return;
+  }
+  const bool wide_weights =
+      format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
+  const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
+  tail_ = DivideTail(format_.tail, format_.output, isa_, bounds,
+                     problem.group_channels() % isa_.lanes() == 0);
+  spec_.requantization = tail_.requantization;
+  spec_.residual = tail_.residual;
+  if (!spec_.residual) return;
+  call_.residual_input = spec_.residual->operand.input;
+  call_.residual_row_stride = spec_.residual->operand.row_stride;
+  spec_.residual->operand.row_stride *= problem.out.row;
+}
+
+std::string MicroKernelS8::types() const {
+  if (format_.floats) return "hybrid " + std::string(DataTypeName(format_.weights_type));
+  return std::string(DataTypeName(format_.type));
+}
+
+std::string MicroKernelS8::target() const {
+  const std::string_view name = HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name();
+  return std::string(name) + " jit";
+}
+
+// For one group of the depth, on a core with two multiplications and two loads a cycle (compare
+// MicroKernelF32), and for a tile's start and end.
+double MicroKernelS8::TileCycles(int rows, int vectors) const {
+  const double multiplies = rows * vectors / 2.0 * (HasDotProduct(isa_.level) ? 1.0 : 1.5);
+  const double loads = (rows + vectors) / 2.0;
+  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
+  const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
+  return static_cast<double>(groups_) * step + rows * (3.0 * vectors + 2.0 * stores) + 16;
+}
+
+int32_t MicroKernelS8::RowValue(const std::byte* left_row) const {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
+    for (const DepthRuns::Run& run : spec_.depth.runs) {
+      const std::byte* values = left_row + i * spec_.depth.outer_step + run.offset;
+      sum +=
+          SumBytes(reinterpret_cast<const uint8_t*>(values), run.length, format_.flips ? 0x80 : 0);
+    }
+  }
+  return static_cast<int32_t>(-WeightsOffset() * sum);
+}
+
+GemmS8Tile MicroKernelS8::EmittedTile(const Tile& tile) const {
+  GemmS8Tile emitted{.rows = tile.rows, .vectors = tile.vectors, .last_channels = tile.last_lanes};
+  if (spec_.requantization) {
+    int rest = tile.vectors;
+    while (rest > GroupSize(rest)) rest -= GroupSize(rest);
+    emitted.last_channels += (rest - 1) * isa_.lanes();
+  }
+  return emitted;
+}
+
+Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name) {
+  // Sums that wait in scratch memory for their tail have rows of the panel's width.
+  if (spec_.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
+  std::vector<GemmS8Tile> emitted;
+  for (const Tile& tile : tiles) emitted.push_back(EmittedTile(tile));
+  tail_.constants.Prepare();
+  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
+  for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
+  call_.table = tail_.table.data();
+  call_.dequantizes = spec_.dequantization.has_value();
+  return Status();
+}
+
+void MicroKernelS8::Run(const TileRun& run) const {
+  GemmS8Args args;  // members that the code does not read are left alone
+  args.a = run.left;
+  args.panel = run.panel;
+  args.out = run.out;
+  args.tiles = run.tiles;
+  args.table = call_.table;
+  args.corrections = reinterpret_cast<const int32_t*>(run.row_values);
+  if (call_.dequantizes) {
+    args.scales = reinterpret_cast<const RowScale*>(run.row_values);
+    BindTailOperands(float_tail_, run.inputs, run.row, run.channel, &args.operands);
+  }
+  if (call_.residual_input >= 0) {
+    args.residual = static_cast<const std::byte*>(run.inputs[call_.residual_input]) +
+                    run.row * call_.residual_row_stride + run.channel;
+  }
+  call_.entries[run.tile](&args);
+}
+
+std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int v) const {
+  int64_t first = panel.first;
+  int group = 1;
+  if (spec_.requantization) {
+    int begin = 0;
+    while (begin + GroupSize(panel.vectors - begin) <= v) begin += GroupSize(panel.vectors - begin);
+    group = GroupSize(panel.vectors - begin);
+    first += int64_t{begin} * isa_.lanes();
+    v -= begin;
+  } else {
+    first += int64_t{v} * isa_.lanes();
+    v = 0;
+  }
+  std::vector<int64_t> channels(isa_.lanes());
+  for (int lane = 0; lane < isa_.lanes(); ++lane) {
+    const int64_t channel = first + ChannelOfLane(group, v, lane);
+    channels[lane] = channel < panel.last ? channel : -1;
+  }
+  return channels;
+}
+
+// With values u = a + 128 (or a) and s = w - 128 (or w) that the dot product multiplies, zero
+// points u0 and s0 in their terms, and K terms:
+//   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
+// where the last part differs by row (RowValue). Pair products have s0 = 0 and u = a.
+void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
+                              std::byte* to) const {
+  const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
+  const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
+  const bool dot = HasDotProduct(isa_.level);
+  const int32_t s0 = dot ? WeightsOffset() : 0;
+  const int64_t u0 = format_.zero_point + (dot && format_.type == DataType::kInt8 ? 128 : 0);
+  const auto* bias = static_cast<const int32_t*>(right.bias);
+  for (int v = 0; v < panel.vectors; ++v) {
+    const std::vector<int64_t> channels = LaneChannels(panel, v);
+    std::array<int64_t, kMaxLanes> sums{};
+    PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), sums);
+    auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
+    for (size_t lane = 0; lane < channels.size(); ++lane) {
+      const int64_t channel = channels[lane];
+      const int64_t value = (bias != nullptr && channel >= 0 ? bias[channel] : 0) -
+                            u0 * sums[lane] + depth_ * u0 * s0;
+      biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
+    }
+    std::byte* constants =
+        to + biases_bytes + step * groups_ + int64_t{v} * spec_.constants() * isa_.bytes;
+    if (spec_.dequantization) {
+      PackScales(format_.floats->scales, channels, reinterpret_cast<float*>(constants));
+    } else if (spec_.requantization) {
+      tail_.constants.Pack(channels, bias, reinterpret_cast<int32_t*>(constants));
+    }
+  }
+}
+
+ByteGroups MicroKernelS8::WeightGroups() const {
+  const uint8_t flip = format_.weights_type == DataType::kUInt8 ? 0x80 : 0;
+  if (HasDotProduct(isa_.level)) return {.shape = ByteGroups::kQuads, .flip = flip};
+  if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
+  return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
+}
+
+// One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
+void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t> channels,
+                               int64_t step, std::byte* to, std::span<int64_t> sums) const {
+  const ByteGroups form = WeightGroups();
+  const WeightRows weights(right, channels, depth_);
+  // What is summed is unsigned, 128 more.
+  const uint8_t flip = form.flip ^ 0x80;
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    sums[lane] = SumBytes(weights.rows()[lane], depth_, flip) - depth_ * (128 + form.offset);
+  }
+  std::vector<const uint8_t*> rows(weights.rows().begin(), weights.rows().end());
+  std::byte* group = to;
+  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
+    for (const DepthRuns::Run& run : spec_.depth.runs) {
+      kernels::PackGroups(form, rows, run.length, group, step);
+      group += (run.length + form.values() - 1) / form.values() * step;
+      for (const uint8_t*& row : rows) row += run.length;
+    }
+  }
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    if (channels[lane] >= 0) continue;
+    for (int64_t g = 0; g < groups_; ++g) {
+      std::memset(to + g * step + lane * form.bytes(), 0, form.bytes());
+    }
+  }
+}
+
+std::string MicroKernelS8::layout() const {
+  std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
+                                    '.', static_cast<int>(format_.weights_type), " z",
+                                    format_.zero_point, '.', format_.weights_zero_point, " g",
+                                    GroupValues(isa_.level), spec_.narrow ? " narrow" : "");
+  for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
+  return text + ConstantsKey(format_.floats ? &*format_.floats : nullptr, tail_);
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,157 @@
+#include "jit/product/product_f32.h"
+
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "jit/source/image_source.h"
+#include "kernels/product/product_kernel.h"
+
+namespace fuselite::jit {
+
+using kernels::BuildContext;
+using kernels::OpDescription;
+using kernels::PanelChannels;
+using kernels::ProductDescription;
+using kernels::ProductProblem;
+using kernels::Tile;
+using kernels::TileRun;
+
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// Weights beyond this come from further away than L2 and are fetched ahead.
+constexpr int64_t kWeightsThatStay = 256 << 10;
+// Packing the weights at each run takes about as long as the products of so many rows.
+constexpr int64_t kRowsWorthPacking = 4;
+
+// to[k * width + n] = from[n * n_step + k * k_step].
+void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_step, int64_t depth,
+                    float* to, int64_t width) {
+  int64_t k = 0;
+  for (; k_step == 1 && k + 4 <= depth; k += 4) {
+    int64_t n = 0;
+    for (; n + 4 <= count; n += 4) {
+      const float* corner = from + n * n_step + k;
+      __m128 r0 = _mm_loadu_ps(corner), r1 = _mm_loadu_ps(corner + n_step);
+      __m128 r2 = _mm_loadu_ps(corner + 2 * n_step), r3 = _mm_loadu_ps(corner + 3 * n_step);
+      _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+      float* place = to + k * width + n;
+      _mm_storeu_ps(place, r0);
+      _mm_storeu_ps(place + width, r1);
+      _mm_storeu_ps(place + 2 * width, r2);
+      _mm_storeu_ps(place + 3 * width, r3);
+    }
+    for (; n < count; ++n) {
+      for (int64_t i = 0; i < 4; ++i) to[(k + i) * width + n] = from[n * n_step + k + i];
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int64_t n = 0; n < count; ++n) to[k * width + n] = from[n * n_step + k * k_step];
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelF32::Make(const kernels::DepthRuns& depth,
+                                                                   const ProductProblem& problem,
+                                                                   const kernels::Tail& tail,
+                                                                   Isa isa) {
+  std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(isa));
+  kernel->depth_ = depth.depth();
+  kernel->tail_ = tail;
+  GemmSpec& spec = kernel->spec_;
+  spec.isa = isa;
+  spec.depth = depth;
+  spec.a_step = problem.left.row;
+  spec.out_step = problem.out.row * problem.out_row_bytes;
+  spec.prefetch_weights = problem.channels * (kernel->depth_ + 1) * kFloat > kWeightsThatStay;
+  spec.tail = tail;
+  for (kernels::TailStage& stage : spec.tail.stages) stage.operand.row_stride *= problem.out.row;
+  FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
+  return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
+}
+
+// For each term, on a core with two multiply-adds and two loads a cycle, each multiply-add 4 cycles
+// behind the one that it continues. What comes on top, a part of each load, lets larger tiles win:
+// they fetch weights and rows less often. Then a tile's start and end: bias, addresses, stores.
+double MicroKernelF32::TileCycles(int rows, int vectors) const {
+  const double multiplies = rows * vectors / 2.0;
+  const double loads = (rows + vectors) / 2.0;
+  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
+  return static_cast<double>(depth_) * step + rows * vectors + 12;
+}
+
+void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelChannels& channels,
+                               std::byte* to) const {
+  auto* packed = reinterpret_cast<float*>(to);
+  const auto* bias = static_cast<const float*>(right.bias);
+  const int64_t width = int64_t{channels.vectors} * isa_.lanes();
+  const int64_t used = channels.last - channels.first;
+  if (used < width) {
+    std::memset(packed, 0, width * (depth_ + 1) * kFloat);
+  } else if (bias == nullptr) {
+    std::memset(packed, 0, width * kFloat);
+  }
+  if (bias != nullptr) std::memcpy(packed, bias + channels.first, used * kFloat);
+  packed += width;
+  const float* from = static_cast<const float*>(right.values) + channels.first * right.n_step;
+  if (right.n_step != 1) {
+    return CopyTransposed(from, right.n_step, used, right.k_step, depth_, packed, width);
+  }
+  for (int64_t k = 0; k < depth_; ++k) {
+    std::memcpy(packed + k * width, from + k * right.k_step, used * kFloat);
+  }
+}
+
+Status MicroKernelF32::Emit(std::span<const Tile> tiles, const std::string& name) {
+  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemm(spec_, tiles, name));
+  for (size_t i = 0; i < tiles.size(); ++i) entries_[i] = code_->entry<GemmFunction>(i);
+  return Status();
+}
+
+void MicroKernelF32::Run(const TileRun& run) const {
+  GemmArgs args;  // operands that the tail does not have are left alone
+  args.a = run.left;
+  args.panel = run.panel;
+  args.out = run.out;
+  args.tiles = run.tiles;
+  BindTailOperands(tail_, run.inputs, run.row, run.channel, &args.operands);
+  entries_[run.tile](&args);
+}
+
+Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
+                                                const BuildContext& context) {
+  if (!VectorIsa::Supported(context.isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  const TensorInfo &in = op.inputs[d.inputs.x], &weights = op.inputs[d.inputs.weights];
+  for (const DataType type : {in.type, weights.type, op.outputs[0].type}) {
+    if (type != DataType::kFloat32) {
+      return Unsupported("only float32 is emitted, not ", DataTypeName(type));
+    }
+  }
+  const int64_t rows = d.images * d.parts.front().window.y.output * d.parts.front().window.x.output;
+  const bool constant =
+      weights.constant() && (!op.has_input(d.inputs.bias) || op.inputs[d.inputs.bias].constant());
+  if (!constant && rows < kRowsWorthPacking) {
+    return Unsupported(rows, " rows do not repay packing weights at each run");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const FusedTail tail, FuseTail(op, d.activation, RowsOfLine(d)));
+  kernels::ProductKernelSpec spec;
+  spec.source = FloatSource(d);
+  spec.value_bytes = kFloat;
+  spec.images_follow = TailIsLinear(tail.emitted);
+  spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
+    problem->rest = {.apply = tail.rest.empty() ? nullptr : kernels::ApplyTail(context.isa),
+                     .output = DataType::kFloat32,
+                     .tail = tail.rest,
+                     .why = tail.why_rest};
+    return MicroKernelF32::Make(depth, *problem, tail.emitted, context.isa);
+  };
+  return BuildProductKernel(op, d, std::move(spec), context);
+}
+
+}  // namespace fuselite::jit

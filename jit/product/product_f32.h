@@ -1,0 +1,56 @@
+// Matrix products of float32: the micro-kernel that is emitted for one.
+#pragma once
+
+#include <array>
+
+#include "jit/product/gemm_emitter.h"
+#include "kernels/operator.h"
+#include "kernels/product/micro_kernel.h"
+#include "kernels/product/product.h"
+
+namespace fuselite::jit {
+
+// Packed panels hold the bias, then for each term the weights of all the panel's channels.
+class MicroKernelF32 final : public kernels::MicroKernel {
+ public:
+  // `tail` is emitted wholly (FuseTail); rows of `problem` are apart by problem.out.row in the
+  // output, as the tail's operands are addressed. kUnsupported where strides do not fit
+  // instructions.
+  static Result<std::shared_ptr<kernels::MicroKernel>> Make(const kernels::DepthRuns& depth,
+                                                            const kernels::ProductProblem& problem,
+                                                            const kernels::Tail& tail, Isa isa);
+
+  std::string types() const override { return "f32"; }
+  std::string target() const override { return std::string(isa_.name()) + " jit"; }
+  int lanes() const override { return isa_.lanes(); }
+  int max_rows(int vectors) const override { return MaxTileRows(isa_, vectors); }
+  double TileCycles(int rows, int vectors) const override;
+  int64_t row_bytes() const override { return depth_ * static_cast<int64_t>(sizeof(float)); }
+  int64_t small_block_bytes() const override { return 64 << 10; }
+  size_t panel_bytes(int vectors) const override {
+    return static_cast<size_t>(vectors) * isa_.bytes * (depth_ + 1);
+  }
+  void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
+                 std::byte* to) const override;
+  std::string layout() const override { return internal::Join("f32 k", depth_); }
+  Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;
+  void Run(const kernels::TileRun& run) const override;
+
+ private:
+  explicit MicroKernelF32(Isa isa) : isa_(isa) {}
+
+  std::array<GemmFunction*, 4> entries_{};  // into code_
+  kernels::Tail tail_;                      // addressed by rows of the output
+  VectorIsa isa_;
+  GemmSpec spec_;
+  int64_t depth_ = 0;
+  SharedCode code_;
+};
+
+// CONV_2D, FULLY_CONNECTED, BATCH_MATMUL, TRANSPOSE_CONV and DEPTHWISE_CONV_2D of one channel, all
+// of float32. Weights that are known only at run time are packed at each run, where there are rows
+// enough to repay it.
+Result<std::unique_ptr<Kernel>> BuildProductF32(const kernels::OpDescription&,
+                                                const kernels::BuildContext&);
+
+}  // namespace fuselite::jit

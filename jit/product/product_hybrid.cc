@@ -1,0 +1,115 @@
+#include "jit/product/product_hybrid.h"
+
+#include "jit/product/product_s8.h"
+#include "jit/source/image_source.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/product/constant.h"
+#include "kernels/product/product_kernel.h"
+
+namespace fuselite::jit {
+
+using kernels::Activation;
+using kernels::BuildContext;
+using kernels::HybridTail;
+using kernels::OpDescription;
+using kernels::ProductDescription;
+using kernels::ProductProblem;
+using kernels::TailStage;
+
+Status CheckHybridOperands(const OpDescription& op, Isa isa) {
+  if (!VectorIsa::Supported(isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
+  }
+  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  if (in.type != DataType::kFloat32 || kernels::ReadableType(weights.type) != DataType::kInt8) {
+    return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
+                       DataTypeName(in.type), " with ", DataTypeName(weights.type));
+  }
+  if (op.outputs[0].type != DataType::kFloat32) {
+    return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
+  }
+  return Status();
+}
+
+Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activation, HybridTail tail,
+                                    const FloatRows& rows) {
+  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(op, activation, rows.line_rows));
+  if (tail.bias >= 0) {
+    const TailStage bias =
+        TailStage::Binary(kernels::BinaryKind::kAdd, {.input = tail.bias, .channel_stride = 1});
+    fused.emitted.stages.insert(fused.emitted.stages.begin(), bias);
+  }
+  FloatOutput output;
+  output.scales = std::move(tail.scales);
+  output.dequantization = {.weights_first = tail.weights_first,
+                           .row_zero_points = rows.row_zero_points,
+                           .per_row = rows.per_row,
+                           .tail = std::move(fused.emitted)};
+  output.rest = std::move(fused.rest);
+  output.why_rest = std::move(fused.why_rest);
+  return output;
+}
+
+namespace {
+
+QuantizedImage::Layout LayoutOf(const ProductDescription& d, Isa isa) {
+  QuantizedImage::Layout layout =
+      QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
+  if (d.hybrid->scale_per_row) {  // each row is an image then
+    layout.images = d.padding.x.input;
+    layout.width = 1;
+  }
+  layout.asymmetric = d.hybrid->asymmetric;
+  layout.bytes = HasDotProduct(isa);
+  return layout;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
+                                                   const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
+  if (d.left_transposed) return Unsupported("a transposed left operand has no emitter");
+  const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
+  ProductFormatS8 format{.type = DataType::kUInt8,
+                         .weights_type = DataType::kInt8,
+                         .zero_point = !dot         ? 0
+                                       : asymmetric ? 1
+                                                    : 128,
+                         .tail = {},
+                         .floats = std::nullopt,
+                         .output = DataType::kFloat32};
+  FUSELITE_ASSIGN_OR_RETURN(format.floats, MakeFloatOutput(op, d.activation, d.hybrid->tail,
+                                                           {.line_rows = RowsOfLine(d),
+                                                            .row_zero_points = asymmetric && dot,
+                                                            .per_row = d.hybrid->scale_per_row}));
+  const bool linear = TailIsLinear(format.floats->dequantization.tail);
+  kernels::ProductKernelSpec spec;
+  spec.source =
+      std::make_unique<QuantizedSource>(d.inputs.x, LayoutOf(d, context.isa), context.isa);
+  spec.value_bytes = dot ? 1 : 2;
+  spec.row_value_bytes = sizeof(RowScale);
+  spec.row_values_per_image = !d.hybrid->scale_per_row;
+  spec.images_follow = linear && d.hybrid->scale_per_row;
+  spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
+  };
+  return BuildProductKernel(op, d, std::move(spec), context);
+}
+
+// A few rows take as long as memory needs for the weights, which panels make larger: int4 become
+// bytes, and those int16 without dot products.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
+                                                          const BuildContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  const bool grows = op.inputs[1].type == DataType::kInt4 || !HasDotProduct(context.isa);
+  if (grows && kernels::CheckFewRows(op).ok()) {
+    return Unsupported("panels would make ", DataTypeName(op.inputs[1].type),
+                       " weights larger, which a few rows do not repay");
+  }
+  return BuildProductHybrid(op, context);
+}
+
+}  // namespace fuselite::jit

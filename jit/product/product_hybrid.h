@@ -1,0 +1,33 @@
+// Products of float32 activations, quantized at run time, and int8 weights.
+#pragma once
+
+#include "jit/tail/dequantize_emitter.h"
+#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/operator.h"
+
+namespace fuselite::jit {
+
+// CONV_2D, FULLY_CONNECTED and BATCH_MATMUL. Up to the tail's functions, to the bit of the
+// reference.
+Result<std::unique_ptr<Kernel>> BuildProductHybrid(const kernels::OpDescription&,
+                                                   const kernels::BuildContext&);
+
+// FULLY_CONNECTED, unless its rows are so few that others read its weights faster.
+Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const kernels::OpDescription&,
+                                                          const kernels::BuildContext&);
+
+// Whether the operands are what hybrid kernels take: float32, int8 or int4 weights, and a float32
+// output.
+Status CheckHybridOperands(const kernels::OpDescription& op, Isa isa);
+
+struct FloatRows {
+  int64_t line_rows = 1;         // as FuseTail takes them
+  bool row_zero_points = false;  // of Dequantization
+  bool per_row = true;
+};
+// What becomes of the sums of a hybrid operator.
+Result<FloatOutput> MakeFloatOutput(const kernels::OpDescription& op,
+                                    kernels::Activation activation, kernels::HybridTail tail,
+                                    const FloatRows& rows);
+
+}  // namespace fuselite::jit

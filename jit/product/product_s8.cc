@@ -1,0 +1,83 @@
+#include "jit/product/product_s8.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "jit/source/image_source.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/product/constant.h"
+#include "kernels/product/product_kernel.h"
+#include "runtime/tflite_builtin_codes.h"
+
+namespace fuselite::jit {
+
+using kernels::BuildContext;
+using kernels::OpDescription;
+using kernels::ProductDescription;
+using kernels::ProductProblem;
+using kernels::ReadableType;
+
+int64_t LargestBias(const TensorInfo& bias) {
+  if (bias.absent()) return 0;
+  const kernels::ReadableConstant values(bias);
+  int64_t largest = 0;
+  for (int64_t i = 0; i < bias.elements(); ++i) {
+    largest = std::max(largest, std::abs(int64_t{values.as<int32_t>()[i]}));
+  }
+  return largest;
+}
+
+Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& inputs) {
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  const TensorInfo bias = op.has_input(inputs.bias) ? op.inputs[inputs.bias] : TensorInfo();
+  if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) ||
+      ReadableType(weights.type) != in.type) {
+    return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
+                       " with weights of ", DataTypeName(weights.type));
+  }
+  if (!bias.absent() && !bias.constant()) {
+    return Unsupported("biases known only at run time have no emitter");
+  }
+  if (!bias.absent() && bias.type != DataType::kInt32) {
+    return Unsupported("a bias of ", DataTypeName(bias.type), " has no emitter");
+  }
+  return Status();
+}
+
+Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
+                                               const BuildContext& context) {
+  if (!VectorIsa::Supported(context.isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op, d.inputs));
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
+      kernels::ReadsWeightsUnpacked(op)) {
+    return Unsupported("few rows do not repay packing weights at each run");
+  }
+  const TensorInfo &in = op.inputs[d.inputs.x], &weights = op.inputs[d.inputs.weights];
+  FUSELITE_ASSIGN_OR_RETURN(kernels::QuantizedTail tail,
+                            kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type,
+                                                       d.inputs, d.channels_out));
+  ByteSource source = MakeByteSource(d, in, context.isa);
+  ProductFormatS8 format{.type = in.type,
+                         .weights_type = ReadableType(weights.type),
+                         .zero_point = in.quantization.zero_point(),
+                         .weights_zero_point = weights.quantization.zero_point(),
+                         .flips = source.flips,
+                         .largest_bias = 0,
+                         .tail = std::move(tail.tail),
+                         .floats = std::nullopt,
+                         .output = op.outputs[0].type};
+  if (op.has_input(d.inputs.bias)) format.largest_bias = LargestBias(op.inputs[d.inputs.bias]);
+  kernels::ProductKernelSpec spec;
+  spec.source = std::move(source.source);
+  spec.value_bytes = source.value_bytes;
+  spec.images_follow = true;  // residuals are emitted only where their rows follow, too
+  spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
+  };
+  return BuildProductKernel(op, d, std::move(spec), context);
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,114 @@
+// Matrix products of 8-bit integers: the micro-kernel that is emitted for one, and the operators
+// that are made of them with constant or run-time weights.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "jit/product/gemm_s8_emitter.h"
+#include "jit/tail/integer_tail.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/operator.h"
+#include "kernels/product/byte_groups.h"
+#include "kernels/product/micro_kernel.h"
+#include "kernels/product/product.h"
+
+namespace fuselite::jit {
+
+// sum[row][n] = bias[n] + sum over k of (left[row][k] - zero point) * (w[k][n] - weights' zero
+// point), then the tail.
+struct ProductFormatS8 {
+  DataType type = DataType::kInt8;  // of the activations: int8 or uint8
+  DataType weights_type = DataType::kInt8;
+  int32_t zero_point = 0, weights_zero_point = 0;
+  bool flips = false;        // the activations are int8 in memory and read by dot products
+  int64_t largest_bias = 0;  // absolute
+  kernels::Tail tail;        // of the sums, unless there are `floats`
+  // Instead of the tail. The activations are uint8 as the code reads them: with dot products their
+  // zero point is 1 where rows have their own, else as it is; without, they are int16 and have
+  // none.
+  std::optional<FloatOutput> floats;
+  DataType output = DataType::kInt8;
+};
+
+// Packed panels hold for each vector of channels the bias, then for each group of the depth its
+// weights, then the constants of the requantization or dequantization (GemmS8Args).
+class MicroKernelS8 final : public kernels::MicroKernel {
+ public:
+  // Fills in problem->rest. kUnsupported where strides do not fit instructions.
+  static Result<std::shared_ptr<kernels::MicroKernel>> Make(ProductFormatS8 format,
+                                                            const kernels::DepthRuns& depth,
+                                                            kernels::ProductProblem* problem,
+                                                            Isa isa);
+
+  std::string types() const override;
+  std::string target() const override;
+  int lanes() const override { return isa_.lanes(); }
+  int max_rows(int vectors) const override { return MaxS8TileRows(isa_, vectors); }
+  double TileCycles(int rows, int vectors) const override;
+  int64_t row_bytes() const override { return groups_ * 4; }
+  int64_t small_block_bytes() const override { return 32 << 10; }
+  size_t panel_bytes(int vectors) const override {
+    const int64_t vector = (1 + spec_.constants()) * isa_.bytes + groups_ * spec_.weight_bytes();
+    return AlignUp(static_cast<size_t>(vectors * vector));
+  }
+  void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                 std::byte* to) const override;
+  std::string layout() const override;
+  bool needs_row_values() const override { return spec_.corrects; }
+  // What the weights' zero point adds to every sum of the row.
+  int32_t RowValue(const std::byte* left_row) const override;
+  Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;
+  void Run(const kernels::TileRun& run) const override;
+
+ private:
+  static constexpr int kMaxLanes = 16;
+  explicit MicroKernelS8(Isa isa) : isa_(isa) {}
+  void PlanTail(const kernels::ProductProblem& problem);
+  GemmS8Tile EmittedTile(const kernels::Tile& tile) const;
+  // The weights' zero point as the dot product's operand has it.
+  int32_t WeightsOffset() const {
+    return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
+  }
+  // The channel in each lane of vector `v`, negative beyond the channels.
+  std::vector<int64_t> LaneChannels(const kernels::PanelChannels& panel, int v) const;
+  // How the weights lie in their groups.
+  kernels::ByteGroups WeightGroups() const;
+  void PackVector(const kernels::RightMatrix& right, std::span<const int64_t> channels,
+                  int64_t step, std::byte* to, std::span<int64_t> sums) const;
+
+  // All that Run reads, in one or two cache lines: the weights that pass between two runs leave
+  // little else in L1.
+  struct Call {
+    std::array<GemmS8Function*, 4> entries{};
+    const std::byte* table = nullptr;
+    bool dequantizes = false;
+    int residual_input = -1;
+    int64_t residual_row_stride = 0;  // between rows of the output
+  };
+  Call call_;
+
+  ProductFormatS8 format_;
+  VectorIsa isa_;
+  GemmS8Spec spec_;
+  IntegerTail tail_;
+  kernels::Tail float_tail_;  // addressed by rows of the output
+  int64_t groups_ = 0;        // of the depth
+  int64_t depth_ = 0;
+  SharedCode code_;
+};
+
+// CONV_2D, DEPTHWISE_CONV_2D of one channel, FULLY_CONNECTED and TRANSPOSE_CONV of int8 or uint8
+// with constant weights of the same type; BATCH_MATMUL of int8. To the bit of the reference.
+Result<std::unique_ptr<Kernel>> BuildProductS8(const kernels::OpDescription&,
+                                               const kernels::BuildContext&);
+
+// Whether the operands are what products take: 8-bit activations, constant weights of the same
+// type, a constant int32 bias or none.
+Status CheckInt8Operands(const kernels::OpDescription& op,
+                         const kernels::ProductInputs& inputs = {});
+
+// The largest magnitude in a constant bias of int32; 0 of an absent one.
+int64_t LargestBias(const TensorInfo& bias);
+
+}  // namespace fuselite::jit

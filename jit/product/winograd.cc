@@ -1,0 +1,32 @@
+#include "jit/product/winograd.h"
+
+#include "jit/product/product_f32.h"
+#include "kernels/winograd/winograd.h"
+
+namespace fuselite::jit {
+namespace {
+
+kernels::MakeMicroKernelF32 Emitted(Isa isa) {
+  return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem)
+             -> Result<std::shared_ptr<kernels::MicroKernel>> {
+    if (!VectorIsa::Supported(isa)) {
+      return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
+    }
+    return MicroKernelF32::Make(depth, problem, {}, isa);
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildWinogradF32(const kernels::OpDescription& op,
+                                                 const kernels::BuildContext& context) {
+  return kernels::BuildWinograd(op, context, Emitted(context.isa));
+}
+
+Result<std::unique_ptr<Kernel>> BuildWinogradF32With(const kernels::OpDescription& op,
+                                                     const kernels::BuildContext& context,
+                                                     int outputs) {
+  return kernels::BuildWinogradWith(op, context, outputs, Emitted(context.isa));
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,58 @@
+// An image of 8-bit values as the integer kernels read it: padded, and in another format.
+#pragma once
+
+#include <cstdint>
+
+#include "jit/source/padded_image.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::jit {
+
+// What activations are in memory when multiplied.
+enum class ActivationFormat : uint8_t {
+  kAsIs,     // bytes as they are
+  kFlipped,  // int8 + 128: the sign bit inverted
+  kWide,     // int16
+};
+
+// Dense copies of `batch` images, cut to what the windows reach; padding holds the zero point.
+class ConvertedImage {
+ public:
+  static constexpr int64_t kSlack = 64;  // readable bytes behind the copy
+
+  // Pixels of the input have `channels` values of `type` (int8 or uint8) and are `pitch` apart. In
+  // the copy each stands `repeat` times, if more than once as it is.
+  ConvertedImage(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch,
+                 DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
+
+  // Of the copy.
+  int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
+  int64_t row_bytes() const { return pixel_bytes() * width_; }
+  int64_t image_bytes() const { return row_bytes() * height_; }
+  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + kSlack); }
+
+  // The windows over one, which they do not leave.
+  kernels::Window Padded(const kernels::Window& window) const {
+    return OverPadded(window, height_, width_);
+  }
+
+  int64_t rows() const { return batch_ * height_; }
+  int64_t grain() const;
+  void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
+
+ private:
+  int64_t value_bytes() const { return format_ == ActivationFormat::kWide ? 2 : 1; }
+  void Fill(std::byte* to, int64_t values) const;
+  void Convert(const std::byte* from, std::byte* to, int64_t values) const;
+
+  int64_t batch_, channels_, pitch_;
+  bool is_signed_;
+  int32_t zero_point_;
+  ActivationFormat format_;
+  int32_t repeat_;
+  int64_t height_, width_;  // of the copy
+  int64_t input_height_, input_width_;
+  int64_t top_, left_;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,98 @@
+#include "jit/source/image_source.h"
+
+#include "jit/code/assembler.h"
+#include "jit/source/padded_image.h"
+#include "jit/source/transposed_source.h"
+
+namespace fuselite::jit {
+
+using kernels::ImageMemory;
+using kernels::Phase;
+using kernels::ProductDescription;
+using kernels::Source;
+
+namespace {
+
+// A copy that CopyRows(from, to, begin, end) makes row by row: PaddedImage, ConvertedImage.
+template <class Image>
+class CopiedSource final : public Source {
+ public:
+  CopiedSource(int input, const Image& image) : input_(input), image_(image) {}
+
+  ImageMemory memory() const override {
+    return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
+  }
+  size_t shared_bytes() const override { return image_.bytes(); }
+  std::vector<Phase> phases() const override {
+    return {{.units = image_.rows(),
+             .grain = image_.grain(),
+             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+               image_.CopyRows(static_cast<const std::byte*>(args.inputs[input_]), args.shared,
+                               begin, end);
+             }}};
+  }
+  const std::byte* Pixels(const KernelArgs& args) const override { return args.shared; }
+
+ private:
+  int input_;
+  Image image_;
+};
+
+std::unique_ptr<Source> InputItself(const ProductDescription& d, int64_t value_bytes) {
+  const int64_t pixel = d.pixel_pitch * value_bytes;
+  const int64_t row = pixel * d.padding.x.input, image = row * d.padding.y.input;
+  return std::make_unique<kernels::InputSource>(
+      d.inputs.x, ImageMemory{pixel, row, image, d.pixel_pitch == d.channels_in});
+}
+
+}  // namespace
+
+std::unique_ptr<Source> FloatSource(const ProductDescription& d) {
+  constexpr int64_t value_bytes = sizeof(float);
+  if (d.left_transposed) return TransposedSource(d);
+  const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
+                          d.pixel_pitch * value_bytes);
+  if (!image.needed()) return InputItself(d, value_bytes);
+  return std::make_unique<CopiedSource<PaddedImage>>(d.inputs.x, image);
+}
+
+ByteSource MakeByteSource(const ProductDescription& d, const TensorInfo& input, Isa isa) {
+  const bool dot = HasDotProduct(isa), is_signed = input.type == DataType::kInt8;
+  const kernels::WindowAxis& x = d.parts.front().window.x;
+  const ActivationFormat format = !dot        ? ActivationFormat::kWide
+                                  : is_signed ? ActivationFormat::kFlipped
+                                              : ActivationFormat::kAsIs;
+  const int64_t value_bytes = dot ? 1 : 2;
+  if (d.left_transposed) {
+    return {.source = TransposedSource(d, input.type, format), .value_bytes = value_bytes};
+  }
+  // The runs of a row that lie in one piece (DepthRuns).
+  const bool rows_follow = x.dilation == 1 && d.groups == 1 && d.pixel_pitch == d.channels_in;
+  const int64_t run = d.group_in() * (rows_follow && d.parts.size() == 1 ? x.filter : 1);
+  if (dot && d.padding.unpadded() && run % 4 == 0) {
+    return {.source = InputItself(d, 1), .value_bytes = 1, .flips = is_signed};
+  }
+  const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, input.type,
+                             input.quantization.zero_point(), format);
+  return {.source = std::make_unique<CopiedSource<ConvertedImage>>(d.inputs.x, image),
+          .value_bytes = value_bytes};
+}
+
+std::unique_ptr<Source> RepeatedSource(int input, const ConvertedImage& image) {
+  return std::make_unique<CopiedSource<ConvertedImage>>(input, image);
+}
+
+std::vector<Phase> QuantizedSource::phases() const {
+  std::vector<Phase> phases;
+  for (int phase = 0; phase < image_.phases(); ++phase) {
+    phases.push_back({.units = image_.units(),
+                      .grain = image_.grain(),
+                      .run = [this, phase](const KernelArgs& args, int64_t begin, int64_t end) {
+                        image_.Run(static_cast<const float*>(args.inputs[input_]), args.shared,
+                                   phase, begin, end);
+                      }});
+  }
+  return phases;
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,68 @@
+// Images of float32, quantized at run time, as the integer kernels read them: dense, padded,
+// unsigned bytes with a zero point or int16 without.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jit/source/padded_image.h"
+#include "jit/tail/dequantize_emitter.h"
+#include "kernels/gemm/short_rows.h"
+
+namespace fuselite::jit {
+
+// The first phases of a kernel: they leave the images, one behind the other, in `shared`. An image
+// has one scale; rows of a matrix are images of one pixel.
+class QuantizedImage {
+ public:
+  struct Layout {
+    int64_t images = 0, height = 1, width = 1;
+    int64_t channels = 0, pitch = 0;                   // of a pixel
+    int64_t top = 0, bottom = 0, left = 0, right = 0;  // pixels of padding, which is zero
+    bool asymmetric = false;
+    bool bytes = true;  // else int16
+
+    // The windows over the padded image, which they do not leave.
+    kernels::Window Padded(const kernels::Window& window) const {
+      return OverPadded(window, top + height + bottom, left + width + right);
+    }
+  };
+  // Padded to what the windows reach.
+  static Layout LayoutFor(const kernels::Window& window, int64_t images, int64_t channels,
+                          int64_t pitch);
+
+  // `isa` has a vector target.
+  QuantizedImage(const Layout& layout, Isa isa);
+
+  // Of the result.
+  int64_t pixel_bytes() const { return l_.channels * (l_.bytes ? 1 : 2); }
+  int64_t row_bytes() const { return pixel_bytes() * (l_.left + l_.width + l_.right); }
+  int64_t image_bytes() const { return row_bytes() * (l_.top + l_.height + l_.bottom); }
+
+  int phases() const { return groups_.several_chunks() ? 2 : 1; }
+  int64_t units() const { return groups_.chunks(); }
+  int64_t grain() const;
+  size_t shared_bytes() const;
+  void Run(const float* x, std::byte* shared, int phase, int64_t begin, int64_t end) const;
+
+  // Of each image. Afterwards.
+  const RowScale* Scales(const std::byte* shared) const {
+    return reinterpret_cast<const RowScale*>(shared + scales_at_);
+  }
+
+ private:
+  // Images of one pixel without padding: nothing to find out for each.
+  bool rows_only() const { return image_bytes() == pixel_bytes(); }
+  void ConvertRows(const float* x, std::byte* shared, int64_t begin, int64_t end) const;
+  void Convert(const float* x, std::byte* shared, int64_t unit) const;
+  void ConvertLine(const float* from, const kernels::DynamicScale& scale, std::byte* to) const;
+  // Returns what is behind.
+  std::byte* Fill(std::byte* to, int64_t pixels, const kernels::DynamicScale& scale) const;
+
+  Layout l_;
+  const kernels::ShortRowFunctions* functions_;
+  kernels::DynamicGroups groups_;
+  size_t scales_at_ = 0, ranges_at_ = 0;
+};
+
+}  // namespace fuselite::jit

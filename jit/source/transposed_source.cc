@@ -1,0 +1,91 @@
+#include "jit/source/transposed_source.h"
+
+#include <algorithm>
+
+#include "kernels/make_kernel.h"
+
+namespace fuselite::jit {
+
+using kernels::ImageMemory;
+using kernels::Phase;
+using kernels::ProductDescription;
+using kernels::Source;
+
+namespace {
+
+// A unit writes so many rows. The values of a row of the input that they take fill a cache line
+// (of floats) or a part of one, so that no line is fetched by more than four units.
+constexpr int64_t kRowsOfUnit = 16;
+
+// From(value) is what stands in the rows for a value of the input.
+template <class In, class Out, class From>
+class Transposed final : public Source {
+ public:
+  Transposed(const ProductDescription& d, From from)
+      : input_(d.inputs.x),
+        rows_(d.batch->rows),
+        depth_(d.channels_in),
+        pitch_(d.pixel_pitch),
+        matrices_(d.padding.x.input / std::max<int64_t>(1, d.batch->rows)),
+        from_(from) {}
+
+  ImageMemory memory() const override {
+    const auto pixel = depth_ * static_cast<int64_t>(sizeof(Out));
+    const int64_t all = matrices_ * rows_ * pixel;
+    return {.pixel = pixel, .row = all, .image = all, .dense = true};
+  }
+  size_t shared_bytes() const override {
+    return static_cast<size_t>(memory().image + ConvertedImage::kSlack);
+  }
+  std::vector<Phase> phases() const override {
+    const int64_t units = (rows_ + kRowsOfUnit - 1) / kRowsOfUnit;
+    return {{.units = matrices_ * units,
+             .grain = kernels::GrainFor(kRowsOfUnit * depth_),
+             .run = [this, units](const KernelArgs& args, int64_t begin, int64_t end) {
+               for (int64_t unit = begin; unit < end; ++unit) {
+                 CopyRows(args, unit / units, unit % units * kRowsOfUnit);
+               }
+             }}};
+  }
+  const std::byte* Pixels(const KernelArgs& args) const override { return args.shared; }
+
+ private:
+  void CopyRows(const KernelArgs& args, int64_t matrix, int64_t row) const {
+    const In* from = static_cast<const In*>(args.inputs[input_]) + matrix * depth_ * pitch_ + row;
+    Out* to = reinterpret_cast<Out*>(args.shared) + (matrix * rows_ + row) * depth_;
+    const int64_t rows = std::min(kRowsOfUnit, rows_ - row);
+    for (int64_t d = 0; d < depth_; ++d) {
+      for (int64_t r = 0; r < rows; ++r) to[r * depth_ + d] = from_(from[d * pitch_ + r]);
+    }
+  }
+
+  int input_;
+  int64_t rows_, depth_, pitch_, matrices_;
+  From from_;
+};
+
+template <class In, class Out, class From>
+std::unique_ptr<Source> Make(const ProductDescription& d, From from) {
+  return std::make_unique<Transposed<In, Out, From>>(d, from);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> TransposedSource(const ProductDescription& d) {
+  return Make<float, float>(d, [](float x) { return x; });
+}
+
+std::unique_ptr<Source> TransposedSource(const ProductDescription& d, DataType type,
+                                         ActivationFormat format) {
+  const auto widen = [](auto x) { return static_cast<int16_t>(x); };
+  switch (format) {
+    case ActivationFormat::kAsIs: return Make<uint8_t, uint8_t>(d, [](uint8_t x) { return x; });
+    case ActivationFormat::kFlipped:
+      return Make<uint8_t, uint8_t>(d, [](uint8_t x) { return static_cast<uint8_t>(x ^ 0x80); });
+    case ActivationFormat::kWide: break;
+  }
+  if (type == DataType::kInt8) return Make<int8_t, int16_t>(d, widen);
+  return Make<uint8_t, int16_t>(d, widen);
+}
+
+}  // namespace fuselite::jit

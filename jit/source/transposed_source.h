@@ -1,0 +1,18 @@
+// Left matrices that are stored transposed (BATCH_MATMUL's adj_x), turned into rows.
+#pragma once
+
+#include <memory>
+
+#include "jit/source/converted_image.h"
+#include "kernels/product/description.h"
+#include "kernels/product/source.h"
+
+namespace fuselite::jit {
+
+// Of float32.
+std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description);
+// Of 8-bit values, in a format that products read. `type`: int8 or uint8.
+std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description,
+                                                  DataType type, ActivationFormat format);
+
+}  // namespace fuselite::jit

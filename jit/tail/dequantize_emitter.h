@@ -1,0 +1,51 @@
+// From integer sums to float32 in registers: what a product of activations quantized at run time
+// does before its float tail.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "jit/tail/tail_emitter.h"
+
+namespace fuselite::jit {
+
+// How a row of activations was quantized: x ~ scale * (u - zero_point), u an unsigned byte. Of
+// int16 the zero point is taken off already, and 0.
+struct RowScale {
+  float scale;
+  int32_t zero_point;
+};
+
+// What decides the code. The weights' scales are constants in memory, a vector for each vector of
+// channels.
+struct Dequantization {
+  // TFLite rounds sum * (scale * weights' scale), and of CONV_2D with several scales
+  // (sum * weights' scale) * scale.
+  bool weights_first = false;
+  bool row_zero_points = false;  // zero points differ from row to row
+  bool per_row = true;           // rows have scales of their own, else all the same one
+  kernels::Tail tail;            // of floats, emitted wholly (FuseTail)
+
+  int64_t row_step() const { return per_row ? sizeof(RowScale) : 0; }
+  std::string key() const;
+};
+
+// What becomes of sums whose activations were quantized at run time: float32, then the tail.
+struct FloatOutput {
+  std::vector<float> scales;      // of the weights: one, or one for each channel
+  Dequantization dequantization;  // the tail's emitted part with it
+  kernels::Tail rest;             // the tail's other part
+  std::string why_rest;           // the reason why there is one
+};
+
+// The scales of one vector; lane i is channel channels[i], or nothing where negative.
+void PackScales(std::span<const float> scales, std::span<const int64_t> channels, float* to);
+
+// Sums of whole vectors become floats in place, those of a row side by side. `scales`: the first
+// row's RowScale; `constants`: the weights' scales of vector 0. `t0` and `t1` are clobbered.
+void EmitDequantization(Assembler& a, const Dequantization& d, std::span<const TileValue> values,
+                        const Xbyak::RegExp& scales, const Xbyak::RegExp& constants, int t0,
+                        int t1);
+
+}  // namespace fuselite::jit

@@ -1,0 +1,94 @@
+#include "jit/tail/integer_tail.h"
+
+#include <algorithm>
+
+#include "runtime/hash.h"
+
+namespace fuselite::jit {
+
+using kernels::Tail;
+using kernels::TailStage;
+using Kind = TailStage::Kind;
+
+namespace {
+
+TailStage TakeFirst(Tail* tail) {
+  TailStage first = std::move(tail->stages.front());
+  tail->stages.erase(tail->stages.begin());
+  return first;
+}
+
+// The requantization at the front, where all stages behind it work on bytes.
+Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
+  const auto& stages = divided->rest.tail.stages;
+  if (stages.empty()) return Unsupported("sums are stored as they are");
+  if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
+    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter for integer sums");
+  }
+  for (size_t i = 1; i < stages.size(); ++i) {
+    if (stages[i].kind == Kind::kQuantizedAdd || stages[i].kind == Kind::kLookup) continue;
+    return Unsupported("tail stage ", stages[i].ToString(), " has no emitter for bytes");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
+                            PlanRequantization(stages[0], divided->rest.output));
+  divided->constants = RequantizationConstants(
+      TakeFirst(&divided->rest.tail), *divided->requantization, bounds.products, bounds.bias);
+  return Status();
+}
+
+Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
+  const auto& stages = divided->rest.tail.stages;
+  if (stages.empty()) return Status();
+  if (stages[0].kind != Kind::kLookup) {
+    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
+  }
+  const LookupMethod method = BestLookup(isa);
+  divided->table = EncodeLookup(stages[0].table, method);
+  if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
+  divided->requantization->lookup = method;
+  TakeFirst(&divided->rest.tail);
+  if (divided->rest.tail.empty()) return Status();
+  return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
+}
+
+}  // namespace
+
+IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const SumBounds& bounds,
+                       bool whole_vectors) {
+  IntegerTail divided;
+  divided.rest.tail = std::move(tail);
+  divided.rest.output = output;
+  Status taken = TakeRequantization(bounds, &divided);
+  if (taken.ok()) {
+    divided.residual =
+        TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
+    taken = TakeLookup(isa, &divided);
+  }
+  if (taken.ok()) return divided;
+  divided.rest.apply = kernels::ApplyTail(isa.level);
+  divided.rest.on_sums = !divided.requantization;
+  if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
+  return divided;
+}
+
+IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {
+  IntegerTail tail;
+  tail.rest.output = output;
+  if (floats.rest.empty()) return tail;
+  tail.rest.apply = kernels::ApplyTail(isa);
+  tail.rest.tail = floats.rest;
+  tail.rest.why = floats.why_rest;
+  return tail;
+}
+
+std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail) {
+  if (floats != nullptr) {
+    const uint64_t hash =
+        HashBytes(floats->scales.data(), floats->scales.size() * sizeof(float)).low;
+    return internal::Join(" floats", hash);
+  }
+  if (!tail.requantization) return " sums";
+  return tail.constants.key();
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,342 @@
+#include "jit/tail/integer_tail_emitter.h"
+
+#include <algorithm>
+
+namespace fuselite::jit {
+
+using Xbyak::RegExp;
+using Xbyak::Xmm;
+using Xbyak::Ymm;
+using Xbyak::Zmm;
+
+namespace {
+
+constexpr uint32_t kSignBit = uint32_t{1} << 31;
+constexpr uint64_t kSignBit64 = uint64_t{1} << 63;
+constexpr uint64_t kBelowHalf = 0x3FDFFFFFFFFFFFFF;  // 0.49999999999999994
+constexpr uint64_t kFarthest = 0x41D0000000000000;   // 2^30
+constexpr uint64_t kMinusFarthest = 0xC1D0000000000000;
+constexpr uint64_t kLowHalf = 0xFFFFFFFF;
+constexpr int kSpillBytes = 64;               // below the stack's pointer, twice
+constexpr uint8_t kFirstOrBothOthers = 0xF8;  // vpternlog: a | (b & c)
+constexpr uint8_t kOddLanes = 0xAA;           // vpblendd
+const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
+
+uint32_t Replicated(int32_t byte) { return 0x01010101u * static_cast<uint8_t>(byte); }
+
+}  // namespace
+
+Xmm VectorOf(int i, int width) {
+  if (width == 64) return Zmm(i);
+  if (width == 32) return Ymm(i);
+  return Xmm(i);
+}
+
+void IntegerTailEmitter::Prepare(int partial_bytes) {
+  if (!a_.isa().avx512) return;
+  a_.mov(a_.eax, 0x5555);
+  a_.kmovw(kEven, a_.eax);
+  if (partial_bytes <= 0 || partial_bytes >= 64) return;
+  a_.mov(a_.rax, (uint64_t{1} << partial_bytes) - 1);
+  a_.kmovq(kPartial, a_.rax);
+}
+
+void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const RegExp& constants) {
+  Detour detour{{}, {}, {regs.begin(), regs.end()}, width, constants};
+  a_.cmp(a_.dword[constants + kScaleSlot * width], 0);
+  a_.jl(detour.enter, a_.T_NEAR);
+  RequantizeFloats(regs, width, constants);
+  a_.L(detour.back);
+  detours_.push_back(std::move(detour));
+}
+
+void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width,
+                                          const RegExp& constants) {
+  const Xmm addend = VectorOf(t_[0], width), scale = VectorOf(t_[1], width),
+            t = VectorOf(t_[2], width);
+  a_.vmovups(addend, a_.ptr[constants + kAddendSlot * width]);
+  a_.vmovups(scale, a_.ptr[constants + kScaleSlot * width]);
+  for (const int reg : regs) {
+    const Xmm v = VectorOf(reg, width);
+    a_.vcvtdq2ps(v, v);
+    if (!plan_.addend_has_sign) {
+      a_.vfmadd213ps(v, scale, addend);
+    } else if (a_.isa().avx512) {
+      a_.vmovaps(t, addend);
+      a_.vpternlogd(t, v, a_.Const(kSignBit), kFirstOrBothOthers);
+      a_.vfmadd213ps(v, scale, t);
+    } else {
+      a_.vandps(t, v, a_.Const(kSignBit));
+      a_.vorps(t, t, addend);
+      a_.vfmadd213ps(v, scale, t);
+    }
+    a_.vcvtps2dq(v, v);
+  }
+}
+
+void IntegerTailEmitter::EmitOtherForms() {
+  for (Detour& detour : detours_) EmitDetour(detour);
+  detours_.clear();
+  for (auto& [width, label] : other_forms_) {
+    a_.align(16);
+    a_.L(label);
+    EmitOtherForm(width);
+    a_.ret();
+  }
+  other_forms_.clear();
+}
+
+void IntegerTailEmitter::EmitDetour(Detour& detour) {
+  const Xmm x = VectorOf(t_[2], detour.width);
+  a_.L(detour.enter);
+  a_.push(a_.rax);
+  a_.lea(a_.rax, a_.ptr[detour.constants]);
+  for (const int reg : detour.regs) {
+    a_.vmovaps(x, VectorOf(reg, detour.width));
+    a_.call(other_forms_[detour.width]);
+    a_.vmovaps(VectorOf(reg, detour.width), x);
+  }
+  a_.pop(a_.rax);
+  a_.jmp(detour.back, a_.T_NEAR);
+}
+
+void IntegerTailEmitter::EmitOtherForm(int width) {
+  if (plan_.real) return EmitDoubles();
+  Xbyak::Label wide;
+  a_.cmp(a_.dword[a_.rax], kNarrowForm);
+  a_.jne(wide, a_.T_NEAR);
+  EmitNarrow(width);
+  a_.ret();
+  a_.L(wide);
+  EmitWide(width);
+}
+
+void IntegerTailEmitter::And(const Xmm& to, const Xmm& x, const Xbyak::Operand& y) {
+  a_.isa().avx512 ? a_.vpandd(to, x, y) : a_.vpand(to, x, y);
+}
+
+void IntegerTailEmitter::TakeOddLanes(int even_and_result, int odd, int width) {
+  const Xmm to = VectorOf(even_and_result, width), from = VectorOf(odd, width);
+  if (a_.isa().avx512) {
+    a_.vmovdqa32(from | kEven, to);
+    a_.vmovaps(to, from);
+  } else {
+    a_.vpblendd(to, to, from, kOddLanes);
+  }
+}
+
+void IntegerTailEmitter::EmitNarrow(int width) {
+  const Xmm v = VectorOf(t_[2], width), t = VectorOf(t_[0], width), u = VectorOf(t_[1], width);
+  a_.vpsllvd(v, v, Constant(kLeftSlot, width));
+  a_.vpsrlq(t, v, 32);
+  a_.vpmuldq(v, v, Constant(kMultiplierSlot, width));
+  a_.vmovups(u, Constant(kMultiplierSlot, width));
+  a_.vpsrlq(u, u, 32);
+  a_.vpmuldq(t, t, u);
+  a_.vpsrlq(v, v, 32);
+  TakeOddLanes(t_[2], t_[0], width);
+  // y is negative where the sum is.
+  a_.vpsrad(u, v, 31);
+  And(u, u, Constant(kSignSlot, width));
+  a_.vpaddd(v, v, Constant(kNudgeSlot, width));
+  a_.vpsubd(v, v, u);
+  a_.vpsravd(v, v, Constant(kRightSlot, width));
+}
+
+void IntegerTailEmitter::EmitWide(int width) {
+  const Xmm v = VectorOf(t_[2], width), t = VectorOf(t_[0], width), u = VectorOf(t_[1], width);
+  const auto sums = a_.ptr[a_.rsp - kSpillBytes], signs = a_.ptr[a_.rsp - 2 * kSpillBytes];
+  a_.vpsllvd(v, v, Constant(kLeftSlot, width));
+  // 2^31 where it is negative and shifted to the right.
+  a_.vmovups(u, Constant(kSignSlot, width));
+  a_.vpaddd(u, u, a_.Const(0xFFFFFFFFu));
+  And(u, u, v);
+  And(u, u, a_.Const(kSignBit));
+  a_.vmovups(signs, u);
+  a_.vmovups(sums, v);
+  // Half of the lanes at a time, each in 64 bits: the product, the nudge, the sign.
+  const auto round = [&](const Xmm& x, auto load) {
+    load(u, Constant(kMultiplierSlot, width));
+    a_.vpmuldq(x, x, u);
+    load(u, Constant(kSignSlot, width));
+    a_.vpsllvq(x, x, u);
+    load(u, Constant(kNudgeSlot, width));
+    a_.vpaddq(x, x, u);
+    load(u, signs);
+    a_.vpsubq(x, x, u);
+  };
+  a_.vpsrlq(t, v, 32);
+  round(t, [&](const Xmm& to, const Xbyak::Address& from) {
+    a_.vmovups(to, from);
+    a_.vpsrlq(to, to, 32);
+  });
+  round(v, [&](const Xmm& to, const Xbyak::Address& from) {
+    a_.vmovups(to, from);
+    a_.isa().avx512 ? a_.vpandq(to, to, a_.Const64(kLowHalf))
+                    : a_.vpand(to, to, a_.Const64(kLowHalf));
+  });
+  a_.vpsrlq(v, v, 32);
+  TakeOddLanes(t_[2], t_[0], width);
+  // What the nudge has beyond the low half: 2^(right - 1), or nothing.
+  a_.vmovups(u, Constant(kRightSlot, width));
+  a_.vpaddd(u, u, a_.Const(0xFFFFFFFFu));
+  a_.LoadConst(t_[0], 1u);
+  a_.vpsllvd(t, t, u);
+  a_.vpaddd(v, v, t);
+  a_.vpsravd(v, v, Constant(kRightSlot, width));
+  if (plan_.offset() == 0) return;
+  a_.vpaddd(v, v, a_.Const(static_cast<uint32_t>(plan_.offset())));
+}
+
+// Half of the lanes at a time, as 64-bit floats.
+void IntegerTailEmitter::EmitDoubles() {
+  const int width = a_.isa().bytes, reg = t_[2];
+  const auto round = [&](int half, int i) {
+    const Xmm x = a_.Vec(half), summand = a_.Vec(t_[1]);
+    a_.vcvtdq2pd(x, VectorOf(half, width / 2));
+    a_.vmulpd(x, x, Constant(kRealSlot + i, width));
+    a_.vminpd(x, x, a_.Const64(kFarthest));
+    a_.vmaxpd(x, x, a_.Const64(kMinusFarthest));
+    if (a_.isa().avx512) {
+      a_.LoadConst64(t_[1], kBelowHalf);
+      a_.vpternlogq(summand, x, a_.Const64(kSignBit64), kFirstOrBothOthers);
+    } else {
+      a_.vandpd(summand, x, a_.Const64(kSignBit64));
+      a_.vorpd(summand, summand, a_.Const64(kBelowHalf));
+    }
+    a_.vaddpd(x, x, summand);
+    a_.vcvttpd2dq(VectorOf(half, width / 2), x);
+  };
+  const Ymm y(reg), t(t_[0]);
+  width == 64 ? a_.vextracti64x4(t, Zmm(reg), 1) : a_.vextracti128(Xmm(t_[0]), y, 1);
+  round(reg, 0);
+  round(t_[0], 1);
+  if (width == 64) {
+    a_.vinserti64x4(Zmm(reg), Zmm(reg), t, 1);
+  } else {
+    a_.vinserti128(y, y, Xmm(t_[0]), 1);
+  }
+  if (plan_.offset() == 0) return;
+  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), a_.Const(static_cast<uint32_t>(plan_.offset())));
+}
+
+void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegExp& address,
+                               int bytes) {
+  const int available = Narrow(regs, width);
+  Clamp(regs[0], available);
+  if (plan_.lookup) LookupEmitter(a_, *plan_.lookup, table_, t_[0], t_[1]).Emit(regs[0], available);
+  StoreBytes(regs[0], address, available, bytes);
+}
+
+// To words, which saturate as the bytes after them do.
+void IntegerTailEmitter::AddStoreOffset(std::initializer_list<int> words, int width) {
+  if (plan_.store_offset == 0) return;
+  a_.LoadConst(t_[0], 0x10001u * static_cast<uint16_t>(plan_.store_offset));
+  for (const int reg : words) {
+    const Xmm v = VectorOf(reg, width);
+    a_.vpaddsw(v, v, VectorOf(t_[0], width));
+  }
+}
+
+int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
+  const auto reg = [&](int i) { return VectorOf(regs[i], width); };
+  const auto to_bytes = [&](const Xmm& to, const Xmm& low, const Xmm& high) {
+    plan_.is_unsigned ? a_.vpackuswb(to, low, high) : a_.vpacksswb(to, low, high);
+  };
+  const Xmm first = Xmm(regs[0]), t = Xmm(t_[0]);
+  if (regs.size() == 4) {
+    a_.vpackssdw(reg(0), reg(0), reg(1));
+    a_.vpackssdw(reg(2), reg(2), reg(3));
+    AddStoreOffset({regs[0], regs[2]}, width);
+    to_bytes(reg(0), reg(0), reg(2));
+    return width;
+  }
+  const int available = width / 4 * static_cast<int>(regs.size());
+  if (regs.size() == 1 && plan_.store_offset != 0) {
+    a_.vpaddd(reg(0), reg(0), a_.Const(static_cast<uint32_t>(plan_.store_offset)));
+  }
+  if (regs.size() == 2) {
+    a_.vpackssdw(reg(0), reg(0), reg(1));
+    AddStoreOffset({regs[0]}, width);
+    if (width == 64) {
+      if (plan_.is_unsigned) {
+        a_.Zero(t_[0]);
+        a_.vpmaxsw(reg(0), reg(0), Zmm(t_[0]));
+        a_.vpmovuswb(Ymm(regs[0]), reg(0));
+      } else {
+        a_.vpmovswb(Ymm(regs[0]), reg(0));
+      }
+      return available;
+    }
+  } else if (width == 64) {
+    if (plan_.is_unsigned) {
+      a_.Zero(t_[0]);
+      a_.vpmaxsd(reg(0), reg(0), Zmm(t_[0]));
+      a_.vpmovusdb(first, reg(0));
+    } else {
+      a_.vpmovsdb(first, reg(0));
+    }
+    return available;
+  }
+  // Words (of a pair) or double words in one register of at most 32 bytes.
+  if (width == 32)
+    a_.isa().avx512 ? a_.vextracti32x4(t, Ymm(regs[0]), 1) : a_.vextracti128(t, Ymm(regs[0]), 1);
+  const Xmm& upper = width == 32 ? t : first;
+  if (regs.size() == 2) {
+    to_bytes(first, first, upper);
+  } else {
+    a_.vpackssdw(first, first, upper);
+    to_bytes(first, first, first);
+  }
+  return available;
+}
+
+void IntegerTailEmitter::Clamp(int reg, int bytes) {
+  const int width = bytes >= 16 ? bytes : 16;
+  const Xmm v = VectorOf(reg, width), t = VectorOf(t_[0], width);
+  const int32_t type_min = plan_.is_unsigned ? 0 : -128, type_max = plan_.is_unsigned ? 255 : 127;
+  if (plan_.min > type_min) {
+    a_.LoadConst(t_[0], Replicated(plan_.min));
+    plan_.is_unsigned ? a_.vpmaxub(v, v, t) : a_.vpmaxsb(v, v, t);
+  }
+  if (plan_.max < type_max) {
+    a_.LoadConst(t_[0], Replicated(plan_.max));
+    plan_.is_unsigned ? a_.vpminub(v, v, t) : a_.vpminsb(v, v, t);
+  }
+}
+
+void IntegerTailEmitter::StoreBytes(int reg, const RegExp& address, int available, int bytes) {
+  const bool evex = a_.isa().avx512;
+  if (bytes == 4) return a_.vmovd(a_.ptr[address], Xmm(reg));
+  if (bytes == 8) return a_.vmovq(a_.ptr[address], Xmm(reg));
+  if (bytes < available && evex) {
+    return a_.vmovdqu8(a_.ptr[address] | kPartial, VectorOf(reg, std::max(available, 16)));
+  }
+  if (bytes == 16 || bytes == 32 || bytes == 64)
+    return a_.vmovups(a_.ptr[address], VectorOf(reg, bytes));
+  StorePieces(reg, address, bytes);
+}
+
+// AVX2. Piece by piece: there are no stores masked by bytes that are fast.
+void IntegerTailEmitter::StorePieces(int reg, RegExp address, int bytes) {
+  const Xmm v(reg);
+  if (bytes >= 16) {
+    a_.vmovups(a_.ptr[address], v);
+    a_.vextracti128(v, Ymm(reg), 1);
+    address = address + 16;
+    bytes -= 16;
+  }
+  for (const int piece : {8, 4, 2, 1}) {
+    if (!(bytes & piece)) continue;
+    switch (piece) {
+      case 8: a_.vmovq(a_.ptr[address], v); break;
+      case 4: a_.vmovd(a_.ptr[address], v); break;
+      case 2: a_.vpextrw(a_.ptr[address], v, 0); break;
+      default: a_.vpextrb(a_.ptr[address], v, 0); break;
+    }
+    a_.vpsrldq(v, v, piece);
+    address = address + piece;
+  }
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,83 @@
+// Requantization in registers, and the store of its bytes: the integer counterpart of the tail.
+//
+// Vectors of sums come in groups of 4, 2 or 1, whose lanes hold the channels such that packing,
+// which works in each 16 bytes apart, gives them in order (ChannelOfLane).
+#pragma once
+
+#include <array>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "jit/code/assembler.h"
+#include "jit/tail/requantization.h"
+
+namespace fuselite::jit {
+
+// The channel, relative to its group's first, in lane `lane` of vector `v` of a group of `group`.
+inline int ChannelOfLane(int group, int v, int lane) {
+  return lane / 4 * 4 * group + v * 4 + lane % 4;
+}
+// The size of the next group where `vectors` are left.
+inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
+
+// Clobbers k3 to k5 on AVX-512.
+class IntegerTailEmitter {
+ public:
+  // `temporaries`: vector registers, clobbered. `table` holds the address of the encoded table
+  // where there is one.
+  IntegerTailEmitter(Assembler& assembler, const Requantization& plan,
+                     const std::array<int, 3>& temporaries, const Xbyak::Reg64& table)
+      : a_(assembler), plan_(plan), t_(temporaries), table_(table) {}
+
+  // Once in each function. Partial stores (fewer bytes than a group gives) have `partial_bytes` of
+  // them; clobbers rax.
+  void Prepare(int partial_bytes);
+  // Sums in `regs`, one vector of channels in several rows, each of `width` bytes, become values
+  // that are not clamped yet, without Requantization::store_offset. A rescaling takes whole vectors
+  // only. `constants`: the vector's; not relative to rax or rsp.
+  void Requantize(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
+  // Clamps the values of a group, looks them up, and stores the first `bytes` of its channels;
+  // `regs` are clobbered.
+  void Store(std::span<const int> regs, int width, const Xbyak::RegExp& address, int bytes);
+  // What the functions emitted so far jump to for vectors that floats do not fit. Behind the last.
+  void EmitOtherForms();
+
+ private:
+  // Where the code goes for vectors of other forms than floats, and comes back.
+  struct Detour {
+    Xbyak::Label enter, back;
+    std::vector<int> regs;
+    int width;
+    Xbyak::RegExp constants;
+  };
+  void RequantizeFloats(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
+  void EmitDetour(Detour& detour);
+  // Functions of t_[2], of `width` bytes, whose constants are at [rax].
+  void EmitOtherForm(int width);
+  void EmitNarrow(int width);
+  void EmitWide(int width);
+  void EmitDoubles();
+  Xbyak::Address Constant(int slot, int width) { return a_.ptr[a_.rax + slot * width]; }
+  void And(const Xbyak::Xmm& to, const Xbyak::Xmm& x, const Xbyak::Operand& y);
+  // The odd lanes of x behind the even ones' in `even_and_result`.
+  void TakeOddLanes(int even_and_result, int odd, int width);
+  void AddStoreOffset(std::initializer_list<int> words, int width);
+  // To bytes in regs[0]; returns how many.
+  int Narrow(std::span<const int> regs, int width);
+  void Clamp(int reg, int bytes);
+  void StoreBytes(int reg, const Xbyak::RegExp& address, int available, int bytes);
+  void StorePieces(int reg, Xbyak::RegExp address, int bytes);
+
+  Assembler& a_;
+  Requantization plan_;
+  std::array<int, 3> t_;
+  Xbyak::Reg64 table_;
+  std::vector<Detour> detours_;
+  std::map<int, Xbyak::Label> other_forms_;  // by width
+};
+
+// The register `i` with `width` bytes: 16, 32 or 64.
+Xbyak::Xmm VectorOf(int i, int width);
+
+}  // namespace fuselite::jit

@@ -1,0 +1,180 @@
+#include "jit/tail/requantization.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "kernels/quantization.h"
+#include "kernels/tail/float_scale.h"
+#include "runtime/hash.h"
+#include "runtime/status.h"
+
+namespace fuselite::jit {
+
+using kernels::TailStage;
+
+namespace {
+
+constexpr int kMaxNarrowRight = 20, kMaxNarrowLeft = 24;
+constexpr int64_t kMaxNarrowSum = int64_t{1} << 28;  // after the left shift
+constexpr int kMaxVectorLanes = 16;
+
+template <class Values>
+auto OfChannel(const Values& values, int64_t channel) {
+  return values[values.size() > 1 ? static_cast<size_t>(channel) : 0];
+}
+
+}  // namespace
+
+std::string Requantization::key() const {
+  return internal::Join(" requantize", is_unsigned, '.', real, '.', zero_point, '.', min, '.', max,
+                        '.', addend_has_sign, '.', store_offset, " l",
+                        lookup ? static_cast<int>(*lookup) + 1 : 0);
+}
+
+Result<Requantization> PlanRequantization(const TailStage& stage, DataType output) {
+  if (output != DataType::kInt8 && output != DataType::kUInt8) {
+    return Unsupported("requantization to ", DataTypeName(output), " has no emitter");
+  }
+  const kernels::Requantize& r = stage.requantize;
+  Requantization plan;
+  plan.is_unsigned = output == DataType::kUInt8;
+  plan.real = stage.kind == TailStage::Kind::kRescale;
+  plan.min = plan.real ? stage.min : r.min;
+  plan.max = plan.real ? stage.max : r.max;
+  plan.zero_point = plan.real ? stage.zero_point : r.zero_point;
+  int32_t type_min, type_max;
+  kernels::QuantizedTypeRange(output, &type_min, &type_max);
+  if (plan.min < type_min || plan.max > type_max || plan.min > plan.max) {
+    return Unsupported("an output range from ", plan.min, " to ", plan.max, " has no emitter");
+  }
+  if (plan.zero_point < type_min || plan.zero_point > type_max) {
+    return Unsupported("output zero point ", plan.zero_point, " has no emitter");
+  }
+  // Where the clamp takes what is below zero, no sign counts.
+  plan.addend_has_sign = !plan.real && plan.min < plan.zero_point;
+  plan.store_offset = plan.zero_point - plan.offset();
+  return plan;
+}
+
+RequantizationConstants::RequantizationConstants(TailStage stage, const Requantization& plan,
+                                                 int64_t largest_sum, int64_t largest_bias)
+    : stage_(std::move(stage)),
+      plan_(plan),
+      largest_sum_(largest_sum),
+      largest_bias_(largest_bias) {}
+
+void RequantizationConstants::Prepare() {
+  const size_t scales =
+      plan_.real ? stage_.real_scales.size() : stage_.requantize.multipliers.size();
+  const int64_t largest = largest_sum_ + largest_bias_;
+  if (scales == 1) uniform_ = Of(0, -largest, largest, true);
+}
+
+RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, int64_t least,
+                                                             int64_t largest, bool wanted) const {
+  if (least < INT32_MIN || largest > INT32_MAX) {  // sums wrap around
+    least = INT32_MIN;
+    largest = INT32_MAX;
+  }
+  Channel c{};
+  if (plan_.real) {
+    c.real = OfChannel(stage_.real_scales, channel);
+  } else {
+    c.multiplier = OfChannel(stage_.requantize.multipliers, channel);
+    c.shift = OfChannel(stage_.requantize.shifts, channel);
+    const int left = std::max(c.shift, 0);
+    const int64_t farthest = std::max(largest, -least);
+    c.narrow =
+        c.shift >= -kMaxNarrowRight && left <= kMaxNarrowLeft && farthest << left < kMaxNarrowSum;
+    wanted &= farthest << left <= INT32_MAX;  // shifted sums do not wrap around
+  }
+  if (!wanted) return c;
+  const auto& r = stage_.requantize;
+  const auto pair = kernels::FindFloatScale({.scale = {c.multiplier, c.shift, c.real},
+                                             .least = least,
+                                             .largest = largest,
+                                             .zero_point = plan_.zero_point,
+                                             .min = plan_.real ? stage_.min : r.min,
+                                             .max = plan_.real ? stage_.max : r.max,
+                                             .addend_has_sign = plan_.addend_has_sign});
+  if (pair) c.floats = {pair->scale, pair->addend};
+  return c;
+}
+
+void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
+                                   int32_t* to) const {
+  Channel lanes[kMaxVectorLanes];
+  bool floats = true, narrow = true;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const int64_t c = channels[i];
+    if (c < 0) {
+      lanes[i] = {.multiplier = 0, .shift = 0, .real = 0, .floats = {{0, 0}}, .narrow = true};
+    } else {
+      const int64_t b = bias != nullptr ? bias[c] : 0;
+      lanes[i] = uniform_ ? *uniform_ : Of(c, b - largest_sum_, b + largest_sum_, floats);
+    }
+    floats &= lanes[i].floats.has_value();
+    narrow &= lanes[i].narrow;
+  }
+  const std::span<const Channel> all(lanes, channels.size());
+  std::fill_n(to, channels.size() * plan_.constants(), 0);
+  if (floats) return PackFloats(all, to);
+  std::fill_n(to, channels.size(), !plan_.real && narrow ? kNarrowForm : kWideForm);
+  if (plan_.real) return PackReal(all, to);
+  narrow ? PackNarrow(all, to) : PackWide(all, to);
+}
+
+void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t* to) const {
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    to[kScaleSlot * lanes.size() + i] = std::bit_cast<int32_t>(lanes[i].floats->first);
+    to[kAddendSlot * lanes.size() + i] = std::bit_cast<int32_t>(lanes[i].floats->second);
+  }
+}
+
+void RequantizationConstants::PackNarrow(std::span<const Channel> lanes, int32_t* to) const {
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const auto set = [&](RequantizationSlot slot, int32_t x) { to[slot * lanes.size() + i] = x; };
+    const int right = std::max(-lanes[i].shift, 0);
+    set(kMultiplierSlot, lanes[i].multiplier);
+    set(kNudgeSlot, 1 + (right > 0 ? 1 << right : 0) + plan_.offset() * (1 << (right + 1)));
+    set(kRightSlot, right + 1);
+    set(kLeftSlot, 2 + std::max(lanes[i].shift, 0));
+    set(kSignSlot, right > 0 ? 2 : 0);
+  }
+}
+
+// With p = x m the result is (p + 2^30 + 2^(30+e) - (x < 0 ? 2^31 : 0)) >> (31 + e) where e >= 1,
+// and (2 p + 2^31) >> 32 where e = 0. What is added beyond the product's low half, 2^(e-2), the
+// code makes of the shift.
+void RequantizationConstants::PackWide(std::span<const Channel> lanes, int32_t* to) const {
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const auto set = [&](RequantizationSlot slot, int32_t x) { to[slot * lanes.size() + i] = x; };
+    const int right = std::max(-lanes[i].shift, 0);
+    const uint32_t low = right == 0 ? 0x80000000u : right == 1 ? 0xC0000000u : 0x40000000u;
+    set(kMultiplierSlot, lanes[i].multiplier);
+    set(kNudgeSlot, static_cast<int32_t>(low));
+    set(kRightSlot, std::max(right - 1, 0));
+    set(kLeftSlot, std::max(lanes[i].shift, 0));
+    set(kSignSlot, right == 0 ? 1 : 0);
+  }
+}
+
+void RequantizationConstants::PackReal(std::span<const Channel> lanes, int32_t* to) const {
+  auto* scales = reinterpret_cast<std::byte*>(to + kRealSlot * lanes.size());
+  for (size_t i = 0; i < lanes.size(); ++i) std::memcpy(scales + i * 8, &lanes[i].real, 8);
+}
+
+std::string RequantizationConstants::key() const {
+  const kernels::Requantize& r = stage_.requantize;
+  const auto hash = [](const auto& values) {
+    return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
+  };
+  const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
+  return plan_.key() + internal::Join(" range", min, '.', max, " m", hash(r.multipliers), " s",
+                                      hash(r.shifts), " r", hash(stage_.real_scales), " sums",
+                                      largest_sum_, '.', largest_bias_);
+}
+
+}  // namespace fuselite::jit

@@ -1,0 +1,105 @@
+// How integer sums become bytes: what is emitted, and the constants that it reads.
+//
+// Each vector of channels has one of three forms, which its constants say:
+//   floats   round(fma(float(sum), scale, addend)), where that is proven to give the same bytes
+//            for every sum (kernels/tail/float_scale.h): nearly all vectors
+//   narrow   32-bit integers: TFLite rounds twice, x = floor((acc m + 2^30) / 2^31), then x / 2^e
+//            half away from zero. With
+//              y = floor(acc m / 2^30) = high 32 bits of (4 acc) m,
+//              result + offset = (y + 1 + 2^e + offset 2^(e+1) - (acc < 0 ? 2 : 0)) >> (e + 1)
+//            for e >= 1, and (y + 1 + 2 offset) >> 1 for e = 0, to the bit: everything that is
+//            added is a multiple of 2^30 in units of the product, so the floor of y loses nothing.
+//            For sums below 2^28 and shifts of up to 20.
+//   wide     64-bit integers, for any multiplier, shift and sum
+// A rescaling in double precision (TailStage::kRescale) has floats or, as its wide form, doubles:
+// half away from zero is the integer part of x + 0.49999999999999994, x's sign given to the
+// summand.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "jit/tail/lookup_emitter.h"
+#include "kernels/tail/tail.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::jit {
+
+// What decides the code. Whatever differs by channel is a constant in memory.
+struct Requantization {
+  bool is_unsigned = false;  // the result is uint8, not int8
+  int32_t min = 0, max = 0;  // within that type
+  bool real = false;         // kRescale
+  int32_t zero_point = 0;
+  // The addend of floats has the sum's sign. The zero point is then added behind the requantization
+  // instead of within it.
+  bool addend_has_sign = false;
+  int32_t store_offset = 0;  // added before the clamp: the zero point, where nothing did before
+  // The bytes go through a table before they are stored.
+  std::optional<LookupMethod> lookup{};
+
+  // Within the requantization.
+  int32_t offset() const { return addend_has_sign ? 0 : zero_point; }
+  // Vectors of constants behind each other for each vector of channels.
+  int constants() const { return real ? 3 : 6; }
+  std::string key() const;
+};
+
+// Of a kRequantize or kRescale stage. Refuses outputs other than bytes.
+Result<Requantization> PlanRequantization(const kernels::TailStage& stage, DataType output);
+
+// A vector's constants, each of one vector. Those of a form are undefined for the other forms.
+enum RequantizationSlot {
+  kScaleSlot = 0,   // floats. Negative in lane 0: a RequantizationForm
+  kAddendSlot = 1,  // floats
+  // narrow, and in brackets wide
+  kMultiplierSlot = 1,
+  kNudgeSlot = 2,  // what is added to y [what is added to the low half of the product]
+  kRightSlot = 3,  // e + 1 [max(e - 1, 0)]
+  kLeftSlot = 4,   // 2 more than the shift to the left [that shift]
+  kSignSlot = 5,   // 2 where negative sums differ, else 0 [1 where e = 0: the product is doubled]
+  kRealSlot = 1,   // and the next: the scales of the lower and the upper half of the lanes
+};
+enum RequantizationForm : int32_t { kNarrowForm = -1, kWideForm = -2 };
+
+// Makes the constants.
+class RequantizationConstants {
+ public:
+  RequantizationConstants() = default;
+  // `plan` was made of `stage`. Sums without their bias are within `largest_sum`, biases within
+  // `largest_bias`.
+  RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
+                          int64_t largest_bias);
+
+  // Before the first Pack: where all channels have one scale, finds its floats once.
+  void Prepare();
+  // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
+  // zeros.
+  void Pack(std::span<const int64_t> channels, const int32_t* bias, int32_t* to) const;
+  // What decides them, for PackRequest::layout.
+  std::string key() const;
+
+ private:
+  struct Channel {
+    int32_t multiplier, shift;
+    double real;
+    std::optional<std::pair<float, float>> floats;  // scale, addend
+    bool narrow;
+  };
+  // Floats are sought only if they are `wanted`: one channel without them decides for its vector.
+  Channel Of(int64_t channel, int64_t least, int64_t largest, bool wanted) const;
+  void PackFloats(std::span<const Channel> lanes, int32_t* to) const;
+  void PackNarrow(std::span<const Channel> lanes, int32_t* to) const;
+  void PackWide(std::span<const Channel> lanes, int32_t* to) const;
+  void PackReal(std::span<const Channel> lanes, int32_t* to) const;
+
+  kernels::TailStage stage_;
+  Requantization plan_;
+  int64_t largest_sum_ = 0, largest_bias_ = 0;
+  std::optional<Channel> uniform_;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,222 @@
+// The stages: which there are, where their operands lie.
+#include "jit/tail/tail_emitter.h"
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/status.h"
+
+namespace fuselite::jit {
+
+using kernels::BinaryKind;
+using kernels::Tail;
+using kernels::TailOperand;
+using kernels::TailStage;
+using kernels::UnaryKind;
+using Xbyak::Xmm;
+
+namespace {
+
+// Names every function, so that the compiler asks of each new one whether it is emitted.
+bool HasEmitter(UnaryKind kind) {
+  switch (kind) {
+    case UnaryKind::kLog:
+    case UnaryKind::kSin:
+    case UnaryKind::kCos: return false;
+    case UnaryKind::kIdentity:
+    case UnaryKind::kClamp:
+    case UnaryKind::kLeakyRelu:
+    case UnaryKind::kElu:
+    case UnaryKind::kGelu:
+    case UnaryKind::kGeluTanh:
+    case UnaryKind::kHardSwish:
+    case UnaryKind::kHardSigmoid:
+    case UnaryKind::kLogistic:
+    case UnaryKind::kSilu:
+    case UnaryKind::kTanh:
+    case UnaryKind::kExp:
+    case UnaryKind::kSqrt:
+    case UnaryKind::kRsqrt:
+    case UnaryKind::kAbs:
+    case UnaryKind::kNeg:
+    case UnaryKind::kFloor:
+    case UnaryKind::kCeil:
+    case UnaryKind::kRound:
+    case UnaryKind::kSquare:
+    case UnaryKind::kSign:
+    case UnaryKind::kAffine: return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status TailEmitter::Check(const TailStage& stage) {
+  const bool emitted = stage.kind == TailStage::Kind::kBinary ||
+                       (stage.kind == TailStage::Kind::kUnary && HasEmitter(stage.unary));
+  if (!emitted) return Unsupported("tail stage ", stage.ToString(), " has no emitter");
+  const int64_t reach = stage.operand.row_stride * 4 * 32;
+  if (reach > INT32_MAX || reach < INT32_MIN) {
+    return Unsupported("tail stage ", stage.ToString(), " has rows too far apart");
+  }
+  return Status();
+}
+
+Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
+                           int64_t line_rows) {
+  FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(op, DataType::kFloat32));
+  FusedTail tail;
+  tail.emitted.rows_per_batch = tail.rest.rows_per_batch = op.tail.rows_per_batch;
+  if (!AppendActivation(activation, &tail.emitted)) {
+    return Unsupported("fused activation ", static_cast<int>(activation), " is not computed");
+  }
+  int operands = 0;
+  for (const TailStage& stage : op.tail.stages) {
+    Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
+    operands += stage.operand.input >= 0;
+    Status fits = TailEmitter::Check(stage);
+    if (!TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
+      fits = Unsupported("tail stage ", stage.ToString(), " has rows that are not evenly apart");
+    } else if (operands > kMaxTailOperands) {
+      fits = Unsupported("more than ", kMaxTailOperands, " operands in a tail");
+    }
+    if (!fits.ok() && tail.rest.empty()) tail.why_rest = fits.message();
+    (fits.ok() && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
+  }
+  return tail;
+}
+
+void TailEmitter::Emit(std::span<const TileValue> values) {
+  int slot = 0;
+  for (const TailStage& stage : tail_.stages) {
+    if (stage.kind == TailStage::Kind::kUnary) {
+      EmitUnary(stage, values);
+      continue;
+    }
+    a_.mov(r_.pointer, a_.ptr[r_.slots_base + r_.slots_offset + 8 * slot++]);
+    EmitBinary(stage, values);
+  }
+}
+
+template <class Function>
+void TailEmitter::ForEachSlot(const Function& function) {
+  int slot = 0;
+  for (const TailStage& stage : tail_.stages) {
+    if (stage.operand.input < 0) continue;
+    function(stage, a_.qword[r_.slots_base + r_.slots_offset + 8 * slot++]);
+  }
+}
+
+void TailEmitter::AdvanceRows(int rows) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
+    if (step != 0) a_.add(slot, step);
+  });
+}
+
+void TailEmitter::AdvanceChannels(int bytes) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    if (stage.operand.channel_stride != 0) a_.add(slot, bytes);
+  });
+}
+
+void TailEmitter::RewindChannels(const Xbyak::Reg64& reg) {
+  ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
+    if (stage.operand.channel_stride != 0) a_.sub(slot, reg);
+  });
+}
+
+void TailEmitter::EmitUnary(const TailStage& stage, std::span<const TileValue> values) {
+  // Those that are short beside the loads of their constants load them once for all values.
+  if (stage.unary == UnaryKind::kClamp) return EmitClamp(stage.a, stage.b, values);
+  if (stage.unary == UnaryKind::kAffine) return EmitAffine(stage.a, stage.b, values);
+  if (stage.unary == UnaryKind::kHardSwish) return EmitHardSwish(values);
+  for (const TileValue& value : values) EmitFunction(stage, value.reg);
+}
+
+// The bound comes first in each instruction: x86 returns the second operand where one is NaN, so
+// NaN goes through as it does in the reference.
+void TailEmitter::EmitClamp(float low, float high, std::span<const TileValue> values) {
+  const float most = finite_ == FiniteClamp::kEmit ? INFINITY : FLT_MAX;
+  const bool has_low = low > -most, has_high = high < most;
+  if (has_low) a_.LoadConst(t(0), low);
+  if (has_high) a_.LoadConst(t(1), high);
+  for (const TileValue& value : values) {
+    const Xmm v = a_.Vec(value.reg);
+    if (has_low) a_.vmaxps(v, a_.Vec(t(0)), v);
+    if (has_high) a_.vminps(v, a_.Vec(t(1)), v);
+  }
+}
+
+void TailEmitter::EmitBinary(const TailStage& stage, std::span<const TileValue> values) {
+  const TailOperand& y = stage.operand;
+  const int y_reg = t(0);
+  for (const TileValue& value : values) {
+    const auto offset = static_cast<int32_t>(
+        value.row * y.row_stride * 4 + int64_t{value.vector} * a_.isa().bytes * y.channel_stride);
+    Xbyak::RegExp address = r_.pointer + offset;
+    if (y.channel_stride == 0) {
+      a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[address]);
+    } else {
+      if (r_.channel_bytes) address = address + *r_.channel_bytes;
+      a_.LoadLanes(y_reg, address, value.partial);
+    }
+    EmitBinaryOne(stage.binary, value.reg, y_reg);
+  }
+}
+
+void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
+  const Xmm v = a_.Vec(reg);
+  const Xmm y = a_.Vec(y_reg);
+  switch (kind) {
+    case BinaryKind::kAdd: return a_.vaddps(v, v, y);
+    case BinaryKind::kSub: return a_.vsubps(v, v, y);
+    case BinaryKind::kReverseSub: return a_.vsubps(v, y, v);
+    case BinaryKind::kMul: return a_.vmulps(v, v, y);
+    case BinaryKind::kDiv: return a_.vdivps(v, v, y);
+    case BinaryKind::kReverseDiv: return a_.vdivps(v, y, v);
+    case BinaryKind::kMaximum:  // y first: std::max(x, y) keeps x where one is NaN
+      return a_.vmaxps(v, y, v);
+    case BinaryKind::kMinimum: return a_.vminps(v, y, v);
+    case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
+    case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectNegative(reg, y_reg);
+  }
+}
+
+bool TailIsLinear(const Tail& tail) {
+  for (const TailStage& stage : tail.stages) {
+    const TailOperand& y = stage.operand;
+    if (y.input < 0 || tail.rows_per_batch == INT64_MAX) continue;
+    if (y.batch_stride != y.row_stride * tail.rows_per_batch) return false;
+  }
+  return true;
+}
+
+void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, int64_t channel,
+                      TailSlots* slots) {
+  const std::byte** slot = slots->data();
+  for (const TailStage& stage : tail.stages) {
+    const TailOperand& y = stage.operand;
+    if (y.input < 0) continue;
+    const int64_t element = row / tail.rows_per_batch * y.batch_stride +
+                            row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
+    *slot++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
+  }
+}
+
+std::string TailKey(const Tail& tail) {
+  std::string key = " tail";
+  for (const TailStage& stage : tail.stages) {
+    uint32_t a, b;
+    std::memcpy(&a, &stage.a, sizeof(a));
+    std::memcpy(&b, &stage.b, sizeof(b));
+    key += " " + internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary),
+                                '.', static_cast<int>(stage.binary), '.', a, '.', b, '.',
+                                stage.operand.input >= 0, '.', stage.operand.row_stride, '.',
+                                stage.operand.channel_stride);
+  }
+  return key;
+}
+
+}  // namespace fuselite::jit
