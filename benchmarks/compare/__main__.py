@@ -1,6 +1,6 @@
 """Measures fuselite beside XNNPACK and OpenVINO, and makes a table and a page with charts of it.
 
-    python3 benchmarks/compare                                      # the networks of `fuselite zoo`
+    python3 benchmarks/compare                                      # the networks of `fuselite demo`
     python3 benchmarks/compare --models FOLDER --threads 1,2        # every .tflite file in it
     python3 benchmarks/compare a.tflite b.tflite --rounds 9         # these
 
@@ -43,15 +43,10 @@ def peers(folder):
 
 
 def zoo(tool):
-    """Files of the networks that the command line makes."""
+    """Files of the networks that `fuselite demo` runs, which writes them."""
     folder = ROOT / "build" / "compare" / "zoo"
-    folder.mkdir(parents=True, exist_ok=True)
-    names = subprocess.run([tool, "zoo"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    paths = []
-    for name in (line.split()[0] for line in names.splitlines()[1:] if line.strip()):
-        paths.append(folder / f"{name}.tflite")
-        subprocess.run([tool, "zoo", name, "-o", paths[-1]], stdout=subprocess.DEVNULL, check=True)
-    return paths
+    subprocess.run([tool, "demo", "--seconds=0", "--directory", folder], stdout=subprocess.DEVNULL, check=True)
+    return sorted(folder.glob("*.tflite"))
 
 
 class Measurer:

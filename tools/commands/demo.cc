@@ -43,7 +43,7 @@ double BestMilliseconds(interpreter::Interpreter& interpreter, double seconds, P
   }
 }
 
-// Writes the zoo's models that are not there yet; the paths of all.
+// Writes the zoo's models for the demo; their paths.
 std::vector<std::string> WriteZoo(const std::string& directory) {
   const std::filesystem::path folder = directory.empty()
                                            ? std::filesystem::temp_directory_path() / "fuselite-zoo"
@@ -53,6 +53,7 @@ std::vector<std::string> WriteZoo(const std::string& directory) {
   if (error) throw CommandError(folder.string() + ": " + error.message());
   std::vector<std::string> paths;
   for (const ZooModel& model : Zoo()) {
+    if (!model.in_demo) continue;
     const std::string path = (folder / (std::string(model.name) + ".tflite")).string();
     const std::vector<std::byte> bytes = Check(BuildZooModel(model.name, 1));
     Check(WriteFile(path, {AsText(bytes)}));

@@ -7,7 +7,8 @@ namespace fuselite::tools {
 namespace {
 
 constexpr ZooModel kZoo[] = {
-    {"decoder", "12 decoder layers of 1024 features with a cache, int8 weights", BuildDecoder},
+    {"decoder", "12 decoder layers of 1024 features with a cache, int8 weights", BuildDecoder,
+     false},
     {"mobilenet_v1", "MobileNetV1 1.0 224: depthwise-separable convolutions", BuildMobileNetV1},
     {"mobilenet_v2", "MobileNetV2 1.0 224: inverted residuals", BuildMobileNetV2},
     {"transformer", "4 encoder layers over 128 tokens of 192 features", BuildTransformer},

@@ -16,6 +16,7 @@ struct ZooModel {
   std::string_view name;
   std::string_view description;
   std::vector<std::byte> (*build)(uint64_t seed);
+  bool in_demo = true;  // false: hundreds of megabytes, for `fuselite generate`
 };
 
 std::span<const ZooModel> Zoo();
