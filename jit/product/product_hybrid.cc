@@ -100,11 +100,13 @@ Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
 }
 
 // A few rows take as long as memory needs for the weights, which panels make larger: int4 become
-// bytes, and those int16 without dot products.
+// bytes, and those int16 without dot products, but for a single row (GemmS8Spec::narrow).
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
                                                           const BuildContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
-  const bool grows = op.inputs[1].type == DataType::kInt4 || !HasDotProduct(context.isa);
+  FUSELITE_ASSIGN_OR_RETURN(const auto shape, kernels::ResolveFullyConnected(op));
+  const bool grows =
+      op.inputs[1].type == DataType::kInt4 || (!HasDotProduct(context.isa) && shape.rows > 1);
   if (grows && kernels::CheckFewRows(op).ok()) {
     return Unsupported("panels would make ", DataTypeName(op.inputs[1].type),
                        " weights larger, which a few rows do not repay");
