@@ -24,6 +24,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeLayerNorm,    //
     RecognizeAttention,    //
     SinkTranspose,         //
+    SinkReshape,           //
     FoldPadding,           //
     FoldScaleAfter,        //
     FoldScaleBefore,       //

@@ -60,6 +60,17 @@ bool IsElementwise(const kernels::OperatorDef& op) {
   return op.max_inputs == 1 && kernels::UnaryStage(unary).has_value();
 }
 
+NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing) {
+  if (flowing == kNone || graph.SingleConsumer(flowing) != id) return kNone;
+  const NodeId host = graph.producer(flowing);
+  if (host == kNone) return kNone;
+  const Node& node = graph.node(host);
+  const auto variable = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
+  const bool takes_tail =
+      node.outputs.size() == 1 && (IsElementwise(*node.op) || node.op->takes_tail);
+  return takes_tail && std::ranges::none_of(node.inputs, variable) ? host : kNone;
+}
+
 std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
   const Node& node = graph.node(id);
   if (node.outputs.size() != 1 || !IsFloat(graph, node.outputs[0]) || !IsFloat(graph, flowing) ||

@@ -9,25 +9,6 @@
 namespace fuselite::fusion {
 namespace {
 
-bool TakesTail(const Node& node) {
-  return node.outputs.size() == 1 && (IsElementwise(*node.op) || node.op->takes_tail);
-}
-
-// A node that reads the host's state must not move behind one that changes it.
-bool ReadsState(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(node.inputs,
-                             [&](ValueId v) { return v != kNone && graph.value(v).variable; });
-}
-
-// The node that would take `id` over through its input `flowing`, or kNone.
-NodeId HostOf(const Graph& graph, NodeId id, ValueId flowing) {
-  if (flowing == kNone || graph.SingleConsumer(flowing) != id) return kNone;
-  const NodeId host = graph.producer(flowing);
-  if (host == kNone || !TakesTail(graph.node(host)) || ReadsState(graph, graph.node(host)))
-    return kNone;
-  return host;
-}
-
 bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteContext& context) {
   std::optional<Stages> stages = AsStages(graph, id, flowing);
   Node fused = graph.node(host);
@@ -57,7 +38,7 @@ bool FuseIntoTail(Graph& graph, NodeId id, RewriteContext& context) {
   // Of two operands that could take it, the one made last: the other has to exist by then.
   std::vector<std::pair<NodeId, ValueId>> hosts;
   for (ValueId v : inputs) {
-    if (const NodeId host = HostOf(graph, id, v); host != kNone) hosts.emplace_back(host, v);
+    if (const NodeId host = TailHostOf(graph, id, v); host != kNone) hosts.emplace_back(host, v);
   }
   std::ranges::sort(hosts,
                     [&](const auto& a, const auto& b) { return graph.Precedes(b.first, a.first); });

@@ -26,6 +26,10 @@ bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 // turned with it.
 bool SinkTranspose(Graph&, NodeId, RewriteContext&);
 
+// An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
+// before it, where the layer's tail can take it. Its operands are reshaped.
+bool SinkReshape(Graph&, NodeId, RewriteContext&);
+
 // CONV_2D with a group for each input channel -> DEPTHWISE_CONV_2D, as converters leave it;
 // DEPTHWISE_CONV_2D of one channel -> CONV_2D.
 bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
