@@ -17,6 +17,8 @@ namespace {
 
 // Units of a step of work: eight vectors' worth of AVX2's, so that the tail runs over rows of 64.
 constexpr int64_t kUnitsPerStep = 64;
+// So many rows of weights with one scale repay neither wider panels nor weights packed twice.
+constexpr int64_t kFewRows = 4;
 // Rows whose sums wait for their tail.
 constexpr int64_t kRowsPerStep = 64;
 
@@ -108,15 +110,16 @@ class BlockwiseKernel final : public Kernel {
                .units = shape_.units,
                .block_size = shape_.block_size};
     asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
-    run_ = functions_->run[layout_.bytes][!layout_.halves];
+    tile_ = functions_->tiles[layout_.bytes][!layout_.halves];
     tail_ = std::move(tail);
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
     biased_ = op.has_input(2);
-    name_ = internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
-                           DataTypeName(op.inputs[1].type), " ", BlockwiseTile::kMaxRows, "x",
-                           layout_.lanes, " ", SimdName(context.isa));
+    name_ =
+        internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
+                       DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x", layout_.lanes,
+                       " ", tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
     return Pack(op.inputs[1], scales, context);
   }
 
@@ -223,10 +226,10 @@ class BlockwiseKernel final : public Kernel {
       tile.units = std::min<int64_t>(layout_.lanes, units - u);
       tile.bias = biased_ ? static_cast<const float*>(args.inputs[2]) + unit + u : nullptr;
       for (int64_t r = 0; r < rows; r += tile.row_count) {
-        tile.row_count = static_cast<int>(std::min<int64_t>(BlockwiseTile::kMaxRows, rows - r));
+        tile.row_count = static_cast<int>(std::min<int64_t>(tile_.max_rows, rows - r));
         for (int i = 0; i < tile.row_count; ++i) tile.rows[i] = RowAt(args, row + r + i);
         tile.out = sums + r * sums_pitch + u;
-        run_(tile);
+        tile_.run(tile);
       }
     }
     if (in_place() && tail_.rest.empty()) return;
@@ -248,7 +251,7 @@ class BlockwiseKernel final : public Kernel {
   PanelLayout layout_;
   const BlockwiseFunctions* functions_ = nullptr;
   const ShortRowFunctions* quantize_ = nullptr;
-  BlockwiseFunctions::Run* run_ = nullptr;
+  BlockwiseFunctions::Tile tile_;
   FloatTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;
@@ -277,7 +280,7 @@ Status CheckFewRows(const OpDescription& op) {
       (weights.type != DataType::kInt8 && weights.type != DataType::kInt4)) {
     return Unsupported("only float32 with constant int8 or int4 weights is read as it is");
   }
-  if (shape.rows > BlockwiseTile::kMaxRows) {
+  if (shape.rows > kFewRows) {
     return Unsupported(shape.rows, " rows repay weights that are wider");
   }
   if (shape.depth % kBlockwiseStep != 0) {

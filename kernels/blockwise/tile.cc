@@ -208,10 +208,10 @@ void SignBytes(uint8_t* values, int64_t blocks, int64_t block_size, int32_t* sum
   }
 }
 
-constexpr BlockwiseFunctions kBlockwise = {
-    .lanes = hn::MaxLanes(DF()),
-    .run = {{RunTile4<true>, RunTile4<false>}, {RunTile8<true>, RunTile8<false>}},
-    .sign_bytes = SignBytes};
+constexpr BlockwiseFunctions kBlockwise = {.lanes = hn::MaxLanes(DF()),
+                                           .tiles = {{{RunTile4<true>, 4}, {RunTile4<false>, 4}},
+                                                     {{RunTile8<true>, 4}, {RunTile8<false>, 4}}},
+                                           .sign_bytes = SignBytes};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -222,6 +222,10 @@ namespace fuselite::kernels {
 
 const BlockwiseFunctions* FindBlockwise(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kBlockwise);
+#if defined(__x86_64__)
+  static const BlockwiseFunctions kDotProducts = WithDotProducts(*kTable.For(Isa::kAvx512));
+  if (Includes(isa, Isa::kAvx512Vnni)) return &kDotProducts;
+#endif
   return kTable.For(isa);
 }
 

@@ -24,7 +24,7 @@ struct BlockwiseRow {
 // byte 2 u + k weight k. Behind the last block is, for each unit, what its sum has for each 1 of
 // the offset: a float, or an int32 where the tile is exact.
 struct BlockwiseTile {
-  static constexpr int kMaxRows = 4;
+  static constexpr int kMaxRows = 8;
   const std::byte* panel;
   int64_t blocks, block_size;  // a multiple of kBlockwiseStep
   // One block of float32 scales, whose sum is an integer to the end and then rounded as TFLite's
@@ -43,12 +43,18 @@ inline constexpr int64_t kBlockwiseStep = 32;
 
 struct BlockwiseFunctions {
   int lanes = 0;
+  struct Tile {
+    void (*run)(const BlockwiseTile& tile) = nullptr;
+    int max_rows = 0;           // that one takes
+    bool dot_products = false;  // AVX512-VNNI's
+  };
   // By the bits of the weights (4, 8) and of the scales (16, 32).
-  using Run = void(const BlockwiseTile& tile);
-  Run* run[2][2] = {};
+  Tile tiles[2][2] = {};
   // Bytes as ShortRowFunctions::quantize_u8 leaves them become signed; `sums` as BlockwiseRow's.
   void (*sign_bytes)(uint8_t* values, int64_t blocks, int64_t block_size, int32_t* sums) = nullptr;
 };
+// The same with AVX512-VNNI's dot products where there are such tiles. x86-64 alone.
+BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions);
 // For an ISA; null below SSSE3.
 const BlockwiseFunctions* FindBlockwise(Isa isa);
 
