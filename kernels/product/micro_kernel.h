@@ -74,6 +74,10 @@ class MicroKernel {
   virtual bool needs_row_values() const { return false; }
   virtual int32_t RowValue(const std::byte* /*left_row*/) const { return 0; }
 
+  // Whether a few rows are fast enough over panels as wide as many rows want them. Then both read
+  // the same packed weights: those of a prompt and of each next token.
+  virtual bool shares_panels() const { return false; }
+
   // Makes the code that Run calls; once, before the first run.
   virtual Status Emit(std::span<const Tile> tiles, const std::string& name) = 0;
   virtual void Run(const TileRun& run) const = 0;

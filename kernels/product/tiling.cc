@@ -13,15 +13,20 @@ constexpr int64_t kLargeBlock = 384 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
+// Few rows whose panels are those of many (MicroKernel::shares_panels), where the weights are worth
+// it: smaller ones are read from L2 faster by wide panels, and packed twice without much memory.
+constexpr int64_t kFewRows = 4, kManyRows = 64;
+constexpr int64_t kWorthSharing = 256 << 10;
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-}  // namespace
-
-Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns) {
+// The best with panels of `least` to `most` vectors.
+Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int least,
+                  int most) {
   const int64_t all_vectors = CeilDiv(columns, kernel.lanes());
   Tiling best;
   double best_cycles = 1e300;
-  for (int vectors = 1; vectors <= kMaxVectors && vectors <= all_vectors; ++vectors) {
+  for (int vectors = least; vectors <= most && vectors <= all_vectors; ++vectors) {
     const int max_rows = kernel.max_rows(vectors);
     const int64_t panels = CeilDiv(all_vectors, vectors);
     const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
@@ -46,6 +51,16 @@ Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t column
   best.last_lanes = static_cast<int>(columns - (all_vectors - 1) * kernel.lanes());
   best.tile_cycles = kernel.TileCycles(best.rows, best.vectors);
   return best;
+}
+
+}  // namespace
+
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns) {
+  const Tiling best = BestTiling(kernel, line_rows, columns, 1, kMaxVectors);
+  const auto bytes = best.panels * static_cast<int64_t>(kernel.panel_bytes(best.vectors));
+  if (line_rows > kFewRows || !kernel.shares_panels() || bytes < kWorthSharing) return best;
+  const int vectors = BestTiling(kernel, kManyRows, columns, 1, kMaxVectors).vectors;
+  return BestTiling(kernel, line_rows, columns, vectors, vectors);
 }
 
 // Where all panels stay in the cache, blocks are small; where not, blocks are large, so that the

@@ -50,6 +50,42 @@ void CompareHybrid(const OpTester& tester, kernels::BuildKernel build, Random& r
   }
 }
 
+// Remembers what was packed.
+class RecordingStore final : public PackedStore {
+ public:
+  Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                  const std::function<void(std::byte*)>& pack) override {
+    layouts.push_back(request.layout);
+    return store_->GetOrPack(request, pack);
+  }
+  std::vector<std::string> layouts;
+
+ private:
+  std::unique_ptr<PackedStore> store_ = NewPackedStore();
+};
+
+// A decoder's prompt and each next token read the same weights.
+TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
+  Random random(1);
+  const TestTensor weights =
+      kernels::testing::RandomWeights(random, DataType::kInt8, {1500, 512}, 1500, false);
+  for (const Isa isa : {Isa::kAvxVnni, Isa::kAvx512Vnni}) {
+    RecordingStore store;
+    for (const int32_t rows : {64, 1, 128, 3}) {
+      OpTester tester("FULLY_CONNECTED");
+      tester.Input(TestTensor({.type = DataType::kFloat32, .shape = {rows, 512}}));
+      tester.Constant(weights);
+      ASSERT_TRUE(tester.Infer().ok());
+      kernels::BuildContext context;
+      context.isa = isa;
+      context.store = &store;
+      const auto kernel = BuildFullyConnectedHybrid(tester.op, context);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
+    }
+    EXPECT_THAT(store.layouts, ::testing::Each(store.layouts.front())) << IsaName(isa);
+  }
+}
+
 template <class Make>
 void CompareRandomly(kernels::BuildKernel build, Make make) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
