@@ -147,6 +147,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
     FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   }
   context_ = context;
+  threads_ = state_->ThreadsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_);
   state_->AddKernel(context, &stop_);
   return Status();

@@ -43,11 +43,9 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
     : partition_(std::move(partition)),
       variables_(std::move(variables)),
       inputs_(partition_.inputs.begin(), partition_.inputs.end()),
-      outputs_(partition_.outputs.begin(), partition_.outputs.end()),
-      read_from_(partition_.nodes.size() + 1) {
-  for (int i = size() - 1; i >= 0; --i) {
-    read_from_[i] = read_from_[i + 1];
-    for (int tensor : partition_.nodes[i].inputs) read_from_[i].insert(tensor);
+      outputs_(partition_.outputs.begin(), partition_.outputs.end()) {
+  for (int i = 0; i < size(); ++i) {
+    for (int tensor : partition_.nodes[i].inputs) last_readers_[tensor] = i;
   }
 }
 
@@ -73,8 +71,8 @@ LiveKey Program::KeyOf(int tensor, const tflite::TfLiteContext* context,
 std::vector<LiveKey> Program::KeyAt(int begin, const tflite::TfLiteContext* context,
                                     const LiveValues& live) const {
   std::vector<LiveKey> keys;
-  for (int tensor : read_from_[begin]) {
-    if (tensor < 0) continue;
+  for (const auto& [tensor, reader] : last_readers_) {
+    if (tensor < 0 || reader < begin) continue;
     LiveKey key = KeyOf(tensor, context, live);
     // Otherwise it is made behind `begin`.
     const bool given = live.contains(tensor) || key.constant != nullptr || inputs_.contains(tensor);

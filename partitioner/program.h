@@ -125,7 +125,7 @@ class Program {
   const Partition partition_;
   const std::shared_ptr<const GraphVariables> variables_;
   std::set<int> inputs_, outputs_;
-  std::vector<std::set<int>> read_from_;  // of each node: what it and those behind it read
+  std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
   // By their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
   std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor
