@@ -2,6 +2,8 @@
 // four bits lie two to a byte.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/gemm/quantized_operands.h"
@@ -23,7 +25,8 @@ class ReadableConstant {
     if (info.absent()) return;
     values_ = info.data;
     const bool packed = info.type == DataType::kInt4;
-    if (!packed && reinterpret_cast<uintptr_t>(info.data) % alignof(int64_t) == 0) return;
+    const auto element_bytes = std::max<uintptr_t>(BitWidth(info.type) / 8, 1);
+    if (!packed && reinterpret_cast<uintptr_t>(info.data) % element_bytes == 0) return;
     copy_ = AlignedBuffer(packed ? static_cast<size_t>(info.elements()) : info.bytes());
     values_ = copy_.data();
     if (values_ == nullptr) return;
