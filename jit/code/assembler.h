@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstdint>
 #include <map>
-#include <memory>
 
 #include "jit/code/code_cache.h"
+#include "jit/code/emission_buffer.h"
 #include "runtime/cpu.h"
 
 namespace fuselite::jit {
@@ -40,7 +40,7 @@ inline bool HasDotProduct(Isa isa) {
 // pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.
 class Assembler : public Xbyak::CodeGenerator {
  public:
-  explicit Assembler(Isa isa) : Assembler(isa, std::make_unique_for_overwrite<Buffer>()) {}
+  explicit Assembler(Isa isa) : Assembler(isa, EmissionBuffer::Take()) {}
 
   const VectorIsa& isa() const { return isa_; }
   // A whole vector; its lower half (of zmm) or quarter.
@@ -74,18 +74,15 @@ class Assembler : public Xbyak::CodeGenerator {
   CodeBytes Finish(std::vector<size_t> entries);
 
  private:
-  // Untouched pages cost nothing; code that does not fit is refused by Xbyak. Aligned as no label
-  // is more, so that labels stay aligned where the code is placed.
-  struct alignas(64) Buffer {
-    uint8_t bytes[2 << 20];
-  };
-  Assembler(Isa isa, std::unique_ptr<Buffer> buffer)
-      : CodeGenerator(sizeof(buffer->bytes), buffer->bytes), isa_(isa), buffer_(std::move(buffer)) {
+  Assembler(Isa isa, EmissionBuffer buffer)
+      : CodeGenerator(EmissionBuffer::kBytes, buffer.data()),
+        isa_(isa),
+        buffer_(std::move(buffer)) {
     setDefaultJmpNEAR(true);
   }
 
   VectorIsa isa_;
-  std::unique_ptr<Buffer> buffer_;
+  EmissionBuffer buffer_;
   std::map<uint32_t, Xbyak::Label> constants_;
   std::map<uint64_t, Xbyak::Label> constants64_;
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
