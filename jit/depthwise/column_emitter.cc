@@ -20,16 +20,11 @@ void ColumnEmitter::Prepare(int width, int channels) {
     a_.mov(a_.rax, channels_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << channels_) - 1);
     a_.kmovq(kLoaded, a_.rax);
   }
-  if (flips()) a_.LoadConst(flip(), 0x80808080u);
+  if (spec_.flips()) a_.LoadConst(flip(), 0x80808080u);
 }
 
-std::vector<int> ColumnEmitter::LoadZeroPoints() {
-  const auto value = static_cast<uint32_t>(spec_.zero_point);
-  if (spec_.dot) {
-    a_.LoadConst(t(4), 0x01010101u * ((value ^ (flips() ? 0x80 : 0)) & 0xFF));
-  } else {
-    a_.LoadConst(t(4), 0x00010001u * (value & 0xFFFF));
-  }
+std::vector<int> ColumnEmitter::LoadZeroPoints(const Xbyak::Address& lane) {
+  a_.vbroadcastss(a_.Vec(t(4)), lane);
   return std::vector<int>(spec_.group(), t(4));
 }
 
@@ -67,13 +62,14 @@ std::vector<int> ColumnEmitter::InterleaveBytes(int rows) {
 }
 
 void ColumnEmitter::LoadBytes(int to, const RegExp& address) {
-  if (!partial()) return flips() ? Flip(to, a_.ptr[address]) : a_.vmovups(V(to), a_.ptr[address]);
+  if (!partial())
+    return spec_.flips() ? Flip(to, a_.ptr[address]) : a_.vmovups(V(to), a_.ptr[address]);
   if (a_.isa().avx512) {
     a_.vmovdqu8(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
   } else {
     LoadPieces(to, address);
   }
-  if (flips()) Flip(to, V(to));
+  if (spec_.flips()) Flip(to, V(to));
 }
 
 void ColumnEmitter::LoadWords(int to, const RegExp& address) {

@@ -25,12 +25,11 @@ class ColumnEmitter {
   // Lanes of rows that the filter does not have hold anything: their weights are zero. Returns in
   // which registers, spec.group() of them; temporary 3 is not among those of pairs.
   std::vector<int> Load(int64_t offset, int group);
-  // A column outside of the image.
-  std::vector<int> LoadZeroPoints();
+  // A column outside of the image, of `lane` everywhere.
+  std::vector<int> LoadZeroPoints(const Xbyak::Address& lane);
 
  private:
   bool partial() const { return channels_ < spec_.whole_channels(width_); }
-  bool flips() const { return spec_.dot && !spec_.is_unsigned; }
   int t(int i) const { return a_.isa().registers() - 1 - i; }
   int flip() const { return t(kTemporaries); }
   Xbyak::Xmm V(int reg) const { return VectorOf(reg, width_); }

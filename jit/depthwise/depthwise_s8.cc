@@ -34,7 +34,6 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   spec_.window = p.window;
   spec_.dot = HasDotProduct(context.isa) && p.fits_int8;
   spec_.is_unsigned = p.type == DataType::kUInt8;
-  spec_.zero_point = p.zero_point;
   spec_.pixel_bytes = p.pixel_bytes;
   PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
@@ -144,7 +143,8 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
     DepthwiseS8Args call;  // members that the code does not read are left alone
     call.weights = range.weights + (range.first + i) * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
-    call.table = tail_.table.data();
+    call.layer = tail_.layer.data();
+    call.zero_points = spec_.Lane(problem_.zero_point);
     call.out = range.sums;
     if (!spec_.stores_sums()) {
       call.out = static_cast<std::byte*>(product.args.outputs[0]) + pixel * spec_.out_pixel_bytes +

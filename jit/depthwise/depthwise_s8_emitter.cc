@@ -25,7 +25,8 @@ class DepthwiseS8Emitter : public Assembler {
         x_(spec.window.x),
         y_(spec.window.y),
         column_(*this, spec, rows_),
-        tail_(*this, spec.requantization.value_or(Requantization{}), {t(0), t(1), t(2)}, table_) {}
+        layer_(*this, layer_constants_),
+        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), layer_) {}
 
   size_t EmitRow(const DepthwiseS8Blocks& blocks) {
     align(32);
@@ -37,8 +38,8 @@ class DepthwiseS8Emitter : public Assembler {
     column_.Prepare(width_, channels_);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
     if (spec_.dequantization) PrepareFloats();
-    if (spec_.requantization && spec_.requantization->lookup) {
-      mov(table_, ptr[args_ + offsetof(DepthwiseS8Args, table)]);
+    if (spec_.requantization) {
+      mov(layer_constants_, ptr[args_ + offsetof(DepthwiseS8Args, layer)]);
     }
     Xbyak::Label next;
     align(16);
@@ -67,6 +68,7 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   int t(int i) const { return isa().registers() - 1 - i; }
+  std::array<int, 3> temporaries() const { return {t(0), t(1), t(2)}; }
   int acc(int output, int v) const { return output * spec_.group() + v; }
   Xmm V(int reg) const { return VectorOf(reg, width_); }
   Xbyak::Address RowSlot(int ky) {
@@ -119,9 +121,9 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   void EmitColumn(const TileColumn& column, int group) {
-    const std::vector<int> values = column.inside
-                                        ? column_.Load(column.at * spec_.pixel_bytes, group)
-                                        : column_.LoadZeroPoints();
+    const std::vector<int> values =
+        column.inside ? column_.Load(column.at * spec_.pixel_bytes, group)
+                      : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
     for (const auto [output, kx] : column.uses) {
       for (int v = 0; v < spec_.group(); ++v) {
         const int at = spec_.group() * (1 + kx * spec_.row_groups() + group) + v;
@@ -162,7 +164,7 @@ class DepthwiseS8Emitter : public Assembler {
     const std::vector<int> regs = Sums(output);
     if (spec_.residual) {
       const auto at = static_cast<int>(output * spec_.residual->operand.row_stride);
-      ResidualEmitter(*this, *spec_.residual, t(0), t(1), t(2))
+      ResidualEmitter(*this, *spec_.residual, layer_, temporaries())
           .Emit(regs, width_, residual_ + at, channels_);
     }
     tail_.Store(regs, width_, out_ + static_cast<int>(output * spec_.out_pixel_bytes), channels_);
@@ -209,20 +211,26 @@ class DepthwiseS8Emitter : public Assembler {
   int width_ = 0, channels_ = 0;
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
-  const Reg64 residual_ = rbx, table_ = rbp;  // of bytes
-  const Reg64 scales_ = rbx, pointer_ = rbp;  // of floats
+  const Reg64 residual_ = rbx, layer_constants_ = rbp;  // of bytes
+  const Reg64 scales_ = rbx, pointer_ = rbp;            // of floats
   const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
   ColumnEmitter column_;
+  LayerReader layer_;
   IntegerTailEmitter tail_;
 };
 
 }  // namespace
 
+uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
+  if (!dot) return 0x00010001u * static_cast<uint16_t>(value);
+  return 0x01010101u * static_cast<uint8_t>(value ^ (flips() ? 0x80 : 0));
+}
+
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
-  std::string key = internal::Join("depthwise s8 ", static_cast<int>(spec.isa), " d", spec.dot,
-                                   " u", spec.is_unsigned, " z", spec.zero_point, " in",
-                                   spec.pixel_bytes, " out", spec.out_pixel_bytes) +
-                    WindowKey(spec.window);
+  std::string key =
+      internal::Join("depthwise s8 ", static_cast<int>(spec.isa), " d", spec.dot, " u",
+                     spec.is_unsigned, " in", spec.pixel_bytes, " out", spec.out_pixel_bytes) +
+      WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + (spec.requantization ? spec.requantization->key() : "") +
          (spec.dequantization ? spec.dequantization->key() : "") +

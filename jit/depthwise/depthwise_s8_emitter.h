@@ -26,7 +26,6 @@ struct DepthwiseS8Spec {
   kernels::Window window;
   bool dot = false;          // dot products; the weights fit into int8
   bool is_unsigned = false;  // the activations are uint8, not int8
-  int32_t zero_point = 0;    // of the activations
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
   // At most one; neither: sums are stored as int32, whole blocks of channels.
@@ -43,6 +42,10 @@ struct DepthwiseS8Spec {
     return requantization ? requantization->constants() : dequantization ? 1 : 0;
   }
   bool stores_sums() const { return !requantization && !dequantization; }
+  // Bytes are multiplied as unsigned ones: int8 activations, + 128.
+  bool flips() const { return dot && !is_unsigned; }
+  // A lane of activations of this value, as they are multiplied.
+  uint32_t Lane(int32_t value) const;
   // Of a block with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
   int64_t block_bytes(int width) const {
@@ -73,11 +76,12 @@ struct DepthwiseS8Args {
   std::byte* out;
   int64_t blocks;
   const std::byte* residual;  // the operand's element for the first pixel and channel
-  const std::byte* table;     // encoded, of requantization->lookup
+  const std::byte* layer;     // IntegerTail::layer, of the requantization
   // Of a dequantization: the image's, and what its tail reads for the first pixel and channel. One
   // block at a time where there are any.
   const RowScale* scales;
   TailSlots operands;
+  uint32_t zero_points;  // of the activations: what a lane holds where a column is outside
 };
 using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed
 

@@ -37,7 +37,7 @@ void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* 
 // flipped ones is 128 more) adds to every sum, padding included.
 void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
                             const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const {
-  const int64_t u0 = problem_.zero_point + (spec_.dot && !spec_.is_unsigned ? 128 : 0);
+  const int64_t u0 = problem_.zero_point + (spec_.flips() ? 128 : 0);
   const int64_t group_bytes = int64_t{spec_.group()} * block.width;
   for (int v = 0; v < spec_.group(); ++v) {
     for (int lane = 0; lane < block.width / 4; ++lane) {

@@ -18,7 +18,8 @@ class GemmS8Emitter : public Assembler {
         spec_(spec),
         walk_(*this, spec.depth, GroupValues(spec.isa),
               {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
-        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), table_) {}
+        layer_(*this, layer_constants_),
+        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), layer_) {}
 
   size_t EmitFunction(const GemmS8Tile& tile) {
     align(32);
@@ -31,8 +32,7 @@ class GemmS8Emitter : public Assembler {
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
-    if (spec_.requantization && spec_.requantization->lookup)
-      mov(table_, ptr[args_ + offsetof(GemmS8Args, table)]);
+    if (spec_.requantization) mov(layer_constants_, ptr[args_ + offsetof(GemmS8Args, layer)]);
     walk_.Prepare(spec_.a_step);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
@@ -224,8 +224,7 @@ class GemmS8Emitter : public Assembler {
       const int channels = v == tile_.vectors ? tile_.last_channels : group * isa().lanes();
       if (spec_.residual) {
         const int64_t at = row * spec_.residual->operand.row_stride + channel;
-        const auto [t0, t1, t2] = temporaries();
-        ResidualEmitter residual(*this, *spec_.residual, t0, t1, t2);
+        ResidualEmitter residual(*this, *spec_.residual, layer_, temporaries());
         residual.Emit(regs, isa().bytes, count_ + static_cast<int>(at), channels);
       }
       tail_.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
@@ -238,8 +237,9 @@ class GemmS8Emitter : public Assembler {
   GemmS8Tile tile_;
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
-  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, table_ = rcx;
+  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, layer_constants_ = rcx;
   DepthWalker walk_;
+  LayerReader layer_;
   IntegerTailEmitter tail_;
 };
 

@@ -65,7 +65,7 @@ struct GemmS8Args {
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
   const std::byte* residual;   // the operand's element for the first tile's row and channel
-  const std::byte* table;      // encoded, of requantization->lookup
+  const std::byte* layer;      // IntegerTail::layer, of the requantization
   const RowScale* scales;      // of the dequantization: of the first tile's rows
   TailSlots operands;          // of its tail, at the first tile
 };

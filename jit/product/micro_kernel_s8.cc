@@ -140,7 +140,7 @@ Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name)
   tail_.constants.Prepare();
   FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
   for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
-  call_.table = tail_.table.data();
+  call_.layer = tail_.layer.data();
   call_.dequantizes = spec_.dequantization.has_value();
   return Status();
 }
@@ -151,7 +151,7 @@ void MicroKernelS8::Run(const TileRun& run) const {
   args.panel = run.panel;
   args.out = run.out;
   args.tiles = run.tiles;
-  args.table = call_.table;
+  args.layer = call_.layer;
   args.corrections = reinterpret_cast<const int32_t*>(run.row_values);
   if (call_.dequantizes) {
     args.scales = reinterpret_cast<const RowScale*>(run.row_values);

@@ -87,7 +87,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // little else in L1.
   struct Call {
     std::array<GemmS8Function*, 4> entries{};
-    const std::byte* table = nullptr;
+    const std::byte* layer = nullptr;
     bool dequantizes = false;
     int residual_input = -1;
     int64_t residual_row_stride = 0;  // between rows of the output

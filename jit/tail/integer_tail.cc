@@ -36,19 +36,28 @@ Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
   return Status();
 }
 
-Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
+// `table`: encoded.
+Status TakeLookup(const VectorIsa& isa, IntegerTail* divided, AlignedBuffer* table) {
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Status();
   if (stages[0].kind != Kind::kLookup) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
   }
   const LookupMethod method = BestLookup(isa);
-  divided->table = EncodeLookup(stages[0].table, method);
-  if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
+  *table = EncodeLookup(stages[0].table, method);
+  if (table->data() == nullptr) return OutOfMemory("no memory for a table");
   divided->requantization->lookup = method;
   TakeFirst(&divided->rest.tail);
   if (divided->rest.tail.empty()) return Status();
   return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
+}
+
+AlignedBuffer LayerOf(const IntegerTail& tail, const VectorIsa& isa,
+                      std::span<const std::byte> table) {
+  LayerConstants constants;
+  tail.requantization->Encode(&constants);
+  if (tail.residual) tail.residual->Encode(&constants);
+  return constants.Encode(isa, table);
 }
 
 }  // namespace
@@ -62,7 +71,9 @@ IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const S
   if (taken.ok()) {
     divided.residual =
         TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
-    taken = TakeLookup(isa, &divided);
+    AlignedBuffer table;
+    taken = TakeLookup(isa, &divided, &table);
+    divided.layer = LayerOf(divided, isa, {table.data(), table.size()});
   }
   if (taken.ok()) return divided;
   divided.rest.apply = kernels::ApplyTail(isa.level);

@@ -18,7 +18,7 @@ struct IntegerTail {
   std::optional<Requantization> requantization;
   std::optional<Residual> residual;   // with a requantization
   RequantizationConstants constants;  // of `requantization`
-  AlignedBuffer table;                // of requantization->lookup
+  AlignedBuffer layer;                // of `requantization`: what its code reads for the layer
   kernels::TailRest rest;
 };
 

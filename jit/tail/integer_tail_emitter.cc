@@ -22,8 +22,6 @@ constexpr uint8_t kFirstOrBothOthers = 0xF8;  // vpternlog: a | (b & c)
 constexpr uint8_t kOddLanes = 0xAA;           // vpblendd
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
-uint32_t Replicated(int32_t byte) { return 0x01010101u * static_cast<uint8_t>(byte); }
-
 }  // namespace
 
 Xmm VectorOf(int i, int width) {
@@ -184,8 +182,7 @@ void IntegerTailEmitter::EmitWide(int width) {
   a_.vpsllvd(t, t, u);
   a_.vpaddd(v, v, t);
   a_.vpsravd(v, v, Constant(kRightSlot, width));
-  if (plan_.offset() == 0) return;
-  a_.vpaddd(v, v, a_.Const(static_cast<uint32_t>(plan_.offset())));
+  a_.vpaddd(v, v, layer_.Operand(LayerConstant::kOffset));
 }
 
 // Half of the lanes at a time, as 64-bit floats.
@@ -216,22 +213,22 @@ void IntegerTailEmitter::EmitDoubles() {
   } else {
     a_.vinserti128(y, y, Xmm(t_[0]), 1);
   }
-  if (plan_.offset() == 0) return;
-  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), a_.Const(static_cast<uint32_t>(plan_.offset())));
+  a_.vpaddd(a_.Vec(reg), a_.Vec(reg), layer_.Operand(LayerConstant::kOffset));
 }
 
 void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegExp& address,
                                int bytes) {
   const int available = Narrow(regs, width);
   Clamp(regs[0], available);
-  if (plan_.lookup) LookupEmitter(a_, *plan_.lookup, table_, t_[0], t_[1]).Emit(regs[0], available);
+  if (plan_.lookup)
+    LookupEmitter(a_, *plan_.lookup, layer_.table(), t_[0], t_[1]).Emit(regs[0], available);
   StoreBytes(regs[0], address, available, bytes);
 }
 
 // To words, which saturate as the bytes after them do.
 void IntegerTailEmitter::AddStoreOffset(std::initializer_list<int> words, int width) {
   if (plan_.store_offset == 0) return;
-  a_.LoadConst(t_[0], 0x10001u * static_cast<uint16_t>(plan_.store_offset));
+  layer_.Load(t_[0], LayerConstant::kStoreOffsetWords);
   for (const int reg : words) {
     const Xmm v = VectorOf(reg, width);
     a_.vpaddsw(v, v, VectorOf(t_[0], width));
@@ -253,7 +250,7 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
   }
   const int available = width / 4 * static_cast<int>(regs.size());
   if (regs.size() == 1 && plan_.store_offset != 0) {
-    a_.vpaddd(reg(0), reg(0), a_.Const(static_cast<uint32_t>(plan_.store_offset)));
+    a_.vpaddd(reg(0), reg(0), layer_.Operand(LayerConstant::kStoreOffset));
   }
   if (regs.size() == 2) {
     a_.vpackssdw(reg(0), reg(0), reg(1));
@@ -294,13 +291,12 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
 void IntegerTailEmitter::Clamp(int reg, int bytes) {
   const int width = bytes >= 16 ? bytes : 16;
   const Xmm v = VectorOf(reg, width), t = VectorOf(t_[0], width);
-  const int32_t type_min = plan_.is_unsigned ? 0 : -128, type_max = plan_.is_unsigned ? 255 : 127;
-  if (plan_.min > type_min) {
-    a_.LoadConst(t_[0], Replicated(plan_.min));
+  if (plan_.clamps_below()) {
+    layer_.Load(t_[0], LayerConstant::kLeast);
     plan_.is_unsigned ? a_.vpmaxub(v, v, t) : a_.vpmaxsb(v, v, t);
   }
-  if (plan_.max < type_max) {
-    a_.LoadConst(t_[0], Replicated(plan_.max));
+  if (plan_.clamps_above()) {
+    layer_.Load(t_[0], LayerConstant::kMost);
     plan_.is_unsigned ? a_.vpminub(v, v, t) : a_.vpminsb(v, v, t);
   }
 }

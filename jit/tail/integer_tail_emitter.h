@@ -24,11 +24,11 @@ inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 :
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
  public:
-  // `temporaries`: vector registers, clobbered. `table` holds the address of the encoded table
-  // where there is one.
+  // `temporaries`: vector registers, clobbered. `layer` reads the layer's constants and, behind
+  // them, the encoded table where there is one.
   IntegerTailEmitter(Assembler& assembler, const Requantization& plan,
-                     const std::array<int, 3>& temporaries, const Xbyak::Reg64& table)
-      : a_(assembler), plan_(plan), t_(temporaries), table_(table) {}
+                     const std::array<int, 3>& temporaries, const LayerReader& layer)
+      : a_(assembler), plan_(plan), t_(temporaries), layer_(layer) {}
 
   // Once in each function. Partial stores (fewer bytes than a group gives) have `partial_bytes` of
   // them; clobbers rax.
@@ -72,7 +72,7 @@ class IntegerTailEmitter {
   Assembler& a_;
   Requantization plan_;
   std::array<int, 3> t_;
-  Xbyak::Reg64 table_;
+  LayerReader layer_;
   std::vector<Detour> detours_;
   std::map<int, Xbyak::Label> other_forms_;  // by width
 };

@@ -28,7 +28,7 @@ AlignedBuffer EncodeLookup(std::span<const uint8_t> table, LookupMethod method);
 class LookupEmitter {
  public:
   // `table` points to what EncodeLookup gave. `t0`, `t1`: vector registers, clobbered.
-  LookupEmitter(Assembler& assembler, LookupMethod method, const Xbyak::Reg64& table, int t0,
+  LookupEmitter(Assembler& assembler, LookupMethod method, const Xbyak::RegExp& table, int t0,
                 int t1)
       : a_(assembler), method_(method), table_(table), t0_(t0), t1_(t1) {}
 
@@ -41,7 +41,7 @@ class LookupEmitter {
 
   Assembler& a_;
   LookupMethod method_;
-  Xbyak::Reg64 table_;
+  Xbyak::RegExp table_;
   int t0_, t1_;
 };
 

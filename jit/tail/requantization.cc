@@ -28,9 +28,21 @@ auto OfChannel(const Values& values, int64_t channel) {
 }  // namespace
 
 std::string Requantization::key() const {
-  return internal::Join(" requantize", is_unsigned, '.', real, '.', zero_point, '.', min, '.', max,
-                        '.', addend_has_sign, '.', store_offset, " l",
+  return internal::Join(" requantize", is_unsigned, '.', real, '.', clamps_below(), '.',
+                        clamps_above(), '.', addend_has_sign, '.', store_offset != 0, " l",
                         lookup ? static_cast<int>(*lookup) + 1 : 0);
+}
+
+void Requantization::Encode(LayerConstants* constants) const {
+  const auto bytes = [](int32_t x) {
+    return static_cast<int32_t>(0x01010101u * static_cast<uint8_t>(x));
+  };
+  constants->Set(LayerConstant::kStoreOffset, store_offset);
+  constants->Set(LayerConstant::kStoreOffsetWords,
+                 static_cast<int32_t>(0x10001u * static_cast<uint16_t>(store_offset)));
+  constants->Set(LayerConstant::kLeast, bytes(min));
+  constants->Set(LayerConstant::kMost, bytes(max));
+  constants->Set(LayerConstant::kOffset, offset());
 }
 
 Result<Requantization> PlanRequantization(const TailStage& stage, DataType output) {
@@ -172,9 +184,10 @@ std::string RequantizationConstants::key() const {
     return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
   };
   const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
-  return plan_.key() + internal::Join(" range", min, '.', max, " m", hash(r.multipliers), " s",
-                                      hash(r.shifts), " r", hash(stage_.real_scales), " sums",
-                                      largest_sum_, '.', largest_bias_);
+  return plan_.key() + internal::Join(" z", plan_.zero_point, " range", min, '.', max, " m",
+                                      hash(r.multipliers), " s", hash(r.shifts), " r",
+                                      hash(stage_.real_scales), " sums", largest_sum_, '.',
+                                      largest_bias_);
 }
 
 }  // namespace fuselite::jit

@@ -22,13 +22,15 @@
 #include <string>
 #include <vector>
 
+#include "jit/tail/layer_constants.h"
 #include "jit/tail/lookup_emitter.h"
 #include "kernels/tail/tail.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::jit {
 
-// What decides the code. Whatever differs by channel is a constant in memory.
+// What decides the code, and the numbers that it reads for the layer (layer_constants.h). Whatever
+// differs by channel is a constant in memory, too.
 struct Requantization {
   bool is_unsigned = false;  // the result is uint8, not int8
   int32_t min = 0, max = 0;  // within that type
@@ -45,6 +47,11 @@ struct Requantization {
   int32_t offset() const { return addend_has_sign ? 0 : zero_point; }
   // Vectors of constants behind each other for each vector of channels.
   int constants() const { return real ? 3 : 6; }
+  // The code clamps only to what is less than the type's range.
+  bool clamps_below() const { return min > (is_unsigned ? 0 : -128); }
+  bool clamps_above() const { return max < (is_unsigned ? 255 : 127); }
+  void Encode(LayerConstants* constants) const;
+  // Of what decides the code.
   std::string key() const;
 };
 

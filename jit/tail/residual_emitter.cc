@@ -42,12 +42,37 @@ bool StaysNarrow(const kernels::QuantizedAdd& add) {
 
 }  // namespace
 
+bool ResidualScale::shifts_left() const {
+  return multiplier == 1 << 30 && zero_point == 0 && left > -shift;
+}
+
+int32_t ResidualScale::nudge() const {
+  const int e = -shift;
+  return 1 + (e > 0 ? 1 << e : 0) + zero_point * (1 << (e + 1));
+}
+
+int32_t ResidualScale::last_shift() const { return shifts_left() ? left - 1 + shift : 1 - shift; }
+
+void Residual::Encode(LayerConstants* constants) const {
+  constants->Set(LayerConstant::kXLeast, min);
+  constants->Set(LayerConstant::kXMost, max);
+  constants->Set(LayerConstant::kXOffset, add.x_offset);
+  constants->Set(LayerConstant::kXMultiplier, x().multiplier);
+  constants->Set(LayerConstant::kXNudge, x().nudge());
+  constants->Set(LayerConstant::kXShift, x().last_shift());
+  constants->Set(LayerConstant::kYOffset, add.y_offset);
+  constants->Set(LayerConstant::kYMultiplier, y().multiplier);
+  constants->Set(LayerConstant::kYNudge, y().nudge());
+  constants->Set(LayerConstant::kYShift, y().last_shift());
+  constants->Set(LayerConstant::kSumMultiplier, sum().multiplier);
+  constants->Set(LayerConstant::kSumNudge, sum().nudge());
+  constants->Set(LayerConstant::kSumShift, sum().last_shift());
+}
+
 std::string Residual::key() const {
-  return internal::Join(" residual", is_unsigned, '.', min, '.', max, '.', add.left_shift, '.',
-                        add.x_offset, '.', add.x_multiplier, '.', add.x_shift, '.', add.y_offset,
-                        '.', add.y_multiplier, '.', add.y_shift, '.', add.output_multiplier, '.',
-                        add.output_shift, '.', add.output_offset, '.', add.negate_x, add.negate_y,
-                        '.', operand.row_stride);
+  return internal::Join(" residual", is_unsigned, '.', add.left_shift, '.', x().form(), '.',
+                        y().form(), '.', sum().form(), '.', add.negate_x, add.negate_y, '.',
+                        operand.row_stride);
 }
 
 std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
@@ -85,19 +110,19 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
 }
 
 void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& address, int bytes) {
-  const auto constant = [&](int32_t value) { return a_.Const(static_cast<uint32_t>(value)); };
+  using enum LayerConstant;
   const kernels::QuantizedAdd& add = residual_.add;
   const auto group = static_cast<int>(regs.size());
   const bool partial = bytes < group * width / 4;
   for (int i = 0; i < group; ++i) {
     const Xmm v = VectorOf(regs[i], width), y = VectorOf(y_, width);
-    a_.vpmaxsd(v, v, constant(residual_.min));
-    a_.vpminsd(v, v, constant(residual_.max));
-    a_.vpaddd(v, v, constant(add.x_offset));
-    Scale(regs[i], width, add.left_shift, add.x_multiplier, add.x_shift, 0);
+    a_.vpmaxsd(v, v, layer_.Operand(kXLeast));
+    a_.vpminsd(v, v, layer_.Operand(kXMost));
+    a_.vpaddd(v, v, layer_.Operand(kXOffset));
+    Scale(regs[i], width, residual_.x(), {kXMultiplier, kXNudge, kXShift});
     Load(group, i, width, address, partial);
-    a_.vpaddd(y, y, constant(add.y_offset));
-    Scale(y_, width, add.left_shift, add.y_multiplier, add.y_shift, 0);
+    a_.vpaddd(y, y, layer_.Operand(kYOffset));
+    Scale(y_, width, residual_.y(), {kYMultiplier, kYNudge, kYShift});
     if (add.negate_x) {
       a_.vpsubd(v, y, v);
     } else if (add.negate_y) {
@@ -105,7 +130,7 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
     } else {
       a_.vpaddd(v, v, y);
     }
-    Scale(regs[i], width, 0, add.output_multiplier, add.output_shift, add.output_offset);
+    Scale(regs[i], width, residual_.sum(), {kSumMultiplier, kSumNudge, kSumShift});
   }
 }
 
@@ -130,41 +155,40 @@ void ResidualEmitter::Load(int group, int v, int width, const RegExp& address, b
   is_unsigned ? a_.vpsrld(y, y, shift) : a_.vpsrad(y, y, shift);
 }
 
-void ResidualEmitter::Scale(int reg, int width, int left, int32_t multiplier, int32_t shift,
-                            int32_t zero_point) {
+void ResidualEmitter::Scale(int reg, int width, const ResidualScale& scale,
+                            const ScaleConstants& constants) {
   const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width), m = VectorOf(t1_, width);
-  const int e = -shift;
-  // The operand with the larger scale, as a rule: times 1/2, and nothing to round.
-  if (multiplier == 1 << 30 && zero_point == 0 && left > e) return a_.vpslld(v, v, left - 1 - e);
-  const int32_t constant = 1 + (e > 0 ? 1 << e : 0) + zero_point * (1 << (e + 1));
-  const auto nudge = a_.Const(static_cast<uint32_t>(constant));
+  const Xbyak::Address last_shift = layer_.Operand(constants.shift);
+  if (scale.shifts_left()) return a_.vpsllvd(v, v, last_shift);
+  const Xbyak::Address nudge = layer_.Operand(constants.nudge);
   if (a_.isa().avx512) {
-    if (e > 0) a_.vpmovd2m(kSign, v);
-    a_.vpslld(v, v, left + 2);
-    a_.LoadConst(t1_, static_cast<uint32_t>(multiplier));
+    if (scale.has_sign()) a_.vpmovd2m(kSign, v);
+    a_.vpslld(v, v, scale.left + 2);
+    layer_.Load(t1_, constants.multiplier);
     a_.vmovshdup(t, v);
     a_.vpmuldq(v, v, m);
     a_.vpmuldq(t, t, m);
     a_.vmovshdup(t | kEven, v);
     a_.vpaddd(t, t, nudge);
-    if (e > 0) a_.vpsubd(t | kSign, t, a_.Const(2u));
-    a_.vpsrad(v, t, e + 1);
+    if (scale.has_sign()) a_.vpsubd(t | kSign, t, a_.Const(2u));
+    a_.vpsravd(v, t, last_shift);
     return;
   }
+  const Xbyak::Address multiplier = layer_.Operand(constants.multiplier);
   // The sign: twice -1 where negative; kept in place of the multiplier when that is used.
-  a_.vpslld(v, v, left + 2);
+  a_.vpslld(v, v, scale.left + 2);
   a_.vpsrlq(t, v, 32);
-  a_.vpmuldq(t, t, a_.Const(static_cast<uint32_t>(multiplier)));
+  a_.vpmuldq(t, t, multiplier);
   a_.vpsrad(m, v, 31);
-  a_.vpmuldq(v, v, a_.Const(static_cast<uint32_t>(multiplier)));
+  a_.vpmuldq(v, v, multiplier);
   a_.vpsrlq(v, v, 32);
   a_.vpblendd(t, v, t, 0xAA);
   a_.vpaddd(t, t, nudge);
-  if (e > 0) {
+  if (scale.has_sign()) {
     a_.vpaddd(m, m, m);
     a_.vpaddd(t, t, m);
   }
-  a_.vpsrad(v, t, e + 1);
+  a_.vpsravd(v, t, last_shift);
 }
 
 }  // namespace fuselite::jit

@@ -10,12 +10,36 @@
 
 namespace fuselite::jit {
 
+// One of the three scalings of a sum: MultiplyByQuantizedMultiplier(v << left, multiplier, shift)
+// + zero_point, shift not positive.
+struct ResidualScale {
+  int left = 0;
+  int32_t multiplier = 0, shift = 0, zero_point = 0;
+
+  // It is a shift to the left: of the operand with the larger scale, as a rule.
+  bool shifts_left() const;
+  // Negative values differ.
+  bool has_sign() const { return shift < 0; }
+  // The numbers that the code reads.
+  int32_t nudge() const;
+  int32_t last_shift() const;
+  // Of what decides the code.
+  int form() const { return shifts_left() ? 0 : has_sign() ? 1 : 2; }
+};
+
 struct Residual {
   kernels::QuantizedAdd add;
   int32_t min = 0, max = 0;  // of the requantization before it, less its store_offset
   bool is_unsigned = false;
   kernels::TailOperand operand;
 
+  ResidualScale x() const { return {add.left_shift, add.x_multiplier, add.x_shift, 0}; }
+  ResidualScale y() const { return {add.left_shift, add.y_multiplier, add.y_shift, 0}; }
+  ResidualScale sum() const {
+    return {0, add.output_multiplier, add.output_shift, add.output_offset};
+  }
+  void Encode(LayerConstants* constants) const;
+  // Of what decides the code.
   std::string key() const;
 };
 
@@ -27,9 +51,15 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
 
 class ResidualEmitter {
  public:
-  // `t0`, `t1`, `y`: vector registers, clobbered. IntegerTailEmitter::Prepare has run.
-  ResidualEmitter(Assembler& assembler, const Residual& residual, int t0, int t1, int y)
-      : a_(assembler), residual_(residual), t0_(t0), t1_(t1), y_(y) {}
+  // `temporaries`: vector registers, clobbered. IntegerTailEmitter::Prepare has run.
+  ResidualEmitter(Assembler& assembler, const Residual& residual, const LayerReader& layer,
+                  const std::array<int, 3>& temporaries)
+      : a_(assembler),
+        residual_(residual),
+        layer_(layer),
+        t0_(temporaries[0]),
+        t1_(temporaries[1]),
+        y_(temporaries[2]) {}
 
   // On a group of values that are not clamped yet. `address` is that of the operand's element for
   // the group's first channel; the first `bytes` elements are read.
@@ -37,11 +67,15 @@ class ResidualEmitter {
 
  private:
   void Load(int group, int v, int width, const Xbyak::RegExp& address, bool partial);
-  // v = (v + offset) * 2^left_shift scaled, with `zero_point` added.
-  void Scale(int v, int width, int left, int32_t multiplier, int32_t shift, int32_t zero_point);
+  // Where a scale's numbers are.
+  struct ScaleConstants {
+    LayerConstant multiplier, nudge, shift;
+  };
+  void Scale(int v, int width, const ResidualScale& scale, const ScaleConstants& constants);
 
   Assembler& a_;
   const Residual& residual_;
+  LayerReader layer_;
   int t0_, t1_, y_;
 };
 

@@ -87,6 +87,7 @@ TEST(CodeKeyTest, FloatProducts) {
 }
 
 Requantization SomeRequantization() { return {.min = -128, .max = 127}; }
+Residual SomeResidual() { return {.add = {.left_shift = 20}, .operand = {}}; }
 
 // Those that both integer emitters share.
 template <class Spec>
@@ -102,25 +103,21 @@ std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
       [](Spec& s) { s.requantization->min = -1; },
       [](Spec& s) { s.requantization->max = 6; },
       [](Spec& s) { s.requantization->real = true; },
+      [](Spec& s) { s.requantization->addend_has_sign = true; },
+      [](Spec& s) { s.requantization->store_offset = 5; },
       [](Spec& s) { s.requantization->lookup = LookupMethod::kPermutes; },
       [](Spec& s) { s.requantization->lookup = LookupMethod::kShuffles; },
       [](Spec& s) { s.residual.reset(); },
-      [](Spec& s) { s.residual->min = -7; },
-      [](Spec& s) { s.residual->max = 7; },
       [](Spec& s) { s.residual->is_unsigned = true; },
       [](Spec& s) { s.residual->operand.row_stride = 77; },
       [](Spec& s) { s.residual->add.left_shift = 15; },
-      [](Spec& s) { s.residual->add.x_offset = 1; },
-      [](Spec& s) { s.residual->add.x_multiplier = 2; },
-      [](Spec& s) { s.residual->add.x_shift = 3; },
-      [](Spec& s) { s.residual->add.y_offset = 4; },
-      [](Spec& s) { s.residual->add.y_multiplier = 5; },
-      [](Spec& s) { s.residual->add.y_shift = 6; },
+      [](Spec& s) { s.residual->add.x_multiplier = 1 << 30; },
+      [](Spec& s) { s.residual->add.x_shift = -3; },
+      [](Spec& s) { s.residual->add.y_multiplier = 1 << 30; },
+      [](Spec& s) { s.residual->add.y_shift = -6; },
+      [](Spec& s) { s.residual->add.output_shift = -8; },
       [](Spec& s) { s.residual->add.negate_x = true; },
       [](Spec& s) { s.residual->add.negate_y = true; },
-      [](Spec& s) { s.residual->add.output_multiplier = 7; },
-      [](Spec& s) { s.residual->add.output_shift = 8; },
-      [](Spec& s) { s.residual->add.output_offset = 9; },
       floats,
       [floats](Spec& s) { floats(s), s.dequantization->weights_first = true; },
       [floats](Spec& s) { floats(s), s.dequantization->row_zero_points = true; },
@@ -137,7 +134,7 @@ TEST(CodeKeyTest, IntegerProducts) {
   spec.out_step = 128;
   spec.depth.runs = {{0, 16}};
   spec.requantization = SomeRequantization();
-  spec.residual = Residual{};
+  spec.residual = SomeResidual();
   const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmS8Spec&)>> changes = {
       [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; }, [](GemmS8Spec& s) { s.a_step = 68; },
@@ -151,6 +148,37 @@ TEST(CodeKeyTest, IntegerProducts) {
       {[](GemmS8Tile& t) { t.rows = 5; }, [](GemmS8Tile& t) { t.vectors = 1; },
        [](GemmS8Tile& t) { t.last_channels = 7; }},
       [&](const GemmS8Tile& t) { return CodeKey(spec, std::vector<GemmS8Tile>{t}); });
+}
+
+// Layers that differ in numbers alone share their code.
+TEST(CodeKeyTest, NumbersOfALayerAreNotInItsCode) {
+  GemmS8Spec spec;
+  spec.depth.runs = {{0, 16}};
+  spec.requantization = SomeRequantization();
+  spec.requantization->min = -100;
+  spec.requantization->store_offset = 5;
+  spec.residual = SomeResidual();
+  spec.residual->add.x_shift = spec.residual->add.y_shift = -3;
+  const std::vector<std::function<void(GemmS8Spec&)>> changes = {
+      [](GemmS8Spec& s) { s.requantization->zero_point = 3; },
+      [](GemmS8Spec& s) { s.requantization->min = -99; },
+      [](GemmS8Spec& s) { s.requantization->store_offset = 4; },
+      [](GemmS8Spec& s) { s.residual->min = -7; },
+      [](GemmS8Spec& s) { s.residual->max = 7; },
+      [](GemmS8Spec& s) { s.residual->add.x_offset = 1; },
+      [](GemmS8Spec& s) { s.residual->add.x_multiplier = 2; },
+      [](GemmS8Spec& s) { s.residual->add.x_shift = -4; },
+      [](GemmS8Spec& s) { s.residual->add.y_offset = 4; },
+      [](GemmS8Spec& s) { s.residual->add.y_multiplier = 5; },
+      [](GemmS8Spec& s) { s.residual->add.y_shift = -6; },
+      [](GemmS8Spec& s) { s.residual->add.output_multiplier = 7; },
+      [](GemmS8Spec& s) { s.residual->add.output_offset = 9; }};
+  const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    GemmS8Spec changed = spec;
+    changes[i](changed);
+    EXPECT_EQ(CodeKey(changed, tiles), CodeKey(spec, tiles)) << "change " << i;
+  }
 }
 
 template <class Spec>
@@ -196,13 +224,11 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   spec.window = SomeWindow();
   spec.pixel_bytes = spec.out_pixel_bytes = 64;
   spec.requantization = SomeRequantization();
-  spec.residual = Residual{};
+  spec.residual = SomeResidual();
   const std::vector<DepthwiseS8Blocks> blocks = {{.width = 32, .channels = 16, .count = 2}};
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
-      [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },
-      [](DepthwiseS8Spec& s) { s.dot = true; },
+      [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; }, [](DepthwiseS8Spec& s) { s.dot = true; },
       [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
-      [](DepthwiseS8Spec& s) { s.zero_point = 3; },
       [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
       [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; }};
   Append(&changes, WindowChanges<DepthwiseS8Spec>());

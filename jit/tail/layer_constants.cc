@@ -1,0 +1,42 @@
+#include "jit/tail/layer_constants.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fuselite::jit {
+namespace {
+
+// AVX-512 broadcasts what it reads; AVX2 reads a whole vector.
+int Copies(const VectorIsa& isa) { return isa.avx512 ? 1 : isa.lanes(); }
+
+// Tables are read by aligned loads.
+size_t NumberBytes(const VectorIsa& isa) {
+  return AlignUp(sizeof(int32_t) * kLayerConstants * Copies(isa));
+}
+
+}  // namespace
+
+AlignedBuffer LayerConstants::Encode(const VectorIsa& isa, std::span<const std::byte> table) const {
+  AlignedBuffer memory(NumberBytes(isa) + table.size());
+  if (memory.data() == nullptr) return memory;
+  auto* to = memory.as<int32_t>();
+  for (const int32_t value : values_) to = std::fill_n(to, Copies(isa), value);
+  if (!table.empty()) std::memcpy(memory.data() + NumberBytes(isa), table.data(), table.size());
+  return memory;
+}
+
+Xbyak::RegExp LayerReader::At(LayerConstant constant) const {
+  return layer_ + static_cast<int>(constant) * Copies(a_.isa()) * sizeof(int32_t);
+}
+
+Xbyak::Address LayerReader::Operand(LayerConstant constant) const {
+  return a_.isa().avx512 ? a_.ptr_b[At(constant)] : a_.ptr[At(constant)];
+}
+
+void LayerReader::Load(int vector, LayerConstant constant) const {
+  a_.vbroadcastss(a_.Vec(vector), a_.ptr[At(constant)]);
+}
+
+Xbyak::RegExp LayerReader::table() const { return layer_ + NumberBytes(a_.isa()); }
+
+}  // namespace fuselite::jit
