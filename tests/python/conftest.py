@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import subprocess
 
 import pytest
 from ai_edge_litert import interpreter as litert
@@ -38,6 +40,32 @@ def load_delegate(delegate_path):
         return litert.load_delegate(str(delegate_path), options)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def tool():
+    """tool("run", "model.tflite"): runs build/release/tools/fuselite, or what FUSELITE_TOOL names."""
+    path = pathlib.Path(os.environ.get("FUSELITE_TOOL") or ROOT / "build" / "release" / "tools" / "fuselite")
+    if not path.is_file():
+        pytest.fail(f"{path} is not there; build it (cmake --build --preset release) or set FUSELITE_TOOL")
+
+    def run(*arguments, status=0, stdout=subprocess.PIPE, warns=False):
+        command = [path, *map(str, arguments)]
+        result = subprocess.run(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+        assert result.returncode == status, result.stderr
+        if status:
+            # One line that says what is wrong.
+            assert re.fullmatch(r"fuselite: .+\n", result.stderr), result.stderr
+            return result.stderr
+        if warns:
+            return result.stderr
+        assert result.stderr == ""
+        return result.stdout
+
+    run.path = path
+    return run
 
 
 @pytest.fixture(scope="session")
