@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 
+#include "fusion/cost.h"
 #include "fusion/evaluate.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
@@ -35,6 +36,7 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     if (v >= 0 && v < graph.value_count()) graph.value(v).observed = true;
   }
   FUSELITE_RETURN_IF_ERROR(Validate(graph));
+  FUSELITE_RETURN_IF_ERROR(options.budget.CheckMultiplyAdds(GraphCost(graph)));
   AlignConstants(graph);
   Stopwatch watch;
   RewriteContext rewriting(planner, &report.rewrites);
@@ -47,9 +49,13 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   }
   report.times.placement = watch.Lap();
   TimedStore store(options.store ? *options.store : ProcessPackedStore());
-  auto executable = Lower(graph, plan, planner, store, report);
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
+                            Lower(graph, plan, planner, store, report));
   report.times.packing = store.milliseconds;
   report.times.kernels -= store.milliseconds;
+  const double scratch = static_cast<double>(executable->scratch_bytes()) * options.threads;
+  FUSELITE_RETURN_IF_ERROR(
+      options.budget.CheckMemory(static_cast<double>(executable->arena_bytes()) + scratch));
   return executable;
 }
 

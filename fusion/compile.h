@@ -9,6 +9,7 @@
 #include "fusion/graph.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
+#include "runtime/budget.h"
 #include "runtime/executable.h"
 
 namespace fuselite::fusion {
@@ -19,6 +20,7 @@ struct CompileOptions {
   bool fusion = true;
   kernels::Precision precision = kernels::Precision::kDefault;
   int threads = 1;
+  Budget budget;
   PackedStore* store = nullptr;  // null: the process's
 };
 
@@ -61,7 +63,8 @@ Planner PlannerFor(const CompileOptions& options);
 
 // Consumes the graph. Inputs and outputs of the Executable are graph.inputs and graph.outputs in
 // order. `report` may be null. `planner`, if any, is PlannerFor(options) and may know the graph's
-// operations already.
+// operations already. A graph beyond options.budget is refused before anything is packed, and one
+// whose executable is, before its memory is taken.
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,
                                                   CompileReport* report,
                                                   Planner* planner = nullptr);

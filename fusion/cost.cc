@@ -1,5 +1,7 @@
 #include "fusion/cost.h"
 
+#include "kernels/evaluation.h"
+
 namespace fuselite::fusion {
 
 double NodeCost(const Graph& graph, NodeId id) {
@@ -7,8 +9,7 @@ double NodeCost(const Graph& graph, NodeId id) {
   if (node.op->reshapes) return 0;
   const kernels::OpDescription op = graph.Describe(id);
   const double outputs = op.outputs.empty() ? 0.0 : static_cast<double>(op.outputs[0].elements());
-  const double own = node.op->cost ? node.op->cost(op) : outputs;
-  return own + outputs * static_cast<double>(node.tail.stages.size());
+  return kernels::Cost(op) + outputs * static_cast<double>(node.tail.stages.size());
 }
 
 double GraphCost(const Graph& graph) {

@@ -39,6 +39,7 @@ class BuiltinOp {
       return Status();
     }
     FUSELITE_RETURN_IF_ERROR(status);
+    FUSELITE_RETURN_IF_ERROR(graph.CountWork(kernels::Cost(op_)));
     known_ = IsKnown();
     if (known_) {
       for (int output : Elements(node.outputs)) graph.SetPersistent(graph.tensor(output));
@@ -58,6 +59,7 @@ class BuiltinOp {
         if (input >= 0) op_.inputs[i].data = graph.tensor(input).data.raw;
       }
       FUSELITE_RETURN_IF_ERROR(kernels::Infer(op_));
+      FUSELITE_RETURN_IF_ERROR(graph.host().budget.CheckMultiplyAdds(kernels::Cost(op_)));
       FUSELITE_RETURN_IF_ERROR(ResizeOutputs(graph, node));
       FUSELITE_RETURN_IF_ERROR(Build());
     }
@@ -152,10 +154,8 @@ class BuiltinOp {
       output_pointers_.push_back(graph.tensor(output).data.raw);
     }
     const size_t scratch_bytes = AlignUp(kernel_->scratch_bytes());
-    std::byte* memory = graph.Scratch(scratch_bytes + AlignUp(kernel_->shared_bytes()));
-    if (memory == nullptr && scratch_bytes + kernel_->shared_bytes() > 0) {
-      return OutOfMemory("no memory for the scratch of ", kernel_->name());
-    }
+    FUSELITE_ASSIGN_OR_RETURN(std::byte* const memory,
+                              graph.Scratch(scratch_bytes + AlignUp(kernel_->shared_bytes())));
     const KernelArgs args = {input_pointers_.data(), output_pointers_.data(), memory,
                              memory + scratch_bytes};
     for (int phase = 0; phase < kernel_->phases(); ++phase) {

@@ -113,6 +113,7 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given,
   InterpreterOptions options;
   options.num_threads = all.num_threads > 0 ? all.num_threads : -1;
   options.preserve_all_tensors = all.preserve_tensors != 0;
+  options.budget = {all.max_memory, all.max_multiply_adds};
   if (all.signature != nullptr) options.signature = all.signature;
   if (all.operator_count == 0) return options;
   if (all.operators == nullptr) return NullHandle();
@@ -177,7 +178,7 @@ const char* FuseliteModelSignatureOutputName(const FuseliteModel* model, size_t 
 }
 
 FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault() {
-  return {sizeof(FuseliteInterpreterOptions), 0, 0, nullptr, nullptr, 0};
+  return {sizeof(FuseliteInterpreterOptions), 0, 0, nullptr, nullptr, 0, 0, 0};
 }
 
 FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,

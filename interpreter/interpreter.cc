@@ -38,6 +38,7 @@ Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const M
     host.num_threads = options.num_threads;
     host.preserve_all_tensors = options.preserve_all_tensors;
     host.cluster_partitions = options.cluster_partitions;
+    host.budget = options.budget;
     FUSELITE_RETURN_IF_ERROR(interpreter->ChooseMain(options.signature));
     static const OpResolver kBuiltins = OpResolver::WithBuiltins();
     const OpResolver& resolver = options.resolver ? *options.resolver : kBuiltins;

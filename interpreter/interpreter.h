@@ -31,6 +31,8 @@ struct InterpreterOptions {
   bool preserve_all_tensors = false;
   // Lets delegates' partitions reach past nodes that are not theirs.
   bool cluster_partitions = true;
+  // What is beyond it is refused by AllocateTensors, or by Invoke where shapes are known only then.
+  Budget budget;
   // The key of the signature whose subgraph the interpreter runs; empty: the first subgraph.
   std::string signature;
   // Whom to ask for operators; null: the builtin ones. Used by Create only.

@@ -234,8 +234,11 @@ tflite::TfLiteStatus Subgraph::Fail(Status status) {
   return cancelled ? tflite::kTfLiteCancelled : tflite::kTfLiteError;
 }
 
-std::byte* Subgraph::Scratch(size_t bytes) {
-  if (scratch_.size() < bytes || scratch_.data() == nullptr) scratch_ = AlignedBuffer(bytes);
+Result<std::byte*> Subgraph::Scratch(size_t bytes) {
+  if (scratch_.size() >= bytes) return scratch_.data();
+  FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes)));
+  scratch_ = AlignedBuffer(bytes);
+  if (scratch_.data() == nullptr) return OutOfMemory("no memory for ", bytes, " bytes of scratch");
   return scratch_.data();
 }
 

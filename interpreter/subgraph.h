@@ -19,6 +19,7 @@
 #include "interpreter/partition.h"
 #include "interpreter/resources.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/budget.h"
 #include "runtime/status.h"
 #include "runtime/tflite_abi.h"
 #include "runtime/tflite_arrays.h"
@@ -43,6 +44,7 @@ struct SubgraphHost {
   int num_threads = -1;
   bool preserve_all_tensors = false;
   bool cluster_partitions = true;
+  Budget budget;  // of each subgraph
   std::atomic<bool> cancelled{false};
   Resources resources;
   tflite::TfLiteExternalContext* external_contexts[tflite::kTfLiteMaxExternalContexts] = {};
@@ -104,8 +106,10 @@ class Subgraph {
   void SetPersistent(tflite::TfLiteTensor& tensor);
   // Keeps the reason and gives the code that the C interface knows. For operators of this room.
   tflite::TfLiteStatus Fail(Status status);
-  // Memory that is free to use until the function that asks returns. Null where there is none.
-  std::byte* Scratch(size_t bytes);
+  // Memory that is free to use until the function that asks returns; null for no bytes.
+  Result<std::byte*> Scratch(size_t bytes);
+  // Counts the work of one run of a node, which is being prepared, against the budget.
+  Status CountWork(double multiply_adds);
 
  private:
   enum class State { kUnprepared, kReady };
@@ -116,6 +120,7 @@ class Subgraph {
     size_t begin = 0, end = 0;  // positions in the plan
     AlignedBuffer arena;
     std::vector<int> dynamic_shapes;  // of what was dynamic when it was prepared
+    double multiply_adds = 0;         // of its nodes, as far as they are counted
   };
 
   Subgraph(SubgraphHost& host, int index);
@@ -145,6 +150,8 @@ class Subgraph {
   bool HasDynamicOutput(const Node& node) const;
   Status PlanSegment(Segment& segment);
   Status AllocatePersistent();
+  // Whether `more` bytes beside those that the subgraph holds are within the budget.
+  Status CheckMemory(double more) const;
   std::vector<int> DynamicShapes(size_t end) const;
   Status EnsurePrepared(size_t position);
 
@@ -178,6 +185,7 @@ class Subgraph {
   std::vector<Segment> segments_;
   std::vector<AlignedBuffer> persistent_;  // of each tensor; most are empty
   AlignedBuffer scratch_;
+  double multiply_adds_ = 0;  // of the nodes prepared so far
   bool has_dynamic_tensors_ = false;
   size_t prepared_ = 0;  // positions of the plan that are prepared in this run
 

@@ -79,6 +79,12 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
     if (!dynamic) tensor.data.raw = nullptr;
   }
   if (dynamic && (bytes != tensor.bytes || tensor.data.raw == nullptr)) {
+    // Summing up what is held costs a pass over the tensors, which would be felt by loops that
+    // resize small ones; those cannot add up to much.
+    constexpr size_t kCounted = size_t{64} << 10;
+    if (bytes > tensor.bytes && bytes >= kCounted) {
+      FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes - tensor.bytes)));
+    }
     void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
     if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");
     tensor.data.raw = static_cast<char*>(memory);
@@ -133,6 +139,7 @@ Status Subgraph::AllocateTensors() {
   FUSELITE_RETURN_IF_ERROR(RedoDelegates());
   if (state_ != State::kReady) {
     ForgetMemory();
+    multiply_adds_ = 0;
     FUSELITE_RETURN_IF_ERROR(PropagateShapes());
     FUSELITE_RETURN_IF_ERROR(PrepareFrom(0));
     state_ = State::kReady;
@@ -172,6 +179,9 @@ bool Subgraph::HasDynamicOutput(const Node& node) const {
 Status Subgraph::PrepareFrom(size_t position) {
   Segment segment;
   segment.begin = position;
+  multiply_adds_ = 0;
+  for (const Segment& before : segments_) multiply_adds_ += before.multiply_adds;
+  const double before = multiply_adds_;
   segment.dynamic_shapes = DynamicShapes(position);
   bool dynamic = false;
   while (position < plan_.size() && !dynamic) {
@@ -181,6 +191,7 @@ Status Subgraph::PrepareFrom(size_t position) {
     ++position;
   }
   segment.end = position;
+  segment.multiply_adds = multiply_adds_ - before;
   if (segment.begin == 0) has_dynamic_tensors_ = dynamic;
   FUSELITE_RETURN_IF_ERROR(PlanSegment(segment));
   segments_.push_back(std::move(segment));
@@ -249,6 +260,7 @@ Status Subgraph::PlanSegment(Segment& segment) {
     for (int temporary : Elements(node.temporaries)) place(temporary, step, step);
   }
   const ArenaPlan plan = PlanArena(values);
+  FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(plan.bytes)));
   segment.arena = AlignedBuffer(plan.bytes);
   if (plan.bytes > 0 && segment.arena.data() == nullptr) {
     return OutOfMemory("no memory for ", plan.bytes, " bytes of tensors");
@@ -266,6 +278,7 @@ Status Subgraph::AllocatePersistent() {
     TfLiteTensor& tensor = tensors_[i];
     if (tensor.allocation_type != tflite::kTfLiteArenaRwPersistent) continue;
     if (persistent_[i].data() == nullptr || persistent_[i].size() != tensor.bytes) {
+      FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(tensor.bytes)));
       persistent_[i] = AlignedBuffer(std::max<size_t>(tensor.bytes, 1));
       if (persistent_[i].data() == nullptr) {
         return OutOfMemory("no memory for ", tensor.bytes, " bytes of variables");
@@ -275,6 +288,24 @@ Status Subgraph::AllocatePersistent() {
     tensor.data.raw = persistent_[i].as<char>();
   }
   return Status();
+}
+
+Status Subgraph::CheckMemory(double more) const {
+  if (host_.budget.max_memory <= 0) return Status();
+  double held = static_cast<double>(scratch_.size());
+  for (const Segment& segment : segments_) held += static_cast<double>(segment.arena.size());
+  for (const AlignedBuffer& buffer : persistent_) held += static_cast<double>(buffer.size());
+  for (const TfLiteTensor& tensor : tensors_) {
+    const bool heap = tensor.allocation_type == tflite::kTfLiteDynamic ||
+                      tensor.allocation_type == tflite::kTfLitePersistentRo;
+    if (heap && tensor.data.raw != nullptr) held += static_cast<double>(tensor.bytes);
+  }
+  return host_.budget.CheckMemory(held + more);
+}
+
+Status Subgraph::CountWork(double multiply_adds) {
+  multiply_adds_ += multiply_adds;
+  return host_.budget.CheckMultiplyAdds(multiply_adds_);
 }
 
 // Variables begin at zero, in the quantized types at what stands for zero.

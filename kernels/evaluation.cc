@@ -18,4 +18,10 @@ bool GivesConstants(const OperatorDef& op) {
   }
 }
 
+double Cost(const OpDescription& op) {
+  if (op.op->reshapes) return 0;
+  if (op.op->cost != nullptr) return op.op->cost(op);
+  return op.outputs.empty() ? 0.0 : static_cast<double>(op.outputs[0].elements());
+}
+
 }  // namespace fuselite::kernels

@@ -114,6 +114,8 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
     given.Add("ops_deny", all.ops_deny);
     given.Add("explain_file", all.explain_file);
     given.Add("profile_file", all.profile_file);
+    given.Add("max_memory", all.max_memory);
+    given.Add("max_multiply_adds", all.max_multiply_adds);
     return Create(given.All(), all.report_error, all.node_name);
   });
 }

@@ -169,6 +169,7 @@ fusion::CompileOptions DelegateState::CompileOptionsFor(const TfLiteContext* con
   compile.fusion = options_.fusion;
   compile.precision = options_.precision;
   compile.threads = ThreadsFor(context);
+  compile.budget = options_.budget;
   return compile;
 }
 

@@ -56,6 +56,29 @@ Status ParseInt(std::string_view value, int min, int max, int& result) {
   return Status();
 }
 
+// A number that is not negative, with one of `suffixes` (factors of `step`, `step`^2, ...) behind
+// it.
+Status ParseAmount(std::string_view value, std::string_view suffixes, double step, double& result) {
+  double number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  std::string_view rest(stop, end);
+  if (rest.size() == 1) {
+    const size_t power =
+        suffixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(rest.front()))));
+    if (power != std::string_view::npos) {
+      number *= std::pow(step, static_cast<double>(power) + 1);
+      rest = {};
+    }
+  }
+  if (error != std::errc() || !rest.empty() || !std::isfinite(number) || number < 0) {
+    return InvalidArgument("'", value, "' is not a number from 0 up, with one of ", suffixes,
+                           " behind it or none; the nearest valid value is 0 (no limit)");
+  }
+  result = number;
+  return Status();
+}
+
 Status ParseBool(std::string_view value, bool& result) {
   constexpr std::string_view kTrue[] = {"on", "true", "yes", "1"};
   constexpr std::string_view kFalse[] = {"off", "false", "no", "0"};
@@ -161,6 +184,16 @@ constexpr OptionRow kTable[] = {
     {"ops_deny", "operator names, separated by commas", "none",
      "leave these operators to the host: CONV_2D,SOFTMAX",
      [](std::string_view v, Options& o) { return ParseOperators(v, o.ops_deny); }},
+    {"max_memory", "a number of bytes, also as 512M or 2G", "0",
+     "refuse a model whose values take more memory than this; 0: no limit",
+     [](std::string_view v, Options& o) {
+       return ParseAmount(v, "KMGT", 1024, o.budget.max_memory);
+     }},
+    {"max_multiply_adds", "a number, also as 500M, 2G or 1e12", "0",
+     "refuse a model of which one run takes more multiply-adds than this; 0: no limit",
+     [](std::string_view v, Options& o) {
+       return ParseAmount(v, "KMGT", 1000, o.budget.max_multiply_adds);
+     }},
     {"verbose", kSwitch, "off", "print the verdicts and errors to the standard error output",
      [](std::string_view v, Options& o) { return ParseBool(v, o.verbose); }},
     {"explain_file", "a path", "none",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "runtime/budget.h"
 #include "runtime/cpu.h"
 #include "runtime/status.h"
 
@@ -26,6 +27,7 @@ struct Options {
   int max_partitions = 0;           // 0: no limit
   int min_nodes_per_partition = 1;  // a partition that is the whole graph is always taken
   std::vector<std::string> ops_deny;
+  Budget budget;  // of each partition
   bool verbose = false;
   std::string explain_file;  // empty: none
   std::string profile_file;

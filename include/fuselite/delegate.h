@@ -45,6 +45,8 @@ typedef struct FuseliteDelegateOptions {
   /* What the host calls the delegate's nodes, in its profile for instance; null:
    * "FuseliteDelegate". For hosts that treat delegates by their names. */
   const char* node_name;
+  const char* max_memory;        /* "2G" */
+  const char* max_multiply_adds; /* "1e12" */
 } FuseliteDelegateOptions;
 
 /* Everything unset. */

@@ -92,6 +92,10 @@ typedef struct FuseliteInterpreterOptions {
   // The list is copied; an operator replaces a builtin one of its code.
   const struct TfLiteOperator* const* operators;
   size_t operator_count;
+  // What is beyond these is refused when allocating, or by the invoke that learns of it: bytes of
+  // the values and scratch of a subgraph, multiply-adds of one of its runs. 0: no limit.
+  double max_memory;
+  double max_multiply_adds;
 } FuseliteInterpreterOptions;
 FUSELITE_EXPORT FuseliteInterpreterOptions FuseliteInterpreterOptionsDefault(void);
 

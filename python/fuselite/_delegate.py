@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         max_partitions: int
         min_nodes_per_partition: int
         ops_deny: str | list[str]
+        max_memory: int | str
+        max_multiply_adds: float | str
         verbose: bool
         explain_file: str
         profile_file: str

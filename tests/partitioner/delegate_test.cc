@@ -148,6 +148,30 @@ TEST_F(DelegateTest, OptionsLimitPartitions) {
   EXPECT_THAT(Reasons()[0], HasSubstr("min_nodes_per_partition (6)"));
 }
 
+TEST_F(DelegateTest, WhatIsBeyondTheBudgetIsRefusedWhenPrepared) {
+  host_.SetOutputs({Layers(input_, 4)});
+  struct Case {
+    Budget budget;
+    const char* message;  // null: within
+  };
+  // Four layers of 64 x 64 multiply-adds; three values of 64 floats, of which two exist at a time.
+  const Case cases[] = {{{0, 4 * 4096}, nullptr},
+                        {{0, 4 * 4096 - 1}, "max_multiply_adds allows 16.4 k"},
+                        {{1 << 20, 0}, nullptr},
+                        {{64, 0}, "max_memory allows 64 B"}};
+  for (const Case& c : cases) {
+    Options options = DefaultOptions();
+    options.budget = c.budget;
+    delegate_ = std::make_unique<Delegate>(options);
+    host_.errors.clear();
+    ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
+    EXPECT_EQ(host_.Prepare() == kTfLiteOk, c.message == nullptr);
+    if (c.message == nullptr) continue;
+    ASSERT_THAT(host_.errors, SizeIs(1));
+    EXPECT_THAT(host_.errors[0], HasSubstr(c.message));
+  }
+}
+
 TEST_F(DelegateTest, DeniedOperatorsAreTheHosts) {
   const int middle = Layers(input_, 4);
   const int out = host_.AddTensor({1, kWidth});

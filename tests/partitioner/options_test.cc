@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -43,6 +44,8 @@ TEST(OptionsTest, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(options->min_nodes_per_partition, 1);
   EXPECT_FALSE(options->verbose);
   EXPECT_TRUE(options->ops_deny.empty());
+  EXPECT_EQ(options->budget.max_memory, 0);
+  EXPECT_EQ(options->budget.max_multiply_adds, 0);
 }
 
 TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
@@ -54,6 +57,8 @@ TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
                                                      {"max_partitions", "4"},
                                                      {"min_nodes_per_partition", "5"},
                                                      {"ops_deny", "softmax,CONV_2D"},
+                                                     {"max_memory", "1.5G"},
+                                                     {"max_multiply_adds", "2e9"},
                                                      {"verbose", "on"},
                                                      {"explain_file", "e.txt"},
                                                      {"profile_file", "p.json"}};
@@ -71,6 +76,8 @@ TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
     EXPECT_EQ(options->max_partitions, 4);
     EXPECT_EQ(options->min_nodes_per_partition, 5);
     EXPECT_THAT(options->ops_deny, ElementsAre("SOFTMAX", "CONV_2D"));
+    EXPECT_EQ(options->budget.max_memory, 1.5 * (1 << 30));
+    EXPECT_EQ(options->budget.max_multiply_adds, 2e9);
     EXPECT_TRUE(options->verbose);
     EXPECT_EQ(options->explain_file, "e.txt");
     EXPECT_EQ(options->profile_file, "p.json");
@@ -94,6 +101,22 @@ TEST(OptionsTest, SwitchesTakeTheUsualWords) {
   }
   EXPECT_THAT(ErrorOf({{"jit", "of"}}), AllOf(HasSubstr("option jit"), HasSubstr("'of'"),
                                               HasSubstr("nearest valid value is o")));
+}
+
+TEST(OptionsTest, AmountsTakeSuffixesAndRefuseWhatIsNoNumber) {
+  const auto memory = [](const char* text) {
+    return Parse({{"max_memory", text}})->budget.max_memory;
+  };
+  EXPECT_EQ(memory("0"), 0);
+  EXPECT_EQ(memory("4096"), 4096);
+  EXPECT_EQ(memory("2k"), 2048);
+  EXPECT_EQ(memory("8T"), 8 * std::pow(1024.0, 4));
+  EXPECT_EQ(Parse({{"max_multiply_adds", "500M"}})->budget.max_multiply_adds, 5e8);
+  for (const char* text : {"-1", "much", "2GB", "1e999", "nan", "", "G"}) {
+    EXPECT_THAT(ErrorOf({{"max_memory", text}}),
+                AllOf(HasSubstr("option max_memory"), HasSubstr("0 (no limit)")))
+        << text;
+  }
 }
 
 TEST(OptionsTest, UnknownKeysNameTheNearestOne) {

@@ -45,7 +45,7 @@ TEST(RooflineTest, HasEveryStepAndItsLimit) {
   {
     const auto model = OpenModel("zoo:mobilenet_v2");
     ASSERT_TRUE(model.ok()) << model.status().message();
-    const Result<Session> session = OpenSession(*model, 1, {.fuselite = &options});
+    const Result<Session> session = OpenSession(*model, {.num_threads = 1}, {.fuselite = &options});
     ASSERT_TRUE(session.ok()) << session.status().message();
     ASSERT_TRUE(session->inputs.Fill(*session->interpreter, 1).ok());
     for (int run = 0; run < 3; ++run) ASSERT_TRUE(session->interpreter->Invoke().ok());

@@ -18,8 +18,9 @@ TEST(ZooTest, EveryModelIsTakenWholeAndAgreesWithTheReference) {
     SCOPED_TRACE(entry.name);
     const auto model = OpenModel("zoo:" + std::string(entry.name));
     ASSERT_TRUE(model.ok()) << model.status().message();
-    const Result<Session> reference = OpenSession(*model, 2, {});
-    const Result<Session> fuselite = OpenSession(*model, 2, {.fuselite = &*options});
+    const Result<Session> reference = OpenSession(*model, {.num_threads = 2}, {});
+    const Result<Session> fuselite =
+        OpenSession(*model, {.num_threads = 2}, {.fuselite = &*options});
     ASSERT_TRUE(reference.ok()) << reference.status().message();
     ASSERT_TRUE(fuselite.ok()) << fuselite.status().message();
     const DelegateCounts counts = CountDelegated(*fuselite->delegate);

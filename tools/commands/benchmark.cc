@@ -83,7 +83,7 @@ class Benchmark {
     const bool use_fuselite = use_delegate_ && arguments_.delegate.use_fuselite;
     SessionDelegates delegates;
     if (use_delegate_) delegates = CheckUsage(arguments_.delegate.Create(options_));
-    session_ = Check(OpenSession(model, options_.num_threads, std::move(delegates),
+    session_ = Check(OpenSession(model, HostOf(options_), std::move(delegates),
                                  {layers_, arguments_.inputs}, arguments_.signature),
                      arguments_.graph);
     outcome_.init_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

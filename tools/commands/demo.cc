@@ -68,8 +68,8 @@ bool AddModel(const std::string& path, const Arguments& arguments,
   const std::string name = std::filesystem::path(path).stem().string();
   Progress progress(name);
   const auto model = Check(OpenModel(path));
-  Session reference = Check(OpenSession(model, options.num_threads, {}), path);
-  Session fuselite = Check(OpenSession(model, options.num_threads, {.fuselite = &options}), path);
+  Session reference = Check(OpenSession(model, HostOf(options), {}), path);
+  Session fuselite = Check(OpenSession(model, HostOf(options), {.fuselite = &options}), path);
   FillRandom(*reference.interpreter, 0);
   FillRandom(*fuselite.interpreter, 0);
   const double reference_ms = BestMilliseconds(*reference.interpreter, arguments.seconds, progress);

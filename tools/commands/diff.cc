@@ -103,10 +103,10 @@ void AllowForSensitivity(const Session& reference, uint64_t seed, std::span<Outc
 std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& arguments,
                                     const partitioner::Options& options) {
   const Session reference =
-      Check(OpenSession(model, options.num_threads, {}, RequestOf(arguments), arguments.signature),
+      Check(OpenSession(model, HostOf(options), {}, RequestOf(arguments), arguments.signature),
             arguments.model);
   const Session fuselite =
-      Check(OpenSession(model, options.num_threads, CheckUsage(arguments.delegate.Create(options)),
+      Check(OpenSession(model, HostOf(options), CheckUsage(arguments.delegate.Create(options)),
                         RequestOf(arguments), arguments.signature),
             arguments.model);
   Progress progress("comparing");
@@ -208,9 +208,8 @@ std::string MakerOf(const interpreter::Model& model, const Arguments& arguments,
 std::vector<Array> ReferenceValues(const ModelPtr& model, const Arguments& arguments,
                                    const partitioner::Options& options,
                                    const std::vector<int>& tensors) {
-  const Session session =
-      Check(OpenSession(WithOutputs(model, arguments, tensors), options.num_threads, {},
-                        RequestOf(arguments), arguments.signature));
+  const Session session = Check(OpenSession(WithOutputs(model, arguments, tensors), HostOf(options),
+                                            {}, RequestOf(arguments), arguments.signature));
   RunOnce(session, arguments.seed);
   std::vector<Array> values;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -225,7 +224,7 @@ std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
                       const partitioner::Options& options, std::span<const int> tensors,
                       std::span<const Array> expected) {
   const Session session = Check(OpenSession(
-      WithOutputs(model, arguments, {tensors.begin(), tensors.end()}), options.num_threads,
+      WithOutputs(model, arguments, {tensors.begin(), tensors.end()}), HostOf(options),
       CheckUsage(arguments.delegate.Create(options)), RequestOf(arguments), arguments.signature));
   RunOnce(session, arguments.seed);
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -30,8 +30,8 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
                          const Arguments& arguments, partitioner::Options options) {
   options.keep_profile = true;
   const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
-  Session session = Check(OpenSession(model, options.num_threads, {.fuselite = &options}, inputs),
-                          arguments.model);
+  Session session =
+      Check(OpenSession(model, HostOf(options), {.fuselite = &options}, inputs), arguments.model);
   Check(session.inputs.Fill(*session.interpreter, 0));
   Check(session.interpreter->Invoke());
   session.interpreter->SetProfiling(true);

@@ -63,7 +63,7 @@ class Generator {
         arguments.use_delegate && arguments.delegate.use_fuselite ? &options : nullptr;
     const Keys keys = FindKeys(*model_);
     const auto open = [&](const std::string& key) {
-      return Check(DecoderSignature::Open(model_, key, options.num_threads, with), arguments.model);
+      return Check(DecoderSignature::Open(model_, key, HostOf(options), with), arguments.model);
     };
     decode_.emplace(open(keys.decode));
     if (decode_->length() != 1 || !decode_->gives_logits()) {

@@ -55,8 +55,8 @@ Recorded Record(const Arguments& arguments) {
   const auto model = Check(OpenModel(arguments.model));
   const auto open = [&] {
     Session session =
-        Check(OpenSession(model, options.num_threads,
-                          CheckUsage(arguments.delegate.Create(options)), {{}, arguments.inputs}),
+        Check(OpenSession(model, HostOf(options), CheckUsage(arguments.delegate.Create(options)),
+                          {{}, arguments.inputs}),
               arguments.model);
     Check(session.inputs.Fill(*session.interpreter, arguments.seed));
     return session;

@@ -73,9 +73,9 @@ void Run(const Arguments& arguments) {
   const auto model = Check(OpenModel(arguments.model));
   SessionDelegates delegates;
   if (arguments.use_delegate) delegates = CheckUsage(arguments.delegate.Create(options));
-  const Session session = Check(
-      OpenSession(model, options.num_threads, std::move(delegates), inputs, arguments.signature),
-      arguments.model);
+  const Session session =
+      Check(OpenSession(model, HostOf(options), std::move(delegates), inputs, arguments.signature),
+            arguments.model);
   Check(session.inputs.Fill(*session.interpreter, arguments.seed));
   Check(session.interpreter->Invoke());
   PrintOutputs(*session.interpreter, arguments.output_dir);

@@ -2,10 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "interpreter/loader.h"
 #include "interpreter/op_resolver.h"
+#include "runtime/environment.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
@@ -59,11 +61,12 @@ Status Apply(SessionDelegates delegates, Session& session) {
   return ApplyOthers(std::move(delegates.after), session);
 }
 
-Result<Session> Open(std::shared_ptr<const interpreter::Model> model, int num_threads,
+Result<Session> Open(std::shared_ptr<const interpreter::Model> model, const HostOptions& options,
                      std::unique_ptr<interpreter::OpResolver> resolver, SessionDelegates delegates,
                      const InputRequest& inputs, const std::string& signature = "") {
   interpreter::InterpreterOptions host;
-  host.num_threads = num_threads > 0 ? num_threads : -1;
+  host.num_threads = options.num_threads > 0 ? options.num_threads : -1;
+  host.budget = options.budget;
   host.resolver = resolver.get();
   host.signature = signature;
   Session session;
@@ -120,6 +123,12 @@ Result<SessionDelegates> DelegateFlags::Create(const partitioner::Options& optio
 
 Result<partitioner::Options> DelegateFlags::Parse() const {
   std::vector<partitioner::KeyValue> given(values.begin(), values.end());
+  constexpr std::string_view kMaxMemory = "max_memory";
+  const std::string machine = std::to_string(MachineMemory());
+  const char* const environment = std::getenv(EnvironmentName(kMaxMemory).c_str());
+  if (!values.contains(std::string(kMaxMemory)) && (environment == nullptr || *environment == 0)) {
+    given.emplace_back(kMaxMemory, machine);
+  }
   return partitioner::ParseOptions(given);
 }
 
@@ -132,10 +141,14 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
   return interpreter::LoadModelFromMemory(*bytes, bytes);
 }
 
-Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            SessionDelegates delegates, const InputRequest& inputs,
-                            const std::string& signature) {
-  FUSELITE_ASSIGN_OR_RETURN(Session session, Open(std::move(model), num_threads, nullptr,
+HostOptions HostOf(const partitioner::Options& options) {
+  return {options.num_threads, options.budget};
+}
+
+Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model,
+                            const HostOptions& host, SessionDelegates delegates,
+                            const InputRequest& inputs, const std::string& signature) {
+  FUSELITE_ASSIGN_OR_RETURN(Session session, Open(std::move(model), host, nullptr,
                                                   std::move(delegates), inputs, signature));
   FUSELITE_RETURN_IF_ERROR(session.prepared);
   return session;
@@ -145,7 +158,7 @@ Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> mod
                                    const partitioner::Options& options, const InputRequest& inputs,
                                    const std::string& signature) {
   auto resolver = std::make_unique<interpreter::OpResolver>(Placeholders(*model));
-  return Open(std::move(model), options.num_threads, std::move(resolver), {.fuselite = &options},
+  return Open(std::move(model), HostOf(options), std::move(resolver), {.fuselite = &options},
               inputs, signature);
 }
 

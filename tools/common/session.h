@@ -36,6 +36,7 @@ struct DelegateFlags {
   // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'. The
   // command outlives this object.
   void AddTo(CLI::App& command);
+  // Without a wish for it, `max_memory` is the memory of the machine.
   Result<partitioner::Options> Parse() const;
   // In the order of the flags: fuselite where --use_fuselite stands, first where it is not given.
   // `options` outlive the result.
@@ -44,6 +45,14 @@ struct DelegateFlags {
 
 // The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
 Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name);
+
+// What the host itself is asked for.
+struct HostOptions {
+  int num_threads = 0;  // what delegates are told; 0: no wish
+  Budget budget{};
+};
+// What the delegate's options say of it.
+HostOptions HostOf(const partitioner::Options& options);
 
 // An allocated interpreter. Not to be moved apart: the delegate outlives its interpreter.
 struct Session {
@@ -55,12 +64,12 @@ struct Session {
   Status prepared;  // why not everything could be allocated, in sessions for an explanation
 };
 
-// Without delegates: the reference kernels alone. `num_threads` 0: the host has no wish. The inputs
-// have their shapes before a delegate sees them, or anything is prepared. `signature`: the key of
-// the one to run; empty: the first subgraph.
-Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model, int num_threads,
-                            SessionDelegates delegates, const InputRequest& inputs = {},
-                            const std::string& signature = "");
+// Without delegates: the reference kernels alone. The inputs have their shapes before a delegate
+// sees them, or anything is prepared. `signature`: the key of the one to run; empty: the first
+// subgraph.
+Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model,
+                            const HostOptions& host, SessionDelegates delegates,
+                            const InputRequest& inputs = {}, const std::string& signature = "");
 
 // The same with fuselite alone, in a host whose own operators compute nothing: the model need not
 // be one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those

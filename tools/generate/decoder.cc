@@ -46,11 +46,11 @@ double Uniform(uint64_t state) {
 }  // namespace
 
 Result<DecoderSignature> DecoderSignature::Open(std::shared_ptr<const interpreter::Model> model,
-                                                const std::string& key, int num_threads,
+                                                const std::string& key, const HostOptions& host,
                                                 const partitioner::Options* options) {
   DecoderSignature decoder;
-  FUSELITE_ASSIGN_OR_RETURN(
-      decoder.session_, OpenSession(std::move(model), num_threads, {.fuselite = options}, {}, key));
+  FUSELITE_ASSIGN_OR_RETURN(decoder.session_,
+                            OpenSession(std::move(model), host, {.fuselite = options}, {}, key));
   const Signature* const signature = decoder.session_.interpreter->main_signature();
   if (signature == nullptr) return InvalidArgument("has no signatures");
   if (Status status = decoder.FindEnds(*signature); !status.ok()) {

@@ -20,7 +20,7 @@ class DecoderSignature {
  public:
   // Refuses inputs that are none of these.
   static Result<DecoderSignature> Open(std::shared_ptr<const interpreter::Model> model,
-                                       const std::string& key, int num_threads,
+                                       const std::string& key, const HostOptions& host,
                                        const partitioner::Options* options);
 
   int64_t length() const { return length_; }        // L

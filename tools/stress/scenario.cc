@@ -34,7 +34,7 @@ Result<Outputs> RunAndCopy(const Session& session, uint64_t seed) {
 }  // namespace
 
 Result<Session> OpenSubject(const StressContext& context, int batch) {
-  return OpenSession(context.model, context.options.num_threads, {.fuselite = &context.options},
+  return OpenSession(context.model, HostOf(context.options), {.fuselite = &context.options},
                      WithBatch(*context.model, batch));
 }
 
@@ -77,7 +77,7 @@ Result<Outputs> FreshOutputs(const StressContext& context) {
 
 Result<Outputs> ReferenceOutputs(const StressContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const Session session,
-                            OpenSession(context.model, context.options.num_threads, {}));
+                            OpenSession(context.model, HostOf(context.options), {}));
   return RunAndCopy(session, context.seed);
 }
 

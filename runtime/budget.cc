@@ -1,0 +1,49 @@
+#include "runtime/budget.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+namespace fuselite {
+namespace {
+
+// "8.6 GB": three digits with the SI prefix that keeps them above 1.
+std::string Short(double number, const char* unit) {
+  constexpr std::array kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  while (number >= 999.5 && prefix + 1 < kPrefixes.size()) {
+    number /= 1000;
+    ++prefix;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, "%.3g %s%s", number, kPrefixes[prefix], unit);
+  return text;
+}
+
+}  // namespace
+
+Status Budget::CheckMemory(double bytes) const {
+  if (max_memory <= 0 || bytes <= max_memory) return Status();
+  return OutOfMemory("the model asks for ", Short(bytes, "B"), " of memory for its values, and ",
+                     "max_memory allows ", Short(max_memory, "B"));
+}
+
+Status Budget::CheckMultiplyAdds(double count) const {
+  if (max_multiply_adds <= 0 || count <= max_multiply_adds) return Status();
+  return Unsupported("a run of the model takes ", Short(count, ""), " multiply-adds, and ",
+                     "max_multiply_adds allows ", Short(max_multiply_adds, ""));
+}
+
+double MachineMemory() {
+  const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const double machine = pages > 0 ? pages * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
+  double group = 0;
+  // "max" where the group has no limit: reading a number fails then.
+  std::ifstream limit("/sys/fs/cgroup/memory.max");
+  if (limit >> group && group > 0 && (machine == 0 || group < machine)) return group;
+  return machine;
+}
+
+}  // namespace fuselite
