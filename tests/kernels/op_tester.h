@@ -10,38 +10,15 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/operator.h"
 #include "runtime/aligned_buffer.h"
+#include "tests/kernels/guarded_bytes.h"
+#include "tests/kernels/random.h"
 
 namespace fuselite::kernels::testing {
-
-// Numbers that repeat for a seed. Put SCOPED_TRACE(random.Trace()) into a random case, so that its
-// seed is printed on failure.
-class Random {
- public:
-  explicit Random(uint64_t seed) : seed_(seed), engine_(seed) {}
-  std::string Trace() const { return "seed " + std::to_string(seed_); }
-  // In [low, high], both included.
-  int64_t Int(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
-  }
-  float Float(float low, float high) {
-    return low + (high - low) * static_cast<float>(engine_() >> 40) * 0x1p-24f;
-  }
-  bool Chance(double p) { return static_cast<double>(engine_() >> 11) * 0x1p-53 < p; }
-  template <class T>
-  T Pick(std::initializer_list<T> of) {
-    return *(of.begin() + Int(0, static_cast<int64_t>(of.size()) - 1));
-  }
-
- private:
-  uint64_t seed_;
-  std::mt19937_64 engine_;
-};
 
 // A tensor with its bytes. They start `misalign` bytes behind an aligned address, rows are pitched
 // as `info` says, and whatever lies around and between the rows keeps its pattern: CheckGuards.
@@ -75,6 +52,8 @@ class TestTensor {
   const TensorInfo& info() const { return info_; }
   bool absent() const { return buffer_ == nullptr; }
   std::byte* bytes() const { return buffer_->data() + kAlignment + misalign_; }
+  // From the first row's begin to the last row's end.
+  size_t span_bytes() const { return absent() ? 0 : SpanBytes(); }
   template <class T>
   T* data() const {
     return reinterpret_cast<T*>(bytes());
@@ -201,7 +180,52 @@ class OpTester {
     }
     FUSELITE_RETURN_IF_ERROR(RunKernel(*kernel, outputs, seed));
     for (const TestTensor& output : outputs) output.CheckGuards(kernel->name());
+    // What holds state is another operation the second time.
+    if (op.op->state_inputs.empty()) {
+      RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin);
+      RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd);
+    }
     return outputs;
+  }
+
+  // Runs the kernel again with every operand, and its own memory, against a page that nobody may
+  // touch; the outputs must be the same.
+  void RunGuarded(const Kernel& kernel, const std::vector<TestTensor>& outputs, uint64_t seed,
+                  GuardedBytes::Edge edge) const {
+    std::vector<std::unique_ptr<GuardedBytes>> memory;
+    const auto place = [&](const void* from, size_t bytes) {
+      memory.push_back(std::make_unique<GuardedBytes>(from, bytes, edge));
+      return memory.back()->data();
+    };
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const TestTensor& t : inputs) {
+      in.push_back(t.absent() ? nullptr : place(t.bytes(), t.span_bytes()));
+    }
+    for (const TestTensor& t : outputs) {
+      const TestTensor unwritten(t.info());
+      out.push_back(t.absent() ? nullptr : place(unwritten.bytes(), t.span_bytes()));
+    }
+    const AlignedBuffer garbage(AlignUp(kernel.scratch_bytes()) + AlignUp(kernel.shared_bytes()));
+    if (garbage.data() != nullptr) std::memset(garbage.data(), 0xFF, garbage.size());
+    std::byte* scratch = place(garbage.data(), AlignUp(kernel.scratch_bytes()));
+    std::byte* shared = place(garbage.data(), AlignUp(kernel.shared_bytes()));
+    Random random(seed);
+    for (int phase = 0; phase < kernel.phases(); ++phase) {
+      const int64_t units = kernel.units(phase);
+      const int64_t half = units > 1 ? random.Int(1, units - 1) : units;
+      for (const auto& [begin, end] : {std::pair(half, units), std::pair(int64_t{0}, half)}) {
+        if (begin == end) continue;
+        const Status status =
+            kernel.Run({in.data(), out.data(), scratch, shared}, phase, begin, end);
+        EXPECT_TRUE(status.ok()) << kernel.name() << ": " << status.ToString();
+      }
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].absent()) continue;
+      EXPECT_EQ(std::memcmp(out[i], outputs[i].bytes(), outputs[i].span_bytes()), 0)
+          << kernel.name() << ": output " << i << " differs where memory is guarded";
+    }
   }
 
   // What is asked of a plan is true of the kernel.
