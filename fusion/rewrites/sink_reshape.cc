@@ -11,7 +11,8 @@
 namespace fuselite::fusion {
 namespace {
 
-// A RESHAPE between a layer and the elementwise node that alone reads it.
+// A RESHAPE between a layer and the elementwise node that alone reads it. None is needed where the
+// node's other operand has more dimensions, of size 1: `before` and `after` are the same then.
 struct Between {
   NodeId reshape = kNone;
   ValueId before = kNone, after = kNone;  // what the layer gives, and the same reshaped
@@ -21,10 +22,16 @@ std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const TensorInfo& out = graph.value(node.outputs[0]).info;
   // What the tail of a layer takes as it is stays: it would only go from one layer to the other.
-  const auto fuses = [&](ValueId v) { return TailHostOf(graph, id, v) != kNone; };
+  const auto fuses = [&](ValueId v) {
+    return TailHostOf(graph, id, v) != kNone && graph.value(v).info.shape == out.shape;
+  };
   if (std::ranges::any_of(node.inputs, fuses)) return std::nullopt;
   for (const ValueId after : node.inputs) {
     if (after == kNone || graph.SingleConsumer(after) != id) continue;
+    if (TailHostOf(graph, id, after) != kNone &&
+        graph.value(after).info.elements() == out.elements()) {
+      return Between{kNone, after, after};
+    }
     const NodeId reshape = graph.producer(after);
     if (reshape == kNone || !graph.node(reshape).op->reshapes) continue;
     const ValueId before = graph.node(reshape).inputs[0];
@@ -68,7 +75,7 @@ std::optional<Shape> Under(const Shape& operand, const Shape& shape, const Shape
 // What the node's inputs are on the layer's side of the RESHAPE; nullopt where one cannot be.
 std::optional<std::vector<Shape>> ShapesBefore(const Graph& graph, const Node& node,
                                                const Between& between) {
-  const Shape& shape = graph.value(between.after).info.shape;
+  const Shape& shape = graph.value(node.outputs[0]).info.shape;
   const Shape& source = graph.value(between.before).info.shape;
   std::vector<Shape> shapes;
   for (const ValueId v : node.inputs) {
@@ -118,7 +125,8 @@ bool SinkReshape(Graph& graph, NodeId id, RewriteContext& context) {
   if (!shapes) return false;
   const kernels::OpDescription now = graph.Describe(id);
   if (!context.AcceptsInsteadOf(now, Reshaped(now, *shapes, source))) return false;
-  const std::vector<int> of_reshape = graph.node(between->reshape).host_nodes;
+  const std::vector<int> of_reshape =
+      between->reshape == kNone ? node.host_nodes : graph.node(between->reshape).host_nodes;
   context.Record(internal::Join("move RESHAPE behind ", node.op->name), node.host_nodes);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     ValueId& v = node.inputs[i];
@@ -132,7 +140,7 @@ bool SinkReshape(Graph& graph, NodeId id, RewriteContext& context) {
   behind.outputs = {out};
   behind.host_nodes = of_reshape;
   graph.Replace(id, std::move(behind));
-  graph.Remove(between->reshape);
+  if (between->reshape != kNone) graph.Remove(between->reshape);
   return true;
 }
 

@@ -29,6 +29,15 @@ TEST(SinkReshape, QuantizedResiduals) {
               ElementsAre("QUANTIZE", "FULLY_CONNECTED + rescale + quantized add", "DEQUANTIZE"));
 }
 
+// Of a recurrent cell that was unrolled.
+TEST(SinkReshape, OperandsWithMoreDimensionsOfSizeOne) {
+  GraphBuilder b;
+  const ValueId v = b.Dense(b.Input({1, 8}), 8);
+  b.Output(b.Op("ADD", {b.Input({1, 1, 1, 8}), v}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("FULLY_CONNECTED + add"));
+}
+
 TEST(SinkReshape, NotWhereAnOperandRepeatsAlongPartOfADimension) {
   GraphBuilder b;
   ValueId v = b.Dense(b.Input({6, 8}), 8);
