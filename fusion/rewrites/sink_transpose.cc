@@ -59,6 +59,24 @@ class MeetsTransposes {
   std::map<ValueId, bool> known_;
 };
 
+// Whether a layer gives what `id` alone reads behind a TRANSPOSE: before that its tail can take it,
+// if need be behind a RESHAPE (SinkReshape).
+bool FollowsLayer(const Graph& graph, NodeId id) {
+  return std::ranges::any_of(graph.node(id).inputs, [&](ValueId v) {
+    if (v == kNone || ChainTo(graph, v).transposes == 0) return false;
+    NodeId reader = id;
+    while (graph.SingleConsumer(v) == reader) {
+      const NodeId maker = graph.producer(v);
+      if (maker == kNone || (!Is(graph, maker, "TRANSPOSE") && !graph.node(maker).op->reshapes)) {
+        return TailHostOf(graph, reader, v) != kNone;
+      }
+      reader = maker;
+      v = graph.node(maker).inputs[0];
+    }
+    return false;
+  });
+}
+
 // One operand for the source's shape: which dimensions of it the operand has, and how the operand's
 // own are put in their order.
 struct Turned {
@@ -243,7 +261,8 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Shape shape = graph.value(reduces ? node.inputs[0] : out).info.shape;
   if (shape.elements() == 0) return false;
   const std::optional<Move> move = PlanMove(graph, node, shape);
-  if (!move || (!reduces && !MeetsTransposes(graph).From(out))) return false;
+  if (!move) return false;
+  if (!reduces && !FollowsLayer(graph, id) && !MeetsTransposes(graph).From(out)) return false;
   if (!reduces && !context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) {
     return false;
   }

@@ -140,6 +140,17 @@ TEST(SinkTranspose, ThroughSeveralReaders) {
   }
 }
 
+// The end of a one-dimensional convolutional network.
+TEST(SinkTranspose, WhatALayersTailTakes) {
+  GraphBuilder b;
+  ValueId v = ToFirst(b, b.Conv(b.Input({1, 1, 9, 4}), 8, 1));
+  v = b.Op("RESHAPE", {v, b.Ints({1, 8, 9})});
+  v = b.Op("MUL", {v, b.Constant({1, 8, 1})});
+  b.Output(b.Op("TANH", {b.Op("ADD", {v, b.Constant({8, 1})})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("CONV_2D + tanh", "TRANSPOSE"));
+}
+
 TEST(SinkTranspose, NotWhereNoOtherFollows) {
   GraphBuilder b;
   const ValueId v = ToFirst(b, b.Input({1, 5, 6, 4}));
