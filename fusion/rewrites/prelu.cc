@@ -19,9 +19,49 @@ NodeId IsPositive(const Graph& graph, ValueId value, ValueId x) {
   return kNone;
 }
 
+bool ReplaceByPrelu(Graph& graph, NodeId id, const std::vector<NodeId>& others, ValueId x,
+                    ValueId alpha, RewriteContext& context) {
+  Node node = MakeNode("PRELU", {x, alpha});
+  if (const std::optional<float> slope = ScalarConstant(graph, alpha)) {
+    node = MakeNode("LEAKY_RELU", {x});
+    node.params.as<kernels::LeakyReluParams>().alpha = *slope;
+  }
+  return ReplacePattern(graph, id, others, std::move(node), "recognize PRELU", context);
+}
+
+// Where one input of `product` is RELU(-x) in a single node, which is returned, the other.
+std::pair<NodeId, ValueId> NegativePart(const Graph& graph, const Node& product, ValueId x) {
+  for (const int i : {0, 1}) {
+    const NodeId id = OwnProducerIs(graph, product.inputs[i], "MUL");
+    if (id == kNone || FusedActivation(graph.node(id)) != kernels::Activation::kRelu) continue;
+    const std::vector<ValueId>& factors = graph.node(id).inputs;
+    for (const int k : {0, 1}) {
+      if (factors[k] == x && ScalarConstant(graph, factors[1 - k]) == -1.0f) {
+        return {id, product.inputs[1 - i]};
+      }
+    }
+  }
+  return {kNone, kNone};
+}
+
+// RELU(x) - alpha * RELU(-x)
+bool FromParts(Graph& graph, NodeId id, RewriteContext& context) {
+  const Node& sub = graph.node(id);
+  if (!sub.tail.empty() || FusedActivation(sub) != kernels::Activation::kNone) return false;
+  const NodeId relu = OwnProducerIs(graph, sub.inputs[0], "RELU");
+  const NodeId product = OwnProducerIs(graph, sub.inputs[1], "MUL");
+  if (relu == kNone || product == kNone || !IsFloat(graph, sub.outputs[0])) return false;
+  if (FusedActivation(graph.node(product)) != kernels::Activation::kNone) return false;
+  const ValueId x = graph.node(relu).inputs[0];
+  const auto [negative, alpha] = NegativePart(graph, graph.node(product), x);
+  if (negative == kNone) return false;
+  return ReplaceByPrelu(graph, id, {negative, product, relu}, x, alpha, context);
+}
+
 }  // namespace
 
 bool RecognizePrelu(Graph& graph, NodeId id, RewriteContext& context) {
+  if (Is(graph, id, "SUB")) return FromParts(graph, id, context);
   if (!Is(graph, id, "SELECT_V2") && !Is(graph, id, "SELECT")) return false;
   const Node select = graph.node(id);
   const ValueId x = select.inputs[1];
@@ -32,14 +72,7 @@ bool RecognizePrelu(Graph& graph, NodeId id, RewriteContext& context) {
   if (FusedActivation(mul) != kernels::Activation::kNone) return false;
   for (int i : {0, 1}) {
     if (mul.inputs[i] != x) continue;
-    const ValueId alpha = mul.inputs[1 - i];
-    Node node = MakeNode("PRELU", {x, alpha});
-    if (const std::optional<float> slope = ScalarConstant(graph, alpha)) {
-      node = MakeNode("LEAKY_RELU", {x});
-      node.params.as<kernels::LeakyReluParams>().alpha = *slope;
-    }
-    return ReplacePattern(graph, id, {product, positive}, std::move(node), "recognize PRELU",
-                          context);
+    return ReplaceByPrelu(graph, id, {product, positive}, x, mul.inputs[1 - i], context);
   }
   return false;
 }

@@ -22,8 +22,8 @@ bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a TRANSPOSE, or the mean of everything, stands before it where another
-// TRANSPOSE follows on every way: the two then meet, and mostly cancel. Operands by channel are
-// turned with it.
+// TRANSPOSE follows on every way: the two then meet, and mostly cancel. Also where a layer's tail
+// can take it there. Operands by channel are turned with it.
 bool SinkTranspose(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
@@ -66,7 +66,8 @@ bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
 // GELU by tanh from its parts -> GELU. (By erf there are no parts: TFLite has no such operator.)
 bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
 
-// SELECT(x > 0, x, x * alpha) -> PRELU, or LEAKY_RELU where alpha is a scalar.
+// SELECT(x > 0, x, x * alpha), RELU(x) - alpha * RELU(-x) -> PRELU, or LEAKY_RELU where alpha is a
+// scalar.
 bool RecognizePrelu(Graph&, NodeId, RewriteContext&);
 
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.

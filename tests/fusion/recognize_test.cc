@@ -96,6 +96,29 @@ TEST(Prelu, FromACondition) {
   }
 }
 
+// As the PyTorch converter takes it apart.
+TEST(Prelu, FromTwoRelus) {
+  for (const bool scalar : {true, false}) {
+    GraphBuilder b;
+    const ValueId x = b.Conv(b.Input({1, 5, 6, 3}), 7, 1);
+    const ValueId alpha = scalar ? b.Scalar(0.25f) : b.Constant({7});
+    const ValueId negative = b.Op("MUL", {x, b.Scalar(-1)}, {{"fused_activation_function", kRelu}});
+    b.Output(b.Op("SUB", {b.Op("RELU", {x}), b.Op("MUL", {negative, alpha})}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+                ElementsAre(scalar ? "CONV_2D + leaky_relu(0.25)" : "CONV_2D + prelu"));
+  }
+}
+
+TEST(Prelu, NotOfAnotherFactor) {
+  GraphBuilder b;
+  const ValueId x = b.Input({2, 7});
+  const ValueId negative = b.Op("MUL", {x, b.Scalar(-2)}, {{"fused_activation_function", kRelu}});
+  b.Output(b.Op("SUB", {b.Op("RELU", {x}), b.Op("MUL", {negative, b.Scalar(0.5f)})}));
+  for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops()) {
+    EXPECT_EQ(ops.find("leaky"), std::string::npos) << ops;
+  }
+}
+
 TEST(Prelu, NotOfAnotherCondition) {
   GraphBuilder b;
   const ValueId x = b.Input({4, 6});
