@@ -283,6 +283,38 @@ TEST(Attention, WithScaleMaskAndEitherOrderOfKeys) {
   }
 }
 
+// As the PyTorch converter writes it: products of rank 3, the mask and SOFTMAX of rank 4.
+TEST(Attention, WithHeadsThatReshapesTakeApart) {
+  for (const bool masked : {false, true}) {
+    GraphBuilder b;
+    const ValueId q = b.Input({6, 9, 8}), k = b.Input({6, 8, 11}), v = b.Input({6, 11, 5});
+    ValueId scores = b.Op("MUL", {b.Op("BATCH_MATMUL", {q, k}), b.Scalar(0.05f)});
+    scores = b.Op("RESHAPE", {scores, b.Ints({2, 3, 9, 11})});
+    if (masked) scores = b.Op("ADD", {scores, b.Input({2, 1, 1, 11})});
+    ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+    weights = b.Op("RESHAPE", {weights, b.Ints({6, 9, 11})});
+    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
+    ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+    CompileOptions vectors = Fused(), reference = Unfused();
+    vectors.jit = false;
+    reference.isa = Isa::kScalar;
+    const Outcome outcome = RunGraph(b.graph(), vectors);
+    EXPECT_THAT(outcome.ops(), ElementsAre("FUSELITE_ATTENTION + neg"));
+    ExpectClose(RunGraph(b.graph(), reference).outputs, outcome.outputs, 2e-5f);
+  }
+}
+
+// One matrix of values for all heads is no batch of them.
+TEST(Attention, NotWhereHeadsShareAMatrix) {
+  GraphBuilder b;
+  const ValueId q = b.Input({6, 9, 8}), k = b.Input({6, 8, 11}), v = b.Input({11, 5});
+  const ValueId weights = b.Op("SOFTMAX", {b.Op("BATCH_MATMUL", {q, k})}, {{"beta", 1}});
+  b.Output(b.Op("BATCH_MATMUL", {weights, v}));
+  for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops()) {
+    EXPECT_EQ(ops.find("FUSELITE_ATTENTION"), std::string::npos) << ops;
+  }
+}
+
 TEST(Attention, NotWhereSomebodyReadsTheWeights) {
   GraphBuilder b;
   const ValueId q = b.Input({3, 9, 8}), k = b.Input({3, 8, 11}), v = b.Input({3, 11, 5});
