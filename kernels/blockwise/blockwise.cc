@@ -133,9 +133,13 @@ Result<std::unique_ptr<Kernel>> BuildBlockwiseEmbeddingLookup(const OpDescriptio
           if (id < 0 || id >= count)
             return InvalidArgument("index ", id, " is not in [0, ", count, ")");
           WithBlockWeights(rows, [&](const auto& w) {
-            for (int64_t j = 0; j < width; ++j) {
-              const int64_t at = id * width + j;
-              out[i * width + j] = static_cast<float>(w[at]) * BlockScale(scales, at / block_size);
+            for (int64_t j = 0; j < width; j += block_size) {
+              const int64_t first = id * width + j;
+              const float scale = BlockScale(scales, first / block_size);
+              float* const to = out + i * width + j;
+              for (int64_t k = 0; k < block_size; ++k) {
+                to[k] = static_cast<float>(w[first + k]) * scale;
+              }
             }
           });
         }
