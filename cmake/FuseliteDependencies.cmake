@@ -4,7 +4,9 @@
 #   CLI11::CLI11  nlohmann_json::nlohmann_json  stb::image  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
 
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(NOT FUSELITE_OPENMP STREQUAL none)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 find_package(hwy CONFIG REQUIRED)
 if(FUSELITE_JIT)
   find_package(xbyak CONFIG REQUIRED)

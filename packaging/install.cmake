@@ -5,7 +5,9 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fuselite)
 
 # Which OpenMP library a program that links libfuselite.a needs: runtime/CMakeLists.txt.
-if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+if(FUSELITE_OPENMP STREQUAL none)
+  set(FUSELITE_OPENMP_LIBRARY pthread)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   set(FUSELITE_OPENMP_LIBRARY omp)
 else()
   set(FUSELITE_OPENMP_LIBRARY ${FUSELITE_OPENMP})

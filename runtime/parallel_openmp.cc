@@ -1,13 +1,38 @@
-// The only OpenMP in the library.
-#include <omp.h>
-
+// The only OpenMP in the library. Built without it (FUSELITE_OPENMP=none), a team is made of
+// threads of the standard library: ThreadSanitizer understands these, and nothing has to be
+// shipped.
 #include "runtime/parallel_team.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#include <system_error>
+#include <thread>
+#include <vector>
+#endif
+
 namespace fuselite::internal {
+
+#ifdef _OPENMP
 
 void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
 #pragma omp parallel num_threads(threads)
   body(omp_get_thread_num(), omp_get_num_threads());
 }
+
+#else
+
+void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
+  std::vector<std::thread> others;
+  others.reserve(static_cast<size_t>(threads));
+  try {
+    for (int i = 1; i < threads; ++i) others.emplace_back([=] { body(i, threads); });
+  } catch (const std::system_error&) {  // the system refuses more
+  }
+  body(0, threads);
+  for (std::thread& other : others) other.join();
+}
+
+#endif
 
 }  // namespace fuselite::internal

@@ -59,8 +59,8 @@ class Team {
   std::atomic<int> owners_{2};
 };
 
-// Runs `body(index, count)` on `threads` threads of the OpenMP runtime, the caller among them as
-// index 0; fewer where the runtime grants fewer. Defined in parallel_openmp.cc.
+// Runs `body(index, count)` on `threads` threads of the OpenMP runtime, or of none, the caller
+// among them as index 0; fewer where fewer are granted. Defined in parallel_openmp.cc.
 void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body);
 
 }  // namespace fuselite::internal
