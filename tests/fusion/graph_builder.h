@@ -29,6 +29,7 @@ inline constexpr double kRelu = 1, kReluN1To1 = 2, kRelu6 = 3;  // "fused_activa
 class GraphBuilder {
  public:
   explicit GraphBuilder(uint64_t seed = 1) : random_(seed) {}
+  explicit GraphBuilder(Random random) : random_(random) {}
 
   ValueId Input(Shape shape, DataType type = DataType::kFloat32);
   // Random in [low, high].

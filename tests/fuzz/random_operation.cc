@@ -1,0 +1,184 @@
+#include "tests/fuzz/random_operation.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace fuselite::fuzz {
+namespace {
+
+using kernels::Field;
+using kernels::FieldKind;
+using kernels::OperatorDef;
+
+bool Sized(DataType type) { return BitWidth(type) > 0; }
+
+DataType AnyType(Random& random) {
+  return random.Pick({DataType::kFloat32, DataType::kFloat32, DataType::kInt8, DataType::kUInt8,
+                      DataType::kInt16, DataType::kInt32, DataType::kInt64, DataType::kBool,
+                      DataType::kFloat16});
+}
+
+template <class List>
+void DrawList(Random& random, List& list) {
+  list.count = static_cast<int32_t>(random.Int(0, 4));
+  for (int32_t i = 0; i < list.count; ++i) {
+    list.values[i] = static_cast<int32_t>(random.Int(-1, 4));
+  }
+}
+
+void DrawField(const Field& field, Random& random, void* params) {
+  if (random.Chance(0.5)) return;  // the default
+  auto* at = static_cast<std::byte*>(params) + field.offset;
+  const auto set = [&](auto value) { std::memcpy(at, &value, sizeof value); };
+  switch (field.kind) {
+    case FieldKind::kInt32: return set(static_cast<int32_t>(random.Int(-2, 6)));
+    case FieldKind::kInt64: return set(random.Int(-2, 6));
+    case FieldKind::kFloat: return set(random.Pick({0.0f, 1.0f, 0.5f, -1.0f, 1e-3f, 40.0f}));
+    case FieldKind::kBool: return set(random.Chance(0.5));
+    case FieldKind::kActivation: return set(static_cast<int32_t>(random.Int(0, 5)));
+    case FieldKind::kPadding: return set(static_cast<int32_t>(random.Int(0, 1)));
+    case FieldKind::kDataType: return set(AnyType(random));
+    case FieldKind::kEnum8: return set(static_cast<int32_t>(random.Int(0, 3)));
+    case FieldKind::kIntList:
+    case FieldKind::kLongList: return DrawList(random, *reinterpret_cast<kernels::IntList*>(at));
+    case FieldKind::kLongPairs: return DrawList(random, *reinterpret_cast<kernels::PairList*>(at));
+    case FieldKind::kFloatList: return;  // points into a model
+  }
+}
+
+Shape DrawShape(Random& random, int min_rank, int max_rank) {
+  Shape shape;
+  const int64_t rank = random.Int(min_rank, max_rank);
+  for (int64_t i = 0; i < rank; ++i) {
+    // Around the widths of vectors, here and there nothing.
+    const int64_t dim = random.Chance(0.03) ? 0 : random.Int(1, i + 1 == rank ? 19 : 5);
+    shape.push_back(static_cast<int32_t>(dim));
+  }
+  return shape;
+}
+
+// A shape that goes with `first`: the same, one that broadcasts, a vector over one of its
+// dimensions, or any.
+Shape DrawOther(Random& random, Shape first) {
+  switch (random.Int(0, 5)) {
+    case 0:
+    case 1: return first;
+    case 2:
+      for (int i = 0; i < first.rank(); ++i) {
+        if (random.Chance(0.5)) first.set(i, 1);
+      }
+      return first;
+    case 3:
+      if (first.rank() == 0) return first;
+      return {first[static_cast<int>(random.Int(0, first.rank() - 1))]};
+    case 4: return {static_cast<int32_t>(random.Int(0, 4))};  // axes, sizes
+    default: return DrawShape(random, 0, 5);
+  }
+}
+
+Quantization DrawQuantization(DataType type, const Shape& shape, Random& random) {
+  Quantization q;
+  const bool integer = type == DataType::kInt8 || type == DataType::kUInt8 ||
+                       type == DataType::kInt16 || type == DataType::kInt4;
+  if (!integer || random.Chance(0.1)) return q;
+  const bool wide = type == DataType::kInt16;
+  int64_t count = 1;
+  if (shape.rank() > 0 && random.Chance(0.2)) {
+    q.axis = static_cast<int>(random.Int(0, shape.rank() - 1));
+    count = shape[q.axis];
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    q.scales.push_back(random.Pick({0.02f, 0.5f, 0.00390625f, 3e-5f, 1.0f}));
+    const int64_t low = type == DataType::kUInt8 ? 0 : -128, high = low + 255;
+    const bool zero = wide || random.Chance(0.4);
+    q.zero_points.push_back(zero ? 0 : static_cast<int32_t>(random.Int(low, high)));
+  }
+  return q;
+}
+
+TensorInfo DrawTensor(DataType type, const Shape& shape, Random& random) {
+  TensorInfo info{.type = Sized(type) ? type : DataType::kFloat32, .shape = shape};
+  info.quantization = DrawQuantization(info.type, shape, random);
+  return info;
+}
+
+}  // namespace
+
+std::span<const OperatorDef* const> DrawableOperators() {
+  static const std::vector<const OperatorDef*> kOperators = [] {
+    std::vector<const OperatorDef*> operators;
+    for (const OperatorDef* op : kernels::AllOperators()) {
+      const bool state = !op->state_inputs.empty();
+      if (op->builtin_code >= 0 && !op->candidates.empty() && !state) operators.push_back(op);
+    }
+    return operators;
+  }();
+  return kOperators;
+}
+
+RandomOperation DrawOperation(const OperatorDef& op, Random& random) {
+  RandomOperation drawn;
+  drawn.op = &op;
+  kernels::SetDefaults(op.fields, drawn.params.data());
+  for (const Field& field : op.fields) DrawField(field, random, drawn.params.data());
+  kernels::TypeRow row;
+  const DataType any = AnyType(random);
+  if (!op.types.empty() && !random.Chance(0.03)) {
+    row = op.types[random.Int(0, static_cast<int64_t>(op.types.size()) - 1)];
+  }
+  const auto type_of = [&](DataType type) { return type == DataType::kNone ? any : type; };
+  const int max_inputs = op.max_inputs < 0 ? op.min_inputs + 3 : op.max_inputs;
+  const int64_t count = random.Int(op.min_inputs, std::max(op.min_inputs, max_inputs));
+  const Shape first = DrawShape(random, random.Chance(0.7) ? 2 : 0, 5);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool present = i < op.min_inputs || random.Chance(0.8);
+    const DataType type = i < 3 ? type_of(row.inputs[i]) : type_of(row.inputs[0]);
+    const Shape shape = i == 0 ? first : DrawOther(random, first);
+    drawn.inputs.push_back(present ? DrawTensor(type, shape, random) : TensorInfo());
+    drawn.constant.push_back(present && random.Chance(i == 0 ? 0.1 : 0.6));
+  }
+  const int max_outputs = op.max_outputs < 0 ? op.min_outputs + 2 : op.max_outputs;
+  const int64_t outputs = random.Int(op.min_outputs, std::max(op.min_outputs, max_outputs));
+  for (int64_t i = 0; i < outputs; ++i) {
+    const DataType type = row.output == DataType::kNone ? type_of(row.inputs[0]) : row.output;
+    drawn.outputs.push_back(DrawTensor(type, first, random));
+  }
+  return drawn;
+}
+
+std::vector<std::byte> DrawValues(const TensorInfo& info, Random& random) {
+  std::vector<std::byte> bytes(info.bytes());
+  const bool odd = random.Chance(0.1);
+  constexpr float kOdd[] = {std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN(),
+                            1e-42f,
+                            -0.0f,
+                            3e38f};
+  const auto fill = [&](auto draw) {
+    using T = decltype(draw());
+    for (size_t i = 0; (i + 1) * sizeof(T) <= bytes.size(); ++i) {
+      const T value = draw();
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+  };
+  switch (info.type) {
+    case DataType::kFloat32:
+      fill([&] {
+        return odd && random.Float(0, 1) < 0.1f ? kOdd[random.Int(0, 5)] : random.Float(-2, 2);
+      });
+      break;
+    case DataType::kInt32: fill([&] { return static_cast<int32_t>(random.Int(-3, 6)); }); break;
+    case DataType::kInt64: fill([&] { return random.Int(-3, 6); }); break;
+    case DataType::kBool: fill([&] { return static_cast<uint8_t>(random.Int(0, 1)); }); break;
+    case DataType::kFloat16:
+    case DataType::kBFloat16:
+      fill([&] { return static_cast<uint16_t>(random.Int(0, 0x3c00)); });
+      break;
+    default: fill([&] { return static_cast<uint8_t>(random.Int(0, 255)); }); break;
+  }
+  return bytes;
+}
+
+}  // namespace fuselite::fuzz
