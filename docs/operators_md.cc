@@ -56,7 +56,7 @@ std::string CandidatesText(const OperatorDef& op) {
   for (const auto& candidate : jit::CandidatesFor(op)) names.emplace_back(candidate.name);
 #endif
   for (const auto& candidate : op.candidates) names.emplace_back(candidate.name);
-  if (op.candidates.empty()) names.emplace_back("our own interpreter, with state");
+  if (op.candidates.empty()) names.emplace_back("our own interpreter");
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "interpreter/subgraph.h"
@@ -12,6 +13,7 @@
 #include "kernels/evaluation.h"
 #include "kernels/import.h"
 #include "kernels/legacy_weights.h"
+#include "kernels/stablehlo/region.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::interpreter {
@@ -92,6 +94,7 @@ class BuiltinOp {
     } else {
       FUSELITE_RETURN_IF_ERROR(
           kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
+      FUSELITE_RETURN_IF_ERROR(ReadRegion(graph));
     }
     FUSELITE_RETURN_IF_ERROR(FindOperands(graph, node));
     for (int input : operands_) {
@@ -110,6 +113,16 @@ class BuiltinOp {
         op_.intermediates,
         kernels::ImportIntermediates(graph.context(), Elements(node.intermediates)));
     return kernels::CheckState(def_, Elements(node.inputs), graph.context());
+  }
+
+  Status ReadRegion(Subgraph& graph) {
+    const std::optional<int> region = kernels::RegionOf(def_, op_.params);
+    if (!region) return Status();
+    std::vector<int> codes;
+    for (const ModelOperator& inner : graph.host().model->subgraphs[*region].operators) {
+      codes.push_back(inner.builtin_code);
+    }
+    return kernels::ReadRegion(def_, codes, op_.params);
   }
 
   // The inputs, and scales that one of them has beside it.
@@ -226,7 +239,14 @@ void* MakeBuiltinData(const ModelOperator& op) {
                   .attributes_size = op.attributes.size()};
     return composite;
   }
-  if (!op.subgraphs.empty()) {
+  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloCase) {
+    auto* cases = static_cast<tflite::TfLiteStablehloCaseParams*>(
+        std::calloc(1, sizeof(tflite::TfLiteStablehloCaseParams)));
+    cases->num_branches = static_cast<uint32_t>(op.subgraphs.size());
+    std::ranges::copy(op.subgraphs, cases->branch_subgraph_indices);
+    return cases;
+  }
+  if (!op.subgraphs.empty() && op.def == nullptr) {
     // IF, WHILE and CALL_ONCE: the indices, one after the other, are their whole struct.
     auto* indices = static_cast<int*>(std::calloc(op.subgraphs.size(), sizeof(int)));
     std::ranges::copy(op.subgraphs, indices);

@@ -312,7 +312,12 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
                                          const void* data, size_t size) {
   return Try([&]() -> Status {
     if (!Valid(interpreter) || (data == nullptr && size > 0)) return NullHandle();
-    const Interpreter& runs = *interpreter->interpreter;
+    Interpreter& runs = *interpreter->interpreter;
+    if (i < runs.inputs().size() &&
+        runs.input(static_cast<int>(i)).type == fuselite::DataType::kString) {
+      const std::span table(static_cast<const std::byte*>(data), size);
+      return runs.SetStrings(static_cast<int>(i), table);
+    }
     FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), i, size));
     if (size > 0) std::memcpy(memory, data, size);
     return Status();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -67,15 +68,23 @@ Status Shape(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) 
   return callee.ready() ? Status() : callee.AllocateTensors();
 }
 
+// Into a tensor of the value's shape.
+Status Put(const Value& value, Subgraph& graph, TfLiteTensor& to) {
+  if (to.type == tflite::kTfLiteString) {
+    FUSELITE_RETURN_IF_ERROR(graph.ResizeStrings(to, value.dims, value.bytes.size()));
+  }
+  if (to.bytes != value.bytes.size()) return Internal("a value of another size");
+  if (to.bytes > 0) std::memcpy(to.data.raw, value.bytes.data(), to.bytes);
+  return Status();
+}
+
 Status RunOn(const std::vector<Value>& arguments, Subgraph& callee) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     FUSELITE_RETURN_IF_ERROR(callee.ResizeInput(callee.inputs()[i], arguments[i].dims));
   }
   if (!callee.ready()) FUSELITE_RETURN_IF_ERROR(callee.AllocateTensors());
   for (size_t i = 0; i < arguments.size(); ++i) {
-    TfLiteTensor& to = callee.tensor(callee.inputs()[i]);
-    if (to.bytes != arguments[i].bytes.size()) return Internal("an argument of another size");
-    if (to.bytes > 0) std::memcpy(to.data.raw, arguments[i].bytes.data(), to.bytes);
+    FUSELITE_RETURN_IF_ERROR(Put(arguments[i], callee, callee.tensor(callee.inputs()[i])));
   }
   return callee.Invoke();
 }
@@ -92,8 +101,7 @@ Status Store(Subgraph& graph, std::span<const int> outputs, const std::vector<Va
     if (tensor.allocation_type == tflite::kTfLiteDynamic) {
       FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, values[i].dims));
     }
-    if (tensor.bytes != values[i].bytes.size()) return Internal("a result of another size");
-    if (tensor.bytes > 0) std::memcpy(tensor.data.raw, values[i].bytes.data(), tensor.bytes);
+    FUSELITE_RETURN_IF_ERROR(Put(values[i], graph, tensor));
   }
   return Status();
 }
@@ -130,28 +138,56 @@ std::vector<Value> CopyAll(Subgraph& graph, std::span<const int> tensors) {
   return values;
 }
 
-Status PrepareIf(Subgraph& graph, const TfLiteNode& node) {
-  if (node.inputs->size < 1 || node.inputs->data[0] < 0) return InvalidArgument("has no condition");
+// Of IF: then, else; of STABLEHLO_CASE: as many as it names. All take the node's inputs behind the
+// first.
+std::vector<int> Branches(const TfLiteNode& node, bool cases) {
+  if (!cases) return {0, 1};
+  const auto& params = *static_cast<const tflite::TfLiteStablehloCaseParams*>(node.builtin_data);
+  std::vector<int> all(params.num_branches);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// An index out of range means the last branch.
+Result<int> Chosen(const TfLiteTensor& selector, bool cases, int branches) {
+  if (!cases) {
+    FUSELITE_ASSIGN_OR_RETURN(const bool condition, Condition(selector));
+    return condition ? 0 : 1;
+  }
+  if (selector.type != tflite::kTfLiteInt32 || selector.bytes != sizeof(int32_t)) {
+    return InvalidArgument("its index is not one int32");
+  }
+  const int index = selector.data.i32[0];
+  return index < 0 || index >= branches ? branches - 1 : index;
+}
+
+template <bool kCases>
+Status PrepareBranches(Subgraph& graph, const TfLiteNode& node) {
+  if (node.inputs->size < 1 || node.inputs->data[0] < 0) {
+    return InvalidArgument("has nothing to choose by");
+  }
   const auto arguments = Elements(node.inputs).subspan(1);
   const auto outputs = Elements(node.outputs);
+  Subgraph& first = Callee(graph, node, 0);
   bool fixed = true;
-  for (int which : {0, 1}) {
+  for (int which : Branches(node, kCases)) {
     Subgraph& branch = Callee(graph, node, which);
     FUSELITE_RETURN_IF_ERROR(CheckSignature(graph, arguments, outputs, branch, outputs.size()));
     FUSELITE_RETURN_IF_ERROR(Shape(graph, arguments, branch));
     fixed &= !branch.has_dynamic_tensors();
-  }
-  Subgraph& first = Callee(graph, node, 0);
-  Subgraph& second = Callee(graph, node, 1);
-  for (size_t i = 0; fixed && i < outputs.size(); ++i) {
-    fixed = SameShape(first.tensor(first.outputs()[i]), second.tensor(second.outputs()[i]));
+    for (size_t i = 0; fixed && i < outputs.size(); ++i) {
+      fixed = SameShape(first.tensor(first.outputs()[i]), branch.tensor(branch.outputs()[i]));
+    }
   }
   return ShapeOutputs(graph, outputs, first, fixed);
 }
 
-Status InvokeIf(Subgraph& graph, const TfLiteNode& node) {
-  FUSELITE_ASSIGN_OR_RETURN(const bool condition, Condition(graph.tensor(node.inputs->data[0])));
-  Subgraph& branch = Callee(graph, node, condition ? 0 : 1);
+template <bool kCases>
+Status InvokeBranch(Subgraph& graph, const TfLiteNode& node) {
+  const auto count = static_cast<int>(Branches(node, kCases).size());
+  FUSELITE_ASSIGN_OR_RETURN(const int chosen,
+                            Chosen(graph.tensor(node.inputs->data[0]), kCases, count));
+  Subgraph& branch = Callee(graph, node, chosen);
   FUSELITE_RETURN_IF_ERROR(RunOn(CopyAll(graph, Elements(node.inputs).subspan(1)), branch));
   return Store(graph, Elements(node.outputs), Results(branch));
 }
@@ -321,7 +357,10 @@ Status InvokeComposite(Subgraph& graph, const TfLiteNode& node) {
 }  // namespace
 
 void AddControlFlow(OpResolver& resolver) {
-  resolver.AddBuiltin(tflite::kTfLiteBuiltinIf, Registration<PrepareIf, InvokeIf>());
+  resolver.AddBuiltin(tflite::kTfLiteBuiltinIf,
+                      Registration<PrepareBranches<false>, InvokeBranch<false>>());
+  resolver.AddBuiltin(tflite::kTfLiteBuiltinStablehloCase,
+                      Registration<PrepareBranches<true>, InvokeBranch<true>>());
   resolver.AddBuiltin(tflite::kTfLiteBuiltinWhile, Registration<PrepareWhile, InvokeWhile>());
   resolver.AddBuiltin(tflite::kTfLiteBuiltinStablehloComposite,
                       Registration<PrepareComposite, InvokeComposite>());

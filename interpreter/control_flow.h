@@ -1,4 +1,5 @@
-// IF and WHILE: operators that run other subgraphs of the model.
+// IF, WHILE, STABLEHLO_CASE and STABLEHLO_COMPOSITE: operators that run other subgraphs of the
+// model.
 #pragma once
 
 namespace fuselite::interpreter {

@@ -5,6 +5,7 @@
 
 #include "interpreter/builtin_op.h"
 #include "interpreter/printable.h"
+#include "interpreter/strings.h"
 #include "kernels/import.h"
 
 namespace fuselite::interpreter {
@@ -126,6 +127,17 @@ Status Interpreter::ResizeInput(int i, std::span<const int32_t> dims) {
 
 Status Interpreter::AllocateTensors() {
   return Guarded([&] { return main().AllocateTensors(); });
+}
+
+Status Interpreter::SetStrings(int i, std::span<const std::byte> table) {
+  return Guarded([&]() -> Status {
+    tflite::TfLiteTensor& tensor = main().tensor(inputs()[i]);
+    const Shape shape = input(i).shape;
+    FUSELITE_ASSIGN_OR_RETURN(const auto given, ReadStringTable(table, shape.elements()));
+    const std::vector<std::string> strings(given.begin(), given.end());
+    const std::vector<int> dims(shape.dims().begin(), shape.dims().end());
+    return WriteStrings(main(), tensor, strings, dims);
+  });
 }
 
 Status Interpreter::Invoke() {

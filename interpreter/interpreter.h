@@ -95,6 +95,9 @@ class Interpreter {
   // `i` counts the inputs. AllocateTensors must follow before Invoke.
   Status ResizeInput(int i, std::span<const int32_t> dims);
   Status AllocateTensors();
+  // After AllocateTensors: the strings of input `i`, as many as its shape has, with the table that
+  // interpreter/strings.h describes. The bytes are copied.
+  Status SetStrings(int i, std::span<const std::byte> table);
   Status Invoke();
   // Lets output `output` lie in the memory of input `input`, of the same size, until shapes change:
   // what updates a cache then does so in place. Whoever reads the input must do so before the

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "interpreter/loader_internal.h"
 #include "interpreter/options.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "kernels/stablehlo/region.h"
+#include "runtime/tflite_abi.h"
 
 namespace fuselite::interpreter::loader {
 namespace {
@@ -80,8 +82,10 @@ Status ReadCustomOptions(const Source& source, const schema::Operator& op, Model
 Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, ModelOperator& out) {
   const auto* branch = op.builtin_options_as_IfOptions();
   const auto* loop = op.builtin_options_as_WhileOptions();
+  const auto* cases = op.builtin_options_2_as_StablehloCaseOptions();
   const auto* once = op.builtin_options_as_CallOnceOptions();
   const auto* composite = op.builtin_options_2_as_StableHLOCompositeOptions();
+  constexpr size_t kMaxBranches = tflite::kTfLiteStablehloCaseMaxBranches;
   switch (out.builtin_code) {
     case tflite::kTfLiteBuiltinIf:
       if (branch == nullptr) return InvalidArgument("does not name its subgraphs");
@@ -91,6 +95,14 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
       if (loop == nullptr) return InvalidArgument("does not name its subgraphs");
       out.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
       break;
+    case tflite::kTfLiteBuiltinStablehloCase:
+      if (cases == nullptr || cases->branch_subgraph_indices() == nullptr ||
+          cases->branch_subgraph_indices()->size() == 0) {
+        return InvalidArgument("does not name its subgraphs");
+      }
+      out.subgraphs.assign(cases->branch_subgraph_indices()->begin(),
+                           cases->branch_subgraph_indices()->end());
+      break;
     case tflite::kTfLiteBuiltinCallOnce:
       if (once == nullptr) return InvalidArgument("does not name its subgraph");
       out.subgraphs = {once->init_subgraph_index()};
@@ -99,7 +111,16 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
       if (composite == nullptr) return InvalidArgument("does not name its subgraph");
       out.subgraphs = {composite->decomposition_subgraph_index()};
       break;
-    default: return Status();
+    default: {
+      const std::optional<int> region =
+          out.def == nullptr ? std::nullopt : kernels::RegionOf(*out.def, out.params);
+      if (!region) return Status();
+      out.subgraphs = {*region};
+      break;
+    }
+  }
+  if (out.subgraphs.size() > kMaxBranches) {
+    return Unsupported("has ", out.subgraphs.size(), " subgraphs, more than ", kMaxBranches);
   }
   const int count = static_cast<int>(model.subgraphs()->size());
   for (int index : out.subgraphs) {

@@ -5,6 +5,7 @@
 
 #include "interpreter/loader_internal.h"
 #include "interpreter/options.h"
+#include "interpreter/strings.h"
 #include "kernels/sparse.h"
 
 namespace fuselite::interpreter::loader {
@@ -139,31 +140,6 @@ Status ReadQuantization(const schema::Tensor& from, ModelTensor& tensor) {
   return ReadScales(*quantization, tensor);
 }
 
-// A string table: the count, that many offsets plus the end, then the characters.
-Status CheckStrings(std::span<const std::byte> data, int64_t count) {
-  const auto word = [&](size_t i) {
-    int32_t value;
-    std::memcpy(&value, data.data() + i * sizeof value, sizeof value);
-    return value;
-  };
-  const size_t words = data.size() / sizeof(int32_t);
-  if (words < 1 || word(0) < 0 || word(0) != count) {
-    return InvalidArgument("its string table does not have ", count, " entries");
-  }
-  if (words < static_cast<size_t>(count) + 2) {
-    return InvalidArgument("its string table is cut off");
-  }
-  int64_t previous = static_cast<int64_t>(sizeof(int32_t)) * (count + 2);
-  for (int64_t i = 0; i <= count; ++i) {
-    const int64_t offset = word(static_cast<size_t>(i) + 1);
-    if (offset < previous || offset > static_cast<int64_t>(data.size())) {
-      return InvalidArgument("its string table has the offset ", offset, " out of order");
-    }
-    previous = offset;
-  }
-  return Status();
-}
-
 // Indices may be of 8, 16 or 32 bits.
 template <class Vector>
 void Append(const Vector* from, std::vector<int32_t>& to) {
@@ -217,7 +193,7 @@ Status ReadConstant(const Source& source, const schema::Tensor& from, ModelTenso
   if (tensor.is_variable) return InvalidArgument("is a variable, but has constant data");
   if (from.sparsity() != nullptr) return ReadSparse(*from.sparsity(), tensor);
   if (tensor.type == DataType::kString) {
-    FUSELITE_RETURN_IF_ERROR(CheckStrings(tensor.data, elements));
+    FUSELITE_RETURN_IF_ERROR(ReadStringTable(tensor.data, elements).status());
   } else {
     if (BitWidth(tensor.type) == 0) {
       return Unsupported("constants of type ", DataTypeName(tensor.type), " are not taken");

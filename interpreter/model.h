@@ -53,8 +53,9 @@ struct ModelOperator {
   const kernels::OperatorDef* def = nullptr;
   kernels::Params params;  // of `def`'s type
   std::span<const std::byte> custom_options;
-  // Subgraphs that it runs (IF: then, else; WHILE: condition, body; CALL_ONCE: initializer;
-  // STABLEHLO_COMPOSITE: decomposition).
+  // Subgraphs that it runs (IF: then, else; WHILE: condition, body; STABLEHLO_CASE: branches;
+  // CALL_ONCE: initializer;
+  // STABLEHLO_COMPOSITE: decomposition), or whose one operator it computes (STABLEHLO_SCATTER).
   std::vector<int> subgraphs;
   // What a composite is called, and its attributes: a map of FlexBuffers, or nothing.
   std::string composite_name;

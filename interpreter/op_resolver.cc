@@ -1,8 +1,10 @@
 #include "interpreter/op_resolver.h"
 
 #include "interpreter/control_flow.h"
+#include "interpreter/hash_tables.h"
 #include "interpreter/random.h"
 #include "interpreter/resources.h"
+#include "interpreter/skip_gram.h"
 #include "kernels/custom.h"
 #include "runtime/tflite_operator.h"
 
@@ -21,6 +23,8 @@ OpResolver OpResolver::WithBuiltins() {
   AddControlFlow(resolver);
   AddResources(resolver);
   AddRandom(resolver);
+  AddHashTables(resolver);
+  AddSkipGram(resolver);
   return resolver;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct ResourceVariable {
   size_t size = 0;  // of `bytes`, as far as they are the value's
 };
 
+// A hash table; keys and values are strings, numbers their bytes.
+struct HashTable {
+  tflite::TfLiteType key_type, value_type;
+  bool filled = false;  // something was imported, which happens once
+  std::unordered_map<std::string, std::string> entries{};
+};
+
 // What the subgraphs of one interpreter share.
 class Resources {
  public:
@@ -33,6 +41,9 @@ class Resources {
   // nullptr where nobody has given out the number.
   ResourceVariable* Find(int id);
 
+  // By the number that the file gives them.
+  std::map<int, HashTable>& tables() { return tables_; }
+
   // CALL_ONCE has run this subgraph.
   bool IsInitialized(int subgraph) const { return initialized_.contains(subgraph); }
   void SetInitialized(int subgraph) { initialized_.insert(subgraph); }
@@ -40,6 +51,7 @@ class Resources {
  private:
   std::map<std::pair<std::string, std::string>, int> ids_;
   std::vector<std::unique_ptr<ResourceVariable>> variables_;  // by number
+  std::map<int, HashTable> tables_;
   std::set<int> initialized_;
 };
 

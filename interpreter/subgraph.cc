@@ -161,6 +161,7 @@ bool Subgraph::HasSideEffect(const Node& node) const {
   };
   switch (node.registration.builtin_code) {
     case tflite::kTfLiteBuiltinIf:
+    case tflite::kTfLiteBuiltinStablehloCase:
     case tflite::kTfLiteBuiltinWhile:
     case tflite::kTfLiteBuiltinCallOnce: return true;
     default: break;

@@ -99,6 +99,8 @@ class Subgraph {
   // For operators' prepare and invoke. Dimensions of a dynamic tensor may change at any time, of
   // others only before memory is planned.
   Status ResizeTensor(tflite::TfLiteTensor& tensor, std::span<const int> dims);
+  // The same for strings, which take so many bytes with their table and need memory at any time.
+  Status ResizeStrings(tflite::TfLiteTensor& tensor, std::span<const int> dims, size_t bytes);
   // To be called in prepare, for an output whose shape only invoke knows.
   void SetDynamic(tflite::TfLiteTensor& tensor);
   // Likewise, for one whose value is known in prepare: it keeps its memory, which ResizeTensor

@@ -93,6 +93,16 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
   return Status();
 }
 
+Status Subgraph::ResizeStrings(TfLiteTensor& tensor, std::span<const int> dims, size_t bytes) {
+  SetDynamic(tensor);
+  FUSELITE_RETURN_IF_ERROR(ResizeTensor(tensor, dims));
+  void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
+  if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");
+  tensor.data.raw = static_cast<char*>(memory);
+  tensor.bytes = bytes;
+  return Status();
+}
+
 void Subgraph::SetDynamic(TfLiteTensor& tensor) {
   if (tensor.allocation_type == tflite::kTfLiteDynamic) return;
   tensor.allocation_type = tflite::kTfLiteDynamic;

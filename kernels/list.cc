@@ -59,7 +59,11 @@
   X(Greater) \
   X(GreaterEqual) \
   X(HardSwish) \
+  X(Hashtable) \
+  X(HashtableFind) \
+  X(HashtableImport) \
   X(HashtableLookup) \
+  X(HashtableSize) \
   X(Imag) \
   X(L2Normalization) \
   X(L2Pool2D) \
@@ -74,6 +78,7 @@
   X(LogicalNot) \
   X(LogicalOr) \
   X(Logistic) \
+  X(LshProjection) \
   X(Lstm) \
   X(MatrixDiag) \
   X(MatrixSetDiag) \
@@ -129,6 +134,7 @@
   X(Shape) \
   X(Sign) \
   X(Sin) \
+  X(SkipGram) \
   X(Slice) \
   X(Softmax) \
   X(SpaceToBatchNd) \
@@ -147,6 +153,9 @@
   X(StablehloMinimum) \
   X(StablehloMultiply) \
   X(StablehloPad) \
+  X(StablehloReduceWindow) \
+  X(StablehloRngBitGenerator) \
+  X(StablehloScatter) \
   X(StablehloShiftLeft) \
   X(StridedSlice) \
   X(Sub) \

@@ -1,12 +1,15 @@
 #include "partitioner/import.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/custom.h"
 #include "kernels/import.h"
 #include "kernels/sparse.h"
+#include "kernels/stablehlo/region.h"
 #include "partitioner/builtin_names.h"
 #include "partitioner/composites.h"
+#include "partitioner/subgraphs.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -63,6 +66,17 @@ std::string_view ReasonFor(int builtin_code) {
   }
 }
 
+// Which function the one operator of another subgraph is.
+Status ImportRegion(TfLiteContext* context, bool whole_structs, ImportedNode& imported) {
+  const std::optional<int> region = kernels::RegionOf(*imported.op, imported.params);
+  if (!region) return Status();
+  if (!whole_structs) return Unsupported("the host does not show its subgraphs");
+  FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, *region));
+  if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> codes, callee.BuiltinCodes());
+  return kernels::ReadRegion(*imported.op, codes, imported.params);
+}
+
 Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
                       const TfLiteRegistration& registration, bool whole_structs,
                       ImportedNode& imported) {
@@ -73,11 +87,15 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
   if (imported.op == nullptr) return Unsupported(ReasonFor(registration.builtin_code));
   if (imported.op->candidates.empty()) {
-    return Unsupported("its state is the host's; it runs in fuselite's own interpreter, too");
+    return Unsupported(
+        "its state or its strings are the host's; it runs in fuselite's own interpreter, too");
   }
   imported.version = registration.version;
-  return custom != nullptr ? ImportCustomOptions(node, *custom, imported)
-                           : ImportAllParams(whole_structs, node.builtin_data, imported);
+  if (custom == nullptr) {
+    FUSELITE_RETURN_IF_ERROR(ImportAllParams(whole_structs, node.builtin_data, imported));
+    return ImportRegion(context, whole_structs, imported);
+  }
+  return ImportCustomOptions(node, *custom, imported);
 }
 
 }  // namespace

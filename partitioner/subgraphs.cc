@@ -18,13 +18,15 @@ bool IsGiven(const TfLiteTensor& tensor) {
   return tensor.allocation_type == kTfLiteMmapRo || tensor.is_variable;
 }
 
-Result<TfLiteNode*> NodeAt(TfLiteContext* graph, int index) {
+Result<TfLiteNode*> NodeAt(TfLiteContext* graph, int index,
+                           TfLiteRegistration** its_registration = nullptr) {
   TfLiteNode* node = nullptr;
   TfLiteRegistration* registration = nullptr;
   if (graph->GetNodeAndRegistration(graph, index, &node, &registration) != kTfLiteOk ||
       node == nullptr || registration == nullptr) {
     return Unsupported("the host does not show node ", index, " of a subgraph");
   }
+  if (its_registration != nullptr) *its_registration = registration;
   return node;
 }
 
@@ -92,6 +94,17 @@ Result<std::vector<int>> HostSubgraph::Plan() const {
     plan.insert(plan.end(), nodes.begin(), nodes.end());
   }
   return plan;
+}
+
+Result<std::vector<int>> HostSubgraph::BuiltinCodes() const {
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, Plan());
+  std::vector<int> codes;
+  for (int index : plan) {
+    TfLiteRegistration* registration = nullptr;
+    FUSELITE_RETURN_IF_ERROR(NodeAt(graph_, index, &registration).status());
+    codes.push_back(registration->builtin_code);
+  }
+  return codes;
 }
 
 Result<std::vector<int>> HostSubgraph::Inputs(int count) const {

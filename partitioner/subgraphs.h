@@ -30,6 +30,9 @@ class HostSubgraph {
   // nodes that it took.
   Result<std::vector<int>> Plan() const;
 
+  // What the nodes of the plan are.
+  Result<std::vector<int>> BuiltinCodes() const;
+
   // The tensors that a caller with `count` arguments gives, in order. The interface does not tell
   // which tensors these are: a converter writes them first, and in order. kUnsupported where the
   // first `count` tensors are not exactly those that nodes only read, or where two of them could be

@@ -161,7 +161,9 @@ FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* in
 FUSELITE_EXPORT void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter);
 
-// Copies to the i-th input and from the i-th output. `size` must be the tensor's bytes.
+// Copies to the i-th input and from the i-th output. `size` must be the tensor's bytes, which those
+// of strings are not before they are copied in: as many int32 as there are strings and two more
+// (their number, where each begins, where the last one ends), then their characters.
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_t i,
                                                          const void* data, size_t size);
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter,

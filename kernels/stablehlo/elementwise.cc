@@ -1,10 +1,8 @@
 // STABLEHLO_ADD, MULTIPLY, MAXIMUM, MINIMUM and AND: two inputs of one type and one shape. Integers
 // wrap around; there are neither scales nor activations.
-#include <algorithm>
-#include <type_traits>
-
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/short_floats.h"
+#include "kernels/stablehlo/functions.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -19,41 +17,6 @@ constexpr TypeRow kTypes[] = {
     Same(DataType::kFloat16), Same(DataType::kFloat32), Same(DataType::kFloat64)};
 constexpr std::span kAndTypes = std::span(kTypes).first(std::size(kTypes) - 3);
 
-// Integers as unsigned ones, which may overflow.
-template <class T, class F>
-T Wrapped(T x, T y, F f) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    return static_cast<T>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
-  } else {
-    return static_cast<T>(f(x, y));
-  }
-}
-
-struct Sum {
-  template <class T>
-  T operator()(T x, T y) const {
-    return Wrapped(x, y, [](auto a, auto b) { return a + b; });
-  }
-};
-struct Product {
-  template <class T>
-  T operator()(T x, T y) const {
-    return Wrapped(x, y, [](auto a, auto b) { return a * b; });
-  }
-};
-// Of equal values, and where one is a NaN, the first.
-struct Larger {
-  template <class T>
-  T operator()(T x, T y) const {
-    return x < y ? y : x;
-  }
-};
-struct Smaller {
-  template <class T>
-  T operator()(T x, T y) const {
-    return y < x ? y : x;
-  }
-};
 struct And {
   template <class T>
   T operator()(T x, T y) const {

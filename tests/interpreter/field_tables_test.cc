@@ -61,10 +61,11 @@ void ExpectSameField(const Field& field, const flatbuffers::StructDef& table) {
   EXPECT_EQ(base, def->value.type.base_type);
   if (enumeration != nullptr) {
     ASSERT_NE(def->value.type.enum_def, nullptr);
-    // The mode of MIRROR_PAD is kept as a padding: both count from 0 in the file and from 1 in the
-    // struct.
+    // The mode of MIRROR_PAD and the algorithm of random bits are kept as paddings: all count from
+    // 0 in the file and from 1 in the struct.
     const std::string& name = def->value.type.enum_def->name;
-    EXPECT_EQ(name == "MirrorPadMode" ? "Padding" : name, enumeration);
+    const bool like_padding = name == "MirrorPadMode" || name == "RngAlgorithm";
+    EXPECT_EQ(like_padding ? "Padding" : name, enumeration);
   }
   if (base == flatbuffers::BASE_TYPE_VECTOR) {
     const auto element = field.kind == FieldKind::kIntList     ? flatbuffers::BASE_TYPE_INT

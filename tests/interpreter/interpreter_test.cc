@@ -72,20 +72,20 @@ TEST(InterpreterTest, NamesOperatorsThatNobodyImplements) {
   ModelWriter writer;
   WriteChain(writer, 2);
   writer.AddTensor("more", DataType::kFloat32, {2});
-  writer.AddOperator(tflite::kTfLiteBuiltinLshProjection, {0}, {3});
+  writer.AddOperator(tflite::kTfLiteBuiltinStablehloSort, {0}, {3});
   const OpResolver resolver = OpResolver::WithBuiltins();
   InterpreterOptions options;
   options.resolver = &resolver;
   const auto interpreter = Interpreter::Create(Load(writer), options);
   EXPECT_EQ(interpreter.status().ToString(),
-            "unsupported: operators not implemented in this interpreter: LSH_PROJECTION, custom "
+            "unsupported: operators not implemented in this interpreter: STABLEHLO_SORT, custom "
             "operator AddOne; docs/custom-operators.md says how to add custom operators");
 }
 
 TEST(InterpreterTest, ResolverPrefersWhatWasAdded) {
   OpResolver resolver = OpResolver::WithBuiltins();
   EXPECT_NE(resolver.FindBuiltin(tflite::kTfLiteBuiltinSoftmax, 1)->def, nullptr);
-  EXPECT_EQ(resolver.FindBuiltin(tflite::kTfLiteBuiltinLshProjection, 1), nullptr);
+  EXPECT_EQ(resolver.FindBuiltin(tflite::kTfLiteBuiltinStablehloSort, 1), nullptr);
   tflite::TfLiteRegistration registration{};
   registration.prepare = [](tflite::TfLiteContext*, tflite::TfLiteNode*) {
     return tflite::kTfLiteError;

@@ -9,7 +9,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = pathlib.Path(os.environ.get("FUSELITE_BUILD", ROOT / "build" / "release")) / "lib" / "libfuselite.so"
 
-UNSUPPORTED = 2
+UNSUPPORTED, STRING = 2, 5
 TYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 6: np.bool_, 7: np.int16, 9: np.int8, 10: np.float16,
          8: np.complex64, 11: np.float64, 12: np.complex128, 13: np.uint64, 16: np.uint32, 17: np.uint16}
 
@@ -147,6 +147,12 @@ class Interpreter:
         value = np.empty(tensor.shape, TYPES[tensor.type])
         self._check(self.library.FuseliteInterpreterCopyOut(self.handle, i, value.ctypes.data, tensor.bytes))
         return value
+
+    def output_bytes(self, i):
+        tensor = self._tensor(self.library.FuseliteInterpreterOutput(self.handle, i))
+        value = ctypes.create_string_buffer(tensor.bytes)
+        self._check(self.library.FuseliteInterpreterCopyOut(self.handle, i, value, tensor.bytes))
+        return value.raw
 
     def invoke(self):
         self._check(self.library.FuseliteInterpreterInvoke(self.handle))

@@ -115,22 +115,39 @@ def branch():
     return g.build([g.op("NEG", [y], shape), z], others=[part("EXP"), part("SQUARE")])
 
 
-MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch)}
+def cases():
+    """Of three branches; an index out of range means the last. LiteRT wants all other subgraphs to be branches."""
+    shape = (3, 5)
+
+    def part(name):
+        g = graphs.Graph()
+        x = g.input(shape)
+        return g, [g.op(name, [x], shape)]
+
+    g = graphs.Graph()
+    i, x = g.input((), np.int32), g.input(shape)
+    y = g.op("STABLEHLO_CASE", [i, x], shape, "StablehloCaseOptions", like=x, branchSubgraphIndices=[1, 2, 3])
+    return g.build([g.op("NEG", [y], shape)], others=[part("EXP"), part("SQUARE"), part("ABS")])
+
+
+MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch, cases)}
 
 
 def inputs_of(interpreter, seed):
     rng = np.random.default_rng(seed)
-    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
+    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else np.array(seed - 1, np.int32)
+            if d["dtype"] == np.int32 else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
             for d in interpreter.get_input_details()]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_has_the_outputs_of_litert(name, load_delegate, delegate_path):
     model = MODELS[name]()
+    # LiteRT's reference kernels lack STABLEHLO_CASE.
+    kernels = running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES if name == "cases" else running.Resolver.BUILTIN_REF
 
     def hosted(**options):
-        interpreter = litert.Interpreter(model_content=model, experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
-                                         **options)
+        interpreter = litert.Interpreter(model_content=model, experimental_op_resolver_type=kernels, **options)
         interpreter.allocate_tensors()
         return interpreter
 

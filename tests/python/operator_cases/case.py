@@ -16,6 +16,7 @@ class Case(Chooser):
         super().__init__([seed, *name.encode()])
         self.name = name
         self.exact, self.tolerance, self.reference, self.steps = True, 1e-6, True, 0
+        self.others = []  # further subgraphs, as Graph.build() takes them
         outputs = grow(self)
         self.outputs = outputs if isinstance(outputs, list) else [outputs]
 
@@ -52,4 +53,4 @@ class Case(Chooser):
         return float(np.float32(2.0 ** self.rng.uniform(-6, -3)))
 
     def model(self):
-        return self.g.build(self.outputs)
+        return self.g.build(self.outputs, others=self.others)

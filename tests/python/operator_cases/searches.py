@@ -55,9 +55,21 @@ def embedding_lookup_sparse(c):
                   like=inputs[3], combiner=c.int(0, 2))
 
 
+def lsh_projection(c):
+    """Items of every length that the hash function tells apart."""
+    sparse, hashes, bits, items = c.chance(0.5), c.int(1, 4), c.int(1, 20), c.int(1, 6)
+    item = c.pick([(), (c.int(1, 40),), c.shape(0, 3)])
+    x = c.input((items, *item), c.pick([np.int8, np.int32, np.float32, np.int64]))
+    inputs = [c.either(c.values((hashes, bits), np.float32)), x]
+    inputs += [c.either(c.values((items,), np.float32))] if c.chance(0.5) else []
+    return c.g.op("LSH_PROJECTION", inputs, (hashes if sparse else hashes * bits,), "LSHProjectionOptions",
+                  dtype=np.int32, type=1 if sparse else 2)
+
+
 CASES = {
     "EMBEDDING_LOOKUP_SPARSE": embedding_lookup_sparse,
     "HASHTABLE_LOOKUP": hashtable_lookup,
+    "LSH_PROJECTION": lsh_projection,
     "NON_MAX_SUPPRESSION": non_max_suppression,
     "UNIQUE": unique,
 }
