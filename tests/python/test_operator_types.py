@@ -1,0 +1,110 @@
+"""Every row of the table of operators, each combination of types, against LiteRT on random parameters, with constant and
+with run-time operands.
+
+The cases of `operator_cases` draw operators and types; here each row of docs/operators.md finds those that drew it.
+"""
+
+import collections
+import functools
+import re
+
+import operator_cases
+import own_interpreter
+import pytest
+from ai_edge_litert import schema_py_generated as schema
+from test_operators import check
+
+SEEDS = 60  # of each case: enough to draw each of its types
+PER_ROW = 3
+TYPES = {code: name.lower() for name, code in vars(schema.TensorType).items() if not name.startswith("_")}
+# Rows whose tests are elsewhere, and why they are not here.
+ELSEWHERE = {
+    "HASHTABLE": "strings and resources: test_strings.py",
+    "HASHTABLE_FIND": "strings and resources: test_strings.py",
+    "HASHTABLE_IMPORT": "strings and resources: test_strings.py",
+    "HASHTABLE_SIZE": "strings and resources: test_strings.py",
+    "SKIP_GRAM": "strings: test_strings.py",
+    "MULTINOMIAL": "our own interpreter alone: test_random_numbers.py",
+    "RANDOM_STANDARD_NORMAL": "our own interpreter alone: test_random_numbers.py",
+    "RANDOM_UNIFORM": "our own interpreter alone: test_random_numbers.py",
+    "LSTM": "test_models.py and the published vectors: test_conformance.py",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "the random graphs grow them: test_random_graphs.py, test_hybrid_lstm.py",
+    "Convolution2DTransposeBias": "LiteRT has no kernel of this name: test_custom_operators.py",
+    "MaxPoolingWithArgmax2D": "LiteRT has no kernel of this name: test_custom_operators.py",
+    "MaxUnpooling2D": "LiteRT has no kernel of this name: test_custom_operators.py",
+    "TFLite_Detection_PostProcess": "test_custom_operators.py",
+}
+# What LiteRT takes since a version behind 2.3.0, with which this is tested, or does not compute.
+NOT_IN_LITERT = {
+    "ADD": ["bfloat16 × bfloat16 → bfloat16"],
+    "ATAN2": ["bfloat16 × bfloat16 → bfloat16"],
+    "DENSIFY": ["float16 → float16", "int8 → int8"],
+    "DEPTHWISE_CONV_2D": ["int16 × int4 × int64 → int16", "int16 × int8 × int32 → int16",
+                          "int16 × int4 × int32 → int16"],
+    "DEQUANTIZE": ["int32 → float32", "uint4 → float32"],
+    "DIV": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
+    "EQUAL": ["bfloat16 × bfloat16 → bool"],
+    "GREATER_EQUAL": ["bfloat16 × bfloat16 → bool"],
+    "LESS_EQUAL": ["bfloat16 × bfloat16 → bool"],
+    "MUL": ["bfloat16 × bfloat16 → bfloat16"],
+    "NOT_EQUAL": ["bfloat16 × bfloat16 → bool"],
+    "REDUCE_PROD": ["uint8 × int32 → uint8", "bool × int32 → bool"],
+    "SQUARED_DIFFERENCE": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
+    "SUB": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
+    "SUM": ["bool × int32 → bool"],
+}
+
+
+@functools.cache
+def rows():
+    """(operator, row of types) of the table, but for what rewrites make."""
+    table = (own_interpreter.ROOT / "docs" / "operators.md").read_text().split("## Made by rewrites")[0]
+    found = re.findall(r"^\| (\w+) \| \S+ \| (.*?) \|", table, re.MULTILINE)
+    return [(name, row) for name, types in found if name != "operator" for row in types.split("<br>")]
+
+
+def fits(row, inputs, outputs):
+    if "→" not in row:
+        return True
+    sides = [part.split(" × ") for part in row.split(" → ")]
+    return all(wanted in ("any", given) for side, types in zip(sides, (inputs, outputs))
+               for wanted, given in zip(side, types))
+
+
+@functools.cache
+def drawn():
+    """For each operator what was drawn of it: (types of the inputs, of the outputs, case, seed, has constants)."""
+    found = collections.defaultdict(list)
+    for name in operator_cases.CASES:
+        for seed in range(SEEDS):
+            g = operator_cases.Case(name, seed).g
+            codes = {index: code for (code, _), index in g.codes.items()}
+            for operator in g.operators:
+                inputs = [TYPES[g.tensors[i].type] if i >= 0 else "none" for i in operator.inputs]
+                outputs = [TYPES[g.tensors[i].type] for i in operator.outputs]
+                constant = any(i >= 0 and g.tensors[i].buffer for i in operator.inputs)
+                found[codes[operator.opcodeIndex]].append((inputs, outputs, name, seed, constant))
+    return found
+
+
+def id_of(row):
+    return " ".join(row).replace("→", "to").replace("×", "x")
+
+
+@pytest.mark.parametrize("operator, row", rows(), ids=map(id_of, rows()))
+def test_has_the_outputs_of_litert(operator, row, load_delegate, tmp_path):
+    if operator in ELSEWHERE:
+        pytest.skip(ELSEWHERE[operator])
+    if row in NOT_IN_LITERT.get(operator, ()):
+        pytest.skip("LiteRT 2.3.0 does not compute it; the C++ tests of the kernels do")
+    fitting = [(name, seed, constant) for inputs, outputs, name, seed, constant in drawn()[operator]
+               if fits(row, inputs, outputs)]
+    assert fitting, "no case draws it"
+    # With constant operands and with run-time ones, where there are both.
+    chosen = [f for f in fitting if f[2]][:PER_ROW] + [f for f in fitting if not f[2]][:PER_ROW]
+    for name, seed, _ in chosen:
+        try:
+            check(name, seed, load_delegate, tmp_path)
+        except Exception as error:
+            text = "\n  ".join(operator_cases.Case(name, seed).g.text)
+            raise AssertionError(f"{name}, seed {seed}: {error}\n  {text}") from error
