@@ -32,6 +32,7 @@ TYPES = {
     "rare": random_rare.RandomRare,
     "shapes": with_values_for_shapes,
     "flow": lambda seed: random_flow.RandomFlow(seed, with_values_for_shapes),
+    "state": lambda seed: random_flow.RandomFlow(seed, with_values_for_shapes, state=True),
 }
 HOSTS = ["litert", "litert", "own"]
 ISAS = ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni"]
@@ -182,7 +183,7 @@ def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
         return Result([], refused=reason(error))
     at("replay")
     # Of what is inside another subgraph the reference shows nothing.
-    coverage = {} if type_name == "flow" else requantization.replay(graph.g, reference)
+    coverage = {} if type_name in ("flow", "state") else requantization.replay(graph.g, reference)
     result = Result([], operators=len(graph.g.operators), coverage=coverage)
     allowed = [0.0] * len(expected)
     for host, options in (("litert", {}), switched(rng)):

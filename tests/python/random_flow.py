@@ -1,7 +1,8 @@
-"""Random graphs inside of a branch or a loop.
+"""Random graphs inside of a branch or a loop, and beside resource variables.
 
 A graph that grows as others do becomes one branch of an IF, whose other branch is the same with other constants, or the
-body of a WHILE, whose turns compute its outputs anew from inputs that they hand on.
+body of a WHILE, whose turns compute its outputs anew from inputs that they hand on. With state, what such a graph or a
+plain one gives goes into variables, from which the next invoke reads it.
 """
 
 import graphs
@@ -40,12 +41,43 @@ def known_when_prepared(graph):
     return known
 
 
-class RandomFlow:
-    """`make(seed)` gives the graph inside."""
+def handle(g, name):
+    return g.op("VAR_HANDLE", [], (), "VarHandleOptions", dtype=np.int32, tensor_type=schema.TensorType.RESOURCE,
+                container="", sharedName=name)
 
-    def __init__(self, seed, make):
+
+def add_state(g, outputs, initializer, rng):
+    """Some outputs go into variables, which CALL_ONCE has filled: what the last invoke has put there is an output too,
+    and a float is added to it."""
+    once = graphs.Graph()
+    g.op("CALL_ONCE", [], [], "CallOnceOptions", dtype=np.int32, initSubgraphIndex=initializer)
+    results = list(outputs)
+    for i, output in enumerate(outputs):
+        if i and rng.random() < 0.5:
+            continue
+        tensor, name = g.tensors[output.index], f"state {i}"
+        dtype = {code: dtype for dtype, code in graphs.TYPES.items()}[tensor.type]
+        first = once.constant(rng.integers(0, 2, tensor.shape).astype(dtype))
+        once.op("ASSIGN_VARIABLE", [handle(once, name), declare(once, first, g, output)], [])
+        place = handle(g, name)
+        before = declare(g, g.op("READ_VARIABLE", [place], (), dtype=dtype), g, output)
+        if tensor.type == schema.TensorType.FLOAT32:
+            output = g.op("ADD", [before, output], tuple(tensor.shape), "AddOptions", dtype=np.float32)
+            results[i] = output
+        g.op("ASSIGN_VARIABLE", [place, output], [])
+        if tensor.shape and rng.random() < 0.5:  # of rank 0 the shape counts as unknown
+            results.append(declare(g, g.op("READ_VARIABLE", [place], (), dtype=dtype), g, output))
+        results.append(before)
+    return results, (once, [])
+
+
+class RandomFlow:
+    """`make(seed)` gives the graph inside; `state`: beside variables, in half of the graphs without any control flow."""
+
+    def __init__(self, seed, make, state=False):
         rng = np.random.default_rng([seed, 7])
-        self.seed, self.make, self.steps = seed, make, ()
+        self.seed, self.make, self.steps, self.state = seed, make, (), state
+        self.plain = bool(state and seed % 2)
         self.loop, self.turns, self.condition = bool(rng.random() < 0.5), int(rng.integers(1, 4)), rng.random() < 0.5
 
     def grow(self, *steps):
@@ -54,7 +86,8 @@ class RandomFlow:
         self.dtype, self.exact = inner.dtype, inner.exact
         self.g, self.feeds = graphs.Graph(), {}
         self._add_inputs(self.g, inner)
-        self.g.operators, self.g.text = inner.g.operators, [f"{'WHILE' if self.loop else 'IF'} around:", *inner.g.text]
+        around = "variables beside:" if self.plain else f"{'WHILE' if self.loop else 'IF'} around:"
+        self.g.operators, self.g.text = inner.g.operators, [around, *inner.g.text]
         return self
 
     def _inner(self):
@@ -69,7 +102,7 @@ class RandomFlow:
 
     def _add_inputs(self, g, inner):
         """The condition of an IF and the inputs of the graph inside."""
-        if not self.loop:
+        if not self.loop and not self.plain:
             self.feeds[g.input((), np.bool_).index] = np.array(self.condition)
         for value in inner.g.inputs:
             copy = input_like(g, inner.g, value)
@@ -79,8 +112,16 @@ class RandomFlow:
     def model(self, change=None):
         """`change` is for graphs without control flow: what is inside keeps its constants."""
         g, inner = graphs.Graph(), self._inner()
+        if self.plain:
+            return self._build(inner.g, inner.outputs, [])
         self._add_inputs(g, inner)
         return self._loop(g, inner) if self.loop else self._branch(g, inner)
+
+    def _build(self, g, outputs, others):
+        if self.state:
+            outputs, once = add_state(g, outputs, 1 + len(others), np.random.default_rng([self.seed, 8]))
+            others.append(once)
+        return g.build(outputs, None, others)
 
     def _branch(self, g, inner):
         other = self._inner()
@@ -88,7 +129,7 @@ class RandomFlow:
         outputs = g.op("IF", g.inputs, [()] * len(inner.outputs), "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
         for output, like in zip(outputs, inner.outputs, strict=True):
             declare(g, output, inner.g, like)
-        return g.build(outputs, None, [(inner.g, inner.outputs), (other.g, other.outputs)])
+        return self._build(g, outputs, [(inner.g, inner.outputs), (other.g, other.outputs)])
 
     def _loop(self, g, inner):
         """The loop's values: a count, the inputs, the outputs, which begin as zeros."""
@@ -110,4 +151,5 @@ class RandomFlow:
         unread = [input_like(body, body, output) for output in inner.outputs]
         body.inputs = [count, *given, *unread]
         following = body.op("ADD", [count, body.constant(np.array(1, np.int32))], (), "AddOptions")
-        return g.build(results[1 + len(given) :], None, [(condition, [more]), (body, [following, *given, *inner.outputs])])
+        others = [(condition, [more]), (body, [following, *given, *inner.outputs])]
+        return self._build(g, results[1 + len(given) :], others)

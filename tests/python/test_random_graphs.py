@@ -25,9 +25,9 @@ def test_random_graphs_have_the_references_outputs(delegate_path):
     assert [branch for branch in requantization.BRANCHES if not tally.coverage[branch]] == []
 
 
-def test_shapes_from_values_and_control_flow_change_no_outputs(delegate_path):
+def test_shapes_from_values_control_flow_and_state_change_no_outputs(delegate_path):
     seed, count = int(os.environ.get("FUSELITE_SEED", 0)), int(os.environ.get("FUSELITE_RANDOM_GRAPHS", 600)) // 4
-    tally = random_graphs_run.run(delegate_path, count, seed, ["shapes", "flow"], workers=2)
+    tally = random_graphs_run.run(delegate_path, count, seed, ["shapes", "flow", "state"], workers=2)
     print(tally.summary())
     assert "\n".join(tally.failures) == ""
     assert tally.compared.total() == count
