@@ -15,7 +15,8 @@ using namespace tflite;
 // More are refused before a file that nests its subgraphs makes billions of them.
 constexpr int kMaxInlinedNodes = 10000;
 
-// Stands for composites that only their decomposition computes.
+}  // namespace
+
 const kernels::OperatorDef& DecomposedOperator() {
   static const kernels::OperatorDef kDef = {
       .name = "STABLEHLO_COMPOSITE",
@@ -28,7 +29,7 @@ const kernels::OperatorDef& DecomposedOperator() {
   return kDef;
 }
 
-Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, const TfLiteNode& node,
+Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, const BodyEnds& ends,
                                                     int subgraph, bool whole_structs,
                                                     int host_node) {
   if (!whole_structs) return Unsupported("the host does not show its subgraphs");
@@ -36,25 +37,23 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
   if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
   auto body = std::make_shared<InlinedBody>();
   body->graph = callee.graph();
-  FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(node.inputs->size));
-  FUSELITE_ASSIGN_OR_RETURN(body->nodes.outputs, callee.Outputs(*context, Elements(node.outputs)));
+  FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(ends.inputs));
+  FUSELITE_ASSIGN_OR_RETURN(body->nodes.outputs, callee.Outputs(*context, ends.outputs));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
   for (int index : plan) {
     Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs);
     if (!inner.ok()) {
-      return inner.status().In(internal::Join("node ", index, " of its decomposition"));
+      return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
     inner->host_node = host_node;
     body->size += inner->body != nullptr ? inner->body->size : 1;
     if (body->size > kMaxInlinedNodes) {
-      return Unsupported("its decomposition has more than ", kMaxInlinedNodes, " nodes");
+      return Unsupported("its subgraph has more than ", kMaxInlinedNodes, " nodes");
     }
     body->nodes.nodes.push_back(*std::move(inner));
   }
   return std::shared_ptr<const InlinedBody>(std::move(body));
 }
-
-}  // namespace
 
 Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whole_structs,
                        ImportedNode& imported) {
@@ -67,8 +66,9 @@ Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whol
                                params->attributes_size);
     if (known->read_attributes(attributes, imported.params.data()).ok()) imported.op = known->op;
   }
+  const BodyEnds ends{node.inputs->size, Elements(node.outputs)};
   Result<std::shared_ptr<const InlinedBody>> body =
-      ReadBody(context, node, params->subgraph_index, whole_structs, imported.host_node);
+      ReadBody(context, ends, params->subgraph_index, whole_structs, imported.host_node);
   if (body.ok()) {
     imported.body = *std::move(body);
   } else if (imported.op == &DecomposedOperator()) {
@@ -92,7 +92,7 @@ Result<BuiltGraph> BuildBody(const ImportedNode& node, TensorTable& table) {
                       : built.status().In(std::string(body.nodes.nodes[failed].op->name));
   }
   if (built->end < static_cast<int>(body.nodes.nodes.size())) {
-    return Unsupported("shapes in its decomposition depend on values");
+    return Unsupported("shapes in its subgraph depend on values");
   }
   if (built->outputs.size() != node.outputs.size()) return Internal("a decomposition lost outputs");
   for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -2,6 +2,9 @@
 // its decomposition, another subgraph.
 #pragma once
 
+#include <memory>
+#include <span>
+
 #include "partitioner/build_graph.h"
 #include "partitioner/import.h"
 #include "partitioner/tensor_table.h"
@@ -15,6 +18,21 @@ struct InlinedBody {
   Partition nodes;  // inputs and outputs in the order of the node's own
   int size = 0;     // nodes, those of bodies inside included
 };
+
+// What a node gives its body: so many inputs, and the tensors that take its results.
+struct BodyEnds {
+  int inputs = 0;
+  std::span<const int> outputs;
+};
+
+// The body of `host_node`, a subgraph whose nodes are all ours; the reason why not. Inside the
+// delegate's Prepare only; `whole_structs` as ImportNode's.
+Result<std::shared_ptr<const InlinedBody>> ReadBody(tflite::TfLiteContext* context,
+                                                    const BodyEnds& ends, int subgraph,
+                                                    bool whole_structs, int host_node);
+
+// Stands for what only its body computes.
+const kernels::OperatorDef& DecomposedOperator();
 
 // Fills in the operator of a composite that is known by name, and the decomposition, where one of
 // the two can be had; else the reason why not. Inside the delegate's Prepare only;

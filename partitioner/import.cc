@@ -7,6 +7,7 @@
 #include "kernels/import.h"
 #include "kernels/sparse.h"
 #include "kernels/stablehlo/region.h"
+#include "partitioner/branches.h"
 #include "partitioner/builtin_names.h"
 #include "partitioner/composites.h"
 #include "partitioner/subgraphs.h"
@@ -57,11 +58,9 @@ Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator
 // Why no operator of ours stands for one of the host.
 std::string_view ReasonFor(int builtin_code) {
   switch (builtin_code) {
-    case kTfLiteBuiltinIf:
     case kTfLiteBuiltinWhile:
-    case kTfLiteBuiltinStablehloCase:
-      return "hosts do not say in which order a subgraph gives its results, so that control flow "
-             "stays theirs; what its subgraphs compute is taken";
+      return "hosts do not say in which order a subgraph gives its results, so that loops stay "
+             "theirs; what their subgraphs compute is taken";
     default: return "the operator is not implemented";
   }
 }
@@ -82,6 +81,10 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
                       ImportedNode& imported) {
   if (registration.builtin_code == kTfLiteBuiltinStablehloComposite) {
     return ImportComposite(context, node, whole_structs, imported);
+  }
+  const int code = registration.builtin_code;
+  if (code == kTfLiteBuiltinIf || code == kTfLiteBuiltinStablehloCase) {
+    return ImportBranches(context, node, code, whole_structs, imported);
   }
   const kernels::CustomOperator* const custom = FindCustom(registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);

@@ -27,6 +27,8 @@ struct ImportedNode {
   std::vector<Quantization> intermediates{};
   // A composite's decomposition, for where `op` does not take its operands; null for other nodes.
   std::shared_ptr<const InlinedBody> body{};
+  // Of a node that runs one of several subgraphs (branches.h); else empty. Its first input chooses.
+  std::vector<std::shared_ptr<const InlinedBody>> branches{};
 };
 
 // kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/operator.h"
+#include "partitioner/branches.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -165,6 +166,45 @@ Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
   return segment.execution->Prepare(options.threads);
 }
 
+Segment* Program::FindMade(const Segment& waiting, const std::string& values) {
+  auto& kept = segments_[waiting.begin];
+  const auto known = std::ranges::find_if(kept, [&](const std::unique_ptr<Segment>& segment) {
+    return segment->values == values && segment->key == waiting.key;
+  });
+  if (known == kept.end()) return nullptr;
+  kept.splice(kept.begin(), kept, known);
+  return kept.front().get();
+}
+
+Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
+                                     const LiveValues& live,
+                                     const fusion::CompileOptions& options) {
+  const ImportedNode& node = partition_.nodes[waiting.begin];
+  const auto selector = live.find(node.inputs[0]);
+  const void* const value =
+      selector != live.end() ? selector->second.data : context->tensors[node.inputs[0]].data.data;
+  if (value == nullptr) return Internal("what chooses a branch has no value");
+  const int branch = ChosenBranch(node, value);
+  std::string values = "branch " + std::to_string(branch);
+  if (Segment* const known = FindMade(waiting, values)) return known;
+  const ImportedNode chosen = BranchOf(node, branch);
+  auto segment = std::make_unique<Segment>();
+  segment->key = waiting.key;
+  segment->values = std::move(values);
+  segment->begin = waiting.begin;
+  segment->end = waiting.begin + 1;
+  TensorTable table(context);
+  FillTable(live, table);
+  int failed = -1;
+  const Partition alone{{chosen}, 0, chosen.inputs, chosen.outputs};
+  Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
+  if (!built.ok()) return At(partition_, waiting.begin, built.status());
+  segment->built = *std::move(built);
+  FUSELITE_ASSIGN_OR_RETURN(segment->constants, TakeConstantOutputs(segment->built));
+  FUSELITE_RETURN_IF_ERROR(Finish(*segment, options, nullptr));
+  return Keep(std::move(segment));
+}
+
 // The values of small operands decide what is made; where they do not suffice, all values do, and
 // what is made serves this run alone.
 Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
@@ -177,14 +217,7 @@ Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLi
     if (value == live.end() || !IsSmall(value->second.info)) continue;
     values.append(static_cast<const char*>(value->second.data), value->second.info.bytes());
   }
-  auto& kept = segments_[waiting.begin];
-  const auto known = std::ranges::find_if(kept, [&](const std::unique_ptr<Segment>& segment) {
-    return segment->values == values && segment->key == waiting.key;
-  });
-  if (known != kept.end()) {
-    kept.splice(kept.begin(), kept, known);
-    return kept.front().get();
-  }
+  if (Segment* const known = FindMade(waiting, values)) return known;
   auto segment = std::make_unique<Segment>();
   segment->key = waiting.key;
   segment->values = std::move(values);
@@ -242,7 +275,9 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
   for (int begin = 0; begin < size();) {
     FUSELITE_ASSIGN_OR_RETURN(Segment * segment, SegmentAt(begin, context, live, options));
     if (segment->waits) {
-      FUSELITE_ASSIGN_OR_RETURN(segment, MakeWaiting(*segment, context, live, options));
+      const bool branches = !partition_.nodes[begin].branches.empty();
+      FUSELITE_ASSIGN_OR_RETURN(segment, branches ? MakeBranch(*segment, context, live, options)
+                                                  : MakeWaiting(*segment, context, live, options));
     }
     path_.push_back(segment);
     FUSELITE_RETURN_IF_ERROR(RunSegment(*segment, live, host));

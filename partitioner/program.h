@@ -114,6 +114,11 @@ class Program {
   // The segment of a node that waits, for the values in `live`.
   Result<Segment*> MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
                                const LiveValues& live, const fusion::CompileOptions& options);
+  // The same where one of several subgraphs runs: the one that the value of its first input names.
+  Result<Segment*> MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
+                              const LiveValues& live, const fusion::CompileOptions& options);
+  // What was made for the same shapes and values; null where nothing was.
+  Segment* FindMade(const Segment& waiting, const std::string& values);
   Result<BuiltGraph> BuildAlone(const ImportedNode& node, const tflite::TfLiteContext* context,
                                 const LiveValues& live, bool all) const;
   static Status Finish(Segment& segment, const fusion::CompileOptions& options,

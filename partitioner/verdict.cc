@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/planner.h"
+#include "partitioner/branches.h"
 #include "partitioner/composites.h"
 #include "partitioner/host_age.h"
 #include "runtime/tflite_arrays.h"
@@ -72,8 +73,8 @@ Status JudgeOperation(const Judging& judging, const kernels::OpDescription& op, 
 }
 
 // A composite by the nodes of its decomposition.
-Status JudgeBody(const Judging& judging, Verdict& verdict) {
-  FUSELITE_ASSIGN_OR_RETURN(const BuiltGraph body, BuildBody(verdict.node, judging.table));
+Status JudgeBody(const Judging& judging, const ImportedNode& node, Verdict& verdict) {
+  FUSELITE_ASSIGN_OR_RETURN(const BuiltGraph body, BuildBody(node, judging.table));
   for (fusion::NodeId id : body.graph.order()) {
     const kernels::OpDescription op = body.graph.Describe(id);
     if (Status status = JudgeOperation(judging, op, verdict); !status.ok()) {
@@ -83,6 +84,18 @@ Status JudgeBody(const Judging& judging, Verdict& verdict) {
   std::vector<TensorInfo> outputs;
   for (fusion::ValueId v : body.graph.outputs) outputs.push_back(body.graph.value(v).info);
   verdict.shapes = DescribeOutputs(outputs);
+  return Status();
+}
+
+// A node by all of its branches. What runs, and what shapes that gives, depends on a value.
+Status JudgeBranches(const Judging& judging, Verdict& verdict) {
+  const Status status = judging.table.Infer(verdict.node).status();
+  if (status.code() != StatusCode::kDynamicShape) return status;
+  for (int i = 0; i < static_cast<int>(verdict.node.branches.size()); ++i) {
+    const Status judged = JudgeBody(judging, BranchOf(verdict.node, i), verdict);
+    if (!judged.ok()) return judged.In("branch " + std::to_string(i));
+  }
+  verdict.possible = true;
   return Status();
 }
 
@@ -99,9 +112,12 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
   if (denied) return Unsupported("ops_deny names it");
   FUSELITE_ASSIGN_OR_RETURN(verdict.node, Import(judging, verdict.host_node));
   if (verdict.node.op == nullptr) return Status();
+  if (!verdict.node.branches.empty()) return JudgeBranches(judging, verdict);
   const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
   const bool waits = described.status().code() == StatusCode::kDynamicShape;
-  if (!described.ok() && !waits && verdict.node.body != nullptr) return JudgeBody(judging, verdict);
+  if (!described.ok() && !waits && verdict.node.body != nullptr) {
+    return JudgeBody(judging, verdict.node, verdict);
+  }
   if (!described.ok()) {
     verdict.possible =
         MayFitAtRunTime(judging.context, judging.table, verdict.node, described.status());

@@ -130,12 +130,56 @@ def cases():
     return g.build([g.op("NEG", [y], shape)], others=[part("EXP"), part("SQUARE"), part("ABS")])
 
 
-MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch, cases)}
+def choose(shapes):
+    """Two branches of one result and of constants of their own, between other operators."""
+
+    def part(name, shape):
+        g = graphs.Graph()
+        x, y = g.input((3, 5)), g.input((4, 5), np.int32)
+        weights = g.constant(np.linspace(-1, 1, 25, dtype=np.float32).reshape(5, 5) * len(name))
+        sums = g.op("FULLY_CONNECTED", [g.op(name, [x], (3, 5)), weights, None], (3, 5), "FullyConnectedOptions")
+        rows = g.op("CAST", [y], (4, 5), "CastOptions", dtype=np.float32)
+        both = g.op("CONCATENATION", [sums, rows], (7, 5), "ConcatenationOptions", axis=0)
+        return g, [g.op("RESHAPE", [both, g.constant(np.array(shape, np.int32))], shape)]
+
+    g = graphs.Graph()
+    condition, x, y = g.input((), np.bool_), g.input((3, 5)), g.input((4, 5), np.int32)
+    chosen = g.op("IF", [condition, g.op("ABS", [x], (3, 5)), y], shapes[0], "IfOptions", like=x, thenSubgraphIndex=1,
+                  elseSubgraphIndex=2)
+    return g.build([g.op("NEG", [chosen], shapes[0])], others=[part("EXP", shapes[0]), part("SQUARE", shapes[1])])
+
+
+def one_result():
+    return choose([(7, 5), (7, 5)])
+
+
+def other_shapes():
+    return choose([(7, 5), (5, 7)])
+
+
+def branches_of_two_types():
+    """Results that their types tell apart."""
+
+    def part(name):
+        g = graphs.Graph()
+        x = g.input((3, 5))
+        y = g.op(name, [x], (3, 5))
+        return g, [g.op("CAST", [y], (3, 5), "CastOptions", dtype=np.int32), y]
+
+    g = graphs.Graph()
+    condition, x = g.input((), np.bool_), g.input((3, 5))
+    y, z = g.op("IF", [condition, x], [(3, 5)] * 2, "IfOptions", like=x, thenSubgraphIndex=1, elseSubgraphIndex=2)
+    g.tensors[y.index].type = graphs.TYPES[np.dtype(np.int32)]
+    return g.build([y, g.op("NEG", [z], (3, 5))], others=[part("EXP"), part("SQUARE")])
+
+
+MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch, cases, one_result,
+                                other_shapes, branches_of_two_types)}
 
 
 def inputs_of(interpreter, seed):
     rng = np.random.default_rng(seed)
-    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else np.array(seed - 1, np.int32)
+    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else np.full(d["shape"], seed - 1, np.int32)
             if d["dtype"] == np.int32 else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
             for d in interpreter.get_input_details()]
 
@@ -161,6 +205,23 @@ def test_has_the_outputs_of_litert(name, load_delegate, delegate_path):
             for a, e in zip(actual, expected, strict=True):
                 assert a.shape == e.shape, host
                 np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6, err_msg=host)
+
+
+@pytest.mark.parametrize("build", [one_result, other_shapes, branches_of_two_types, cases])
+def test_branches_are_claimed_whole(build, load_delegate, tmp_path):
+    explain = tmp_path / "explain.json"
+    interpreter = litert.Interpreter(model_content=build(), experimental_delegates=[load_delegate(explain_file=explain)])
+    interpreter.allocate_tensors()
+    explained = running.explanation(explain)
+    assert all(node["claimed"] for node in explained["nodes"]), explained["nodes"]
+    assert len(explained["partitions"]) == 1
+
+
+def test_results_that_could_be_exchanged_are_left_to_the_host(load_delegate, tmp_path):
+    explain = tmp_path / "explain.json"
+    litert.Interpreter(model_content=branch(), experimental_delegates=[load_delegate(explain_file=explain)])
+    reasons = {node["op"]: node["reason"] for node in running.explanation(explain)["nodes"]}
+    assert "does not show the order of the outputs of subgraph 1" in reasons["IF"]
 
 
 def test_values_change_places():
