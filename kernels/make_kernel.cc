@@ -1,0 +1,31 @@
+#include "kernels/make_kernel.h"
+
+namespace fuselite::kernels {
+namespace {
+
+class FunctionKernel final : public Kernel {
+ public:
+  FunctionKernel(std::string name, Work work, KernelBody body)
+      : name_(std::move(name)), work_(work), body_(std::move(body)) {}
+  std::string_view name() const override { return name_; }
+  int64_t units(int) const override { return work_.units; }
+  int64_t grain(int) const override { return work_.grain; }
+  int in_place_input() const override { return work_.in_place_input; }
+  size_t scratch_bytes() const override { return work_.scratch_bytes; }
+  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
+    return body_.run(body_.state.get(), args, begin, end);
+  }
+
+ private:
+  std::string name_;
+  Work work_;
+  KernelBody body_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeKernelOf(std::string name, Work work, KernelBody body) {
+  return std::make_unique<FunctionKernel>(std::move(name), work, std::move(body));
+}
+
+}  // namespace fuselite::kernels
