@@ -1,4 +1,5 @@
 # The functions that declare a room's library, its exports and its tests.
+include(${CMAKE_CURRENT_LIST_DIR}/OpeningOrder.cmake)
 
 # fuselite_add_rooms(ROOM...): adds the top-level folders that have a CMakeLists.txt.
 function(fuselite_add_rooms)
@@ -54,6 +55,7 @@ function(fuselite_shared_library name)
   target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   fuselite_exports(${name} ${ARG_EXPORTS})
+  fuselite_opening_order(${name})
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
