@@ -53,13 +53,16 @@ Result<QuantizedFunction> ExactFunction(BinaryKind kind, const OpDescription& op
 
 // ---- The rounded functions ----
 
-using Pairs = std::array<uint8_t, 65536>;
+// Pairs of bytes are tried some x at a time, with all y: what is compared stays in L1.
+constexpr int kTriedRows = 16, kTriedBlocks = 256 / kTriedRows;
+using TriedRows = std::array<uint8_t, kTriedRows * 256>;
 
-// Of all pairs of bytes. A row repeats x and goes through all y.
-void ComputePairs(QuantizedRowsFunction* rows, const QuantizedFunction& function, Pairs* results) {
+// Of the x in block `block`. A row repeats x and goes through all y.
+void ComputePairs(QuantizedRowsFunction* rows, const QuantizedFunction& function, int block,
+                  TriedRows* results) {
   std::array<uint8_t, 256> bytes;
   for (int i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i);
-  rows({function, DataType::kUInt8, 0}, {.x = bytes.data(),
+  rows({function, DataType::kUInt8, 0}, {.x = bytes.data() + block * kTriedRows,
                                          .y = bytes.data(),
                                          .out = results->data(),
                                          .x_stride = 1,
@@ -67,7 +70,7 @@ void ComputePairs(QuantizedRowsFunction* rows, const QuantizedFunction& function
                                          .out_stride = 256,
                                          .x_step = 0,
                                          .y_step = 1,
-                                         .rows = 256,
+                                         .rows = kTriedRows,
                                          .n = 256});
 }
 
@@ -158,11 +161,18 @@ QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFuncti
   const std::vector<QuantizedFunction> forms =
       std::visit([](const auto& f) { return RoundedForms(f); }, exact);
   if (forms.empty()) return exact;
-  const auto expected = std::make_unique<Pairs>(), actual = std::make_unique<Pairs>();
-  ComputePairs(rows, exact, expected.get());
+  const auto expected = std::make_unique_for_overwrite<std::array<TriedRows, kTriedBlocks>>();
+  TriedRows actual;
+  int known = 0;  // blocks of `expected`
   for (const QuantizedFunction& form : forms) {
-    ComputePairs(rows, form, actual.get());
-    if (*actual == *expected) return form;
+    int block = 0;
+    for (; block < kTriedBlocks; ++block) {
+      TriedRows& exact_rows = (*expected)[block];
+      if (block == known) ComputePairs(rows, exact, known++, &exact_rows);
+      ComputePairs(rows, form, block, &actual);
+      if (actual != exact_rows) break;
+    }
+    if (block == kTriedBlocks) return form;
   }
   return exact;
 }
