@@ -96,13 +96,13 @@ Result<JudgedGraph> JudgeAndChoose(TfLiteContext* context, const DelegateState& 
 
 }  // namespace
 
-DelegateState::DelegateState(Options options)
-    : options_(std::move(options)), physical_cores_(ReadCpuInfo().physical_cores) {}
+DelegateState::DelegateState(Options options) : options_(std::move(options)) {}
 
 int DelegateState::ThreadsFor(const TfLiteContext* context) const {
   if (options_.num_threads > 0) return options_.num_threads;
   if (context->recommended_num_threads > 0) return context->recommended_num_threads;
-  return std::max(physical_cores_, 1);
+  std::call_once(cores_read_, [&] { physical_cores_ = std::max(ReadCpuInfo().physical_cores, 1); });
+  return physical_cores_;
 }
 
 void DelegateState::AddKernel(const TfLiteContext* context, std::atomic<bool>* stop) {

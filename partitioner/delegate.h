@@ -91,7 +91,10 @@ class DelegateState {
   void ForgetDeadGraphs();
 
   const Options options_;
-  const int physical_cores_;
+  // Read when somebody asks: some twenty files of the system, a third of the time that a delegate
+  // takes to be made.
+  mutable std::once_flag cores_read_;
+  mutable int physical_cores_ = 1;
   mutable std::mutex mutex_;
   // In the order in which the host showed them.
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
