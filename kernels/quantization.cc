@@ -54,6 +54,7 @@ Result<std::vector<double>> OutputScales(const Quantization& x, const Quantizati
                            " must be positive");
   }
   std::vector<double> result;
+  result.reserve(weights.scales.size());
   for (float scale : weights.scales) {
     if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
     const float rounded = x.scale() * scale;

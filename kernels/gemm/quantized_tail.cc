@@ -81,6 +81,8 @@ Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation
     return stage;
   }
   stage.kind = TailStage::Kind::kRequantize;
+  stage.requantize.multipliers.reserve(scales.size());
+  stage.requantize.shifts.reserve(scales.size());
   for (double scale : scales) {
     const FixedPoint fixed = ToFixedPoint(scale);
     stage.requantize.multipliers.push_back(fixed.multiplier);
