@@ -55,7 +55,7 @@ void DepthwiseS8::PlanTail() {
     return;
   }
   const VectorIsa isa(spec_.isa);
-  tail_ = DivideTail(p.tail.tail, p.tail.output.type, isa,
+  tail_ = DivideTail(std::move(problem_.tail.tail), p.tail.output.type, isa,
                      {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
                      p.channels % spec_.whole_channels(isa.bytes) == 0);
   spec_.requantization = tail_.requantization;
