@@ -26,6 +26,8 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<MicroKerne
   product.blocks_ =
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
+  product.one_tile_ =
+      product.tiling_.tiles_per_line * p.grid.lines() == 1 && p.rest.apply == nullptr;
   product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
                                  'x', product.panel_lanes(), ' ', product.kernel_->target()) +
                   TailApart(p.rest.why);
@@ -96,6 +98,7 @@ size_t Product::scratch_bytes() const {
 }
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
+  if (one_tile_) return RunOneTile(operands, begin, end);
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.grid.lines();
   // Small products begin with the first block: two divisions would take as long as a tile's start.
   int64_t block = 0, panel = begin;
@@ -109,6 +112,27 @@ void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) c
     if (++panel < panels()) continue;
     panel = 0;
     ++block;
+  }
+}
+
+void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const {
+  TileRun now{.tile = 0,
+              .tiles = 1,
+              .left = nullptr,
+              .panel = operands.panels + begin * panel_bytes_,
+              .out = nullptr,
+              .row = operands.first_row + problem_.out_at,
+              .channel = 0,
+              .row_values = nullptr,
+              .inputs = operands.args.inputs};
+  for (int64_t panel = begin; panel < end; ++panel, now.panel += panel_bytes_) {
+    const Panel& at = panels_[panel];
+    now.tile = at.last;
+    now.left = operands.left + at.left_at;
+    now.channel = at.channels.first;
+    now.row_values = operands.row_values + at.row_values_at;
+    now.out = OutputAt(operands, now.row, now.channel);
+    kernel_->Run(now);
   }
 }
 

@@ -91,6 +91,9 @@ class Product {
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
   int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
+  // Where one tile has all rows, as in products of one row: panels [begin, end) without the search
+  // for their place, which takes as long as the arithmetic of a small layer.
+  void RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const;
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
                  const PanelChannels& channels) const;
@@ -104,6 +107,7 @@ class Product {
   size_t panel_bytes_ = 0;
   Blocks blocks_;
   Tiling tiling_;
+  bool one_tile_ = false;  // and nothing is left of the tail
   ProductProblem problem_;
   std::string name_;
 };

@@ -174,7 +174,7 @@ class ProductKernel final : public PhasedKernel {
     const BatchMatMulShape::Pair pair = batch_ ? batch_->PairOf(batch) : BatchMatMulShape::Pair{};
     const int64_t rows = product.problem().grid.rows();
     const std::byte* row_values =
-        product.kernel().needs_row_values() ? args.shared + values_at_ : source_->RowValues(args);
+        finds_row_values_ ? args.shared + values_at_ : source_->RowValues(args);
     product.Run({.args = args,
                  .left = source_->Pixels(args) + pair.x * left_matrix_bytes_,
                  .panels = right_.Panels(args, packed_at_, part, pair.y),
