@@ -22,7 +22,10 @@ Result<DepthwiseS8> DepthwiseS8::Build(DepthwiseS8Problem problem, const BuildCo
   depthwise.Plan(context);
   FUSELITE_RETURN_IF_ERROR(CheckDepthwiseS8(depthwise.spec_));
   if (context.judging) return depthwise;
-  depthwise.tail_.constants.Prepare();
+  DepthwiseS8Spec& spec = depthwise.spec_;
+  FUSELITE_RETURN_IF_ERROR(PrepareTail(&depthwise.tail_, VectorIsa(context.isa)));
+  spec.requantization = depthwise.tail_.requantization;
+  spec.residual = depthwise.tail_.residual;
   FUSELITE_ASSIGN_OR_RETURN(depthwise.code_,
                             EmitDepthwiseS8(depthwise.spec_, depthwise.blocks_, depthwise.name()));
   return depthwise;

@@ -137,7 +137,9 @@ Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name)
   if (spec_.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
   std::vector<GemmS8Tile> emitted;
   for (const Tile& tile : tiles) emitted.push_back(EmittedTile(tile));
-  tail_.constants.Prepare();
+  FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, isa_));
+  spec_.requantization = tail_.requantization;
+  if (spec_.residual) spec_.residual->floats = tail_.residual->floats;
   FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
   for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
   call_.layer = tail_.layer.data();

@@ -36,28 +36,19 @@ Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
   return Status();
 }
 
-// `table`: encoded.
-Status TakeLookup(const VectorIsa& isa, IntegerTail* divided, AlignedBuffer* table) {
+Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Status();
   if (stages[0].kind != Kind::kLookup) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
   }
   const LookupMethod method = BestLookup(isa);
-  *table = EncodeLookup(stages[0].table, method);
-  if (table->data() == nullptr) return OutOfMemory("no memory for a table");
+  divided->table = EncodeLookup(stages[0].table, method);
+  if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
   divided->requantization->lookup = method;
   TakeFirst(&divided->rest.tail);
   if (divided->rest.tail.empty()) return Status();
   return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
-}
-
-AlignedBuffer LayerOf(const IntegerTail& tail, const VectorIsa& isa,
-                      std::span<const std::byte> table) {
-  LayerConstants constants;
-  tail.requantization->Encode(&constants);
-  if (tail.residual) tail.residual->Encode(&constants);
-  return constants.Encode(isa, table);
 }
 
 }  // namespace
@@ -71,15 +62,27 @@ IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const S
   if (taken.ok()) {
     divided.residual =
         TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
-    AlignedBuffer table;
-    taken = TakeLookup(isa, &divided, &table);
-    divided.layer = LayerOf(divided, isa, {table.data(), table.size()});
+    taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;
   divided.rest.apply = kernels::ApplyTail(isa.level);
   divided.rest.on_sums = !divided.requantization;
   if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
   return divided;
+}
+
+Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
+  if (!tail->requantization) return Status();
+  tail->constants.Prepare();
+  LayerConstants constants;
+  if (tail->residual) {
+    FindFloats(&*tail->residual, &*tail->requantization);
+    tail->residual->Encode(&constants);
+  }
+  tail->requantization->Encode(&constants);
+  tail->layer = constants.Encode(isa, {tail->table.data(), tail->table.size()});
+  tail->table = AlignedBuffer();
+  return tail->layer.data() != nullptr ? Status() : OutOfMemory("no memory for a tail's numbers");
 }
 
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {

@@ -18,6 +18,7 @@ struct IntegerTail {
   std::optional<Requantization> requantization;
   std::optional<Residual> residual;   // with a requantization
   RequantizationConstants constants;  // of `requantization`
+  AlignedBuffer table;                // of requantization->lookup, encoded
   AlignedBuffer layer;                // of `requantization`: what its code reads for the layer
   kernels::TailRest rest;
 };
@@ -31,6 +32,9 @@ struct SumBounds {
 // all through the channels.
 IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
                        const SumBounds& bounds, bool whole_vectors);
+// Finds floats and makes what the code reads, which takes too long for a plan: once, before the
+// code is emitted.
+Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);
 // What is left of float outputs: their dequantization is emitted in place of a requantization.
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);
 

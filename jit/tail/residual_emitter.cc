@@ -1,6 +1,7 @@
 #include "jit/tail/residual_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/status.h"
 
@@ -67,9 +68,15 @@ void Residual::Encode(LayerConstants* constants) const {
   constants->Set(LayerConstant::kSumMultiplier, sum().multiplier);
   constants->Set(LayerConstant::kSumNudge, sum().nudge());
   constants->Set(LayerConstant::kSumShift, sum().last_shift());
+  if (!floats) return;
+  constants->Set(LayerConstant::kXMultiplier, std::bit_cast<int32_t>(floats->x_scale));
+  constants->Set(LayerConstant::kYMultiplier, std::bit_cast<int32_t>(floats->y_scale));
 }
 
 std::string Residual::key() const {
+  if (floats) {
+    return internal::Join(" residual floats", is_unsigned, '.', operand.row_stride);
+  }
   return internal::Join(" residual", is_unsigned, '.', add.left_shift, '.', x().form(), '.',
                         y().form(), '.', sum().form(), '.', add.negate_x, add.negate_y, '.',
                         operand.row_stride);
@@ -109,6 +116,13 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
   return residual;
 }
 
+void FindFloats(Residual* residual, Requantization* requantization) {
+  const int32_t least = residual->is_unsigned ? 0 : -128;
+  residual->floats =
+      kernels::FindFloatSum(residual->add, {residual->min, residual->max}, {least, least + 255});
+  if (residual->floats) requantization->store_offset = residual->add.output_offset;
+}
+
 void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& address, int bytes) {
   using enum LayerConstant;
   const kernels::QuantizedAdd& add = residual_.add;
@@ -119,9 +133,15 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
     a_.vpmaxsd(v, v, layer_.Operand(kXLeast));
     a_.vpminsd(v, v, layer_.Operand(kXMost));
     a_.vpaddd(v, v, layer_.Operand(kXOffset));
-    Scale(regs[i], width, residual_.x(), {kXMultiplier, kXNudge, kXShift});
+    if (!residual_.floats) {
+      Scale(regs[i], width, residual_.x(), {kXMultiplier, kXNudge, kXShift});
+    }
     Load(group, i, width, address, partial);
     a_.vpaddd(y, y, layer_.Operand(kYOffset));
+    if (residual_.floats) {
+      EmitFloats(regs[i], width);
+      continue;
+    }
     Scale(y_, width, residual_.y(), {kYMultiplier, kYNudge, kYShift});
     if (add.negate_x) {
       a_.vpsubd(v, y, v);
@@ -132,6 +152,15 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
     }
     Scale(regs[i], width, residual_.sum(), {kSumMultiplier, kSumNudge, kSumShift});
   }
+}
+
+void ResidualEmitter::EmitFloats(int reg, int width) {
+  const Xmm v = VectorOf(reg, width), y = VectorOf(y_, width);
+  a_.vcvtdq2ps(v, v);
+  a_.vmulps(v, v, layer_.Operand(LayerConstant::kXMultiplier));
+  a_.vcvtdq2ps(y, y);
+  a_.vfmadd231ps(v, y, layer_.Operand(LayerConstant::kYMultiplier));
+  a_.vcvtps2dq(v, v);
 }
 
 // Vector `v` of a group, widened to 32 bits: unpacked as Narrow packs.

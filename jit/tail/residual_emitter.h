@@ -7,6 +7,7 @@
 #include <string>
 
 #include "jit/tail/integer_tail_emitter.h"
+#include "kernels/tail/float_sum.h"
 
 namespace fuselite::jit {
 
@@ -32,6 +33,9 @@ struct Residual {
   int32_t min = 0, max = 0;  // of the requantization before it, less its store_offset
   bool is_unsigned = false;
   kernels::TailOperand operand;
+  // Where they are proven to give the same bytes: a third of the instructions. The sum's zero point
+  // is then the requantization's store_offset.
+  std::optional<kernels::FloatSum> floats{};
 
   ResidualScale x() const { return {add.left_shift, add.x_multiplier, add.x_shift, 0}; }
   ResidualScale y() const { return {add.left_shift, add.y_multiplier, add.y_shift, 0}; }
@@ -48,6 +52,8 @@ struct Residual {
 // where rows are not at constant steps. `whole_vectors`: no group of sums ends within a vector.
 std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
                                      Requantization* requantization);
+// Finds the residual's floats, which takes some time: when code is to be emitted.
+void FindFloats(Residual* residual, Requantization* requantization);
 
 class ResidualEmitter {
  public:
@@ -66,6 +72,7 @@ class ResidualEmitter {
   void Emit(std::span<const int> regs, int width, const Xbyak::RegExp& address, int bytes);
 
  private:
+  void EmitFloats(int reg, int width);
   void Load(int group, int v, int width, const Xbyak::RegExp& address, bool partial);
   // Where a scale's numbers are.
   struct ScaleConstants {

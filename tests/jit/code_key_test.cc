@@ -118,6 +118,9 @@ std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
       [](Spec& s) { s.residual->add.output_shift = -8; },
       [](Spec& s) { s.residual->add.negate_x = true; },
       [](Spec& s) { s.residual->add.negate_y = true; },
+      [](Spec& s) {
+        s.residual->floats = {{0.5f, 0.25f}};
+      },
       floats,
       [floats](Spec& s) { floats(s), s.dequantization->weights_first = true; },
       [floats](Spec& s) { floats(s), s.dequantization->row_zero_points = true; },

@@ -1,0 +1,93 @@
+#include "kernels/tail/float_sum.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/quantization.h"
+#include "tests/kernels/op_tester.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+int32_t IntegerResult(const QuantizedAdd& q, int32_t x, int32_t y) {
+  const int32_t a = MultiplyByQuantizedMultiplier((x + q.x_offset) * (1 << q.left_shift),
+                                                  q.x_multiplier, q.x_shift);
+  const int32_t b = MultiplyByQuantizedMultiplier((y + q.y_offset) * (1 << q.left_shift),
+                                                  q.y_multiplier, q.y_shift);
+  const int32_t sum = (q.negate_x ? -a : a) + (q.negate_y ? -b : b);
+  return std::clamp(
+      MultiplyByQuantizedMultiplier(sum, q.output_multiplier, q.output_shift) + q.output_offset,
+      q.min, q.max);
+}
+
+// What the emitted code computes.
+int32_t FloatResult(const QuantizedAdd& q, const FloatSum& scales, int32_t x, int32_t y) {
+  const float of_x = static_cast<float>(x + q.x_offset) * scales.x_scale;
+  const float sum = std::fmaf(static_cast<float>(y + q.y_offset), scales.y_scale, of_x);
+  return std::clamp(static_cast<int32_t>(std::nearbyint(sum)) + q.output_offset, q.min, q.max);
+}
+
+// As ADD and SUB make them (kernels/elementwise/quantized_functions.cc), ties among them.
+QuantizedAdd RandomAdd(Random& random, int32_t low) {
+  const bool ties = random.Chance(0.2);
+  const double x = ties ? 0.5 : random.Float(0.01f, 1.0f),
+               y = ties ? 0.25 : random.Float(0.01f, 1.0f);
+  const double out = ties ? std::ldexp(1.0, static_cast<int>(random.Int(-1, 2)))
+                          : std::max(x, y) * random.Float(0.4f, 3.0f);
+  const double twice = 2 * std::max(x, y);
+  const FixedPoint fixed_x = ToFixedPoint(x / twice), fixed_y = ToFixedPoint(y / twice);
+  const FixedPoint fixed_out = ToFixedPoint(twice / (out * (1 << 20)));
+  QuantizedAdd q{.left_shift = 20,
+                 .x_offset = -static_cast<int32_t>(random.Int(low, low + 255)),
+                 .x_multiplier = fixed_x.multiplier,
+                 .x_shift = fixed_x.shift,
+                 .y_offset = -static_cast<int32_t>(random.Int(low, low + 255)),
+                 .y_multiplier = fixed_y.multiplier,
+                 .y_shift = fixed_y.shift,
+                 .output_multiplier = fixed_out.multiplier,
+                 .output_shift = fixed_out.shift,
+                 .output_offset = static_cast<int32_t>(random.Int(low, low + 255)),
+                 .min = low,
+                 .max = low + 255};
+  if (random.Chance(0.3)) q.min = q.output_offset;
+  q.negate_x = random.Chance(0.2);
+  q.negate_y = !q.negate_x && random.Chance(0.2);
+  return q;
+}
+
+TEST(FloatSumTest, ScalesHoldForAllPairs) {
+  int found = 0;
+  constexpr int kCases = 40;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const int32_t low = random.Chance(0.5) ? -128 : 0;
+    const QuantizedAdd q = RandomAdd(random, low);
+    const ByteRange x{random.Chance(0.3) ? -q.x_offset : low, low + 255}, y{low, low + 255};
+    const auto scales = FindFloatSum(q, x, y);
+    if (!scales) continue;
+    ++found;
+    int wrong = 0;
+    for (int32_t i = x.least; i <= x.largest; ++i) {
+      for (int32_t k = y.least; k <= y.largest; ++k) {
+        wrong += FloatResult(q, *scales, i, k) != IntegerResult(q, i, k);
+      }
+    }
+    ASSERT_EQ(wrong, 0);
+  }
+  EXPECT_GE(found, kCases * 9 / 10);  // 97 in 100 without ties, and simple fractions
+}
+
+TEST(FloatSumTest, RefusesSumsBeyondWords) {
+  const QuantizedAdd q{.left_shift = 20,
+                       .x_multiplier = 1 << 30,
+                       .y_multiplier = 1 << 30,
+                       .output_multiplier = INT32_MAX,
+                       .output_shift = 0,
+                       .min = -128,
+                       .max = 127};
+  EXPECT_FALSE(FindFloatSum(q, {-128, 127}, {-128, 127}));
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
