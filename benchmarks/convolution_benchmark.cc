@@ -116,7 +116,7 @@ void RegisterInt8Layer(const Layer& layer, const char* name, DataType type,
                        std::initializer_list<const char*> candidates) {
   for (const char* candidate : candidates) {
     for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-      if (!Includes(DetectIsa(), isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
+      if (!DetectIsa().includes(isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
       benchmark::RegisterBenchmark(Name(layer, name, candidate, isa).c_str(),
                                    [&layer, type, candidate, isa](benchmark::State& state) {
                                      RunInt8Layer(state, layer, type, candidate, isa);

@@ -74,7 +74,7 @@ const bool kRegistered = [] {
   for (const Layer& layer : kLayers) {
     for (const char* candidate : {"jit hybrid", "highway"}) {
       for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-        if (!Includes(DetectIsa(), isa)) continue;
+        if (!DetectIsa().includes(isa)) continue;
         benchmark::RegisterBenchmark(
             Name({"hybrid", layer.model, SizeOf(layer), candidate, std::string(IsaName(isa))})
                 .c_str(),

@@ -23,8 +23,8 @@ namespace fuselite::benchmarks {
 
 // Of one thread; measured once for each level and kind.
 inline double PeakOf(Isa isa, bool floats) {
-  static std::map<std::pair<Isa, bool>, double> measured;
-  const auto [entry, fresh] = measured.try_emplace({isa, floats}, 0);
+  static std::map<std::pair<uint32_t, bool>, double> measured;
+  const auto [entry, fresh] = measured.try_emplace({isa.bits(), floats}, 0);
   if (fresh) {
     entry->second = floats ? tools::MeasureFloatPeak(isa) : tools::MeasureInt8Peak(isa);
   }
@@ -153,7 +153,7 @@ void RegisterCandidates(const std::string& op, const std::string& name, const Ru
   for (const kernels::Candidate& candidate : kernels::FindOperator(op)->candidates) {
     for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon, Isa::kScalar}) {
       const bool reference = candidate.name == "reference";
-      if (reference != (isa == Isa::kScalar) || !Includes(DetectIsa(), isa)) continue;
+      if (reference != (isa == Isa::kScalar) || !DetectIsa().includes(isa)) continue;
       const std::string path = "/" + std::string(candidate.name) + "/" + std::string(IsaName(isa));
       benchmark::RegisterBenchmark(
           (op + "/" + name + path).c_str(),
@@ -167,7 +167,7 @@ template <class Function>
 void ForEachCandidate(const Function& function) {
   for (const char* candidate : {"jit winograd", "jit", "highway"}) {
     for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon}) {
-      if (Includes(DetectIsa(), isa)) function(candidate, isa);
+      if (DetectIsa().includes(isa)) function(candidate, isa);
     }
   }
 }

@@ -66,7 +66,8 @@ void FindFloats(benchmark::State& state, bool has_sign) {
                                       .zero_point = has_sign ? 5 : -128,
                                       .min = -128,
                                       .max = 127,
-                                      .addend_has_sign = has_sign})
+                                      .addend_has_sign = has_sign},
+                                     DetectIsa())
                  .has_value();
     ++tried;
   }
@@ -75,7 +76,7 @@ void FindFloats(benchmark::State& state, bool has_sign) {
 
 const bool kRegistered = [] {
   for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2}) {
-    if (!Includes(DetectIsa(), isa)) continue;
+    if (!DetectIsa().includes(isa)) continue;
     const std::string level(IsaName(isa));
     for (const Tail tail : {Tail::kRelu, Tail::kSigned, Tail::kPowersOfTwo, Tail::kDeadChannels}) {
       for (const int32_t depth : {16, 96}) {

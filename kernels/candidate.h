@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/kernel.h"
 #include "runtime/packed_store.h"
 #include "runtime/status.h"

@@ -43,7 +43,7 @@
 #ifndef FUSELITE_KERNELS_SIMD_H_
 #define FUSELITE_KERNELS_SIMD_H_
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/status.h"
 
 namespace fuselite::kernels {
@@ -61,14 +61,14 @@ struct SimdTable {
   Function* avx512;
 
   Function* For(Isa isa) const {
-    if (Includes(isa, Isa::kAvx512)) return avx512;
-    if (Includes(isa, Isa::kAvx2)) return avx2;
-    return Includes(isa, Isa::kSsse3) ? ssse3 : nullptr;
+    if (isa.has(Feature::kAvx512)) return avx512;
+    if (isa.has(Feature::kAvx2)) return avx2;
+    return isa.has(Feature::kSsse3) ? ssse3 : nullptr;
   }
 #elif defined(__aarch64__)
   Function* neon;
 
-  Function* For(Isa isa) const { return Includes(isa, Isa::kNeon) ? neon : nullptr; }
+  Function* For(Isa isa) const { return isa.has(Feature::kNeon) ? neon : nullptr; }
 #else
   Function* For(Isa) const { return nullptr; }
 #endif
@@ -82,9 +82,9 @@ struct SimdTable {
 
 // The name of the target that For(isa) gives: "avx512", "avx2", "ssse3", "neon".
 inline const char* SimdName(Isa isa) {
-  if (Includes(isa, Isa::kNeon)) return "neon";
-  if (Includes(isa, Isa::kAvx512)) return "avx512";
-  return Includes(isa, Isa::kAvx2) ? "avx2" : "ssse3";
+  if (isa.has(Feature::kNeon)) return "neon";
+  if (isa.has(Feature::kAvx512)) return "avx512";
+  return isa.has(Feature::kAvx2) ? "avx2" : "ssse3";
 }
 
 }  // namespace fuselite::kernels

@@ -5,6 +5,7 @@
 
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
+#include "runtime/cpu.h"
 #include "runtime/log.h"
 #include "runtime/stopwatch.h"
 #include "runtime/tflite_arrays.h"

@@ -101,13 +101,10 @@ Status UnknownWord(std::string_view value, std::span<const std::string_view> val
 }
 
 Status ParseIsa(std::string_view value, Isa& result) {
-  constexpr Isa kLevels[] = {Isa::kScalar,     Isa::kSsse3,      Isa::kSse4,
-                             Isa::kAvx2,       Isa::kAvxVnni,    Isa::kAvx512,
-                             Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon};
   const std::optional<Isa> isa = IsaFromName(Lower(value));
   if (!isa) {
     std::vector<std::string_view> names;
-    for (Isa level : kLevels) names.push_back(IsaName(level));
+    for (const IsaPreset& preset : IsaPresets()) names.push_back(preset.name);
     return UnknownWord(value, names);
   }
   FUSELITE_ASSIGN_OR_RETURN(result, CapIsa(*isa));
@@ -250,17 +247,7 @@ Result<Options> ParseOptions(std::span<const KeyValue> given) {
 }
 
 Result<Isa> CapIsa(Isa cap) {
-  std::vector<Isa> runnable = RunnableIsas();
-  std::ranges::reverse(runnable);
-  if (cap == Isa::kScalar) return Isa::kScalar;
-  // From the best one down; below the cap there is always kScalar, which another architecture's
-  // level includes too but which nobody means by it.
-  for (Isa level : runnable) {
-    if (level != Isa::kScalar && Includes(cap, level)) return level;
-  }
-  const bool is_neon = cap == Isa::kNeon;
-  const bool have_neon = DetectIsa() == Isa::kNeon;
-  if (is_neon == have_neon) return Isa::kScalar;
+  if (OfThisArchitecture(cap)) return cap & DetectIsa();
   return Unsupported("'", IsaName(cap), "' is of another architecture; the nearest valid value is ",
                      IsaName(DetectIsa()));
 }

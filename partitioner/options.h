@@ -11,7 +11,7 @@
 
 #include "kernels/operator.h"
 #include "runtime/budget.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/status.h"
 
 namespace fuselite::partitioner {
@@ -62,8 +62,7 @@ Result<Options> ParseOptions(std::span<const KeyValue> given, const ReadVariable
 // With the environment of the process.
 Result<Options> ParseOptions(std::span<const KeyValue> given);
 
-// The best level that this machine runs and that code for `cap` includes. kUnsupported for another
-// architecture's.
+// What this machine has of `cap`. kUnsupported for another architecture's.
 Result<Isa> CapIsa(Isa cap);
 
 // The candidate with the smallest edit distance to `word` in which case does not count; empty where

@@ -9,31 +9,35 @@
 
 #include "jit/code/code_cache.h"
 #include "jit/code/emission_buffer.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::jit {
 
-// The vectors of one ISA level.
+// Whether one instruction multiplies and sums four pairs of bytes in each lane of a whole vector.
+inline bool HasDotProduct(Isa isa) {
+  return isa.has(isa.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
+}
+
+// The vectors of one set of instructions.
 struct VectorIsa {
   explicit VectorIsa(Isa isa)
-      : level(isa),
-        avx512(Includes(isa, Isa::kAvx512)),
-        vbmi(avx512 && HasFeature(CpuFeature::kAvx512Vbmi)),
+      : features(isa),
+        avx512(isa.has(Feature::kAvx512)),
+        vbmi(isa.has(Feature::kAvx512Vbmi)),
+        dot(HasDotProduct(isa)),
         bytes(avx512 ? 64 : 32) {}
 
-  Isa level;
-  bool avx512, vbmi;
+  Isa features;
+  bool avx512, vbmi, dot;
   int bytes;                               // of a vector
   int lanes() const { return bytes / 4; }  // of 32 bits
   int registers() const { return avx512 ? 32 : 16; }
   const char* name() const { return avx512 ? "avx512" : "avx2"; }
+  // Of kernels that use dot products where there are any.
+  const char* dot_name() const { return !dot ? name() : avx512 ? "avx512vnni" : "avxvnni"; }
   // Below AVX2 nothing is emitted.
-  static bool Supported(Isa isa) { return Includes(isa, Isa::kAvx2); }
+  static bool Supported(Isa isa) { return isa.has(Feature::kAvx2); }
 };
-
-inline bool HasDotProduct(Isa isa) {
-  return Includes(isa, Isa::kAvxVnni) || Includes(isa, Isa::kAvx512Vnni);
-}
 
 // An assembler that writes position-independent code to memory of its own. Errors are exceptions
 // (Xbyak's), which CodeCache turns into a Status. Functions follow the System V ABI and take one

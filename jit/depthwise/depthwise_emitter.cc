@@ -147,8 +147,8 @@ class DepthwiseEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const DepthwiseSpec& spec) {
-  return internal::Join("depthwise f32 ", static_cast<int>(spec.isa), " in", spec.pixel_bytes,
-                        " out", spec.out_pixel_bytes, " partial", spec.partial_lanes, " tile",
+  return internal::Join("depthwise f32 ", spec.isa.bits(), " in", spec.pixel_bytes, " out",
+                        spec.out_pixel_bytes, " partial", spec.partial_lanes, " tile",
                         spec.tile.rows, 'x', spec.tile.columns) +
          WindowKey(spec.window) + TailKey(spec.tail);
 }

@@ -77,7 +77,8 @@ void DepthwiseS8::PlanUnits(int threads) {
 std::string DepthwiseS8::name() const {
   return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, ' ',
                         DepthwiseS8Tile(spec_), 'x', blocks_[0].channels, ' ',
-                        spec_.dot ? IsaName(spec_.isa) : VectorIsa(spec_.isa).name(), " jit") +
+                        spec_.dot ? VectorIsa(spec_.isa).dot_name() : VectorIsa(spec_.isa).name(),
+                        " jit") +
          kernels::TailApart(tail_.rest.why);
 }
 

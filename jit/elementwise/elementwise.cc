@@ -107,7 +107,7 @@ class ElementwiseKernel final : public Kernel {
   size_t scratch_bytes() const override { return view_.group > 1 ? operands_ * group_bytes() : 0; }
 
   ElementwiseSpec Spec() const {
-    return {.isa = isa_.level,
+    return {.isa = isa_.features,
             .in_step = in_pitch_ * view_.group * kFloat,
             .out_step = out_pitch_ * view_.group * kFloat,
             .tail = InView(tail_, view_)};

@@ -115,8 +115,8 @@ class ElementwiseEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths) {
-  std::string key = internal::Join("elementwise f32 ", static_cast<int>(spec.isa), " in",
-                                   spec.in_step, " out", spec.out_step, " of");
+  std::string key = internal::Join("elementwise f32 ", spec.isa.bits(), " in", spec.in_step, " out",
+                                   spec.out_step, " of");
   for (const int64_t length : lengths) key += internal::Join(' ', length);
   return key + TailKey(spec.tail);
 }

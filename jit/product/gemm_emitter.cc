@@ -133,7 +133,7 @@ class GemmEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key = internal::Join("gemm f32 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+  std::string key = internal::Join("gemm f32 ", spec.isa.bits(), " a", spec.a_step, " o",
                                    spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
                                    spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);

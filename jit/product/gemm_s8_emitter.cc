@@ -246,7 +246,7 @@ class GemmS8Emitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
-  std::string key = internal::Join("gemm s8 ", static_cast<int>(spec.isa), " a", spec.a_step, " o",
+  std::string key = internal::Join("gemm s8 ", spec.isa.bits(), " a", spec.a_step, " o",
                                    spec.out_step, " f", spec.flips, " c", spec.corrects, " n",
                                    spec.narrow, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
@@ -263,7 +263,7 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupV
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
 // second group; and four temporaries when the depth is done.
 int MaxS8TileRows(const VectorIsa& isa, int vectors) {
-  const int others = HasDotProduct(isa.level) && vectors > 1 ? 1 : 2;
+  const int others = isa.dot && vectors > 1 ? 1 : 2;
   const int left = isa.registers() - 1 - vectors - others;
   return std::min(left / vectors, DepthWalker::kMaxRows);
 }

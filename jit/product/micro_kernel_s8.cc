@@ -74,7 +74,7 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
     for (kernels::TailStage& stage : spec_.dequantization->tail.stages) {
       stage.operand.row_stride *= problem.out.row;
     }
-    tail_ = FloatTail(*format_.floats, format_.output, isa_.level);
+    tail_ = FloatTail(*format_.floats, format_.output, isa_.features);
     return;
   }
   const bool wide_weights =
@@ -95,15 +95,12 @@ std::string MicroKernelS8::types() const {
   return std::string(DataTypeName(format_.type));
 }
 
-std::string MicroKernelS8::target() const {
-  const std::string_view name = HasDotProduct(isa_.level) ? IsaName(isa_.level) : isa_.name();
-  return std::string(name) + " jit";
-}
+std::string MicroKernelS8::target() const { return std::string(isa_.dot_name()) + " jit"; }
 
 // For one group of the depth, on a core with two multiplications and two loads a cycle (compare
 // MicroKernelF32), and for a tile's start and end.
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
-  const double multiplies = rows * vectors / 2.0 * (HasDotProduct(isa_.level) ? 1.0 : 1.5);
+  const double multiplies = rows * vectors / 2.0 * (isa_.dot ? 1.0 : 1.5);
   const double loads = (rows + vectors) / 2.0;
   const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
   const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
@@ -195,7 +192,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
                               std::byte* to) const {
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
   const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
-  const bool dot = HasDotProduct(isa_.level);
+  const bool dot = isa_.dot;
   const int32_t s0 = dot ? WeightsOffset() : 0;
   const int64_t u0 = format_.zero_point + (dot && format_.type == DataType::kInt8 ? 128 : 0);
   const auto* bias = static_cast<const int32_t*>(right.bias);
@@ -222,7 +219,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
 
 ByteGroups MicroKernelS8::WeightGroups() const {
   const uint8_t flip = format_.weights_type == DataType::kUInt8 ? 0x80 : 0;
-  if (HasDotProduct(isa_.level)) return {.shape = ByteGroups::kQuads, .flip = flip};
+  if (isa_.dot) return {.shape = ByteGroups::kQuads, .flip = flip};
   if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
   return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
 }
@@ -241,7 +238,7 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
   std::byte* group = to;
   for (int64_t i = 0; i < spec_.depth.outer; ++i) {
     for (const DepthRuns::Run& run : spec_.depth.runs) {
-      kernels::PackGroups(form, rows, run.length, group, step);
+      kernels::PackGroups(isa_.features, form, rows, run.length, group, step);
       group += (run.length + form.values() - 1) / form.values() * step;
       for (const uint8_t*& row : rows) row += run.length;
     }
@@ -258,7 +255,7 @@ std::string MicroKernelS8::layout() const {
   std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
                                     '.', static_cast<int>(format_.weights_type), " z",
                                     format_.zero_point, '.', format_.weights_zero_point, " g",
-                                    GroupValues(isa_.level), spec_.narrow ? " narrow" : "");
+                                    GroupValues(isa_.features), spec_.narrow ? " narrow" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return text + ConstantsKey(format_.floats ? &*format_.floats : nullptr, tail_);
 }

@@ -59,9 +59,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // Dot products take 48 bytes of weights a cycle from the three vectors of such a panel (16 on
   // AVX-VNNI), which is more than memory gives. Pair products have other panels for a single row
   // (GemmS8Spec::narrow).
-  bool shares_panels() const override {
-    return spec_.dequantization.has_value() && HasDotProduct(isa_.level);
-  }
+  bool shares_panels() const override { return spec_.dequantization.has_value() && isa_.dot; }
   // What the weights' zero point adds to every sum of the row.
   int32_t RowValue(const std::byte* left_row) const override;
   Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;

@@ -19,7 +19,7 @@ TailStage TakeFirst(Tail* tail) {
 }
 
 // The requantization at the front, where all stages behind it work on bytes.
-Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
+Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided) {
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Unsupported("sums are stored as they are");
   if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
@@ -32,7 +32,7 @@ Status TakeRequantization(const SumBounds& bounds, IntegerTail* divided) {
   FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
                             PlanRequantization(stages[0], divided->rest.output));
   divided->constants = RequantizationConstants(
-      TakeFirst(&divided->rest.tail), *divided->requantization, bounds.products, bounds.bias);
+      TakeFirst(&divided->rest.tail), *divided->requantization, bounds.products, bounds.bias, isa);
   return Status();
 }
 
@@ -58,14 +58,14 @@ IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const S
   IntegerTail divided;
   divided.rest.tail = std::move(tail);
   divided.rest.output = output;
-  Status taken = TakeRequantization(bounds, &divided);
+  Status taken = TakeRequantization(bounds, isa.features, &divided);
   if (taken.ok()) {
     divided.residual =
         TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
     taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;
-  divided.rest.apply = kernels::ApplyTail(isa.level);
+  divided.rest.apply = kernels::ApplyTail(isa.features);
   divided.rest.on_sums = !divided.requantization;
   if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
   return divided;

@@ -71,11 +71,12 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
 }
 
 RequantizationConstants::RequantizationConstants(TailStage stage, const Requantization& plan,
-                                                 int64_t largest_sum, int64_t largest_bias)
+                                                 int64_t largest_sum, int64_t largest_bias, Isa isa)
     : stage_(std::move(stage)),
       plan_(plan),
       largest_sum_(largest_sum),
-      largest_bias_(largest_bias) {}
+      largest_bias_(largest_bias),
+      isa_(isa) {}
 
 void RequantizationConstants::Prepare() {
   const size_t scales =
@@ -110,7 +111,8 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
                                              .zero_point = plan_.zero_point,
                                              .min = plan_.real ? stage_.min : r.min,
                                              .max = plan_.real ? stage_.max : r.max,
-                                             .addend_has_sign = plan_.addend_has_sign});
+                                             .addend_has_sign = plan_.addend_has_sign},
+                                            isa_);
   if (pair) c.floats = {pair->scale, pair->addend};
   return c;
 }

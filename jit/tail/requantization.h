@@ -25,6 +25,7 @@
 #include "jit/tail/layer_constants.h"
 #include "jit/tail/lookup_emitter.h"
 #include "kernels/tail/tail.h"
+#include "runtime/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::jit {
@@ -76,10 +77,10 @@ enum RequantizationForm : int32_t { kNarrowForm = -1, kWideForm = -2 };
 class RequantizationConstants {
  public:
   RequantizationConstants() = default;
-  // `plan` was made of `stage`. Sums without their bias are within `largest_sum`, biases within
-  // `largest_bias`.
+  // `plan` was made of `stage`. Constants do not depend on `isa`, with which they are made. Sums
+  // without their bias are within `largest_sum`, biases within `largest_bias`.
   RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
-                          int64_t largest_bias);
+                          int64_t largest_bias, Isa isa);
 
   // Before the first Pack: where all channels have one scale, finds its floats once.
   void Prepare();
@@ -106,6 +107,7 @@ class RequantizationConstants {
   kernels::TailStage stage_;
   Requantization plan_;
   int64_t largest_sum_ = 0, largest_bias_ = 0;
+  Isa isa_;
   std::optional<Channel> uniform_;
 };
 

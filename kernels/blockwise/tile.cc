@@ -224,7 +224,7 @@ const BlockwiseFunctions* FindBlockwise(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kBlockwise);
 #if defined(__x86_64__)
   static const BlockwiseFunctions kDotProducts = WithDotProducts(*kTable.For(Isa::kAvx512));
-  if (Includes(isa, Isa::kAvx512Vnni)) return &kDotProducts;
+  if (isa.has(Feature::kAvx512Vnni)) return &kDotProducts;
 #endif
   return kTable.For(isa);
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

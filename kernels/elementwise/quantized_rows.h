@@ -6,7 +6,7 @@
 
 #include "kernels/elementwise/joined_rows.h"
 #include "kernels/elementwise/quantized_functions.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

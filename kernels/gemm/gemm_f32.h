@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

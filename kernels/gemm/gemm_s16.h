@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

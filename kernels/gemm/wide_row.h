@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/quantization.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

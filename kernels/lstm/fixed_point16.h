@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

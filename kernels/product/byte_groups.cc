@@ -9,7 +9,6 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
-#include "runtime/cpu.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -85,9 +84,6 @@ namespace {
 
 constexpr auto kPackSquares = FUSELITE_SIMD_TABLE(PackSquares);
 
-// The machine's own level: the result does not depend on it.
-const Isa kIsa = DetectIsa();
-
 // The values [first, count) of one row.
 void PackRest(const ByteGroups& form, const uint8_t* row, int64_t first, int64_t count,
               std::byte* to, int64_t step) {
@@ -109,10 +105,10 @@ void PackRest(const ByteGroups& form, const uint8_t* row, int64_t first, int64_t
 
 }  // namespace
 
-void PackGroups(const ByteGroups& form, std::span<const uint8_t* const> rows, int64_t count,
-                std::byte* to, int64_t step) {
+void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const> rows,
+                int64_t count, std::byte* to, int64_t step) {
   int64_t packed = 0;
-  if (auto* const pack_squares = kPackSquares.For(kIsa)) {
+  if (auto* const pack_squares = kPackSquares.For(isa)) {
     packed = count / form.square_values() * form.square_values();
     pack_squares(form, rows, packed, to, step);
   }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/isa.h"
+
 namespace fuselite::kernels {
 
 // What a group holds of each value: int8(value ^ flip), less `offset`.
@@ -25,8 +27,9 @@ struct ByteGroups {
 };
 
 // Writes group g of row i to `to` + g * step + i * bytes(). A last group that `count` values do not
-// fill ends in zeros. The rows are a multiple of 4, `to` and `step` of 16 bytes.
-void PackGroups(const ByteGroups& form, std::span<const uint8_t* const> rows, int64_t count,
-                std::byte* to, int64_t step);
+// fill ends in zeros. The result does not depend on `isa`. The rows are a multiple of 4, `to` and
+// `step` of 16 bytes.
+void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const> rows,
+                int64_t count, std::byte* to, int64_t step);
 
 }  // namespace fuselite::kernels

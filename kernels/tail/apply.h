@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/tail/tail.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

@@ -13,8 +13,8 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
-#include "runtime/cpu.h"
 #include "runtime/float_state.h"
+#include "runtime/isa.h"
 
 #ifndef FUSELITE_KERNELS_TAIL_FLOAT_SCALE_ONCE_
 #define FUSELITE_KERNELS_TAIL_FLOAT_SCALE_ONCE_
@@ -211,9 +211,7 @@ constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(PlaceSteps);
 constexpr auto kFindWindow = FUSELITE_SIMD_TABLE(FindWindow);
 constexpr auto kHoldsAtSteps = FUSELITE_SIMD_TABLE(HoldsAtSteps);
 
-// The machine's own level: what is found does not depend on it.
-const Isa kIsa = DetectIsa();
-bool FusesMultiplyAdd() { return Includes(kIsa, Isa::kAvx2) || Includes(kIsa, Isa::kNeon); }
+bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon); }
 
 // 2^exponent, where that is neither too large for a double nor denormal: ldexp is a call, and four
 // of them were an eighth of the search.
@@ -269,7 +267,7 @@ constexpr double kHopeless = 0x1p-23;
 
 class FloatScaleSearch {
  public:
-  explicit FloatScaleSearch(const FloatScaleQuery& query) : query_(query) {}
+  FloatScaleSearch(const FloatScaleQuery& query, Isa isa) : query_(query), isa_(isa) {}
 
   std::optional<FloatScale> Run() {
     const double value = query_.scale.value();
@@ -285,20 +283,20 @@ class FloatScaleSearch {
     both_sides_ = !query_.addend_has_sign && below > 0;
     const auto nearest = static_cast<float>(value);
     if (steps_.first + (steps_.count + kMostLanes) * steps_.distance < kExactInFloat) {
-      kCountSteps.For(kIsa)(nearest, &steps_);
+      kCountSteps.For(isa_)(nearest, &steps_);
       const auto pair = steps_.certain ? WithScale(nearest, steps_.window, {0.5}) : std::nullopt;
       if (pair) return pair;
     }
-    kPlaceSteps.For(kIsa)(nearest, &steps_);
+    kPlaceSteps.For(isa_)(nearest, &steps_);
     if (!steps_.certain) {
       if (!SettleSteps(query_.scale, above, below, &steps_)) return std::nullopt;
-      steps_.window = kFindWindow.For(kIsa)(steps_, nearest);
+      steps_.window = kFindWindow.For(isa_)(steps_, nearest);
     }
-    kRoundSums.For(kIsa)(&steps_);
+    kRoundSums.For(isa_)(&steps_);
     steps_.placed = steps_.count;
     if (const auto pair = WithScale(nearest, steps_.window, {0.5, 0.25, 0.75})) return pair;
     for (const float scale : {std::nextafterf(nearest, 0), std::nextafterf(nearest, INFINITY)}) {
-      const AddendWindow window = kFindWindow.For(kIsa)(steps_, scale);
+      const AddendWindow window = kFindWindow.For(isa_)(steps_, scale);
       if (const auto pair = WithScale(scale, window, {0.5})) return pair;
     }
     return std::nullopt;
@@ -335,12 +333,13 @@ class FloatScaleSearch {
       if (part == 0.5 && room > Rounding() && steps_.at[steps_.count - 1] < kExactInFloat) {
         return pair;
       }
-      if (kHoldsAtSteps.For(kIsa)(steps_, {pair, Offset(), both_sides_})) return pair;
+      if (kHoldsAtSteps.For(isa_)(steps_, {pair, Offset(), both_sides_})) return pair;
     }
     return std::nullopt;
   }
 
   const FloatScaleQuery& query_;
+  const Isa isa_;
   Steps steps_;
   bool both_sides_ = false;
 };
@@ -354,10 +353,10 @@ int32_t SumScale::Apply(int32_t sum) const {
   return MultiplyByQuantizedMultiplier(sum, multiplier, shift);
 }
 
-std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query) {
-  if (!FusesMultiplyAdd()) return std::nullopt;
+std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
+  if (!FusesMultiplyAdd(isa)) return std::nullopt;
   const DefaultFloatState state;
-  return FloatScaleSearch(query).Run();
+  return FloatScaleSearch(query, isa).Run();
 }
 
 }  // namespace fuselite::kernels

@@ -13,6 +13,7 @@
 
 #include <optional>
 
+#include "runtime/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {
@@ -43,9 +44,10 @@ struct FloatScale {
   float scale = 0, addend = 0;
 };
 
-// nullopt where no pair of floats was found: some tries near the exact quotient. Takes 0.14 to 0.19
-// microseconds for 256 steps with AVX2 where the first try succeeds, 0.35 where all fail. Holds
-// under DefaultFloatState.
-std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query);
+// nullopt where no pair of floats was found: some tries near the exact quotient; and always where
+// `isa` cannot fuse a multiplication and an addition. Else what is found does not depend on it.
+// Takes 0.14 to 0.19 microseconds for 256 steps with AVX2 where the first try succeeds, 0.35 where
+// all fail. Holds under DefaultFloatState.
+std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 
 }  // namespace fuselite::kernels

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 

@@ -18,11 +18,11 @@ using kernels::testing::OpTester;
 using kernels::testing::Random;
 using kernels::testing::TestTensor;
 
-// The levels that code is emitted for on this machine.
+// The presets that code is emitted for on this machine.
 inline std::vector<Isa> EmittedIsas() {
   std::vector<Isa> isas;
   for (Isa isa : RunnableIsas()) {
-    if (Includes(isa, Isa::kAvx2)) isas.push_back(isa);
+    if (isa.has(Feature::kAvx2)) isas.push_back(isa);
   }
   return isas;
 }

@@ -16,7 +16,7 @@ TestTensor RandomTensor(Random& random, Shape shape, float magnitude) {
   return tensor;
 }
 
-bool HasVectors(Isa isa) { return Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon); }
+bool HasVectors(Isa isa) { return isa.has_vectors(); }
 
 class CompositesTest : public ::testing::TestWithParam<Isa> {
  protected:

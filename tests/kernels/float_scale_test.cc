@@ -9,7 +9,7 @@ namespace fuselite::kernels::testing {
 namespace {
 
 bool FusesMultiplyAdd() {
-  return Includes(DetectIsa(), Isa::kAvx2) || Includes(DetectIsa(), Isa::kNeon);
+  return DetectIsa().has(Feature::kAvx2) || DetectIsa().has(Feature::kNeon);
 }
 
 // What the emitted code computes.
@@ -55,7 +55,7 @@ TEST(FloatScaleTest, PairsHoldAtEverySum) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
     const FloatScaleQuery q = RandomQuery(random);
-    const auto pair = FindFloatScale(q);
+    const auto pair = FindFloatScale(q, DetectIsa());
     if (!pair) continue;
     ++found;
     if (q.addend_has_sign) {
@@ -85,7 +85,7 @@ TEST(FloatScaleTest, ExtremeSumsAreRight) {
     const int64_t center = random.Int(INT32_MIN + 1000, INT32_MAX - 1000);
     q.least = center - random.Int(0, 1000);
     q.largest = center + random.Int(0, 1000);
-    const auto pair = FindFloatScale(q);
+    const auto pair = FindFloatScale(q, DetectIsa());
     if (!pair) continue;
     ++found;
     for (int64_t sum = q.least; sum <= q.largest; ++sum) {

@@ -161,7 +161,7 @@ void CompareLstm(Isa isa, bool hybrid) {
         RunLstm(plain, reference, "reference", Isa::kScalar, seed, random.Int(0, 3));
     ASSERT_TRUE(expected.ok()) << expected.status().ToString();
     const auto actual = RunLstm(plain, fast, "highway", isa, seed, random.Int(0, 3));
-    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+    if (!isa.has_vectors()) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
       continue;
     }

@@ -64,7 +64,7 @@ void ExpectHighwayIsTheReference(const OpTester& tester, Random& random) {
   for (const Isa isa : RunnableIsas()) {
     const Result<std::vector<TestTensor>> actual =
         tester.Run("highway", isa, random.Int(1, 99), random.Int(0, 3));
-    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+    if (!isa.has_vectors()) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
       continue;
     }

@@ -163,7 +163,7 @@ TEST_P(ReduceIsaTest, AnyAxes) {
       const auto actual = tester.Run(candidate, GetParam(), seed);
       if (!actual.ok()) {
         EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-        EXPECT_FALSE(Includes(GetParam(), Isa::kSsse3) || Includes(GetParam(), Isa::kNeon));
+        EXPECT_FALSE(GetParam().has_vectors());
         continue;
       }
       for (int64_t o = 0; o < out.elements(); ++o) {
@@ -220,7 +220,7 @@ void CompareIntegers(Isa isa, std::initializer_list<const char*> names, DataType
   const auto expected = tester.Run("reference", Isa::kScalar);
   const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3) * sizeof(T));
   ASSERT_TRUE(expected.ok());
-  const bool vectors = Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon);
+  const bool vectors = isa.has_vectors();
   ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
   if (vectors) ExpectSame<T>((*expected)[0], (*actual)[0], tester.op.op->name);
 }

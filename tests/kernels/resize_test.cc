@@ -119,7 +119,7 @@ int CompareWithReference(std::string_view candidate, const OpTester& tester, Ran
   int compared = 0;
   for (const Isa isa : RunnableIsas()) {
     const auto actual = tester.Run(candidate, isa, random.Int(0, 1000), random.Int(0, 3));
-    if (!Includes(isa, Isa::kSsse3) && !Includes(isa, Isa::kNeon)) {
+    if (!isa.has_vectors()) {
       EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
     }
     if (actual.status().code() == StatusCode::kUnsupported) continue;
@@ -153,9 +153,8 @@ TEST(ResizeBilinearTest, SeparableHasTheReferencesBits) {
     compared += CompareWithReference<int8_t>("separable", ints, random);
   }
   // All of int8 and most of uint8.
-  const auto isas = std::ranges::count_if(RunnableIsas(), [](Isa isa) {
-    return Includes(isa, Isa::kSsse3) || Includes(isa, Isa::kNeon);
-  });
+  const auto isas =
+      std::ranges::count_if(RunnableIsas(), [](Isa isa) { return isa.has_vectors(); });
   EXPECT_GT(compared, 90 * isas);
 }
 

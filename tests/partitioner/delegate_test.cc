@@ -12,6 +12,7 @@
 #include "kernels/generate/generate.h"
 #include "kernels/slice/slice.h"
 #include "kernels/softmax/softmax.h"
+#include "runtime/cpu.h"
 #include "tests/partitioner/fake_host.h"
 
 namespace fuselite::partitioner {

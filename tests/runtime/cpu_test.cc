@@ -20,58 +20,6 @@ using internal::ReadCpuInfoFrom;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Isa kAll[] = {Isa::kScalar, Isa::kSsse3,      Isa::kSse4,       Isa::kAvx2, Isa::kAvxVnni,
-                        Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kNeon};
-
-TEST(Isa, NamesGoBothWays) {
-  for (Isa isa : kAll) EXPECT_EQ(IsaFromName(IsaName(isa)), isa) << IsaName(isa);
-  EXPECT_EQ(IsaName(Isa::kAvx512Vnni), "avx512vnni");
-  EXPECT_EQ(IsaFromName("AVX2"), std::nullopt);
-  EXPECT_EQ(IsaFromName(""), std::nullopt);
-}
-
-TEST(Isa, IncludesIsAnOrderWithTwoBranches) {
-  for (Isa isa : kAll) {
-    EXPECT_TRUE(Includes(isa, isa));
-    EXPECT_TRUE(Includes(isa, Isa::kScalar));
-    EXPECT_EQ(Includes(Isa::kScalar, isa), isa == Isa::kScalar);
-    EXPECT_EQ(Includes(isa, Isa::kAvxVnni), isa == Isa::kAvxVnni) << IsaName(isa);
-    EXPECT_EQ(Includes(isa, Isa::kNeon), isa == Isa::kNeon) << IsaName(isa);
-  }
-  EXPECT_TRUE(Includes(Isa::kAvxVnni, Isa::kAvx2));
-  EXPECT_TRUE(Includes(Isa::kAvx512Bf16, Isa::kAvx512Vnni));
-  EXPECT_TRUE(Includes(Isa::kAvx512, Isa::kSsse3));
-  EXPECT_FALSE(Includes(Isa::kAvx2, Isa::kAvx512));
-  EXPECT_FALSE(Includes(Isa::kNeon, Isa::kSsse3));
-}
-
-TEST(Isa, TheBestOneIsRunnableAndSoIsWhatItIncludes) {
-  const std::vector<Isa> isas = RunnableIsas();
-  ASSERT_FALSE(isas.empty());
-  EXPECT_EQ(isas.front(), Isa::kScalar);
-  EXPECT_EQ(isas.back(), DetectIsa());
-  for (Isa isa : kAll) {
-    if (!Includes(DetectIsa(), isa)) continue;
-    EXPECT_THAT(isas, testing::Contains(isa)) << IsaName(isa);
-  }
-}
-
-#if defined(__x86_64__)
-TEST(Isa, AgreesWithTheCompilersDetection) {
-  const auto runs = [](Isa isa) {
-    const std::vector<Isa> isas = RunnableIsas();
-    return std::find(isas.begin(), isas.end(), isa) != isas.end();
-  };
-  EXPECT_EQ(runs(Isa::kSsse3), !!__builtin_cpu_supports("ssse3"));
-  EXPECT_EQ(runs(Isa::kAvx2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
-  EXPECT_EQ(runs(Isa::kAvx512),
-            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
-  EXPECT_EQ(runs(Isa::kAvx512Vnni), !!__builtin_cpu_supports("avx512vnni"));
-  EXPECT_EQ(HasFeature(CpuFeature::kAvx512Vbmi),
-            runs(Isa::kAvx512) && __builtin_cpu_supports("avx512vbmi"));
-}
-#endif
-
 TEST(CpuList, ReadsRangesAndStopsAtNonsense) {
   EXPECT_THAT(ParseCpuList("0-3,8"), ElementsAre(0, 1, 2, 3, 8));
   EXPECT_THAT(ParseCpuList("5\n"), ElementsAre(5));

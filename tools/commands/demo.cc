@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "runtime/cpu.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 
+#include "runtime/cpu.h"
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/validators.h"

@@ -7,6 +7,7 @@
 #include "kernels/operator.h"
 #include "partitioner/options.h"
 #include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/text_table.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
@@ -69,8 +69,8 @@ std::vector<Isa> Caps(const std::vector<std::string>& names) {
   const std::vector<Isa> runnable = RunnableIsas();
   for (const std::string& name : names) {
     if (name == "all") return runnable;
-    const std::optional<Isa> isa = IsaFromName(name);
-    if (!isa || std::ranges::count(runnable, *isa) == 0) {
+    const auto isa = std::ranges::find(runnable, name, &IsaName);
+    if (isa == runnable.end()) {
       throw CommandError("--cap: this machine does not run '" + name + "'", 2);
     }
     caps.push_back(*isa);

@@ -10,11 +10,6 @@
 #include <thread>
 #include <vector>
 
-#ifdef __aarch64__
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
-
 namespace fuselite::tools {
 namespace {
 
@@ -90,18 +85,18 @@ FUSELITE_LOOP(Avx512VnniBytes, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 #undef FUSELITE_LINE
 
 Loop FloatLoop(Isa isa) {
-  if (Includes(isa, Isa::kAvx512)) return {Avx512Floats, 32};
-  if (Includes(isa, Isa::kAvx2)) return {AvxFloats, 16};
-  if (Includes(isa, Isa::kSsse3)) return {SseFloats, 8};
+  if (isa.has(Feature::kAvx512)) return {Avx512Floats, 32};
+  if (isa.has(Feature::kAvx2)) return {AvxFloats, 16};
+  if (isa.has(Feature::kSsse3)) return {SseFloats, 8};
   return {ScalarFloats, 2};
 }
 
 Loop Int8Loop(Isa isa) {
-  if (Includes(isa, Isa::kAvx512Vnni)) return {Avx512VnniBytes, 128};
-  if (Includes(isa, Isa::kAvx512)) return {Avx512Bytes, 128};
-  if (Includes(isa, Isa::kAvxVnni)) return {AvxVnniBytes, 64};
-  if (Includes(isa, Isa::kAvx2)) return {AvxBytes, 64};
-  if (Includes(isa, Isa::kSsse3)) return {SseBytes, 32};
+  if (isa.has(Feature::kAvx512Vnni)) return {Avx512VnniBytes, 128};
+  if (isa.has(Feature::kAvx512)) return {Avx512Bytes, 128};
+  if (isa.has(Feature::kAvxVnni)) return {AvxVnniBytes, 64};
+  if (isa.has(Feature::kAvx2)) return {AvxBytes, 64};
+  if (isa.has(Feature::kSsse3)) return {SseBytes, 32};
   return {};
 }
 
@@ -128,12 +123,11 @@ FUSELITE_LOOP(NeonBytes, FUSELITE_LINE)
 FUSELITE_LOOP(DotProductBytes, FUSELITE_LINE)
 #undef FUSELITE_LINE
 
-Loop FloatLoop(Isa isa) { return isa == Isa::kNeon ? Loop{NeonFloats, 8} : Loop{}; }
+Loop FloatLoop(Isa isa) { return isa.has(Feature::kNeon) ? Loop{NeonFloats, 8} : Loop{}; }
 
 Loop Int8Loop(Isa isa) {
-  if (isa != Isa::kNeon) return {};
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? Loop{DotProductBytes, 32}
-                                                    : Loop{NeonBytes, 16};
+  if (isa.has(Feature::kDotProd)) return {DotProductBytes, 32};
+  return isa.has(Feature::kNeon) ? Loop{NeonBytes, 16} : Loop{};
 }
 #else
 Loop FloatLoop(Isa) { return {}; }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::tools {
 

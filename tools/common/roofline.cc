@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "runtime/cpu.h"
 #include "runtime/text_table.h"
 #include "tools/common/machine_peak.h"
 

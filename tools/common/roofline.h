@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partitioner/delegate.h"
-#include "runtime/cpu.h"
+#include "runtime/isa.h"
 
 namespace fuselite::tools {
 

@@ -1,0 +1,147 @@
+#include "runtime/isa.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#define FUSELITE_X86 1
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace fuselite {
+namespace {
+
+constexpr IsaPreset kPresets[] = {
+    {"scalar", Isa::kScalar},
+    {"ssse3", Isa::kSsse3, Feature::kSsse3},
+    {"sse4", Isa::kSse4, Feature::kSse4},
+    {"avx2", Isa::kAvx2, Feature::kAvx2},
+    {"avxvnni", Isa::kAvxVnni, Feature::kAvxVnni},
+    {"avx512", Isa::kAvx512, Feature::kAvx512},
+    {"avx512vnni", Isa::kAvx512Vnni, Feature::kAvx512Vnni},
+    {"avx512bf16", Isa::kAvx512Bf16, Feature::kAvx512Bf16},
+    {"neon", Isa::kNeon, Feature::kNeon},
+};
+
+bool NamedWithin(const IsaPreset& preset, Isa isa) {
+  return !preset.named_after || isa.has(*preset.named_after);
+}
+
+#if defined(FUSELITE_X86)
+
+// Some feature of every set that has any.
+constexpr Isa kArchitecture = Isa::kSsse3;
+
+struct CpuidLeaf {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+CpuidLeaf Cpuid(uint32_t leaf, uint32_t subleaf = 0) {
+  CpuidLeaf r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  return r;
+}
+
+// The registers whose state the operating system saves: bits 1 and 2 are XMM and YMM, 5 to 7 are
+// the mask registers and the two halves of ZMM.
+uint64_t ReadXcr0() {
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t{high} << 32) | low;
+}
+
+bool HasAll(uint32_t value, std::initializer_list<int> bits) {
+  for (int bit : bits) {
+    if (!(value >> bit & 1)) return false;
+  }
+  return true;
+}
+
+Isa Detect() {
+  Isa isa;
+  const CpuidLeaf l1 = Cpuid(1), l7 = Cpuid(7), l7_1 = Cpuid(7, 1), ext = Cpuid(0x80000001);
+  const auto add = [&](bool there, Feature feature) {
+    if (there) isa = isa.with(feature);
+    return there;
+  };
+  // SSE3, SSSE3
+  if (!add(HasAll(l1.ecx, {0, 9}), Feature::kSsse3)) return isa;
+  // CLMUL, SSE4.1, SSE4.2, POPCNT, AES
+  if (!add(HasAll(l1.ecx, {1, 19, 20, 23, 25}), Feature::kSse4)) return isa;
+
+  const bool os_saves = HasAll(l1.ecx, {27});  // OSXSAVE: xgetbv may be executed
+  const uint64_t xcr0 = os_saves ? ReadXcr0() : 0;
+  if ((xcr0 & 0x6) != 0x6) return isa;
+  // FMA, MOVBE, AVX, F16C; BMI1, AVX2, BMI2; LZCNT
+  const bool avx2 =
+      HasAll(l1.ecx, {12, 22, 28, 29}) && HasAll(l7.ebx, {3, 5, 8}) && HasAll(ext.ecx, {5});
+  if (!add(avx2, Feature::kAvx2)) return isa;
+  add(HasAll(l7_1.eax, {4}), Feature::kAvxVnni);
+
+  if ((xcr0 & 0xE6) != 0xE6) return isa;
+  // F, DQ, CD, BW, VL
+  if (!add(HasAll(l7.ebx, {16, 17, 28, 30, 31}), Feature::kAvx512)) return isa;
+  add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
+  if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;
+  add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16);
+  return isa;
+}
+
+#elif defined(__aarch64__)
+
+constexpr Isa kArchitecture = Isa::kNeon;
+
+Isa Detect() {
+  Isa isa = Isa::kNeon;
+#if defined(__linux__)
+  // Bits of the kernel's <asm/hwcap.h>, of which older headers lack the last two.
+  if (getauxval(AT_HWCAP) >> 20 & 1) isa = isa.with(Feature::kDotProd);
+  const unsigned long more = getauxval(AT_HWCAP2);
+  if (more >> 13 & 1) isa = isa.with(Feature::kI8mm);
+  if (more >> 14 & 1) isa = isa.with(Feature::kBf16);
+#endif
+  return isa;
+}
+
+#else
+
+constexpr Isa kArchitecture;
+
+Isa Detect() { return Isa(); }
+
+#endif
+
+}  // namespace
+
+std::span<const IsaPreset> IsaPresets() { return kPresets; }
+
+std::string_view IsaName(Isa isa) {
+  std::string_view name;
+  for (const IsaPreset& preset : kPresets) {
+    if (NamedWithin(preset, isa)) name = preset.name;
+  }
+  return name;
+}
+
+std::optional<Isa> IsaFromName(std::string_view name) {
+  for (const IsaPreset& preset : kPresets) {
+    if (preset.name == name) return preset.isa;
+  }
+  return std::nullopt;
+}
+
+Isa DetectIsa() {
+  static const Isa isa = Detect();
+  return isa;
+}
+
+std::vector<Isa> RunnableIsas() {
+  std::vector<Isa> isas;
+  for (const IsaPreset& preset : kPresets) {
+    if (NamedWithin(preset, DetectIsa())) isas.push_back(preset.isa & DetectIsa());
+  }
+  return isas;
+}
+
+bool OfThisArchitecture(Isa isa) { return isa == Isa() || isa.includes(kArchitecture); }
+
+}  // namespace fuselite

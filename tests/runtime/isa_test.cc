@@ -1,0 +1,85 @@
+#include "runtime/isa.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace fuselite {
+namespace {
+
+constexpr Feature kFeatures[] = {Feature::kSsse3,      Feature::kSse4,       Feature::kAvx2,
+                                 Feature::kAvxVnni,    Feature::kAvx512,     Feature::kAvx512Vnni,
+                                 Feature::kAvx512Vbmi, Feature::kAvx512Bf16, Feature::kNeon,
+                                 Feature::kDotProd,    Feature::kI8mm,       Feature::kBf16};
+
+TEST(Isa, NamesGoBothWays) {
+  for (const IsaPreset& preset : IsaPresets()) {
+    EXPECT_EQ(IsaFromName(preset.name), preset.isa) << preset.name;
+    EXPECT_EQ(IsaName(preset.isa), preset.name);
+  }
+  EXPECT_EQ(IsaName(Isa::kAvx512Vnni), "avx512vnni");
+  EXPECT_EQ(IsaFromName("AVX2"), std::nullopt);
+  EXPECT_EQ(IsaFromName(""), std::nullopt);
+}
+
+TEST(Isa, IsASetOfFeatures) {
+  std::set<uint32_t> bits = {Isa().bits()};
+  for (const Feature feature : kFeatures) {
+    const Isa one = Isa().with(feature);
+    EXPECT_TRUE(one.has(feature));
+    EXPECT_TRUE(one.includes(Isa()));
+    EXPECT_FALSE(Isa().includes(one));
+    EXPECT_EQ(one.without(feature), Isa());
+    EXPECT_TRUE(bits.insert(one.bits()).second);
+    for (const Feature other : kFeatures) EXPECT_EQ(one.has(other), other == feature);
+  }
+  EXPECT_EQ(Isa::kAvxVnni & Isa::kAvx512, Isa::kAvx2);
+  EXPECT_EQ(Isa::kNeon & Isa::kAvx512, Isa::kScalar);
+}
+
+TEST(Isa, PresetsAreNamedAfterTheFeatureThatTheyHave) {
+  // Cascade Lake, and Cooper Lake, which has bfloat16 without VBMI.
+  EXPECT_EQ(IsaName(Isa::kAvx512Vnni.without(Feature::kAvx512Vbmi)), "avx512vnni");
+  EXPECT_EQ(IsaName(Isa::kAvx512Bf16.without(Feature::kAvx512Vbmi)), "avx512bf16");
+  // Sapphire Rapids has both forms of the dot product.
+  EXPECT_EQ(IsaName(Isa::kAvx512Bf16.with(Feature::kAvxVnni)), "avx512bf16");
+  EXPECT_EQ(IsaName(Isa::kNeon.with(Feature::kDotProd).with(Feature::kI8mm)), "neon");
+}
+
+TEST(Isa, TheBestPresetIsTheMachinesOwn) {
+  const std::vector<Isa> isas = RunnableIsas();
+  ASSERT_FALSE(isas.empty());
+  EXPECT_EQ(isas.front(), Isa::kScalar);
+  EXPECT_EQ(IsaName(isas.back()), IsaName(DetectIsa()));
+  for (const Isa isa : isas) EXPECT_TRUE(DetectIsa().includes(isa)) << IsaName(isa);
+  for (const IsaPreset& preset : IsaPresets()) {
+    if (!DetectIsa().includes(preset.isa)) continue;
+    EXPECT_THAT(isas, testing::Contains(preset.isa)) << preset.name;
+  }
+}
+
+TEST(Isa, ArchitecturesAreToldApart) {
+  EXPECT_TRUE(OfThisArchitecture(Isa::kScalar));
+  EXPECT_TRUE(OfThisArchitecture(DetectIsa()));
+  EXPECT_FALSE(OfThisArchitecture(Isa::kNeon) && OfThisArchitecture(Isa::kAvx2));
+}
+
+#if defined(__x86_64__)
+TEST(Isa, AgreesWithTheCompilersDetection) {
+  const Isa isa = DetectIsa();
+  EXPECT_EQ(isa.has(Feature::kSsse3), !!__builtin_cpu_supports("ssse3"));
+  EXPECT_EQ(isa.has(Feature::kAvx2),
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  EXPECT_EQ(isa.has(Feature::kAvx512),
+            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
+  EXPECT_EQ(isa.has(Feature::kAvx512Vnni), !!__builtin_cpu_supports("avx512vnni"));
+  EXPECT_EQ(isa.has(Feature::kAvx512Vbmi),
+            isa.has(Feature::kAvx512) && __builtin_cpu_supports("avx512vbmi"));
+}
+#endif
+
+}  // namespace
+}  // namespace fuselite
