@@ -69,7 +69,7 @@ std::vector<NodeId> Graph::order() const {
 
 void Graph::AddUses(NodeId id) {
   for (ValueId v : nodes_[id].outputs) {
-    // Of state there is no one maker: it has values before and after.
+    // State has no one maker: it has values before and after.
     if (!values_[v].variable) users_[v].producer = id;
   }
   for (ValueId v : nodes_[id].inputs) {

@@ -41,7 +41,7 @@ RandomSequence Begin(const kernels::RandomParams& params) {
   return {seed, seeds()};
 }
 
-// Of the node's operands; with their values where `running`.
+// What the node's operands give; with their values where `running`.
 Result<Shape> OutputShape(Subgraph& graph, const TfLiteNode& node, int code, bool running) {
   kernels::OpDescription op;
   op.op = kernels::FindOperator(code);

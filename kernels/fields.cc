@@ -21,7 +21,7 @@ void Store(void* base, size_t offset, T value) {
   std::memcpy(static_cast<std::byte*>(base) + offset, &value, sizeof value);
 }
 
-// Of entries of type T in the struct. Fails on more entries than fit, and on larger ones.
+// Reads entries of type T in the struct. Fails on more entries than fit, and on larger ones.
 template <class List, class T>
 Status ImportList(const Field& field, const void* from, void* params) {
   List list{};

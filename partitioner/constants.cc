@@ -53,7 +53,7 @@ std::vector<bool> FindConstantNodes(const fusion::Graph& graph) {
   return constant_node;
 }
 
-// Of those nodes, the ones that outputs of the graph depend on.
+// Keeps the nodes among them that outputs of the graph depend on.
 std::vector<bool> KeepNeeded(const fusion::Graph& graph, std::vector<bool> constant) {
   std::set<fusion::ValueId> needed(graph.outputs.begin(), graph.outputs.end());
   const std::vector<fusion::NodeId> order = graph.order();

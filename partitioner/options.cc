@@ -31,7 +31,7 @@ std::string List(std::span<const std::string_view> words) {
   return text;
 }
 
-// Of "2.5" and "1e9", what they are near; of what is no number at all, the smallest.
+// "2.5" and "1e9" give what they are near; what is no number at all gives the smallest.
 int NearestNumber(std::string_view value, int min, int max) {
   double number = min;
   const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);

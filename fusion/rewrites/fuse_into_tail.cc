@@ -35,7 +35,7 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteC
 
 bool FuseIntoTail(Graph& graph, NodeId id, RewriteContext& context) {
   const std::vector<ValueId> inputs = graph.node(id).inputs;
-  // Of two operands that could take it, the one made last: the other has to exist by then.
+  // Two operands could take it: the one made last does, since the other has to exist by then.
   std::vector<std::pair<NodeId, ValueId>> hosts;
   for (ValueId v : inputs) {
     if (const NodeId host = TailHostOf(graph, id, v); host != kNone) hosts.emplace_back(host, v);

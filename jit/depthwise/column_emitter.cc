@@ -42,7 +42,7 @@ std::vector<int> ColumnEmitter::Load(int64_t offset, int group) {
   return {t(2), t(0)};
 }
 
-// Of temporaries 0 to rows - 1.
+// Interleaves temporaries 0 to rows - 1.
 std::vector<int> ColumnEmitter::InterleaveBytes(int rows) {
   const int second = rows > 1 ? t(1) : t(0);
   a_.vpunpcklbw(V(t(4)), V(t(0)), V(second));

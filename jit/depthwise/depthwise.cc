@@ -85,7 +85,7 @@ class DepthwiseKernel final : public Kernel {
   }
 
  private:
-  // Of all images.
+  // Those of all images.
   int64_t row_groups() const { return shape_.batch * static_cast<int64_t>(entry_of_rows_.size()); }
 
   void RunUnit(const KernelArgs& args, int64_t row_group, int64_t group) const {

@@ -112,7 +112,7 @@ class ElementwiseKernel final : public Kernel {
             .out_step = out_pitch_ * view_.group * kFloat,
             .tail = InView(tail_, view_)};
   }
-  // Of the entries: whole units or rows, then what is left.
+  // What the entries compute: whole units or rows, then what is left.
   std::vector<int64_t> Lengths() const {
     const int64_t c = grid_.channels;
     std::vector<int64_t> lengths;

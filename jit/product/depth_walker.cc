@@ -4,6 +4,22 @@ namespace fuselite::jit {
 
 using Xbyak::RegExp;
 
+namespace {
+
+// Where straight code ends and loops begin. These decide the time of a product and never its bits;
+// conv and fully connected layers of benchmarks/ are what to measure when one is changed.
+//
+// Up to so many steps in all the whole depth is straight code: a loop's start and end would cost
+// more than the sums.
+constexpr int64_t kStraightSteps = 36;
+// Steps that a loop takes at a time. Few accumulators leave room for twice as many where a run is
+// long, which spares half of the loop's own instructions.
+constexpr int64_t kUnroll = 8, kLongUnroll = 16;
+constexpr int64_t kLongRun = 128;
+constexpr int kManyAccumulators = 20;
+
+}  // namespace
+
 void DepthWalker::Prepare(int64_t row_step) {
   a_.mov(r_.step, row_step);
   a_.lea(r_.step3, a_.ptr[r_.step + r_.step * 2]);
@@ -31,8 +47,7 @@ RegExp DepthWalker::RowValue(int row, int64_t displacement) const {
 }
 
 void DepthWalker::Walk(int accumulators, const Step& step) {
-  // Short depths are straight code: the loops' start and end cost more than the sums.
-  if (depth_.steps(values_) <= 36 || depth_.outer == 1) {
+  if (depth_.steps(values_) <= kStraightSteps || depth_.outer == 1) {
     for (int64_t i = 0; i < depth_.outer; ++i) {
       for (const auto& run : depth_.runs) WalkRun(i * depth_.outer_step, run, accumulators, step);
     }
@@ -53,7 +68,8 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
 void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators,
                           const Step& step) {
   const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
-  const int64_t unroll = steps >= 128 && accumulators < 20 ? 16 : 8;
+  const bool long_loop = steps >= kLongRun && accumulators < kManyAccumulators;
+  const int64_t unroll = long_loop ? kLongUnroll : kUnroll;
   if (steps < 2 * unroll) {
     for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_);
     return;

@@ -54,7 +54,7 @@ Status InferArgMax(OpDescription& op) {
   return SetOutput(op, 0, type, shape);
 }
 
-// Of the values from `line` on.
+// The index of the extreme among the values from `line` on.
 template <bool max, class T>
 int64_t Extreme(const T* line, const ArgLines& lines) {
   int64_t best = 0;

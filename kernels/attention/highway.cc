@@ -77,7 +77,7 @@ class AttentionKernel final : public Kernel {
   size_t ScoreBytes() const {
     return RoundUp(AttentionBlock::kMaxRows * shape_.keys * sizeof(float));
   }
-  // Of each block.
+  // How many positions each block sees.
   int64_t* Visible(const KernelArgs& args) const { return reinterpret_cast<int64_t*>(args.shared); }
   // `head` counts the heads of keys of all batches.
   float* PackedKeys(const KernelArgs& args, int64_t head) const {

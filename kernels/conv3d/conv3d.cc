@@ -133,7 +133,7 @@ struct Forward {
     return i >= 0 && i < axis.input ? i : -1;
   }
 };
-// Of the transposed form, whose windows lie on the output.
+// The taps of the transposed form, whose windows lie on the output.
 struct Transposed {
   static int64_t Source(const WindowAxis& axis, int64_t o, int64_t k) {
     const int64_t scaled = o + axis.before - k * axis.dilation;

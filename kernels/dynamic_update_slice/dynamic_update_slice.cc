@@ -112,7 +112,7 @@ class UpdateKernel final : public Kernel {
     return copy;
   }
 
-  // Of the first element of a row of the update, in the operand.
+  // Where the first element of a row of the update lies in the operand.
   int64_t Place(int64_t row, const std::array<int64_t, Shape::kMaxRank>& start) const {
     const int last = operand_.rank() - 1;
     int64_t place = last >= 0 ? start[last] : 0;

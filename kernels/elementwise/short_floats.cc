@@ -100,7 +100,7 @@ Result<std::unique_ptr<Kernel>> BuildBinaryOf(BinaryKind kind, const OpDescripti
     case BinaryKind::kDiv: return Clamped<T>(op, [](float x, float y) { return x / y; });
     case BinaryKind::kSquaredDifference:
       return MakeTypedMap<T, T>(op, [](float x, float y) { return T((x - y) * (x - y)); });
-    // Of zeros, and where one is a NaN, the second.
+    // Both zeros, or one a NaN, give the second.
     case BinaryKind::kMaximum:
       return MakeTypedMap<T, T>(op, [](T x, T y) { return x > y ? x : y; });
     case BinaryKind::kMinimum:

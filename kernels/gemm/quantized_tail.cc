@@ -41,7 +41,7 @@ bool TakesSums(const Tail& tail) {
   return kind == Kind::kRequantize || kind == Kind::kRescale || kind == Kind::kDequantize;
 }
 
-// Of a stage that RequantizeStage makes.
+// The scaling that a stage made by RequantizeStage stands for.
 Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
   WideScaling result{.zero_point = stage.zero_point, .min = stage.min, .max = stage.max};
   const auto channel = [](const auto& values, int64_t c) {

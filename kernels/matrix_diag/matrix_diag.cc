@@ -37,7 +37,7 @@ Status InferMatrixSetDiag(OpDescription& op) {
   return SetOutput(op, 0, op.inputs[0].type, in);
 }
 
-// Of the matrices of the output, dense: `diagonal` gets its dimensions; the others are what lies
+// What dense output matrices are made of: `diagonal` gets its dimensions; the others are what lies
 // between two elements of the diagonal (a row's length), and behind the last one.
 struct Parts {
   CopyPart diagonal, between, behind;

@@ -35,7 +35,7 @@ Status InferNonMaxSuppression(OpDescription& op) {
   return SetOutput(op, soft ? 2 : 1, kI32, Shape());
 }
 
-// Of the areas of two boxes, their intersection's part of their union.
+// What part of the union of two boxes their intersection is, as areas.
 float Overlap(const float* a, const float* b) {
   struct Range {
     float low, high;

@@ -49,7 +49,7 @@ HWY_INLINE float CombineOne(float total, float value) {
   return total + value;
 }
 
-// Of all lanes, none of which is a NaN where an extreme is asked for.
+// Reduces all lanes, none of which is a NaN where an extreme is asked for.
 template <ReduceKind kKind>
 HWY_INLINE float Joined(V totals) {
   const D d;

@@ -42,11 +42,11 @@ class TransposeConvS8Kernel final : public Kernel {
   void Store(const KernelArgs& args, int64_t row) const;
   void ScaleWide(const KernelArgs& args) const;
   void Widen(const KernelArgs& args, int64_t at, int64_t n, int16_t* to) const;
-  // Of an output row; as int16 after ScaleWide.
+  // The sums of an output row; after ScaleWide they are int16.
   int32_t* Sums(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + left_bytes_);
   }
-  // Of an output row where 32 bits do not hold them.
+  // The sums of an output row where 32 bits do not hold them.
   int64_t* Totals(const KernelArgs& args) const {
     return reinterpret_cast<int64_t*>(args.scratch + left_bytes_ + sums_bytes_);
   }

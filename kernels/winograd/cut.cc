@@ -35,7 +35,7 @@ double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines
           line(tiling.last_vectors));
 }
 
-// Of a vector of one tile's channels: loads and stores beside the arithmetic.
+// What transforming a vector of one tile's channels takes, loads and stores beside arithmetic.
 double InputCycles(int outputs) { return outputs == 2 ? 35 : 110; }
 double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
 

@@ -158,7 +158,7 @@ class WinogradKernel final : public Kernel {
     }
   }
 
-  // Of a block that is not full, rows up to the end of the last tile of the product are computed
+  // In a block that is not full, rows up to the end of the product's last tile are computed
   // and ignored.
   void Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const {
     const Product& product = ProductOf(chunk);

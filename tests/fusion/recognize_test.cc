@@ -205,7 +205,7 @@ TEST(LayerNorm, AsThePyTorchConverterExpandsIt) {
   }
 }
 
-// Of as many rows as channels, a mean that is not brought back repeats along the wrong dimension.
+// With as many rows as channels, a mean that is not brought back repeats along a wrong dimension.
 TEST(LayerNorm, NotWhereAMeanRepeatsByRow) {
   GraphBuilder b;
   const ValueId x = b.Input({6, 6});

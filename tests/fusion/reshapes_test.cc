@@ -29,7 +29,7 @@ TEST(SinkReshape, QuantizedResiduals) {
               ElementsAre("QUANTIZE", "FULLY_CONNECTED + rescale + quantized add", "DEQUANTIZE"));
 }
 
-// Of a recurrent cell that was unrolled.
+// What a recurrent cell that was unrolled has.
 TEST(SinkReshape, OperandsWithMoreDimensionsOfSizeOne) {
   GraphBuilder b;
   const ValueId v = b.Dense(b.Input({1, 8}), 8);

@@ -110,7 +110,7 @@ TEST(JitElementwiseTest, ChainsOfRandomStages) {
   }
 }
 
-// Of three channels, say: many rows are one, operands are repeated.
+// With three channels, say, many rows are one and operands are repeated.
 TEST(JitElementwiseTest, FewChannels) {
   for (int32_t channels = 1; channels <= 40; ++channels) {
     Random random(channels);

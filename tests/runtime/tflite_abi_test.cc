@@ -131,7 +131,7 @@ TEST(TfliteAbiTest, SmallTypes) {
   EXPECT_BYTES(24, TfLiteEvalTensor);
 }
 
-// Of each operator's options: the size, and the offsets of what comes after a change of alignment
+// Each operator's options: the size, and the offsets of what comes after a change of alignment
 // or was appended.
 TEST(TfliteAbiTest, Params) {
   EXPECT_BYTES(28, TfLiteConvParams);

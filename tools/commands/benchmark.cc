@@ -94,7 +94,7 @@ class Benchmark {
     Line("Initialized session in " + Fixed(outcome_.init_us / 1e3, 3) + "ms.");
   }
 
-  // Of all delegates but fuselite: the nodes that run for one of them.
+  // Prints, for all delegates but fuselite, the nodes that run for one of them.
   void PrintOthers() const {
     const std::vector<std::string> plan = session_.interpreter->Plan();
     const auto is_delegate = [](const std::string& node) { return node.starts_with("delegate "); };

@@ -98,7 +98,7 @@ void DropDecompositions(const interpreter::Model& model, partitioner::Explanatio
   }
 }
 
-// Of the signature that was asked for, else of all of them: each is prepared by itself.
+// Explains the signature that was asked for, else all of them: each is prepared by itself.
 partitioner::Explanation ExplainAll(const std::shared_ptr<const interpreter::Model>& model,
                                     const Arguments& arguments,
                                     const partitioner::Options& options) {

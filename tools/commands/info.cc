@@ -23,7 +23,7 @@ std::string CompilerName() {
 #endif
 }
 
-// Of one run, where neither the program nor the host asks for a number.
+// The threads of one run, where neither the program nor the host asks for a number.
 int ThreadsByDefault(const CpuInfo& cpu) {
   const Result<partitioner::Options> options = partitioner::ParseOptions({});
   const int asked = CheckUsage(options).num_threads;

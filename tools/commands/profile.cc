@@ -39,7 +39,7 @@ void Invoke(interpreter::Interpreter& interpreter, int runs, Progress& progress)
   }
 }
 
-// Of the partition that has most.
+// The threads of the partition that has most.
 int Threads(const partitioner::Explanation& explanation) {
   int threads = 0;
   for (const partitioner::GraphReport& graph : explanation.graphs) {
