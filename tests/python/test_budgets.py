@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from ai_edge_litert import interpreter as litert
 
-import fuselite
-
 
 @pytest.fixture(scope="module")
 def mobilenet(tool, tmp_path_factory):
@@ -37,8 +35,8 @@ def test_a_budget_that_suffices_changes_nothing(load_delegate, mobilenet):
     np.testing.assert_array_equal(*outputs)
 
 
-def test_a_batch_beyond_the_budget_is_refused_and_the_next_one_runs(tool, mobilenet):
-    delegate = fuselite.load_delegate(max_multiply_adds="1G")
+def test_a_batch_beyond_the_budget_is_refused_and_the_next_one_runs(load_delegate, mobilenet):
+    delegate = load_delegate(max_multiply_adds="1G")
     interpreter = litert.Interpreter(str(mobilenet), experimental_delegates=[delegate])
     index = interpreter.get_input_details()[0]["index"]
     for batch, fits in ((1, True), (8, False), (2, True)):
