@@ -21,7 +21,7 @@
 
 namespace fuselite::benchmarks {
 
-// Of one thread; measured once for each level and kind.
+// The peak of one thread, measured once for each level and kind.
 inline double PeakOf(Isa isa, bool floats) {
   static std::map<std::pair<uint32_t, bool>, double> measured;
   const auto [entry, fresh] = measured.try_emplace({isa.bits(), floats}, 0);

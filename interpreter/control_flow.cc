@@ -138,7 +138,7 @@ std::vector<Value> CopyAll(Subgraph& graph, std::span<const int> tensors) {
   return values;
 }
 
-// Of IF: then, else; of STABLEHLO_CASE: as many as it names. All take the node's inputs behind the
+// The branches: IF's then and else, as many as STABLEHLO_CASE names. All take the inputs behind the
 // first.
 std::vector<int> Branches(const TfLiteNode& node, bool cases) {
   if (!cases) return {0, 1};

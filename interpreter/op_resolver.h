@@ -46,7 +46,7 @@ class OpResolver {
  private:
   std::map<std::pair<int, int>, OpImplementation> builtin_;
   std::map<std::pair<std::string, int>, OpImplementation> custom_;
-  // Of the table of kernels/, by code; they check versions themselves.
+  // The operators of kernels/' table, by code; they check versions themselves.
   std::map<int, OpImplementation> table_;
   std::map<std::string, OpImplementation> custom_table_;
 };

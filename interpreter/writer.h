@@ -90,7 +90,7 @@ class ModelWriter {
   void SetOutputs(std::vector<int> outputs);
 
   using NamedTensors = std::vector<std::pair<std::string, int>>;
-  // Of the current subgraph.
+  // Adds it to the current subgraph.
   void AddSignature(std::string key, NamedTensors inputs, NamedTensors outputs);
   void AddMetadata(std::string name, std::vector<std::byte> data);
 

@@ -19,7 +19,7 @@ class RowTail {
         pitch_(op.outputs[0].pitch()),
         channels_(op.outputs[0].shape.rank() ? op.outputs[0].shape.dim(-1) : 1) {}
 
-  // Of the kernel; the row in scratch is at its start.
+  // What the kernel needs; the row in scratch is at its start.
   size_t scratch_bytes() const {
     return type_ == DataType::kFloat32 ? 0 : channels_ * sizeof(float);
   }

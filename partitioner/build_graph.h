@@ -34,7 +34,7 @@ struct InputKey {
   friend bool operator==(const InputKey&, const InputKey&) = default;
 };
 
-// Of the tensor as the host has it now.
+// The key of the tensor as the host has it now.
 InputKey KeyOf(const tflite::TfLiteTensor& tensor);
 
 struct BuiltGraph {

@@ -102,7 +102,7 @@ class DelegateState {
            std::vector<std::shared_ptr<const Executable>>>
       kept_;
   std::map<const tflite::TfLiteContext*, GraphFacts> facts_;
-  // Of the graph that was set last.
+  // What was judged of the graph that was set last.
   std::pair<const tflite::TfLiteContext*, std::vector<JudgedPartition>> judged_;
   std::map<const tflite::TfLiteContext*, std::weak_ptr<VariableMemory>> memory_;
   ProfiledPartitions profile_;

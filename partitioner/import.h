@@ -27,7 +27,7 @@ struct ImportedNode {
   std::vector<Quantization> intermediates{};
   // A composite's decomposition, for where `op` does not take its operands; null for other nodes.
   std::shared_ptr<const InlinedBody> body{};
-  // Of a node that runs one of several subgraphs (branches.h); else empty. Its first input chooses.
+  // The subgraphs of a node that runs one of them (branches.h), which its first input chooses.
   std::vector<std::shared_ptr<const InlinedBody>> branches{};
 };
 

@@ -51,7 +51,7 @@ class Team {
   alignas(64) WaitWord regions_;         // counts regions
   alignas(64) std::atomic<uint64_t> state_{0};
   WaitWord left_;  // changes when the last helper leaves a closed region
-  // Of the open region; written before it opens.
+  // The body of the open region; written before it opens.
   const FunctionRef<void(int, int)>* body_ = nullptr;
   int threads_ = 0;
   uint64_t float_state_ = 0;

@@ -14,7 +14,7 @@ bool FoldConstants(Graph&, NodeId, RewriteContext&);
 // RESHAPE to the same shape, a table that gives each code itself.
 bool RemoveIdentity(Graph&, NodeId, RewriteContext&);
 
-// Of RESHAPE, SQUEEZE and EXPAND_DIMS in a row the last one remains.
+// Leaves the last one of RESHAPE, SQUEEZE and EXPAND_DIMS in a row.
 bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 
 // TRANSPOSEs and reshapes in a row become one of each, or a reshape alone where nothing moves:

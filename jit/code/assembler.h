@@ -33,7 +33,7 @@ struct VectorIsa {
   int lanes() const { return bytes / 4; }  // of 32 bits
   int registers() const { return avx512 ? 32 : 16; }
   const char* name() const { return avx512 ? "avx512" : "avx2"; }
-  // Of kernels that use dot products where there are any.
+  // The name for kernels that use dot products where there are any.
   const char* dot_name() const { return !dot ? name() : avx512 ? "avx512vnni" : "avxvnni"; }
   // Below AVX2 nothing is emitted.
   static bool Supported(Isa isa) { return isa.has(Feature::kAvx2); }

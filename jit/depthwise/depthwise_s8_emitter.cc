@@ -243,7 +243,7 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
   const int whole = spec.whole_channels(isa.bytes);
   if (channels >= whole) blocks.push_back({isa.bytes, whole, channels / whole});
   auto rest = static_cast<int>(channels % whole);
-  // Of AVX2, vectors that are partly loaded have fewer than 16 channels.
+  // With AVX2, vectors that are partly loaded have fewer than 16 channels.
   while (rest > 0) {
     int width = isa.bytes;
     const int narrowest = spec.dot ? 16 : 32;

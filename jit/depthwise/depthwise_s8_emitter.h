@@ -46,7 +46,7 @@ struct DepthwiseS8Spec {
   bool flips() const { return dot && !is_unsigned; }
   // A lane of activations of this value, as they are multiplied.
   uint32_t Lane(int32_t value) const;
-  // Of a block with vectors of `width` bytes.
+  // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
   int64_t block_bytes(int width) const {
     const int vectors = 1 + window.x.filter * row_groups() + constants();
@@ -77,7 +77,7 @@ struct DepthwiseS8Args {
   int64_t blocks;
   const std::byte* residual;  // the operand's element for the first pixel and channel
   const std::byte* layer;     // IntegerTail::layer, of the requantization
-  // Of a dequantization: the image's, and what its tail reads for the first pixel and channel. One
+  // For a dequantization: the image's, and what its tail reads for the first pixel and channel. One
   // block at a time where there are any.
   const RowScale* scales;
   TailSlots operands;

@@ -44,7 +44,7 @@ struct TileColumn {
     int32_t tap;
   };
   int32_t at = 0;
-  // Of the image, for the windows of `uses`: then so for all, else for none.
+  // Whether it lies in the image for the windows of `uses`: for all of them, or for none.
   bool inside = false;
   std::vector<Use> uses{};  // at least one, in the order of the outputs
 };

@@ -42,7 +42,7 @@ struct GemmS8Spec {
   int constants() const {
     return requantization ? requantization->constants() : dequantization ? 1 : 0;
   }
-  // Of a vector's weights for one group of the depth.
+  // How many bytes a vector's weights take for one group of the depth.
   int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
 };
 

@@ -25,7 +25,7 @@ class ConvertedImage {
   ConvertedImage(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch,
                  DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
 
-  // Of the copy.
+  // These describe the copy.
   int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
   int64_t row_bytes() const { return pixel_bytes() * width_; }
   int64_t image_bytes() const { return row_bytes() * height_; }

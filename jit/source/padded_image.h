@@ -26,12 +26,12 @@ class PaddedImage {
               int64_t pitch_bytes, int fill = 0);
 
   bool needed() const { return needed_; }
-  // Of the image that is read.
+  // These describe the image that is read.
   int64_t pixel_bytes() const { return needed_ ? pixel_ : pitch_; }
   int64_t row_bytes() const { return pixel_bytes() * width_; }
   int64_t image_bytes() const { return row_bytes() * height_; }
 
-  // Of the copy.
+  // These describe the copy.
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
   int64_t rows() const { return batch_ * height_; }
   int64_t grain() const { return kernels::GrainFor(row_bytes() / 8); }

@@ -34,7 +34,7 @@ class QuantizedImage {
   // `isa` has a vector target.
   QuantizedImage(const Layout& layout, Isa isa);
 
-  // Of the result.
+  // These describe the result.
   int64_t pixel_bytes() const { return l_.channels * (l_.bytes ? 1 : 2); }
   int64_t row_bytes() const { return pixel_bytes() * (l_.left + l_.width + l_.right); }
   int64_t image_bytes() const { return row_bytes() * (l_.top + l_.height + l_.bottom); }
@@ -45,7 +45,7 @@ class QuantizedImage {
   size_t shared_bytes() const;
   void Run(const float* x, std::byte* shared, int phase, int64_t begin, int64_t end) const;
 
-  // Of each image. Afterwards.
+  // The scale of each image, once the source has run.
   const RowScale* Scales(const std::byte* shared) const {
     return reinterpret_cast<const RowScale*>(shared + scales_at_);
   }

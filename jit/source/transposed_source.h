@@ -9,9 +9,9 @@
 
 namespace fuselite::jit {
 
-// Of float32.
+// Transposes float32.
 std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description);
-// Of 8-bit values, in a format that products read. `type`: int8 or uint8.
+// Transposes 8-bit values, in a format that products read. `type`: int8 or uint8.
 std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description,
                                                   DataType type, ActivationFormat format);
 

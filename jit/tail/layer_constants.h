@@ -19,7 +19,7 @@ enum class LayerConstant {
   kLeast,             // Requantization::min, four times in a byte
   kMost,              // and max
   kOffset,            // Requantization::offset()
-  // Of a residual: x is what was requantized, y the operand; each with its ResidualScale, or a
+  // For a residual: x is what was requantized, y the operand; each with its ResidualScale, or a
   // float in place of the multiplier.
   kXLeast,
   kXMost,

@@ -52,11 +52,11 @@ struct Requantization {
   bool clamps_below() const { return min > (is_unsigned ? 0 : -128); }
   bool clamps_above() const { return max < (is_unsigned ? 255 : 127); }
   void Encode(LayerConstants* constants) const;
-  // Of what decides the code.
+  // Tells apart what decides the code.
   std::string key() const;
 };
 
-// Of a kRequantize or kRescale stage. Refuses outputs other than bytes.
+// Plans a kRequantize or kRescale stage. Refuses outputs other than bytes.
 Result<Requantization> PlanRequantization(const kernels::TailStage& stage, DataType output);
 
 // A vector's constants, each of one vector. Those of a form are undefined for the other forms.

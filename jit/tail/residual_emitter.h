@@ -24,7 +24,7 @@ struct ResidualScale {
   // The numbers that the code reads.
   int32_t nudge() const;
   int32_t last_shift() const;
-  // Of what decides the code.
+  // Tells apart what decides the code.
   int form() const { return shifts_left() ? 0 : has_sign() ? 1 : 2; }
 };
 
@@ -43,7 +43,7 @@ struct Residual {
     return {0, add.output_multiplier, add.output_shift, add.output_offset};
   }
   void Encode(LayerConstants* constants) const;
-  // Of what decides the code.
+  // Tells apart what decides the code.
   std::string key() const;
 };
 

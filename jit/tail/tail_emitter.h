@@ -20,7 +20,7 @@ struct TileValue {
   bool partial = false;
 };
 
-// Of an operator's stages; a hybrid operator has its bias in front of them.
+// The most that an operator's stages read; a hybrid operator has its bias in front of them.
 inline constexpr int kMaxTailOperands = 8;
 // What emitted code reads the operands through (TailRegisters).
 using TailSlots = std::array<const std::byte*, kMaxTailOperands + 1>;

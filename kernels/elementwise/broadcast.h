@@ -41,7 +41,7 @@ class BroadcastPlan {
   int64_t units() const { return outer_ * blocks_ * pieces_; }
   // The most that a unit has.
   int64_t unit_elements() const { return block_rows_ * (row_ < kPiece ? row_ : kPiece); }
-  // Of a row.
+  // How many elements a row has.
   int64_t row_elements() const { return row_; }
   // 0 or 1.
   int stride(int operand) const { return static_cast<int>(inner_[operand]); }

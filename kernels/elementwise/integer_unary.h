@@ -7,7 +7,7 @@ namespace fuselite::kernels {
 
 // Wraps around where the result does not fit, as two's complement does.
 Result<std::unique_ptr<Kernel>> BuildIntegerUnary(const OpDescription& op);
-// Of integers.
+// Builds the kernels of integers.
 Result<std::unique_ptr<Kernel>> BuildIntegerUnaryHighway(const OpDescription& op,
                                                          const BuildContext& context);
 

@@ -57,7 +57,7 @@ Result<QuantizedFunction> ExactFunction(BinaryKind kind, const OpDescription& op
 constexpr int kTriedRows = 16, kTriedBlocks = 256 / kTriedRows;
 using TriedRows = std::array<uint8_t, kTriedRows * 256>;
 
-// Of the x in block `block`. A row repeats x and goes through all y.
+// Computes the x in block `block`. A row repeats x and goes through all y.
 void ComputePairs(QuantizedRowsFunction* rows, const QuantizedFunction& function, int block,
                   TriedRows* results) {
   std::array<uint8_t, 256> bytes;

@@ -22,7 +22,7 @@ int64_t DynamicGroups::LastRow(int64_t chunk) const {
 
 int64_t DynamicGroups::chunk_values() const { return std::min(chunk_rows_, rows_) * values_; }
 
-// Of `rows` rows from row `first` of all groups' on.
+// The range of `rows` rows from row `first` of all groups' on.
 DynamicRange DynamicGroups::RangeOf(ExtendRange* extend, const float* x, int64_t first,
                                     int64_t rows) const {
   const float* from = x + first * pitch_;

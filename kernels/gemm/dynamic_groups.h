@@ -32,7 +32,7 @@ class DynamicGroups {
   // every chunk, `ranges` being chunks() long. Where it is not, `ranges` is not read.
   bool several_chunks() const { return group_chunks_ > 1; }
   void FindRange(ExtendRange* extend, const float* x, int64_t chunk, DynamicRange* ranges) const;
-  // Of the chunk's group; the same for every chunk of it.
+  // The scale of the chunk's group; the same for every chunk of it.
   DynamicScale ScaleOf(ExtendRange* extend, const float* x, int64_t chunk, bool asymmetric,
                        const DynamicRange* ranges) const;
 

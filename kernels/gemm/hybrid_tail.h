@@ -17,7 +17,7 @@ struct HybridTail {
   int bias = -1;  // the input that it is, or -1
   TensorInfo output;
 
-  // Of scratch that StoreRow needs.
+  // How much scratch StoreRow needs.
   size_t row_bytes() const { return scales.size() * sizeof(float); }
   // Stores one row of sums: `scale` is the activations'.
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, float scale,

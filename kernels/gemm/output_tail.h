@@ -12,7 +12,7 @@ struct FloatTail {
   Tail rest;       // stages behind the clamp; empty for the most part
 };
 
-// Of an operator whose parameters hold `activation`. Fails on activations that TFLite's kernels do
+// For an operator whose parameters hold `activation`. Fails on activations that TFLite's kernels do
 // not compute, and on stages that do not fit.
 Result<FloatTail> MakeFloatTail(const OpDescription& op, Activation activation);
 

@@ -81,7 +81,7 @@ class ProductKernelS16 : public Kernel {
   // Packs panels [begin, end) of matrix `matrix` of the right side at `data` to its place at `to`.
   void PackPanels(const void* data, int64_t matrix, int64_t begin, int64_t end, int16_t* to) const;
   bool packs_at_run() const { return packed_at_run_; }
-  // Of one matrix, or one byte of each of its elements.
+  // How many values one matrix has, or one byte of each of its elements.
   int64_t plane_values() const { return gemm_->PackedValues(size_.depth, size_.columns); }
   int64_t matrix_values() const { return plane_values() + wide_.high_values; }
   const int16_t* Matrix(const KernelArgs& args, int64_t matrix) const;

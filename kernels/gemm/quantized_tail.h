@@ -42,7 +42,7 @@ struct QuantizedTail {
   ProductInputs inputs;
   int64_t channels = 0;
 
-  // Of scratch that StoreRow needs.
+  // How much scratch StoreRow needs.
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;

@@ -55,7 +55,7 @@ class ShortRows {
   const int16_t* Row(const std::byte* shared, int64_t row) const {
     return reinterpret_cast<const int16_t*>(shared) + row * layout_.to_pitch;
   }
-  // Of a group of float32. Afterwards.
+  // The scale of a group of float32, once the source has run.
   float Scale(const std::byte* shared, int64_t group) const {
     return reinterpret_cast<const float*>(shared + scales_at_)[group];
   }

@@ -13,7 +13,7 @@ struct WideProduct {
   const GemmS16* gemm = nullptr;
   const WideRowFunctions* rows = nullptr;
   int64_t exact_terms = 0;  // ExactTerms of the weights
-  // Of 16-bit weights: the packed high bytes stand so many values behind the packed low ones.
+  // For 16-bit weights: the packed high bytes stand so many values behind the packed low ones.
   // Otherwise 0.
   int64_t high_values = 0;
 

@@ -38,7 +38,7 @@ class LstmProducts {
 
   Result<LstmMatrix> Pack(const TensorInfo& weights, const BuildContext& context) const;
 
-  // Of scratch that Prepare and Multiply need for so many rows, and depths and columns up to these.
+  // What Prepare and Multiply need for so many rows, and depths and columns up to these.
   size_t scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const;
   // What it gives lasts until the next call with this scratch.
   LstmRows Prepare(const float* values, int64_t rows, int64_t depth, std::byte* scratch) const;

@@ -64,7 +64,7 @@ struct ProductDescription {
 
   int64_t group_in() const { return channels_in / groups; }
 
-  // Of matrices: `all_rows` on the left, as pixels of one line, of which a product has `rows`.
+  // For matrices: `all_rows` on the left, as pixels of one line, of which a product has `rows`.
   // kUnsupported for more than fit 31 bits.
   Status SetRows(int64_t all_rows, int64_t rows) {
     if (all_rows > INT32_MAX) return Unsupported(all_rows, " rows are too many");

@@ -26,7 +26,7 @@ inline float Activate(Activation activation, float x) {
 struct RowOperand {
   const float* values;
   int64_t n;
-  // Of the hybrid form; null in float32.
+  // For the hybrid form; null in float32.
   const int16_t* quantized = nullptr;
   float scale = 0;
 };

@@ -56,7 +56,7 @@ constexpr Total StartOf() {
   return kKind == ReduceKind::kProd ? 1 : 0;
 }
 
-// Of `count` rows of `n` channels, `stride` apart.
+// Reduces `count` rows of `n` channels, `stride` apart.
 template <ReduceKind kKind, class Total, class T>
 HWY_INLINE void CombineRows(const T* in, int64_t count, int64_t stride, int64_t n, Total* totals) {
   for (int64_t i = 0; i < count; ++i, in += stride) {

@@ -17,14 +17,14 @@ constexpr int32_t kMaxRow = 65535;
 
 using Table = InterpolatedTable<double>;
 
-// Of [-10, 0] at 32767 to 15 fraction bits.
+// exp over [-10, 0], where 32767 stands for 0, with 15 fraction bits.
 const Table& ExpTable16() {
   static const Table kTable({kReach / kSteps, 32767}, {2 / kSteps, 0},
                             [](double x) { return std::exp(x); });
   return kTable;
 }
 
-// Of [0, 1] from -32768 on.
+// 1 / (1 + x) over [0, 1], where -32768 stands for 0.
 const Table& OneOverOnePlusTable() {
   static const Table kTable({1 / kSteps, -32768}, {2 / kSteps, 0},
                             [](double x) { return 1 / (1 + x); });

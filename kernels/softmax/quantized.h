@@ -6,7 +6,7 @@
 
 namespace fuselite::kernels {
 
-// Of beta (x - largest).
+// The exponentials of beta (x - largest).
 Result<ExpTable> SoftmaxExpTable(const OpDescription& op);
 
 // What an exponential in Q0.31 becomes: RoundingDivideByPowerOfTwo(

@@ -28,7 +28,7 @@ struct Product {
     return Wrapped(x, y, [](auto a, auto b) { return a * b; });
   }
 };
-// Of equal values, and where one is a NaN, the first.
+// Chooses x of equal values, and where either is a NaN.
 struct Larger {
   template <class T>
   T operator()(T x, T y) const {

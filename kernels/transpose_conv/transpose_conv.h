@@ -20,7 +20,7 @@ struct TransposeConvParams {
 Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* params);
 
 struct TransposeConvShape {
-  // Of the convolution that leads back: its input is our output.
+  // The window of the convolution that leads back: its input is our output.
   Window window;
   int32_t batch = 0;
   int32_t channels_in = 0, channels_out = 0;

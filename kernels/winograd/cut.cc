@@ -21,7 +21,7 @@ constexpr double kWorthwhile = 0.95;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
+// The cost of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
 double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines,
                      int64_t channels) {
   const Tiling tiling = ChooseTiling(kernel, line_rows, channels);

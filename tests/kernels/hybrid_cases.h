@@ -56,7 +56,7 @@ inline OpTester RandomHybridFullyConnected(Random& random, std::initializer_list
   return tester;
 }
 
-// Of one group unless `may_group`.
+// Has one group unless `may_group`.
 inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataType> types,
                                    bool may_group) {
   OpTester tester("CONV_2D");

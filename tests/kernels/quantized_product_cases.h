@@ -15,7 +15,7 @@ struct QuantizedProductCases {
   std::vector<DataType>
       types;           // of the activations; one that is named twice comes up twice as often
   bool groups = true;  // also depth multipliers
-  // Of BATCH_MATMUL: left sides that are broadcast, constant right ones, int32 outputs; and left
+  // For BATCH_MATMUL: left sides that are broadcast, constant right ones, int32 outputs; and left
   // sides that are transposed.
   bool any_matmul = true, adjoint_left = true;
 };

@@ -23,7 +23,7 @@ struct MachinePeaks {
   };
   std::vector<Bandwidth> bandwidths;  // by `bytes`, ascending
 
-  // Of the smallest measured amount that is not less; of the largest beyond it.
+  // That of the smallest measured amount that is not less; of the largest beyond it.
   double BandwidthFor(size_t bytes) const;
 };
 
@@ -51,7 +51,7 @@ struct Roofline {
   double run_seconds = 0;           // of the fastest run
 };
 
-// Of the kernels that `state` profiled, which have ended. `run_seconds`: of the fastest run.
+// Shows the kernels that `state` profiled, which have ended. `run_seconds`: of the fastest run.
 Roofline MakeRoofline(const partitioner::DelegateState& state, double run_seconds);
 
 // One line for each step; then what is lost in which operator, and between the steps.

@@ -30,7 +30,7 @@ class DecoderSignature {
   // Runs `tokens`, at most length(), at positions from `first` on. What is left of the length is
   // filled with token 0; its places in the cache are to be overwritten.
   Status Run(std::span<const int32_t> tokens, int64_t first);
-  // Of the last row. Precondition: gives_logits().
+  // Those of the last row. Precondition: gives_logits().
   std::span<const float> logits() const;
   // Takes over the cache of another signature.
   Status TakeCache(const DecoderSignature& from);

@@ -28,9 +28,9 @@ struct Scenario {
   Status (*run)(const StressContext& context);
 };
 
-// Of interpreters: made, resized, run side by side, destroyed, forked.
+// What interpreters go through: made, resized, run side by side, destroyed, forked.
 std::span<const Scenario> LifecycleScenarios();
-// Of the process around them: its memory, threads, signals, stack, floating-point state.
+// What the process around them does: memory, threads, signals, stack, floating-point state.
 std::span<const Scenario> SurroundingScenarios();
 
 // An interpreter with the delegate. `batch`: of the first dimension of every input, where not 0.

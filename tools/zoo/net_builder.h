@@ -73,7 +73,7 @@ class NetBuilder {
   uint64_t state_;
   int count_ = 0;
   std::vector<std::pair<std::string, int>> inputs_;
-  // Of each subgraph, by tensor index, for the shape rules.
+  // The tensors of each subgraph, by index, for the shape rules.
   std::vector<std::vector<TensorInfo>> graphs_ = {{}};
   std::vector<std::vector<std::byte>> constants_;  // what their `data` points into
 };
