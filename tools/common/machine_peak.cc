@@ -119,7 +119,8 @@ FUSELITE_LOOP(NeonFloats, FUSELITE_LINE)
 #define FUSELITE_LINE(i) "smull v14.8h, v12.8b, v13.8b\nsadalp v" i ".4s, v14.8h\n"
 FUSELITE_LOOP(NeonBytes, FUSELITE_LINE)
 #undef FUSELITE_LINE
-#define FUSELITE_LINE(i) ".arch_extension dotprod\nsdot v" i ".4s, v12.16b, v13.16b\n"
+// sdot vI.4s, v12.16b, v13.16b: as a number, since assemblers refuse it for the baseline.
+#define FUSELITE_LINE(i) ".inst 0x4e8d9580 + " i "\n"
 FUSELITE_LOOP(DotProductBytes, FUSELITE_LINE)
 #undef FUSELITE_LINE
 
