@@ -7,6 +7,7 @@
 namespace fuselite::jit {
 
 using kernels::ByteGroups;
+using kernels::DepthRuns;
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RightMatrix;
@@ -107,16 +108,22 @@ double MicroKernelS8::TileCycles(int rows, int vectors) const {
   return static_cast<double>(groups_) * step + rows * (3.0 * vectors + 2.0 * stores) + 16;
 }
 
-int32_t MicroKernelS8::RowValue(const std::byte* left_row) const {
-  int64_t sum = 0;
-  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
-    for (const DepthRuns::Run& run : spec_.depth.runs) {
-      const std::byte* values = left_row + i * spec_.depth.outer_step + run.offset;
-      sum +=
-          SumBytes(reinterpret_cast<const uint8_t*>(values), run.length, format_.flips ? 0x80 : 0);
+void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count,
+                              int32_t* values) const {
+  const auto scale = static_cast<int32_t>(-WeightsOffset());
+  const std::vector<DepthRuns::Run>& runs = spec_.depth.runs;
+  // The runs of a depth are equally long.
+  const ByteSum sum(runs.front().length, format_.flips ? 0x80 : 0);
+  for (int64_t i = 0; i < count; ++i, left += step) {
+    __m128i halves = _mm_setzero_si128();
+    for (int64_t outer = 0; outer < spec_.depth.outer; ++outer) {
+      for (const DepthRuns::Run& run : runs) {
+        const std::byte* bytes = left + outer * spec_.depth.outer_step + run.offset;
+        halves = _mm_add_epi64(halves, sum.Halves(reinterpret_cast<const uint8_t*>(bytes)));
+      }
     }
+    values[i] = scale * static_cast<int32_t>(ByteSum::Joined(halves));
   }
-  return static_cast<int32_t>(-WeightsOffset() * sum);
 }
 
 GemmS8Tile MicroKernelS8::EmittedTile(const Tile& tile) const {
@@ -187,7 +194,7 @@ std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int
 // With values u = a + 128 (or a) and s = w - 128 (or w) that the dot product multiplies, zero
 // points u0 and s0 in their terms, and K terms:
 //   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
-// where the last part differs by row (RowValue). Pair products have s0 = 0 and u = a.
+// where the last part differs by row (RowValues). Pair products have s0 = 0 and u = a.
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
                               std::byte* to) const {
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
@@ -230,9 +237,9 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
   const ByteGroups form = WeightGroups();
   const WeightRows weights(right, channels, depth_);
   // What is summed is unsigned, 128 more.
-  const uint8_t flip = form.flip ^ 0x80;
+  const ByteSum sum(depth_, form.flip ^ 0x80);
   for (size_t lane = 0; lane < channels.size(); ++lane) {
-    sums[lane] = SumBytes(weights.rows()[lane], depth_, flip) - depth_ * (128 + form.offset);
+    sums[lane] = sum(weights.rows()[lane]) - depth_ * (128 + form.offset);
   }
   std::vector<const uint8_t*> rows(weights.rows().begin(), weights.rows().end());
   std::byte* group = to;

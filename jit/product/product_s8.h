@@ -61,7 +61,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // (GemmS8Spec::narrow).
   bool shares_panels() const override { return spec_.dequantization.has_value() && isa_.dot; }
   // What the weights' zero point adds to every sum of the row.
-  int32_t RowValue(const std::byte* left_row) const override;
+  void RowValues(const std::byte* left, int64_t step, int64_t count,
+                 int32_t* values) const override;
   Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;
   void Run(const kernels::TileRun& run) const override;
 

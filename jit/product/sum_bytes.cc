@@ -1,39 +1,54 @@
 #include "jit/product/sum_bytes.h"
 
-#include <emmintrin.h>
-
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 namespace fuselite::jit {
+namespace {
 
-// Runs of a few channels are common: 8 and 4 bytes are summed at a time, too.
-int64_t SumBytes(const uint8_t* values, int64_t n, uint8_t flip) {
+__m128i LoadFour(const uint8_t* from) {
+  int32_t four;
+  std::memcpy(&four, from, sizeof(four));
+  return _mm_cvtsi32_si128(four);
+}
+
+// `value` in the 16 bytes [begin, end), zero in the others.
+__m128i BytesIn(int64_t begin, int64_t end, uint8_t value) {
+  std::array<uint8_t, 16> bytes{};
+  std::fill(bytes.begin() + begin, bytes.begin() + end, value);
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes.data()));
+}
+
+}  // namespace
+
+ByteSum::ByteSum(int64_t n, uint8_t flip)
+    : n_(n),
+      shift_(_mm_cvtsi32_si128(static_cast<int>(8 * (n >= 8 ? 16 - n : 8 - n)))),
+      flips_(BytesIn(0, std::min<int64_t>(n, 16), flip)),
+      mask_(BytesIn(16 - n % 16, 16, 0xFF)) {}
+
+__m128i ByteSum::LongHalves(const uint8_t* run) const {
   const __m128i zero = _mm_setzero_si128();
-  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
-  __m128i sums = zero;
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
-    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(x, flips), zero));
-  }
-  if (i + 8 <= n) {
-    const __m128i x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i));
-    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(x, _mm_move_epi64(flips)), zero));
-    i += 8;
-  }
-  if (i + 4 <= n) {
-    uint32_t four;
-    std::memcpy(&four, values + i, sizeof(four));
-    four ^= 0x01010101u * flip;
-    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_cvtsi32_si128(static_cast<int>(four)), zero));
-    i += 4;
-  }
-  std::array<int64_t, 2> halves;
-  std::memcpy(halves.data(), &sums, sizeof(halves));
-  int64_t sum = halves[0] + halves[1];
-  for (; i < n; ++i) sum += values[i] ^ flip;
-  return sum;
+  const auto load = [&](int64_t at) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(run + at));
+    return _mm_xor_si128(bytes, flips_);
+  };
+  __m128i sums = _mm_sad_epu8(_mm_and_si128(load(n_ - 16), mask_), zero);
+  for (int64_t i = 0; i + 16 <= n_; i += 16)
+    sums = _mm_add_epi64(sums, _mm_sad_epu8(load(i), zero));
+  return sums;
+}
+
+__m128i ByteSum::Fours(const uint8_t* run) const {
+  const __m128i last = _mm_srl_epi64(LoadFour(run + n_ - 4), shift_);
+  return _mm_unpacklo_epi32(LoadFour(run), last);
+}
+
+__m128i ByteSum::Few(const uint8_t* run) const {
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, run, static_cast<size_t>(std::max<int64_t>(n_, 0)));
+  return _mm_cvtsi32_si128(static_cast<int>(bytes));
 }
 
 }  // namespace fuselite::jit

@@ -42,7 +42,7 @@ struct TileRun {
   const std::byte* panel = nullptr;  // packed
   std::byte* out = nullptr;          // where the first tile's first channel is stored
   int64_t row = 0, channel = 0;      // the same place, as the tail's operands are addressed
-  // What the left side tells of each row (MicroKernel::RowValue, a scale): the first row's.
+  // What the left side tells of each row (MicroKernel::RowValues, a scale): the first row's.
   const std::byte* row_values = nullptr;
   const void* const* inputs = nullptr;  // of KernelArgs, for the tail's operands
 };
@@ -70,9 +70,11 @@ class MicroKernel {
                          std::byte* to) const = 0;
   virtual std::string layout() const = 0;
 
-  // Whether sums need what RowValue tells of each left row, 4 bytes in TileRun::row_values.
+  // Whether sums need what RowValues tells of each left row, 4 bytes in TileRun::row_values.
   virtual bool needs_row_values() const { return false; }
-  virtual int32_t RowValue(const std::byte* /*left_row*/) const { return 0; }
+  // Of `count` rows, the first at `left` and each `step` bytes behind the one before.
+  virtual void RowValues(const std::byte* /*left*/, int64_t /*step*/, int64_t /*count*/,
+                         int32_t* /*values*/) const {}
 
   // Whether a few rows are fast enough over panels as wide as many rows want them. Then both read
   // the same packed weights: those of a prompt and of each next token.

@@ -79,11 +79,13 @@ std::string Product::layout() const {
 void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begin,
                             int64_t end) const {
   const RowGrid& grid = problem_.grid;
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = begin, count = 0; i < end; i += count) {
     const int64_t group = i / grid.rows(), row = i % grid.rows();
-    values[i] = kernel_->RowValue(left + problem_.left_at + group * problem_.group_step +
-                                  problem_.left.OfLine(grid, row / grid.line_rows) +
-                                  row % grid.line_rows * problem_.left.row);
+    const int64_t line = row / grid.line_rows, first = row % grid.line_rows;
+    count = std::min(end - i, grid.line_rows - first);
+    kernel_->RowValues(left + problem_.left_at + group * problem_.group_step +
+                           problem_.left.OfLine(grid, line) + first * problem_.left.row,
+                       problem_.left.row, count, values + i);
   }
 }
 

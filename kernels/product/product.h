@@ -64,7 +64,7 @@ class Product {
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
 
-  // MicroKernel::RowValue of rows [begin, end), those of each group behind those of the one before.
+  // MicroKernel::RowValues of rows [begin, end), each group behind the one before.
   int64_t row_value_count() const { return problem_.grid.rows() * problem_.groups; }
   void FindRowValues(const std::byte* left, int32_t* values, int64_t begin, int64_t end) const;
 
