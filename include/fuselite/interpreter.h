@@ -110,6 +110,7 @@ FUSELITE_EXPORT void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter)
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter,
                                                                 void* delegate);
 
+// Of the subgraph that runs. Tensors are counted by their indices in the file.
 FUSELITE_EXPORT size_t FuseliteInterpreterInputCount(const FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter);
@@ -154,11 +155,15 @@ FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* in
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter,
                                                               size_t i, const int32_t* dims,
                                                               size_t rank);
+// Prepares operators and takes memory for the inputs' shapes: before the first invoke, and after
+// each resize. Variables begin anew, and inputs are to be written again.
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter);
+// Runs the model once, on the calling thread and its helpers; returns when the outputs are there.
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter);
 // Ends the invoke that is under way with kFuseliteCancelled, at the next operator. A delegate's
 // partition is one: FuseliteDelegateCancel() ends it at its next step.
 FUSELITE_EXPORT void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter);
+// Sets the model's variables to what they begin with.
 FUSELITE_EXPORT void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter);
 
 // Copies to the i-th input and from the i-th output. `size` must be the tensor's bytes, which those

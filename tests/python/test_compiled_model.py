@@ -1,6 +1,7 @@
 """The accelerator for LiteRT 2's CompiledModel, in the real one."""
 
 import ctypes
+import os
 import pathlib
 import subprocess
 import sys
@@ -148,3 +149,17 @@ def test_wrong_options_of_the_environment_are_told(mobilenet, monkeypatch, capfd
     with pytest.raises(Exception):
         open_model(mobilenet)
     assert "avx1024" in capfd.readouterr().err
+
+
+def test_litert_benchmark_takes_the_directory(mobilenet, tmp_path):
+    """LiteRT's own tool, with what docs/python.md says."""
+    tool, file = pathlib.Path(sys.executable).parent / "litert-benchmark", tmp_path / "explain.json"
+    if not tool.is_file():
+        pytest.skip("this ai-edge-litert has no litert-benchmark")
+    command = [tool, "--model", mobilenet, "--runtime_path", _litert.accelerator_directory(), "--num_threads", "2", "--num_runs", "3",
+               "--require_full_delegation"]  # fmt: skip
+    result = subprocess.run(command, env={**os.environ, "FUSELITE_EXPLAIN_FILE": str(file)}, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, check=False, timeout=120)  # fmt: skip
+    assert result.returncode == 0, result.stdout
+    told = running.explanation(file)
+    assert all(node["claimed"] for node in told["nodes"]) and {p["threads"] for p in told["partitions"]} == {2}

@@ -1,6 +1,7 @@
 // Any library that exports tflite_plugin_create_delegate: --external_delegate_path,
 // --external_delegate_options.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <ostream>
@@ -49,7 +50,9 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 Result<DelegatePtr> Load(const std::string& path, const std::string& options) {
   std::vector<std::string> keys, values;
   FUSELITE_RETURN_IF_ERROR(SplitOptions(options, keys, values));
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The loader looks for a name without a slash among the system's libraries, not here.
+  const bool here = path.find('/') == std::string::npos && access(path.c_str(), F_OK) == 0;
+  void* library = dlopen((here ? "./" + path : path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return NotFound("--external_delegate_path: ", dlerror());
   const auto create = reinterpret_cast<Create>(dlsym(library, "tflite_plugin_create_delegate"));
   const auto destroy = reinterpret_cast<Destroy>(dlsym(library, "tflite_plugin_destroy_delegate"));
