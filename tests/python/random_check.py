@@ -168,38 +168,57 @@ def compared(model, inputs, delegate_path, host, options):
     return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
 
 
-def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
-    """Compares the graph of the seed and one of TYPES, of these steps if any are named; `at` is told what runs next, for whoever must
-    know what died."""
+@dataclasses.dataclass
+class Subject:
+    """A graph of a seed, its inputs, LiteRT's outputs for them, and the hosts and options that are tried."""
+
+    graph: object
+    model: bytes
+    reference: object
+    inputs: list
+    expected: list
+    settings: list
+    rng: np.random.Generator
+
+
+def subject(seed, type_name, steps=()):
+    """Of the seed and one of TYPES, of these steps if any are named. Raises what LiteRT refuses."""
     graph = TYPES[type_name](seed)
     graph.grow(*[steps] if steps else [])
     model, rng = graph.model(), np.random.default_rng([seed, 1])
+    reference = interpret(model, experimental_preserve_all_tensors=True)
+    inputs = random_inputs(graph, reference, rng)
+    expected = outputs_of(reference, inputs)
+    return Subject(graph, model, reference, inputs, expected, [("litert", {}), switched(rng)], rng)
+
+
+def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
+    """Compares the subject of these arguments; `at` is told what runs next, for whoever must know what died."""
     at("reference")
     try:
-        reference = interpret(model, experimental_preserve_all_tensors=True)
-        inputs = random_inputs(graph, reference, rng)
-        expected = outputs_of(reference, inputs)
+        s = subject(seed, type_name, steps)
     except (RuntimeError, ValueError) as error:
         return Result([], refused=reason(error))
+    graph = s.graph
     at("replay")
     # Of what is inside another subgraph the reference shows nothing.
-    coverage = {} if type_name in ("flow", "state") else requantization.replay(graph.g, reference)
+    coverage = {} if type_name in ("flow", "state") else requantization.replay(graph.g, s.reference)
     result = Result([], operators=len(graph.g.operators), coverage=coverage)
-    allowed = [0.0] * len(expected)
-    for host, options in (("litert", {}), switched(rng)):
+    allowed = [0.0] * len(s.expected)
+    for host, options in s.settings:
         at(f"delegate in {host} {options}")
-        actual, delegated = compared(model, inputs, delegate_path, host, options)
+        actual, delegated = compared(s.model, s.inputs, delegate_path, host, options)
         if actual is None:
             continue
         result.delegated |= delegated and host == "litert"
-        wrong = [difference(a, e, s, graph.exact) for a, e, s in zip(actual, expected, allowed, strict=True)]
+        wrong = [difference(a, e, slack, graph.exact) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
         if graph.dtype == np.float32 and any(wrong) and not result.ill_conditioned:
             at("perturbed reference")
-            result.ill_conditioned, allowed = True, slacks(graph, inputs, expected, rng)
-            wrong = [difference(a, e, slack) for a, e, slack in zip(actual, expected, allowed, strict=True)]
+            result.ill_conditioned, allowed = True, slacks(graph, s.inputs, s.expected, s.rng)
+            wrong = [difference(a, e, slack) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
         for i, problem in enumerate(wrong):
             if problem:
-                result.problems.append(f"{host} {options}, output {i} {list(expected[i].shape)}: {problem}")
+                result.problems.append(f"{host} {options}, output {i} {list(s.expected[i].shape)}: {problem}")
         result.own_host += host == "own"
     if result.problems:
         result.problems += graph.g.text

@@ -5,7 +5,8 @@
 
 Graph i of the run has seed `seed + i // types` and the types in turn; --steps names those that graphs grow by. Each runs in a worker process that is replaced
 when it dies: where LiteRT's reference died the graph is counted, where the delegate did it has failed. The last line
-counts; the exit status is 1 where a graph differed, each of which is printed with the command that repeats it.
+counts; the exit status is 1 where a graph differed, each of which is printed with the command that repeats it. With --save such
+a graph is shrunk to the operators that still differ and written with its inputs: DIRECTORY/TYPE-SEED.tflite and .npz.
 """
 
 import argparse
@@ -111,13 +112,17 @@ class Tally:
         self.compared = collections.Counter()  # by type
         self.single = self.delegated = self.own_host = self.ill_conditioned = 0
         self.failures, self.refused, self.died = [], collections.Counter(), []
+        self.failed = []  # (seed, type) of each failure
         self.coverage = collections.Counter()
 
     def add(self, seed, type_name, answer):
         name = f"--count 1 --seed {seed} --types {type_name}{self.steps}"
         if "died" in answer:
             text = f"{name}: died in {answer['died']}: {answer['how']}"
-            (self.died if "reference" in answer["died"] else self.failures).append(text)
+            if "reference" in answer["died"]:
+                self.died.append(text)
+            else:
+                self._fail(seed, type_name, text)
             return
         if answer["refused"]:
             self.refused[answer["refused"]] += 1
@@ -129,7 +134,11 @@ class Tally:
         self.ill_conditioned += answer["ill_conditioned"]
         self.coverage.update(answer["coverage"])
         if answer["problems"]:
-            self.failures.append("\n  ".join([name, *answer["problems"]]))
+            self._fail(seed, type_name, "\n  ".join([name, *answer["problems"]]))
+
+    def _fail(self, seed, type_name, text):
+        self.failures.append(text)
+        self.failed.append((seed, type_name))
 
     def summary(self):
         by_type = ", ".join(f"{count} {name}" for name, count in self.compared.items())
@@ -172,6 +181,15 @@ def run(delegate, count, seed, types, workers=1, progress=None, steps=""):
     return tally
 
 
+def save_shrunk(tally, arguments):
+    import random_shrink
+
+    steps = arguments.steps.split(",") if arguments.steps else ()
+    for seed, type_name in tally.failed:
+        left = random_shrink.shrink_graph(seed, type_name, arguments.delegate, steps, arguments.save)
+        print(f"--seed {seed} --types {type_name}: {left}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20000)
@@ -180,6 +198,7 @@ def main():
     parser.add_argument("--steps", default="")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--delegate", type=pathlib.Path, default=BUILT)
+    parser.add_argument("--save", type=pathlib.Path, metavar="DIRECTORY")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -193,6 +212,8 @@ def main():
         print(f"died in LiteRT: {text}")
     for text in tally.failures:
         print(f"DIFFERENT: {text}")
+    if arguments.save and tally.failed:
+        save_shrunk(tally, arguments)
     print(f"{tally.summary()}; {time.monotonic() - started:.0f} s")
     return 1 if tally.failures else 0
 
