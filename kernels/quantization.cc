@@ -22,6 +22,14 @@ Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t
 
 bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
 
+// What is wrong with one of the weights' scales.
+Status BadScale(const Quantization& x, const Quantization& weights) {
+  for (float scale : weights.scales) {
+    if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
+  }
+  return InvalidArgument("the input's scale ", x.scale(), " overflows with those of the weights");
+}
+
 }  // namespace
 
 void QuantizedTypeRange(DataType type, int32_t* min, int32_t* max) {
@@ -53,18 +61,17 @@ Result<std::vector<double>> OutputScales(const Quantization& x, const Quantizati
     return InvalidArgument("input scale ", x.scale(), " and output scale ", output.scale(),
                            " must be positive");
   }
-  std::vector<double> result;
-  result.reserve(weights.scales.size());
-  for (float scale : weights.scales) {
-    if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
-    const float rounded = x.scale() * scale;
-    const double exact = static_cast<double>(x.scale()) * static_cast<double>(scale);
-    const double product = float_product ? static_cast<double>(rounded) : exact;
-    result.push_back(product / static_cast<double>(output.scale()));
-    if (!std::isfinite(result.back())) {
-      return InvalidArgument("the scales ", x.scale(), " and ", scale, " overflow");
-    }
+  const double x_scale = x.scale(), output_scale = output.scale();
+  std::vector<double> result(weights.scales.size());
+  bool fits = true;  // asked once: layers have thousands of scales
+  for (size_t i = 0; i < result.size(); ++i) {
+    const float scale = weights.scales[i], rounded = x.scale() * scale;
+    const double product =
+        float_product ? static_cast<double>(rounded) : x_scale * static_cast<double>(scale);
+    result[i] = product / output_scale;
+    fits &= scale > 0 && result[i] <= std::numeric_limits<double>::max();
   }
+  if (!fits) return BadScale(x, weights);
   if (result.empty()) return InvalidArgument("the weights have no scale");
   return result;
 }

@@ -72,8 +72,7 @@ Status InferBatchMatMul(OpDescription& op) {
          op.inputs[1].quantization.zero_point() != 0)) {
       return Unsupported("int8 to int32 with zero points, which TFLite's kernel does not heed");
     }
-    return MakeQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns)
-        .status();
+    return CheckQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns);
   }
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, Activation::kNone).status();
   // TFLite's kernel mixes up the scales of several batch dimensions.

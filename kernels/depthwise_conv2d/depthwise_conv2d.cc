@@ -57,7 +57,7 @@ Status InferDepthwiseConv2D(OpDescription& op) {
     return MakeHybridTail(op, params.activation, 2, shape.channels_out).status();
   }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, false));
-  return MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape.channels_out).status();
+  return CheckQuantizedTail(op, params.activation, DataType::kNone, {}, shape.channels_out);
 }
 
 constexpr Candidate kCandidates[] = {

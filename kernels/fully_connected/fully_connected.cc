@@ -71,9 +71,8 @@ Status InferFullyConnected(OpDescription& op) {
     return MakeHybridTail(op, params.activation, 2, shape.units).status();
   }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {.scaling = SumScaling::kReal}, true));
-  return MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                           {.scaling = SumScaling::kReal}, shape.units)
-      .status();
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type,
+                            {.scaling = SumScaling::kReal}, shape.units);
 }
 
 constexpr Candidate kCandidates[] = {

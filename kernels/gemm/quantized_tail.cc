@@ -119,10 +119,24 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
   } else if (result.wide) {
     return Unsupported("a tail on 64-bit sums");
   }
-  OpDescription checked = op;
-  checked.tail = result.tail;
-  FUSELITE_RETURN_IF_ERROR(CheckTail(checked, result.source_type));
+  const bool requantizes = !result.wide && !TakesSums(op.tail);
+  FUSELITE_RETURN_IF_ERROR(CheckTail(op, requantizes ? result.output.type : result.source_type));
   return result;
+}
+
+Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataType bias_hint,
+                          const ProductInputs& inputs, int64_t channels) {
+  const TensorInfo& output = op.outputs[0];
+  // Wide sums have conditions of their own.
+  if (op.inputs[inputs.x].type == DataType::kInt16 || output.type == DataType::kInt32 ||
+      TakesSums(op.tail)) {
+    return MakeQuantizedTail(op, activation, bias_hint, inputs, channels).status();
+  }
+  FUSELITE_RETURN_IF_ERROR(ScalesOf(op, inputs, ScalingOf(op, inputs), channels).status());
+  int32_t min, max;
+  FUSELITE_RETURN_IF_ERROR(
+      QuantizedActivationRange(activation, output.type, output.quantization, &min, &max));
+  return CheckTail(op, output.type);
 }
 
 int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {

@@ -74,6 +74,10 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
                                         DataType bias_hint, const ProductInputs& inputs,
                                         int64_t channels);
 
+// Whether it would fail, for shape rules: without the multipliers of each channel.
+Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataType bias_hint,
+                          const ProductInputs& inputs, int64_t channels);
+
 // The requantization of an operator with 8-bit activations, from `op` as the model has it (without
 // tail), for a rewrite that puts stages behind it.
 Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,

@@ -37,7 +37,9 @@ struct AddendWindow {
 struct Steps {
   double first = 0, distance = 1;
   int count = 0;
-  int placed = 0;       // of the sums; more than `count` count as steps, too
+  // Of the sums in single floats; more than `count` count as steps, too. 0: none yet, and all are
+  // below kExactInFloat.
+  int placed = 0;
   bool certain = true;  // of all sums
   AddendWindow window;  // with the scale that they were placed with
   alignas(64) std::array<double, kMaxSteps + kMostLanes> sums;
@@ -62,6 +64,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Doubles = hn::CappedTag<double, kMostLanes / 2>;
 using Double = hn::Vec<Doubles>;
 using Floats = hn::CappedTag<float, kMostLanes>;
+using Words = hn::RebindToSigned<Floats>;
 
 HWY_INLINE double Least(Double v) { return hn::GetLane(hn::MinOfLanes(Doubles(), v)); }
 HWY_INLINE double Most(Double v) { return hn::GetLane(hn::MaxOfLanes(Doubles(), v)); }
@@ -81,40 +84,32 @@ HWY_INLINE bool ForSteps(D d, int count, F f) {
   return true;
 }
 
-// Writes the sums in single floats, and as the window with `scale` what is surely within it.
-// Places are whole numbers of 2^-32, twice as many in a vector as doubles. Precondition: the steps
-// and a vector more are below kExactInFloat.
+// Places of steps, in whole numbers of 2^-32 that wrap around: twice as many in a vector as
+// doubles. The sign bit is flipped, so that they compare.
+hn::Vec<Words> FirstFractions(uint32_t first, uint32_t distance) {
+  const Words d;
+  const auto k = hn::Iota(d, 0);
+  const auto wrapped = hn::Mul(k, hn::Set(d, static_cast<int32_t>(distance)));
+  return hn::Add(wrapped, hn::Set(d, static_cast<int32_t>(first ^ 0x80000000u)));
+}
+
+uint64_t Whole(double place) { return static_cast<uint64_t>(static_cast<int64_t>(place * 0x1p32)); }
+
+// Gives as the window with `scale` what is surely within it. Precondition: the steps and a vector
+// more are below kExactInFloat.
 void CountSteps(double scale, Steps* steps) {
-  const hn::RebindToSigned<Floats> d;
-  const Floats df;
+  const Words d;
   const auto lanes = static_cast<int>(hn::Lanes(d));
-  const auto first = static_cast<int64_t>(steps->first * 0x1p32);
-  const auto distance = static_cast<int64_t>(steps->distance * 0x1p32);
-  // Halves of the places; the sign bit of the lower one is flipped, so that it compares.
-  alignas(64) std::array<int32_t, kMostLanes> low_lanes, high_lanes;
-  for (int i = 0; i < lanes; ++i) {
-    const int64_t at = first + i * distance;
-    low_lanes[i] = static_cast<int32_t>(static_cast<uint32_t>(at) ^ 0x80000000u);
-    high_lanes[i] = static_cast<int32_t>(at >> 32);
-  }
-  auto low = hn::Load(d, low_lanes.data()), high = hn::Load(d, high_lanes.data());
-  const auto low_step = hn::Set(d, static_cast<int32_t>(static_cast<uint32_t>(lanes * distance)));
-  const auto high_step = hn::Set(d, static_cast<int32_t>((lanes * distance) >> 32));
-  const auto one = hn::Set(df, 1.0f);
-  auto least = low, most = low;
-  int i = 0;
+  const auto distance = static_cast<uint32_t>(Whole(steps->distance));
+  auto place = FirstFractions(static_cast<uint32_t>(Whole(steps->first)), distance);
+  const auto step = hn::Set(d, static_cast<int32_t>(distance * static_cast<uint32_t>(lanes)));
+  auto least = place, most = place;
+  int i = lanes;
   for (; i < steps->count; i += lanes) {
-    least = hn::Min(least, low);
-    most = hn::Max(most, low);
-    const auto before = hn::ConvertTo(df, high);
-    hn::Store(before, df, steps->before.data() + i);
-    hn::Store(hn::Add(before, one), df, steps->at.data() + i);
-    const auto next = hn::Add(low, low_step);
-    const auto carry = hn::VecFromMask(d, hn::Lt(next, low));  // -1
-    high = hn::Sub(hn::Add(high, high_step), carry);
-    low = next;
+    place = hn::Add(place, step);
+    least = hn::Min(least, place);
+    most = hn::Max(most, place);
   }
-  steps->placed = i;
   // The least and the greatest fraction of a place.
   const double from = (hn::GetLane(hn::MinOfLanes(d, least)) + 0x1p31) * 0x1p-32;
   const double to = (hn::GetLane(hn::MaxOfLanes(d, most)) + 0x1p31) * 0x1p-32;
@@ -126,6 +121,35 @@ void CountSteps(double scale, Steps* steps) {
   const double inexact = 0x1p-23 * scale;  // of places: up to 2^-32 for each step
   steps->window = {base + std::max(drift, 0.0) - (1 - to) * scale + inexact,
                    base + std::min(drift, 0.0) + from * scale - inexact};
+}
+
+// Writes the sums that CountSteps has counted, in single floats.
+void PlaceCounted(Steps* steps) {
+  const Words d;
+  const Floats df;
+  const auto lanes = static_cast<int>(hn::Lanes(d));
+  const uint64_t first = Whole(steps->first), distance = Whole(steps->distance);
+  alignas(64) std::array<int32_t, kMostLanes> high_lanes;
+  for (int i = 0; i < lanes; ++i) {
+    high_lanes[i] = static_cast<int32_t>((first + static_cast<uint64_t>(i) * distance) >> 32);
+  }
+  auto low = FirstFractions(static_cast<uint32_t>(first), static_cast<uint32_t>(distance));
+  auto high = hn::Load(d, high_lanes.data());
+  const uint64_t vector = distance * static_cast<uint64_t>(lanes);
+  const auto low_step = hn::Set(d, static_cast<int32_t>(static_cast<uint32_t>(vector)));
+  const auto high_step = hn::Set(d, static_cast<int32_t>(vector >> 32));
+  const auto one = hn::Set(df, 1.0f);
+  int i = 0;
+  for (; i < steps->count; i += lanes) {
+    const auto before = hn::ConvertTo(df, high);
+    hn::Store(before, df, steps->before.data() + i);
+    hn::Store(hn::Add(before, one), df, steps->at.data() + i);
+    const auto next = hn::Add(low, low_step);
+    const auto carry = hn::VecFromMask(d, hn::Lt(next, low));  // -1
+    high = hn::Sub(hn::Add(high, high_step), carry);
+    low = next;
+  }
+  steps->placed = i;
 }
 
 // Writes the sums and the window of addends with `scale`.
@@ -206,6 +230,7 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr auto kCountSteps = FUSELITE_SIMD_TABLE(CountSteps);
+constexpr auto kPlaceCounted = FUSELITE_SIMD_TABLE(PlaceCounted);
 constexpr auto kRoundSums = FUSELITE_SIMD_TABLE(RoundSums);
 constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(PlaceSteps);
 constexpr auto kFindWindow = FUSELITE_SIMD_TABLE(FindWindow);
@@ -317,7 +342,7 @@ class FloatScaleSearch {
 
   // Addends at these parts of the window.
   std::optional<FloatScale> WithScale(float scale, AddendWindow window,
-                                      std::initializer_list<double> parts) const {
+                                      std::initializer_list<double> parts) {
     if (both_sides_) {
       window = {std::max(window.low, -window.high), std::min(window.high, -window.low)};
     }
@@ -330,9 +355,12 @@ class FloatScaleSearch {
       const double wanted = Offset() + window.low + part * width;
       const FloatScale pair{scale, static_cast<float>(wanted)};
       const double room = 0.5 * width - std::abs(pair.addend - wanted);
-      if (part == 0.5 && room > Rounding() && steps_.at[steps_.count - 1] < kExactInFloat) {
+      const bool counted = steps_.placed == 0;
+      if (part == 0.5 && room > Rounding() &&
+          (counted || steps_.at[steps_.count - 1] < kExactInFloat)) {
         return pair;
       }
+      if (counted) kPlaceCounted.For(isa_)(&steps_);
       if (kHoldsAtSteps.For(isa_)(steps_, {pair, Offset(), both_sides_})) return pair;
     }
     return std::nullopt;

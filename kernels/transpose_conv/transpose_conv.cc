@@ -61,9 +61,8 @@ Status InferTransposeConv(OpDescription& op) {
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[2].type == kF32) return MakeTransposeConvHybridTail(op, shape).status();
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, kInputs, false));
-  return MakeQuantizedTail(op, params.activation, params.quantized_bias_type, kInputs,
-                           shape.channels_out)
-      .status();
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, kInputs,
+                            shape.channels_out);
 }
 
 constexpr Candidate kCandidates[] = {
