@@ -47,10 +47,13 @@ void NormalizeScores(const AttentionBlock& b) {
     float* scores = b.scores + r * b.keys;
     if (b.logit_cap > 0) CapScores(scores, b.keys, b.scale, b.logit_cap);
     const float scale = b.logit_cap > 0 ? 1.0f : b.scale;
-    if (scale != 1.0f || b.masks[r] != nullptr) {
+    const bool masked = b.masks[r] != nullptr;
+    // Without a mask the softmax scales, in the pass that it makes anyway.
+    const bool scales = !masked && scale > 0;
+    if (masked || (!scales && scale != 1.0f)) {
       ScaleAndMask(scores, b.keys, scale, b.masks[r], b.mask_step);
     }
-    SoftmaxRow(scores, scores, b.keys, 1.0f);
+    SoftmaxRow(scores, scores, b.keys, scales ? scale : 1.0f);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "runtime/aligned_buffer.h"
 
@@ -127,7 +128,7 @@ class Quantizer {
   HWY_INLINE V32 operator()(hn::Vec<D> x) const {
     const auto shifted = hn::Add(offset_, hn::Mul(x, inverse_));
     const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), shifted);
-    return hn::ConvertTo(hn::RebindToSigned<D>(), hn::Add(shifted, half));
+    return TruncatedInRange(hn::Add(shifted, half));
   }
 
  private:

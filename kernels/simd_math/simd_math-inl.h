@@ -18,6 +18,7 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -47,12 +48,13 @@ HWY_INLINE V Polynomial(D d, V x, const float (&c)[kSize]) {
 template <class D, class V>
 struct ExpParts {
   hn::Vec<hn::Rebind<int32_t, D>> q;
+  V whole;  // q
   V expm1_r;
 
   ExpParts(D d, V x) {
     // The high part of ln 2 has 9 bits, so that q * high is exact without FMA too.
-    q = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
-    const V whole = hn::ConvertTo(d, q);
+    q = NearestInRange(hn::Mul(x, hn::Set(d, 1.44269504f)));
+    whole = hn::ConvertTo(d, q);
     V r = hn::NegMulAdd(whole, hn::Set(d, 0.693359375f), x);
     r = hn::NegMulAdd(whole, hn::Set(d, -2.12194440e-4f), r);
     // (exp(r) - 1 - r) / r^2, relative error of the exponential 3.1e-9.
@@ -68,14 +70,26 @@ HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI q) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(q, hn::Set(di, 127))));
 }
 
+// x 2^q, rounded once, whether 2^q is a normal number or not, for |q| <= 150 and x in [1/2, 2].
+// `whole`: q.
+template <class D, class V, class VI>
+HWY_INLINE V TimesPowerOfTwo(D d, V x, VI q, V /*whole*/) {
+  const auto half = hn::ShiftRight<1>(q);
+  return hn::Mul(hn::Mul(x, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(q, half)));
+}
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+template <class D>
+HWY_INLINE hn::Vec512<float> TimesPowerOfTwo(D /*d*/, hn::Vec512<float> x,
+                                             hn::Vec512<int32_t> /*q*/, hn::Vec512<float> whole) {
+  return hn::Vec512<float>{_mm512_scalef_ps(x.raw, whole.raw)};
+}
+#endif
+
 template <class D, class V>
 HWY_INLINE V VecExp(D d, V x) {
-  // Outside of these bounds the result is 0 or infinity; inside, q may lie outside of the exponents
-  // of normal numbers, so the power of two is applied in two halves.
+  // Outside of these bounds the result is 0 or infinity.
   const ExpParts<D, V> parts(d, AtMost(d, AtLeast(d, x, -104.0f), 89.0f));
-  const auto half = hn::ShiftRight<1>(parts.q);
-  const V mantissa = hn::Add(parts.expm1_r, hn::Set(d, 1.0f));
-  return hn::Mul(hn::Mul(mantissa, PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(parts.q, half)));
+  return TimesPowerOfTwo(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.q, parts.whole);
 }
 
 // exp(x) - 1 without cancellation near 0. Precondition: x <= 0, or NaN.
