@@ -1,6 +1,8 @@
 // Quantized functions of two values, with vectors. Bytes are split into four vectors of 32-bit
-// lanes by their place in the word, which takes no shuffles, and joined the same way.
+// lanes by their place in the word, which takes no shuffles, and joined the same way; those of a
+// rounded product into two of 16-bit lanes.
 #include <type_traits>
+#include <utility>
 
 #include "kernels/elementwise/quantized_rows.h"
 
@@ -10,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
@@ -156,26 +159,6 @@ struct RoundedSumLanes {
   }
 };
 
-struct RoundedProductLanes {
-  IntVec x_zero, y_zero;
-  RealVec scale, nudge, sign, rounding;
-
-  HWY_INLINE explicit RoundedProductLanes(const RoundedProduct& f)
-      : x_zero(hn::Set(IntTag(), f.x_zero)),
-        y_zero(hn::Set(IntTag(), f.y_zero)),
-        scale(hn::Set(RealTag(), f.scale)),
-        nudge(hn::Set(RealTag(), f.nudge)),
-        sign(hn::Set(RealTag(), -0.0f)),
-        rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
-  HWY_INLINE IntVec x(IntVec v) const { return hn::Sub(v, x_zero); }
-  HWY_INLINE IntVec y(IntVec v) const { return hn::Sub(v, y_zero); }
-  HWY_INLINE IntVec operator()(IntVec a, IntVec b) const {
-    const auto p = ToReal(hn::Mul(a, b));
-    const auto nudged = hn::MulAdd(p, scale, hn::OrAnd(nudge, p, sign));
-    return RoundedBits(hn::Add(nudged, rounding));
-  }
-};
-
 struct RoundedSquaredDifferenceLanes {
   OperandScale x_scale, y_scale;
   RealVec scale, rounding;
@@ -256,6 +239,148 @@ HWY_INLINE void MapByteRow(const F& f, const JoinPlanes& join, uint8_t flip, con
   if (i < n) map(i, n - i);
 }
 
+// A rounded product in 16-bit lanes, the even and the odd bytes: factors have up to 9 bits, and
+// products 17, which two multiplications give in halves. Interleaving these and packing what they
+// become keep to blocks of 16 bytes, so that one undoes the other.
+class ShortProduct {
+ public:
+  using Short = hn::ScalableTag<int16_t>;
+  using ShortVec = hn::Vec<Short>;
+  struct Factors {
+    ShortVec even, odd;
+  };
+
+  HWY_INLINE explicit ShortProduct(const RoundedProduct& f)
+      : x_zero_(hn::Set(Short(), static_cast<int16_t>(f.x_zero))),
+        y_zero_(hn::Set(Short(), static_cast<int16_t>(f.y_zero))),
+        zero_(hn::Set(Short(), static_cast<int16_t>(f.zero))),
+        min_(hn::Set(Short(), static_cast<int16_t>(f.min))),
+        max_(hn::Set(Short(), static_cast<int16_t>(f.max))),
+        scale_(hn::Set(RealTag(), f.scale)),
+        nudge_(hn::Set(RealTag(), f.nudge)),
+        sign_(hn::Set(RealTag(), -0.0f)) {}
+
+  HWY_INLINE Factors x(hn::Vec<ByteTag> bytes) const { return Split(bytes, x_zero_); }
+  HWY_INLINE Factors y(hn::Vec<ByteTag> bytes) const { return Split(bytes, y_zero_); }
+  HWY_INLINE hn::Vec<ByteTag> operator()(const Factors& a, const Factors& b) const {
+    const auto even = Multiply(a.even, b.even), odd = Multiply(a.odd, b.odd);
+    return hn::BitCast(ByteTag(), hn::Or(even, hn::ShiftLeft<8>(odd)));
+  }
+
+ private:
+  HWY_INLINE Factors Split(hn::Vec<ByteTag> bytes, ShortVec zero) const {
+    const hn::RebindToUnsigned<Short> d;
+    const auto words = hn::BitCast(d, bytes);
+    return {hn::Sub(hn::BitCast(Short(), hn::And(words, hn::Set(d, 0xFF))), zero),
+            hn::Sub(hn::BitCast(Short(), hn::ShiftRight<8>(words)), zero)};
+  }
+  HWY_INLINE ShortVec Multiply(ShortVec a, ShortVec b) const {
+    const Short d;
+    const auto low = hn::Mul(a, b), high = hn::MulHigh(a, b);
+    const auto rounded =
+        hn::ReorderDemote2To(d, Round(hn::BitCast(IntTag(), hn::InterleaveLower(d, low, high))),
+                             Round(hn::BitCast(IntTag(), hn::InterleaveUpper(d, low, high))));
+    return hn::Min(hn::Max(hn::SaturatedAdd(rounded, zero_), min_), max_);
+  }
+  HWY_INLINE IntVec Round(IntVec product) const {
+    const auto p = ToReal(product);
+    return NearestInRange(hn::MulAdd(p, scale_, hn::OrAnd(nudge_, p, sign_)));
+  }
+
+  ShortVec x_zero_, y_zero_, zero_, min_, max_;
+  RealVec scale_, nudge_, sign_;
+};
+
+// `count` bytes, XORed with `sign`.
+HWY_INLINE hn::Vec<ByteTag> LoadBytes(const uint8_t* from, size_t count, hn::Vec<ByteTag> sign) {
+  return hn::Xor(LoadUpTo(ByteTag(), from, count), sign);
+}
+
+// Where the second factors of a row of products come from: one for the whole row, the row's own
+// bytes, or such as were made ready before.
+struct OneFactor {
+  ShortProduct::Factors factors;
+  HWY_INLINE ShortProduct::Factors At(const ShortProduct& /*f*/, size_t /*i*/,
+                                      size_t /*count*/) const {
+    return factors;
+  }
+};
+struct FactorBytes {
+  const uint8_t* y;
+  hn::Vec<ByteTag> sign;
+  HWY_INLINE ShortProduct::Factors At(const ShortProduct& f, size_t i, size_t count) const {
+    return f.y(LoadBytes(y + i, count, sign));
+  }
+};
+struct ReadyFactors {
+  const int16_t* ready;
+  HWY_INLINE ShortProduct::Factors At(const ShortProduct& /*f*/, size_t i, size_t /*count*/) const {
+    const ShortProduct::Short d;
+    return {hn::Load(d, ready + i), hn::Load(d, ready + i + hn::Lanes(d))};
+  }
+};
+
+// Row `r` of the block. What the loop needs is in copies: bytes that are stored might be any
+// object's.
+template <class SecondFactors>
+HWY_INLINE void MultiplyRow(const ShortProduct& product, hn::Vec<ByteTag> sign, const RowBlock& b,
+                            int64_t r, const SecondFactors& second) {
+  const ByteTag d;
+  const ShortProduct f = product;
+  const SecondFactors y = second;
+  const auto* const x = static_cast<const uint8_t*>(b.x) + r * b.x_stride;
+  auto* const out = static_cast<uint8_t*>(b.out) + r * b.out_stride;
+  const size_t n = b.n, lanes = hn::Lanes(d);
+  size_t i = 0;
+  if (b.x_step != 0) {
+    for (; i + lanes <= n; i += lanes) {
+      const auto bytes = hn::Xor(hn::LoadU(d, x + i), sign);
+      hn::StoreU(hn::Xor(f(f.x(bytes), y.At(f, i, lanes)), sign), d, out + i);
+    }
+  }
+  for (; i < n; i += lanes) {
+    const size_t count = n - i;
+    const auto bytes = b.x_step != 0 ? LoadUpTo(d, x + i, count) : hn::Set(d, *x);
+    const auto products = f(f.x(hn::Xor(bytes, sign)), y.At(f, i, count));
+    StoreUpTo(hn::Xor(products, sign), d, out + i, count);
+  }
+}
+
+// Factors that are made ready lie on the stack, in L1: those of more bytes are not.
+constexpr size_t kReadyBytes = 2048;
+
+// All rows with one row of factors, as channels with their gates: it is made ready once.
+HWY_INLINE void MultiplyWithOneRow(const ShortProduct& f, hn::Vec<ByteTag> sign,
+                                   const RowBlock& b) {
+  const ShortProduct::Short d;
+  const size_t n = b.n;
+  HWY_ALIGN int16_t ready[kReadyBytes + hn::MaxLanes(ByteTag())];
+  const FactorBytes bytes{static_cast<const uint8_t*>(b.y), sign};
+  for (size_t i = 0; i < n; i += hn::Lanes(ByteTag())) {
+    const auto factors = bytes.At(f, i, n - i);
+    hn::Store(factors.even, d, ready + i);
+    hn::Store(factors.odd, d, ready + i + hn::Lanes(d));
+  }
+  for (int64_t r = 0; r < b.rows; ++r) MultiplyRow(f, sign, b, r, ReadyFactors{ready});
+}
+
+// Precondition: x steps where y does.
+void MultiplyRows(const ShortProduct& f, uint8_t flip, const RowBlock& b) {
+  const auto sign = hn::Set(ByteTag(), flip);
+  if (b.y_step == 1 && b.y_stride == 0 && b.n <= static_cast<int64_t>(kReadyBytes)) {
+    return MultiplyWithOneRow(f, sign, b);
+  }
+  const auto* y = static_cast<const uint8_t*>(b.y);
+  for (int64_t r = 0; r < b.rows; ++r, y += b.y_stride) {
+    if (b.y_step == 0) {
+      const auto byte = hn::Xor(hn::Set(ByteTag(), *y), sign);
+      MultiplyRow(f, sign, b, r, OneFactor{f.y(byte)});
+    } else {
+      MultiplyRow(f, sign, b, r, FactorBytes{y, sign});
+    }
+  }
+}
+
 template <class F>
 HWY_INLINE void MapBytes(const F& f, uint8_t flip, int32_t min, int32_t max, const RowBlock& b) {
   const JoinPlanes join(min, max);
@@ -301,7 +426,6 @@ HWY_INLINE SquaredDifferenceLanes LanesOf(const QuantizedSquaredDifference& f) {
   return SquaredDifferenceLanes(f);
 }
 HWY_INLINE RoundedSumLanes LanesOf(const RoundedSum& f) { return RoundedSumLanes(f); }
-HWY_INLINE RoundedProductLanes LanesOf(const RoundedProduct& f) { return RoundedProductLanes(f); }
 HWY_INLINE RoundedSquaredDifferenceLanes LanesOf(const RoundedSquaredDifference& f) {
   return RoundedSquaredDifferenceLanes(f);
 }
@@ -321,6 +445,17 @@ void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) 
                 std::is_same_v<Function, QuantizedProduct>) {
     MapShorts(LanesOf(f), block);
   }
+}
+
+// Operands change places where the first is one row, or one value in each row.
+void RunRows(const RowFunction& rows, RoundedProduct f, RowBlock block) {
+  if (block.x_step == 0 || (block.x_stride == 0 && block.y_step == 1)) {
+    std::swap(f.x_zero, f.y_zero);
+    std::swap(block.x, block.y);
+    std::swap(block.x_stride, block.y_stride);
+    std::swap(block.x_step, block.y_step);
+  }
+  MultiplyRows(ShortProduct(f), rows.flip, block);
 }
 
 void QuantizedRowsVector(const RowFunction& rows, const RowBlock& block) {
