@@ -176,9 +176,9 @@ void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
     case BinaryKind::kMul: return a_.vmulps(v, v, y);
     case BinaryKind::kDiv: return a_.vdivps(v, v, y);
     case BinaryKind::kReverseDiv: return a_.vdivps(v, y, v);
-    case BinaryKind::kMaximum:  // y first: std::max(x, y) keeps x where one is NaN
-      return a_.vmaxps(v, y, v);
-    case BinaryKind::kMinimum: return a_.vminps(v, y, v);
+    // Both instructions give their second operand where one is NaN, and of two zeros.
+    case BinaryKind::kMaximum: return a_.vmaxps(v, v, y);
+    case BinaryKind::kMinimum: return a_.vminps(v, v, y);
     case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
     case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectNegative(reg, y_reg);
   }

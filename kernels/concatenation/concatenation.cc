@@ -21,6 +21,16 @@ constexpr Field kPackFields[] = {
      offsetof(tflite::TfLitePackParams, axis)},
 };
 
+template <DataType kType>
+constexpr TypeRow kAlike = {{kType}, kType};
+
+// The host has a kernel for these only.
+constexpr TypeRow kPackTypes[] = {
+    kAlike<DataType::kFloat32>, kAlike<DataType::kInt32>, kAlike<DataType::kInt64>,
+    kAlike<DataType::kInt16>,   kAlike<DataType::kInt8>,  kAlike<DataType::kUInt8>,
+    kAlike<DataType::kUInt32>,
+};
+
 bool SameQuantization(const TensorInfo& a, const TensorInfo& b) {
   return a.quantization.scale() == b.quantization.scale() &&
          a.quantization.zero_point() == b.quantization.zero_point();
@@ -162,7 +172,7 @@ const OperatorDef& PackOperator() {
       .struct_bytes = sizeof(tflite::TfLitePackParams),
       .min_inputs = 1,
       .max_inputs = -1,
-      .limits = "any type of 8 bits or more",
+      .types = kPackTypes,
       .infer = InferPack,
       .candidates = kMovementCandidates<PlanPack>,
       .cost = MovementCost,

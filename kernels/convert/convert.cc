@@ -27,8 +27,13 @@ constexpr TypeRow kQuantizeTypes[] = {
     {{kI8}, kI16}, {{kU8}, kI16}, {{kF32}, kI4},  {{kF32}, kU4},
 };
 constexpr TypeRow kDequantizeTypes[] = {
-    {{kI8}, kF32},  {{kU8}, kF32}, {{kI16}, kF32}, {{kI32}, kF32},
-    {{kF16}, kF32}, {{kI4}, kF32}, {{kU4}, kF32},  {{DataType::kInt2}, kF32},
+    {{kI8}, kF32},
+    {{kU8}, kF32},
+    {{kI16}, kF32},
+    {{kF16}, kF32},
+    {{kI4}, kF32},
+    {{kU4}, kF32},
+    {{DataType::kInt2}, kF32},
 };
 
 bool CastTakes(DataType type) {

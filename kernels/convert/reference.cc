@@ -153,7 +153,6 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription& op
     case DataType::kInt8: return MakeDequantize<int8_t>(op);
     case DataType::kUInt8: return MakeDequantize<uint8_t>(op);
     case DataType::kInt16: return MakeDequantize<int16_t>(op);
-    case DataType::kInt32: return MakeDequantize<int32_t>(op);
     case DataType::kInt4:
     case DataType::kUInt4:
     case DataType::kInt2: return MakeDequantizePacked(op);

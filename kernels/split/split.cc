@@ -18,6 +18,16 @@ constexpr Field kUnpackFields[] = {
      offsetof(tflite::TfLiteUnpackParams, axis)},
 };
 
+template <DataType kType>
+constexpr TypeRow kAlike = {{kType}, kType};
+
+// The host has a kernel for these only.
+constexpr TypeRow kUnpackTypes[] = {
+    kAlike<DataType::kFloat32>, kAlike<DataType::kFloat16>, kAlike<DataType::kBFloat16>,
+    kAlike<DataType::kInt32>,   kAlike<DataType::kInt16>,   kAlike<DataType::kInt8>,
+    kAlike<DataType::kUInt8>,   kAlike<DataType::kBool>,
+};
+
 Result<int> SplitAxis(const OpDescription& op, int axis_input, int input) {
   FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[axis_input], "the axis"));
   return ResolveAxis(axis, op.inputs[input].shape.rank());
@@ -190,7 +200,7 @@ const OperatorDef& UnpackOperator() {
       .struct_bytes = sizeof(tflite::TfLiteUnpackParams),
       .min_outputs = 1,
       .max_outputs = -1,
-      .limits = "any type of 8 bits or more",
+      .types = kUnpackTypes,
       .infer = InferUnpack,
       .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,

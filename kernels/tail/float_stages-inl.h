@@ -154,8 +154,8 @@ HWY_INLINE void BinaryRun(BinaryKind kind, const float* x, const float* y, int s
     case BinaryKind::kMul: return zip([](V v, V w) HWY_ATTR { return hn::Mul(v, w); });
     case BinaryKind::kDiv: return zip([](V v, V w) HWY_ATTR { return hn::Div(v, w); });
     case BinaryKind::kReverseDiv: return zip([](V v, V w) HWY_ATTR { return hn::Div(w, v); });
-    case BinaryKind::kMaximum: return zip([](V v, V w) HWY_ATTR { return StdMax(v, w); });
-    case BinaryKind::kMinimum: return zip([](V v, V w) HWY_ATTR { return StdMin(v, w); });
+    case BinaryKind::kMaximum: return zip([](V v, V w) HWY_ATTR { return StdMax(w, v); });
+    case BinaryKind::kMinimum: return zip([](V v, V w) HWY_ATTR { return StdMin(w, v); });
     case BinaryKind::kSquaredDifference:
       return zip([](V v, V w) HWY_ATTR {
         const V difference = hn::Sub(v, w);

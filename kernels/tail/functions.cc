@@ -48,8 +48,9 @@ float ApplyBinary(BinaryKind kind, float x, float y) {
     case BinaryKind::kMul: return x * y;
     case BinaryKind::kDiv: return x / y;
     case BinaryKind::kReverseDiv: return y / x;
-    case BinaryKind::kMaximum: return std::max(x, y);
-    case BinaryKind::kMinimum: return std::min(x, y);
+    // Two zeros, or a NaN beside anything, give y.
+    case BinaryKind::kMaximum: return x > y ? x : y;
+    case BinaryKind::kMinimum: return x < y ? x : y;
     case BinaryKind::kSquaredDifference: return (x - y) * (x - y);
     case BinaryKind::kPrelu: return x < 0 ? x * y : x;
   }

@@ -107,11 +107,11 @@ inline bool BecomesShort(QuantizedCase& c, Random& random) {
   return true;
 }
 
-// In most cases: int32, or int64 of 16-bit activations.
+// In most cases: int32, or int64 of 16-bit activations, with the chance of `wide_share`.
 inline void AddIntegerBias(const QuantizedCase& c, OpTester& tester, Random& random,
-                           int32_t channels) {
+                           int32_t channels, double wide_share = 0.7) {
   if (random.Chance(0.2)) return;
-  const bool wide = c.type == DataType::kInt16 && random.Chance(0.7);
+  const bool wide = c.type == DataType::kInt16 && random.Chance(wide_share);
   const TestTensor bias({.type = wide ? DataType::kInt64 : DataType::kInt32, .shape = {channels}},
                         wide ? 8 : 4);
   bias.Fill(random, -5000, 5000);
@@ -167,7 +167,7 @@ inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductC
   tester.Input(Activations(c, random, image))
       .Constant(QuantizedWeights(c, random, {1, filter_h, filter_w, out},
                                  WeightsQuantization(c, random, out, 3, false)));
-  AddIntegerBias(c, tester, random, out);
+  AddIntegerBias(c, tester, random, out, 1);
   return tester.Output(c.type, c.output());
 }
 

@@ -76,11 +76,49 @@ def arg_max_of_too_many():
     return graph.build([y]), []
 
 
+def extreme(name, constant):
+    """Beside a NaN, and of two zeros, LiteRT gives the second operand, whichever is a constant."""
+    graph = graphs.Graph()
+    sides = [np.tile(np.array(side, np.float32), 7) for side in ([np.nan, 1, np.nan, 0, -0.0, 2],
+                                                                 [1, np.nan, np.nan, -0.0, 0, 3])]
+    operands = [graph.constant(v) if i == constant else graph.input(v.shape) for i, v in enumerate(sides)]
+    y = graph.op(name, operands, sides[0].shape, "MaximumMinimumOptions")
+    return graph.build([y]), [v for i, v in enumerate(sides) if i != constant]
+
+
+def of_type(name, dtype):
+    """Operators that LiteRT has, in a type in which it has not."""
+    graph = graphs.Graph()
+    if name == "PACK":
+        pair = [graph.input((3,), dtype) for _ in range(2)]
+        outputs = [graph.op(name, pair, (2, 3), "PackOptions", valuesCount=2)]
+    elif name == "UNPACK":
+        outputs = graph.op(name, [graph.input((2, 3), dtype)], [(3,)] * 2, "UnpackOptions", num=2)
+    else:
+        x = graph.input((3,), dtype, 0.5)
+        outputs = [graph.op(name, [x], x.shape, "DequantizeOptions", dtype=np.float32)]
+    return graph.build(outputs), [np.ones(v.shape, dtype) for v in graph.inputs]
+
+
+def depthwise_int16(bias):
+    graph = graphs.Graph()
+    x = graph.input((1, 4, 4, 2), np.int16, 0.5)
+    filters = graph.constant(np.ones((1, 3, 3, 2), np.int8), [0.5] * 2, 0, 3)
+    operands = [x, filters, graph.constant(np.ones(2, bias), [0.25] * 2)]
+    fields = {"padding": 0, "strideW": 1, "strideH": 1, "depthMultiplier": 1}
+    y = graph.op("DEPTHWISE_CONV_2D", operands, x.shape, "DepthwiseConv2DOptions", 3, scale=4.0, **fields)
+    return graph.build([y]), [np.arange(32, dtype=np.int16).reshape(x.shape)]
+
+
 CASES = {
     "reshape_of_nothing": reshape_of_nothing(),
     "sign_of_nan": sign_of_nan(),
     "broadcast_to_a_matrix": broadcast_to_a_matrix(),
     "arg_max_of_too_many": arg_max_of_too_many(),
+    **{f"{name}_{constant}": extreme(name, constant) for name in ("MAXIMUM", "MINIMUM") for constant in (None, 0, 1)},
+    **{f"{name}_{t.__name__}": of_type(name, t) for name in ("PACK", "UNPACK") for t in (np.bool_, np.int64)},
+    **{f"DEQUANTIZE_{t.__name__}": of_type("DEQUANTIZE", t) for t in (np.int16, np.int32)},
+    **{f"depthwise_{t.__name__}": depthwise_int16(t) for t in (np.int32, np.int64)},
     **{f"stride_{step}": stride(step) for step in (LEAST, LEAST + 1, MOST)},
     **{f"gather_{indices}": gather_of_constants(*indices) for indices in ((0, 2), (0, 3), (0, -1))},
     **{f"zeros_like_{t.__name__}": zeros_like(t) for t in (np.uint8, np.int8, np.bool_, np.int32, np.float32)},
@@ -130,7 +168,9 @@ def in_our_host(model, inputs, delegate):
 
 def same(actual, expected):
     return all(
-        a.shape == e.shape and np.array_equal(a, e, equal_nan=e.dtype == np.float32)
+        a.shape == e.shape
+        and np.array_equal(a, e, equal_nan=e.dtype == np.float32)
+        and (e.dtype != np.float32 or np.array_equal(np.signbit(a[a == 0]), np.signbit(e[e == 0])))
         for a, e in zip(actual, expected, strict=True)
     )
 

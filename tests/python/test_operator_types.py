@@ -39,9 +39,8 @@ NOT_IN_LITERT = {
     "ADD": ["bfloat16 × bfloat16 → bfloat16"],
     "ATAN2": ["bfloat16 × bfloat16 → bfloat16"],
     "DENSIFY": ["float16 → float16", "int8 → int8"],
-    "DEPTHWISE_CONV_2D": ["int16 × int4 × int64 → int16", "int16 × int8 × int32 → int16",
-                          "int16 × int4 × int32 → int16"],
-    "DEQUANTIZE": ["int32 → float32", "uint4 → float32"],
+    "DEPTHWISE_CONV_2D": ["int16 × int4 × int64 → int16"],
+    "DEQUANTIZE": ["uint4 → float32"],
     "DIV": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
     "EQUAL": ["bfloat16 × bfloat16 → bool"],
     "GREATER_EQUAL": ["bfloat16 × bfloat16 → bool"],
@@ -52,6 +51,7 @@ NOT_IN_LITERT = {
     "SQUARED_DIFFERENCE": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
     "SUB": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
     "SUM": ["bool × int32 → bool"],
+    "UNPACK": ["float16 → float16", "bfloat16 → bfloat16"],
 }
 
 
