@@ -25,8 +25,18 @@ def _python_program(arguments: list[str]) -> int | None:
         if argument == "-m":
             return place
         if not argument.startswith("-"):
-            return place if argument.endswith(".py") else None
+            return place if argument.endswith(".py") or _is_script(argument) else None
     return None
+
+
+def _is_script(path: str) -> bool:
+    """Whether the file says that Python runs it, as the commands that pip installs do."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return False
+    return first.startswith(b"#!") and b"python" in first
 
 
 def _read_options(arguments: list[str]) -> dict[str, Any]:

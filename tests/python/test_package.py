@@ -267,6 +267,10 @@ def test_a_program_runs_unchanged(mobilenet, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
     out = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert out == f"__main__ ['{mobilenet}', '--flag'] 1\n"
+    script = tmp_path / "app"  # as pip installs commands
+    script.write_text(f"#!{sys.executable}\n{app.read_text()}")
+    command[5] = script
+    assert subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout == out
     command[4] = "--num_thread=2"
     failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
     assert failed.returncode == 1
