@@ -4,7 +4,9 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;/usr/aarch64-linux-gnu;-E;LD_LIBRARY_PATH=/usr/lib/aarch64-linux-gnu)
+# Programs find the loader and the libraries of the arm64 packages, which lie beside this machine's. The compiler's own in
+# /usr/aarch64-linux-gnu are of another release of glibc: mixed with these, the first thread that is made never starts.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 # Programs (flatc, python) are this machine's.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
