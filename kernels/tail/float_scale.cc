@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/quantization.h"
+#include "kernels/tail/step_search.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tail/float_scale.cc"
@@ -384,7 +385,8 @@ int32_t SumScale::Apply(int32_t sum) const {
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
   const DefaultFloatState state;
-  return FloatScaleSearch(query, isa).Run();
+  const auto pair = FloatScaleSearch(query, isa).Run();
+  return pair ? pair : SearchFloatScale(query, isa);
 }
 
 }  // namespace fuselite::kernels
