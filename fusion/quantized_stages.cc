@@ -30,7 +30,7 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
   const Node& node = graph.node(id);
   const auto is_lookup = [](const TailStage& s) { return s.kind == TailStage::Kind::kLookup; };
   const bool tables = node.op->name == kChain && std::ranges::all_of(node.tail.stages, is_lookup);
-  if (node.outputs.size() != 1 || !IsElementwise(*node.op) || (!node.tail.empty() && !tables)) {
+  if (node.outputs.size() != 1 || !node.op->elementwise || (!node.tail.empty() && !tables)) {
     return std::nullopt;
   }
   const TensorInfo& output = graph.value(node.outputs[0]).info;

@@ -51,23 +51,13 @@ bool AppendOwnTail(const Node& node, Stages* stages) {
 
 }  // namespace
 
-bool IsElementwise(const kernels::OperatorDef& op) {
-  if (op.name == kChain || kernels::BinaryKindOf(op)) return true;
-  kernels::OpDescription unary;
-  unary.op = &op;
-  unary.inputs = {{.type = DataType::kFloat32}};
-  unary.outputs = unary.inputs;
-  return op.max_inputs == 1 && kernels::UnaryStage(unary).has_value();
-}
-
 NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing) {
   if (flowing == kNone || graph.SingleConsumer(flowing) != id) return kNone;
   const NodeId host = graph.producer(flowing);
   if (host == kNone) return kNone;
   const Node& node = graph.node(host);
   const auto variable = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
-  const bool takes_tail =
-      node.outputs.size() == 1 && (IsElementwise(*node.op) || node.op->takes_tail);
+  const bool takes_tail = node.outputs.size() == 1 && (node.op->elementwise || node.op->takes_tail);
   return takes_tail && std::ranges::none_of(node.inputs, variable) ? host : kNone;
 }
 

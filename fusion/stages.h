@@ -19,10 +19,6 @@ struct Stages {
 // The operator of chains: it gives its input as it is.
 inline constexpr std::string_view kChain = "FUSELITE_ELEMENTWISE";
 
-// Whether the operator is a function of one or two operands, element by element: what a chain is
-// made of.
-bool IsElementwise(const kernels::OperatorDef& op);
-
 // The node whose tail could take `id` over, which alone reads its output `flowing`; kNone where
 // there is none, or it reads the host's state and must not move behind what changes that.
 NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing);

@@ -22,6 +22,8 @@
 namespace fuselite::kernels {
 
 struct OperatorDef;
+struct ExtraPadding;
+struct Movement;
 struct ProductDescription;
 
 // An operator's parameters by value, whatever their type. Padding between fields must be zeroed
@@ -113,8 +115,9 @@ struct OperatorDef {
 
   // What rewrites may do with it.
 
-  // Its kernels make their output tile by tile and can hand it to a tail. Elementwise operators,
-  // which are tails themselves, are known without it.
+  // It is what a tail's stages do, at least of floats, and so takes a tail too.
+  bool elementwise = false;
+  // Its kernels make their output tile by tile and can hand it to a tail.
   bool takes_tail = false;
   // Each element of its outputs is an element of its inputs, or the zero that DEQUANTIZE gives for
   // the zero point: it moves integers as it moves the numbers that they stand for. Maxima and
@@ -122,6 +125,13 @@ struct OperatorDef {
   bool selects = false;
   // It gives its input's bytes unchanged under another shape.
   bool reshapes = false;
+  // It copies boxes, each of which may be done by addresses (kernels/placement.h); null where it
+  // does more or its copies are no boxes.
+  Result<Movement> (*places)(const OpDescription& op) = nullptr;
+  // Of those: its inputs are the parts of its output, not its outputs parts of an input.
+  bool places_inputs = false;
+  // The padding in its parameters that a PAD before it may become; null where there is none.
+  ExtraPadding& (*extra_padding)(Params& params) = nullptr;
 };
 
 // Checks counts, types and version, then runs the shape rule.

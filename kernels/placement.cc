@@ -1,30 +1,10 @@
 #include "kernels/placement.h"
 
-#include "kernels/concatenation/concatenation.h"
-#include "kernels/reshape/reshape.h"
+#include "kernels/movement.h"
 #include "kernels/shape_rules.h"
-#include "kernels/slice/slice.h"
-#include "kernels/split/split.h"
-#include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
 namespace {
-
-PlanMovement PlanOf(const OpDescription& op) {
-  switch (op.op->builtin_code) {
-    case tflite::kTfLiteBuiltinConcatenation: return PlanConcatenation;
-    case tflite::kTfLiteBuiltinPack: return PlanPack;
-    case tflite::kTfLiteBuiltinSplit: return PlanSplit;
-    case tflite::kTfLiteBuiltinSplitV: return PlanSplitV;
-    case tflite::kTfLiteBuiltinUnpack: return PlanUnpack;
-    case tflite::kTfLiteBuiltinSlice: return PlanSlice;
-    case tflite::kTfLiteBuiltinStridedSlice: return PlanStridedSlice;
-    case tflite::kTfLiteBuiltinReshape:
-    case tflite::kTfLiteBuiltinSqueeze:
-    case tflite::kTfLiteBuiltinExpandDims: return PlanReshape;
-    default: return nullptr;
-  }
-}
 
 // The row pitch that describes a part of shape `part` whose dimensions have these strides (in
 // elements) within the whole.
@@ -49,24 +29,25 @@ Result<int64_t> PitchOf(const Shape& part, const std::array<int64_t, Shape::kMax
 }  // namespace
 
 Result<Placement> FindPlacement(const OpDescription& op) {
-  const PlanMovement plan = PlanOf(op);
-  if (plan == nullptr) return Unsupported(op.op->name, " is not done by addresses");
-  if (plan != PlanReshape && IsPacked(op.outputs[0].type)) {
+  const OperatorDef& def = *op.op;
+  if (def.places == nullptr) return Unsupported(def.name, " is not done by addresses");
+  if (!def.reshapes && IsPacked(op.outputs[0].type)) {
     return Unsupported("parts of packed integers may start within a byte");
   }
   OpDescription dense = op;
-  Placement placement{plan == PlanConcatenation || plan == PlanPack, plan == PlanSplit ? 1 : 0, {}};
+  Placement placement{def.places_inputs, 0, {}};
   for (TensorInfo& part : placement.parts_are_inputs ? dense.inputs : dense.outputs) {
     part.row_pitch = 0;
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Movement movement, plan(dense));
+  FUSELITE_ASSIGN_OR_RETURN(const Movement movement, def.places(dense));
+  if (!def.places_inputs && !movement.parts.empty()) placement.whole = movement.parts[0].input;
   for (const CopyPart& part : movement.parts) {
     const int operand = placement.parts_are_inputs ? part.input : part.output;
     const Shape& shape =
         placement.parts_are_inputs ? op.inputs[operand].shape : op.outputs[operand].shape;
     const int element = part.copy.element_bytes;
     std::array<int64_t, Shape::kMaxRank> strides{};
-    if (plan == PlanReshape) {
+    if (def.reshapes) {
       const TensorInfo& whole = op.inputs[0];
       if (!IsDense(whole) && (shape.rank() == 0 || shape.dim(-1) != whole.shape.dim(-1))) {
         return Unsupported("the whole is pitched and its rows change their length");

@@ -17,17 +17,16 @@ struct PlacedPart {
 };
 
 struct Placement {
-  // True: the parts are inputs, the whole is an output, which they cover (CONCATENATION, PACK).
-  // False: the parts are outputs, the whole is an input (SPLIT, SPLIT_V, UNPACK, SLICE,
-  // STRIDED_SLICE, RESHAPE, SQUEEZE, EXPAND_DIMS).
+  // True: the parts are inputs, the whole is an output, which they cover:
+  // OperatorDef::places_inputs. False: the parts are outputs, the whole is an input.
   bool parts_are_inputs;
   int whole;  // index of the whole among the outputs or inputs
   std::vector<PlacedPart> parts;
 };
 
 // The placement of an inferred operation whose parts are not placed elsewhere (their own row pitch
-// does not count; the whole's does). kUnsupported, with the reason, where the operator is not one
-// of those above or one of its parts is no such block.
+// does not count; the whole's does). kUnsupported, with the reason, where OperatorDef::places is
+// null or one of its parts is no such block.
 //
 // CONCATENATION and SPLIT of the outermost dimension that is not 1 give dense blocks, those of the
 // innermost dimension give rows. An input named twice in a concatenation has one place only: the

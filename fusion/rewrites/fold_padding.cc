@@ -1,23 +1,10 @@
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "kernels/conv2d/conv2d.h"
-#include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/pool/pool.h"
 
 namespace fuselite::fusion {
 namespace {
-
-kernels::ExtraPadding* ExtraPaddingOf(Node& node) {
-  if (node.op->name == "CONV_2D") {
-    return &node.params.as<kernels::Conv2DParams>().extra_padding;
-  }
-  if (node.op->name == "DEPTHWISE_CONV_2D") {
-    return &node.params.as<kernels::DepthwiseConv2DParams>().extra_padding;
-  }
-  if (node.op->name == "MAX_POOL_2D") return &node.params.as<kernels::PoolParams>().extra_padding;
-  return nullptr;
-}
 
 // The padding of rows and columns; nullopt where another dimension is padded, or one is cut.
 std::optional<kernels::ExtraPadding> SpatialPadding(const Graph& graph, const Node& pad) {
@@ -88,8 +75,8 @@ bool PadsLikeZeros(const Graph& graph, const Node& pool, const Node& pad) {
 
 bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   Node folded = graph.node(id);
-  kernels::ExtraPadding* extra = ExtraPaddingOf(folded);
-  if (!extra) return false;
+  if (folded.op->extra_padding == nullptr) return false;
+  kernels::ExtraPadding& extra = folded.op->extra_padding(folded.params);
   const NodeId pad_id = graph.producer(folded.inputs[0]);
   if (pad_id == kNone || !graph.node(pad_id).tail.empty()) return false;
   const Node& pad = graph.node(pad_id);
@@ -101,10 +88,10 @@ bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
     return false;
   }
   // Extra padding is outside of the convolution's own, so a second PAD adds to the first.
-  extra->top += padding->top;
-  extra->left += padding->left;
-  extra->bottom += padding->bottom;
-  extra->right += padding->right;
+  extra.top += padding->top;
+  extra.left += padding->left;
+  extra.bottom += padding->bottom;
+  extra.right += padding->right;
   if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, folded, pad)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   folded.inputs[0] = pad.inputs[0];

@@ -44,7 +44,7 @@ bool EndsInQuantize(const Graph& graph, ValueId value) {
   for (NodeId id = graph.SingleConsumer(value); id != kNone; id = graph.SingleConsumer(value)) {
     const Node& node = graph.node(id);
     if (node.op->name == "QUANTIZE") return true;
-    const bool flows = node.op->selects || (IsElementwise(*node.op) && node.inputs.size() == 1);
+    const bool flows = node.op->selects || (node.op->elementwise && node.inputs.size() == 1);
     if (!flows || node.outputs.size() != 1) return false;
     value = node.outputs[0];
   }

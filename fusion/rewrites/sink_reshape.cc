@@ -117,7 +117,7 @@ ValueId UnderShape(Graph& graph, NodeId at, ValueId v, const Shape& shape) {
 
 bool SinkReshape(Graph& graph, NodeId id, RewriteContext& context) {
   Node node = graph.node(id);
-  if (!IsElementwise(*node.op) || node.tail_inputs > 0 || node.outputs.size() != 1) return false;
+  if (!node.op->elementwise || node.tail_inputs > 0 || node.outputs.size() != 1) return false;
   const std::optional<Between> between = FindBetween(graph, id);
   if (!between) return false;
   const std::optional<std::vector<Shape>> shapes = ShapesBefore(graph, node, *between);

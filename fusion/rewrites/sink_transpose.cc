@@ -27,7 +27,7 @@ bool ReducesAll(const Graph& graph, const Node& node) {
 
 bool MayMove(const Graph& graph, const Node& node) {
   if (!node.tail.empty() || node.outputs.size() != 1) return false;
-  return ReducesAll(graph, node) || (IsElementwise(*node.op) && node.op->name != kChain);
+  return ReducesAll(graph, node) || (node.op->elementwise && node.op->name != kChain);
 }
 
 // Whether a TRANSPOSE comes on every way from `value`, through what it can be moved behind.

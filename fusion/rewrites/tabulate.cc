@@ -52,7 +52,7 @@ class RegionFinder {
     const std::string_view op = node.op->name;
     const auto has_operand = [](const auto& stage) { return stage.operand.input >= 0; };
     return node.outputs.size() == 1 &&
-           (IsElementwise(*node.op) || op == "QUANTIZE" || op == "DEQUANTIZE") &&
+           (node.op->elementwise || op == "QUANTIZE" || op == "DEQUANTIZE") &&
            std::ranges::none_of(node.tail.stages, has_operand);
   }
 

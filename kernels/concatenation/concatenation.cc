@@ -157,6 +157,8 @@ const OperatorDef& ConcatenationOperator() {
       .candidates = kConcatenationCandidates,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanConcatenation,
+      .places_inputs = true,
   };
   return kDef;
 }
@@ -177,6 +179,8 @@ const OperatorDef& PackOperator() {
       .candidates = kMovementCandidates<PlanPack>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanPack,
+      .places_inputs = true,
   };
   return kDef;
 }

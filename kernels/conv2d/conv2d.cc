@@ -130,6 +130,9 @@ const OperatorDef& Conv2DOperator() {
             return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 4);
           },
       .takes_tail = true,
+      .extra_padding = [](Params& params) -> ExtraPadding& {
+        return params.as<Conv2DParams>().extra_padding;
+      },
   };
   return kDef;
 }

@@ -192,6 +192,7 @@ OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& trai
   def.struct_bytes = traits.struct_bytes;
   def.min_inputs = def.max_inputs = 2;
   def.infer = InferBinary;
+  def.elementwise = true;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
   return def;

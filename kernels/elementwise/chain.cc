@@ -46,6 +46,7 @@ const OperatorDef& ElementwiseOperator() {
       .infer = InferElementwise,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); },
+      .elementwise = true,
   };
   return kDef;
 }

@@ -139,8 +139,13 @@ const OperatorDef& L2Pool2DOperator() {
 }
 
 const OperatorDef& MaxPool2DOperator() {
-  static const OperatorDef kDef =
-      MakePool("MAX_POOL_2D", tflite::kTfLiteBuiltinMaxPool2d, 3, kTypes);
+  static const OperatorDef kDef = [] {
+    OperatorDef def = MakePool("MAX_POOL_2D", tflite::kTfLiteBuiltinMaxPool2d, 3, kTypes);
+    def.extra_padding = [](Params& params) -> ExtraPadding& {
+      return params.as<PoolParams>().extra_padding;
+    };
+    return def;
+  }();
   return kDef;
 }
 

@@ -180,6 +180,7 @@ const OperatorDef& ReshapeOperator() {
       .cost = MovementCost,
       .selects = true,
       .reshapes = true,
+      .places = PlanReshape,
   };
   return kDef;
 }
@@ -213,6 +214,7 @@ const OperatorDef& SqueezeOperator() {
       .cost = MovementCost,
       .selects = true,
       .reshapes = true,
+      .places = PlanReshape,
   };
   return kDef;
 }
@@ -231,6 +233,7 @@ const OperatorDef& ExpandDimsOperator() {
       .cost = MovementCost,
       .selects = true,
       .reshapes = true,
+      .places = PlanReshape,
   };
   return kDef;
 }

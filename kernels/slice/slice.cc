@@ -84,6 +84,7 @@ const OperatorDef& SliceOperator() {
       .candidates = kSliceCandidates<PlanSlice>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanSlice,
   };
   return kDef;
 }

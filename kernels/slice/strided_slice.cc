@@ -209,6 +209,7 @@ const OperatorDef& StridedSliceOperator() {
       .candidates = kSliceCandidates<PlanStridedSlice>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanStridedSlice,
   };
   return kDef;
 }

@@ -163,6 +163,7 @@ const OperatorDef& SplitOperator() {
       .candidates = kMovementCandidates<PlanSplit>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanSplit,
   };
   return kDef;
 }
@@ -185,6 +186,7 @@ const OperatorDef& SplitVOperator() {
       .candidates = kMovementCandidates<PlanSplitV>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanSplitV,
   };
   return kDef;
 }
@@ -205,6 +207,7 @@ const OperatorDef& UnpackOperator() {
       .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,
       .selects = true,
+      .places = PlanUnpack,
   };
   return kDef;
 }
