@@ -9,22 +9,8 @@
 #include "kernels/gemm/quantized_tail.h"
 
 namespace fuselite::fusion {
-namespace {
 
-using kernels::SumScaling;
 using kernels::TailStage;
-
-std::optional<kernels::ProductInputs> ProductInputsOf(std::string_view op) {
-  if (op == "CONV_2D" || op == "DEPTHWISE_CONV_2D") return kernels::ProductInputs{};
-  if (op == "TRANSPOSE_CONV") return kernels::ProductInputs{.x = 2, .weights = 1, .bias = 3};
-  if (op == "FULLY_CONNECTED") return kernels::ProductInputs{.scaling = SumScaling::kReal};
-  if (op == "BATCH_MATMUL") {
-    return kernels::ProductInputs{.bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId flowing) {
   const Node& node = graph.node(id);
@@ -65,12 +51,11 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
 }
 
 bool RequantizeInTail(const Graph& graph, NodeId id, Node* host) {
-  const auto inputs = ProductInputsOf(host->op->name);
-  if (!inputs) return false;
+  if (!host->op->product_inputs) return false;
   if (!host->tail.empty()) return true;
   const kernels::OpDescription op = graph.Describe(id);
   const auto stage =
-      kernels::RequantizeStage(op, FusedActivation(*host), *inputs, op.outputs[0].shape.dim(-1));
+      kernels::RequantizeStage(op, FusedActivation(*host), op.outputs[0].shape.dim(-1));
   if (!stage.ok()) return false;
   host->tail.stages.push_back(*stage);
   return true;

@@ -7,79 +7,50 @@
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/winograd.h"
+#include "jit/tail/tail_emitter.h"
+#include "kernels/elementwise/as_tail.h"
+#include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::jit {
 namespace {
 
 using kernels::Candidate;
-using kernels::Judged;
-
-struct Entry {
-  std::string_view op;
-  std::span<const Candidate> candidates;
-};
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kProduct[] = {{"jit int8", Judged{BuildProductS8}},
-                                  {"jit hybrid", Judged{BuildProductHybrid}},
-                                  {"jit", Judged{BuildProductF32}}};
-constexpr Candidate kConv2D[] = {{"jit int8", Judged{BuildProductS8}},
-                                 {"jit hybrid", Judged{BuildProductHybrid}},
-                                 {"jit winograd", Judged{BuildWinogradF32}},
-                                 {"jit", Judged{BuildProductF32}}};
-constexpr Candidate kFullyConnected[] = {{"jit int8", Judged{BuildProductS8}},
-                                         {"jit hybrid", Judged{BuildFullyConnectedHybrid}},
-                                         {"jit", Judged{BuildProductF32}}};
-constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", Judged{BuildDepthwiseConv2DInt8}},
-                                          {"jit hybrid", Judged{BuildDepthwiseConv2DHybrid}},
-                                          {"jit", Judged{BuildDepthwiseConv2D}}};
+constexpr Candidate kProduct[] = {
+    {"jit int8", PlanProductS8}, {"jit hybrid", PlanProductHybrid}, {"jit", PlanProductF32}};
+constexpr Candidate kConv2D[] = {{"jit int8", PlanProductS8},
+                                 {"jit hybrid", PlanProductHybrid},
+                                 {"jit winograd", PlanWinogradF32},
+                                 {"jit", PlanProductF32}};
+constexpr Candidate kFullyConnected[] = {
+    {"jit int8", PlanProductS8}, {"jit hybrid", PlanFullyConnectedHybrid}, {"jit", PlanProductF32}};
+constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
+                                          {"jit hybrid", PlanDepthwiseConv2DHybrid},
+                                          {"jit", PlanDepthwiseConv2D}};
 constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
 
-// In alphabetical order.
-constexpr Entry kEntries[] = {
-    {"ABS", kElementwise},
-    {"ADD", kElementwise},
-    {"BATCH_MATMUL", kProduct},
-    {"CEIL", kElementwise},
-    {"CONV_2D", kConv2D},
-    {"DEPTHWISE_CONV_2D", kDepthwiseConv2D},
-    {"DIV", kElementwise},
-    {"ELU", kElementwise},
-    {"EXP", kElementwise},
-    {"FLOOR", kElementwise},
-    {"FULLY_CONNECTED", kFullyConnected},
-    {"FUSELITE_ELEMENTWISE", kElementwise},
-    {"GELU", kElementwise},
-    {"HARD_SWISH", kElementwise},
-    {"LEAKY_RELU", kElementwise},
-    {"LOGISTIC", kElementwise},
-    {"MAXIMUM", kElementwise},
-    {"MINIMUM", kElementwise},
-    {"MUL", kElementwise},
-    {"NEG", kElementwise},
-    {"PRELU", kElementwise},
-    {"RELU", kElementwise},
-    {"RELU_0_TO_1", kElementwise},
-    {"RELU6", kElementwise},
-    {"RELU_N1_TO_1", kElementwise},
-    {"ROUND", kElementwise},
-    {"RSQRT", kElementwise},
-    {"SIGN", kElementwise},
-    {"SQRT", kElementwise},
-    {"SQUARE", kElementwise},
-    {"SQUARED_DIFFERENCE", kElementwise},
-    {"SUB", kElementwise},
-    {"TANH", kElementwise},
-    {"TRANSPOSE_CONV", kProduct},
-};
+// Whether the operator is no function that lacks an emitter.
+bool EmitsFunction(const kernels::OperatorDef& op) {
+  if (op.max_inputs != 1) return true;
+  kernels::OpDescription unary;
+  unary.op = &op;
+  unary.inputs = unary.outputs = {{.type = DataType::kFloat32}};
+  const auto stage = kernels::UnaryStage(unary);
+  return !stage || TailEmitter::Check(*stage).ok();
+}
 
 }  // namespace
 
 std::span<const Candidate> CandidatesFor(const kernels::OperatorDef& op) {
-  for (const Entry& entry : kEntries) {
-    if (entry.op == op.name) return entry.candidates;
+  if (op.elementwise) return EmitsFunction(op) ? kElementwise : std::span<const Candidate>();
+  if (op.product == nullptr) return {};
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinConv2d: return kConv2D;
+    case tflite::kTfLiteBuiltinDepthwiseConv2d: return kDepthwiseConv2D;
+    case tflite::kTfLiteBuiltinFullyConnected: return kFullyConnected;
+    default: return kProduct;
   }
-  return {};
 }
 
 }  // namespace fuselite::jit

@@ -38,15 +38,17 @@ struct BuildContext {
   Isa isa = Isa::kScalar;
   Precision precision = Precision::kDefault;
   int threads = 1;
-  // For candidates that are marked as Judged: accept or refuse, without packing or emitting.
-  bool judging = false;
-  PackedStore* store = nullptr;  // never null when building
+  PackedStore* store = nullptr;  // null where nothing is packed
 
-  // The packed form of `request`, or null while judging.
+  // The packed form of `request`.
   Result<PackedWeights> Pack(const PackRequest& request,
                              const std::function<void(std::byte*)>& pack) const;
   PlanContext plan() const { return {isa, precision, threads}; }
 };
+
+inline BuildContext WithoutStore(const PlanContext& context) {
+  return {context.isa, context.precision, context.threads, nullptr};
+}
 
 // A kernel as planned. Immutable, and shared by whoever asks the same question.
 class KernelPlan {
@@ -73,11 +75,23 @@ class KernelPlan {
           return KernelPtr(std::move(kernel));
         });
   }
+  // The same where the kernel is made anew: `make(op, context)` gives Result<unique_ptr<Kernel>>.
+  template <class Make>
+  static KernelPlan MadeLater(std::unique_ptr<Kernel> draft, Make make) {
+    return KernelPlan(KernelPtr(std::move(draft)),
+                      [make = std::move(make)](const OpDescription& op,
+                                               const BuildContext& context) -> Result<KernelPtr> {
+                        FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                                                  make(op, context));
+                        return KernelPtr(std::move(kernel));
+                      });
+  }
   KernelPlan(KernelPtr draft, Finish finish)
       : draft_(std::move(draft)), finish_(std::move(finish)) {}
 
   // Its name, its phases, the input in whose place it computes, the memory that it asks for.
   const Kernel& kernel() const { return *draft_; }
+  KernelPtr draft() const { return draft_; }
 
   // The kernel, ready to run. `op` and `context` are those that it was planned for.
   Result<KernelPtr> Build(const OpDescription& op, const BuildContext& context) const;
@@ -87,15 +101,27 @@ class KernelPlan {
   Finish finish_;  // null: nothing is left to do
 };
 
+// The plan that a kernel is of itself, or the refusal.
+inline Result<KernelPlan> OwnPlan(Result<std::unique_ptr<Kernel>> kernel) {
+  if (!kernel.ok()) return kernel.status();
+  return KernelPlan(*std::move(kernel));
+}
+
 // Accepts with a plan, or refuses with the reason: kUnsupported, in the words of a user.
 using PlanKernel = Result<KernelPlan> (*)(const OpDescription&, const PlanContext&);
-// The same for a kernel that is its own plan.
+// The same for a kernel that is its own plan: there is nothing to pack, and no store.
 using BuildKernel = Result<std::unique_ptr<Kernel>> (*)(const OpDescription&, const BuildContext&);
-// The same for one function that does both: with BuildContext::judging it gives the draft, without
-// it the kernel.
-struct Judged {
-  BuildKernel build;
-};
+
+// The plan of a kernel K that is planned by `Plan(op, PlanContext)` and gets its weights by
+// `Pack(op, BuildContext)`, in a copy.
+template <class K>
+Result<KernelPlan> PlanThenPack(K draft, const OpDescription& op, const PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(draft.Plan(op, context));
+  return KernelPlan::Of(std::move(draft),
+                        [](K& kernel, const OpDescription& described, const BuildContext& build) {
+                          return kernel.Pack(described, build);
+                        });
+}
 
 // One way to compute an operator.
 class Candidate {
@@ -103,7 +129,6 @@ class Candidate {
   std::string_view name;  // "reference", "highway", "jit"
 
   constexpr Candidate(std::string_view name, BuildKernel build) : name(name), build_(build) {}
-  constexpr Candidate(std::string_view name, Judged judged) : name(name), judged_(judged.build) {}
   constexpr Candidate(std::string_view name, PlanKernel plan) : name(name), plan_(plan) {}
 
   // Exceptions of libraries below (Xbyak, the allocator) become refusals, here and when building.
@@ -113,7 +138,7 @@ class Candidate {
                                               const BuildContext& context) const;
 
  private:
-  BuildKernel build_ = nullptr, judged_ = nullptr;
+  BuildKernel build_ = nullptr;
   PlanKernel plan_ = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -80,6 +81,22 @@ struct TypeRow {
   DataType output = DataType::kNone;
 };
 
+// How TFLite's reference kernels bring integer sums of products to the output's scale.
+enum class SumScaling : uint8_t {
+  kFixedPoint,  // convolutions: fixed-point multipliers (of uint8 from the float product of scales)
+  kFixedPointOfFloat,  // BATCH_MATMUL: likewise, always from the float product
+  // FULLY_CONNECTED: in double precision; but with int16 weights in fixed point, a single scale
+  // from the float product.
+  kReal,
+};
+
+// Which inputs of an operator that is made of matrix products are what, and how its integer sums
+// are scaled.
+struct ProductInputs {
+  int x = 0, weights = 1, bias = 2;  // -1: none
+  SumScaling scaling = SumScaling::kFixedPoint;
+};
+
 // Added to OperatorDef::options_type where the options are in the schema's second union.
 inline constexpr int kSecondUnion = 256;
 
@@ -110,6 +127,8 @@ struct OperatorDef {
   // How the operator is made of matrix products (kernels/product/description.h); null where it is
   // not. Called on what infer accepted.
   Result<ProductDescription> (*product)(const OpDescription& op) = nullptr;
+  // Of every operator that has one, and of those whose products are of another kind only.
+  std::optional<ProductInputs> product_inputs{};
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
 

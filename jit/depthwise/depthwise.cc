@@ -73,11 +73,22 @@ class DepthwiseKernel final : public Kernel {
       }
     }
   }
-  void SetCode(SharedCode code, PackedWeights weights) {
-    code_ = std::move(code);
-    weights_ = std::move(weights);
+  Status Build(const OpDescription& op, const BuildContext& context) {
+    FUSELITE_ASSIGN_OR_RETURN(code_, EmitDepthwise(spec_, name_));
+    const TensorInfo& filter = op.inputs[1];
+    const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
+    const PackRequest request{filter.data,
+                              filter.bytes(),
+                              bias.absent() ? nullptr : bias.data,
+                              bias.absent() ? 0 : bias.bytes(),
+                              layout(),
+                              static_cast<size_t>(packed_bytes())};
+    FUSELITE_ASSIGN_OR_RETURN(weights_, context.Pack(request, [&](std::byte* to) {
+      const kernels::ReadableConstant weights(filter), biases(bias);
+      Pack(weights.as<float>(), biases.as<float>(), reinterpret_cast<float*>(to));
+    }));
+    return Status();
   }
-  const DepthwiseSpec& spec() const { return spec_; }
 
   Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
     for (int64_t unit = begin; unit < end; ++unit) RunUnit(args, unit / groups_, unit % groups_);
@@ -141,8 +152,8 @@ class DepthwiseKernel final : public Kernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
-                                                     const BuildContext& context) {
+Result<kernels::KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
+                                                const kernels::PlanContext& context) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
@@ -153,7 +164,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
       return Unsupported("only float32 is emitted, not ", DataTypeName(type));
     }
   }
-  if (shape.channels_in == 1 && shape.multiplier > 1) return BuildProductF32(op, context);
+  if (shape.channels_in == 1 && shape.multiplier > 1) return PlanProductF32(op, context);
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   if (!filter.constant() || (op.has_input(2) && !op.inputs[2].constant())) {
     return Unsupported("filters or biases known only at run time have no emitter");
@@ -174,25 +185,11 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const OpDescription& op,
                      .partial_lanes = shape.channels_out % isa.lanes(),
                      .tail = std::move(tail.emitted)};
   FUSELITE_RETURN_IF_ERROR(CheckDepthwise(spec));
-  auto kernel =
-      std::make_unique<DepthwiseKernel>(shape, std::move(spec), std::move(tail), context.threads);
-  if (context.judging) return std::unique_ptr<Kernel>(std::move(kernel));
-  FUSELITE_ASSIGN_OR_RETURN(SharedCode code,
-                            EmitDepthwise(kernel->spec(), std::string(kernel->name())));
-  const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
-  const PackRequest request{filter.data,
-                            filter.bytes(),
-                            bias.absent() ? nullptr : bias.data,
-                            bias.absent() ? 0 : bias.bytes(),
-                            kernel->layout(),
-                            static_cast<size_t>(kernel->packed_bytes())};
-  const auto pack = [&](std::byte* to) {
-    const kernels::ReadableConstant weights(filter), biases(bias);
-    kernel->Pack(weights.as<float>(), biases.as<float>(), reinterpret_cast<float*>(to));
-  };
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, context.Pack(request, pack));
-  kernel->SetCode(std::move(code), std::move(packed));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  return kernels::KernelPlan::Of(
+      DepthwiseKernel(shape, std::move(spec), std::move(tail), context.threads),
+      [](DepthwiseKernel& kernel, const OpDescription& described, const BuildContext& build) {
+        return kernel.Build(described, build);
+      });
 }
 
 }  // namespace fuselite::jit

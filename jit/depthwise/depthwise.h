@@ -7,7 +7,7 @@ namespace fuselite::jit {
 
 // float32, depth multiplier 1, constant filters and bias.
 // Windows at the borders have code of their own that leaves the padding's multiplications out.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2D(const kernels::OpDescription&,
-                                                     const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanDepthwiseConv2D(const kernels::OpDescription&,
+                                                const kernels::PlanContext&);
 
 }  // namespace fuselite::jit

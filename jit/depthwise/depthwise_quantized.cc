@@ -16,6 +16,7 @@ namespace {
 using kernels::BuildContext;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
+using kernels::KernelPlan;
 using kernels::OpDescription;
 using kernels::Source;
 
@@ -23,7 +24,8 @@ using kernels::Source;
 // run time, or null.
 class DepthwiseS8Kernel final : public kernels::PhasedKernel {
  public:
-  DepthwiseS8Kernel(DepthwiseS8 depthwise, std::unique_ptr<Source> source, PackedWeights weights)
+  DepthwiseS8Kernel(DepthwiseS8 depthwise, std::shared_ptr<const Source> source,
+                    PackedWeights weights)
       : depthwise_(std::move(depthwise)), source_(std::move(source)), weights_(std::move(weights)) {
     name_ = depthwise_.name();
     scratch_bytes_ = depthwise_.scratch_bytes();
@@ -40,7 +42,7 @@ class DepthwiseS8Kernel final : public kernels::PhasedKernel {
 
  private:
   DepthwiseS8 depthwise_;
-  std::unique_ptr<Source> source_;
+  std::shared_ptr<const Source> source_;
   PackedWeights weights_;
 };
 
@@ -98,20 +100,37 @@ Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& c
   });
 }
 
+// `bias`: whether it is a part of the sums, and packed with the filters.
+KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, bool bias) {
+  auto draft = std::make_unique<DepthwiseS8Kernel>(depthwise, source, nullptr);
+  return KernelPlan::MadeLater(
+      std::move(draft),
+      [depthwise = std::move(depthwise), source = std::move(source), bias](
+          const OpDescription& op, const BuildContext& context) -> Result<std::unique_ptr<Kernel>> {
+        DepthwiseS8 emitted = depthwise;
+        FUSELITE_RETURN_IF_ERROR(emitted.Emit());
+        const TensorInfo packed_bias = bias && op.has_input(2) ? op.inputs[2] : TensorInfo();
+        FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
+                                  PackFilters(op, context, emitted, packed_bias));
+        return std::unique_ptr<Kernel>(
+            std::make_unique<DepthwiseS8Kernel>(std::move(emitted), source, std::move(packed)));
+      });
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op,
-                                                         const BuildContext& context) {
+Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
+                                                    const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.channels_in == 1) return BuildProductS8(op, context);
+  if (shape.channels_in == 1) return PlanProductS8(op, context);
   if (!op.inputs[1].constant())
     return Unsupported("weights known only at run time have no emitter");
   const TensorInfo& in = op.inputs[0];
   DepthwiseS8Problem problem = ProblemOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(
       problem.tail, kernels::MakeQuantizedTail(op, op.params.as<DepthwiseConv2DParams>().activation,
-                                               DataType::kNone, {}, shape.channels_out));
+                                               DataType::kNone, shape.channels_out));
   problem.name = internal::Join("depthwise ", DataTypeName(in.type));
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
@@ -128,14 +147,12 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const OpDescription& op
   SetMemory(*source, &problem);
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, context, depthwise, bias));
-  return std::unique_ptr<Kernel>(
-      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
+  return PlanOf(std::move(depthwise), std::move(source), true);
 }
 
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& op,
-                                                           const BuildContext& context) {
+Result<kernels::KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
+                                                      const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   if (!op.inputs[1].constant())
     return Unsupported("weights known only at run time have no emitter");
@@ -143,7 +160,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& 
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
   FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail,
-                            kernels::MakeHybridTail(op, activation, 2, shape.channels_out));
+                            kernels::MakeHybridTail(op, activation, shape.channels_out));
   QuantizedImage::Layout layout =
       QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
   layout.asymmetric = true;
@@ -160,11 +177,8 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const OpDescription& 
   problem.tail.output = op.outputs[0];
   problem.window = layout.Padded(shape.window);
   SetMemory(*source, &problem);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Build(std::move(problem), context));
-  FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
-                            PackFilters(op, context, depthwise, TensorInfo()));
-  return std::unique_ptr<Kernel>(
-      new DepthwiseS8Kernel(std::move(depthwise), std::move(source), std::move(packed)));
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
+  return PlanOf(std::move(depthwise), std::move(source), false);
 }
 
 }  // namespace fuselite::jit

@@ -7,12 +7,12 @@
 namespace fuselite::jit {
 
 // int8 or uint8 with constant filters of the same type. To the bit of the reference.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DInt8(const kernels::OpDescription&,
-                                                         const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const kernels::OpDescription&,
+                                                    const kernels::PlanContext&);
 
 // float32, quantized at run time, with constant int8 filters, one filter per channel. Up to the
 // tail's functions, to the bit of the reference.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybrid(const kernels::OpDescription&,
-                                                           const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanDepthwiseConv2DHybrid(const kernels::OpDescription&,
+                                                      const kernels::PlanContext&);
 
 }  // namespace fuselite::jit

@@ -7,9 +7,9 @@
 
 namespace fuselite::jit {
 
-using kernels::BuildContext;
+using kernels::PlanContext;
 
-Result<DepthwiseS8> DepthwiseS8::Build(DepthwiseS8Problem problem, const BuildContext& context) {
+Result<DepthwiseS8> DepthwiseS8::Plan(DepthwiseS8Problem problem, const PlanContext& context) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
@@ -19,19 +19,20 @@ Result<DepthwiseS8> DepthwiseS8::Build(DepthwiseS8Problem problem, const BuildCo
   }
   DepthwiseS8 depthwise;
   depthwise.problem_ = std::move(problem);
-  depthwise.Plan(context);
+  depthwise.PlanLayer(context);
   FUSELITE_RETURN_IF_ERROR(CheckDepthwiseS8(depthwise.spec_));
-  if (context.judging) return depthwise;
-  DepthwiseS8Spec& spec = depthwise.spec_;
-  FUSELITE_RETURN_IF_ERROR(PrepareTail(&depthwise.tail_, VectorIsa(context.isa)));
-  spec.requantization = depthwise.tail_.requantization;
-  spec.residual = depthwise.tail_.residual;
-  FUSELITE_ASSIGN_OR_RETURN(depthwise.code_,
-                            EmitDepthwiseS8(depthwise.spec_, depthwise.blocks_, depthwise.name()));
   return depthwise;
 }
 
-void DepthwiseS8::Plan(const BuildContext& context) {
+Status DepthwiseS8::Emit() {
+  FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, VectorIsa(spec_.isa)));
+  spec_.requantization = tail_.requantization;
+  spec_.residual = tail_.residual;
+  FUSELITE_ASSIGN_OR_RETURN(code_, EmitDepthwiseS8(spec_, blocks_, name()));
+  return Status();
+}
+
+void DepthwiseS8::PlanLayer(const PlanContext& context) {
   const DepthwiseS8Problem& p = problem_;
   spec_.isa = context.isa;
   spec_.window = p.window;
@@ -45,8 +46,9 @@ void DepthwiseS8::Plan(const BuildContext& context) {
   PlanUnits(context.threads);
   const auto& y = p.window.y;
   if (y.interior_begin() > 0 || y.interior_end() < y.output) {
-    padding_ = AlignedBuffer(p.row_bytes);
-    std::memset(padding_.data(), p.zero_point & 0xFF, p.row_bytes);
+    auto row = std::make_shared<AlignedBuffer>(p.row_bytes);
+    std::memset(row->data(), p.zero_point & 0xFF, p.row_bytes);
+    padding_ = std::move(row);
   }
 }
 
@@ -147,7 +149,7 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
     DepthwiseS8Args call;  // members that the code does not read are left alone
     call.weights = range.weights + (range.first + i) * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
-    call.layer = tail_.layer.data();
+    call.layer = tail_.layer ? tail_.layer->data() : nullptr;
     call.zero_points = spec_.Lane(problem_.zero_point);
     call.out = range.sums;
     if (!spec_.stores_sums()) {
@@ -177,7 +179,7 @@ void DepthwiseS8::PointToRows(const DepthwiseS8Product& product, int64_t row, in
   for (int32_t ky = 0; ky < y.filter; ++ky) {
     const int32_t at = start + ky * y.dilation;
     const bool inside = at >= 0 && at < y.input;
-    call->rows[ky] = (inside ? image + at * problem_.row_bytes : padding_.data()) -
+    call->rows[ky] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
                      x.before * spec_.pixel_bytes + channel;
   }
 }

@@ -2,6 +2,7 @@
 // common part of quantized and hybrid layers.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,9 +43,9 @@ struct DepthwiseS8Product {
 
 class DepthwiseS8 {
  public:
-  // Emits the code unless `context.judging`.
-  static Result<DepthwiseS8> Build(DepthwiseS8Problem problem,
-                                   const kernels::BuildContext& context);
+  static Result<DepthwiseS8> Plan(DepthwiseS8Problem problem, const kernels::PlanContext& context);
+  // Makes the code, before the first Pack and Run.
+  Status Emit();
 
   size_t packed_bytes() const;
   // What decides the packed bytes, for PackRequest::layout.
@@ -63,7 +64,7 @@ class DepthwiseS8 {
   void Run(const DepthwiseS8Product& product, int64_t begin, int64_t end) const;
 
  private:
-  void Plan(const kernels::BuildContext& context);
+  void PlanLayer(const kernels::PlanContext& context);
   void PlanTail();
   void PlanUnits(int threads);
   const kernels::Window& window() const { return problem_.window; }
@@ -96,8 +97,8 @@ class DepthwiseS8 {
   std::vector<DepthwiseS8Blocks> blocks_;
   IntegerTail tail_;
   int64_t block_count_ = 0, group_blocks_ = 0, groups_ = 0;
-  int64_t out_bytes_ = 1;  // of an element
-  AlignedBuffer padding_;  // a row of zero points
+  int64_t out_bytes_ = 1;                         // of an element
+  std::shared_ptr<const AlignedBuffer> padding_;  // a row of zero points
   SharedCode code_;
 };
 

@@ -44,10 +44,8 @@ class WeightRows {
 
 }  // namespace
 
-Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS8 format,
-                                                                  const kernels::DepthRuns& depth,
-                                                                  ProductProblem* problem,
-                                                                  Isa isa) {
+Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
+    ProductFormatS8 format, const kernels::DepthRuns& depth, ProductProblem* problem, Isa isa) {
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
   kernel->depth_ = depth.depth();
@@ -65,7 +63,7 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelS8::Make(ProductFormatS
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
+  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }
 
 void MicroKernelS8::PlanTail(const ProductProblem& problem) {
@@ -136,7 +134,14 @@ GemmS8Tile MicroKernelS8::EmittedTile(const Tile& tile) const {
   return emitted;
 }
 
-Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name) {
+Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(
+    std::span<const Tile> tiles, const std::string& name) const {
+  std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(*this));
+  FUSELITE_RETURN_IF_ERROR(kernel->EmitOwn(tiles, name));
+  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
+}
+
+Status MicroKernelS8::EmitOwn(std::span<const Tile> tiles, const std::string& name) {
   // Sums that wait in scratch memory for their tail have rows of the panel's width.
   if (spec_.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
   std::vector<GemmS8Tile> emitted;
@@ -146,7 +151,7 @@ Status MicroKernelS8::Emit(std::span<const Tile> tiles, const std::string& name)
   if (spec_.residual) spec_.residual->floats = tail_.residual->floats;
   FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
   for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
-  call_.layer = tail_.layer.data();
+  call_.layer = tail_.layer ? tail_.layer->data() : nullptr;
   call_.dequantizes = spec_.dequantization.has_value();
   return Status();
 }

@@ -10,7 +10,6 @@
 
 namespace fuselite::jit {
 
-using kernels::BuildContext;
 using kernels::OpDescription;
 using kernels::PanelChannels;
 using kernels::ProductDescription;
@@ -54,10 +53,9 @@ void CopyTransposed(const float* from, int64_t n_step, int64_t count, int64_t k_
 
 }  // namespace
 
-Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelF32::Make(const kernels::DepthRuns& depth,
-                                                                   const ProductProblem& problem,
-                                                                   const kernels::Tail& tail,
-                                                                   Isa isa) {
+Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Make(
+    const kernels::DepthRuns& depth, const ProductProblem& problem, const kernels::Tail& tail,
+    Isa isa) {
   std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(isa));
   kernel->depth_ = depth.depth();
   kernel->tail_ = tail;
@@ -70,7 +68,7 @@ Result<std::shared_ptr<kernels::MicroKernel>> MicroKernelF32::Make(const kernels
   spec.tail = tail;
   for (kernels::TailStage& stage : spec.tail.stages) stage.operand.row_stride *= problem.out.row;
   FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
-  return std::shared_ptr<kernels::MicroKernel>(std::move(kernel));
+  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }
 
 // For each term, on a core with two multiply-adds and two loads a cycle, each multiply-add 4 cycles
@@ -105,10 +103,14 @@ void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelCha
   }
 }
 
-Status MicroKernelF32::Emit(std::span<const Tile> tiles, const std::string& name) {
-  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemm(spec_, tiles, name));
-  for (size_t i = 0; i < tiles.size(); ++i) entries_[i] = code_->entry<GemmFunction>(i);
-  return Status();
+Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Emit(
+    std::span<const Tile> tiles, const std::string& name) const {
+  std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(*this));
+  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, EmitGemm(spec_, tiles, name));
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    kernel->entries_[i] = kernel->code_->entry<GemmFunction>(i);
+  }
+  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }
 
 void MicroKernelF32::Run(const TileRun& run) const {
@@ -121,13 +123,14 @@ void MicroKernelF32::Run(const TileRun& run) const {
   entries_[run.tile](&args);
 }
 
-Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
-                                                const BuildContext& context) {
+Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
+                                           const kernels::PlanContext& context) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
-  const TensorInfo &in = op.inputs[d.inputs.x], &weights = op.inputs[d.inputs.weights];
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   for (const DataType type : {in.type, weights.type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
       return Unsupported("only float32 is emitted, not ", DataTypeName(type));
@@ -135,13 +138,13 @@ Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
   }
   const int64_t rows = d.images * d.parts.front().window.y.output * d.parts.front().window.x.output;
   const bool constant =
-      weights.constant() && (!op.has_input(d.inputs.bias) || op.inputs[d.inputs.bias].constant());
+      weights.constant() && (!op.has_input(inputs.bias) || op.inputs[inputs.bias].constant());
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }
   FUSELITE_ASSIGN_OR_RETURN(const FusedTail tail, FuseTail(op, d.activation, RowsOfLine(d)));
   kernels::ProductKernelSpec spec;
-  spec.source = FloatSource(d);
+  spec.source = FloatSource(inputs.x, d);
   spec.value_bytes = kFloat;
   spec.images_follow = TailIsLinear(tail.emitted);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
@@ -151,7 +154,7 @@ Result<std::unique_ptr<Kernel>> BuildProductF32(const OpDescription& op,
                      .why = tail.why_rest};
     return MicroKernelF32::Make(depth, *problem, tail.emitted, context.isa);
   };
-  return BuildProductKernel(op, d, std::move(spec), context);
+  return PlanProductKernel(op, d, spec, context);
 }
 
 }  // namespace fuselite::jit

@@ -16,9 +16,9 @@ class MicroKernelF32 final : public kernels::MicroKernel {
   // `tail` is emitted wholly (FuseTail); rows of `problem` are apart by problem.out.row in the
   // output, as the tail's operands are addressed. kUnsupported where strides do not fit
   // instructions.
-  static Result<std::shared_ptr<kernels::MicroKernel>> Make(const kernels::DepthRuns& depth,
-                                                            const kernels::ProductProblem& problem,
-                                                            const kernels::Tail& tail, Isa isa);
+  static Result<std::shared_ptr<const kernels::MicroKernel>> Make(
+      const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,
+      const kernels::Tail& tail, Isa isa);
 
   std::string types() const override { return "f32"; }
   std::string target() const override { return std::string(isa_.name()) + " jit"; }
@@ -33,7 +33,8 @@ class MicroKernelF32 final : public kernels::MicroKernel {
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("f32 k", depth_); }
-  Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;
+  Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
+                                                           const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 
  private:
@@ -50,7 +51,7 @@ class MicroKernelF32 final : public kernels::MicroKernel {
 // CONV_2D, FULLY_CONNECTED, BATCH_MATMUL, TRANSPOSE_CONV and DEPTHWISE_CONV_2D of one channel, all
 // of float32. Weights that are known only at run time are packed at each run, where there are rows
 // enough to repay it.
-Result<std::unique_ptr<Kernel>> BuildProductF32(const kernels::OpDescription&,
-                                                const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanProductF32(const kernels::OpDescription&,
+                                           const kernels::PlanContext&);
 
 }  // namespace fuselite::jit

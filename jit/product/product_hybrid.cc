@@ -9,7 +9,6 @@
 namespace fuselite::jit {
 
 using kernels::Activation;
-using kernels::BuildContext;
 using kernels::HybridTail;
 using kernels::OpDescription;
 using kernels::ProductDescription;
@@ -66,8 +65,8 @@ QuantizedImage::Layout LayoutOf(const ProductDescription& d, Isa isa) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
-                                                   const BuildContext& context) {
+Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
+                                              const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
@@ -87,8 +86,8 @@ Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
                                                             .per_row = d.hybrid->scale_per_row}));
   const bool linear = TailIsLinear(format.floats->dequantization.tail);
   kernels::ProductKernelSpec spec;
-  spec.source =
-      std::make_unique<QuantizedSource>(d.inputs.x, LayoutOf(d, context.isa), context.isa);
+  spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
+                                                  LayoutOf(d, context.isa), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;
@@ -96,13 +95,13 @@ Result<std::unique_ptr<Kernel>> BuildProductHybrid(const OpDescription& op,
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
-  return BuildProductKernel(op, d, std::move(spec), context);
+  return PlanProductKernel(op, d, spec, context);
 }
 
 // A few rows take as long as memory needs for the weights, which panels make larger: int4 become
 // bytes, and those int16 without dot products, but for a single row (GemmS8Spec::narrow).
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& op,
-                                                          const BuildContext& context) {
+Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const OpDescription& op,
+                                                     const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const auto shape, kernels::ResolveFullyConnected(op));
   const bool grows =
@@ -111,7 +110,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const OpDescription& o
     return Unsupported("panels would make ", DataTypeName(op.inputs[1].type),
                        " weights larger, which a few rows do not repay");
   }
-  return BuildProductHybrid(op, context);
+  return PlanProductHybrid(op, context);
 }
 
 }  // namespace fuselite::jit

@@ -9,12 +9,12 @@ namespace fuselite::jit {
 
 // CONV_2D, FULLY_CONNECTED and BATCH_MATMUL. Up to the tail's functions, to the bit of the
 // reference.
-Result<std::unique_ptr<Kernel>> BuildProductHybrid(const kernels::OpDescription&,
-                                                   const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanProductHybrid(const kernels::OpDescription&,
+                                              const kernels::PlanContext&);
 
 // FULLY_CONNECTED, unless its rows are so few that others read its weights faster.
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybrid(const kernels::OpDescription&,
-                                                          const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const kernels::OpDescription&,
+                                                     const kernels::PlanContext&);
 
 // Whether the operands are what hybrid kernels take: float32, int8 or int4 weights, and a float32
 // output.

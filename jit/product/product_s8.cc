@@ -11,7 +11,6 @@
 
 namespace fuselite::jit {
 
-using kernels::BuildContext;
 using kernels::OpDescription;
 using kernels::ProductDescription;
 using kernels::ProductProblem;
@@ -27,7 +26,8 @@ int64_t LargestBias(const TensorInfo& bias) {
   return largest;
 }
 
-Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& inputs) {
+Status CheckInt8Operands(const OpDescription& op) {
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   const TensorInfo bias = op.has_input(inputs.bias) ? op.inputs[inputs.bias] : TensorInfo();
   if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) ||
@@ -44,22 +44,23 @@ Status CheckInt8Operands(const OpDescription& op, const kernels::ProductInputs& 
   return Status();
 }
 
-Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
-                                               const BuildContext& context) {
+Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
+                                          const kernels::PlanContext& context) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
-  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op, d.inputs));
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
       kernels::ReadsWeightsUnpacked(op)) {
     return Unsupported("few rows do not repay packing weights at each run");
   }
-  const TensorInfo &in = op.inputs[d.inputs.x], &weights = op.inputs[d.inputs.weights];
-  FUSELITE_ASSIGN_OR_RETURN(kernels::QuantizedTail tail,
-                            kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type,
-                                                       d.inputs, d.channels_out));
-  ByteSource source = MakeByteSource(d, in, context.isa);
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  FUSELITE_ASSIGN_OR_RETURN(
+      kernels::QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
+  ByteSource source = MakeByteSource(inputs.x, d, in, context.isa);
   ProductFormatS8 format{.type = in.type,
                          .weights_type = ReadableType(weights.type),
                          .zero_point = in.quantization.zero_point(),
@@ -69,7 +70,7 @@ Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
                          .tail = std::move(tail.tail),
                          .floats = std::nullopt,
                          .output = op.outputs[0].type};
-  if (op.has_input(d.inputs.bias)) format.largest_bias = LargestBias(op.inputs[d.inputs.bias]);
+  if (op.has_input(inputs.bias)) format.largest_bias = LargestBias(op.inputs[inputs.bias]);
   kernels::ProductKernelSpec spec;
   spec.source = std::move(source.source);
   spec.value_bytes = source.value_bytes;
@@ -77,7 +78,7 @@ Result<std::unique_ptr<Kernel>> BuildProductS8(const OpDescription& op,
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
-  return BuildProductKernel(op, d, std::move(spec), context);
+  return PlanProductKernel(op, d, spec, context);
 }
 
 }  // namespace fuselite::jit

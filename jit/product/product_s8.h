@@ -36,10 +36,10 @@ struct ProductFormatS8 {
 class MicroKernelS8 final : public kernels::MicroKernel {
  public:
   // Fills in problem->rest. kUnsupported where strides do not fit instructions.
-  static Result<std::shared_ptr<kernels::MicroKernel>> Make(ProductFormatS8 format,
-                                                            const kernels::DepthRuns& depth,
-                                                            kernels::ProductProblem* problem,
-                                                            Isa isa);
+  static Result<std::shared_ptr<const kernels::MicroKernel>> Make(ProductFormatS8 format,
+                                                                  const kernels::DepthRuns& depth,
+                                                                  kernels::ProductProblem* problem,
+                                                                  Isa isa);
 
   std::string types() const override;
   std::string target() const override;
@@ -63,13 +63,15 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // What the weights' zero point adds to every sum of the row.
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
-  Status Emit(std::span<const kernels::Tile> tiles, const std::string& name) override;
+  Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
+                                                           const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 
  private:
   static constexpr int kMaxLanes = 16;
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
   void PlanTail(const kernels::ProductProblem& problem);
+  Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);
   GemmS8Tile EmittedTile(const kernels::Tile& tile) const;
   // The weights' zero point as the dot product's operand has it.
   int32_t WeightsOffset() const {
@@ -105,13 +107,12 @@ class MicroKernelS8 final : public kernels::MicroKernel {
 
 // CONV_2D, DEPTHWISE_CONV_2D of one channel, FULLY_CONNECTED and TRANSPOSE_CONV of int8 or uint8
 // with constant weights of the same type; BATCH_MATMUL of int8. To the bit of the reference.
-Result<std::unique_ptr<Kernel>> BuildProductS8(const kernels::OpDescription&,
-                                               const kernels::BuildContext&);
+Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
+                                          const kernels::PlanContext&);
 
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
 // type, a constant int32 bias or none.
-Status CheckInt8Operands(const kernels::OpDescription& op,
-                         const kernels::ProductInputs& inputs = {});
+Status CheckInt8Operands(const kernels::OpDescription& op);
 
 // The largest magnitude in a constant bias of int32; 0 of an absent one.
 int64_t LargestBias(const TensorInfo& bias);

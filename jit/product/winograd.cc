@@ -8,7 +8,7 @@ namespace {
 
 kernels::MakeMicroKernelF32 Emitted(Isa isa) {
   return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem)
-             -> Result<std::shared_ptr<kernels::MicroKernel>> {
+             -> Result<std::shared_ptr<const kernels::MicroKernel>> {
     if (!VectorIsa::Supported(isa)) {
       return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
     }
@@ -18,15 +18,14 @@ kernels::MakeMicroKernelF32 Emitted(Isa isa) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildWinogradF32(const kernels::OpDescription& op,
-                                                 const kernels::BuildContext& context) {
-  return kernels::BuildWinograd(op, context, Emitted(context.isa));
+Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription& op,
+                                            const kernels::PlanContext& context) {
+  return kernels::PlanWinograd(op, context, Emitted(context.isa));
 }
 
-Result<std::unique_ptr<Kernel>> BuildWinogradF32With(const kernels::OpDescription& op,
-                                                     const kernels::BuildContext& context,
-                                                     int outputs) {
-  return kernels::BuildWinogradWith(op, context, outputs, Emitted(context.isa));
+Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op,
+                                                const kernels::PlanContext& context, int outputs) {
+  return kernels::PlanWinogradWith(op, context, outputs, Emitted(context.isa));
 }
 
 }  // namespace fuselite::jit

@@ -5,12 +5,11 @@
 
 namespace fuselite::jit {
 
-// What kernels::BuildWinograd takes.
-Result<std::unique_ptr<Kernel>> BuildWinogradF32(const kernels::OpDescription&,
-                                                 const kernels::BuildContext&);
-// What kernels::BuildWinogradWith takes.
-Result<std::unique_ptr<Kernel>> BuildWinogradF32With(const kernels::OpDescription& op,
-                                                     const kernels::BuildContext& context,
-                                                     int outputs);
+// What kernels::PlanWinograd takes.
+Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription&,
+                                            const kernels::PlanContext&);
+// What kernels::PlanWinogradWith takes.
+Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op,
+                                                const kernels::PlanContext& context, int outputs);
 
 }  // namespace fuselite::jit

@@ -38,43 +38,43 @@ class CopiedSource final : public Source {
   Image image_;
 };
 
-std::unique_ptr<Source> InputItself(const ProductDescription& d, int64_t value_bytes) {
+std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int64_t value_bytes) {
   const int64_t pixel = d.pixel_pitch * value_bytes;
   const int64_t row = pixel * d.padding.x.input, image = row * d.padding.y.input;
   return std::make_unique<kernels::InputSource>(
-      d.inputs.x, ImageMemory{pixel, row, image, d.pixel_pitch == d.channels_in});
+      input, ImageMemory{pixel, row, image, d.pixel_pitch == d.channels_in});
 }
 
 }  // namespace
 
-std::unique_ptr<Source> FloatSource(const ProductDescription& d) {
+std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d) {
   constexpr int64_t value_bytes = sizeof(float);
-  if (d.left_transposed) return TransposedSource(d);
+  if (d.left_transposed) return TransposedSource(input, d);
   const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
                           d.pixel_pitch * value_bytes);
-  if (!image.needed()) return InputItself(d, value_bytes);
-  return std::make_unique<CopiedSource<PaddedImage>>(d.inputs.x, image);
+  if (!image.needed()) return InputItself(input, d, value_bytes);
+  return std::make_unique<CopiedSource<PaddedImage>>(input, image);
 }
 
-ByteSource MakeByteSource(const ProductDescription& d, const TensorInfo& input, Isa isa) {
-  const bool dot = HasDotProduct(isa), is_signed = input.type == DataType::kInt8;
+ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa) {
+  const bool dot = HasDotProduct(isa), is_signed = info.type == DataType::kInt8;
   const kernels::WindowAxis& x = d.parts.front().window.x;
   const ActivationFormat format = !dot        ? ActivationFormat::kWide
                                   : is_signed ? ActivationFormat::kFlipped
                                               : ActivationFormat::kAsIs;
   const int64_t value_bytes = dot ? 1 : 2;
   if (d.left_transposed) {
-    return {.source = TransposedSource(d, input.type, format), .value_bytes = value_bytes};
+    return {.source = TransposedSource(input, d, info.type, format), .value_bytes = value_bytes};
   }
   // The runs of a row that lie in one piece (DepthRuns).
   const bool rows_follow = x.dilation == 1 && d.groups == 1 && d.pixel_pitch == d.channels_in;
   const int64_t run = d.group_in() * (rows_follow && d.parts.size() == 1 ? x.filter : 1);
   if (dot && d.padding.unpadded() && run % 4 == 0) {
-    return {.source = InputItself(d, 1), .value_bytes = 1, .flips = is_signed};
+    return {.source = InputItself(input, d, 1), .value_bytes = 1, .flips = is_signed};
   }
-  const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, input.type,
-                             input.quantization.zero_point(), format);
-  return {.source = std::make_unique<CopiedSource<ConvertedImage>>(d.inputs.x, image),
+  const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, info.type,
+                             info.quantization.zero_point(), format);
+  return {.source = std::make_unique<CopiedSource<ConvertedImage>>(input, image),
           .value_bytes = value_bytes};
 }
 

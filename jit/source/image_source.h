@@ -12,7 +12,9 @@
 namespace fuselite::jit {
 
 // float32: the input itself where no window reaches into padding, else a copy with zeros around it.
-std::unique_ptr<kernels::Source> FloatSource(const kernels::ProductDescription& description);
+// `input` is the operator's input that holds the values, here and below.
+std::unique_ptr<kernels::Source> FloatSource(int input,
+                                             const kernels::ProductDescription& description);
 
 // 8-bit activations, as dot products (bytes, 4 at a time) or pair products (int16) of `isa` read
 // them. The input itself where it can be read in groups of four bytes, which must not reach behind
@@ -22,8 +24,8 @@ struct ByteSource {
   int64_t value_bytes = 1;
   bool flips = false;
 };
-ByteSource MakeByteSource(const kernels::ProductDescription& description, const TensorInfo& input,
-                          Isa isa);
+ByteSource MakeByteSource(int input, const kernels::ProductDescription& description,
+                          const TensorInfo& info, Isa isa);
 
 // An image whose channels each stand `repeat` times, for depthwise convolutions with multipliers.
 // The windows' padding holds the zero point.

@@ -21,8 +21,8 @@ constexpr int64_t kRowsOfUnit = 16;
 template <class In, class Out, class From>
 class Transposed final : public Source {
  public:
-  Transposed(const ProductDescription& d, From from)
-      : input_(d.inputs.x),
+  Transposed(int input, const ProductDescription& d, From from)
+      : input_(input),
         rows_(d.batch->rows),
         depth_(d.channels_in),
         pitch_(d.pixel_pitch),
@@ -65,27 +65,29 @@ class Transposed final : public Source {
 };
 
 template <class In, class Out, class From>
-std::unique_ptr<Source> Make(const ProductDescription& d, From from) {
-  return std::make_unique<Transposed<In, Out, From>>(d, from);
+std::unique_ptr<Source> Make(int input, const ProductDescription& d, From from) {
+  return std::make_unique<Transposed<In, Out, From>>(input, d, from);
 }
 
 }  // namespace
 
-std::unique_ptr<Source> TransposedSource(const ProductDescription& d) {
-  return Make<float, float>(d, [](float x) { return x; });
+std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d) {
+  return Make<float, float>(input, d, [](float x) { return x; });
 }
 
-std::unique_ptr<Source> TransposedSource(const ProductDescription& d, DataType type,
+std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d, DataType type,
                                          ActivationFormat format) {
   const auto widen = [](auto x) { return static_cast<int16_t>(x); };
   switch (format) {
-    case ActivationFormat::kAsIs: return Make<uint8_t, uint8_t>(d, [](uint8_t x) { return x; });
+    case ActivationFormat::kAsIs:
+      return Make<uint8_t, uint8_t>(input, d, [](uint8_t x) { return x; });
     case ActivationFormat::kFlipped:
-      return Make<uint8_t, uint8_t>(d, [](uint8_t x) { return static_cast<uint8_t>(x ^ 0x80); });
+      return Make<uint8_t, uint8_t>(input, d,
+                                    [](uint8_t x) { return static_cast<uint8_t>(x ^ 0x80); });
     case ActivationFormat::kWide: break;
   }
-  if (type == DataType::kInt8) return Make<int8_t, int16_t>(d, widen);
-  return Make<uint8_t, int16_t>(d, widen);
+  if (type == DataType::kInt8) return Make<int8_t, int16_t>(input, d, widen);
+  return Make<uint8_t, int16_t>(input, d, widen);
 }
 
 }  // namespace fuselite::jit

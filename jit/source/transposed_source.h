@@ -10,9 +10,11 @@
 namespace fuselite::jit {
 
 // Transposes float32.
-std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description);
+std::unique_ptr<kernels::Source> TransposedSource(int input,
+                                                  const kernels::ProductDescription& description);
 // Transposes 8-bit values, in a format that products read. `type`: int8 or uint8.
-std::unique_ptr<kernels::Source> TransposedSource(const kernels::ProductDescription& description,
+std::unique_ptr<kernels::Source> TransposedSource(int input,
+                                                  const kernels::ProductDescription& description,
                                                   DataType type, ActivationFormat format);
 
 }  // namespace fuselite::jit

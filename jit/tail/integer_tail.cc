@@ -1,6 +1,7 @@
 #include "jit/tail/integer_tail.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/hash.h"
 
@@ -42,11 +43,8 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   if (stages[0].kind != Kind::kLookup) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
   }
-  const LookupMethod method = BestLookup(isa);
-  divided->table = EncodeLookup(stages[0].table, method);
-  if (divided->table.data() == nullptr) return OutOfMemory("no memory for a table");
-  divided->requantization->lookup = method;
-  TakeFirst(&divided->rest.tail);
+  divided->requantization->lookup = BestLookup(isa);
+  divided->table = TakeFirst(&divided->rest.tail).table;
   if (divided->rest.tail.empty()) return Status();
   return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
 }
@@ -80,9 +78,15 @@ Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
     tail->residual->Encode(&constants);
   }
   tail->requantization->Encode(&constants);
-  tail->layer = constants.Encode(isa, {tail->table.data(), tail->table.size()});
-  tail->table = AlignedBuffer();
-  return tail->layer.data() != nullptr ? Status() : OutOfMemory("no memory for a tail's numbers");
+  AlignedBuffer table;
+  if (const auto lookup = tail->requantization->lookup) {
+    table = EncodeLookup(std::exchange(tail->table, {}), *lookup);
+    if (table.data() == nullptr) return OutOfMemory("no memory for a table");
+  }
+  AlignedBuffer layer = constants.Encode(isa, {table.data(), table.size()});
+  if (layer.data() == nullptr) return OutOfMemory("no memory for a tail's numbers");
+  tail->layer = std::make_shared<const AlignedBuffer>(std::move(layer));
+  return Status();
 }
 
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {

@@ -1,8 +1,10 @@
 // The tail of integer sums, divided into what is emitted and what is left.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "jit/tail/dequantize_emitter.h"
 #include "jit/tail/integer_tail_emitter.h"
@@ -18,8 +20,9 @@ struct IntegerTail {
   std::optional<Requantization> requantization;
   std::optional<Residual> residual;   // with a requantization
   RequantizationConstants constants;  // of `requantization`
-  AlignedBuffer table;                // of requantization->lookup, encoded
-  AlignedBuffer layer;                // of `requantization`: what its code reads for the layer
+  std::vector<uint8_t> table;         // of requantization->lookup
+  // What the code of `requantization` reads for the layer.
+  std::shared_ptr<const AlignedBuffer> layer;
   kernels::TailRest rest;
 };
 
@@ -32,8 +35,8 @@ struct SumBounds {
 // all through the channels.
 IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
                        const SumBounds& bounds, bool whole_vectors);
-// Finds floats and makes what the code reads, which takes too long for a plan: once, before the
-// code is emitted.
+// Finds floats and makes what the code reads, which takes too long for a plan: once, on a copy of
+// what was planned, before the code is emitted.
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);
 // What is left of float outputs: their dequantization is emitted in place of a requantization.
 IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);

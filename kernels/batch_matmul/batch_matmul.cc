@@ -64,15 +64,13 @@ Status InferBatchMatMul(OpDescription& op) {
   if (output.type == DataType::kNone) output.type = op.inputs[0].type;
   output.shape = shape.output;
   if (op.inputs[0].type != kF32) {
-    const ProductInputs inputs{
-        .x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
-    FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, inputs, true));
+    FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, true));
     if (output.type == DataType::kInt32 && op.tail.empty() &&
         (op.inputs[0].quantization.zero_point() != 0 ||
          op.inputs[1].quantization.zero_point() != 0)) {
       return Unsupported("int8 to int32 with zero points, which TFLite's kernel does not heed");
     }
-    return CheckQuantizedTail(op, Activation::kNone, DataType::kNone, inputs, shape.columns);
+    return CheckQuantizedTail(op, Activation::kNone, DataType::kNone, shape.columns);
   }
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, Activation::kNone).status();
   // TFLite's kernel mixes up the scales of several batch dimensions.
@@ -85,11 +83,11 @@ Status InferBatchMatMul(OpDescription& op) {
     return Unsupported("float32 with int8 in ", shape.output,
                        ", with more than one batch dimension");
   }
-  return MakeHybridTail(op, Activation::kNone, -1, shape.columns).status();
+  return MakeHybridTail(op, Activation::kNone, shape.columns).status();
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildBatchMatMulHighway}},
+    {"highway", PlanBatchMatMulHighway},
     {"reference", BuildBatchMatMulReference},
 };
 
@@ -144,6 +142,7 @@ const OperatorDef& BatchMatMulOperator() {
       .infer = InferBatchMatMul,
       .candidates = kCandidates,
       .product = DescribeBatchMatMulProduct,
+      .product_inputs = ProductInputs{.bias = -1, .scaling = SumScaling::kFixedPointOfFloat},
       .cost =
           [](const OpDescription& op) {
             const bool adj_x = op.params.as<BatchMatMulParams>().adj_x;

@@ -57,10 +57,9 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
-Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanBatchMatMulHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes int8, or float32 that it quantizes, with int8. x is
 // not transposed (adj_x).
-Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighwayS8(const OpDescription&,
-                                                          const BuildContext&);
+Result<KernelPlan> PlanBatchMatMulHighwayS8(const OpDescription&, const PlanContext&);
 
 }  // namespace fuselite::kernels

@@ -8,7 +8,7 @@ namespace {
 
 class BatchMatMulKernel final : public ProductKernelF32 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveBatchMatMul(op));
     const auto& params = op.params.as<BatchMatMulParams>();
     const TensorInfo& x = op.inputs[0];
@@ -69,12 +69,9 @@ class BatchMatMulKernel final : public ProductKernelF32 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighway(const OpDescription& op,
-                                                        const BuildContext& context) {
-  if (op.inputs[1].type != DataType::kFloat32) return BuildBatchMatMulHighwayS8(op, context);
-  auto kernel = std::make_unique<BatchMatMulKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanBatchMatMulHighway(const OpDescription& op, const PlanContext& context) {
+  if (op.inputs[1].type != DataType::kFloat32) return PlanBatchMatMulHighwayS8(op, context);
+  return PlanThenPack(BatchMatMulKernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -6,7 +6,7 @@ namespace {
 
 class BatchMatMulS8Kernel final : public ProductKernelS16 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveBatchMatMul(op));
     const auto& params = op.params.as<BatchMatMulParams>();
     const TensorInfo& x = op.inputs[0];
@@ -23,16 +23,13 @@ class BatchMatMulS8Kernel final : public ProductKernelS16 {
                     .n_stride = strides.y_column};
     if (x.type == DataType::kFloat32) {
       FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                                MakeHybridTail(op, Activation::kNone, -1, shape_.columns));
+                                MakeHybridTail(op, Activation::kNone, shape_.columns));
       FUSELITE_RETURN_IF_ERROR(
           InitHybrid("batch_matmul", op, context, std::move(tail), 1, size, false));
     } else {
       FUSELITE_ASSIGN_OR_RETURN(
           QuantizedTail tail,
-          MakeQuantizedTail(
-              op, Activation::kNone, DataType::kNone,
-              {.x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat},
-              shape_.columns));
+          MakeQuantizedTail(op, Activation::kNone, DataType::kNone, shape_.columns));
       FUSELITE_RETURN_IF_ERROR(Init("batch_matmul", op, context, std::move(tail), size, false));
     }
     return InitRows(op, context,
@@ -60,11 +57,8 @@ class BatchMatMulS8Kernel final : public ProductKernelS16 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildBatchMatMulHighwayS8(const OpDescription& op,
-                                                          const BuildContext& context) {
-  auto kernel = std::make_unique<BatchMatMulS8Kernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanBatchMatMulHighwayS8(const OpDescription& op, const PlanContext& context) {
+  return PlanThenPack(BatchMatMulS8Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -15,7 +15,6 @@ Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op) {
   }
   ProductDescription product;
   product.name = "batch_matmul";
-  product.inputs = {.x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat};
   FUSELITE_RETURN_IF_ERROR(product.SetRows(left.elements() / shape.depth, shape.rows));
   product.channels_in = shape.depth;
   product.pixel_pitch = left.pitch();
@@ -28,7 +27,7 @@ Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op) {
   product.batch = shape;
   if (left.type == DataType::kFloat32 && right.type != DataType::kFloat32) {
     FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                              MakeHybridTail(op, Activation::kNone, -1, shape.columns));
+                              MakeHybridTail(op, Activation::kNone, shape.columns));
     product.hybrid = {.tail = std::move(tail),
                       .asymmetric = params.asymmetric_quantize_inputs,
                       .scale_per_row = true};

@@ -10,11 +10,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
   FUSELITE_ASSIGN_OR_RETURN(
-      QuantizedTail tail,
-      MakeQuantizedTail(
-          op, Activation::kNone, DataType::kNone,
-          {.x = 0, .weights = 1, .bias = -1, .scaling = SumScaling::kFixedPointOfFloat},
-          shape.columns));
+      QuantizedTail tail, MakeQuantizedTail(op, Activation::kNone, DataType::kNone, shape.columns));
   const BatchMatMulStrides s = StridesOf(op);
   const int32_t x_offset = -op.inputs[0].quantization.zero_point();
   const int32_t y_offset = -op.inputs[1].quantization.zero_point();
@@ -50,8 +46,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescr
 
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
-  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                            MakeHybridTail(op, Activation::kNone, -1, shape.columns));
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeHybridTail(op, Activation::kNone, shape.columns));
   const BatchMatMulStrides s = StridesOf(op);
   const size_t sums_bytes = AlignUp(shape.columns * sizeof(int64_t));
   const size_t floats_bytes = AlignUp(tail.row_bytes());

@@ -61,7 +61,7 @@ Status InferEmbeddingLookup(OpDescription& op) {
 }
 
 constexpr Candidate kProductCandidates[] = {
-    {"highway", Judged{BuildBlockwiseFullyConnected}},
+    {"highway", PlanBlockwiseFullyConnected},
     {"reference", BuildBlockwiseFullyConnectedReference},
 };
 constexpr Candidate kLookupCandidates[] = {{"reference", BuildBlockwiseEmbeddingLookup}};

@@ -29,8 +29,7 @@ struct BlockwiseShape : FullyConnectedShape {
 Result<BlockwiseShape> ResolveBlockwise(const OpDescription& op);
 
 // One unit is a row (reference), or some units of all rows.
-Result<std::unique_ptr<Kernel>> BuildBlockwiseFullyConnected(const OpDescription&,
-                                                             const BuildContext&);
+Result<KernelPlan> PlanBlockwiseFullyConnected(const OpDescription&, const PlanContext&);
 Result<std::unique_ptr<Kernel>> BuildBlockwiseFullyConnectedReference(const OpDescription&,
                                                                       const BuildContext&);
 

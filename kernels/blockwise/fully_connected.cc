@@ -92,13 +92,19 @@ void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& s
 // Phase 0 quantizes the rows, phase 1 multiplies.
 class BlockwiseKernel final : public Kernel {
  public:
-  // `scales` are constants of float16 or float32, one for each block.
-  Status Build(const OpDescription& op, const BuildContext& context, const BlockwiseShape& shape,
-               const TensorInfo& scales, FloatTail tail, bool exact) {
+  // An input of the operator holds the scales of blocks, float16 or float32.
+  BlockwiseKernel(const BlockwiseShape& shape, FloatTail tail)
+      : shape_(shape), tail_(std::move(tail)) {}
+  // Blocks are whole rows, whose scales these are.
+  BlockwiseKernel(const BlockwiseShape& shape, HybridTail hybrid)
+      : shape_(shape), row_scales_(std::move(hybrid.scales)), tail_(std::move(hybrid.tail)) {}
+
+  Status Plan(const OpDescription& op, const PlanContext& context) {
+    const bool exact = row_scales_.has_value();
+    const TensorInfo scales = ScalesOf(op);
     functions_ = FindBlockwise(context.isa);
     quantize_ = FindShortRowFunctions(context.isa);
     if (functions_ == nullptr || quantize_ == nullptr) return NoVectorTarget(context.isa);
-    shape_ = shape;
     if (shape_.block_size % kBlockwiseStep != 0) {
       return Unsupported("blocks of ", shape_.block_size, " are no multiple of ", kBlockwiseStep);
     }
@@ -111,7 +117,6 @@ class BlockwiseKernel final : public Kernel {
                .block_size = shape_.block_size};
     asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
     tile_ = functions_->tiles[layout_.bytes][!layout_.halves];
-    tail_ = std::move(tail);
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
@@ -120,7 +125,31 @@ class BlockwiseKernel final : public Kernel {
         internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
                        DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x", layout_.lanes,
                        " ", tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
-    return Pack(op.inputs[1], scales, context);
+    return Status();
+  }
+
+  Status Pack(const OpDescription& op, const BuildContext& context) {
+    const TensorInfo& weights = op.inputs[1];
+    const TensorInfo scales = ScalesOf(op);
+    PackRequest request;
+    request.source = weights.data;
+    request.source_bytes = weights.bytes();
+    request.source2 = scales.data;
+    request.source2_bytes = scales.bytes();
+    request.bytes = layout_.panels() * layout_.panel_bytes();
+    request.layout =
+        internal::Join("blockwise ", DataTypeName(weights.type), " b", layout_.block_size, " s",
+                       layout_.scale_bytes(), layout_.exact ? " exact k" : " k", layout_.depth,
+                       " l", layout_.lanes);
+    FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
+      WithBlockWeights(weights, [&](const auto& values) {
+        for (int64_t panel = 0; panel < layout_.panels(); ++panel) {
+          PackPanel(layout_, values, scales, panel, to + panel * layout_.panel_bytes());
+        }
+      });
+    }));
+    row_scales_.reset();
+    return Status();
   }
 
   std::string_view name() const override { return name_; }
@@ -161,25 +190,13 @@ class BlockwiseKernel final : public Kernel {
   size_t ValuesAt() const { return AlignUp(sizeof(Header) + SumBytes()); }
   size_t RowBytes() const { return ValuesAt() + AlignUp(shape_.depth * (layout_.bytes ? 2 : 1)); }
 
-  Status Pack(const TensorInfo& weights, const TensorInfo& scales, const BuildContext& context) {
-    PackRequest request;
-    request.source = weights.data;
-    request.source_bytes = weights.bytes();
-    request.source2 = scales.data;
-    request.source2_bytes = scales.bytes();
-    request.bytes = layout_.panels() * layout_.panel_bytes();
-    request.layout =
-        internal::Join("blockwise ", DataTypeName(weights.type), " b", layout_.block_size, " s",
-                       layout_.scale_bytes(), layout_.exact ? " exact k" : " k", layout_.depth,
-                       " l", layout_.lanes);
-    FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
-      WithBlockWeights(weights, [&](const auto& values) {
-        for (int64_t panel = 0; panel < layout_.panels(); ++panel) {
-          PackPanel(layout_, values, scales, panel, to + panel * layout_.panel_bytes());
-        }
-      });
-    }));
-    return Status();
+  TensorInfo ScalesOf(const OpDescription& op) const {
+    if (!row_scales_) return op.inputs[kBlockScalesInput];
+    TensorInfo scales;
+    scales.type = DataType::kFloat32;
+    scales.shape = Shape({shape_.units, 1});
+    scales.data = row_scales_->data();
+    return scales;
   }
 
   void QuantizeRow(const KernelArgs& args, int64_t row) const {
@@ -252,6 +269,7 @@ class BlockwiseKernel final : public Kernel {
   const BlockwiseFunctions* functions_ = nullptr;
   const ShortRowFunctions* quantize_ = nullptr;
   BlockwiseFunctions::Tile tile_;
+  std::optional<std::vector<float>> row_scales_;  // until they are packed
   FloatTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;
@@ -262,15 +280,12 @@ class BlockwiseKernel final : public Kernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildBlockwiseFullyConnected(const OpDescription& op,
-                                                             const BuildContext& context) {
+Result<KernelPlan> PlanBlockwiseFullyConnected(const OpDescription& op,
+                                               const PlanContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const BlockwiseShape shape, ResolveBlockwise(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
                             MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation));
-  auto kernel = std::make_unique<BlockwiseKernel>();
-  FUSELITE_RETURN_IF_ERROR(
-      kernel->Build(op, context, shape, op.inputs[kBlockScalesInput], std::move(tail), false));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  return PlanThenPack(BlockwiseKernel(shape, std::move(tail)), op, context);
 }
 
 Status CheckFewRows(const OpDescription& op) {
@@ -289,23 +304,16 @@ Status CheckFewRows(const OpDescription& op) {
   return Status();
 }
 
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedFewRows(const OpDescription& op,
-                                                           const BuildContext& context) {
+Result<KernelPlan> PlanFullyConnectedFewRows(const OpDescription& op, const PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckFewRows(op));
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape resolved, ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(HybridTail hybrid,
-                            MakeHybridTail(op, params.activation, 2, resolved.units));
+                            MakeHybridTail(op, params.activation, resolved.units));
   BlockwiseShape shape;
   static_cast<FullyConnectedShape&>(shape) = resolved;
   shape.block_size = resolved.depth;
-  TensorInfo scales;
-  scales.type = DataType::kFloat32;
-  scales.shape = Shape({resolved.units, 1});
-  scales.data = hybrid.scales.data();
-  auto kernel = std::make_unique<BlockwiseKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context, shape, scales, std::move(hybrid.tail), true));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  return PlanThenPack(BlockwiseKernel(shape, std::move(hybrid)), op, context);
 }
 
 }  // namespace fuselite::kernels

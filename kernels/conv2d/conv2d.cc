@@ -57,13 +57,12 @@ Status InferConv2D(OpDescription& op) {
   const auto& params = op.params.as<Conv2DParams>();
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) return MakeConv2DHybridTail(op, shape).status();
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, false));
-  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, {},
-                            shape.channels_out);
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out);
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildConv2DHighway}},
+    {"highway", PlanConv2DHighway},
     {"reference", BuildConv2DReference},
 };
 
@@ -81,7 +80,7 @@ Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DSha
   }
   FUSELITE_ASSIGN_OR_RETURN(
       HybridTail tail,
-      MakeHybridTail(op, op.params.as<Conv2DParams>().activation, 2, shape.channels_out));
+      MakeHybridTail(op, op.params.as<Conv2DParams>().activation, shape.channels_out));
   tail.weights_first = Conv2DHasSeveralScales(op, shape);
   return tail;
 }
@@ -124,6 +123,7 @@ const OperatorDef& Conv2DOperator() {
       .infer = InferConv2D,
       .candidates = kCandidates,
       .product = DescribeConv2DProduct,
+      .product_inputs = ProductInputs{},
       .cost =
           [](const OpDescription& op) {
             const Shape& filter = op.inputs[1].shape;

@@ -46,10 +46,10 @@ Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const
 Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildConv2DHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
-Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanConv2DHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
 // with 8-bit or 4-bit weights.
-Result<std::unique_ptr<Kernel>> BuildConv2DHighwayS8(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanConv2DHighwayS8(const OpDescription&, const PlanContext&);
 
 // Float32 activations with integer weights are quantized image by image; asymmetrically where the
 // filters' scales differ or there are groups, otherwise symmetrically with the first scale.

@@ -10,7 +10,7 @@ namespace {
 
 class Conv2DKernel final : public ProductKernelF32 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveConv2D(op));
     FUSELITE_RETURN_IF_ERROR(Init("conv", op, context, op.params.as<Conv2DParams>().activation,
                                   {.input = 1,
@@ -69,12 +69,9 @@ class Conv2DKernel final : public ProductKernelF32 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildConv2DHighway(const OpDescription& op,
-                                                   const BuildContext& context) {
-  if (op.inputs[1].type != DataType::kFloat32) return BuildConv2DHighwayS8(op, context);
-  auto kernel = std::make_unique<Conv2DKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanConv2DHighway(const OpDescription& op, const PlanContext& context) {
+  if (op.inputs[1].type != DataType::kFloat32) return PlanConv2DHighwayS8(op, context);
+  return PlanThenPack(Conv2DKernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -9,7 +9,7 @@ namespace {
 
 class Conv2DS8Kernel final : public ProductKernelS16 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveConv2D(op));
     pitch_ = op.inputs[0].pitch();
     const Size size{.products = shape_.groups,
@@ -20,16 +20,16 @@ class Conv2DS8Kernel final : public ProductKernelS16 {
                     .matrix_stride = shape_.group_out * shape_.depth(),
                     .k_stride = 1,
                     .n_stride = shape_.depth()};
-    if (op.inputs[0].type == DataType::kFloat32) return BuildHybrid(op, context, size);
+    if (op.inputs[0].type == DataType::kFloat32) return PlanHybrid(op, context, size);
     const auto& params = op.params.as<Conv2DParams>();
     FUSELITE_ASSIGN_OR_RETURN(
-        QuantizedTail tail, MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {},
-                                              shape_.channels_out));
+        QuantizedTail tail,
+        MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape_.channels_out));
     return Init("conv", op, context, std::move(tail), size, true);
   }
 
  private:
-  Status BuildHybrid(const OpDescription& op, const BuildContext& context, const Size& size) {
+  Status PlanHybrid(const OpDescription& op, const PlanContext& context, const Size& size) {
     const auto& [y, x] = shape_.window;
     const bool several_scales = Conv2DHasSeveralScales(op, shape_);
     FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeConv2DHybridTail(op, shape_));
@@ -70,11 +70,8 @@ class Conv2DS8Kernel final : public ProductKernelS16 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildConv2DHighwayS8(const OpDescription& op,
-                                                     const BuildContext& context) {
-  auto kernel = std::make_unique<Conv2DS8Kernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanConv2DHighwayS8(const OpDescription& op, const PlanContext& context) {
+  return PlanThenPack(Conv2DS8Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

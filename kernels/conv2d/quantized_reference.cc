@@ -45,7 +45,7 @@ Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescriptio
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
   FUSELITE_ASSIGN_OR_RETURN(
       QuantizedTail tail,
-      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, {}, shape.channels_out));
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out));
   return MakeQuantizedPixels("conv", op, shape, shape.depth(), std::move(tail), PixelSums{});
 }
 

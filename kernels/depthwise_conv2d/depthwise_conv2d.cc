@@ -54,14 +54,14 @@ Status InferDepthwiseConv2D(OpDescription& op) {
     if (shape.channels_out > 1 && !op.inputs[1].quantization.per_channel()) {
       return Unsupported("float32 channels with one scale for all 8-bit filters");
     }
-    return MakeHybridTail(op, params.activation, 2, shape.channels_out).status();
+    return MakeHybridTail(op, params.activation, shape.channels_out).status();
   }
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {}, false));
-  return CheckQuantizedTail(op, params.activation, DataType::kNone, {}, shape.channels_out);
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  return CheckQuantizedTail(op, params.activation, DataType::kNone, shape.channels_out);
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildDepthwiseConv2DHighway}},
+    {"highway", PlanDepthwiseConv2DHighway},
     {"reference", BuildDepthwiseConv2DReference},
 };
 
@@ -100,6 +100,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
       .infer = InferDepthwiseConv2D,
       .candidates = kCandidates,
       .product = DescribeDepthwiseConv2DProduct,
+      .product_inputs = ProductInputs{},
       .cost =
           [](const OpDescription& op) {
             const Shape& filter = op.inputs[1].shape;

@@ -41,11 +41,9 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescriptio
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription&,
-                                                            const BuildContext&);
+Result<KernelPlan> PlanDepthwiseConv2DHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
 // with constant 8-bit or 4-bit weights.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighwayS8(const OpDescription&,
-                                                              const BuildContext&);
+Result<KernelPlan> PlanDepthwiseConv2DHighwayS8(const OpDescription&, const PlanContext&);
 
 }  // namespace fuselite::kernels

@@ -19,7 +19,7 @@ constexpr int64_t kMaxPointers = 65536;
 
 class DepthwiseKernel final : public Kernel {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     simd_ = FindDepthwiseF32(context.isa);
     if (simd_ == nullptr) return NoVectorTarget(context.isa);
     for (int i : {0, 1}) {
@@ -162,12 +162,11 @@ class DepthwiseKernel final : public Kernel {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighway(const OpDescription& op,
-                                                            const BuildContext& context) {
-  if (op.inputs[1].type != DataType::kFloat32) return BuildDepthwiseConv2DHighwayS8(op, context);
+Result<KernelPlan> PlanDepthwiseConv2DHighway(const OpDescription& op, const PlanContext& context) {
+  if (op.inputs[1].type != DataType::kFloat32) return PlanDepthwiseConv2DHighwayS8(op, context);
   auto kernel = std::make_unique<DepthwiseKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  FUSELITE_RETURN_IF_ERROR(kernel->Plan(op, context));
+  return KernelPlan(std::move(kernel));
 }
 
 }  // namespace fuselite::kernels

@@ -23,7 +23,8 @@ constexpr int64_t kMaxPointers = 65536;
 
 class DepthwiseS8Kernel final : public Kernel {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   std::string_view name() const override { return name_; }
   int phases() const override { return rows_.phases() + 1; }
@@ -48,7 +49,7 @@ class DepthwiseS8Kernel final : public Kernel {
   }
 
  private:
-  Status PackFilters(const OpDescription& op, const BuildContext& context);
+  Status PlanFilters(const TensorInfo& filters);
   void FillBias(const KernelArgs& args) const;
   void RunRow(const KernelArgs& args, int64_t unit) const;
   void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
@@ -79,9 +80,10 @@ class DepthwiseS8Kernel final : public Kernel {
   std::vector<int32_t> offsets_;
   std::vector<int16_t> zeros_;  // a pixel of padding
   size_t pointer_bytes_ = 0, bias_bytes_ = 0;
+  int32_t filters_offset_ = 0;
 };
 
-Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& context) {
+Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& context) {
   simd_ = FindDepthwiseS16(context.isa);
   if (simd_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));
@@ -92,12 +94,11 @@ Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& con
   channels_ = (int64_t{shape_.channels_out} + kStep - 1) / kStep * kStep;
   taps_ = (shape_.window.taps() + 1) & ~1;
   if (input.type == DataType::kFloat32) {
-    FUSELITE_ASSIGN_OR_RETURN(hybrid_,
-                              MakeHybridTail(op, params.activation, 2, shape_.channels_out));
+    FUSELITE_ASSIGN_OR_RETURN(hybrid_, MakeHybridTail(op, params.activation, shape_.channels_out));
     store_hybrid_ = FindHybridRow(context.isa);
   } else {
     FUSELITE_ASSIGN_OR_RETURN(
-        tail_, MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape_.channels_out));
+        tail_, MakeQuantizedTail(op, params.activation, DataType::kNone, shape_.channels_out));
     if (!tail_.wide && tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
       return Unsupported("a bias of ", DataTypeName(tail_.bias_type));
     }
@@ -131,18 +132,24 @@ Status DepthwiseS8Kernel::Build(const OpDescription& op, const BuildContext& con
   for (int32_t t = 0; t < shape_.window.taps(); ++t) {
     offsets_[t] = static_cast<int32_t>(t / x.filter * span_ + t % x.filter * x.dilation);
   }
-  return PackFilters(op, context);
+  return PlanFilters(op.inputs[1]);
 }
 
-Status DepthwiseS8Kernel::PackFilters(const OpDescription& op, const BuildContext& context) {
-  const TensorInfo& filters = op.inputs[1];
+Status DepthwiseS8Kernel::PlanFilters(const TensorInfo& filters) {
   const DataType type = filters.type;
   if (type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt4) {
     return Unsupported(DataTypeName(type), " filters are not 8-bit");
   }
   if (!filters.constant()) return Unsupported("filters that are not constant");
-  const int32_t offset = -filters.quantization.zero_point();
-  if (std::abs(offset) > 255) return Unsupported("a zero point beyond 8 bits");
+  filters_offset_ = -filters.quantization.zero_point();
+  if (std::abs(filters_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  return Status();
+}
+
+Status DepthwiseS8Kernel::Pack(const OpDescription& op, const BuildContext& context) {
+  const TensorInfo& filters = op.inputs[1];
+  const DataType type = filters.type;
+  const int32_t offset = filters_offset_;
   PackRequest request;
   request.source = filters.data;
   request.source_bytes = filters.bytes();
@@ -263,11 +270,9 @@ void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) co
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHighwayS8(const OpDescription& op,
-                                                              const BuildContext& context) {
-  auto kernel = std::make_unique<DepthwiseS8Kernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanDepthwiseConv2DHighwayS8(const OpDescription& op,
+                                                const PlanContext& context) {
+  return PlanThenPack(DepthwiseS8Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

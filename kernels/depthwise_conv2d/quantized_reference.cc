@@ -37,7 +37,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpD
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, ResolveDepthwiseConv2D(op));
   FUSELITE_ASSIGN_OR_RETURN(
       QuantizedTail tail,
-      MakeQuantizedTail(op, params.activation, DataType::kNone, {}, shape.channels_out));
+      MakeQuantizedTail(op, params.activation, DataType::kNone, shape.channels_out));
   return MakeQuantizedPixels("depthwise", op, shape, shape.window.taps(), std::move(tail),
                              PixelSums{});
 }
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybridReference(const OpDesc
   const auto& params = op.params.as<DepthwiseConv2DParams>();
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, ResolveDepthwiseConv2D(op));
   FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                            MakeHybridTail(op, params.activation, 2, shape.channels_out));
+                            MakeHybridTail(op, params.activation, shape.channels_out));
   return MakeHybridPixels("depthwise", op, shape, /*asymmetric=*/true, std::move(tail),
                           PixelSums{});
 }

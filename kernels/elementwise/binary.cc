@@ -147,29 +147,30 @@ Result<std::unique_ptr<Kernel>> BuildIntegerHighway(BinaryKind kind, const OpDes
 }
 
 template <TailCandidate kCandidate>
-Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext& context) {
+Result<KernelPlan> PlanBinary(const OpDescription& op, const PlanContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
+  const BuildContext build = WithoutStore(context);
   if (IsNarrowingMul(kind, op)) {
-    if (kCandidate == TailCandidate::kReference) return BuildNarrowingMul(op);
+    if (kCandidate == TailCandidate::kReference) return OwnPlan(BuildNarrowingMul(op));
     return Unsupported("int16 to 8 bits has no vector version");
   }
-  if (IsQuantized(kind, op)) return BuildQuantizedBinary(kind, op, context, kCandidate);
+  if (IsQuantized(kind, op)) return PlanQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
-    if (kCandidate == TailCandidate::kReference) return BuildOther(kind, op);
-    return BuildIntegerHighway(kind, op, context);
+    if (kCandidate == TailCandidate::kReference) return OwnPlan(BuildOther(kind, op));
+    return OwnPlan(BuildIntegerHighway(kind, op, build));
   }
   if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
-    return BuildTailKernel(BinaryName(kind), op, context, std::move(own->stages), own->flowing,
-                           kCandidate);
+    return OwnPlan(BuildTailKernel(BinaryName(kind), op, build, std::move(own->stages),
+                                   own->flowing, kCandidate));
   }
   Tail clamp;
   AppendBinaryRange(op, &clamp);
-  return BuildBroadcastBinary(kind, op, context, std::move(clamp), kCandidate);
+  return OwnPlan(BuildBroadcastBinary(kind, op, build, std::move(clamp), kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildBinary<TailCandidate::kHighway>}},
-    {"reference", BuildBinary<TailCandidate::kReference>},
+    {"highway", PlanBinary<TailCandidate::kHighway>},
+    {"reference", PlanBinary<TailCandidate::kReference>},
 };
 
 struct BinaryTraits {

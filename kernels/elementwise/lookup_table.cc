@@ -211,10 +211,9 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
 
 // A table of all values, of which a step takes one load.
 template <class T>
-std::unique_ptr<Kernel> BuildLookup(const OpDescription& op, const BuildContext& context,
-                                    const Function& function) {
+std::unique_ptr<Kernel> MakeLookup(const OpDescription& op, const Function& function, bool filled) {
   using Index = std::make_unsigned_t<T>;
-  std::vector<T> table(context.judging ? 0 : size_t{1} << (8 * sizeof(T)));
+  std::vector<T> table(filled ? size_t{1} << (8 * sizeof(T)) : 0);
   for (size_t x = 0; x < table.size(); ++x) table[x] = static_cast<T>(function(static_cast<T>(x)));
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   const T least = FailsOnNegatives(op) ? static_cast<T>(op.inputs[0].quantization.zero_point())
@@ -283,14 +282,21 @@ Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
   return table;
 }
 
-Result<std::unique_ptr<Kernel>> BuildReferenceLookup(const OpDescription& op,
-                                                     const BuildContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
-  switch (op.inputs[0].type) {
-    case DataType::kInt8: return BuildLookup<int8_t>(op, context, function);
-    case DataType::kInt16: return BuildLookup<int16_t>(op, context, function);
-    default: return Unsupported("a table of ", DataTypeName(op.inputs[0].type));
-  }
+Result<KernelPlan> PlanReferenceLookup(const OpDescription& op) {
+  const auto make = [](const OpDescription& described,
+                       bool filled) -> Result<std::unique_ptr<Kernel>> {
+    FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(described));
+    switch (described.inputs[0].type) {
+      case DataType::kInt8: return MakeLookup<int8_t>(described, function, filled);
+      case DataType::kInt16: return MakeLookup<int16_t>(described, function, filled);
+      default: return Unsupported("a table of ", DataTypeName(described.inputs[0].type));
+    }
+  };
+  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> draft, make(op, false));
+  return KernelPlan::MadeLater(std::move(draft),
+                               [make](const OpDescription& described, const BuildContext&) {
+                                 return make(described, true);
+                               });
 }
 
 }  // namespace fuselite::kernels

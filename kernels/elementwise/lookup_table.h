@@ -24,7 +24,6 @@ Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op);
 
 // The kernel of a unary operator of int8 or int16 that also fails where it should, by a table of
 // all values. No tail.
-Result<std::unique_ptr<Kernel>> BuildReferenceLookup(const OpDescription& op,
-                                                     const BuildContext& context);
+Result<KernelPlan> PlanReferenceLookup(const OpDescription& op);
 
 }  // namespace fuselite::kernels

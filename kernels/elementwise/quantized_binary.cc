@@ -135,11 +135,10 @@ Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
   return CheckFunction(kind, op);
 }
 
-Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDescription& op,
-                                                     const BuildContext& context,
-                                                     TailCandidate candidate) {
-  if (candidate == TailCandidate::kReference) return BuildReferenceOf(kind, op);
-  return BuildQuantizedRows(kind, op, context);
+Result<KernelPlan> PlanQuantizedBinary(BinaryKind kind, const OpDescription& op,
+                                       const PlanContext& context, TailCandidate candidate) {
+  if (candidate == TailCandidate::kReference) return OwnPlan(BuildReferenceOf(kind, op));
+  return PlanQuantizedRows(kind, op, context);
 }
 
 }  // namespace fuselite::kernels

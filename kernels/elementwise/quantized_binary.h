@@ -16,9 +16,8 @@ bool QuantizedSumStage(const OpDescription& op, int flowing_input, TailStage* st
                        int64_t* rows_per_batch);
 
 // No tail.
-Result<std::unique_ptr<Kernel>> BuildQuantizedBinary(BinaryKind kind, const OpDescription& op,
-                                                     const BuildContext& context,
-                                                     TailCandidate candidate);
+Result<KernelPlan> PlanQuantizedBinary(BinaryKind kind, const OpDescription& op,
+                                       const PlanContext& context, TailCandidate candidate);
 
 // MUL of int16 to 8 bits: the product of fractions of 2^15, rounded to 16 and then to 8 bits, plus
 // the output's zero point; scales do not matter. Operands of one shape.
@@ -27,7 +26,7 @@ Status InferNarrowingMul(OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildNarrowingMul(const OpDescription& op);
 
 // The vector version over any two shapes that broadcast. Of all but DIV; of int16 ADD, SUB and MUL.
-Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
-                                                   const BuildContext& context);
+Result<KernelPlan> PlanQuantizedRows(BinaryKind kind, const OpDescription& op,
+                                     const PlanContext& context);
 
 }  // namespace fuselite::kernels

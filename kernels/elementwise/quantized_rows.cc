@@ -188,13 +188,12 @@ int InPlaceInput(const OpDescription& op) {
   return -1;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDescription& op,
-                                                   const BuildContext& context) {
+// `search`: for a function that rounds once, which takes trying all pairs of operands.
+Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& op, Isa isa,
+                                         bool search) {
   const DataType type = op.inputs[0].type;
-  QuantizedRowsFunction* const rows = QuantizedRows(context.isa);
-  if (rows == nullptr) return NoVectorTarget(context.isa);
+  QuantizedRowsFunction* const rows = QuantizedRows(isa);
+  if (rows == nullptr) return NoVectorTarget(isa);
   const bool bytes = type != DataType::kInt16;
   const uint8_t flip = type == DataType::kInt8 ? 0x80 : 0;
   FUSELITE_ASSIGN_OR_RETURN(QuantizedFunction function, ExactFunction(kind, op, flip));
@@ -202,7 +201,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDesc
       !std::holds_alternative<QuantizedProduct>(function)) {
     return Unsupported("int16 ", BinaryName(kind), " has no vector version");
   }
-  if (bytes && !context.judging) function = FindRounded(rows, function);
+  if (bytes && search) function = FindRounded(rows, function);
   const bool rounded = function.index() >= QuantizedFunction(RoundedSum()).index();
   const JoinedRows joined(op);
   const Work work{.units = joined.plan().units(),
@@ -210,13 +209,24 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedRows(BinaryKind kind, const OpDesc
                   .scratch_bytes = joined.scratch_bytes(),
                   .in_place_input = InPlaceInput(op)};
   return MakeKernel(std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) +
-                        (rounded ? " rounded " : " ") + SimdName(context.isa),
+                        (rounded ? " rounded " : " ") + SimdName(isa),
                     work,
                     [=, f = RowFunction{function, type, flip}](const KernelArgs& args,
                                                                int64_t begin, int64_t end) {
                       joined.ForEach(args, begin, end,
                                      [&](const RowBlock& block) { rows(f, block); });
                     });
+}
+
+}  // namespace
+
+Result<KernelPlan> PlanQuantizedRows(BinaryKind kind, const OpDescription& op,
+                                     const PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> draft, MakeRows(kind, op, context.isa, false));
+  return KernelPlan::MadeLater(std::move(draft),
+                               [kind](const OpDescription& described, const BuildContext& build) {
+                                 return MakeRows(kind, described, build.isa, true);
+                               });
 }
 
 }  // namespace fuselite::kernels

@@ -66,10 +66,11 @@ Status InferUnary(OpDescription& op) {
 }
 
 template <TailCandidate kCandidate>
-Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildContext& context) {
+Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context) {
+  const BuildContext build = WithoutStore(context);
   const DataType type = op.inputs[0].type;
   if (IsQuantized(op) && (type == DataType::kInt16 || FailsOnNegatives(op))) {
-    if (kCandidate == TailCandidate::kReference) return BuildReferenceLookup(op, context);
+    if (kCandidate == TailCandidate::kReference) return PlanReferenceLookup(op);
     return Unsupported("goes through the reference's table");
   }
   if (IsQuantized(op)) {
@@ -77,25 +78,27 @@ Result<std::unique_ptr<Kernel>> BuildUnary(const OpDescription& op, const BuildC
     lookup.kind = TailStage::Kind::kLookup;
     FUSELITE_ASSIGN_OR_RETURN(lookup.table, MakeLookupTable(op));
     if (kCandidate == TailCandidate::kHighway && op.tail.empty()) {
-      return MakeByteMap(op, "lookup " + std::string(DataTypeName(type)), std::move(lookup.table),
-                         op.inputs[0].quantization.zero_point(), context.isa);
+      return OwnPlan(MakeByteMap(op, "lookup " + std::string(DataTypeName(type)),
+                                 std::move(lookup.table), op.inputs[0].quantization.zero_point(),
+                                 context.isa));
     }
-    return BuildTailKernel("lookup", op, context, Tail{{lookup}}, 0, kCandidate);
+    return OwnPlan(BuildTailKernel("lookup", op, build, Tail{{lookup}}, 0, kCandidate));
   }
   const std::optional<TailStage> stage = UnaryStage(op);
   if (!stage) {
     if (kCandidate == TailCandidate::kReference) {
-      return BitWidth(type) == 16 && type != DataType::kInt16 ? BuildShortFloatUnary(op)
-                                                              : BuildIntegerUnary(op);
+      const bool short_floats = BitWidth(type) == 16 && type != DataType::kInt16;
+      return OwnPlan(short_floats ? BuildShortFloatUnary(op) : BuildIntegerUnary(op));
     }
-    return BuildIntegerUnaryHighway(op, context);
+    return OwnPlan(BuildIntegerUnaryHighway(op, build));
   }
-  return BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate);
+  return OwnPlan(
+      BuildTailKernel(UnaryName(stage->unary), op, build, Tail{{*stage}}, 0, kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildUnary<TailCandidate::kHighway>}},
-    {"reference", Judged{BuildUnary<TailCandidate::kReference>}},
+    {"highway", PlanUnary<TailCandidate::kHighway>},
+    {"reference", PlanUnary<TailCandidate::kReference>},
 };
 
 // What an operator has beside its name. Costs count an element of an exponential as eight.

@@ -68,16 +68,15 @@ Status InferFullyConnected(OpDescription& op) {
   const auto& params = op.params.as<FullyConnectedParams>();
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) {
-    return MakeHybridTail(op, params.activation, 2, shape.units).status();
+    return MakeHybridTail(op, params.activation, shape.units).status();
   }
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, {.scaling = SumScaling::kReal}, true));
-  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type,
-                            {.scaling = SumScaling::kReal}, shape.units);
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, true));
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units);
 }
 
 constexpr Candidate kCandidates[] = {
-    {"few rows", Judged{BuildFullyConnectedFewRows}},
-    {"highway", Judged{BuildFullyConnectedHighway}},
+    {"few rows", PlanFullyConnectedFewRows},
+    {"highway", PlanFullyConnectedHighway},
     {"reference", BuildFullyConnectedReference},
 };
 
@@ -127,6 +126,7 @@ const OperatorDef& FullyConnectedOperator() {
       .infer = InferFullyConnected,
       .candidates = kCandidates,
       .product = DescribeFullyConnectedProduct,
+      .product_inputs = ProductInputs{.scaling = SumScaling::kReal},
       .cost =
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];

@@ -35,12 +35,10 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription&,
-                                                           const BuildContext&);
+Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
 // with 8-bit or 4-bit weights.
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighwayS8(const OpDescription&,
-                                                             const BuildContext&);
+Result<KernelPlan> PlanFullyConnectedHighwayS8(const OpDescription&, const PlanContext&);
 
 // Whether the weights are read where they lie: few rows by weights known only at run time, of
 // float32 or of the input's 8 bits.
@@ -52,8 +50,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
 // float32 with constant int8 or int4 weights and so few rows that memory decides
 // (kernels/blockwise): reads the weights as the file has them, which packings for many rows make
 // twice to four times as large. To the bit of the hybrid reference.
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedFewRows(const OpDescription&,
-                                                           const BuildContext&);
+Result<KernelPlan> PlanFullyConnectedFewRows(const OpDescription&, const PlanContext&);
 // Whether it takes the operation on ISAs that have vectors; else why not.
 Status CheckFewRows(const OpDescription& op);
 

@@ -8,7 +8,7 @@ namespace {
 
 class FullyConnectedKernel final : public ProductKernelF32 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
     FUSELITE_RETURN_IF_ERROR(
         Init("fully_connected", op, context, op.params.as<FullyConnectedParams>().activation,
@@ -43,13 +43,11 @@ class FullyConnectedKernel final : public ProductKernelF32 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighway(const OpDescription& op,
-                                                           const BuildContext& context) {
-  if (ReadsWeightsUnpacked(op)) return BuildFullyConnectedUnpacked(op, context);
-  if (op.inputs[1].type != DataType::kFloat32) return BuildFullyConnectedHighwayS8(op, context);
-  auto kernel = std::make_unique<FullyConnectedKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription& op, const PlanContext& context) {
+  if (ReadsWeightsUnpacked(op))
+    return OwnPlan(BuildFullyConnectedUnpacked(op, WithoutStore(context)));
+  if (op.inputs[1].type != DataType::kFloat32) return PlanFullyConnectedHighwayS8(op, context);
+  return PlanThenPack(FullyConnectedKernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -6,7 +6,7 @@ namespace {
 
 class FullyConnectedS8Kernel final : public ProductKernelS16 {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context) {
+  Status Plan(const OpDescription& op, const PlanContext& context) {
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveFullyConnected(op));
     const auto& params = op.params.as<FullyConnectedParams>();
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
@@ -20,7 +20,7 @@ class FullyConnectedS8Kernel final : public ProductKernelS16 {
                     .n_stride = shape_.depth};
     if (op.inputs[0].type == DataType::kFloat32) {
       FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                                MakeHybridTail(op, params.activation, 2, shape_.units));
+                                MakeHybridTail(op, params.activation, shape_.units));
       FUSELITE_RETURN_IF_ERROR(
           InitHybrid("fully_connected", op, context, std::move(tail), 1, size, false));
       return InitRows(op, context,
@@ -31,9 +31,9 @@ class FullyConnectedS8Kernel final : public ProductKernelS16 {
                        .to_pitch = even_depth(),
                        .asymmetric = params.asymmetric_quantize_inputs});
     }
-    FUSELITE_ASSIGN_OR_RETURN(QuantizedTail tail,
-                              MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                                                {.scaling = SumScaling::kReal}, shape_.units));
+    FUSELITE_ASSIGN_OR_RETURN(
+        QuantizedTail tail,
+        MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape_.units));
     return Init("fully_connected", op, context, std::move(tail), size, true);
   }
 
@@ -55,11 +55,9 @@ class FullyConnectedS8Kernel final : public ProductKernelS16 {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildFullyConnectedHighwayS8(const OpDescription& op,
-                                                             const BuildContext& context) {
-  auto kernel = std::make_unique<FullyConnectedS8Kernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanFullyConnectedHighwayS8(const OpDescription& op,
+                                               const PlanContext& context) {
+  return PlanThenPack(FullyConnectedS8Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -9,7 +9,6 @@ Result<ProductDescription> DescribeFullyConnectedProduct(const OpDescription& op
   const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
   ProductDescription product;
   product.name = "fully_connected";
-  product.inputs.scaling = SumScaling::kReal;
   product.activation = params.activation;
   product.quantized_bias_type = params.quantized_bias_type;
   FUSELITE_RETURN_IF_ERROR(product.SetRows(shape.rows, shape.rows));
@@ -19,8 +18,7 @@ Result<ProductDescription> DescribeFullyConnectedProduct(const OpDescription& op
   product.channels_out = shape.units;
   product.n_step = weights.row_pitch ? weights.row_pitch : shape.depth;
   if (in.type == DataType::kFloat32 && weights.type != DataType::kFloat32) {
-    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
-                              MakeHybridTail(op, params.activation, 2, shape.units));
+    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeHybridTail(op, params.activation, shape.units));
     product.hybrid = {.tail = std::move(tail),
                       .asymmetric = params.asymmetric_quantize_inputs,
                       .scale_per_row = true};

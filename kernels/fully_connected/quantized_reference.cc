@@ -26,9 +26,9 @@ void RowSums(const FullyConnectedShape& shape, const X* x, int32_t x_offset, con
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription& op) {
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
-  FUSELITE_ASSIGN_OR_RETURN(QuantizedTail tail,
-                            MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                                              {.scaling = SumScaling::kReal}, shape.units));
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units));
   const size_t sums_bytes = AlignUp(shape.units * sizeof(int64_t));
   const Work work{.units = shape.rows,
                   .grain = GrainFor(int64_t{shape.depth} * shape.units),
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDe
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescription& op) {
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
-  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeHybridTail(op, params.activation, 2, shape.units));
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeHybridTail(op, params.activation, shape.units));
   const size_t sums_bytes = AlignUp(shape.units * sizeof(int64_t));
   const size_t floats_bytes = AlignUp(tail.row_bytes());
   const Work work{.units = shape.rows,

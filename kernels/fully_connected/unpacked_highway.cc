@@ -192,9 +192,9 @@ Result<std::unique_ptr<Kernel>> BuildBytes(const OpDescription& op,
                                            const FullyConnectedShape& shape,
                                            const UnpackedFunctions& functions, Isa isa) {
   const auto& params = op.params.as<FullyConnectedParams>();
-  FUSELITE_ASSIGN_OR_RETURN(QuantizedTail tail,
-                            MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                                              {.scaling = SumScaling::kReal}, shape.units));
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units));
   const Blocks blocks(shape);
   const size_t row_bytes = AlignUp(shape.depth * sizeof(int16_t));
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;

@@ -42,9 +42,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fuselite::kernels {
 
-Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation, int bias,
+Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation,
                                   int64_t channels) {
-  const Quantization& weights = op.inputs[1].quantization;
+  const ProductInputs& inputs = *op.op->product_inputs;
+  const Quantization& weights = op.inputs[inputs.weights].quantization;
   if (weights.empty()) return InvalidArgument("8-bit weights without a scale");
   if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
     return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
@@ -63,7 +64,7 @@ Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation
   FUSELITE_ASSIGN_OR_RETURN(result.tail, MakeFloatTail(op, activation));
   result.scales = weights.scales;
   if (!weights.per_channel()) result.scales.assign(channels, weights.scale());
-  if (bias >= 0 && op.has_input(bias)) result.bias = bias;
+  if (inputs.bias >= 0 && op.has_input(inputs.bias)) result.bias = inputs.bias;
   result.output = op.outputs[0];
   return result;
 }

@@ -24,10 +24,9 @@ struct HybridTail {
                 float* scratch) const;
 };
 
-// `bias` is the input that holds one, if present. Fails on missing or impossible quantization of
-// the weights (input 1).
-Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation, int bias,
-                                  int64_t channels);
+// Of an operator that has product_inputs. Fails on missing or impossible quantization of the
+// weights.
+Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation, int64_t channels);
 
 // One row of sums to float32: to[i] = clamp(real(sums[i]) + bias[i], min, max). `to` may be `sums`.
 struct HybridRow {

@@ -42,7 +42,7 @@ ProductBlocks SplitProduct(const TileSize& tile, int64_t rows, int64_t row_bytes
 }
 
 Status ProductKernelF32::Init(const char* operation, const OpDescription& op,
-                              const BuildContext& context, Activation activation,
+                              const PlanContext& context, Activation activation,
                               const RightSide& right) {
   gemm_ = FindGemmF32(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
@@ -60,9 +60,14 @@ Status ProductKernelF32::Init(const char* operation, const OpDescription& op,
   panels_ = gemm_->panels(right.columns);
   matrix_floats_ =
       static_cast<int64_t>(gemm_->PackedBytes(right.depth, right.columns) / sizeof(float));
-  const TensorInfo& source = op.inputs[right.input];
-  run_time_ = !source.constant();
+  run_time_ = !op.inputs[right.input].constant();
+  return Status();
+}
+
+Status ProductKernelF32::Pack(const OpDescription& op, const BuildContext& context) {
   if (run_time_) return Status();
+  const RightSide& right = right_;
+  const TensorInfo& source = op.inputs[right.input];
   PackRequest request;
   request.source = source.data;
   request.source_bytes = source.bytes();

@@ -54,12 +54,15 @@ class ProductKernelF32 : public Kernel {
   }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const final;
 
+  // Packs a constant right side, for PlanThenPack.
+  Status Pack(const OpDescription& op, const BuildContext& context);
+
  protected:
   // Unit `unit` of `compute_units_`.
   virtual void Compute(const KernelArgs& args, int64_t unit) const = 0;
 
   // `operation` becomes part of the name: "conv f32 14x32 avx512".
-  Status Init(const char* operation, const OpDescription& op, const BuildContext& context,
+  Status Init(const char* operation, const OpDescription& op, const PlanContext& context,
               Activation activation, const RightSide& right);
   void SetUnits(int64_t products, const ProductBlocks& blocks, size_t a_bytes);
 

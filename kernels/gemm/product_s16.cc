@@ -16,7 +16,7 @@ bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType:
 }  // namespace
 
 Status ProductKernelS16::Init(const char* operation, const OpDescription& op,
-                              const BuildContext& context, QuantizedTail tail, const Size& size,
+                              const PlanContext& context, QuantizedTail tail, const Size& size,
                               bool a_copied) {
   if (!IsByte(op.inputs[0].type) && op.inputs[0].type != DataType::kInt16) {
     return Unsupported(DataTypeName(op.inputs[0].type),
@@ -32,7 +32,7 @@ Status ProductKernelS16::Init(const char* operation, const OpDescription& op,
 }
 
 Status ProductKernelS16::InitHybrid(const char* operation, const OpDescription& op,
-                                    const BuildContext& context, HybridTail tail,
+                                    const PlanContext& context, HybridTail tail,
                                     int64_t rows_per_scale, const Size& size, bool a_copied) {
   hybrid_ = std::move(tail);
   rows_per_scale_ = rows_per_scale;
@@ -41,7 +41,7 @@ Status ProductKernelS16::InitHybrid(const char* operation, const OpDescription& 
 }
 
 Status ProductKernelS16::InitProduct(const char* operation, const OpDescription& op,
-                                     const BuildContext& context, const Size& size, bool a_copied) {
+                                     const PlanContext& context, const Size& size, bool a_copied) {
   gemm_ = FindGemmS16(context.isa);
   functions_ = FindShortRowFunctions(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
@@ -76,7 +76,7 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
   a_bytes_ = a_copied ? AlignUp(blocks_.block_rows * even_depth() * sizeof(int16_t)) : 0;
   tile_bytes_ = std::max(kTailSums, blocks_.block_rows * gemm_->panel) * sizeof(int32_t);
   packed_at_run_ = !right.constant();
-  return packed_at_run_ ? Status() : PackWeights(op, context);
+  return Status();
 }
 
 void ProductKernelS16::PackPanels(const void* data, int64_t matrix, int64_t begin, int64_t end,
@@ -97,7 +97,8 @@ void ProductKernelS16::PackPanels(const void* data, int64_t matrix, int64_t begi
   PackPanelsS16(source, gemm_->panel, begin, end, to + wide_.high_values);
 }
 
-Status ProductKernelS16::PackWeights(const OpDescription& op, const BuildContext& context) {
+Status ProductKernelS16::Pack(const OpDescription& op, const BuildContext& context) {
+  if (packed_at_run_) return Status();
   const TensorInfo& right = op.inputs[1];
   PackRequest request;
   request.source = right.data;

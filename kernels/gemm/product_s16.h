@@ -29,6 +29,9 @@ class ProductKernelS16 : public Kernel {
   size_t shared_bytes() const final;
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const final;
 
+  // Packs a constant right side, for PlanThenPack.
+  Status Pack(const OpDescription& op, const BuildContext& context);
+
  protected:
   // `products` of rows x depth by depth x columns. Matrix m of the right side begins m *
   // matrix_stride elements behind the start of input 1.
@@ -50,12 +53,12 @@ class ProductKernelS16 : public Kernel {
 
   // The activations must be 8-bit or 16-bit with `tail`. `a_copied`: units copy their rows into
   // LeftSide.
-  Status Init(const char* operation, const OpDescription& op, const BuildContext& context,
+  Status Init(const char* operation, const OpDescription& op, const PlanContext& context,
               QuantizedTail tail, const Size& size, bool a_copied);
   // The activations must be float32, and be prepared by InitRows.
-  Status InitHybrid(const char* operation, const OpDescription& op, const BuildContext& context,
+  Status InitHybrid(const char* operation, const OpDescription& op, const PlanContext& context,
                     HybridTail tail, int64_t rows_per_scale, const Size& size, bool a_copied);
-  Status InitRows(const OpDescription& op, const BuildContext& context,
+  Status InitRows(const OpDescription& op, const PlanContext& context,
                   const ShortRowsLayout& layout) {
     return rows_.Init(op.inputs[0], layout, context.isa);
   }
@@ -75,9 +78,8 @@ class ProductKernelS16 : public Kernel {
   ShortRows rows_;
 
  private:
-  Status InitProduct(const char* operation, const OpDescription& op, const BuildContext& context,
+  Status InitProduct(const char* operation, const OpDescription& op, const PlanContext& context,
                      const Size& size, bool a_copied);
-  Status PackWeights(const OpDescription& op, const BuildContext& context);
   // Packs panels [begin, end) of matrix `matrix` of the right side at `data` to its place at `to`.
   void PackPanels(const void* data, int64_t matrix, int64_t begin, int64_t end, int16_t* to) const;
   bool packs_at_run() const { return packed_at_run_; }

@@ -67,7 +67,8 @@ Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
 }  // namespace
 
 Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
-                                  const ProductInputs& inputs, int64_t channels) {
+                                  int64_t channels) {
+  const ProductInputs& inputs = *op.op->product_inputs;
   const SumScaling scaling = ScalingOf(op, inputs);
   FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales, ScalesOf(op, inputs, scaling, channels));
   const TensorInfo& output = op.outputs[0];
@@ -95,8 +96,8 @@ Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation
 }
 
 Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
-                                        DataType bias_hint, const ProductInputs& inputs,
-                                        int64_t channels) {
+                                        DataType bias_hint, int64_t channels) {
+  const ProductInputs& inputs = *op.op->product_inputs;
   QuantizedTail result;
   result.tail = op.tail;
   result.output = op.outputs[0];
@@ -109,7 +110,7 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
       (sum_type != DataType::kInt32 || op.inputs[inputs.weights].type == DataType::kInt16);
   if (result.output.type == DataType::kInt32 && op.tail.empty()) return result;  // the sums
   if (!TakesSums(op.tail)) {
-    FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, inputs, channels));
+    FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, channels));
     if (result.wide) {
       FUSELITE_ASSIGN_OR_RETURN(result.wide_scaling, MakeWideScaling(stage, channels));
       result.source_type = DataType::kInt16;
@@ -125,12 +126,13 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
 }
 
 Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataType bias_hint,
-                          const ProductInputs& inputs, int64_t channels) {
+                          int64_t channels) {
+  const ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo& output = op.outputs[0];
   // Wide sums have conditions of their own.
   if (op.inputs[inputs.x].type == DataType::kInt16 || output.type == DataType::kInt32 ||
       TakesSums(op.tail)) {
-    return MakeQuantizedTail(op, activation, bias_hint, inputs, channels).status();
+    return MakeQuantizedTail(op, activation, bias_hint, channels).status();
   }
   FUSELITE_RETURN_IF_ERROR(ScalesOf(op, inputs, ScalingOf(op, inputs), channels).status());
   int32_t min, max;
@@ -171,8 +173,8 @@ void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t*
                       .channels = channels});
 }
 
-Status CheckZeroPoints(const OpDescription& op, const ProductInputs& inputs,
-                       bool weights_may_offset) {
+Status CheckZeroPoints(const OpDescription& op, bool weights_may_offset) {
+  const ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo& x = op.inputs[inputs.x];
   const TensorInfo& weights = op.inputs[inputs.weights];
   if (x.type == DataType::kInt16 &&

@@ -8,21 +8,6 @@
 
 namespace fuselite::kernels {
 
-// How TFLite's reference kernels bring the sums to the output's scale.
-enum class SumScaling : uint8_t {
-  kFixedPoint,  // convolutions: fixed-point multipliers (of uint8 from the float product of scales)
-  kFixedPointOfFloat,  // BATCH_MATMUL: likewise, always from the float product
-  // FULLY_CONNECTED: in double precision; but with int16 weights in fixed point, a single scale
-  // from the float product.
-  kReal,
-};
-
-// Which inputs of an operator are what, and how its sums are scaled.
-struct ProductInputs {
-  int x = 0, weights = 1, bias = 2;
-  SumScaling scaling = SumScaling::kFixedPoint;
-};
-
 // The way from integer sums to the output. Sums of 8-bit activations are int32 (wrapping around);
 // those of 16-bit activations are int64, or int32 where weights have at most 8 bits and the bias or
 // quantized_bias_type is int32.
@@ -69,24 +54,22 @@ struct QuantizedTail {
   int64_t Bias(const KernelArgs& args, int64_t c) const;
 };
 
-// `bias_hint` is the parameters' quantized_bias_type. Fails on missing or impossible quantization.
+// Of an operator that has product_inputs. `bias_hint` is the parameters' quantized_bias_type. Fails
+// on missing or impossible quantization.
 Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
-                                        DataType bias_hint, const ProductInputs& inputs,
-                                        int64_t channels);
+                                        DataType bias_hint, int64_t channels);
 
 // Whether it would fail, for shape rules: without the multipliers of each channel.
 Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataType bias_hint,
-                          const ProductInputs& inputs, int64_t channels);
+                          int64_t channels);
 
 // The requantization of an operator with 8-bit activations, from `op` as the model has it (without
 // tail), for a rewrite that puts stages behind it.
-Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
-                                  const ProductInputs& inputs, int64_t channels);
+Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation, int64_t channels);
 
 // Whether zero points are where TFLite's kernels heed them: none of 16-bit activations (nor of
 // their output), none of weights with several scales, none of int8 weights unless
 // `weights_may_offset`.
-Status CheckZeroPoints(const OpDescription& op, const ProductInputs& inputs,
-                       bool weights_may_offset);
+Status CheckZeroPoints(const OpDescription& op, bool weights_may_offset);
 
 }  // namespace fuselite::kernels

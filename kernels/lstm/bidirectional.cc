@@ -150,7 +150,8 @@ struct Cell {
   bool backward;
   OpDescription description;
   std::vector<std::vector<float>> weights;  // of X and the auxiliary input, joined
-  std::unique_ptr<Kernel> kernel;
+  std::optional<KernelPlan> plan;
+  std::shared_ptr<const Kernel> kernel;      // until it is built: the plan's draft
   size_t x_at = 0, y_at = 0, shared_at = 0;  // in shared memory
 
   int64_t width() const { return description.inputs[kLstmX].shape[2]; }
@@ -161,15 +162,44 @@ struct Cell {
 // written.
 class BidirectionalLstm final : public Kernel {
  public:
-  static Result<std::unique_ptr<Kernel>> Make(const OpDescription& op, const BuildContext& context,
-                                              BuildKernel build) {
-    auto kernel = std::make_unique<BidirectionalLstm>(op);
-    FUSELITE_RETURN_IF_ERROR(kernel->Init(op, context, build));
-    return std::unique_ptr<Kernel>(std::move(kernel));
-  }
-  explicit BidirectionalLstm(const OpDescription& op)
-      : merged_(op.params.as<BidirectionalParams>().merge_outputs),
+  BidirectionalLstm(const OpDescription& op, const Candidate& cell)
+      : cell_(cell),
+        merged_(op.params.as<BidirectionalParams>().merge_outputs),
         aux_width_(HasAuxWeights(op) ? op.inputs[kAux].shape[2] : 0) {}
+
+  Status Plan(const OpDescription& op, const PlanContext& context) {
+    size_t at = 0;
+    const auto take = [&](size_t bytes) { return std::exchange(at, at + Aligned(bytes)); };
+    for (const bool backward : {false, true}) {
+      Cell& cell = cells_[backward];
+      cell.place = backward ? kBackward : kForward;
+      cell.source = SourceOf(op, cell.place);
+      cell.backward = backward;
+      cell.description = CellOf(op, cell.place);
+      FUSELITE_RETURN_IF_ERROR(Infer(cell.description));
+      if (aux_width_ > 0) JoinWeights(op, cell);
+      FUSELITE_ASSIGN_OR_RETURN(cell.plan, cell_.Plan(cell.description, context));
+      cell.kernel = cell.plan->draft();
+      steps_ = LstmShape(cell.description).steps;
+      batch_ = LstmShape(cell.description).batch;
+      time_major_ = LstmShape(cell.description).time_major;
+      rows_ = steps_ * batch_;
+      cell.x_at = take(rows_ * cell.width() * sizeof(float));
+      cell.y_at = take(rows_ * cell.outputs() * sizeof(float));
+      cell.shared_at = take(cell.kernel->shared_bytes());
+    }
+    shared_bytes_ = at;
+    name_ = "bidirectional " + std::string(cells_[0].kernel->name());
+    return Status();
+  }
+
+  // The joined weights that the descriptions point to are those of the plan, which is still there.
+  Status Pack(const OpDescription&, const BuildContext& context) {
+    for (Cell& cell : cells_) {
+      FUSELITE_ASSIGN_OR_RETURN(cell.kernel, cell.plan->Build(cell.description, context));
+    }
+    return Status();
+  }
 
   std::string_view name() const override { return name_; }
   int phases() const override {
@@ -209,31 +239,6 @@ class BidirectionalLstm final : public Kernel {
     const int first = cells_[0].kernel->phases(), second = cells_[1].kernel->phases();
     if (phase == 0 || phase == 1 + first + second) return {nullptr, phase};
     return phase <= first ? Place{&cells_[0], phase - 1} : Place{&cells_[1], phase - 1 - first};
-  }
-
-  Status Init(const OpDescription& op, const BuildContext& context, BuildKernel build) {
-    size_t at = 0;
-    const auto take = [&](size_t bytes) { return std::exchange(at, at + Aligned(bytes)); };
-    for (const bool backward : {false, true}) {
-      Cell& cell = cells_[backward];
-      cell.place = backward ? kBackward : kForward;
-      cell.source = SourceOf(op, cell.place);
-      cell.backward = backward;
-      cell.description = CellOf(op, cell.place);
-      FUSELITE_RETURN_IF_ERROR(Infer(cell.description));
-      if (aux_width_ > 0) JoinWeights(op, cell);
-      FUSELITE_ASSIGN_OR_RETURN(cell.kernel, build(cell.description, context));
-      steps_ = LstmShape(cell.description).steps;
-      batch_ = LstmShape(cell.description).batch;
-      time_major_ = LstmShape(cell.description).time_major;
-      rows_ = steps_ * batch_;
-      cell.x_at = take(rows_ * cell.width() * sizeof(float));
-      cell.y_at = take(rows_ * cell.outputs() * sizeof(float));
-      cell.shared_at = take(cell.kernel->shared_bytes());
-    }
-    shared_bytes_ = at;
-    name_ = "bidirectional " + std::string(cells_[0].kernel->name());
-    return Status();
   }
 
   // Each row of a gate's weights, then that of its auxiliary weights.
@@ -298,6 +303,7 @@ class BidirectionalLstm final : public Kernel {
                 cell.outputs() * sizeof(float));
   }
 
+  Candidate cell_;
   bool merged_, time_major_ = false;
   int64_t aux_width_, steps_ = 0, batch_ = 0, rows_ = 0;
   std::array<Cell, 2> cells_;
@@ -305,16 +311,19 @@ class BidirectionalLstm final : public Kernel {
   std::string name_;
 };
 
-template <BuildKernel kBuild>
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
+constexpr Candidate kHighwayCell{"highway", PlanLstmHighway};
+constexpr Candidate kReferenceCell{"reference", BuildLstmReference};
+
+template <const Candidate& kCell>
+Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  return BidirectionalLstm::Make(op, context, kBuild);
+  return PlanThenPack(BidirectionalLstm(op, kCell), op, context);
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{Build<BuildLstmHighway>}},
-    {"reference", Build<BuildLstmReference>},
+    {"highway", Plan<kHighwayCell>},
+    {"reference", Plan<kReferenceCell>},
 };
 
 }  // namespace

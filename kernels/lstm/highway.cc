@@ -134,7 +134,8 @@ class LstmKernel final : public TwoPhaseLstm {
  public:
   explicit LstmKernel(const OpDescription& op)
       : TwoPhaseLstm(op, sizeof(float)), params_(op.params.as<LstmParams>()) {}
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
     return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, s_.cells),
@@ -160,20 +161,28 @@ class LstmKernel final : public TwoPhaseLstm {
   std::vector<float> peephole_[kLstmGates];  // of the hybrid form
 };
 
-Status LstmKernel::Build(const OpDescription& op, const BuildContext& context) {
+Status LstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(products_.Init(op, context.isa));
   cell_ = kLstmCell.For(context.isa);
   FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
   name_ =
       internal::Join("lstm ", products_.hybrid() ? "hybrid int8 " : "f32 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmInputWeights + gate]));
+    FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmRecurrentWeights + gate]));
+    if (products_.hybrid() && s_.peephole && gate != kCellGate) {
+      FUSELITE_ASSIGN_OR_RETURN(peephole_[gate], Dequantize(op.inputs[PeepholeInput(gate)]));
+    }
+  }
+  return s_.projection ? CheckLstmWeights(op.inputs[kLstmProjection]) : Status();
+}
+
+Status LstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_ASSIGN_OR_RETURN(input_[gate],
                               products_.Pack(op.inputs[kLstmInputWeights + gate], context));
     FUSELITE_ASSIGN_OR_RETURN(recurrent_[gate],
                               products_.Pack(op.inputs[kLstmRecurrentWeights + gate], context));
-    if (products_.hybrid() && s_.peephole && gate != kCellGate) {
-      FUSELITE_ASSIGN_OR_RETURN(peephole_[gate], Dequantize(op.inputs[PeepholeInput(gate)]));
-    }
   }
   if (!s_.projection) return Status();
   FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack(op.inputs[kLstmProjection], context));
@@ -246,16 +255,13 @@ void LstmKernel::Project(const KernelArgs& args, const float* m, float* y) const
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription& op,
-                                                 const BuildContext& context) {
+Result<KernelPlan> PlanLstmHighway(const OpDescription& op, const PlanContext& context) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const LstmShape s(op);
   if (s.cells == 0 || s.inputs == 0 || s.outputs == 0) return Unsupported("empty weights");
-  if (op.inputs[kLstmX].type == DataType::kInt8) return BuildLstmIntegerHighway(op, context);
-  auto kernel = std::make_unique<LstmKernel>(op);
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  if (op.inputs[kLstmX].type == DataType::kInt8) return PlanLstmIntegerHighway(op, context);
+  return PlanThenPack(LstmKernel(op), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -105,7 +105,8 @@ constexpr auto kIntegerRows = FUSELITE_SIMD_TABLE(kIntegerLstm);
 class IntegerLstmKernel final : public TwoPhaseLstm {
  public:
   explicit IntegerLstmKernel(const OpDescription& op) : TwoPhaseLstm(op, sizeof(int16_t)) {}
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
     return sums_at() + AlignUp(kBlockRows * s_.cells * sizeof(int32_t));
@@ -140,7 +141,7 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   PackedWeights input_[kLstmGates], recurrent_[kLstmGates];
 };
 
-Status IntegerLstmKernel::Build(const OpDescription& op, const BuildContext& context) {
+Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
   gemm_ = FindGemmS16(context.isa);
   widen_ = FindShortRowFunctions(context.isa);
   functions_ = FindFixedPoint16Rows(context.isa);
@@ -152,6 +153,14 @@ Status IntegerLstmKernel::Build(const OpDescription& op, const BuildContext& con
     return Unsupported("a zero point beyond 8 bits");
   }
   name_ = internal::Join("lstm s8 ", SimdName(context.isa));
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmInputWeights + gate]));
+    FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmRecurrentWeights + gate]));
+  }
+  return Status();
+}
+
+Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_ASSIGN_OR_RETURN(input_[gate],
                               PackLstmS16(op.inputs[kLstmInputWeights + gate], *gemm_, context));
@@ -236,11 +245,8 @@ void IntegerLstmKernel::Step(const KernelArgs& args, const int16_t* from_input, 
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildLstmIntegerHighway(const OpDescription& op,
-                                                        const BuildContext& context) {
-  auto kernel = std::make_unique<IntegerLstmKernel>(op);
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanLstmIntegerHighway(const OpDescription& op, const PlanContext& context) {
+  return PlanThenPack(IntegerLstmKernel(op), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -237,7 +237,7 @@ double Cost(const OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildLstmHighway}},
+    {"highway", PlanLstmHighway},
     {"reference", BuildLstmReference},
 };
 

@@ -66,7 +66,7 @@ struct LstmShape {
 // batch through all its steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
 // With constant weights. Phase 0 multiplies every step's input at once.
-Result<std::unique_ptr<Kernel>> BuildLstmHighway(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanLstmHighway(const OpDescription&, const PlanContext&);
 
 // The hybrid form: the scale of each int8 input, by LstmInput. Fails unless each has one, and zero
 // point 0.
@@ -78,7 +78,7 @@ Result<LstmScales> HybridLstmScales(const OpDescription& op);
 // version that takes it.
 Status CheckIntegerLstm(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildLstmInteger(const OpDescription& op);
-Result<std::unique_ptr<Kernel>> BuildLstmIntegerHighway(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanLstmIntegerHighway(const OpDescription&, const PlanContext&);
 
 // What layer normalization adds to the variance.
 inline constexpr float kLstmVarianceFloor = 1e-8f;

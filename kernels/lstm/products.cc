@@ -12,8 +12,7 @@ namespace {
 int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
 
 // All but the size of what is packed.
-Result<PackRequest> RequestFor(const TensorInfo& weights, std::string_view type, int panel) {
-  if (!weights.constant()) return Unsupported("weights are not constant");
+PackRequest RequestFor(const TensorInfo& weights, std::string_view type, int panel) {
   PackRequest request;
   request.source = weights.data;
   request.source_bytes = weights.bytes();
@@ -23,6 +22,10 @@ Result<PackRequest> RequestFor(const TensorInfo& weights, std::string_view type,
 }
 
 }  // namespace
+
+Status CheckLstmWeights(const TensorInfo& weights) {
+  return weights.constant() ? Status() : Unsupported("weights are not constant");
+}
 
 Status LstmProducts::Init(const OpDescription& op, Isa isa) {
   gemm_f32_ = FindGemmF32(isa);
@@ -38,7 +41,7 @@ Status LstmProducts::Init(const OpDescription& op, Isa isa) {
 Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
                                   const BuildContext& context) {
   const int64_t columns = weights.shape[0], depth = weights.shape[1];
-  FUSELITE_ASSIGN_OR_RETURN(PackRequest request, RequestFor(weights, "s16", gemm.panel));
+  PackRequest request = RequestFor(weights, "s16", gemm.panel);
   request.bytes = gemm.PackedValues(depth, columns) * sizeof(int16_t);
   return context.Pack(request, [&](std::byte* to) {
     PackPanelsS16({.type = weights.type,
@@ -56,7 +59,7 @@ Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm
 Result<PackedWeights> LstmProducts::PackFloats(const TensorInfo& weights,
                                                const BuildContext& context) const {
   const int64_t columns = weights.shape[0], depth = weights.shape[1];
-  FUSELITE_ASSIGN_OR_RETURN(PackRequest request, RequestFor(weights, "f32", gemm_f32_->panel));
+  PackRequest request = RequestFor(weights, "f32", gemm_f32_->panel);
   request.bytes = gemm_f32_->PackedBytes(depth, columns);
   return context.Pack(request, [&](std::byte* to) {
     // The file may have left the constant misaligned.

@@ -17,8 +17,10 @@ struct LstmMatrix {
   std::vector<float> scales;  // of the hybrid form: for each column
 };
 
-// int8 weights [columns, depth] for GemmS16, their zero point being 0. kUnsupported where they are
-// not constant.
+// Refuses weights that are not constant.
+Status CheckLstmWeights(const TensorInfo& weights);
+
+// Constant int8 weights [columns, depth] for GemmS16, their zero point being 0.
 Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
                                   const BuildContext& context);
 

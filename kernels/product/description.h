@@ -31,7 +31,6 @@ struct ProductPart {
 
 struct ProductDescription {
   std::string name;  // "conv"
-  ProductInputs inputs;
   Activation activation = Activation::kNone;
   DataType quantized_bias_type = DataType::kNone;
 

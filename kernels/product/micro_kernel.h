@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -80,8 +81,9 @@ class MicroKernel {
   // the same packed weights: those of a prompt and of each next token.
   virtual bool shares_panels() const { return false; }
 
-  // Makes the code that Run calls; once, before the first run.
-  virtual Status Emit(std::span<const Tile> tiles, const std::string& name) = 0;
+  // The same micro-kernel with the code that Run calls. What was not emitted does not run.
+  virtual Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                          const std::string& name) const = 0;
   virtual void Run(const TileRun& run) const = 0;
 };
 

@@ -11,7 +11,7 @@ constexpr double kGrainCycles = 2500;
 
 }  // namespace
 
-Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<MicroKernel> kernel,
+Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads) {
   if (problem.grid.rows() == 0 || problem.channels == 0 || kernel->row_bytes() == 0) {
     return Unsupported("nothing is computed in an empty product");
@@ -32,6 +32,12 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<MicroKerne
                                  'x', product.panel_lanes(), ' ', product.kernel_->target()) +
                   TailApart(p.rest.why);
   return product;
+}
+
+Result<Product> Product::Build() const {
+  Product built = *this;
+  FUSELITE_ASSIGN_OR_RETURN(built.kernel_, kernel_->Emit(Tiles(), name_));
+  return built;
 }
 
 // The full tile of a panel and of the last panel, then the same of the shorter tile (RunTiles).

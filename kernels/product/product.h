@@ -46,10 +46,10 @@ struct ProductOperands {
 class Product {
  public:
   // kUnsupported for products without rows, columns or terms.
-  static Result<Product> Plan(ProductProblem problem, std::shared_ptr<MicroKernel> kernel,
+  static Result<Product> Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads);
-  // Lets the micro-kernel make its code. Once, before the first Run.
-  Status Build() { return kernel_->Emit(Tiles(), name_); }
+  // The same product with the micro-kernel's code, without which it does not run.
+  Result<Product> Build() const;
 
   const ProductProblem& problem() const { return problem_; }
   const MicroKernel& kernel() const { return *kernel_; }
@@ -102,7 +102,7 @@ class Product {
            channel * problem_.out_value_bytes;
   }
 
-  std::shared_ptr<MicroKernel> kernel_;
+  std::shared_ptr<const MicroKernel> kernel_;
   std::vector<Panel> panels_;
   size_t panel_bytes_ = 0;
   Blocks blocks_;

@@ -77,7 +77,7 @@ class ProblemMaker {
 
 class ProductKernel final : public PhasedKernel {
  public:
-  ProductKernel(const ProductDescription& description, std::unique_ptr<Source> source,
+  ProductKernel(const ProductDescription& description, std::shared_ptr<const Source> source,
                 std::vector<Product> products, RightSide right)
       : source_(std::move(source)),
         products_(std::move(products)),
@@ -183,7 +183,7 @@ class ProductKernel final : public PhasedKernel {
                 begin, end);
   }
 
-  std::unique_ptr<Source> source_;
+  std::shared_ptr<const Source> source_;
   std::vector<Product> products_;
   RightSide right_;
   std::optional<BatchMatMulShape> batch_;
@@ -192,18 +192,10 @@ class ProductKernel final : public PhasedKernel {
   bool finds_row_values_ = false;
 };
 
-}  // namespace
-
-int64_t RowsOfLine(const ProductDescription& description) {
-  const int64_t width = description.out_width;
-  return PixelsFollow(description.parts.front().window) ? width * description.out_height : width;
-}
-
-Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
-                                                   const ProductDescription& description,
-                                                   ProductKernelSpec spec,
-                                                   const BuildContext& context) {
-  if (description.parts.empty()) return Unsupported("nothing is computed in an empty product");
+Result<std::vector<Product>> PlanProducts(const OpDescription& op,
+                                          const ProductDescription& description,
+                                          const ProductKernelSpec& spec,
+                                          const PlanContext& context) {
   const ProblemMaker problems(op, description, spec);
   std::vector<Product> products;
   for (const ProductPart& part : description.parts) {
@@ -212,7 +204,7 @@ Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
     if (problem.grid.rows() == 0 || problem.channels == 0 || depth.depth() == 0) {
       return Unsupported("nothing is computed in an empty product");
     }
-    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<MicroKernel> kernel,
+    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const MicroKernel> kernel,
                               spec.micro_kernel(depth, &problem));
     if (kernel->needs_row_values()) {
       problem.row_values = DenseSteps(problem.grid, sizeof(int32_t));
@@ -223,12 +215,40 @@ Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
     }
     FUSELITE_ASSIGN_OR_RETURN(
         Product product, Product::Plan(std::move(problem), std::move(kernel), context.threads));
-    if (!context.judging) FUSELITE_RETURN_IF_ERROR(product.Build());
     products.push_back(std::move(product));
   }
-  FUSELITE_ASSIGN_OR_RETURN(RightSide right, RightSide::Build(op, description, products, context));
-  return std::unique_ptr<Kernel>(new ProductKernel(description, std::move(spec.source),
-                                                   std::move(products), std::move(right)));
+  return products;
+}
+
+}  // namespace
+
+int64_t RowsOfLine(const ProductDescription& description) {
+  const int64_t width = description.out_width;
+  return PixelsFollow(description.parts.front().window) ? width * description.out_height : width;
+}
+
+Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescription& description,
+                                     const ProductKernelSpec& spec, const PlanContext& context) {
+  if (description.parts.empty()) return Unsupported("nothing is computed in an empty product");
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<Product> products,
+                            PlanProducts(op, description, spec, context));
+  FUSELITE_ASSIGN_OR_RETURN(RightSide right, RightSide::Plan(op, description, products));
+  auto draft = std::make_unique<ProductKernel>(description, spec.source, products, right);
+  return KernelPlan::MadeLater(
+      std::move(draft),
+      [description, source = spec.source, products = std::move(products), right = std::move(right)](
+          const OpDescription& described,
+          const BuildContext& build) -> Result<std::unique_ptr<Kernel>> {
+        std::vector<Product> built;
+        for (const Product& product : products) {
+          FUSELITE_ASSIGN_OR_RETURN(Product emitted, product.Build());
+          built.push_back(std::move(emitted));
+        }
+        RightSide packed = right;
+        FUSELITE_RETURN_IF_ERROR(packed.PackConstants(described, built, build));
+        return std::unique_ptr<Kernel>(std::make_unique<ProductKernel>(
+            description, source, std::move(built), std::move(packed)));
+      });
 }
 
 }  // namespace fuselite::kernels

@@ -15,7 +15,7 @@ namespace fuselite::kernels {
 int64_t RowsOfLine(const ProductDescription& description);
 
 struct ProductKernelSpec {
-  std::unique_ptr<Source> source;
+  std::shared_ptr<const Source> source;
   int64_t value_bytes = 1;      // of the values that the source leaves
   int64_t row_value_bytes = 0;  // of what it tells of rows (Source::RowValues); 0: nothing
   bool row_values_per_image = false;
@@ -24,16 +24,13 @@ struct ProductKernelSpec {
   bool images_follow = false;
   // Makes the micro-kernel of one product, whose rows lie as `problem` and `depth` say; fills in
   // problem->rest. Refuses, with the reason, what it does not compute.
-  std::function<Result<std::shared_ptr<MicroKernel>>(const DepthRuns& depth,
-                                                     ProductProblem* problem)>
+  std::function<Result<std::shared_ptr<const MicroKernel>>(const DepthRuns& depth,
+                                                           ProductProblem* problem)>
       micro_kernel;
 };
 
-// Refuses what the micro-kernel refuses, and empty products. Does not emit or pack while
-// `context.judging`.
-Result<std::unique_ptr<Kernel>> BuildProductKernel(const OpDescription& op,
-                                                   const ProductDescription& description,
-                                                   ProductKernelSpec spec,
-                                                   const BuildContext& context);
+// Refuses what the micro-kernel refuses, and empty products.
+Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescription& description,
+                                     const ProductKernelSpec& spec, const PlanContext& context);
 
 }  // namespace fuselite::kernels

@@ -7,15 +7,16 @@
 
 namespace fuselite::kernels {
 
-Result<RightSide> RightSide::Build(const OpDescription& op, const ProductDescription& description,
-                                   std::span<const Product> products, const BuildContext& context) {
-  const TensorInfo& weights = op.inputs[description.inputs.weights];
+Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescription& description,
+                                  std::span<const Product> products) {
+  const ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo& weights = op.inputs[inputs.weights];
   // Float outputs of integer products add their bias behind the sums (HybridTail).
-  const bool biased = op.has_input(description.inputs.bias) && !description.hybrid;
-  const TensorInfo bias = biased ? op.inputs[description.inputs.bias] : TensorInfo();
+  const bool biased = op.has_input(inputs.bias) && !description.hybrid;
+  const TensorInfo bias = biased ? op.inputs[inputs.bias] : TensorInfo();
   RightSide right;
-  right.weights_input_ = description.inputs.weights;
-  right.bias_input_ = biased ? description.inputs.bias : -1;
+  right.weights_input_ = inputs.weights;
+  right.bias_input_ = biased ? inputs.bias : -1;
   right.value_bytes_ = BitWidth(ReadableType(weights.type)) / 8;
   right.k_step_ = description.k_step;
   right.n_step_ = description.n_step;
@@ -29,28 +30,34 @@ Result<RightSide> RightSide::Build(const OpDescription& op, const ProductDescrip
     right.part_at_.push_back(static_cast<size_t>(right.matrix_bytes_));
     right.matrix_bytes_ += static_cast<int64_t>(AlignUp(products[i].packed_bytes()));
   }
-  if (!right.constant_) {
-    if (weights.type != ReadableType(weights.type)) {
-      return Unsupported("weights of ", DataTypeName(weights.type), " known only at run time");
-    }
-    return right;
+  if (!right.constant_ && weights.type != ReadableType(weights.type)) {
+    return Unsupported("weights of ", DataTypeName(weights.type), " known only at run time");
   }
+  return right;
+}
+
+Status RightSide::PackConstants(const OpDescription& op, std::span<const Product> products,
+                                const BuildContext& context) {
+  if (!constant_) return Status();
+  const TensorInfo& weights = op.inputs[weights_input_];
+  const bool biased = bias_input_ >= 0;
+  const TensorInfo bias = biased ? op.inputs[bias_input_] : TensorInfo();
   const PackRequest request{.source = weights.data,
                             .source_bytes = weights.bytes(),
                             .source2 = biased ? bias.data : nullptr,
                             .source2_bytes = biased ? bias.bytes() : 0,
-                            .layout = right.Layout(products),
-                            .bytes = static_cast<size_t>(right.matrices_ * right.matrix_bytes_)};
-  FUSELITE_ASSIGN_OR_RETURN(right.packed_, context.Pack(request, [&](std::byte* to) {
+                            .layout = Layout(products),
+                            .bytes = static_cast<size_t>(matrices_ * matrix_bytes_)};
+  FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
     const ReadableConstant values(weights), biases(bias);
-    for (int64_t m = 0; m < right.matrices_; ++m, to += right.matrix_bytes_) {
+    for (int64_t m = 0; m < matrices_; ++m, to += matrix_bytes_) {
       for (size_t i = 0; i < products.size(); ++i) {
-        right.Pack(products[i], i, m, values.values(), biases.values(), to + right.part_at_[i], 0,
-                   products[i].panels());
+        Pack(products[i], i, m, values.values(), biases.values(), to + part_at_[i], 0,
+             products[i].panels());
       }
     }
   }));
-  return right;
+  return Status();
 }
 
 std::string RightSide::Layout(std::span<const Product> products) const {

@@ -13,8 +13,11 @@ namespace fuselite::kernels {
 class RightSide {
  public:
   // `products` are those of the description's parts, in order.
-  static Result<RightSide> Build(const OpDescription& op, const ProductDescription& description,
-                                 std::span<const Product> products, const BuildContext& context);
+  static Result<RightSide> Plan(const OpDescription& op, const ProductDescription& description,
+                                std::span<const Product> products);
+  // Packs constants; else nothing is done. Before the first run.
+  Status PackConstants(const OpDescription& op, std::span<const Product> products,
+                       const BuildContext& context);
 
   bool constant() const { return constant_; }
   // What packing at each run needs of KernelArgs::shared; 0 for constants.

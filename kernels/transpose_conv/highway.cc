@@ -18,7 +18,8 @@ constexpr int64_t kLeftSideFloats = 32 * 1024;
 
 class TransposeConvKernel final : public Kernel {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return int64_t{shape_.batch} * shape_.window.y.input; }
@@ -47,7 +48,7 @@ class TransposeConvKernel final : public Kernel {
   bool biased_ = false;
 };
 
-Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& context) {
+Status TransposeConvKernel::Plan(const OpDescription& op, const PlanContext& context) {
   gemm_ = FindGemmF32(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& filters = op.inputs[1];
@@ -64,18 +65,22 @@ Status TransposeConvKernel::Build(const OpDescription& op, const BuildContext& c
   biased_ = op.has_input(3);
   name_ = internal::Join("transpose_conv f32 ", gemm_->tile_rows, "x", gemm_->panel, " ",
                          SimdName(context.isa));
-  const auto& [y, x] = shape_.window;
   FUSELITE_RETURN_IF_ERROR(InitPanelsF32(shape_, *gemm_, &phases_));
   const int64_t max_depth = phases_.max_depth();
   const int64_t tiles = kLeftSideFloats / std::max<int64_t>(1, max_depth * gemm_->tile_rows);
   block_rows_ = std::clamp<int64_t>(tiles, 1, 8) * gemm_->tile_rows;
-  grain_ = GrainFor(int64_t{x.output} * shape_.channels_out * max_depth / 8);
+  grain_ = GrainFor(int64_t{shape_.window.x.output} * shape_.channels_out * max_depth / 8);
+  return Status();
+}
+
+Status TransposeConvKernel::Pack(const OpDescription& op, const BuildContext& context) {
+  const TensorInfo& filters = op.inputs[1];
   PackRequest request;
   request.source = filters.data;
   request.source_bytes = filters.bytes();
   request.bytes = static_cast<size_t>(phases_.values()) * sizeof(float);
   request.layout = internal::Join("transpose_conv f32 p", gemm_->panel, " ", filters.shape, " s",
-                                  y.stride, "x", x.stride);
+                                  shape_.window.y.stride, "x", shape_.window.x.stride);
   FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
     // The file may have left the constant misaligned.
     std::vector<float> aligned(filters.elements());
@@ -134,13 +139,10 @@ void TransposeConvKernel::RunPhase(const KernelArgs& args, int64_t row, int32_t 
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription& op,
-                                                          const BuildContext& context) {
-  if (op.inputs[2].type != DataType::kFloat32) return BuildTransposeConvHighwayS8(op, context);
-  if (op.inputs[1].type != DataType::kFloat32) return BuildTransposeConvHighwayHybrid(op, context);
-  auto kernel = std::make_unique<TransposeConvKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanTransposeConvHighway(const OpDescription& op, const PlanContext& context) {
+  if (op.inputs[2].type != DataType::kFloat32) return PlanTransposeConvHighwayS8(op, context);
+  if (op.inputs[1].type != DataType::kFloat32) return PlanTransposeConvHighwayHybrid(op, context);
+  return PlanThenPack(TransposeConvKernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

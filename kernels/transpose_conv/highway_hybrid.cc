@@ -18,7 +18,8 @@ constexpr int64_t kLeftSideFloats = 4096;
 
 class TransposeConvHybridKernel final : public Kernel {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   std::string_view name() const override { return name_; }
   int phases() const override { return rows_.phases() + 1; }
@@ -40,7 +41,6 @@ class TransposeConvHybridKernel final : public Kernel {
   }
 
  private:
-  Status PackFilters(const OpDescription& op, const BuildContext& context);
   void RunRow(const KernelArgs& args, int64_t row) const;
   void RunPhase(const KernelArgs& args, int64_t row, int32_t rx, float* to, int64_t pitch) const;
 
@@ -58,7 +58,7 @@ class TransposeConvHybridKernel final : public Kernel {
   size_t row_bytes_ = 0;  // of an output row that waits for its tail; 0 without one
 };
 
-Status TransposeConvHybridKernel::Build(const OpDescription& op, const BuildContext& context) {
+Status TransposeConvHybridKernel::Plan(const OpDescription& op, const PlanContext& context) {
   term_sums_ = FindTermSums(context.isa);
   if (term_sums_ == nullptr) return NoVectorTarget(context.isa);
   gemm_ = FindGemmF32(context.isa);
@@ -84,13 +84,12 @@ Status TransposeConvHybridKernel::Build(const OpDescription& op, const BuildCont
   row_bytes_ = tailed ? int64_t{x.input} * shape_.channels_out * sizeof(float) : 0;
   // A term is worth half of what GrainFor counts.
   grain_ = GrainFor(int64_t{x.output} * shape_.channels_out * depth / 2);
-  return PackFilters(op, context);
+  if (!op.inputs[1].constant()) return Unsupported("filters that are not constant");
+  return Status();
 }
 
-Status TransposeConvHybridKernel::PackFilters(const OpDescription& op,
-                                              const BuildContext& context) {
+Status TransposeConvHybridKernel::Pack(const OpDescription& op, const BuildContext& context) {
   const TensorInfo& filters = op.inputs[1];
-  if (!filters.constant()) return Unsupported("filters that are not constant");
   PackRequest request;
   request.source = filters.data;
   request.source_bytes = filters.bytes();
@@ -157,11 +156,9 @@ void TransposeConvHybridKernel::RunPhase(const KernelArgs& args, int64_t row, in
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayHybrid(const OpDescription& op,
-                                                                const BuildContext& context) {
-  auto kernel = std::make_unique<TransposeConvHybridKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanTransposeConvHighwayHybrid(const OpDescription& op,
+                                                  const PlanContext& context) {
+  return PlanThenPack(TransposeConvHybridKernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

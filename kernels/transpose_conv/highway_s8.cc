@@ -24,7 +24,8 @@ int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
 
 class TransposeConvS8Kernel final : public Kernel {
  public:
-  Status Build(const OpDescription& op, const BuildContext& context);
+  Status Plan(const OpDescription& op, const PlanContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context);
 
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return int64_t{shape_.batch} * shape_.window.y.input; }
@@ -36,7 +37,6 @@ class TransposeConvS8Kernel final : public Kernel {
   }
 
  private:
-  Status PackFilters(const OpDescription& op, const BuildContext& context);
   void RunRow(const KernelArgs& args, int64_t row) const;
   void RunPhase(const KernelArgs& args, int64_t row, int32_t rx) const;
   void Store(const KernelArgs& args, int64_t row) const;
@@ -62,12 +62,12 @@ class TransposeConvS8Kernel final : public Kernel {
   std::string name_;
   PackedWeights packed_;
   DataType x_type_ = DataType::kNone;
-  int32_t x_offset_ = 0;
+  int32_t x_offset_ = 0, filters_offset_ = 0;
   int64_t pitch_ = 0, block_rows_ = 0, grain_ = 1;
   size_t left_bytes_ = 0, sums_bytes_ = 0, totals_bytes_ = 0;
 };
 
-Status TransposeConvS8Kernel::Build(const OpDescription& op, const BuildContext& context) {
+Status TransposeConvS8Kernel::Plan(const OpDescription& op, const PlanContext& context) {
   gemm_ = FindGemmS16(context.isa);
   functions_ = FindShortRowFunctions(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
@@ -82,8 +82,8 @@ Status TransposeConvS8Kernel::Build(const OpDescription& op, const BuildContext&
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveTransposeConv(op));
   const auto& params = op.params.as<TransposeConvParams>();
   FUSELITE_ASSIGN_OR_RETURN(
-      tail_, MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                               {.x = 2, .weights = 1, .bias = 3}, shape_.channels_out));
+      tail_,
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape_.channels_out));
   apply_tail_ = ApplyTail(context.isa);
   output_ = op.outputs[0];
   pitch_ = input.pitch();
@@ -104,14 +104,16 @@ Status TransposeConvS8Kernel::Build(const OpDescription& op, const BuildContext&
     if (!wide_.FitsNarrow(depth)) totals_bytes_ = row_values * sizeof(int64_t);
   }
   grain_ = GrainFor(int64_t{shape_.window.x.output} * shape_.channels_out * depth / 8);
-  return PackFilters(op, context);
-}
-
-Status TransposeConvS8Kernel::PackFilters(const OpDescription& op, const BuildContext& context) {
   const TensorInfo& filters = op.inputs[1];
   if (!filters.constant()) return Unsupported("filters that are not constant");
-  const int32_t offset = -filters.quantization.zero_point();
-  if (std::abs(offset) > 255) return Unsupported("a zero point beyond 8 bits");
+  filters_offset_ = -filters.quantization.zero_point();
+  if (std::abs(filters_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  return Status();
+}
+
+Status TransposeConvS8Kernel::Pack(const OpDescription& op, const BuildContext& context) {
+  const TensorInfo& filters = op.inputs[1];
+  const int32_t offset = filters_offset_;
   PackRequest request;
   request.source = filters.data;
   request.source_bytes = filters.bytes();
@@ -220,11 +222,8 @@ void TransposeConvS8Kernel::Store(const KernelArgs& args, int64_t row) const {
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayS8(const OpDescription& op,
-                                                            const BuildContext& context) {
-  auto kernel = std::make_unique<TransposeConvS8Kernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+Result<KernelPlan> PlanTransposeConvHighwayS8(const OpDescription& op, const PlanContext& context) {
+  return PlanThenPack(TransposeConvS8Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -83,7 +83,6 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   }
   ProductDescription product;
   product.name = "transpose_conv";
-  product.inputs = {.x = 2, .weights = 1, .bias = 3};
   product.activation = params.activation;
   product.quantized_bias_type = params.quantized_bias_type;
   product.padding.y = PaddedAxis(y);

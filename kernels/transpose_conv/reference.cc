@@ -37,8 +37,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantized(const OpDescription& op,
   const auto& params = op.params.as<TransposeConvParams>();
   FUSELITE_ASSIGN_OR_RETURN(
       QuantizedTail tail,
-      MakeQuantizedTail(op, params.activation, params.quantized_bias_type,
-                        {.x = 2, .weights = 1, .bias = 3}, g.shape.channels_out));
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, g.shape.channels_out));
   const size_t sums_bytes = AlignUp(g.shape.channels_out * sizeof(int64_t));
   const Work work{.units = g.shape.pixels_out(),
                   .grain = GrainFor(int64_t{g.shape.channels_in} * g.shape.channels_out),

@@ -40,8 +40,6 @@ constexpr TypeRow kTypes[] = {{{kI32, kF32, kF32}, kF32},
                               {{kI32, kI8, kI16}, kI16},
                               {{kI32, kI8, kF32}, kF32}};
 
-constexpr ProductInputs kInputs{.x = 2, .weights = 1, .bias = 3};
-
 Status CheckBiasType(const OpDescription& op) {
   if (!op.has_input(3)) return Status();
   const DataType x = op.inputs[2].type, bias = op.inputs[3].type;
@@ -60,13 +58,12 @@ Status InferTransposeConv(OpDescription& op) {
   const auto& params = op.params.as<TransposeConvParams>();
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[2].type == kF32) return MakeTransposeConvHybridTail(op, shape).status();
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, kInputs, false));
-  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, kInputs,
-                            shape.channels_out);
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out);
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{BuildTransposeConvHighway}},
+    {"highway", PlanTransposeConvHighway},
     {"reference", BuildTransposeConvReference},
 };
 
@@ -121,7 +118,7 @@ Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op,
   if (scales != static_cast<size_t>(shape.channels_out)) {
     return Unsupported(scales, " scales of the filters for ", shape.channels_out, " channels");
   }
-  return MakeHybridTail(op, op.params.as<TransposeConvParams>().activation, 3, shape.channels_out);
+  return MakeHybridTail(op, op.params.as<TransposeConvParams>().activation, shape.channels_out);
 }
 
 const OperatorDef& TransposeConvOperator() {
@@ -139,6 +136,7 @@ const OperatorDef& TransposeConvOperator() {
       .infer = InferTransposeConv,
       .candidates = kCandidates,
       .product = DescribeTransposeConvProduct,
+      .product_inputs = ProductInputs{.x = 2, .bias = 3},
       .cost =
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[2].elements()) * op.inputs[1].shape.elements(0, 3);

@@ -44,15 +44,12 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&
 // The part of the reference that takes float32 with int8 weights.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescription&);
 // float32 with constant filters, and what the other parts take.
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighway(const OpDescription&,
-                                                          const BuildContext&);
+Result<KernelPlan> PlanTransposeConvHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit or 16-bit activations with constant 8-bit
 // filters.
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayS8(const OpDescription&,
-                                                            const BuildContext&);
+Result<KernelPlan> PlanTransposeConvHighwayS8(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes float32 with constant int8 filters.
-Result<std::unique_ptr<Kernel>> BuildTransposeConvHighwayHybrid(const OpDescription&,
-                                                                const BuildContext&);
+Result<KernelPlan> PlanTransposeConvHighwayHybrid(const OpDescription&, const PlanContext&);
 
 // Float32 activations with int8 weights are quantized image by image, asymmetrically. Unlike those
 // of other products, the terms are summed in float32, in order of iy, ix, c, each being

@@ -64,7 +64,7 @@ Status InferWithBias(OpDescription& op) {
 // A kernel of TRANSPOSE_CONV behind this operator's inputs.
 class Reordered final : public Kernel {
  public:
-  explicit Reordered(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+  explicit Reordered(std::shared_ptr<const Kernel> inner) : inner_(std::move(inner)) {}
   std::string_view name() const override { return inner_->name(); }
   int phases() const override { return inner_->phases(); }
   int64_t units(int phase) const override { return inner_->units(phase); }
@@ -77,20 +77,32 @@ class Reordered final : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> inner_;
+  std::shared_ptr<const Kernel> inner_;
 };
 
-template <BuildKernel build>
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
+constexpr Candidate kHighway{"highway", PlanTransposeConvHighway};
+constexpr Candidate kReference{"reference", BuildTransposeConvReference};
+
+template <const Candidate& kCandidate>
+Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
   std::array<int32_t, 4> shape;
-  FUSELITE_ASSIGN_OR_RETURN(const OpDescription inner, AsTransposeConv(op, &shape));
-  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, build(inner, context));
-  return std::unique_ptr<Kernel>(std::make_unique<Reordered>(std::move(kernel)));
+  FUSELITE_ASSIGN_OR_RETURN(const OpDescription planned, AsTransposeConv(op, &shape));
+  FUSELITE_ASSIGN_OR_RETURN(KernelPlan plan, kCandidate.Plan(planned, context));
+  auto draft = std::make_unique<Reordered>(plan.draft());
+  return KernelPlan::MadeLater(
+      std::move(draft),
+      [plan = std::move(plan)](const OpDescription& described,
+                               const BuildContext& build) -> Result<std::unique_ptr<Kernel>> {
+        std::array<int32_t, 4> dims;
+        FUSELITE_ASSIGN_OR_RETURN(const OpDescription inner, AsTransposeConv(described, &dims));
+        FUSELITE_ASSIGN_OR_RETURN(auto kernel, plan.Build(inner, build));
+        return std::unique_ptr<Kernel>(std::make_unique<Reordered>(std::move(kernel)));
+      });
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", Judged{Build<BuildTransposeConvHighway>}},
-    {"reference", Build<BuildTransposeConvReference>},
+    {"highway", Plan<kHighway>},
+    {"reference", Plan<kReference>},
 };
 
 }  // namespace

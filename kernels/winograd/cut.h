@@ -12,7 +12,7 @@
 namespace fuselite::kernels {
 
 // Makes the micro-kernel of float32 products whose rows lie as `problem` and `depth` say.
-using MakeMicroKernelF32 = std::function<Result<std::shared_ptr<MicroKernel>>(
+using MakeMicroKernelF32 = std::function<Result<std::shared_ptr<const MicroKernel>>(
     const DepthRuns& depth, const ProductProblem& problem)>;
 
 // Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the

@@ -15,7 +15,7 @@ constexpr double kGrainMultiplies = 16e3;
 
 class WinogradKernel final : public Kernel {
  public:
-  Status Plan(const OpDescription& op, const BuildContext& context, const Conv2DShape& shape,
+  Status Plan(const OpDescription& op, const PlanContext& context, const Conv2DShape& shape,
               const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
     shape_ = shape;
     cut_ = cut;
@@ -42,7 +42,9 @@ class WinogradKernel final : public Kernel {
   }
 
   Status Build(const OpDescription& op, const BuildContext& context) {
-    for (Product& product : products_) FUSELITE_RETURN_IF_ERROR(product.Build());
+    for (Product& product : products_) {
+      FUSELITE_ASSIGN_OR_RETURN(product, product.Build());
+    }
     const TensorInfo& filters = op.inputs[1];
     const PackRequest request{.source = filters.data,
                               .source_bytes = filters.bytes(),
@@ -251,7 +253,7 @@ class WinogradKernel final : public Kernel {
   PackedWeights packed_;
 };
 
-Result<Conv2DShape> ShapeFor(const OpDescription& op, const BuildContext& context) {
+Result<Conv2DShape> ShapeFor(const OpDescription& op, const PlanContext& context) {
   if (context.precision == Precision::kStrict) {
     return Unsupported("precision=strict forbids Winograd's algorithm");
   }
@@ -275,24 +277,24 @@ Result<Conv2DShape> ShapeFor(const OpDescription& op, const BuildContext& contex
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildWinograd(const OpDescription& op, const BuildContext& context,
-                                              const MakeMicroKernelF32& micro_kernel) {
+Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
+                                const MakeMicroKernelF32& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ShapeFor(op, context));
   FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
                             ChooseWinogradOutputs(shape, micro_kernel));
   if (!outputs) return Unsupported("Winograd's algorithm would take longer than a plain product");
-  return BuildWinogradWith(op, context, *outputs, micro_kernel);
+  return PlanWinogradWith(op, context, *outputs, micro_kernel);
 }
 
-Result<std::unique_ptr<Kernel>> BuildWinogradWith(const OpDescription& op,
-                                                  const BuildContext& context, int outputs,
-                                                  const MakeMicroKernelF32& micro_kernel) {
+Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
+                                    int outputs, const MakeMicroKernelF32& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ShapeFor(op, context));
-  auto kernel = std::make_unique<WinogradKernel>();
-  FUSELITE_RETURN_IF_ERROR(kernel->Plan(
+  WinogradKernel draft;
+  FUSELITE_RETURN_IF_ERROR(draft.Plan(
       op, context, shape, CutForWinograd(shape, outputs, context.threads), micro_kernel));
-  if (!context.judging) FUSELITE_RETURN_IF_ERROR(kernel->Build(op, context));
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  return KernelPlan::Of(std::move(draft),
+                        [](WinogradKernel& kernel, const OpDescription& described,
+                           const BuildContext& build) { return kernel.Build(described, build); });
 }
 
 }  // namespace fuselite::kernels

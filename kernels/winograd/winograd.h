@@ -10,12 +10,11 @@ namespace fuselite::kernels {
 // The convolution with another order of sums than a plain product's, so not for precision=strict.
 // float32, 3x3 windows of stride 1 without dilation or groups, constant filters. Refuses, besides,
 // where a plain product is estimated to take less time.
-Result<std::unique_ptr<Kernel>> BuildWinograd(const OpDescription& op, const BuildContext& context,
-                                              const MakeMicroKernelF32& micro_kernel);
+Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
+                                const MakeMicroKernelF32& micro_kernel);
 
 // The same with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
-Result<std::unique_ptr<Kernel>> BuildWinogradWith(const OpDescription& op,
-                                                  const BuildContext& context, int outputs,
-                                                  const MakeMicroKernelF32& micro_kernel);
+Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
+                                    int outputs, const MakeMicroKernelF32& micro_kernel);
 
 }  // namespace fuselite::kernels

@@ -35,15 +35,14 @@ void AddExactTail(Random& random, OpTester& tester) {
   }
 }
 
-void CompareHybrid(const OpTester& tester, kernels::BuildKernel build, Random& random) {
+void CompareHybrid(const OpTester& tester, kernels::PlanKernel plan, Random& random) {
   auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   for (Isa isa : EmittedIsas()) {
     for (const int threads : {1, 7}) {
       OpTester again = tester;
       again.threads = threads;
-      auto actual = again.RunCandidate({"jit", kernels::Judged{build}}, isa, random.Int(1, 99),
-                                       random.Int(0, 3));
+      auto actual = again.RunCandidate({"jit", plan}, isa, random.Int(1, 99), random.Int(0, 3));
       ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();
       kernels::testing::ExpectSame<float>((*expected)[0], (*actual)[0], IsaName(isa));
     }
@@ -79,7 +78,8 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
       kernels::BuildContext context;
       context.isa = isa;
       context.store = &store;
-      const auto kernel = BuildFullyConnectedHybrid(tester.op, context);
+      const kernels::Candidate candidate("jit", PlanFullyConnectedHybrid);
+      const auto kernel = candidate.Build(tester.op, context);
       ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
     }
     EXPECT_THAT(store.layouts, ::testing::Each(store.layouts.front())) << IsaName(isa);
@@ -87,7 +87,7 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
 }
 
 template <class Make>
-void CompareRandomly(kernels::BuildKernel build, Make make) {
+void CompareRandomly(kernels::PlanKernel plan, Make make) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -96,38 +96,38 @@ void CompareRandomly(kernels::BuildKernel build, Make make) {
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddExactTail(random, tester);
     kernels::testing::PitchOutput(tester, random);
-    CompareHybrid(tester, build, random);
+    CompareHybrid(tester, plan, random);
     if (::testing::Test::HasFailure()) return;
   }
 }
 
 TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
-  CompareRandomly(BuildProductHybrid, [](Random& random) {
+  CompareRandomly(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
   });
 }
 
 TEST(JitHybridTest, ConvolutionsEqualTheReference) {
-  CompareRandomly(BuildProductHybrid, [](Random& random) {
+  CompareRandomly(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
   });
 }
 
 TEST(JitHybridTest, DepthwiseConvolutionsEqualTheReference) {
-  CompareRandomly(BuildDepthwiseConv2DHybrid, [](Random& random) {
+  CompareRandomly(PlanDepthwiseConv2DHybrid, [](Random& random) {
     return kernels::testing::RandomHybridDepthwise(random, 1);
   });
 }
 
 TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
-  CompareRandomly(BuildProductHybrid, [](Random& random) {
+  CompareRandomly(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridBatchMatMul(random, 0);
   });
 }
 
 // The bias has a slot of its own, in front of those of the stages.
 TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
-  const auto compare = [](kernels::BuildKernel build, auto make) {
+  const auto compare = [](kernels::PlanKernel plan, auto make) {
     for (uint64_t seed = 1; seed <= 9; ++seed) {
       Random random(seed);
       SCOPED_TRACE(random.Trace());
@@ -139,15 +139,15 @@ TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
         tester.op.tail.stages.push_back(
             TailStage::Binary(BinaryKind::kMul, {AddOperand(tester, {channels}, random), 0, 0, 1}));
       }
-      CompareHybrid(tester, build, random);
+      CompareHybrid(tester, plan, random);
     }
   };
-  compare(BuildDepthwiseConv2DHybrid,
+  compare(PlanDepthwiseConv2DHybrid,
           [](Random& random) { return kernels::testing::RandomHybridDepthwise(random, 1); });
-  compare(BuildProductHybrid, [](Random& random) {
+  compare(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8}, false);
   });
-  compare(BuildProductHybrid, [](Random& random) {
+  compare(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
   });
 }
@@ -165,7 +165,7 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
     tester.Input(TestTensor::Of<float>(DataType::kFloat32, {2}, {-3, 5}));
     ASSERT_TRUE(tester.Infer().ok());
     for (Isa isa : EmittedIsas()) {
-      auto outputs = tester.RunCandidate({"jit", kernels::Judged{BuildProductHybrid}}, isa);
+      auto outputs = tester.RunCandidate({"jit", PlanProductHybrid}, isa);
       ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
       const std::vector<float> y = (*outputs)[0].values<float>();
       EXPECT_EQ(y[0], -3);
@@ -179,27 +179,26 @@ TEST(JitHybridTest, RowsKeepTheirZerosAndNaNs) {
 }
 
 TEST(JitHybridTest, NamesSayWhichTailsAreNotEmitted) {
-  const auto name = [](OpTester tester, kernels::BuildKernel build, UnaryKind unary) {
+  const auto name = [](OpTester tester, kernels::PlanKernel plan_kernel, UnaryKind unary) {
     EXPECT_TRUE(tester.Infer().ok());
     tester.op.tail.stages.push_back(TailStage::Unary(unary));
-    const auto store = NewPackedStore();
-    auto kernel = build(tester.op, {.isa = EmittedIsas().back(), .store = store.get()});
-    EXPECT_TRUE(kernel.ok()) << kernel.status().ToString();
-    return kernel.ok() ? std::string((*kernel)->name()) : "";
+    auto plan = plan_kernel(tester.op, {.isa = EmittedIsas().back()});
+    EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+    return plan.ok() ? std::string(plan->kernel().name()) : "";
   };
   if (EmittedIsas().empty()) GTEST_SKIP() << "nothing is emitted for this machine";
   Random random(1);
   const OpTester dense = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
   const OpTester depthwise = kernels::testing::RandomHybridDepthwise(random, 1);
   const std::string reason = ", tail apart (tail stage log has no emitter)";
-  EXPECT_TRUE(name(dense, BuildProductHybrid, UnaryKind::kLog).ends_with(reason));
-  EXPECT_TRUE(name(dense, BuildProductHybrid, UnaryKind::kAbs).ends_with(" jit"));
-  EXPECT_TRUE(name(depthwise, BuildDepthwiseConv2DHybrid, UnaryKind::kLog).ends_with(reason));
-  EXPECT_TRUE(name(depthwise, BuildDepthwiseConv2DHybrid, UnaryKind::kAbs).ends_with(" jit"));
+  EXPECT_TRUE(name(dense, PlanProductHybrid, UnaryKind::kLog).ends_with(reason));
+  EXPECT_TRUE(name(dense, PlanProductHybrid, UnaryKind::kAbs).ends_with(" jit"));
+  EXPECT_TRUE(name(depthwise, PlanDepthwiseConv2DHybrid, UnaryKind::kLog).ends_with(reason));
+  EXPECT_TRUE(name(depthwise, PlanDepthwiseConv2DHybrid, UnaryKind::kAbs).ends_with(" jit"));
 }
 
 TEST(JitHybridTest, WeightsOfRunTimeEqualTheReference) {
-  CompareRandomly(BuildProductHybrid, [](Random& random) {
+  CompareRandomly(PlanProductHybrid, [](Random& random) {
     OpTester tester = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
     tester.op.inputs[1].data = nullptr;
     return tester;
@@ -207,12 +206,12 @@ TEST(JitHybridTest, WeightsOfRunTimeEqualTheReference) {
 }
 
 TEST(JitHybridTest, RefusesWeightsOfFourBitsAtRunTime) {
-  const kernels::BuildContext context{.isa = Isa::kAvx2};
+  const kernels::PlanContext context{.isa = Isa::kAvx2};
   Random random(1);
   OpTester run_time = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt4});
   run_time.op.inputs[1].data = nullptr;
   ASSERT_TRUE(run_time.Infer().ok());
-  EXPECT_EQ(BuildProductHybrid(run_time.op, context).status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(PlanProductHybrid(run_time.op, context).status().code(), StatusCode::kUnsupported);
 }
 
 }  // namespace

@@ -5,17 +5,17 @@
 namespace fuselite::jit::testing {
 namespace {
 
-using kernels::BuildContext;
 using kernels::Candidate;
 using kernels::Conv2DParams;
+using kernels::KernelPlan;
 using kernels::OpDescription;
+using kernels::PlanContext;
 
 template <int kOutputs>
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
-  return BuildWinogradF32With(op, context, kOutputs);
+Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
+  return PlanWinogradF32With(op, context, kOutputs);
 }
-constexpr Candidate kCandidates[] = {{"2x2", kernels::Judged{Build<2>}},
-                                     {"4x4", kernels::Judged{Build<4>}}};
+constexpr Candidate kCandidates[] = {{"2x2", Plan<2>}, {"4x4", Plan<4>}};
 
 // A 3x3 convolution of stride 1 over n images of h x w, with everything else at random.
 OpTester RandomCase(Random& random, Shape image, int32_t channels_out) {
@@ -119,9 +119,8 @@ TEST(JitWinogradTest, IsForWhatItMakesFaster) {
     tester.params<Conv2DParams>().padding = kernels::Padding::kSame;
     tester.params<Conv2DParams>().extra_padding = {};
     EXPECT_TRUE(tester.Infer().ok());
-    BuildContext context{.isa = Isa::kAvx2, .precision = precision, .judging = true};
-    auto kernel = BuildWinogradF32(tester.op, context);
-    return kernel.ok() ? std::string((*kernel)->name()) : kernel.status().ToString();
+    auto plan = PlanWinogradF32(tester.op, {.isa = Isa::kAvx2, .precision = precision});
+    return plan.ok() ? std::string(plan->kernel().name()) : plan.status().ToString();
   };
   using kernels::Precision;
   using ::testing::HasSubstr;

@@ -156,7 +156,7 @@ TEST(QuantizedTailTest, AnExplicitStageTakesTheSums) {
       kI8, {10, -5}, Per({1.0f}, 1), kI8, {2, 3, -4, 1}, Per({0.5f, 0.25f}), kI32, {7, -8});
   tester.Output(kI8, Per({1.0f}, -3));
   ASSERT_TRUE(tester.Infer().ok());
-  Result<TailStage> stage = RequantizeStage(tester.op, Activation::kNone, {}, 2);
+  Result<TailStage> stage = RequantizeStage(tester.op, Activation::kNone, 2);
   ASSERT_TRUE(stage.ok());
   TailStage lookup;
   lookup.kind = TailStage::Kind::kLookup;
