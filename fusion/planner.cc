@@ -68,4 +68,6 @@ const Choice& Planner::Choose(const kernels::OpDescription& op) {
   return entry->second;
 }
 
+void Planner::Release(const kernels::OpDescription& op) { choices_.erase(HashOf(op)); }
+
 }  // namespace fuselite::fusion

@@ -42,8 +42,11 @@ class Planner {
   Planner(const kernels::PlanContext& context, bool jit);
 
   // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
-  // the planner, or until the constants that `op` names go.
+  // the planner, or until it is released or the constants that `op` names go.
   const Choice& Choose(const kernels::OpDescription& op);
+  // Forgets a plan, once it was built or replaced: those of EfficientNet int8's 250 nodes hold
+  // 1.5 MB of scales and panels. Who asks again gets another.
+  void Release(const kernels::OpDescription& op);
 
   const kernels::PlanContext& context() const { return context_; }
   bool jit() const { return jit_; }

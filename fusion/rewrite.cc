@@ -22,7 +22,9 @@ bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
                                       const kernels::OpDescription& after) {
   const Choice& now = planner_.Choose(before);
   const Choice* then = Select(after);
-  return now.status.ok() && then != nullptr && then->rank <= now.rank;
+  if (!now.status.ok() || then == nullptr || then->rank > now.rank) return false;
+  planner_.Release(before);
+  return true;
 }
 
 bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
