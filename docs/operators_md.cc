@@ -2,7 +2,9 @@
 // than the code does:  build/release/docs/operators_md > docs/operators.md
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jit/candidates.h"
@@ -56,21 +58,133 @@ std::string CandidatesText(const OperatorDef& op) {
   for (const auto& candidate : jit::CandidatesFor(op)) names.emplace_back(candidate.name);
 #endif
   for (const auto& candidate : op.candidates) names.emplace_back(candidate.name);
-  if (op.candidates.empty()) names.emplace_back("our own interpreter");
+  if (op.candidates.empty()) names.emplace_back("its own code");
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
+// The limits one by one.
+std::vector<std::string_view> LimitsOf(const OperatorDef& op) {
+  std::vector<std::string_view> limits;
+  for (std::string_view rest = op.limits; !rest.empty();) {
+    const size_t end = rest.find("; ");
+    limits.push_back(rest.substr(0, end));
+    rest = end == std::string_view::npos ? "" : rest.substr(end + 2);
+  }
+  return limits;
+}
+
+bool IsAboutRank(std::string_view limit) { return limit.starts_with("rank"); }
+
+// What shape rules ask of the first input beyond the eight dimensions that a tensor may have
+// (tests/python/test_operator_types.py holds its cases against it).
+std::string RanksText(const OperatorDef& op) {
+  static const std::map<std::string_view, const char*> kRanks = {
+      {"ARG_MAX", "1 to 8"},
+      {"ARG_MIN", "1 to 8"},
+      {"AVERAGE_POOL_2D", "4"},
+      {"BATCH_TO_SPACE_ND", "2 to 8"},
+      {"BIDIRECTIONAL_SEQUENCE_LSTM", "3"},
+      {"BIDIRECTIONAL_SEQUENCE_RNN", "3"},
+      {"BROADCAST_ARGS", "1"},
+      {"CONCATENATION", "1 to 8"},
+      {"CONV_2D", "4"},
+      {"CONV_3D", "5"},
+      {"CONV_3D_TRANSPOSE", "1 (the output's shape; 5)"},
+      {"CUMSUM", "1 to 8"},
+      {"Convolution2DTransposeBias", "4"},
+      {"DEPTHWISE_CONV_2D", "4"},
+      {"DILATE", "1 to 8"},
+      {"EMBEDDING_LOOKUP", "1"},
+      {"EMBEDDING_LOOKUP_SPARSE", "1"},
+      {"EXPAND_DIMS", "0 to 7"},
+      {"FILL", "1"},
+      {"FULLY_CONNECTED", "1 to 8"},
+      {"FUSELITE_BASIC_LSTM", "2"},
+      {"FUSELITE_BLOCKWISE_EMBEDDING_LOOKUP", "1"},
+      {"FUSELITE_BLOCKWISE_FULLY_CONNECTED", "1 to 8"},
+      {"GATHER", "1 to 8"},
+      {"GATHER_ND", "1 to 8"},
+      {"HASHTABLE_LOOKUP", "1"},
+      {"L2_NORMALIZATION", "1 to 8"},
+      {"L2_POOL_2D", "4"},
+      {"LOCAL_RESPONSE_NORMALIZATION", "4"},
+      {"LOG_SOFTMAX", "1 to 8"},
+      {"LSTM", "2"},
+      {"MATRIX_DIAG", "1 to 7"},
+      {"MATRIX_SET_DIAG", "2 to 8"},
+      {"MAX_POOL_2D", "4"},
+      {"MULTINOMIAL", "2"},
+      {"MaxPoolingWithArgmax2D", "4"},
+      {"MaxUnpooling2D", "4"},
+      {"NON_MAX_SUPPRESSION_V4", "2"},
+      {"NON_MAX_SUPPRESSION_V5", "2"},
+      {"ONE_HOT", "0 to 7"},
+      {"PACK", "0 to 7"},
+      {"RANDOM_STANDARD_NORMAL", "1"},
+      {"RANDOM_UNIFORM", "1"},
+      {"RANGE", "0"},
+      {"RFFT2D", "2 to 8"},
+      {"RNN", "2"},
+      {"SEGMENT_SUM", "1 to 8"},
+      {"SOFTMAX", "1 to 8"},
+      {"SPACE_TO_BATCH_ND", "2 to 8"},
+      {"SPARSE_TO_DENSE", "0 to 2 (the output's: 0 to 4)"},
+      {"STABLEHLO_RNG_BIT_GENERATOR", "1"},
+      {"SVDF", "2"},
+      {"TFLite_Detection_PostProcess", "3"},
+      {"TOPK_V2", "1 to 8"},
+      {"TRANSPOSE_CONV", "1 (the output's shape; 4)"},
+      {"UNIDIRECTIONAL_SEQUENCE_LSTM", "3"},
+      {"UNIDIRECTIONAL_SEQUENCE_RNN", "3"},
+      {"UNIQUE", "1"},
+      {"UNPACK", "1 to 8"},
+      {"UNSORTED_SEGMENT_MAX", "1 to 8"},
+      {"UNSORTED_SEGMENT_MIN", "1 to 8"},
+      {"UNSORTED_SEGMENT_PROD", "1 to 8"},
+      {"UNSORTED_SEGMENT_SUM", "1 to 8"},
+      {"WHERE", "1 to 8"},
+  };
+  if (const auto found = kRanks.find(op.name); found != kRanks.end()) return found->second;
+  for (std::string_view limit : LimitsOf(op)) {
+    if (IsAboutRank(limit)) return std::string(limit.substr(limit.find(' ') + 1));
+  }
+  return "0 to 8";
+}
+
+// Which operands may be values of a run.
+std::string RunTimeText(const OperatorDef& op) {
+  if (op.name == "DENSIFY") return "none";
+  if (op.name == "BIDIRECTIONAL_SEQUENCE_LSTM")
+    return "all but auxiliary weights; states are variables";
+  if (op.name.starts_with("FUSELITE_BLOCKWISE")) return "all but weights and scales";
+  return op.state_inputs.empty() ? "all" : "all; states are variables";
+}
+
+std::string LimitsText(const OperatorDef& op) {
+  std::string text;
+  for (std::string_view limit : LimitsOf(op)) {
+    if (!IsAboutRank(limit)) text += (text.empty() ? "" : "; ") + std::string(limit);
+  }
+  return text.empty() ? "–" : text;
+}
+
+std::string HostsText(const OperatorDef& op) {
+  return op.candidates.empty() ? "our interpreter" : "LiteRT, our interpreter";
+}
+
 void PrintTable(const std::vector<const OperatorDef*>& operators) {
-  std::cout << "| operator | versions | types of the first inputs → output | parameters | limits | "
-               "computed by |\n|---|---|---|---|---|---|\n";
+  std::cout
+      << "| operator | versions | types of the first inputs → output | ranks | run-time operands "
+         "| parameters | limits | hosts | computed by |\n|---|---|---|---|---|---|---|---|---|\n";
   for (const OperatorDef* op : operators) {
     const std::string versions = op->max_version > 1 ? "1–" + std::to_string(op->max_version) : "1";
     std::cout << "| " << op->name << " | " << (op->builtin_code < 0 ? "–" : versions) << " | "
-              << TypesText(*op) << " | " << FieldsText(*op) << " | "
-              << (op->limits.empty() ? "–" : op->limits) << " | " << CandidatesText(*op) << " |\n";
+              << TypesText(*op) << " | " << RanksText(*op) << " | " << RunTimeText(*op) << " | "
+              << FieldsText(*op) << " | " << LimitsText(*op) << " | " << HostsText(*op) << " | "
+              << CandidatesText(*op) << " |\n";
   }
 }
 
@@ -91,11 +205,16 @@ void PrintPage() {
          "shapes pass the operator's\nshape rule; everything else stays with the host, and "
          "`fuselite explain` says why. \"Computed by\" lists the\nimplementations in the order "
          "in which they are asked.\n\n"
-         "Axes, sizes, shapes, paddings, indices and whatever else is an operand may be constants "
-         "or values of a run, in\nboth hosts, but where the limits ask for constants; shapes that "
-         "come from values are planned while the model runs.\nThe hosts of an operator are LiteRT "
-         "and our own interpreter; what only the latter has says so under \"computed by\".\n\n## "
-         "Builtin operators ("
+         "\"Ranks\" are those of the first input; no tensor has more than eight dimensions. "
+         "\"Run-time operands\" are those that may be\nvalues of a run instead of constants, in "
+         "every host: axes, sizes, shapes, paddings and indices too; shapes that come from\nvalues "
+         "are planned while the model runs.\n\n"
+         "Control flow, composites and resource variables are no operators of the table. In our "
+         "interpreter all of them run. With the\ndelegate IF, STABLEHLO_CASE and "
+         "STABLEHLO_COMPOSITE are claimed whole where all that their subgraphs compute is ours "
+         "and the\nhost tells their ends apart; VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE and "
+         "CALL_ONCE where every user of the variable is ours; of\nWHILE what its subgraphs "
+         "compute.\n\n## Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
   std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";

@@ -112,7 +112,7 @@ class BuiltinOp {
     FUSELITE_ASSIGN_OR_RETURN(
         op_.intermediates,
         kernels::ImportIntermediates(graph.context(), Elements(node.intermediates)));
-    return kernels::CheckState(def_, Elements(node.inputs), graph.context());
+    return kernels::CheckState(*op_.op, Elements(node.inputs), graph.context());
   }
 
   Status ReadRegion(Subgraph& graph) {
@@ -129,6 +129,7 @@ class BuiltinOp {
   Status FindOperands(const Subgraph& graph, const TfLiteNode& node) {
     const std::span<const int> inputs = Elements(node.inputs);
     operands_.assign(inputs.begin(), inputs.end());
+    kernels::TakeForm(operands_.size(), &op_.op);
     return kernels::TakeBlockScales(graph.context(), &op_.op, &operands_);
   }
 

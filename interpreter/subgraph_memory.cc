@@ -318,12 +318,13 @@ Status Subgraph::CountWork(double multiply_adds) {
   return host_.budget.CheckMultiplyAdds(multiply_adds_);
 }
 
-// Variables begin at zero, in the quantized types at what stands for zero.
+// Variables begin at zero, int8 at what stands for zero. uint8 begins with bytes of 0, as in
+// LiteRT.
 void Subgraph::ResetVariables() {
   for (TfLiteTensor& tensor : tensors_) {
     if (!tensor.is_variable || tensor.data.raw == nullptr) continue;
-    const bool narrow = tensor.type == tflite::kTfLiteInt8 || tensor.type == tflite::kTfLiteUInt8;
-    std::memset(tensor.data.raw, narrow ? tensor.params.zero_point : 0, tensor.bytes);
+    const int start = tensor.type == tflite::kTfLiteInt8 ? tensor.params.zero_point : 0;
+    std::memset(tensor.data.raw, start, tensor.bytes);
   }
 }
 

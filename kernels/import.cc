@@ -1,6 +1,7 @@
 #include "kernels/import.h"
 
 #include "kernels/blockwise/blockwise.h"
+#include "kernels/lstm/lstm.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::kernels {
@@ -103,6 +104,10 @@ Result<TensorInfo> ImportTensor(const TfLiteContext& /*context*/, const TfLiteTe
   }
   info.data = tensor.data.data != nullptr || info.bytes() > 0 ? tensor.data.data : &kNoBytes;
   return info;
+}
+
+void TakeForm(size_t inputs, const OperatorDef** op) {
+  if (*op == &LstmOperator() && inputs == 5) *op = &BasicLstmOperator();
 }
 
 Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,

@@ -13,6 +13,7 @@
   X(AveragePool2D) \
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
+  X(BasicLstm) \
   X(BidirectionalSequenceLstm) \
   X(BidirectionalSequenceRnn) \
   X(Bitcast) \

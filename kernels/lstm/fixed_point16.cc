@@ -5,6 +5,13 @@
 #include "kernels/quantization.h"
 
 namespace fuselite::kernels {
+
+int16_t MultiplyQ15(int16_t a, int16_t b) {
+  if (a == -32768 && b == -32768) return 32767;
+  const int32_t product = int32_t{a} * b;
+  return static_cast<int16_t>((product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15));
+}
+
 namespace {
 
 // Values below carry how many integer bits they have in their names: q0 has 15 fractional bits.
@@ -12,13 +19,6 @@ constexpr int16_t kMax = 32767, kMin = -32768;
 
 constexpr int16_t Saturate(int32_t x) {
   return static_cast<int16_t>(x < kMin ? kMin : x > kMax ? kMax : x);
-}
-
-// The integer bits of the operands add up to those of the product.
-int16_t Multiply(int16_t a, int16_t b) {
-  if (a == kMin && b == kMin) return kMax;
-  const int32_t product = int32_t{a} * b;
-  return static_cast<int16_t>((product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15));
 }
 
 // Wraps around, as 16-bit addition does.
@@ -36,12 +36,12 @@ int16_t ExpWithinQuarter(int16_t a_q0) {
   const int16_t center = ShortConstant(kExpMinusEighth);
   const int16_t third = ShortConstant(kThird);
   const int16_t x = Add(a_q0, 1 << 12);
-  const int16_t x2 = Multiply(x, x);
-  const int16_t x3 = Multiply(x2, x);
-  const int16_t x4 = Multiply(x2, x2);
-  const int16_t sum = Add(Multiply(Add(ShiftRight(x4, 2), x3), third), x2);
+  const int16_t x2 = MultiplyQ15(x, x);
+  const int16_t x3 = MultiplyQ15(x2, x);
+  const int16_t x4 = MultiplyQ15(x2, x2);
+  const int16_t sum = Add(MultiplyQ15(Add(ShiftRight(x4, 2), x3), third), x2);
   const int16_t series = Add(x, ShiftRight(sum, 1));
-  return Saturate(int32_t{center} + Multiply(center, series));
+  return Saturate(int32_t{center} + MultiplyQ15(center, series));
 }
 
 // exp(a) for a <= 0 with so many integer bits.
@@ -55,7 +55,7 @@ int16_t ExpNegative(int16_t a, int integer_bits) {
   const auto rest = static_cast<int16_t>(within - a);
   for (int e = -2; e <= 4 && e < integer_bits; ++e) {
     if (rest & (1 << (fraction_bits + e)))
-      result = Multiply(result, ShortConstant(kExpPowers[e + 2]));
+      result = MultiplyQ15(result, ShortConstant(kExpPowers[e + 2]));
   }
   return result;
 }
@@ -63,10 +63,10 @@ int16_t ExpNegative(int16_t a, int integer_bits) {
 // 2 / (1 + a) for a in [0, 1], with 2 integer bits.
 int16_t TwoOverOnePlus(int16_t a_q0) {
   const auto half = static_cast<int16_t>((int32_t{a_q0} + kMax + 1) / 2);  // (1 + a) / 2
-  int16_t x = Add(ShortConstant(kNewtonStart), Multiply(half, ShortConstant(kNewtonSlope)));
+  int16_t x = Add(ShortConstant(kNewtonStart), MultiplyQ15(half, ShortConstant(kNewtonSlope)));
   for (int i = 0; i < 3; ++i) {
-    const auto error = static_cast<int16_t>((1 << 13) - Multiply(half, x));
-    x = Add(x, ShiftLeft(Multiply(x, error), 2));
+    const auto error = static_cast<int16_t>((1 << 13) - MultiplyQ15(half, x));
+    x = Add(x, ShiftLeft(MultiplyQ15(x, error), 2));
   }
   return x;
 }

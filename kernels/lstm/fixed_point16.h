@@ -18,7 +18,10 @@ int16_t LogisticQ12(int16_t x);
 // tanh(x) with 15 fractional bits, of x with 15 - `integer_bits`. Precondition: 0 to 6.
 int16_t TanhFixed(int16_t x, int integer_bits);
 
-// The same of `n` values in place.
+// a b of operands with 15 and n fractional bits, with n: rounded half away from zero.
+int16_t MultiplyQ15(int16_t a, int16_t b);
+
+// The two functions of `n` values in place.
 struct FixedPoint16Rows {
   void (*logistic_q12)(int16_t* values, int64_t n);
   void (*tanh_fixed)(int16_t* values, int64_t n, int integer_bits);

@@ -97,7 +97,7 @@ Status CheckAbsent(const OpDescription& op, int i, const std::string& what, cons
 
 Status CheckParams(const OpDescription& op) {
   const auto& params = op.params.as<LstmParams>();
-  if (params.kernel_type != 0) return Unsupported("the basic form of LSTM is not taken");
+  if (params.kernel_type != 0) return InvalidArgument("the basic form has five inputs");
   if (params.diagonal_recurrent_tensors) {
     return Unsupported("diagonal recurrent weights are not taken");
   }
@@ -290,7 +290,9 @@ const OperatorDef& LstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits = "the full form; int8 without peepholes, projection and layer normalization",
+      .limits =
+          "the form of five inputs is FUSELITE_BASIC_LSTM; int8 without peepholes, projection and "
+          "layer normalization",
       .infer = [](OpDescription& op) { return InferLstm(op, 2); },
       .candidates = kCandidates,
       .cost = Cost,

@@ -80,6 +80,19 @@ Status CheckIntegerLstm(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildLstmInteger(const OpDescription& op);
 Result<KernelPlan> PlanLstmIntegerHighway(const OpDescription&, const PlanContext&);
 
+const OperatorDef& LstmOperator();
+
+// FUSELITE_BASIC_LSTM, LSTM's form of five inputs: x [batch, inputs], the previous output h [batch,
+// cells], weights [4 cells, inputs + cells], bias [4 cells], the state c [batch, cells]. With s the
+// sums weights [x h] + bias, whose rows are those of the input gate, the new values, the forget
+// gate and the output gate:
+//   c' = logistic(s[0]) tanh(s[1]) + logistic(s[2]) c,   h' = logistic(s[3]) tanh(c')
+// Outputs: h', c', [x h], s; h and c are variables and become h' and c'. float32; or uint8 with
+// zero point 128, int32 biases, int16 sums of 12 fractional bits and an int16 state of 11, to the
+// bit as TFLite's kernel. One unit is one row of the batch. TFLite's reference is
+// reference_ops::LstmCell.
+const OperatorDef& BasicLstmOperator();
+
 // What layer normalization adds to the variance.
 inline constexpr float kLstmVarianceFloor = 1e-8f;
 

@@ -87,6 +87,25 @@ def drawn():
     return found
 
 
+@functools.cache
+def ranks():
+    """The ranks of the first input that the table allows, by operator."""
+    table = (own_interpreter.ROOT / "docs" / "operators.md").read_text()
+    found = re.findall(r"^\| (\w+) \| \S+ \| .*? \| (<= )?(\d)(?: to (\d))?[^|]*\| (?:all|none)", table, re.MULTILINE)
+    return {name: range(0 if most else int(least), int(last or least) + 1) for name, most, least, last in found}
+
+
+def test_the_ranks_of_the_table_hold_what_is_drawn():
+    for name in operator_cases.CASES:
+        for seed in range(SEEDS):
+            g = operator_cases.Case(name, seed).g
+            codes = {index: code for (code, _), index in g.codes.items()}
+            for operator in g.operators:
+                code, first = codes[operator.opcodeIndex], operator.inputs[0]
+                if code in ranks() and first >= 0:
+                    assert len(g.tensors[first].shape) in ranks()[code], (code, g.tensors[first].shape)
+
+
 def id_of(row):
     return " ".join(row).replace("→", "to").replace("×", "x")
 

@@ -1,0 +1,236 @@
+// FUSELITE_BASIC_LSTM: LSTM's form of five inputs.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/lstm/fixed_point16.h"
+#include "kernels/lstm/lstm.h"
+#include "kernels/make_kernel.h"
+#include "kernels/quantization.h"
+#include "kernels/shape_rules.h"
+
+namespace fuselite::kernels {
+namespace {
+
+enum Input { kX, kPrevious, kWeights, kBias, kState };
+enum Output { kActivation, kStateOut, kConcatenated, kSums };
+// In the order in which the weights' rows have them.
+enum Gate { kIn, kNew, kForget, kOut, kGates };
+
+constexpr DataType kF32 = DataType::kFloat32, kU8 = DataType::kUInt8;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kU8, kU8, kU8}, kU8}};
+constexpr int kStates[] = {kPrevious, kState};
+
+// Of a state with 11 fractional bits; TFLite has no other.
+constexpr float kStateScale = 1.0f / 2048;
+
+struct BasicShape {
+  explicit BasicShape(const OpDescription& op)
+      : batch(op.inputs[kX].shape[0]),
+        width(op.inputs[kX].shape[1]),
+        cells(op.inputs[kPrevious].shape[1]) {}
+  int64_t depth() const { return width + cells; }
+  int64_t sums() const { return kGates * cells; }
+  int64_t batch, width, cells;
+};
+
+Status CheckQuantization(const OpDescription& op) {
+  const Quantization &weights = op.inputs[kWeights].quantization,
+                     &bias = op.inputs[kBias].quantization,
+                     &state = op.outputs[kStateOut].quantization;
+  if (weights.empty() || weights.per_channel() || bias.empty() || bias.per_channel()) {
+    return InvalidArgument("its weights and biases have no single scale");
+  }
+  // Others leave nothing of the sums, or saturate all of them.
+  if (!(bias.scale() > 1e-9f && bias.scale() < 1)) {
+    return Unsupported("the biases' scale is ", bias.scale());
+  }
+  // TFLite allows for a thousandth of a power of two.
+  if (state.empty() || !(std::abs(std::log2(state.scale() / kStateScale)) < 1e-3f)) {
+    return Unsupported("the state has another scale than 1/2048");
+  }
+  return Status();
+}
+
+Status InferBasicLstm(OpDescription& op) {
+  if (op.params.as<LstmParams>().kernel_type != 1) {
+    return InvalidArgument("has five inputs, which the full form does not take");
+  }
+  for (int i : {kX, kPrevious}) {
+    if (op.inputs[i].absent() || op.inputs[i].shape.rank() != 2) {
+      return InvalidArgument("input ", i, " is no matrix");
+    }
+  }
+  const BasicShape s(op);
+  FUSELITE_ASSIGN_OR_RETURN(const Shape weights, MakeShape({s.sums(), s.depth()}));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape concatenated, MakeShape({s.batch, s.depth()}));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape sums, MakeShape({s.batch, s.sums()}));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape bias, MakeShape({s.sums()}));
+  FUSELITE_ASSIGN_OR_RETURN(const Shape state, MakeShape({s.batch, s.cells}));
+  const bool quantized = op.inputs[kX].type == kU8;
+  const DataType sum_type = quantized ? DataType::kInt16 : kF32;
+  const struct {
+    int input;
+    DataType type;
+    const Shape& shape;
+  } wanted[] = {{kPrevious, op.inputs[kX].type, state},
+                {kWeights, op.inputs[kX].type, weights},
+                {kBias, quantized ? DataType::kInt32 : kF32, bias},
+                {kState, sum_type, state}};
+  for (const auto& [input, type, shape] : wanted) {
+    const TensorInfo& info = op.inputs[input];
+    if (info.absent() || info.type != type || info.shape != shape) {
+      return InvalidArgument("input ", input, " is ", DataTypeName(info.type), info.shape,
+                             ", expected ", DataTypeName(type), shape);
+    }
+    if (info.constant() && (input == kPrevious || input == kState)) {
+      return InvalidArgument("input ", input, " is a state, but a constant");
+    }
+  }
+  if (quantized) FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, kActivation, op.inputs[kX].type, state));
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, kStateOut, sum_type, state));
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, kConcatenated, op.inputs[kX].type, concatenated));
+  return SetOutput(op, kSums, sum_type, sums);
+}
+
+// One row of the batch; the states are written last.
+template <class T, class S>
+struct Row {
+  Row(const BasicShape& s, const KernelArgs& args, int64_t b)
+      : x(static_cast<const T*>(args.inputs[kX]) + b * s.width),
+        weights(static_cast<const T*>(args.inputs[kWeights])),
+        previous(static_cast<T*>(const_cast<void*>(args.inputs[kPrevious])) + b * s.cells),
+        state(static_cast<S*>(const_cast<void*>(args.inputs[kState])) + b * s.cells),
+        activation(static_cast<T*>(args.outputs[kActivation]) + b * s.cells),
+        state_out(static_cast<S*>(args.outputs[kStateOut]) + b * s.cells),
+        both(static_cast<T*>(args.outputs[kConcatenated]) + b * s.depth()),
+        sums(static_cast<S*>(args.outputs[kSums]) + b * s.sums()),
+        shape(s) {
+    std::copy_n(x, s.width, both);
+    std::copy_n(previous, s.cells, both + s.width);
+  }
+  S Sum(Gate gate, int64_t cell) const { return sums[gate * shape.cells + cell]; }
+  void KeepStates() const {
+    std::copy_n(activation, shape.cells, previous);
+    std::copy_n(state_out, shape.cells, state);
+  }
+
+  const T *x, *weights;
+  T* previous;
+  S* state;
+  T* activation;
+  S* state_out;
+  T* both;
+  S* sums;
+  const BasicShape& shape;
+};
+
+float Logistic(float x) { return 1 / (1 + std::exp(-x)); }
+
+void RunFloatRow(const BasicShape& s, const KernelArgs& args, int64_t b) {
+  const Row<float, float> row(s, args, b);
+  const auto* bias = static_cast<const float*>(args.inputs[kBias]);
+  for (int64_t i = 0; i < s.sums(); ++i) {
+    float sum = bias[i];
+    for (int64_t d = 0; d < s.depth(); ++d) sum += row.both[d] * row.weights[i * s.depth() + d];
+    row.sums[i] = sum;
+  }
+  for (int64_t c = 0; c < s.cells; ++c) {
+    row.state_out[c] = Logistic(row.Sum(kIn, c)) * std::tanh(row.Sum(kNew, c)) +
+                       Logistic(row.Sum(kForget, c)) * row.state[c];
+    row.activation[c] = Logistic(row.Sum(kOut, c)) * std::tanh(row.state_out[c]);
+  }
+  row.KeepStates();
+}
+
+int16_t Saturate(int32_t x) { return static_cast<int16_t>(std::clamp(x, -32768, 32767)); }
+
+struct QuantizedCell {
+  int32_t weights_zero_point;
+  FixedPoint scaling;  // of the sums to 12 fractional bits
+
+  // Rounded twice, the second time with ties upwards: TFLite has no portable kernel for these
+  // products, and this is what those of its library of products (ruy) do.
+  int16_t Scaled(int64_t sum) const {
+    const int left = std::max(scaling.shift, 0), right = std::max(-scaling.shift, 0);
+    const int64_t shifted = std::clamp<int64_t>(sum << left, INT32_MIN, INT32_MAX);
+    const int64_t high =
+        SaturatingRoundingDoublingHighMul(static_cast<int32_t>(shifted), scaling.multiplier);
+    const int64_t half = right > 0 ? int64_t{1} << (right - 1) : 0;
+    return static_cast<int16_t>(std::clamp<int64_t>((high + half) >> right, -32768, 32767));
+  }
+
+  // `sums` have 12 fractional bits, gates 15, the state 11.
+  void Run(const BasicShape& s, const KernelArgs& args, int64_t b) const {
+    const Row<uint8_t, int16_t> row(s, args, b);
+    const auto* bias = static_cast<const int32_t*>(args.inputs[kBias]);
+    for (int64_t i = 0; i < s.sums(); ++i) {
+      const uint8_t* weights = row.weights + i * s.depth();
+      int64_t sum = bias[i];
+      for (int64_t d = 0; d < s.depth(); ++d) {
+        sum += (row.both[d] - 128) * (weights[d] - weights_zero_point);
+      }
+      row.sums[i] = Scaled(sum);
+    }
+    for (int64_t c = 0; c < s.cells; ++c) {
+      const int16_t added =
+          MultiplyQ15(LogisticQ12(row.Sum(kIn, c)), TanhFixed(row.Sum(kNew, c), 3));
+      const int16_t kept = MultiplyQ15(LogisticQ12(row.Sum(kForget, c)), row.state[c]);
+      row.state_out[c] = Saturate(RoundingDivideByPowerOfTwo(added, 4) + kept);
+      const int16_t y =
+          MultiplyQ15(LogisticQ12(row.Sum(kOut, c)), TanhFixed(Saturate(2 * row.state_out[c]), 3));
+      row.activation[c] =
+          static_cast<uint8_t>(128 + std::clamp(RoundingDivideByPowerOfTwo(y, 8), -128, 127));
+    }
+    row.KeepStates();
+  }
+};
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  const BasicShape s(op);
+  const Work work{.units = s.batch, .grain = GrainFor(s.depth() * s.sums())};
+  if (op.inputs[kX].type == kF32) {
+    return MakeKernel("basic lstm reference", work,
+                      [s](const KernelArgs& args, int64_t begin, int64_t end) {
+                        for (int64_t b = begin; b < end; ++b) RunFloatRow(s, args, b);
+                      });
+  }
+  const QuantizedCell cell{op.inputs[kWeights].quantization.zero_point(),
+                           ToFixedPoint(4096.0 * op.inputs[kBias].quantization.scale())};
+  return MakeKernel("basic lstm uint8 reference", work,
+                    [s, cell](const KernelArgs& args, int64_t begin, int64_t end) {
+                      for (int64_t b = begin; b < end; ++b) cell.Run(s, args, b);
+                    });
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+}  // namespace
+
+const OperatorDef& BasicLstmOperator() {
+  static const OperatorDef kDef = {
+      .name = "FUSELITE_BASIC_LSTM",
+      .max_version = 4,
+      .params_bytes = sizeof(LstmParams),
+      .min_inputs = 5,
+      .max_inputs = 5,
+      .min_outputs = 4,
+      .max_outputs = 4,
+      .state_inputs = kStates,
+      .types = kTypes,
+      .limits = "LSTM of five inputs; uint8 with a state of 1/2048",
+      .infer = InferBasicLstm,
+      .candidates = kCandidates,
+      .cost =
+          [](const OpDescription& op) {
+            const BasicShape s(op);
+            return static_cast<double>(s.batch * s.depth() * s.sums());
+          },
+  };
+  return kDef;
+}
+
+}  // namespace fuselite::kernels
