@@ -113,6 +113,9 @@ Loop Int8Loop(Isa isa) {
   }
 #define FUSELITE_ZERO(i) "movi v" i ".4s, #0\n"
 
+#define FUSELITE_LINE(i) "fmul s14, s12, s13\nfadd s" i ", s" i ", s14\n"
+FUSELITE_LOOP(ScalarFloats, FUSELITE_LINE)
+#undef FUSELITE_LINE
 #define FUSELITE_LINE(i) "fmla v" i ".4s, v12.4s, v13.4s\n"
 FUSELITE_LOOP(NeonFloats, FUSELITE_LINE)
 #undef FUSELITE_LINE
@@ -124,7 +127,9 @@ FUSELITE_LOOP(NeonBytes, FUSELITE_LINE)
 FUSELITE_LOOP(DotProductBytes, FUSELITE_LINE)
 #undef FUSELITE_LINE
 
-Loop FloatLoop(Isa isa) { return isa.has(Feature::kNeon) ? Loop{NeonFloats, 8} : Loop{}; }
+Loop FloatLoop(Isa isa) {
+  return isa.has(Feature::kNeon) ? Loop{NeonFloats, 8} : Loop{ScalarFloats, 2};
+}
 
 Loop Int8Loop(Isa isa) {
   if (isa.has(Feature::kDotProd)) return {DotProductBytes, 32};
