@@ -7,6 +7,9 @@
 
 #include "runtime/status.h"
 
+// A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
+#pragma GCC diagnostic error "-Wswitch-enum"
+
 namespace fuselite::jit {
 
 using kernels::BinaryKind;

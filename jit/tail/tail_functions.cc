@@ -4,6 +4,9 @@
 
 #include "jit/tail/tail_emitter.h"
 
+// A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
+#pragma GCC diagnostic error "-Wswitch-enum"
+
 namespace fuselite::jit {
 
 using kernels::TailStage;

@@ -4,6 +4,9 @@
 
 #include "kernels/tail/apply.h"
 
+// A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
+#pragma GCC diagnostic error "-Wswitch-enum"
+
 namespace fuselite::kernels {
 
 float ApplyUnary(UnaryKind kind, float x, float a, float b) {

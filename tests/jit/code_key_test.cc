@@ -30,6 +30,35 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   }
 }
 
+// Compiles only as long as these are all fields that there are: who adds one adds a change below.
+[[maybe_unused]] void NameEveryField() {
+  const auto unused = [](const auto&...) {};
+  const auto& [gemm_isa, gemm_depth, a_step, out_step, prefetch_weights, gemm_tail] = GemmSpec();
+  unused(gemm_isa, gemm_depth, a_step, out_step, prefetch_weights, gemm_tail);
+  const auto& [isa, depth, a, out, flips, corrects, narrow, requantization, dequantization,
+               residual] = GemmS8Spec();
+  unused(isa, depth, a, out, flips, corrects, narrow, requantization, dequantization, residual);
+  const auto& [rows, vectors, last_channels] = GemmS8Tile();
+  unused(rows, vectors, last_channels);
+  const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, tail] = DepthwiseSpec();
+  unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, tail);
+  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, s8_requantization, s8_floats,
+               s8_residual] = DepthwiseS8Spec();
+  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, s8_requantization, s8_floats,
+         s8_residual);
+  const auto& [width, channels, count] = DepthwiseS8Blocks();
+  unused(width, channels, count);
+  const auto& [elementwise_isa, in_step, elementwise_out, elementwise_tail] = ElementwiseSpec();
+  unused(elementwise_isa, in_step, elementwise_out, elementwise_tail);
+  const auto& [unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup] =
+      Requantization();
+  unused(unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup);
+  const auto& [weights_first, row_zero_points, per_row, float_tail] = Dequantization();
+  unused(weights_first, row_zero_points, per_row, float_tail);
+  const auto& [add, least, most, unsigned_sum, operand, floats] = Residual();
+  unused(add, least, most, unsigned_sum, operand, floats);
+}
+
 Tail OneStage() {
   Tail tail;
   tail.stages = {TailStage::Binary(
