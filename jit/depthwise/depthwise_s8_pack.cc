@@ -87,11 +87,11 @@ int32_t DepthwiseS8::SumOfTaps(const std::byte* filter, int64_t channel) const {
 void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block,
                                 int64_t channel, std::byte* to) const {
   const int lanes = block.width / 4;
+  std::vector<int64_t> channels(static_cast<size_t>(lanes));
   for (int v = 0; v < spec_.group(); ++v, to += int64_t{spec_.constants()} * block.width) {
-    std::vector<int64_t> channels;
     for (int lane = 0; lane < lanes; ++lane) {
       const int at = problem_.floats ? v * lanes + lane : ChannelOfLane(spec_.group(), v, lane);
-      channels.push_back(at < block.channels ? channel + at : -1);
+      channels[static_cast<size_t>(lane)] = at < block.channels ? channel + at : -1;
     }
     if (problem_.floats) {
       PackScales(problem_.floats->scales, channels, reinterpret_cast<float*>(to));

@@ -246,9 +246,10 @@ class GemmS8Emitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
-  std::string key = internal::Join("gemm s8 ", spec.isa.bits(), " a", spec.a_step, " o",
-                                   spec.out_step, " f", spec.flips, " c", spec.corrects, " n",
-                                   spec.narrow, " k", spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key =
+      internal::Join("gemm s8 ", spec.isa.bits(), " a", spec.a_step, " o", spec.out_step, " f",
+                     int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow}, " k",
+                     spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const GemmS8Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);

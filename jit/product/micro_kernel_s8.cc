@@ -16,29 +16,34 @@ using kernels::TileRun;
 
 namespace {
 
+constexpr int kMaxLanes = 16;
+
 // The columns of a matrix of bytes as rows, which they are already, or copies.
 class WeightRows {
  public:
   // Lanes without a channel have the row of one that has.
-  WeightRows(const RightMatrix& right, std::span<const int64_t> channels, int64_t depth) {
+  WeightRows(const RightMatrix& right, std::span<const int64_t> channels, int64_t depth)
+      : count_(channels.size()) {
     const auto* values = static_cast<const uint8_t*>(right.values);
     const int64_t any = *std::ranges::max_element(channels);
-    for (const int64_t channel : channels) {
-      rows_.push_back(values + std::max(channel < 0 ? any : channel, int64_t{0}) * right.n_step);
+    for (size_t i = 0; i < count_; ++i) {
+      const int64_t channel = std::max(channels[i] < 0 ? any : channels[i], int64_t{0});
+      rows_[i] = values + channel * right.n_step;
     }
     if (right.k_step == 1) return;
-    copies_.resize(channels.size() * depth);
+    copies_.resize(count_ * depth);
     uint8_t* copy = copies_.data();
-    for (const uint8_t*& row : rows_) {
+    for (const uint8_t*& row : rows()) {
       for (int64_t k = 0; k < depth; ++k) copy[k] = row[k * right.k_step];
       row = copy;
       copy += depth;
     }
   }
-  std::span<const uint8_t* const> rows() const { return rows_; }
+  std::span<const uint8_t*> rows() { return std::span(rows_).first(count_); }
 
  private:
-  std::vector<const uint8_t*> rows_;
+  size_t count_;
+  std::array<const uint8_t*, kMaxLanes> rows_;
   std::vector<uint8_t> copies_;
 };
 
@@ -240,13 +245,13 @@ ByteGroups MicroKernelS8::WeightGroups() const {
 void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t> channels,
                                int64_t step, std::byte* to, std::span<int64_t> sums) const {
   const ByteGroups form = WeightGroups();
-  const WeightRows weights(right, channels, depth_);
+  WeightRows weights(right, channels, depth_);
+  const std::span<const uint8_t*> rows = weights.rows();
   // What is summed is unsigned, 128 more.
   const ByteSum sum(depth_, form.flip ^ 0x80);
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    sums[lane] = sum(weights.rows()[lane]) - depth_ * (128 + form.offset);
+  for (size_t lane = 0; lane < rows.size(); ++lane) {
+    sums[lane] = sum(rows[lane]) - depth_ * (128 + form.offset);
   }
-  std::vector<const uint8_t*> rows(weights.rows().begin(), weights.rows().end());
   std::byte* group = to;
   for (int64_t i = 0; i < spec_.depth.outer; ++i) {
     for (const DepthRuns::Run& run : spec_.depth.runs) {

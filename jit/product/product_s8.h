@@ -68,7 +68,6 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void Run(const kernels::TileRun& run) const override;
 
  private:
-  static constexpr int kMaxLanes = 16;
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
   void PlanTail(const kernels::ProductProblem& problem);
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);

@@ -28,9 +28,12 @@ auto OfChannel(const Values& values, int64_t channel) {
 }  // namespace
 
 std::string Requantization::key() const {
-  return internal::Join(" requantize", is_unsigned, '.', real, '.', clamps_below(), '.',
-                        clamps_above(), '.', addend_has_sign, '.', store_offset != 0, " l",
-                        lookup ? static_cast<int>(*lookup) + 1 : 0);
+  // One number: asked for with each list of constants, and a bool takes a stream to write.
+  const bool flags[] = {is_unsigned,      real, clamps_below(), clamps_above(), addend_has_sign,
+                        store_offset != 0};
+  unsigned bits = 0;
+  for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
+  return internal::Join(" requantize", bits, " l", lookup ? static_cast<int>(*lookup) + 1 : 0);
 }
 
 void Requantization::Encode(LayerConstants* constants) const {
