@@ -149,7 +149,7 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
     DepthwiseS8Args call;  // members that the code does not read are left alone
     call.weights = range.weights + (range.first + i) * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
-    call.layer = tail_.layer ? tail_.layer->data() : nullptr;
+    call.tail.layer = tail_.layer ? tail_.layer->data() : nullptr;
     call.zero_points = spec_.Lane(problem_.zero_point);
     call.out = range.sums;
     if (!spec_.stores_sums()) {
@@ -158,13 +158,13 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
     }
     if (spec_.residual) {
       const kernels::TailOperand& operand = spec_.residual->operand;
-      call.residual = static_cast<const std::byte*>(product.args.inputs[operand.input]) +
-                      pixel * operand.row_stride + channel;
+      call.tail.residual = static_cast<const std::byte*>(product.args.inputs[operand.input]) +
+                           pixel * operand.row_stride + channel;
     }
     if (spec_.dequantization) {
-      call.scales = product.scales + range.row / window().y.output;
+      call.tail.scales = product.scales + range.row / window().y.output;
       BindTailOperands(spec_.dequantization->tail, product.args.inputs, pixel, channel,
-                       &call.operands);
+                       &call.tail.operands);
     }
     PointToRows(product, range.row, channel, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);

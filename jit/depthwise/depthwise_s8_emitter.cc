@@ -39,7 +39,7 @@ class DepthwiseS8Emitter : public Assembler {
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
     if (spec_.dequantization) PrepareFloats();
     if (spec_.requantization) {
-      mov(layer_constants_, ptr[args_ + offsetof(DepthwiseS8Args, layer)]);
+      mov(layer_constants_, ptr[args_ + offsetof(DepthwiseS8Args, tail.layer)]);
     }
     Xbyak::Label next;
     align(16);
@@ -48,7 +48,7 @@ class DepthwiseS8Emitter : public Assembler {
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
     for (int ky = 0; ky < y_.filter; ++ky) add(RowSlot(ky), channels_);
     add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * (spec_.requantization ? 1 : 4));
-    if (spec_.residual) add(qword[args_ + offsetof(DepthwiseS8Args, residual)], channels_);
+    if (spec_.residual) add(qword[args_ + offsetof(DepthwiseS8Args, tail.residual)], channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
     jnz(next, T_NEAR);
     EndFunction();
@@ -64,7 +64,7 @@ class DepthwiseS8Emitter : public Assembler {
  private:
   void PrepareFloats() {
     if (channels_ % isa().lanes() != 0) SetPartial(channels_ % isa().lanes());
-    mov(scales_, ptr[args_ + offsetof(DepthwiseS8Args, scales)]);
+    mov(scales_, ptr[args_ + offsetof(DepthwiseS8Args, tail.scales)]);
   }
 
   int t(int i) const { return isa().registers() - 1 - i; }
@@ -79,7 +79,7 @@ class DepthwiseS8Emitter : public Assembler {
   void EmitBlock() {
     for (int ky = 0; ky < y_.filter; ++ky) mov(rows_[ky], RowSlot(ky));
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
-    if (spec_.residual) mov(residual_, ptr[args_ + offsetof(DepthwiseS8Args, residual)]);
+    if (spec_.residual) mov(residual_, ptr[args_ + offsetof(DepthwiseS8Args, tail.residual)]);
     WalkRow(*this, x_, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
       EmitTile(tile);
       Advance(static_cast<int>(tile.size()));
@@ -191,19 +191,15 @@ class DepthwiseS8Emitter : public Assembler {
         values.push_back({regs[v], i, v, (v + 1) * lanes > channels_});
       }
     }
-    const Dequantization& d = *spec_.dequantization;
-    EmitDequantization(*this, d, values, scales_, Constants(0), t(0), t(1));
-    TailEmitter tail(*this, d.tail,
-                     {.slots_base = args_,
-                      .slots_offset = offsetof(DepthwiseS8Args, operands),
-                      .pointer = pointer_,
-                      .temporaries = {t(0), t(1), t(2), t(3)}});
-    tail.Emit(values);
-    for (const TileValue& value : values) {
-      const int64_t offset = value.row * spec_.out_pixel_bytes + value.vector * isa().bytes;
-      StoreLanes(out_ + static_cast<int>(offset), value.reg, value.partial, t(0));
-    }
-    tail.AdvanceRows(outputs);
+    EmitFloats(*this, *spec_.dequantization, values, outputs,
+               {.args = args_,
+                .tail_at = offsetof(DepthwiseS8Args, tail),
+                .scales = scales_,
+                .constants = Constants(0),
+                .out = out_,
+                .out_step = spec_.out_pixel_bytes,
+                .pointer = pointer_,
+                .temporaries = {t(0), t(1), t(2), t(3)}});
   }
 
   const DepthwiseS8Spec& spec_;

@@ -75,12 +75,7 @@ struct DepthwiseS8Args {
   const std::byte* weights;
   std::byte* out;
   int64_t blocks;
-  const std::byte* residual;  // the operand's element for the first pixel and channel
-  const std::byte* layer;     // IntegerTail::layer, of the requantization
-  // For a dequantization: the image's, and what its tail reads for the first pixel and channel. One
-  // block at a time where there are any.
-  const RowScale* scales;
-  TailSlots operands;
+  SumTailArgs tail;      // for the first pixel; one block at a time with a dequantization
   uint32_t zero_points;  // of the activations: what a lane holds where a column is outside
 };
 using DepthwiseS8Function = void(DepthwiseS8Args* args);  // the arguments are consumed

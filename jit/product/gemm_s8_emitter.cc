@@ -32,7 +32,7 @@ class GemmS8Emitter : public Assembler {
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
-    if (spec_.requantization) mov(layer_constants_, ptr[args_ + offsetof(GemmS8Args, layer)]);
+    if (spec_.requantization) mov(layer_constants_, ptr[args_ + offsetof(GemmS8Args, tail.layer)]);
     walk_.Prepare(spec_.a_step);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
@@ -97,7 +97,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   void StartFromZeroPoints() {
-    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.scales)]);
     for (int row = 0; row < tile_.rows; ++row) {
       const auto at =
           static_cast<int>(row * spec_.dequantization->row_step() + offsetof(RowScale, zero_point));
@@ -152,7 +152,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   void FinishTile() {
-    if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, residual)]);
+    if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.residual)]);
     if (spec_.dequantization) StoreFloats();
     if (spec_.requantization) RequantizeTile();
     for (int row = 0; row < tile_.rows; ++row) {
@@ -165,7 +165,7 @@ class GemmS8Emitter : public Assembler {
       add(qword[args_ + offsetof(GemmS8Args, corrections)], tile_.rows * 4);
     }
     if (spec_.residual) {
-      add(qword[args_ + offsetof(GemmS8Args, residual)],
+      add(qword[args_ + offsetof(GemmS8Args, tail.residual)],
           static_cast<uint32_t>(tile_.rows * spec_.residual->operand.row_stride));
     }
   }
@@ -178,21 +178,18 @@ class GemmS8Emitter : public Assembler {
         values.push_back({acc(row, v), row, v, v == tile_.vectors - 1});
       }
     }
-    mov(count_, ptr[args_ + offsetof(GemmS8Args, scales)]);
-    EmitDequantization(*this, d, values, count_, w_, Top(0), Top(1));
-    TailEmitter tail(*this, d.tail,
-                     {.slots_base = args_,
-                      .slots_offset = offsetof(GemmS8Args, operands),
-                      .pointer = pointer_,
-                      .temporaries = {Top(0), Top(1), Top(2), Top(3)}});
-    tail.Emit(values);
-    for (const TileValue& value : values) {
-      const int64_t offset = value.row * spec_.out_step + value.vector * isa().bytes;
-      StoreLanes(out_ + static_cast<int>(offset), value.reg, value.partial, Top(0));
-    }
-    tail.AdvanceRows(tile_.rows);
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.scales)]);
+    EmitFloats(*this, d, values, tile_.rows,
+               {.args = args_,
+                .tail_at = offsetof(GemmS8Args, tail),
+                .scales = count_,
+                .constants = w_,
+                .out = out_,
+                .out_step = spec_.out_step,
+                .pointer = pointer_,
+                .temporaries = {Top(0), Top(1), Top(2), Top(3)}});
     if (d.per_row) {
-      add(qword[args_ + offsetof(GemmS8Args, scales)],
+      add(qword[args_ + offsetof(GemmS8Args, tail.scales)],
           static_cast<uint32_t>(tile_.rows * d.row_step()));
     }
   }

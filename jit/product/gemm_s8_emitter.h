@@ -64,10 +64,7 @@ struct GemmS8Args {
   std::byte* out;
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
-  const std::byte* residual;   // the operand's element for the first tile's row and channel
-  const std::byte* layer;      // IntegerTail::layer, of the requantization
-  const RowScale* scales;      // of the dequantization: of the first tile's rows
-  TailSlots operands;          // of its tail, at the first tile
+  SumTailArgs tail;            // for the first tile
 };
 using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 

@@ -167,15 +167,15 @@ void MicroKernelS8::Run(const TileRun& run) const {
   args.panel = run.panel;
   args.out = run.out;
   args.tiles = run.tiles;
-  args.layer = call_.layer;
+  args.tail.layer = call_.layer;
   args.corrections = reinterpret_cast<const int32_t*>(run.row_values);
   if (call_.dequantizes) {
-    args.scales = reinterpret_cast<const RowScale*>(run.row_values);
-    BindTailOperands(float_tail_, run.inputs, run.row, run.channel, &args.operands);
+    args.tail.scales = reinterpret_cast<const RowScale*>(run.row_values);
+    BindTailOperands(float_tail_, run.inputs, run.row, run.channel, &args.tail.operands);
   }
   if (call_.residual_input >= 0) {
-    args.residual = static_cast<const std::byte*>(run.inputs[call_.residual_input]) +
-                    run.row * call_.residual_row_stride + run.channel;
+    args.tail.residual = static_cast<const std::byte*>(run.inputs[call_.residual_input]) +
+                         run.row * call_.residual_row_stride + run.channel;
   }
   call_.entries[run.tile](&args);
 }
