@@ -157,6 +157,7 @@ std::string RanksText(const OperatorDef& op) {
 // Which operands may be values of a run.
 std::string RunTimeText(const OperatorDef& op) {
   if (op.name == "DENSIFY") return "none";
+  if (op.name == "REDUCE_WINDOW") return "the first two";
   if (op.name == "BIDIRECTIONAL_SEQUENCE_LSTM")
     return "all but auxiliary weights; states are variables";
   if (op.name.starts_with("FUSELITE_BLOCKWISE")) return "all but weights and scales";

@@ -23,6 +23,8 @@ Result<std::vector<WindowDim>> ReadWindow(const OpDescription& op) {
     if (info.type != DataType::kInt64 || info.elements() != rank) {
       return InvalidArgument("window, strides and dilations must be ", rank, " of int64");
     }
+    // As the host's own kernel wants it.
+    if (!info.constant()) return Unsupported("window, strides and dilations are no constants");
     FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadIntegers(info, "the window"));
     for (int d = 0; d < rank; ++d) {
       (input == 2 ? dims[d].size : input == 3 ? dims[d].stride : dims[d].dilation) = values[d];

@@ -110,6 +110,17 @@ def depthwise_int16(bias):
     return graph.build([y]), [np.arange(32, dtype=np.int16).reshape(x.shape)]
 
 
+def reduce_window(kind):
+    """Windows, strides and dilations are constants, or values of the run, which LiteRT refuses."""
+    graph = graphs.Graph()
+    values = [np.array(v, np.int64) for v in ([2, 2], [1, 1], [1, 1])]
+    operands = [graph.input((3, 4)), graph.constant(np.float32(0))]
+    operands += [graph.constant(v) if kind == "constant" else graph.input(v.shape, v.dtype) for v in values]
+    y = graph.op("REDUCE_WINDOW", operands, (2, 3), "ReduceWindowOptions", reduceFunction=1)
+    inputs = [np.arange(12, dtype=np.float32).reshape(3, 4), *values]
+    return graph.build([y]), inputs[: len(graph.inputs)]
+
+
 CASES = {
     "reshape_of_nothing": reshape_of_nothing(),
     "sign_of_nan": sign_of_nan(),
@@ -119,6 +130,7 @@ CASES = {
     **{f"{name}_{t.__name__}": of_type(name, t) for name in ("PACK", "UNPACK") for t in (np.bool_, np.int64)},
     **{f"DEQUANTIZE_{t.__name__}": of_type("DEQUANTIZE", t) for t in (np.int16, np.int32)},
     **{f"depthwise_{t.__name__}": depthwise_int16(t) for t in (np.int32, np.int64)},
+    **{f"reduce_window_{kind}": reduce_window(kind) for kind in ("constant", "run_time")},
     **{f"stride_{step}": stride(step) for step in (LEAST, LEAST + 1, MOST)},
     **{f"gather_{indices}": gather_of_constants(*indices) for indices in ((0, 2), (0, 3), (0, -1))},
     **{f"zeros_like_{t.__name__}": zeros_like(t) for t in (np.uint8, np.int8, np.bool_, np.int32, np.float32)},

@@ -58,8 +58,11 @@ def difference(actual, expected, case):
     return None if off <= case.tolerance * max(1.0, largest) else f"off by {off:g} of {largest:g}"
 
 
-def check(name, seed, load_delegate, folder):
+def check(name, seed, load_delegate, folder, variant=None):
+    """The case as it is drawn, or the variant that a method of its makes of it."""
     case = operator_cases.Case(name, seed)
+    if variant is not None:
+        variant(case)
     model = case.model()
     kernels, feeds = resolver(case, model), [case.feeds[value.index] for value in case.g.inputs]
     expected = second_run(interpret(model, kernels), feeds)

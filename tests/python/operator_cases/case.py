@@ -1,6 +1,8 @@
 """What a case draws from, and what it is compared by."""
 
+import graphs
 import numpy as np
+from ai_edge_litert import schema_py_generated as schema
 from random_values import Chooser
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
@@ -51,6 +53,27 @@ class Case(Chooser):
 
     def scale(self):
         return float(np.float32(2.0 ** self.rng.uniform(-6, -3)))
+
+    def with_run_time_operands(self):
+        """Makes inputs of all constants of a type that numpy has. Returns whether there were any."""
+        kinds, before = {code: dtype for dtype, code in graphs.TYPES.items()}, len(self.g.inputs)
+        for index, tensor in enumerate(self.g.tensors):
+            if not tensor.buffer or tensor.type not in kinds or tensor.sparsity is not None:
+                continue
+            data = np.frombuffer(self.g.buffers[tensor.buffer].data.tobytes(), kinds[tensor.type])
+            self.feeds[index], tensor.buffer = data.reshape(tensor.shape), 0
+            self.g.inputs.append(graphs.Value(index, tensor.shape, data.dtype, None, 0))
+        return len(self.g.inputs) > before
+
+    def with_constant_operands(self):
+        """Makes constants of all inputs but the first. Returns whether there were any."""
+        others, self.g.inputs = self.g.inputs[1:], self.g.inputs[:1]
+        for value in others:
+            buffer = schema.BufferT()
+            buffer.data = np.frombuffer(self.feeds[value.index].tobytes(), np.uint8)
+            self.g.buffers.append(buffer)
+            self.g.tensors[value.index].buffer = len(self.g.buffers) - 1
+        return bool(others)
 
     def model(self):
         return self.g.build(self.outputs, others=self.others)
