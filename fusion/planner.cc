@@ -64,10 +64,13 @@ Planner::Planner(const kernels::PlanContext& context, bool jit)
 
 const Choice& Planner::Choose(const kernels::OpDescription& op) {
   const auto [entry, is_new] = choices_.try_emplace(HashOf(op));
-  if (is_new) entry->second = Ask(op, context_, jit_, emission_);
+  if (is_new) {
+    entry->second = Ask(op, context_, jit_, emission_);
+    entry->second.key = entry->first;
+  }
   return entry->second;
 }
 
-void Planner::Release(const kernels::OpDescription& op) { choices_.erase(HashOf(op)); }
+void Planner::Release(const Choice& choice) { choices_.erase(Hash128(choice.key)); }
 
 }  // namespace fuselite::fusion

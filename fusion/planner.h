@@ -20,6 +20,7 @@ struct Refusal {
 
 // The first candidate of an operation's lists that accepts it.
 struct Choice {
+  Hash128 key;  // of the operation, in the planner
   // Fails, with the last refusal, only on what kernels::Infer would not accept: the reference takes
   // everything else. Then the rest means nothing.
   Status status;
@@ -44,9 +45,9 @@ class Planner {
   // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
   // the planner, or until it is released or the constants that `op` names go.
   const Choice& Choose(const kernels::OpDescription& op);
-  // Forgets a plan, once it was built or replaced: those of EfficientNet int8's 250 nodes hold
-  // 1.5 MB of scales and panels. Who asks again gets another.
-  void Release(const kernels::OpDescription& op);
+  // Forgets a choice, once its plan was built or replaced: the plans of EfficientNet int8's 250
+  // nodes hold 1.5 MB of scales and panels. `choice` ends here; who asks again gets another.
+  void Release(const Choice& choice);
 
   const kernels::PlanContext& context() const { return context_; }
   bool jit() const { return jit_; }

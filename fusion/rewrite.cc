@@ -23,7 +23,7 @@ bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
   const Choice& now = planner_.Choose(before);
   const Choice* then = Select(after);
   if (!now.status.ok() || then == nullptr || then->rank > now.rank) return false;
-  planner_.Release(before);
+  planner_.Release(now);
   return true;
 }
 

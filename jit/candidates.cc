@@ -30,7 +30,7 @@ constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
                                           {"jit", PlanDepthwiseConv2D}};
 constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
 
-// Whether the operator is no function that lacks an emitter.
+// False for functions of one value that have no emitter, as SIN and LOG.
 bool EmitsFunction(const kernels::OperatorDef& op) {
   if (op.max_inputs != 1) return true;
   kernels::OpDescription unary;

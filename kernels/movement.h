@@ -14,6 +14,10 @@
 
 namespace fuselite::kernels {
 
+// For the tables of types: values of `kType` are moved as they are.
+template <DataType kType>
+inline constexpr TypeRow kAlike = {{kType}, kType};
+
 // One box that goes from an input to an output, or is filled with a constant.
 struct CopyPart {
   int input = 0;  // kConstant: the copy reads `constant`, with strides of 0

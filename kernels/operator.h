@@ -127,7 +127,7 @@ struct OperatorDef {
   // How the operator is made of matrix products (kernels/product/description.h); null where it is
   // not. Called on what infer accepted.
   Result<ProductDescription> (*product)(const OpDescription& op) = nullptr;
-  // Of every operator that has one, and of those whose products are of another kind only.
+  // Every operator with `product` has these, and so have those whose products are of another kind.
   std::optional<ProductInputs> product_inputs{};
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
@@ -147,7 +147,7 @@ struct OperatorDef {
   // It copies boxes, each of which may be done by addresses (kernels/placement.h); null where it
   // does more or its copies are no boxes.
   Result<Movement> (*places)(const OpDescription& op) = nullptr;
-  // Of those: its inputs are the parts of its output, not its outputs parts of an input.
+  // With `places`: its inputs are the parts of its output, not its outputs parts of an input.
   bool places_inputs = false;
   // The padding in its parameters that a PAD before it may become; null where there is none.
   ExtraPadding& (*extra_padding)(Params& params) = nullptr;

@@ -146,7 +146,7 @@ class Lowering {
                                                       .threads = context.threads,
                                                       .store = &store}));
     // A kernel that is its own plan is that of every step with such a description.
-    if (kernel != choice.plan->draft()) planner_.Release(op);
+    if (kernel != choice.plan->draft()) planner_.Release(choice);
     report.kernel = kernel->name();
     report.host_nodes = node.host_nodes;
     report.ops = OpsOf(node);

@@ -21,9 +21,6 @@ constexpr Field kPackFields[] = {
      offsetof(tflite::TfLitePackParams, axis)},
 };
 
-template <DataType kType>
-constexpr TypeRow kAlike = {{kType}, kType};
-
 // The host has a kernel for these only.
 constexpr TypeRow kPackTypes[] = {
     kAlike<DataType::kFloat32>, kAlike<DataType::kInt32>, kAlike<DataType::kInt64>,

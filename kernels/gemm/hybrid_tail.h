@@ -24,7 +24,7 @@ struct HybridTail {
                 float* scratch) const;
 };
 
-// Of an operator that has product_inputs. Fails on missing or impossible quantization of the
+// For an operator that has product_inputs. Fails on missing or impossible quantization of the
 // weights.
 Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation, int64_t channels);
 

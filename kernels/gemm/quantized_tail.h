@@ -54,8 +54,8 @@ struct QuantizedTail {
   int64_t Bias(const KernelArgs& args, int64_t c) const;
 };
 
-// Of an operator that has product_inputs. `bias_hint` is the parameters' quantized_bias_type. Fails
-// on missing or impossible quantization.
+// For an operator that has product_inputs. `bias_hint` is the parameters' quantized_bias_type.
+// Fails on missing or impossible quantization.
 Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
                                         DataType bias_hint, int64_t channels);
 

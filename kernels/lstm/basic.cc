@@ -21,7 +21,7 @@ constexpr DataType kF32 = DataType::kFloat32, kU8 = DataType::kUInt8;
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kU8, kU8, kU8}, kU8}};
 constexpr int kStates[] = {kPrevious, kState};
 
-// Of a state with 11 fractional bits; TFLite has no other.
+// The scale of a state with 11 fractional bits; TFLite has no other.
 constexpr float kStateScale = 1.0f / 2048;
 
 struct BasicShape {
@@ -144,8 +144,6 @@ void RunFloatRow(const BasicShape& s, const KernelArgs& args, int64_t b) {
   row.KeepStates();
 }
 
-int16_t Saturate(int32_t x) { return static_cast<int16_t>(std::clamp(x, -32768, 32767)); }
-
 struct QuantizedCell {
   int32_t weights_zero_point;
   FixedPoint scaling;  // of the sums to 12 fractional bits
@@ -158,7 +156,7 @@ struct QuantizedCell {
     const int64_t high =
         SaturatingRoundingDoublingHighMul(static_cast<int32_t>(shifted), scaling.multiplier);
     const int64_t half = right > 0 ? int64_t{1} << (right - 1) : 0;
-    return static_cast<int16_t>(std::clamp<int64_t>((high + half) >> right, -32768, 32767));
+    return Saturate16((high + half) >> right);
   }
 
   // `sums` have 12 fractional bits, gates 15, the state 11.
@@ -177,9 +175,9 @@ struct QuantizedCell {
       const int16_t added =
           MultiplyQ15(LogisticQ12(row.Sum(kIn, c)), TanhFixed(row.Sum(kNew, c), 3));
       const int16_t kept = MultiplyQ15(LogisticQ12(row.Sum(kForget, c)), row.state[c]);
-      row.state_out[c] = Saturate(RoundingDivideByPowerOfTwo(added, 4) + kept);
-      const int16_t y =
-          MultiplyQ15(LogisticQ12(row.Sum(kOut, c)), TanhFixed(Saturate(2 * row.state_out[c]), 3));
+      row.state_out[c] = Saturate16(RoundingDivideByPowerOfTwo(added, 4) + kept);
+      const int16_t y = MultiplyQ15(LogisticQ12(row.Sum(kOut, c)),
+                                    TanhFixed(Saturate16(2 * row.state_out[c]), 3));
       row.activation[c] =
           static_cast<uint8_t>(128 + std::clamp(RoundingDivideByPowerOfTwo(y, 8), -128, 127));
     }

@@ -5,27 +5,26 @@
 #include "kernels/quantization.h"
 
 namespace fuselite::kernels {
+namespace {
+
+constexpr int16_t kMax = 32767, kMin = -32768;
+
+}  // namespace
 
 int16_t MultiplyQ15(int16_t a, int16_t b) {
-  if (a == -32768 && b == -32768) return 32767;
+  if (a == kMin && b == kMin) return kMax;
   const int32_t product = int32_t{a} * b;
   return static_cast<int16_t>((product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15));
 }
 
-namespace {
-
 // Values below carry how many integer bits they have in their names: q0 has 15 fractional bits.
-constexpr int16_t kMax = 32767, kMin = -32768;
-
-constexpr int16_t Saturate(int32_t x) {
-  return static_cast<int16_t>(x < kMin ? kMin : x > kMax ? kMax : x);
-}
+namespace {
 
 // Wraps around, as 16-bit addition does.
 int16_t Add(int16_t a, int16_t b) { return static_cast<int16_t>(a + b); }
 
 // x 2^exponent for exponent >= 0; what does not fit saturates.
-int16_t ShiftLeft(int16_t x, int exponent) { return Saturate(int32_t{x} * (1 << exponent)); }
+int16_t ShiftLeft(int16_t x, int exponent) { return Saturate16(int32_t{x} * (1 << exponent)); }
 
 int16_t ShiftRight(int16_t x, int exponent) {
   return static_cast<int16_t>(RoundingDivideByPowerOfTwo(x, exponent));
@@ -41,7 +40,7 @@ int16_t ExpWithinQuarter(int16_t a_q0) {
   const int16_t x4 = MultiplyQ15(x2, x2);
   const int16_t sum = Add(MultiplyQ15(Add(ShiftRight(x4, 2), x3), third), x2);
   const int16_t series = Add(x, ShiftRight(sum, 1));
-  return Saturate(int32_t{center} + MultiplyQ15(center, series));
+  return Saturate16(int32_t{center} + MultiplyQ15(center, series));
 }
 
 // exp(a) for a <= 0 with so many integer bits.

@@ -6,6 +6,7 @@
 // zero.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "runtime/isa.h"
@@ -17,6 +18,11 @@ int16_t LogisticQ12(int16_t x);
 
 // tanh(x) with 15 fractional bits, of x with 15 - `integer_bits`. Precondition: 0 to 6.
 int16_t TanhFixed(int16_t x, int integer_bits);
+
+// x, or the nearest value that fits.
+inline int16_t Saturate16(int64_t x) {
+  return static_cast<int16_t>(std::clamp<int64_t>(x, -32768, 32767));
+}
 
 // a b of operands with 15 and n fractional bits, with n: rounded half away from zero.
 int16_t MultiplyQ15(int16_t a, int16_t b);

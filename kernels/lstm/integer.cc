@@ -24,8 +24,6 @@ Result<FixedPoint> ProductScale(const TensorInfo& weights, const TensorInfo& val
   return ToFixedPoint(scale);
 }
 
-int16_t Saturate16(int32_t x) { return static_cast<int16_t>(std::clamp(x, -32768, 32767)); }
-
 // One row of the batch: its states, and the scratch of one step.
 class IntegerRowRun {
  public:

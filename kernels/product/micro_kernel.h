@@ -73,7 +73,7 @@ class MicroKernel {
 
   // Whether sums need what RowValues tells of each left row, 4 bytes in TileRun::row_values.
   virtual bool needs_row_values() const { return false; }
-  // Of `count` rows, the first at `left` and each `step` bytes behind the one before.
+  // Gives those of `count` rows, the first at `left` and each `step` bytes behind the one before.
   virtual void RowValues(const std::byte* /*left*/, int64_t /*step*/, int64_t /*count*/,
                          int32_t* /*values*/) const {}
 

@@ -18,9 +18,6 @@ constexpr Field kUnpackFields[] = {
      offsetof(tflite::TfLiteUnpackParams, axis)},
 };
 
-template <DataType kType>
-constexpr TypeRow kAlike = {{kType}, kType};
-
 // The host has a kernel for these only.
 constexpr TypeRow kUnpackTypes[] = {
     kAlike<DataType::kFloat32>, kAlike<DataType::kFloat16>, kAlike<DataType::kBFloat16>,

@@ -38,8 +38,8 @@ struct AddendWindow {
 struct Steps {
   double first = 0, distance = 1;
   int count = 0;
-  // Of the sums in single floats; more than `count` count as steps, too. 0: none yet, and all are
-  // below kExactInFloat.
+  // How many sums stand in single floats; more than `count` count as steps, too. 0: none yet, and
+  // all are below kExactInFloat.
   int placed = 0;
   bool certain = true;  // of all sums
   AddendWindow window;  // with the scale that they were placed with

@@ -106,7 +106,7 @@ class Proof {
     return std::max(std::abs(range.least + offset), std::abs(range.largest + offset));
   }
 
-  // Of the pairs whose place is at most `beyond`.
+  // Looks at the pairs whose place is at most `beyond`.
   bool HoldsFor(int32_t x, const FloatSum& scales, uint32_t place, int32_t beyond) const {
     const double of_x = static_cast<float>(x + add_.x_offset) * scales.x_scale;
     const double y_scale = scales.y_scale;

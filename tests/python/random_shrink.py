@@ -20,6 +20,12 @@ class Case:
         self.bytes, self.feeds = bytes(model), feeds
         self.model = schema.ModelT.InitFromPackedBuf(self.bytes)
 
+    @classmethod
+    def of(cls, subject):
+        """A random_check.Subject as it is."""
+        inputs = schema.ModelT.InitFromPackedBuf(subject.model).subgraphs[0].inputs
+        return cls(subject.model, dict(zip(map(int, inputs), subject.inputs)))
+
     @property
     def graph(self):
         return self.model.subgraphs[0]
@@ -180,14 +186,10 @@ def save(case, directory, name):
 def shrink_graph(seed, type_name, delegate_path, steps, directory):
     """Shrinks the graph of random_check.check() with these arguments, saves it, and says in a line what is left."""
     subject = random_check.subject(seed, type_name, steps)
-    case = Case(subject.model, dict(zip(map(int, _inputs_of(subject.model)), subject.inputs)))
+    case = Case.of(subject)
     fails = differs(delegate_path, subject.settings, subject.graph.exact)
     if not fails(case):
         return "does not fail by itself"
     smaller = shrink(case, fails)
     path = save(smaller, directory, f"{type_name}-{seed}")
     return f"{' '.join(smaller.names())} of {len(case.names())} operators, in {path}"
-
-
-def _inputs_of(model):
-    return schema.ModelT.InitFromPackedBuf(model).subgraphs[0].inputs

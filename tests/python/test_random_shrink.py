@@ -8,8 +8,7 @@ from ai_edge_litert import interpreter as litert
 
 
 def case_of(seed, type_name):
-    subject = random_check.subject(seed, type_name)
-    return random_shrink.Case(subject.model, dict(zip(random_shrink._inputs_of(subject.model), subject.inputs)))
+    return random_shrink.Case.of(random_check.subject(seed, type_name))
 
 
 def long_case(type_name, least=6):
