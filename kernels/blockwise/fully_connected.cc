@@ -1,6 +1,7 @@
 #include "kernels/blockwise/blockwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -34,9 +35,12 @@ struct PanelLayout {
   int64_t panels() const { return (units + lanes - 1) / lanes; }
   int64_t scale_bytes() const { return halves ? 2 : 4; }
   int64_t weight_bytes() const { return block_size * lanes / (bytes ? 1 : 2); }
-  int64_t block_bytes() const { return lanes * scale_bytes() + weight_bytes(); }
+  int64_t scales_at() const { return blocks() * weight_bytes(); }
+  int64_t per_offset_at() const {
+    return scales_at() + static_cast<int64_t>(AlignUp(blocks() * lanes * scale_bytes()));
+  }
   int64_t panel_bytes() const {
-    return blocks() * block_bytes() + lanes * static_cast<int64_t>(sizeof(float));
+    return per_offset_at() + static_cast<int64_t>(AlignUp(lanes * sizeof(float)));
   }
   // Where weight `k` of the block is for lane `u`, and whether in the high half of the byte.
   int64_t ByteOf(int64_t k, int64_t u) const {
@@ -66,20 +70,22 @@ void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& s
   std::memset(to, 0, l.panel_bytes());
   std::vector<double> per_offset(l.lanes, 0.0);
   const int64_t first = panel * l.lanes, count = std::min<int64_t>(l.lanes, l.units - first);
-  for (int64_t block = 0; block < l.blocks(); ++block, to += l.block_bytes()) {
+  for (int64_t block = 0; block < l.blocks(); ++block) {
+    std::byte* const scales_of_block = to + l.scales_at() + block * l.lanes * l.scale_bytes();
     for (int64_t lane = 0; lane < count; ++lane) {
       const int64_t of_scale = (first + lane) * l.blocks() + block;
-      std::memcpy(to + lane * l.scale_bytes(),
+      std::memcpy(scales_of_block + lane * l.scale_bytes(),
                   static_cast<const std::byte*>(scales.data) + of_scale * l.scale_bytes(),
                   l.scale_bytes());
       int64_t sum = 0;
       PackBlock(l, weights, (first + lane) * l.depth + block * l.block_size, lane,
-                to + l.lanes * l.scale_bytes(), &sum);
+                to + block * l.weight_bytes(), &sum);
       const double scale = l.exact ? 1.0 : double{BlockScale(scales, of_scale)};
       per_offset[lane] += scale * static_cast<double>(sum);
     }
   }
   // Values of 16 bits have no offset.
+  to += l.per_offset_at();
   for (int64_t lane = 0; lane < count && !l.bytes; ++lane) {
     if (l.exact) {
       reinterpret_cast<int32_t*>(to)[lane] = static_cast<int32_t>(per_offset[lane]);
@@ -107,6 +113,9 @@ class BlockwiseKernel final : public Kernel {
     if (functions_ == nullptr || quantize_ == nullptr) return NoVectorTarget(context.isa);
     if (shape_.block_size % kBlockwiseStep != 0) {
       return Unsupported("blocks of ", shape_.block_size, " are no multiple of ", kBlockwiseStep);
+    }
+    if (shape_.block_size > kMostBlockSize) {
+      return Unsupported("sums of blocks of ", shape_.block_size, " do not fit 32 bits");
     }
     layout_ = {.lanes = functions_->lanes,
                .halves = scales.type == DataType::kFloat16,
@@ -238,13 +247,17 @@ class BlockwiseKernel final : public Kernel {
     tile.min = tail_.min;
     tile.max = tail_.max;
     tile.out_pitch = sums_pitch;
+    std::array<BlockwiseRow, kRowsPerStep> quantized;
+    for (int64_t r = 0; r < rows; ++r) quantized[r] = RowAt(args, row + r);
     for (int64_t u = 0; u < units; u += layout_.lanes) {
-      tile.panel = packed_->data() + (unit + u) / layout_.lanes * layout_.panel_bytes();
+      tile.weights = packed_->data() + (unit + u) / layout_.lanes * layout_.panel_bytes();
+      tile.scales = tile.weights + layout_.scales_at();
+      tile.per_offset = tile.weights + layout_.per_offset_at();
       tile.units = std::min<int64_t>(layout_.lanes, units - u);
       tile.bias = biased_ ? static_cast<const float*>(args.inputs[2]) + unit + u : nullptr;
       for (int64_t r = 0; r < rows; r += tile.row_count) {
         tile.row_count = static_cast<int>(std::min<int64_t>(tile_.max_rows, rows - r));
-        for (int i = 0; i < tile.row_count; ++i) tile.rows[i] = RowAt(args, row + r + i);
+        tile.rows = &quantized[r];
         tile.out = sums + r * sums_pitch + u;
         tile_.run(tile);
       }

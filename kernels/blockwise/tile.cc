@@ -24,19 +24,17 @@ using D16 = hn::Repartition<int16_t, DF>;
 using D8 = hn::Repartition<int8_t, DF>;
 using DU8 = hn::Repartition<uint8_t, DF>;
 
-// The scales of a block's units; moves on behind them.
+// The scales of a block's units.
 template <bool kHalf>
-HWY_INLINE hn::Vec<DF> NextScales(const std::byte*& panel) {
+HWY_INLINE hn::Vec<DF> ScalesOf(const BlockwiseTile& t, int64_t block) {
   const DF d;
+  const int64_t at = block * static_cast<int64_t>(hn::Lanes(d));
   if constexpr (kHalf) {
     const hn::Rebind<hwy::float16_t, DF> half;
-    const auto scales = hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(panel));
-    panel += hn::Lanes(d) * sizeof(uint16_t);
-    return hn::PromoteTo(d, scales);
+    return hn::PromoteTo(d,
+                         hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(t.scales) + at));
   } else {
-    const auto scales = hn::LoadU(d, reinterpret_cast<const float*>(panel));
-    panel += hn::Lanes(d) * sizeof(float);
-    return scales;
+    return hn::LoadU(d, reinterpret_cast<const float*>(t.scales) + at);
   }
 }
 
@@ -56,11 +54,11 @@ HWY_INLINE void StoreRow(const BlockwiseTile& t, int r, hn::Vec<DF> y) {
   StoreUpTo(hn::IfThenElse(hn::IsNaN(y), y, cut), d, t.out + r * t.out_pitch, units);
 }
 
-// `sums` are those of all blocks, each times its scale; `panel` is behind the last of them.
+// `sums` are those of all blocks, each times its scale.
 template <int kRows>
-HWY_INLINE void StoreRows(const BlockwiseTile& t, const hn::Vec<DF>* sums, const std::byte* panel) {
+HWY_INLINE void StoreRows(const BlockwiseTile& t, const hn::Vec<DF>* sums) {
   const DF d;
-  const auto per_offset = hn::LoadU(d, reinterpret_cast<const float*>(panel));
+  const auto per_offset = hn::LoadU(d, reinterpret_cast<const float*>(t.per_offset));
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
     const auto sum = hn::NegMulAdd(hn::Set(d, t.rows[r].offset), per_offset, sums[r]);
@@ -71,10 +69,10 @@ HWY_INLINE void StoreRows(const BlockwiseTile& t, const hn::Vec<DF>* sums, const
 // The same of the only block, whose sums have not met their scales yet.
 template <int kRows>
 HWY_INLINE void StoreExactRows(const BlockwiseTile& t, const hn::Vec<D32>* sums,
-                               const hn::Vec<DF>& scales, const std::byte* panel) {
+                               const hn::Vec<DF>& scales) {
   const DF d;
   const D32 d32;
-  const auto per_offset = hn::LoadU(d32, reinterpret_cast<const int32_t*>(panel));
+  const auto per_offset = hn::LoadU(d32, reinterpret_cast<const int32_t*>(t.per_offset));
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
     const auto offset = hn::Set(d32, static_cast<int32_t>(t.rows[r].offset));
@@ -83,111 +81,102 @@ HWY_INLINE void StoreExactRows(const BlockwiseTile& t, const hn::Vec<D32>* sums,
   }
 }
 
-template <int kRows, bool kHalf>
-HWY_INLINE void Run4Bits(const BlockwiseTile& t) {
-  const DF d;
-  const D16 d16;
-  const D8 d8;
-  const DU8 du8;
-  const auto low = hn::Set(du8, 15);
-  const auto bytes = static_cast<int64_t>(hn::Lanes(du8));
-  const std::byte* panel = t.panel;
-  hn::Vec<DF> sums[kRows];
-  HWY_UNROLL(4)
-  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-  int64_t at = 0;
-  for (int64_t block = 0; block < t.blocks; ++block) {
-    const auto scales = NextScales<kHalf>(panel);
-    hn::Vec<D32> of_block[kRows];
+// How the integer sums of a block come about with weights of 4 bits: kBlockwiseStep of the depth at
+// a time, whose pairs of products fit 16 bits.
+struct Weights4 {
+  static constexpr int64_t kStep = kBlockwiseStep;
+  static int32_t Start(const BlockwiseRow& row, int64_t block) { return row.sums[block]; }
+
+  // Depth [at, at + kStep); gives where the next weights are.
+  template <int kRows>
+  HWY_INLINE static const std::byte* Add(const BlockwiseTile& t, int64_t at,
+                                         const std::byte* weights, hn::Vec<D32>* sums) {
+    const D16 d16;
+    const D8 d8;
+    const DU8 du8;
+    const auto low = hn::Set(du8, 15);
+    hn::Vec<D16> partial[kRows];
     HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) of_block[r] = hn::Set(D32(), t.rows[r].sums[block]);
-    for (int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
-      hn::Vec<D16> partial[kRows];
-      HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r) partial[r] = hn::Zero(d16);
-      HWY_UNROLL(4)
-      for (int64_t i = 0; i < kBlockwiseStep; i += 8, panel += bytes) {
-        const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(panel));
-        const auto w0 = hn::And(both, low);
-        const auto w1 = hn::And(
-            hn::BitCast(du8, hn::ShiftRight<4>(hn::BitCast(hn::RepartitionToWide<DU8>(), both))),
-            low);
-        HWY_UNROLL(4)
-        for (int r = 0; r < kRows; ++r) {
-          const std::byte* const x = t.rows[r].values + at + i;
-          const auto p0 = PairProducts(w0, hn::BitCast(d8, Broadcast32(x)));
-          const auto p1 = PairProducts(w1, hn::BitCast(d8, Broadcast32(x + 4)));
-          partial[r] = hn::Add(partial[r], hn::Add(p0, p1));
-        }
-      }
+    for (int r = 0; r < kRows; ++r) partial[r] = hn::Zero(d16);
+    HWY_UNROLL(4)
+    for (int64_t i = 0; i < kStep; i += 8, weights += hn::Lanes(du8)) {
+      const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(weights));
+      const auto w0 = hn::And(both, low);
+      const auto w1 = hn::And(
+          hn::BitCast(du8, hn::ShiftRight<4>(hn::BitCast(hn::RepartitionToWide<DU8>(), both))),
+          low);
       HWY_UNROLL(4)
       for (int r = 0; r < kRows; ++r) {
-        of_block[r] = hn::Add(of_block[r], PairSums(partial[r]));
+        const std::byte* const x = t.rows[r].values + at + i;
+        const auto p0 = PairProducts(w0, hn::BitCast(d8, Broadcast32(x)));
+        const auto p1 = PairProducts(w1, hn::BitCast(d8, Broadcast32(x + 4)));
+        partial[r] = hn::Add(partial[r], hn::Add(p0, p1));
       }
     }
-    if (t.exact) return StoreExactRows<kRows>(t, of_block, scales, panel);
     HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = hn::MulAdd(scales, hn::ConvertTo(d, of_block[r]), sums[r]);
-    }
+    for (int r = 0; r < kRows; ++r) sums[r] = hn::Add(sums[r], PairSums(partial[r]));
+    return weights;
   }
-  StoreRows<kRows>(t, sums, panel);
-}
+};
 
-template <int kRows, bool kHalf>
-HWY_INLINE void Run8Bits(const BlockwiseTile& t) {
+// The same with weights of 8 bits, which meet values of 16.
+struct Weights8 {
+  static constexpr int64_t kStep = 8;
+  static int32_t Start(const BlockwiseRow& /*row*/, int64_t /*block*/) { return 0; }
+
+  template <int kRows>
+  HWY_INLINE static const std::byte* Add(const BlockwiseTile& t, int64_t at,
+                                         const std::byte* weights, hn::Vec<D32>* sums) {
+    const D16 d16;
+    const hn::Rebind<int8_t, D16> narrow;
+    HWY_UNROLL(4)
+    for (int64_t i = 0; i < kStep; i += 2, weights += hn::Lanes(narrow)) {
+      const auto w =
+          hn::PromoteTo(d16, hn::LoadU(narrow, reinterpret_cast<const int8_t*>(weights)));
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) {
+        const auto x = hn::BitCast(d16, Broadcast32(t.rows[r].values + 2 * (at + i)));
+        sums[r] = hn::Add(sums[r], PairDots(w, x));
+      }
+    }
+    return weights;
+  }
+};
+
+template <class Weights, bool kHalf, int kRows>
+HWY_INLINE void Run(const BlockwiseTile& t) {
   const DF d;
-  const D16 d16;
-  const hn::Rebind<int8_t, D16> narrow;
-  const auto bytes = static_cast<int64_t>(hn::Lanes(narrow));
-  const std::byte* panel = t.panel;
+  const std::byte* weights = t.weights;
   hn::Vec<DF> sums[kRows];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
   int64_t at = 0;
   for (int64_t block = 0; block < t.blocks; ++block) {
-    const auto scales = NextScales<kHalf>(panel);
     hn::Vec<D32> of_block[kRows];
     HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) of_block[r] = hn::Zero(D32());
-    for (int64_t end = at + t.block_size; at < end; at += 8) {
-      HWY_UNROLL(4)
-      for (int64_t i = 0; i < 8; i += 2, panel += bytes) {
-        const auto w =
-            hn::PromoteTo(d16, hn::LoadU(narrow, reinterpret_cast<const int8_t*>(panel)));
-        HWY_UNROLL(4)
-        for (int r = 0; r < kRows; ++r) {
-          const auto x = hn::BitCast(d16, Broadcast32(t.rows[r].values + 2 * (at + i)));
-          of_block[r] = hn::Add(of_block[r], PairDots(w, x));
-        }
-      }
+    for (int r = 0; r < kRows; ++r) {
+      of_block[r] = hn::Set(D32(), Weights::Start(t.rows[r], block));
     }
-    if (t.exact) return StoreExactRows<kRows>(t, of_block, scales, panel);
+    for (const int64_t end = at + t.block_size; at < end; at += Weights::kStep) {
+      weights = Weights::template Add<kRows>(t, at, weights, of_block);
+    }
+    const auto scales = ScalesOf<kHalf>(t, block);
+    if (t.exact) return StoreExactRows<kRows>(t, of_block, scales);
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
       sums[r] = hn::MulAdd(scales, hn::ConvertTo(d, of_block[r]), sums[r]);
     }
   }
-  StoreRows<kRows>(t, sums, panel);
+  StoreRows<kRows>(t, sums);
 }
 
-template <bool kHalf>
-void RunTile4(const BlockwiseTile& t) {
+template <class Weights, bool kHalf>
+void RunTile(const BlockwiseTile& t) {
   switch (t.row_count) {
-    case 1: return Run4Bits<1, kHalf>(t);
-    case 2: return Run4Bits<2, kHalf>(t);
-    case 3: return Run4Bits<3, kHalf>(t);
-    default: return Run4Bits<4, kHalf>(t);
-  }
-}
-
-template <bool kHalf>
-void RunTile8(const BlockwiseTile& t) {
-  switch (t.row_count) {
-    case 1: return Run8Bits<1, kHalf>(t);
-    case 2: return Run8Bits<2, kHalf>(t);
-    case 3: return Run8Bits<3, kHalf>(t);
-    default: return Run8Bits<4, kHalf>(t);
+    case 1: return Run<Weights, kHalf, 1>(t);
+    case 2: return Run<Weights, kHalf, 2>(t);
+    case 3: return Run<Weights, kHalf, 3>(t);
+    default: return Run<Weights, kHalf, 4>(t);
   }
 }
 
@@ -208,10 +197,11 @@ void SignBytes(uint8_t* values, int64_t blocks, int64_t block_size, int32_t* sum
   }
 }
 
-constexpr BlockwiseFunctions kBlockwise = {.lanes = hn::MaxLanes(DF()),
-                                           .tiles = {{{RunTile4<true>, 4}, {RunTile4<false>, 4}},
-                                                     {{RunTile8<true>, 4}, {RunTile8<false>, 4}}},
-                                           .sign_bytes = SignBytes};
+constexpr BlockwiseFunctions kBlockwise = {
+    .lanes = hn::MaxLanes(DF()),
+    .tiles = {{{RunTile<Weights4, true>, 4}, {RunTile<Weights4, false>, 4}},
+              {{RunTile<Weights8, true>, 4}, {RunTile<Weights8, false>, 4}}},
+    .sign_bytes = SignBytes};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -18,19 +18,20 @@ struct BlockwiseRow {
   float scale, offset;  // offset 0 for weights of 8 bits
 };
 
-// A panel of weights times some rows. The panel holds, for each block, the scales of `lanes` units
-// (float16 or float32), then the weights: for each 8 (of 4 bits) or 2 (of 8 bits) of the depth one
-// vector of `lanes` * 4 (* 2) bytes. Byte 4 u + k has weights k (low half) and k + 4 of unit u, or
-// byte 2 u + k weight k. Behind the last block is, for each unit, what its sum has for each 1 of
-// the offset: a float, or an int32 where the tile is exact.
+// A panel of weights times some rows. `weights` holds, for each 8 (of 4 bits) or 2 (of 8 bits) of
+// the depth, one vector of `lanes` * 4 (* 2) bytes. Byte 4 u + k has weights k (low half) and k + 4
+// of unit u, or byte 2 u + k weight k. `scales` holds those of `lanes` units for each block,
+// float16 or float32. `per_offset` holds, for each unit, what its sum has for each 1 of the offset:
+// a float, or an int32 where the tile is exact. All three are aligned to kAlignment.
 struct BlockwiseTile {
-  static constexpr int kMaxRows = 8;
-  const std::byte* panel;
+  const std::byte* weights;
+  const std::byte* scales;
+  const std::byte* per_offset;
   int64_t blocks, block_size;  // a multiple of kBlockwiseStep
   // One block of float32 scales, whose sum is an integer to the end and then rounded as TFLite's
   // hybrid kernels do it: sum * (row's scale * unit's scale).
   bool exact;
-  BlockwiseRow rows[kMaxRows];
+  const BlockwiseRow* rows;  // `row_count` of them, at most Tile::max_rows
   int row_count;
   const float* bias;  // null for none
   float min, max;
@@ -40,6 +41,9 @@ struct BlockwiseTile {
 };
 // The depth whose 4-bit products fit the 16 bits of their partial sums: 8 pairs of 15 * 128.
 inline constexpr int64_t kBlockwiseStep = 32;
+// The largest block whose sums fit 32 bits where weights of 4 bits stand in the high half of their
+// byte: half of it times 16 * 15 * 128.
+inline constexpr int64_t kMostBlockSize = int64_t{1} << 16;
 
 struct BlockwiseFunctions {
   int lanes = 0;

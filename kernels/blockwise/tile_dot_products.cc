@@ -20,16 +20,14 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// The scales of a block's units; moves on behind them.
+// The scales of a block's units.
 template <bool kHalf>
-inline __m512 NextScales(const std::byte*& panel) {
-  const std::byte* const at = panel;
+inline __m512 ScalesOf(const BlockwiseTile& t, int64_t block) {
   if constexpr (kHalf) {
-    panel += kLanes * sizeof(uint16_t);
+    const std::byte* const at = t.scales + block * kLanes * sizeof(uint16_t);
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
   } else {
-    panel += kLanes * sizeof(float);
-    return _mm512_loadu_ps(at);
+    return _mm512_loadu_ps(t.scales + block * kLanes * sizeof(float));
   }
 }
 
@@ -51,8 +49,8 @@ inline void StoreRow(const BlockwiseTile& t, int r, __m512 y) {
 
 // As tile.cc's StoreRows.
 template <int kRows>
-inline void StoreRows(const BlockwiseTile& t, const __m512* sums, const std::byte* panel) {
-  const __m512 per_offset = _mm512_loadu_ps(panel);
+inline void StoreRows(const BlockwiseTile& t, const __m512* sums) {
+  const __m512 per_offset = _mm512_loadu_ps(t.per_offset);
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     const __m512 sum = _mm512_fnmadd_ps(_mm512_set1_ps(t.rows[r].offset), per_offset, sums[r]);
@@ -60,74 +58,87 @@ inline void StoreRows(const BlockwiseTile& t, const __m512* sums, const std::byt
   }
 }
 
+// The sums of a block of each row. The two halves of the bytes, and with few rows each second
+// vector, have sums of their own, so that enough of them are on their way; those of the high halves
+// are 16 times too large until the end. Every loop over them is unrolled: g++ would keep them on
+// the stack else.
+template <int kRows>
+struct BlockSums {
+  static constexpr int kChains = kRows <= 2 ? 4 : 2;
+  __m512i sums[kChains][kRows];
+
+  BlockSums(const BlockwiseTile& t, int64_t block) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      sums[0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
+      HWY_UNROLL(4)
+      for (int c = 1; c < kChains; ++c) sums[c][r] = _mm512_setzero_si512();
+    }
+  }
+
+  // Depth [at, at + kBlockwiseStep).
+  void Add(const BlockwiseTile& t, int64_t at, const std::byte* weights) {
+    const __m512i low = _mm512_set1_epi8(0x0f), high = _mm512_set1_epi8(static_cast<char>(0xf0));
+    HWY_UNROLL(4)
+    for (int i = 0; i < kBlockwiseStep / 8; ++i) {
+      __m512i both = _mm512_load_si512(weights + i * 4 * kLanes);
+      asm("" : "+v"(both));  // else it is loaded twice, and loads are what a single row waits for
+      const __m512i w0 = _mm512_and_si512(both, low);
+      const __m512i w1 = _mm512_and_si512(both, high);
+      const int c = 2 * i % kChains;
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        const std::byte* const x = t.rows[r].values + at + 8 * i;
+        sums[c][r] = _mm512_dpbusd_epi32(sums[c][r], w0, Broadcast32(x));
+        sums[c + 1][r] = _mm512_dpbusd_epi32(sums[c + 1][r], w1, Broadcast32(x + 4));
+      }
+    }
+  }
+
+  __m512i Total(int r) const {
+    __m512i low = sums[0][r], high = sums[1][r];
+    if constexpr (kChains == 4) {
+      low = _mm512_add_epi32(low, sums[2][r]);
+      high = _mm512_add_epi32(high, sums[3][r]);
+    }
+    return _mm512_add_epi32(low, _mm512_srai_epi32(high, 4));
+  }
+};
+
 // As tile.cc's StoreExactRows.
 template <int kRows>
-inline void StoreExactRows(const BlockwiseTile& t, const __m512i* sums, __m512 scales,
-                           const std::byte* panel) {
-  const __m512i per_offset = _mm512_loadu_si512(panel);
+inline void StoreExactRows(const BlockwiseTile& t, const BlockSums<kRows>& sums, __m512 scales) {
+  const __m512i per_offset = _mm512_loadu_si512(t.per_offset);
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     const __m512i offset = _mm512_set1_epi32(static_cast<int32_t>(t.rows[r].offset));
-    const __m512i sum = _mm512_sub_epi32(sums[r], _mm512_mullo_epi32(offset, per_offset));
+    const __m512i sum = _mm512_sub_epi32(sums.Total(r), _mm512_mullo_epi32(offset, per_offset));
     const __m512 scale = _mm512_mul_ps(_mm512_set1_ps(t.rows[r].scale), scales);
     StoreRow(t, r, _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale));
   }
 }
 
-// The sums of 8 * kChains of the depth: the two halves of the bytes, and with few rows each second
-// vector, have sums of their own, so that enough of them are on their way.
-template <int kRows, int kChains>
-inline void AddProducts(const BlockwiseTile& t, int64_t at, const std::byte* panel,
-                        __m512i (*sums)[kRows]) {
-  const __m512i low = _mm512_set1_epi8(15);
-  HWY_UNROLL(2)
-  for (int c = 0; c < kChains; ++c, at += 8, panel += 4 * kLanes) {
-    const __m512i both = _mm512_loadu_si512(panel);
-    const __m512i w0 = _mm512_and_si512(both, low);
-    const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      const std::byte* const x = t.rows[r].values + at;
-      sums[2 * c][r] = _mm512_dpbusd_epi32(sums[2 * c][r], w0, Broadcast32(x));
-      sums[2 * c + 1][r] = _mm512_dpbusd_epi32(sums[2 * c + 1][r], w1, Broadcast32(x + 4));
-    }
-  }
-}
-
 template <int kRows, bool kHalf>
 void Run(const BlockwiseTile& t) {
-  constexpr int kChains = kRows <= 2 ? 2 : 1;
-  static_assert(kBlockwiseStep % (8 * kChains) == 0);
-  const std::byte* panel = t.panel;
+  const std::byte* weights = t.weights;
   __m512 sums[kRows];
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_ps();
   int64_t at = 0;
   for (int64_t block = 0; block < t.blocks; ++block) {
-    const __m512 scales = NextScales<kHalf>(panel);
-    __m512i of_block[2 * kChains][kRows];
+    BlockSums<kRows> of_block(t, block);
+    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
+      of_block.Add(t, at, weights);
+      weights += kBlockwiseStep / 2 * kLanes;
+    }
+    const __m512 scales = ScalesOf<kHalf>(t, block);
+    if (t.exact) return StoreExactRows<kRows>(t, of_block, scales);
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
-      of_block[0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
-      for (int c = 1; c < 2 * kChains; ++c) of_block[c][r] = _mm512_setzero_si512();
-    }
-    const int64_t end = at + t.block_size;
-    for (; at < end; at += 8 * kChains, panel += 4 * kLanes * kChains) {
-      AddProducts<kRows, kChains>(t, at, panel, of_block);
-    }
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      for (int c = 1; c < 2 * kChains; ++c) {
-        of_block[0][r] = _mm512_add_epi32(of_block[0][r], of_block[c][r]);
-      }
-    }
-    if (t.exact) return StoreExactRows<kRows>(t, of_block[0], scales, panel);
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(of_block[0][r]), sums[r]);
+      sums[r] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(of_block.Total(r)), sums[r]);
     }
   }
-  StoreRows<kRows>(t, sums, panel);
+  StoreRows<kRows>(t, sums);
 }
 
 template <bool kHalf>
