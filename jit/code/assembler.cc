@@ -12,8 +12,11 @@ Xmm Assembler::Vec(int i) const {
   return Ymm(i);
 }
 
-void Assembler::BeginFunction() {
+size_t Assembler::BeginFunction() {
+  align(32);
+  const size_t entry = getSize();
   for (const Xbyak::Reg64& reg : {rbx, rbp, r12, r13, r14, r15}) push(reg);
+  return entry;
 }
 
 void Assembler::EndFunction() {

@@ -51,8 +51,8 @@ class Assembler : public Xbyak::CodeGenerator {
   Xbyak::Xmm Vec(int i) const;
   Xbyak::Ymm Half(int i) const { return Xbyak::Ymm(i); }
 
-  // Starts a function: saves what the callee must save.
-  void BeginFunction();
+  // Starts a function: saves what the callee must save. Returns its place, an entry of Finish.
+  size_t BeginFunction();
   void EndFunction();
 
   // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
@@ -92,5 +92,18 @@ class Assembler : public Xbyak::CodeGenerator {
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
   int partial_ = 0;
 };
+
+// The code under `key` (CodeCache::GetOrEmit) with one function for each of `variants`. An Emitter
+// is an Assembler made of `spec`; its EmitFunction(variant) returns the entry.
+template <class Emitter, class Spec, class Variants>
+Result<SharedCode> EmitFunctions(const std::string& key, const std::string& name, const Spec& spec,
+                                 const Variants& variants) {
+  return ProcessCodeCache().GetOrEmit(key, name, [&]() -> Result<CodeBytes> {
+    Emitter emitter(spec);
+    std::vector<size_t> entries;
+    for (const auto& variant : variants) entries.push_back(emitter.EmitFunction(variant));
+    return emitter.Finish(std::move(entries));
+  });
+}
 
 }  // namespace fuselite::jit

@@ -25,10 +25,8 @@ class DepthwiseEmitter : public Assembler {
                .pointer = pointer_,
                .temporaries = {Top(0), Top(1), Top(2), Top(3)}}) {}
 
-  size_t EmitRows(const RowTile& rows) {
-    align(32);
-    const size_t entry = getSize();
-    BeginFunction();
+  size_t EmitFunction(const RowTile& rows) {
+    const size_t entry = BeginFunction();
     if (spec_.partial_lanes != 0) SetPartial(spec_.partial_lanes);
     mov(in_row_, ptr[args_ + offsetof(DepthwiseArgs, in)]);
     mov(out_row_, ptr[args_ + offsetof(DepthwiseArgs, out)]);
@@ -205,12 +203,7 @@ Status CheckDepthwise(const DepthwiseSpec& spec) {
 }
 
 Result<SharedCode> EmitDepthwise(const DepthwiseSpec& spec, const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(CodeKey(spec), name, [&]() -> Result<CodeBytes> {
-    DepthwiseEmitter emitter(spec);
-    std::vector<size_t> entries;
-    for (const RowTile& rows : RowPatterns(spec)) entries.push_back(emitter.EmitRows(rows));
-    return emitter.Finish(std::move(entries));
-  });
+  return EmitFunctions<DepthwiseEmitter>(CodeKey(spec), name, spec, RowPatterns(spec));
 }
 
 }  // namespace fuselite::jit

@@ -26,8 +26,9 @@ Result<DepthwiseS8> DepthwiseS8::Plan(DepthwiseS8Problem problem, const PlanCont
 
 Status DepthwiseS8::Emit() {
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, VectorIsa(spec_.isa)));
-  spec_.requantization = tail_.requantization;
-  spec_.residual = tail_.residual;
+  spec_.tail = tail_.emitted;
+  binding_ = SumTailBinding(tail_.emitted);
+  binding_.set_layer(tail_.layer_bytes());
   FUSELITE_ASSIGN_OR_RETURN(code_, EmitDepthwiseS8(spec_, blocks_, name()));
   return Status();
 }
@@ -42,7 +43,8 @@ void DepthwiseS8::PlanLayer(const PlanContext& context) {
   PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
   out_bytes_ = BitWidth(p.tail.output.type) / 8;
-  spec_.out_pixel_bytes = spec_.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
+  spec_.out_pixel_bytes =
+      spec_.tail.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
   PlanUnits(context.threads);
   const auto& y = p.window.y;
   if (y.interior_begin() > 0 || y.interior_end() < y.output) {
@@ -53,18 +55,16 @@ void DepthwiseS8::PlanLayer(const PlanContext& context) {
 }
 
 void DepthwiseS8::PlanTail() {
-  const DepthwiseS8Problem& p = problem_;
-  if (p.floats) {
-    spec_.dequantization = p.floats->dequantization;
-    tail_ = FloatTail(*p.floats, p.tail.output.type, spec_.isa);
-    return;
-  }
+  DepthwiseS8Problem& p = problem_;
   const VectorIsa isa(spec_.isa);
-  tail_ = DivideTail(std::move(problem_.tail.tail), p.tail.output.type, isa,
-                     {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
-                     p.channels % spec_.whole_channels(isa.bytes) == 0);
-  spec_.requantization = tail_.requantization;
-  spec_.residual = tail_.residual;
+  if (p.floats) {
+    tail_ = FloatTail(std::move(*p.floats), p.tail.output.type, isa.features);
+  } else {
+    tail_ = DivideTail(std::move(p.tail.tail), p.tail.output.type, isa,
+                       {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
+                       p.channels % spec_.whole_channels(isa.bytes) == 0);
+  }
+  spec_.tail = tail_.emitted;
 }
 
 void DepthwiseS8::PlanUnits(int threads) {
@@ -98,7 +98,7 @@ int64_t DepthwiseS8::PaddedChannels() const {
 }
 
 size_t DepthwiseS8::scratch_bytes() const {
-  if (!spec_.stores_sums()) return 0;
+  if (!spec_.tail.stores_sums()) return 0;
   return static_cast<size_t>(window().x.output * PaddedChannels() * 4);
 }
 
@@ -143,29 +143,21 @@ void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& rang
   const DepthwiseS8Blocks& b = blocks_[range.kind];
   const int64_t pixel = range.row * window().x.output;  // of the output
   // Operands are moved on to the next block here, not by the code.
-  const bool one_by_one = spec_.dequantization.has_value();
+  const bool one_by_one = spec_.tail.dequantization.has_value();
   for (int64_t i = 0; i < range.count; i += one_by_one ? 1 : range.count) {
     const int64_t channel = range.channel + i * b.channels;
     DepthwiseS8Args call;  // members that the code does not read are left alone
     call.weights = range.weights + (range.first + i) * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
-    call.tail.layer = tail_.layer ? tail_.layer->data() : nullptr;
     call.zero_points = spec_.Lane(problem_.zero_point);
     call.out = range.sums;
-    if (!spec_.stores_sums()) {
+    if (!spec_.tail.stores_sums()) {
       call.out = static_cast<std::byte*>(product.args.outputs[0]) + pixel * spec_.out_pixel_bytes +
                  channel * out_bytes_;
     }
-    if (spec_.residual) {
-      const kernels::TailOperand& operand = spec_.residual->operand;
-      call.tail.residual = static_cast<const std::byte*>(product.args.inputs[operand.input]) +
-                           pixel * operand.row_stride + channel;
-    }
-    if (spec_.dequantization) {
-      call.tail.scales = product.scales + range.row / window().y.output;
-      BindTailOperands(spec_.dequantization->tail, product.args.inputs, pixel, channel,
-                       &call.tail.operands);
-    }
+    const RowScale* scale =
+        product.scales == nullptr ? nullptr : product.scales + range.row / window().y.output;
+    binding_.Bind(product.args.inputs, pixel, channel, scale, &call.tail);
     PointToRows(product, range.row, channel, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);
   }

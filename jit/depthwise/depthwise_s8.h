@@ -96,6 +96,7 @@ class DepthwiseS8 {
   DepthwiseS8Spec spec_;
   std::vector<DepthwiseS8Blocks> blocks_;
   IntegerTail tail_;
+  SumTailBinding binding_;
   int64_t block_count_ = 0, group_blocks_ = 0, groups_ = 0;
   int64_t out_bytes_ = 1;                         // of an element
   std::shared_ptr<const AlignedBuffer> padding_;  // a row of zero points

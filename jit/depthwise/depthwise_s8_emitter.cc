@@ -7,6 +7,7 @@
 #include "jit/depthwise/channel_order.h"
 #include "jit/depthwise/column_emitter.h"
 #include "jit/depthwise/row_walker.h"
+#include "jit/tail/sum_tail_emitter.h"
 
 namespace fuselite::jit {
 
@@ -25,50 +26,44 @@ class DepthwiseS8Emitter : public Assembler {
         x_(spec.window.x),
         y_(spec.window.y),
         column_(*this, spec, rows_),
-        layer_(*this, layer_constants_),
-        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), layer_) {}
+        tail_(*this, spec.tail,
+              {.args = args_,
+               .args_at = offsetof(DepthwiseS8Args, tail),
+               .out = out_,
+               .out_step = spec.out_pixel_bytes,
+               .layer = pointer_,
+               .rows = pixels_,
+               .pointer = pointer_,
+               .temporaries = {t(0), t(1), t(2), t(3)}}) {}
 
-  size_t EmitRow(const DepthwiseS8Blocks& blocks) {
-    align(32);
-    const size_t entry = getSize();
+  size_t EmitFunction(const DepthwiseS8Blocks& blocks) {
     width_ = blocks.width;
     channels_ = blocks.channels;
-    BeginFunction();
-    tail_.Prepare(channels_);
+    const size_t entry = BeginFunction();
+    tail_.Prepare(Sums(0));
     column_.Prepare(width_, channels_);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
-    if (spec_.dequantization) PrepareFloats();
-    if (spec_.requantization) {
-      mov(layer_constants_, ptr[args_ + offsetof(DepthwiseS8Args, tail.layer)]);
-    }
     Xbyak::Label next;
     align(16);
     L(next);
     EmitBlock();
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
     for (int ky = 0; ky < y_.filter; ++ky) add(RowSlot(ky), channels_);
-    add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * (spec_.requantization ? 1 : 4));
-    if (spec_.residual) add(qword[args_ + offsetof(DepthwiseS8Args, tail.residual)], channels_);
+    add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * spec_.tail.out_bytes());
+    tail_.MoveToChannels(x_.output, channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
     jnz(next, T_NEAR);
     EndFunction();
     return entry;
   }
 
-  // Behind the last row.
-  CodeBytes FinishAll(std::vector<size_t> entries) {
+  CodeBytes Finish(std::vector<size_t> entries) {
     tail_.EmitOtherForms();
-    return Finish(std::move(entries));
+    return Assembler::Finish(std::move(entries));
   }
 
  private:
-  void PrepareFloats() {
-    if (channels_ % isa().lanes() != 0) SetPartial(channels_ % isa().lanes());
-    mov(scales_, ptr[args_ + offsetof(DepthwiseS8Args, tail.scales)]);
-  }
-
   int t(int i) const { return isa().registers() - 1 - i; }
-  std::array<int, 3> temporaries() const { return {t(0), t(1), t(2)}; }
   int acc(int output, int v) const { return output * spec_.group() + v; }
   Xmm V(int reg) const { return VectorOf(reg, width_); }
   Xbyak::Address RowSlot(int ky) {
@@ -79,7 +74,6 @@ class DepthwiseS8Emitter : public Assembler {
   void EmitBlock() {
     for (int ky = 0; ky < y_.filter; ++ky) mov(rows_[ky], RowSlot(ky));
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
-    if (spec_.residual) mov(residual_, ptr[args_ + offsetof(DepthwiseS8Args, tail.residual)]);
     WalkRow(*this, x_, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
       EmitTile(tile);
       Advance(static_cast<int>(tile.size()));
@@ -91,9 +85,6 @@ class DepthwiseS8Emitter : public Assembler {
       add(rows_[ky], static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes));
     }
     add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
-    if (spec_.residual) {
-      add(residual_, static_cast<uint32_t>(outputs * spec_.residual->operand.row_stride));
-    }
   }
 
   // Columns outside of the image hold zero points.
@@ -103,16 +94,16 @@ class DepthwiseS8Emitter : public Assembler {
     for (const TileColumn& column : ColumnsUnder(x_, tile)) {
       for (int group = 0; group < spec_.row_groups(); ++group) EmitColumn(column, group);
     }
-    if (spec_.dequantization) return StoreFloats(outputs);
-    if (spec_.requantization) RequantizeTile(outputs);
-    for (int i = 0; i < outputs; ++i) {
-      spec_.requantization ? StoreValues(i) : StoreSums(i);
-    }
+    FinishTile(outputs);
   }
 
   void StartFromBias(int outputs) {
-    const bool zero_points = spec_.dequantization && spec_.dequantization->row_zero_points;
-    if (zero_points) vpbroadcastd(V(t(0)), ptr[scales_ + offsetof(RowScale, zero_point)]);
+    const bool zero_points =
+        spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points;
+    if (zero_points) {
+      tail_.LoadRows();
+      vpbroadcastd(V(t(0)), tail_.ZeroPoint(0));
+    }
     for (int v = 0; v < spec_.group(); ++v) {
       const auto bias = ptr[weights_ + v * width_];
       zero_points ? vpmulld(V(acc(0, v)), V(t(0)), bias) : vmovups(V(acc(0, v)), bias);
@@ -141,65 +132,30 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  std::vector<int> Sums(int output) const {
-    std::vector<int> regs;
-    for (int v = 0; v < spec_.group(); ++v) regs.push_back(acc(output, v));
-    return regs;
-  }
-  // Those of the `v`-th vector of sums.
-  RegExp Constants(int v) const {
-    const int vectors = spec_.group() * (1 + x_.filter * spec_.row_groups());
-    return weights_ + (vectors + v * spec_.constants()) * width_;
+  // A tile's, as its tail takes them. Those that wait for it in memory are stored in whole blocks.
+  SumTile Sums(int outputs) const {
+    SumTile sums{.rows = outputs,
+                 .vectors = spec_.group(),
+                 .width = width_,
+                 .channels = spec_.tail.stores_sums() ? spec_.whole_channels(width_) : channels_,
+                 .reg = [this](int output, int v) { return acc(output, v); }};
+    if (spec_.tail.requantization) return sums;
+    sums.width = isa().bytes;
+    sums.vectors = (sums.channels + isa().lanes() - 1) / isa().lanes();
+    return sums;
   }
 
-  void RequantizeTile(int outputs) {
-    for (int v = 0; v < spec_.group(); ++v) {
+  void FinishTile(int outputs) {
+    SumTile sums = Sums(outputs);
+    std::vector<std::vector<int>> ordered;
+    for (int i = 0; !spec_.tail.requantization && i < outputs; ++i) {
       std::vector<int> regs;
-      for (int i = 0; i < outputs; ++i) regs.push_back(acc(i, v));
-      tail_.Requantize(regs, width_, Constants(v));
+      for (int v = 0; v < spec_.group(); ++v) regs.push_back(acc(i, v));
+      ordered.push_back(EmitChannelOrder(*this, regs, width_, std::array{t(0), t(1), t(2), t(3)}));
     }
-  }
-
-  void StoreValues(int output) {
-    const std::vector<int> regs = Sums(output);
-    if (spec_.residual) {
-      const auto at = static_cast<int>(output * spec_.residual->operand.row_stride);
-      ResidualEmitter(*this, *spec_.residual, layer_, temporaries())
-          .Emit(regs, width_, residual_ + at, channels_);
-    }
-    tail_.Store(regs, width_, out_ + static_cast<int>(output * spec_.out_pixel_bytes), channels_);
-  }
-
-  std::vector<int> OrderedSums(int output) {
-    return EmitChannelOrder(*this, Sums(output), width_, std::array{t(0), t(1), t(2), t(3)});
-  }
-
-  void StoreSums(int output) {
-    auto offset = static_cast<int>(output * spec_.out_pixel_bytes);
-    for (const int reg : OrderedSums(output)) {
-      vmovups(ptr[out_ + offset], Vec(reg));
-      offset += isa().bytes;
-    }
-  }
-
-  void StoreFloats(int outputs) {
-    const int lanes = isa().lanes();
-    std::vector<TileValue> values;
-    for (int i = 0; i < outputs; ++i) {
-      const std::vector<int> regs = OrderedSums(i);
-      for (int v = 0; v * lanes < channels_; ++v) {
-        values.push_back({regs[v], i, v, (v + 1) * lanes > channels_});
-      }
-    }
-    EmitFloats(*this, *spec_.dequantization, values, outputs,
-               {.args = args_,
-                .tail_at = offsetof(DepthwiseS8Args, tail),
-                .scales = scales_,
-                .constants = Constants(0),
-                .out = out_,
-                .out_step = spec_.out_pixel_bytes,
-                .pointer = pointer_,
-                .temporaries = {t(0), t(1), t(2), t(3)}});
+    if (!ordered.empty()) sums.reg = [&](int output, int v) { return ordered[output][v]; };
+    const int vectors = spec_.group() * (1 + x_.filter * spec_.row_groups());
+    tail_.Finish(sums, weights_ + vectors * width_);
   }
 
   const DepthwiseS8Spec& spec_;
@@ -207,12 +163,10 @@ class DepthwiseS8Emitter : public Assembler {
   int width_ = 0, channels_ = 0;
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
-  const Reg64 residual_ = rbx, layer_constants_ = rbp;  // of bytes
-  const Reg64 scales_ = rbx, pointer_ = rbp;            // of floats
+  const Reg64 pixels_ = rbx, pointer_ = rbp;
   const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
   ColumnEmitter column_;
-  LayerReader layer_;
-  IntegerTailEmitter tail_;
+  SumTailEmitter tail_;
 };
 
 }  // namespace
@@ -228,9 +182,7 @@ std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Bl
                      " in", spec.pixel_bytes, " out", spec.out_pixel_bytes) +
       WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
-  return key + (spec.requantization ? spec.requantization->key() : "") +
-         (spec.dequantization ? spec.dequantization->key() : "") +
-         (spec.residual ? spec.residual->key() : "");
+  return key + spec.tail.key();
 }
 
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels) {
@@ -277,12 +229,7 @@ Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {
 Result<SharedCode> EmitDepthwiseS8(const DepthwiseS8Spec& spec,
                                    const std::vector<DepthwiseS8Blocks>& blocks,
                                    const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(CodeKey(spec, blocks), name, [&]() -> Result<CodeBytes> {
-    DepthwiseS8Emitter emitter(spec);
-    std::vector<size_t> entries;
-    for (const DepthwiseS8Blocks& b : blocks) entries.push_back(emitter.EmitRow(b));
-    return emitter.FinishAll(std::move(entries));
-  });
+  return EmitFunctions<DepthwiseS8Emitter>(CodeKey(spec, blocks), name, spec, blocks);
 }
 
 }  // namespace fuselite::jit

@@ -7,14 +7,11 @@
 // A column is interleaved once for all outputs of a tile that it belongs to.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "jit/code/assembler.h"
-#include "jit/tail/dequantize_emitter.h"
-#include "jit/tail/integer_tail_emitter.h"
-#include "jit/tail/residual_emitter.h"
+#include "jit/tail/sum_tail.h"
 #include "kernels/window.h"
 
 namespace fuselite::jit {
@@ -28,20 +25,13 @@ struct DepthwiseS8Spec {
   bool is_unsigned = false;  // the activations are uint8, not int8
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
-  // At most one; neither: sums are stored as int32, whole blocks of channels.
-  std::optional<Requantization> requantization;
-  std::optional<Dequantization> dequantization;  // per image, not per_row
-  std::optional<Residual> residual;              // with a requantization
+  // Dequantizations are per image, not per_row. Sums are stored in whole blocks of channels.
+  SumTail tail;
 
   int group() const { return dot ? 4 : 2; }      // vectors of sums in a block
   int lane_rows() const { return dot ? 4 : 2; }  // filter rows in a lane
   int value_bytes() const { return dot ? 1 : 2; }
   int row_groups() const { return (window.y.filter + lane_rows() - 1) / lane_rows(); }
-  // For each vector of sums. Scales are in the order of the channels.
-  int constants() const {
-    return requantization ? requantization->constants() : dequantization ? 1 : 0;
-  }
-  bool stores_sums() const { return !requantization && !dequantization; }
   // Bytes are multiplied as unsigned ones: int8 activations, + 128.
   bool flips() const { return dot && !is_unsigned; }
   // A lane of activations of this value, as they are multiplied.
@@ -49,7 +39,7 @@ struct DepthwiseS8Spec {
   // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
   int64_t block_bytes(int width) const {
-    const int vectors = 1 + window.x.filter * row_groups() + constants();
+    const int vectors = 1 + window.x.filter * row_groups() + tail.constants();
     return int64_t{width} * group() * vectors;
   }
 };
@@ -69,7 +59,8 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 // image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
 // each block: the bias (times the image's zero
 // point where rows have their own); for each filter column, for each group of rows, the weights;
-// the constants of the requantization vector by vector. Lanes are those of ChannelOfLane.
+// the constants of the tail vector by vector. Lanes are those of ChannelOfLane; scales are in the
+// order of the channels.
 struct DepthwiseS8Args {
   const std::byte* rows[kMaxS8FilterRows];
   const std::byte* weights;

@@ -18,7 +18,7 @@ std::string DepthwiseS8::layout() const {
                                     static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
                                     " z", p.zero_point, '.', p.weights_zero_point);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
-  return text + ConstantsKey(p.floats ? &*p.floats : nullptr, tail_);
+  return text + tail_.constants_key();
 }
 
 void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const {
@@ -88,16 +88,13 @@ void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& bl
                                 int64_t channel, std::byte* to) const {
   const int lanes = block.width / 4;
   std::vector<int64_t> channels(static_cast<size_t>(lanes));
-  for (int v = 0; v < spec_.group(); ++v, to += int64_t{spec_.constants()} * block.width) {
+  for (int v = 0; v < spec_.group(); ++v, to += int64_t{spec_.tail.constants()} * block.width) {
     for (int lane = 0; lane < lanes; ++lane) {
-      const int at = problem_.floats ? v * lanes + lane : ChannelOfLane(spec_.group(), v, lane);
+      const int at =
+          spec_.tail.dequantization ? v * lanes + lane : ChannelOfLane(spec_.group(), v, lane);
       channels[static_cast<size_t>(lane)] = at < block.channels ? channel + at : -1;
     }
-    if (problem_.floats) {
-      PackScales(problem_.floats->scales, channels, reinterpret_cast<float*>(to));
-    } else if (spec_.requantization) {
-      tail_.constants.Pack(channels, bias, reinterpret_cast<int32_t*>(to));
-    }
+    tail_.PackConstants(channels, bias, to);
   }
 }
 

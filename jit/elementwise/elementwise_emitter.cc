@@ -18,10 +18,8 @@ class ElementwiseEmitter : public Assembler {
  public:
   explicit ElementwiseEmitter(const ElementwiseSpec& spec) : Assembler(spec.isa), spec_(spec) {}
 
-  size_t EmitRows(int64_t length) {
-    align(32);
-    const size_t entry = getSize();
-    BeginFunction();
+  size_t EmitFunction(int64_t length) {
+    const size_t entry = BeginFunction();
     const auto last_lanes = static_cast<int>(length % isa().lanes());
     const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
     SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
@@ -130,12 +128,7 @@ Status CheckElementwise(const ElementwiseSpec& spec) {
 
 Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths,
                                    const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(CodeKey(spec, lengths), name, [&]() -> Result<CodeBytes> {
-    ElementwiseEmitter emitter(spec);
-    std::vector<size_t> entries;
-    for (const int64_t length : lengths) entries.push_back(emitter.EmitRows(length));
-    return emitter.Finish(std::move(entries));
-  });
+  return EmitFunctions<ElementwiseEmitter>(CodeKey(spec, lengths), name, spec, lengths);
 }
 
 }  // namespace fuselite::jit

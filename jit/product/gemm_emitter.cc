@@ -22,10 +22,8 @@ class GemmEmitter : public Assembler {
         walk_(*this, spec.depth, 1, {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
 
   size_t EmitFunction(const Tile& tile) {
-    align(32);
-    const size_t entry = getSize();
     tile_ = tile;
-    BeginFunction();
+    const size_t entry = BeginFunction();
     SetPartial(tile.last_lanes);
     mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
@@ -163,12 +161,7 @@ Status CheckGemm(const GemmSpec& spec) {
 
 Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,
                             const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
-    GemmEmitter emitter(spec);
-    std::vector<size_t> entries;
-    for (const Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
-    return emitter.Finish(std::move(entries));
-  });
+  return EmitFunctions<GemmEmitter>(CodeKey(spec, tiles), name, spec, tiles);
 }
 
 }  // namespace fuselite::jit

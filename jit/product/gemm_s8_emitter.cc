@@ -1,8 +1,9 @@
 #include "jit/product/gemm_s8_emitter.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+
+#include "jit/tail/sum_tail_emitter.h"
 
 namespace fuselite::jit {
 
@@ -18,21 +19,25 @@ class GemmS8Emitter : public Assembler {
         spec_(spec),
         walk_(*this, spec.depth, GroupValues(spec.isa),
               {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
-        layer_(*this, layer_constants_),
-        tail_(*this, spec.requantization.value_or(Requantization{}), temporaries(), layer_) {}
+        // When the depth is done, no sum is in these temporaries (MaxS8TileRows).
+        tail_(*this, spec.tail,
+              {.args = args_,
+               .args_at = offsetof(GemmS8Args, tail),
+               .out = out_,
+               .out_step = spec.out_step,
+               .layer = layer_,
+               .rows = count_,
+               .pointer = pointer_,
+               .temporaries = {weight(0), weight(1), weight(2), weight(3)}}) {}
 
-  size_t EmitFunction(const GemmS8Tile& tile) {
-    align(32);
-    const size_t entry = getSize();
+  size_t EmitFunction(const Tile& tile) {
     tile_ = tile;
-    BeginFunction();
-    tail_.Prepare(tile.last_channels);
-    if (!spec_.requantization) SetPartial(tile.last_channels);
+    const size_t entry = BeginFunction();
+    tail_.Prepare(Sums());
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
-    if (spec_.requantization) mov(layer_constants_, ptr[args_ + offsetof(GemmS8Args, tail.layer)]);
     walk_.Prepare(spec_.a_step);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
@@ -47,10 +52,9 @@ class GemmS8Emitter : public Assembler {
     return entry;
   }
 
-  // Behind the last function.
-  CodeBytes FinishAll(std::vector<size_t> entries) {
+  CodeBytes Finish(std::vector<size_t> entries) {
     tail_.EmitOtherForms();
-    return Finish(std::move(entries));
+    return Assembler::Finish(std::move(entries));
   }
 
  private:
@@ -64,9 +68,14 @@ class GemmS8Emitter : public Assembler {
     return top - (two ? row % 2 : 0);
   }
   int product() const { return weight(tile_.vectors) - 1; }
-  // When the depth is done, no sum is in these.
-  std::array<int, 3> temporaries() const { return {weight(0), weight(1), weight(2)}; }
   int acc(int row, int v) const { return row * tile_.vectors + v; }
+  SumTile Sums() const {
+    return {.rows = tile_.rows,
+            .vectors = tile_.vectors,
+            .width = isa().bytes,
+            .channels = (tile_.vectors - 1) * isa().lanes() + tile_.last_lanes,
+            .reg = [this](int row, int v) { return acc(row, v); }};
+  }
 
   void EmitTile() {
     mov(w_, panel_);
@@ -80,7 +89,9 @@ class GemmS8Emitter : public Assembler {
 
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), ptr[w_ + v * isa().bytes]);
-    if (spec_.dequantization && spec_.dequantization->row_zero_points) return StartFromZeroPoints();
+    if (spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points) {
+      return StartFromZeroPoints();
+    }
     if (spec_.corrects) mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
     for (int row = 0; row < tile_.rows; ++row) {
       if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);
@@ -97,11 +108,9 @@ class GemmS8Emitter : public Assembler {
   }
 
   void StartFromZeroPoints() {
-    mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.scales)]);
+    tail_.LoadRows();
     for (int row = 0; row < tile_.rows; ++row) {
-      const auto at =
-          static_cast<int>(row * spec_.dequantization->row_step() + offsetof(RowScale, zero_point));
-      vpbroadcastd(Vec(broadcast(0)), ptr[count_ + at]);
+      vpbroadcastd(Vec(broadcast(0)), tail_.ZeroPoint(row));
       for (int v = 0; v < tile_.vectors; ++v) {
         vpmulld(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
       }
@@ -152,108 +161,35 @@ class GemmS8Emitter : public Assembler {
   }
 
   void FinishTile() {
-    if (spec_.residual) mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.residual)]);
-    if (spec_.dequantization) StoreFloats();
-    if (spec_.requantization) RequantizeTile();
-    for (int row = 0; row < tile_.rows; ++row) {
-      if (spec_.requantization) StoreValues(row);
-      if (spec_.stores_sums()) StoreSums(row);
-    }
+    tail_.Finish(Sums(), w_);
     add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
     if (spec_.corrects) {
       add(qword[args_ + offsetof(GemmS8Args, corrections)], tile_.rows * 4);
     }
-    if (spec_.residual) {
-      add(qword[args_ + offsetof(GemmS8Args, tail.residual)],
-          static_cast<uint32_t>(tile_.rows * spec_.residual->operand.row_stride));
-    }
-  }
-
-  void StoreFloats() {
-    const Dequantization& d = *spec_.dequantization;
-    std::vector<TileValue> values;
-    for (int row = 0; row < tile_.rows; ++row) {
-      for (int v = 0; v < tile_.vectors; ++v) {
-        values.push_back({acc(row, v), row, v, v == tile_.vectors - 1});
-      }
-    }
-    mov(count_, ptr[args_ + offsetof(GemmS8Args, tail.scales)]);
-    EmitFloats(*this, d, values, tile_.rows,
-               {.args = args_,
-                .tail_at = offsetof(GemmS8Args, tail),
-                .scales = count_,
-                .constants = w_,
-                .out = out_,
-                .out_step = spec_.out_step,
-                .pointer = pointer_,
-                .temporaries = {Top(0), Top(1), Top(2), Top(3)}});
-    if (d.per_row) {
-      add(qword[args_ + offsetof(GemmS8Args, tail.scales)],
-          static_cast<uint32_t>(tile_.rows * d.row_step()));
-    }
-  }
-  // When the depth is done, no sum is in these four (MaxS8TileRows).
-  int Top(int i) const { return isa().registers() - 1 - i; }
-
-  void StoreSums(int row) {
-    for (int v = 0; v < tile_.vectors; ++v) {
-      const auto offset = static_cast<int>(row * spec_.out_step + v * isa().bytes);
-      StoreLanes(out_ + offset, acc(row, v), v == tile_.vectors - 1, weight(0));
-    }
-  }
-
-  void RequantizeTile() {
-    for (int v = 0; v < tile_.vectors; ++v) {
-      std::vector<int> regs;
-      for (int row = 0; row < tile_.rows; ++row) regs.push_back(acc(row, v));
-      tail_.Requantize(regs, isa().bytes, w_ + v * spec_.constants() * isa().bytes);
-    }
-  }
-
-  void StoreValues(int row) {
-    int channel = 0;
-    for (int v = 0; v < tile_.vectors;) {
-      const int group = GroupSize(tile_.vectors - v);
-      std::vector<int> regs;
-      for (int i = 0; i < group; ++i) regs.push_back(acc(row, v + i));
-      v += group;
-      const int channels = v == tile_.vectors ? tile_.last_channels : group * isa().lanes();
-      if (spec_.residual) {
-        const int64_t at = row * spec_.residual->operand.row_stride + channel;
-        ResidualEmitter residual(*this, *spec_.residual, layer_, temporaries());
-        residual.Emit(regs, isa().bytes, count_ + static_cast<int>(at), channels);
-      }
-      tail_.Store(regs, isa().bytes, out_ + static_cast<int>(row * spec_.out_step + channel),
-                  channels);
-      channel += channels;
-    }
   }
 
   const GemmS8Spec& spec_;
-  GemmS8Tile tile_;
+  Tile tile_;
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
-  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, layer_constants_ = rcx;
+  const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, layer_ = rcx;
   DepthWalker walk_;
-  LayerReader layer_;
-  IntegerTailEmitter tail_;
+  SumTailEmitter tail_;
 };
 
 }  // namespace
 
-std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles) {
+std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key =
       internal::Join("gemm s8 ", spec.isa.bits(), " a", spec.a_step, " o", spec.out_step, " f",
                      int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow}, " k",
                      spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
-  for (const GemmS8Tile& tile : tiles) {
-    key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_channels);
+  for (const Tile& tile : tiles) {
+    key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
   }
-  return key + (spec.requantization ? spec.requantization->key() : "") +
-         (spec.dequantization ? spec.dequantization->key() : "") +
-         (spec.residual ? spec.residual->key() : "");
+  return key + spec.tail.key();
 }
 
 int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
@@ -270,7 +206,7 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
   const DepthRuns& depth = spec.depth;
   int64_t furthest = std::max({spec.a_step, spec.out_step,
-                               spec.residual ? spec.residual->operand.row_stride : 0}) *
+                               spec.tail.residual ? spec.tail.residual->operand.row_stride : 0}) *
                      DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
   furthest += depth.outer * depth.outer_step;
@@ -278,14 +214,9 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
   return Status();
 }
 
-Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const Tile> tiles,
                               const std::string& name) {
-  return ProcessCodeCache().GetOrEmit(CodeKey(spec, tiles), name, [&]() -> Result<CodeBytes> {
-    GemmS8Emitter emitter(spec);
-    std::vector<size_t> entries;
-    for (const GemmS8Tile& tile : tiles) entries.push_back(emitter.EmitFunction(tile));
-    return emitter.FinishAll(std::move(entries));
-  });
+  return EmitFunctions<GemmS8Emitter>(CodeKey(spec, tiles), name, spec, tiles);
 }
 
 }  // namespace fuselite::jit

@@ -8,14 +8,11 @@
 //   pair products (AVX2, AVX-512)          2 int16 values with 2 int16 weights a lane
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "jit/product/gemm_emitter.h"
-#include "jit/tail/dequantize_emitter.h"
-#include "jit/tail/integer_tail_emitter.h"
-#include "jit/tail/residual_emitter.h"
+#include "jit/tail/sum_tail.h"
 
 namespace fuselite::jit {
 
@@ -33,31 +30,15 @@ struct GemmS8Spec {
   // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
-  // Neither of the two: the sums are stored as int32, channels in order.
-  std::optional<Requantization> requantization;
-  std::optional<Dequantization> dequantization;
-  std::optional<Residual> residual;  // with a requantization
+  SumTail tail;
 
-  bool stores_sums() const { return !requantization && !dequantization; }
-  int constants() const {
-    return requantization ? requantization->constants() : dequantization ? 1 : 0;
-  }
   // How many bytes a vector's weights take for one group of the depth.
   int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
 };
 
-// A tile has `rows` rows of `vectors` vectors; the last `group` of the vectors (4, 2, 1) stores
-// `last_channels` channels of those that it has. Without requantization groups are single vectors.
-struct GemmS8Tile {
-  int rows = 1;
-  int vectors = 1;
-  int last_channels = 0;
-};
-
 // `panel` holds, for `vectors` vectors of channels: the bias (with row_zero_points it is multiplied
-// by the row's); the weights of each group of the depth; the constants of the requantization or
-// dequantization vector by vector. Lanes are those of ChannelOfLane where there is a
-// requantization, else in order.
+// by the row's); the weights of each group of the depth; the constants of the tail vector by
+// vector. Lanes are those of ChannelOfLane where there is a requantization, else in order.
 struct GemmS8Args {
   const std::byte* a;
   const std::byte* panel;
@@ -75,9 +56,9 @@ int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.
 Status CheckGemmS8(const GemmS8Spec& spec);
 // Everything that decides the code: under this key it is kept.
-std::string CodeKey(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles);
+std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles);
 // Entry i computes tiles[i]. Precondition: CheckGemmS8(spec).
-Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const GemmS8Tile> tiles,
+Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const Tile> tiles,
                               const std::string& name);
 
 }  // namespace fuselite::jit

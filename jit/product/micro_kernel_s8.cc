@@ -72,30 +72,29 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
 }
 
 void MicroKernelS8::PlanTail(const ProductProblem& problem) {
+  SumTail& emitted = tail_.emitted;
   if (format_.floats) {
-    spec_.dequantization = format_.floats->dequantization;
-    float_tail_ = spec_.dequantization->tail;
-    for (kernels::TailStage& stage : spec_.dequantization->tail.stages) {
+    tail_ = FloatTail(std::move(*format_.floats), format_.output, isa_.features);
+  } else {
+    const bool wide_weights =
+        format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
+    const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
+    tail_ = DivideTail(std::move(format_.tail), format_.output, isa_, bounds,
+                       problem.group_channels() % isa_.lanes() == 0);
+  }
+  call_.tail = SumTailBinding(emitted);
+  // The code's rows are those of a tile.
+  if (emitted.residual) emitted.residual->operand.row_stride *= problem.out.row;
+  if (emitted.dequantization) {
+    for (kernels::TailStage& stage : emitted.dequantization->tail.stages) {
       stage.operand.row_stride *= problem.out.row;
     }
-    tail_ = FloatTail(*format_.floats, format_.output, isa_.features);
-    return;
   }
-  const bool wide_weights =
-      format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
-  const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
-  tail_ = DivideTail(std::move(format_.tail), format_.output, isa_, bounds,
-                     problem.group_channels() % isa_.lanes() == 0);
-  spec_.requantization = tail_.requantization;
-  spec_.residual = tail_.residual;
-  if (!spec_.residual) return;
-  call_.residual_input = spec_.residual->operand.input;
-  call_.residual_row_stride = spec_.residual->operand.row_stride;
-  spec_.residual->operand.row_stride *= problem.out.row;
+  spec_.tail = emitted;
 }
 
 std::string MicroKernelS8::types() const {
-  if (format_.floats) return "hybrid " + std::string(DataTypeName(format_.weights_type));
+  if (spec_.tail.dequantization) return "hybrid " + std::string(DataTypeName(format_.weights_type));
   return std::string(DataTypeName(format_.type));
 }
 
@@ -129,16 +128,6 @@ void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count
   }
 }
 
-GemmS8Tile MicroKernelS8::EmittedTile(const Tile& tile) const {
-  GemmS8Tile emitted{.rows = tile.rows, .vectors = tile.vectors, .last_channels = tile.last_lanes};
-  if (spec_.requantization) {
-    int rest = tile.vectors;
-    while (rest > GroupSize(rest)) rest -= GroupSize(rest);
-    emitted.last_channels += (rest - 1) * isa_.lanes();
-  }
-  return emitted;
-}
-
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(
     std::span<const Tile> tiles, const std::string& name) const {
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(*this));
@@ -148,16 +137,12 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(
 
 Status MicroKernelS8::EmitOwn(std::span<const Tile> tiles, const std::string& name) {
   // Sums that wait in scratch memory for their tail have rows of the panel's width.
-  if (spec_.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
-  std::vector<GemmS8Tile> emitted;
-  for (const Tile& tile : tiles) emitted.push_back(EmittedTile(tile));
+  if (spec_.tail.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, isa_));
-  spec_.requantization = tail_.requantization;
-  if (spec_.residual) spec_.residual->floats = tail_.residual->floats;
-  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, emitted, name));
-  for (size_t i = 0; i < emitted.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
-  call_.layer = tail_.layer ? tail_.layer->data() : nullptr;
-  call_.dequantizes = spec_.dequantization.has_value();
+  spec_.tail = tail_.emitted;
+  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, tiles, name));
+  for (size_t i = 0; i < tiles.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
+  call_.tail.set_layer(tail_.layer_bytes());
   return Status();
 }
 
@@ -167,23 +152,16 @@ void MicroKernelS8::Run(const TileRun& run) const {
   args.panel = run.panel;
   args.out = run.out;
   args.tiles = run.tiles;
-  args.tail.layer = call_.layer;
   args.corrections = reinterpret_cast<const int32_t*>(run.row_values);
-  if (call_.dequantizes) {
-    args.tail.scales = reinterpret_cast<const RowScale*>(run.row_values);
-    BindTailOperands(float_tail_, run.inputs, run.row, run.channel, &args.tail.operands);
-  }
-  if (call_.residual_input >= 0) {
-    args.tail.residual = static_cast<const std::byte*>(run.inputs[call_.residual_input]) +
-                         run.row * call_.residual_row_stride + run.channel;
-  }
+  call_.tail.Bind(run.inputs, run.row, run.channel,
+                  reinterpret_cast<const RowScale*>(run.row_values), &args.tail);
   call_.entries[run.tile](&args);
 }
 
 std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int v) const {
   int64_t first = panel.first;
   int group = 1;
-  if (spec_.requantization) {
+  if (spec_.tail.requantization) {
     int begin = 0;
     while (begin + GroupSize(panel.vectors - begin) <= v) begin += GroupSize(panel.vectors - begin);
     group = GroupSize(panel.vectors - begin);
@@ -224,13 +202,9 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
                             u0 * sums[lane] + depth_ * u0 * s0;
       biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
     }
-    std::byte* constants =
-        to + biases_bytes + step * groups_ + int64_t{v} * spec_.constants() * isa_.bytes;
-    if (spec_.dequantization) {
-      PackScales(format_.floats->scales, channels, reinterpret_cast<float*>(constants));
-    } else if (spec_.requantization) {
-      tail_.constants.Pack(channels, bias, reinterpret_cast<int32_t*>(constants));
-    }
+    const int64_t constants =
+        biases_bytes + step * groups_ + int64_t{v} * spec_.tail.constants() * isa_.bytes;
+    tail_.PackConstants(channels, bias, to + constants);
   }
 }
 
@@ -274,7 +248,7 @@ std::string MicroKernelS8::layout() const {
                                     format_.zero_point, '.', format_.weights_zero_point, " g",
                                     GroupValues(isa_.features), spec_.narrow ? " narrow" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
-  return text + ConstantsKey(format_.floats ? &*format_.floats : nullptr, tail_);
+  return text + tail_.constants_key();
 }
 
 }  // namespace fuselite::jit

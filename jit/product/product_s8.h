@@ -32,7 +32,7 @@ struct ProductFormatS8 {
 };
 
 // Packed panels hold for each vector of channels the bias, then for each group of the depth its
-// weights, then the constants of the requantization or dequantization (GemmS8Args).
+// weights, then the constants of the tail (GemmS8Args).
 class MicroKernelS8 final : public kernels::MicroKernel {
  public:
   // Fills in problem->rest. kUnsupported where strides do not fit instructions.
@@ -49,7 +49,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int64_t row_bytes() const override { return groups_ * 4; }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
-    const int64_t vector = (1 + spec_.constants()) * isa_.bytes + groups_ * spec_.weight_bytes();
+    const int64_t vector =
+        (1 + spec_.tail.constants()) * isa_.bytes + groups_ * spec_.weight_bytes();
     return AlignUp(static_cast<size_t>(vectors * vector));
   }
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
@@ -59,7 +60,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // Dot products take 48 bytes of weights a cycle from the three vectors of such a panel (16 on
   // AVX-VNNI), which is more than memory gives. Pair products have other panels for a single row
   // (GemmS8Spec::narrow).
-  bool shares_panels() const override { return spec_.dequantization.has_value() && isa_.dot; }
+  bool shares_panels() const override { return spec_.tail.dequantization.has_value() && isa_.dot; }
   // What the weights' zero point adds to every sum of the row.
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
@@ -71,7 +72,6 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
   void PlanTail(const kernels::ProductProblem& problem);
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);
-  GemmS8Tile EmittedTile(const kernels::Tile& tile) const;
   // The weights' zero point as the dot product's operand has it.
   int32_t WeightsOffset() const {
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
@@ -87,10 +87,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // little else in L1.
   struct Call {
     std::array<GemmS8Function*, 4> entries{};
-    const std::byte* layer = nullptr;
-    bool dequantizes = false;
-    int residual_input = -1;
-    int64_t residual_row_stride = 0;  // between rows of the output
+    SumTailBinding tail;
   };
   Call call_;
 
@@ -98,8 +95,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   VectorIsa isa_;
   GemmS8Spec spec_;
   IntegerTail tail_;
-  kernels::Tail float_tail_;  // addressed by rows of the output
-  int64_t groups_ = 0;        // of the depth
+  int64_t groups_ = 0;  // of the depth
   int64_t depth_ = 0;
   SharedCode code_;
 };

@@ -42,30 +42,10 @@ struct FloatOutput {
 // The scales of one vector; lane i is channel channels[i], or nothing where negative.
 void PackScales(std::span<const float> scales, std::span<const int64_t> channels, float* to);
 
-// What the code reads that brings integer sums to the output, for the tile's first row and channel.
-// Products and depthwise convolutions have it in their arguments.
-struct SumTailArgs {
-  const std::byte* residual;  // the operand's element
-  const std::byte* layer;     // IntegerTail::layer, of the requantization
-  const RowScale* scales;     // of the dequantization
-  TailSlots operands;         // of its tail
-};
-
-// Where the code of a tile has what EmitFloats reads and writes.
-struct FloatFrame {
-  Xbyak::Reg64 args;  // SumTailArgs lie `tail_at` behind it
-  int tail_at = 0;
-  Xbyak::Reg64 scales;      // the first row's RowScale
-  Xbyak::RegExp constants;  // the weights' scales of vector 0
-  Xbyak::Reg64 out;         // where the tile's first value belongs
-  int64_t out_step = 0;     // bytes between its rows
-  Xbyak::Reg64 pointer;     // clobbered
-  int temporaries[4] = {};  // vector registers, clobbered
-};
-
-// Sums of whole vectors, those of a row side by side, become floats, go through the tail, and are
-// stored; the tail's operands are moved on by `rows`, the tile's.
-void EmitFloats(Assembler& a, const Dequantization& d, std::span<const TileValue> values, int rows,
-                const FloatFrame& frame);
+// Sums of whole vectors, those of a row side by side, become floats. `scales` points to the tile's
+// first row's RowScale, `constants` to the weights' scales of vector 0; `t0` and `t1` are vector
+// registers, clobbered.
+void EmitDequantization(Assembler& a, const Dequantization& d, std::span<const TileValue> values,
+                        const Xbyak::Reg64& scales, const Xbyak::RegExp& constants, int t0, int t1);
 
 }  // namespace fuselite::jit

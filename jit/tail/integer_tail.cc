@@ -30,10 +30,11 @@ Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided
     if (stages[i].kind == Kind::kQuantizedAdd || stages[i].kind == Kind::kLookup) continue;
     return Unsupported("tail stage ", stages[i].ToString(), " has no emitter for bytes");
   }
-  FUSELITE_ASSIGN_OR_RETURN(divided->requantization,
+  FUSELITE_ASSIGN_OR_RETURN(divided->emitted.requantization,
                             PlanRequantization(stages[0], divided->rest.output));
-  divided->constants = RequantizationConstants(
-      TakeFirst(&divided->rest.tail), *divided->requantization, bounds.products, bounds.bias, isa);
+  divided->constants =
+      RequantizationConstants(TakeFirst(&divided->rest.tail), *divided->emitted.requantization,
+                              bounds.products, bounds.bias, isa);
   return Status();
 }
 
@@ -43,7 +44,7 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   if (stages[0].kind != Kind::kLookup) {
     return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
   }
-  divided->requantization->lookup = BestLookup(isa);
+  divided->emitted.requantization->lookup = BestLookup(isa);
   divided->table = TakeFirst(&divided->rest.tail).table;
   if (divided->rest.tail.empty()) return Status();
   return Unsupported("tail stage ", divided->rest.tail.stages[0].ToString(), " behind a table");
@@ -58,28 +59,29 @@ IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const S
   divided.rest.output = output;
   Status taken = TakeRequantization(bounds, isa.features, &divided);
   if (taken.ok()) {
-    divided.residual =
-        TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.requantization);
+    divided.emitted.residual =
+        TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.emitted.requantization);
     taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;
   divided.rest.apply = kernels::ApplyTail(isa.features);
-  divided.rest.on_sums = !divided.requantization;
+  divided.rest.on_sums = !divided.emitted.requantization;
   if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
   return divided;
 }
 
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
-  if (!tail->requantization) return Status();
+  auto& [requantization, dequantization, residual] = tail->emitted;
+  if (!requantization) return Status();
   tail->constants.Prepare();
   LayerConstants constants;
-  if (tail->residual) {
-    FindFloats(&*tail->residual, &*tail->requantization);
-    tail->residual->Encode(&constants);
+  if (residual) {
+    FindFloats(&*residual, &*requantization);
+    residual->Encode(&constants);
   }
-  tail->requantization->Encode(&constants);
+  requantization->Encode(&constants);
   AlignedBuffer table;
-  if (const auto lookup = tail->requantization->lookup) {
+  if (const auto lookup = requantization->lookup) {
     table = EncodeLookup(std::exchange(tail->table, {}), *lookup);
     if (table.data() == nullptr) return OutOfMemory("no memory for a table");
   }
@@ -89,24 +91,28 @@ Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
   return Status();
 }
 
-IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa) {
+IntegerTail FloatTail(FloatOutput floats, DataType output, Isa isa) {
   IntegerTail tail;
+  tail.emitted.dequantization = std::move(floats.dequantization);
+  tail.scales = std::move(floats.scales);
   tail.rest.output = output;
   if (floats.rest.empty()) return tail;
   tail.rest.apply = kernels::ApplyTail(isa);
-  tail.rest.tail = floats.rest;
-  tail.rest.why = floats.why_rest;
+  tail.rest.tail = std::move(floats.rest);
+  tail.rest.why = std::move(floats.why_rest);
   return tail;
 }
 
-std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail) {
-  if (floats != nullptr) {
-    const uint64_t hash =
-        HashBytes(floats->scales.data(), floats->scales.size() * sizeof(float)).low;
-    return internal::Join(" floats", hash);
-  }
-  if (!tail.requantization) return " sums";
-  return tail.constants.key();
+void IntegerTail::PackConstants(std::span<const int64_t> channels, const int32_t* bias,
+                                std::byte* to) const {
+  if (emitted.dequantization) PackScales(scales, channels, reinterpret_cast<float*>(to));
+  if (emitted.requantization) constants.Pack(channels, bias, reinterpret_cast<int32_t*>(to));
+}
+
+std::string IntegerTail::constants_key() const {
+  if (emitted.stores_sums()) return " sums";
+  if (emitted.requantization) return constants.key();
+  return internal::Join(" floats", HashBytes(scales.data(), scales.size() * sizeof(float)).low);
 }
 
 }  // namespace fuselite::jit

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "jit/tail/dequantize_emitter.h"
-#include "jit/tail/integer_tail_emitter.h"
-#include "jit/tail/residual_emitter.h"
+#include "jit/tail/sum_tail.h"
 #include "kernels/product/tail_rest.h"
 #include "runtime/aligned_buffer.h"
 
@@ -17,13 +15,20 @@ namespace fuselite::jit {
 // Where something is left it runs on the bytes that were stored; where nothing is emitted, on the
 // sums.
 struct IntegerTail {
-  std::optional<Requantization> requantization;
-  std::optional<Residual> residual;   // with a requantization
-  RequantizationConstants constants;  // of `requantization`
-  std::vector<uint8_t> table;         // of requantization->lookup
-  // What the code of `requantization` reads for the layer.
+  SumTail emitted;
+  RequantizationConstants constants;  // of emitted.requantization
+  std::vector<float> scales;          // of the weights, with emitted.dequantization
+  std::vector<uint8_t> table;         // of the requantization's lookup
+  // What its code reads for the layer.
   std::shared_ptr<const AlignedBuffer> layer;
   kernels::TailRest rest;
+
+  const std::byte* layer_bytes() const { return layer ? layer->data() : nullptr; }
+  // The constants that the code reads for one vector (emitted.constants() of its size); lane i is
+  // channel channels[i], or nothing where negative. A null bias is zeros.
+  void PackConstants(std::span<const int64_t> channels, const int32_t* bias, std::byte* to) const;
+  // What decides them, for PackRequest::layout.
+  std::string constants_key() const;
 };
 
 // How large sums get: without their bias, and biases.
@@ -38,11 +43,7 @@ IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa
 // Finds floats and makes what the code reads, which takes too long for a plan: once, on a copy of
 // what was planned, before the code is emitted.
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);
-// What is left of float outputs: their dequantization is emitted in place of a requantization.
-IntegerTail FloatTail(const FloatOutput& floats, DataType output, Isa isa);
-
-// What decides the constants of a tail that are packed with weights, for PackRequest::layout. Null
-// `floats`: `tail` was divided from an integer one.
-std::string ConstantsKey(const FloatOutput* floats, const IntegerTail& tail);
+// Of float outputs: their dequantization is emitted in place of a requantization.
+IntegerTail FloatTail(FloatOutput floats, DataType output, Isa isa);
 
 }  // namespace fuselite::jit

@@ -35,17 +35,16 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   const auto unused = [](const auto&...) {};
   const auto& [gemm_isa, gemm_depth, a_step, out_step, prefetch_weights, gemm_tail] = GemmSpec();
   unused(gemm_isa, gemm_depth, a_step, out_step, prefetch_weights, gemm_tail);
-  const auto& [isa, depth, a, out, flips, corrects, narrow, requantization, dequantization,
-               residual] = GemmS8Spec();
-  unused(isa, depth, a, out, flips, corrects, narrow, requantization, dequantization, residual);
-  const auto& [rows, vectors, last_channels] = GemmS8Tile();
-  unused(rows, vectors, last_channels);
+  const auto& [isa, depth, a, out, flips, corrects, narrow, s8_tail] = GemmS8Spec();
+  unused(isa, depth, a, out, flips, corrects, narrow, s8_tail);
+  const auto& [requantization, dequantization, residual] = SumTail();
+  unused(requantization, dequantization, residual);
+  const auto& [rows, vectors, last_lanes] = Tile();
+  unused(rows, vectors, last_lanes);
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, tail] = DepthwiseSpec();
   unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, tail);
-  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, s8_requantization, s8_floats,
-               s8_residual] = DepthwiseS8Spec();
-  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, s8_requantization, s8_floats,
-         s8_residual);
+  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, sum_tail] = DepthwiseS8Spec();
+  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, sum_tail);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
   const auto& [elementwise_isa, in_step, elementwise_out, elementwise_tail] = ElementwiseSpec();
@@ -122,39 +121,39 @@ Residual SomeResidual() { return {.add = {.left_shift = 20}, .operand = {}}; }
 template <class Spec>
 std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
   const auto floats = [](Spec& s) {
-    s.requantization.reset();
-    s.residual.reset();
-    s.dequantization = Dequantization{.tail = OneStage()};
+    s.tail.requantization.reset();
+    s.tail.residual.reset();
+    s.tail.dequantization = Dequantization{.tail = OneStage()};
   };
   std::vector<std::function<void(Spec&)>> changes = {
-      [](Spec& s) { s.requantization.reset(); },
-      [](Spec& s) { s.requantization->is_unsigned = true; },
-      [](Spec& s) { s.requantization->min = -1; },
-      [](Spec& s) { s.requantization->max = 6; },
-      [](Spec& s) { s.requantization->real = true; },
-      [](Spec& s) { s.requantization->addend_has_sign = true; },
-      [](Spec& s) { s.requantization->store_offset = 5; },
-      [](Spec& s) { s.requantization->lookup = LookupMethod::kPermutes; },
-      [](Spec& s) { s.requantization->lookup = LookupMethod::kShuffles; },
-      [](Spec& s) { s.residual.reset(); },
-      [](Spec& s) { s.residual->is_unsigned = true; },
-      [](Spec& s) { s.residual->operand.row_stride = 77; },
-      [](Spec& s) { s.residual->add.left_shift = 15; },
-      [](Spec& s) { s.residual->add.x_multiplier = 1 << 30; },
-      [](Spec& s) { s.residual->add.x_shift = -3; },
-      [](Spec& s) { s.residual->add.y_multiplier = 1 << 30; },
-      [](Spec& s) { s.residual->add.y_shift = -6; },
-      [](Spec& s) { s.residual->add.output_shift = -8; },
-      [](Spec& s) { s.residual->add.negate_x = true; },
-      [](Spec& s) { s.residual->add.negate_y = true; },
+      [](Spec& s) { s.tail.requantization.reset(); },
+      [](Spec& s) { s.tail.requantization->is_unsigned = true; },
+      [](Spec& s) { s.tail.requantization->min = -1; },
+      [](Spec& s) { s.tail.requantization->max = 6; },
+      [](Spec& s) { s.tail.requantization->real = true; },
+      [](Spec& s) { s.tail.requantization->addend_has_sign = true; },
+      [](Spec& s) { s.tail.requantization->store_offset = 5; },
+      [](Spec& s) { s.tail.requantization->lookup = LookupMethod::kPermutes; },
+      [](Spec& s) { s.tail.requantization->lookup = LookupMethod::kShuffles; },
+      [](Spec& s) { s.tail.residual.reset(); },
+      [](Spec& s) { s.tail.residual->is_unsigned = true; },
+      [](Spec& s) { s.tail.residual->operand.row_stride = 77; },
+      [](Spec& s) { s.tail.residual->add.left_shift = 15; },
+      [](Spec& s) { s.tail.residual->add.x_multiplier = 1 << 30; },
+      [](Spec& s) { s.tail.residual->add.x_shift = -3; },
+      [](Spec& s) { s.tail.residual->add.y_multiplier = 1 << 30; },
+      [](Spec& s) { s.tail.residual->add.y_shift = -6; },
+      [](Spec& s) { s.tail.residual->add.output_shift = -8; },
+      [](Spec& s) { s.tail.residual->add.negate_x = true; },
+      [](Spec& s) { s.tail.residual->add.negate_y = true; },
       [](Spec& s) {
-        s.residual->floats = {{0.5f, 0.25f}};
+        s.tail.residual->floats = {{0.5f, 0.25f}};
       },
       floats,
-      [floats](Spec& s) { floats(s), s.dequantization->weights_first = true; },
-      [floats](Spec& s) { floats(s), s.dequantization->row_zero_points = true; },
-      [floats](Spec& s) { floats(s), s.dequantization->per_row = false; },
-      [floats](Spec& s) { floats(s), s.dequantization->tail.stages.clear(); }};
+      [floats](Spec& s) { floats(s), s.tail.dequantization->weights_first = true; },
+      [floats](Spec& s) { floats(s), s.tail.dequantization->row_zero_points = true; },
+      [floats](Spec& s) { floats(s), s.tail.dequantization->per_row = false; },
+      [floats](Spec& s) { floats(s), s.tail.dequantization->tail.stages.clear(); }};
   return changes;
 }
 
@@ -165,9 +164,9 @@ TEST(CodeKeyTest, IntegerProducts) {
   spec.a_step = 64;
   spec.out_step = 128;
   spec.depth.runs = {{0, 16}};
-  spec.requantization = SomeRequantization();
-  spec.residual = SomeResidual();
-  const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
+  spec.tail.requantization = SomeRequantization();
+  spec.tail.residual = SomeResidual();
+  const std::vector<Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmS8Spec&)>> changes = {
       [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; }, [](GemmS8Spec& s) { s.a_step = 68; },
       [](GemmS8Spec& s) { s.out_step = 132; },         [](GemmS8Spec& s) { s.flips = true; },
@@ -175,37 +174,36 @@ TEST(CodeKeyTest, IntegerProducts) {
   Append(&changes, DepthChanges<GemmS8Spec>());
   Append(&changes, IntegerTailChanges<GemmS8Spec>());
   ExpectDistinct<GemmS8Spec>(spec, changes, [&](const GemmS8Spec& s) { return CodeKey(s, tiles); });
-  ExpectDistinct<GemmS8Tile>(
-      tiles[0],
-      {[](GemmS8Tile& t) { t.rows = 5; }, [](GemmS8Tile& t) { t.vectors = 1; },
-       [](GemmS8Tile& t) { t.last_channels = 7; }},
-      [&](const GemmS8Tile& t) { return CodeKey(spec, std::vector<GemmS8Tile>{t}); });
+  ExpectDistinct<Tile>(tiles[0],
+                       {[](Tile& t) { t.rows = 5; }, [](Tile& t) { t.vectors = 1; },
+                        [](Tile& t) { t.last_lanes = 7; }},
+                       [&](const Tile& t) { return CodeKey(spec, std::vector<Tile>{t}); });
 }
 
 // Layers that differ in numbers alone share their code.
 TEST(CodeKeyTest, NumbersOfALayerAreNotInItsCode) {
   GemmS8Spec spec;
   spec.depth.runs = {{0, 16}};
-  spec.requantization = SomeRequantization();
-  spec.requantization->min = -100;
-  spec.requantization->store_offset = 5;
-  spec.residual = SomeResidual();
-  spec.residual->add.x_shift = spec.residual->add.y_shift = -3;
+  spec.tail.requantization = SomeRequantization();
+  spec.tail.requantization->min = -100;
+  spec.tail.requantization->store_offset = 5;
+  spec.tail.residual = SomeResidual();
+  spec.tail.residual->add.x_shift = spec.tail.residual->add.y_shift = -3;
   const std::vector<std::function<void(GemmS8Spec&)>> changes = {
-      [](GemmS8Spec& s) { s.requantization->zero_point = 3; },
-      [](GemmS8Spec& s) { s.requantization->min = -99; },
-      [](GemmS8Spec& s) { s.requantization->store_offset = 4; },
-      [](GemmS8Spec& s) { s.residual->min = -7; },
-      [](GemmS8Spec& s) { s.residual->max = 7; },
-      [](GemmS8Spec& s) { s.residual->add.x_offset = 1; },
-      [](GemmS8Spec& s) { s.residual->add.x_multiplier = 2; },
-      [](GemmS8Spec& s) { s.residual->add.x_shift = -4; },
-      [](GemmS8Spec& s) { s.residual->add.y_offset = 4; },
-      [](GemmS8Spec& s) { s.residual->add.y_multiplier = 5; },
-      [](GemmS8Spec& s) { s.residual->add.y_shift = -6; },
-      [](GemmS8Spec& s) { s.residual->add.output_multiplier = 7; },
-      [](GemmS8Spec& s) { s.residual->add.output_offset = 9; }};
-  const std::vector<GemmS8Tile> tiles = {{4, 2, 8}};
+      [](GemmS8Spec& s) { s.tail.requantization->zero_point = 3; },
+      [](GemmS8Spec& s) { s.tail.requantization->min = -99; },
+      [](GemmS8Spec& s) { s.tail.requantization->store_offset = 4; },
+      [](GemmS8Spec& s) { s.tail.residual->min = -7; },
+      [](GemmS8Spec& s) { s.tail.residual->max = 7; },
+      [](GemmS8Spec& s) { s.tail.residual->add.x_offset = 1; },
+      [](GemmS8Spec& s) { s.tail.residual->add.x_multiplier = 2; },
+      [](GemmS8Spec& s) { s.tail.residual->add.x_shift = -4; },
+      [](GemmS8Spec& s) { s.tail.residual->add.y_offset = 4; },
+      [](GemmS8Spec& s) { s.tail.residual->add.y_multiplier = 5; },
+      [](GemmS8Spec& s) { s.tail.residual->add.y_shift = -6; },
+      [](GemmS8Spec& s) { s.tail.residual->add.output_multiplier = 7; },
+      [](GemmS8Spec& s) { s.tail.residual->add.output_offset = 9; }};
+  const std::vector<Tile> tiles = {{4, 2, 8}};
   for (size_t i = 0; i < changes.size(); ++i) {
     GemmS8Spec changed = spec;
     changes[i](changed);
@@ -255,8 +253,8 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   DepthwiseS8Spec spec;
   spec.window = SomeWindow();
   spec.pixel_bytes = spec.out_pixel_bytes = 64;
-  spec.requantization = SomeRequantization();
-  spec.residual = SomeResidual();
+  spec.tail.requantization = SomeRequantization();
+  spec.tail.residual = SomeResidual();
   const std::vector<DepthwiseS8Blocks> blocks = {{.width = 32, .channels = 16, .count = 2}};
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
       [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; }, [](DepthwiseS8Spec& s) { s.dot = true; },

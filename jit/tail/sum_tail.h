@@ -1,0 +1,72 @@
+// What an emitted function does with its integer sums before they are stored: the part of a tail
+// that is code (SumTailEmitter), and what that code reads.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "jit/tail/dequantize_emitter.h"
+#include "jit/tail/requantization.h"
+#include "jit/tail/residual_emitter.h"
+
+namespace fuselite::jit {
+
+// At most one of the first two. Neither: the sums are stored as int32.
+struct SumTail {
+  std::optional<Requantization> requantization;
+  std::optional<Dequantization> dequantization;
+  std::optional<Residual> residual;  // with a requantization
+
+  bool stores_sums() const { return !requantization && !dequantization; }
+  // Of an element that is stored.
+  int out_bytes() const { return requantization ? 1 : 4; }
+  // Vectors of constants behind each other for each vector of channels: those of the
+  // requantization, or the weights' scales.
+  int constants() const {
+    return requantization ? requantization->constants() : dequantization ? 1 : 0;
+  }
+  // Everything that decides the code.
+  std::string key() const;
+};
+
+// What the code reads, for the first row and channel that it computes. Products and depthwise
+// convolutions have it in their arguments; members that a tail does not read are left alone.
+struct SumTailArgs {
+  const std::byte* residual;  // the operand's element
+  const std::byte* layer;     // IntegerTail::layer, of the requantization
+  const RowScale* scales;     // of the dequantization
+  TailSlots operands;         // of its tail
+};
+
+// Fills them in. What it reads for bytes comes first and lies together: products are called often,
+// and the weights that pass in between leave little else in L1.
+class SumTailBinding {
+ public:
+  SumTailBinding() = default;
+  // The tail's operands are addressed by rows of the output.
+  explicit SumTailBinding(const SumTail& tail);
+  // IntegerTail::layer, which the caller keeps.
+  void set_layer(const std::byte* layer) { layer_ = layer; }
+
+  // `scales`: the row's, of a dequantization.
+  void Bind(const void* const* inputs, int64_t row, int64_t channel, const RowScale* scales,
+            SumTailArgs* args) const {
+    args->layer = layer_;
+    if (residual_input_ >= 0) {
+      args->residual = static_cast<const std::byte*>(inputs[residual_input_]) +
+                       row * residual_row_stride_ + channel;
+    }
+    if (!dequantizes_) return;
+    args->scales = scales;
+    BindTailOperands(floats_, inputs, row, channel, &args->operands);
+  }
+
+ private:
+  const std::byte* layer_ = nullptr;
+  bool dequantizes_ = false;
+  int residual_input_ = -1;
+  int64_t residual_row_stride_ = 0;
+  kernels::Tail floats_;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,127 @@
+#include "jit/tail/sum_tail_emitter.h"
+
+#include <cstddef>
+
+namespace fuselite::jit {
+
+using Xbyak::RegExp;
+
+namespace {
+
+std::array<int, 3> FirstThree(const std::array<int, 4>& t) { return {t[0], t[1], t[2]}; }
+
+std::vector<TileValue> ValuesOf(const SumTile& tile) {
+  std::vector<TileValue> values;
+  for (int row = 0; row < tile.rows; ++row) {
+    for (int v = 0; v < tile.vectors; ++v) {
+      values.push_back({tile.reg(row, v), row, v, v == tile.vectors - 1});
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+SumTailEmitter::SumTailEmitter(Assembler& assembler, const SumTail& tail, const SumTailFrame& frame)
+    : a_(assembler),
+      tail_(tail),
+      frame_(frame),
+      layer_(assembler, frame.layer),
+      integers_(assembler, tail.requantization.value_or(Requantization{}),
+                FirstThree(frame.temporaries), layer_) {}
+
+Xbyak::Address SumTailEmitter::Argument(size_t offset) const {
+  return a_.qword[frame_.args + frame_.args_at + static_cast<int>(offset)];
+}
+
+void SumTailEmitter::Prepare(const SumTile& tile) {
+  const int lanes = tile.width / 4;
+  if (!tail_.requantization) return a_.SetPartial(tile.channels - (tile.vectors - 1) * lanes);
+  int last_group = tile.channels;
+  for (int left = tile.vectors; left > GroupSize(left); left -= GroupSize(left)) {
+    last_group -= GroupSize(left) * lanes;
+  }
+  integers_.Prepare(last_group);
+  a_.mov(frame_.layer, Argument(offsetof(SumTailArgs, layer)));
+}
+
+void SumTailEmitter::LoadRows() { a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, scales))); }
+
+Xbyak::Address SumTailEmitter::ZeroPoint(int row) const {
+  const auto at = row * tail_.dequantization->row_step() + offsetof(RowScale, zero_point);
+  return a_.ptr[frame_.rows + static_cast<int>(at)];
+}
+
+void SumTailEmitter::Finish(const SumTile& tile, const RegExp& constants) {
+  if (tail_.requantization) return StoreBytes(tile, constants);
+  if (tail_.dequantization) return StoreFloats(tile, constants);
+  StoreLanes(ValuesOf(tile));
+}
+
+void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
+  for (int v = 0; v < tile.vectors; ++v) {
+    std::vector<int> regs;
+    for (int row = 0; row < tile.rows; ++row) regs.push_back(tile.reg(row, v));
+    integers_.Requantize(regs, tile.width, constants + v * tail_.constants() * tile.width);
+  }
+  if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
+  for (int row = 0; row < tile.rows; ++row) StoreBytesOfRow(tile, row);
+  if (!tail_.residual) return;
+  a_.add(Argument(offsetof(SumTailArgs, residual)),
+         static_cast<uint32_t>(tile.rows * tail_.residual->operand.row_stride));
+}
+
+void SumTailEmitter::StoreBytesOfRow(const SumTile& tile, int row) {
+  int channel = 0;
+  for (int v = 0; v < tile.vectors;) {
+    const int group = GroupSize(tile.vectors - v);
+    std::vector<int> regs;
+    for (int i = 0; i < group; ++i) regs.push_back(tile.reg(row, v + i));
+    v += group;
+    const int channels = v == tile.vectors ? tile.channels - channel : group * tile.width / 4;
+    if (tail_.residual) {
+      const int64_t at = row * tail_.residual->operand.row_stride + channel;
+      ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
+          .Emit(regs, tile.width, frame_.rows + static_cast<int>(at), channels);
+    }
+    integers_.Store(regs, tile.width,
+                    frame_.out + static_cast<int>(row * frame_.out_step + channel), channels);
+    channel += channels;
+  }
+}
+
+void SumTailEmitter::StoreFloats(const SumTile& tile, const RegExp& constants) {
+  const Dequantization& d = *tail_.dequantization;
+  const std::vector<TileValue> values = ValuesOf(tile);
+  const auto& t = frame_.temporaries;
+  LoadRows();
+  EmitDequantization(a_, d, values, frame_.rows, constants, t[0], t[1]);
+  TailEmitter floats(
+      a_, d.tail,
+      {.slots_base = frame_.args,
+       .slots_offset = frame_.args_at + static_cast<int>(offsetof(SumTailArgs, operands)),
+       .pointer = frame_.pointer,
+       .temporaries = {t[0], t[1], t[2], t[3]}});
+  floats.Emit(values);
+  StoreLanes(values);
+  floats.AdvanceRows(tile.rows);
+  if (!d.per_row) return;
+  a_.add(Argument(offsetof(SumTailArgs, scales)), static_cast<uint32_t>(tile.rows * d.row_step()));
+}
+
+void SumTailEmitter::StoreLanes(std::span<const TileValue> values) {
+  for (const TileValue& value : values) {
+    const int64_t at = value.row * frame_.out_step + value.vector * a_.isa().bytes;
+    a_.StoreLanes(frame_.out + static_cast<int>(at), value.reg, value.partial,
+                  frame_.temporaries[0]);
+  }
+}
+
+void SumTailEmitter::MoveToChannels(int64_t rows, int channels) {
+  if (!tail_.residual) return;
+  const int64_t on = channels - rows * tail_.residual->operand.row_stride;
+  a_.mov(frame_.rows, static_cast<uint64_t>(on));
+  a_.add(Argument(offsetof(SumTailArgs, residual)), frame_.rows);
+}
+
+}  // namespace fuselite::jit
