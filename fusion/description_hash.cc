@@ -1,6 +1,8 @@
 #include "fusion/description_hash.h"
 
-#include <string>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -10,14 +12,15 @@ namespace {
 // Shapes, axes and the like: what is computed before the graph is built, and gone afterwards.
 constexpr size_t kByContent = 512;
 
-// Most descriptions, but for those with hundreds of channels' scales.
-constexpr size_t kReserved = 2048;
+// Lists from this size on are hashed where they lie.
+constexpr size_t kLongList = 256;
 
-// The fields one after the other, each list behind its length.
+// The hash of the fields one after the other, each list behind its length. The fields are gathered
+// in a small buffer: the scales of thousands of channels would make a whole description a new block
+// of memory for each question, whose first touch takes longer than the hash.
 class Description {
  public:
   explicit Description(const kernels::OpDescription& op) {
-    bytes_.reserve(kReserved);
     Add(op.op);
     Add(op.params);
     Add(op.version);
@@ -28,7 +31,7 @@ class Description {
     AddAll(op.tail.stages);
     Add(op.tail.rows_per_batch);
   }
-  Hash128 Hash() const { return HashBytes(bytes_.data(), bytes_.size()); }
+  Hash128 Hash() const { return HashBytes(bytes_.data(), size_); }
 
  private:
   template <class T>
@@ -44,7 +47,16 @@ class Description {
     }
   }
   void AddBytes(const void* data, size_t bytes) {
-    bytes_.append(static_cast<const char*>(data), bytes);
+    if (bytes >= kLongList) return Add(HashBytes(data, bytes));
+    if (size_ + bytes > bytes_.size()) Shorten();
+    if (bytes > 0) std::memcpy(bytes_.data() + size_, data, bytes);
+    size_ += bytes;
+  }
+  // What was gathered until now becomes its hash.
+  void Shorten() {
+    const Hash128 hash = Hash();
+    std::memcpy(bytes_.data(), &hash, sizeof hash);
+    size_ = sizeof hash;
   }
 
   void AddStruct(const Quantization& q) {
@@ -98,7 +110,8 @@ class Description {
     }
   }
 
-  std::string bytes_;  // appends faster than a vector
+  std::array<std::byte, 1024> bytes_;
+  size_t size_ = 0;  // of what is gathered
 };
 
 }  // namespace
