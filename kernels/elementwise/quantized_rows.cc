@@ -161,17 +161,17 @@ QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFuncti
   const std::vector<QuantizedFunction> forms =
       std::visit([](const auto& f) { return RoundedForms(f); }, exact);
   if (forms.empty()) return exact;
-  const auto expected = std::make_unique_for_overwrite<std::array<TriedRows, kTriedBlocks>>();
-  TriedRows actual;
-  int known = 0;  // blocks of `expected`
+  // The first form is the one in most layers: what is expected is computed again for the others,
+  // for less than the first touch of memory to keep it in.
+  TriedRows expected, actual;
+  const auto agrees = [&](const QuantizedFunction& form, int block) {
+    ComputePairs(rows, exact, block, &expected);
+    ComputePairs(rows, form, block, &actual);
+    return actual == expected;
+  };
   for (const QuantizedFunction& form : forms) {
     int block = 0;
-    for (; block < kTriedBlocks; ++block) {
-      TriedRows& exact_rows = (*expected)[block];
-      if (block == known) ComputePairs(rows, exact, known++, &exact_rows);
-      ComputePairs(rows, form, block, &actual);
-      if (actual != exact_rows) break;
-    }
+    while (block < kTriedBlocks && agrees(form, block)) ++block;
     if (block == kTriedBlocks) return form;
   }
   return exact;
