@@ -29,8 +29,11 @@ Status ImportAffine(const TfLiteAffineQuantization& from, const Shape& shape, Qu
     to.axis = axis;
   }
   to.scales.assign(scales.begin(), scales.end());
-  to.zero_points.assign(scales.size(), zero_points.empty() ? 0 : zero_points[0]);
-  if (zero_points.size() > 1) to.zero_points.assign(zero_points.begin(), zero_points.end());
+  if (zero_points.size() > 1) {
+    to.zero_points.assign(zero_points.begin(), zero_points.end());
+  } else {
+    to.zero_points.assign(scales.size(), zero_points.empty() ? 0 : zero_points[0]);
+  }
   return Status();
 }
 

@@ -2,6 +2,7 @@
 // common part of quantized and hybrid layers.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,9 +72,13 @@ class DepthwiseS8 {
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
   void PackBlock(const std::byte* filter, const int32_t* bias, const DepthwiseS8Blocks& block,
                  int64_t channel, std::byte* to) const;
-  void PackTaps(const std::byte* filter, int64_t channel, int64_t tap_bytes, std::byte* to) const;
-  int32_t SumOfTaps(const std::byte* filter, int64_t channel) const;
-  int32_t Weight(const std::byte* filter, int64_t tap, int64_t channel) const;
+  // A number for each lane of a block's vectors, one vector behind the other.
+  static constexpr size_t kMaxLanes = 64;
+  using LaneValues = std::array<int32_t, kMaxLanes>;
+  // Relative to the block's first channel; -1 where a lane has none.
+  LaneValues ChannelsOfLanes(const DepthwiseS8Blocks& block) const;
+  void PackTap(const std::byte* tap, const LaneValues& order, int place, std::byte* to,
+               LaneValues* sums) const;
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      std::byte* to) const;
 

@@ -38,50 +38,57 @@ void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* 
 void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
                             const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const {
   const int64_t u0 = problem_.zero_point + (spec_.flips() ? 128 : 0);
+  const LaneValues order = ChannelsOfLanes(block);
   const int64_t group_bytes = int64_t{spec_.group()} * block.width;
-  for (int v = 0; v < spec_.group(); ++v) {
-    for (int lane = 0; lane < block.width / 4; ++lane) {
-      const int at = ChannelOfLane(spec_.group(), v, lane);
-      if (at >= block.channels) continue;
-      const int64_t c = channel + at;
-      std::byte* lane_to = to + v * block.width + lane * 4;
-      *reinterpret_cast<int32_t*>(lane_to) =
-          static_cast<int32_t>((bias != nullptr ? bias[c] : 0) - u0 * SumOfTaps(filter, c));
-      PackTaps(filter, c, group_bytes, lane_to + group_bytes);
+  LaneValues sums{};
+  const auto& [y, x] = window();
+  for (int32_t ky = 0; ky < y.filter; ++ky) {
+    const int group = ky / spec_.lane_rows(), place = ky % spec_.lane_rows();
+    for (int32_t kx = 0; kx < x.filter; ++kx) {
+      const int64_t tap = int64_t{ky} * x.filter + kx;
+      std::byte* vectors = to + group_bytes * (1 + kx * spec_.row_groups() + group);
+      PackTap(filter + tap * problem_.channels + channel, order, place, vectors, &sums);
     }
+  }
+  auto* biases = reinterpret_cast<int32_t*>(to);
+  for (size_t lane = 0; lane < order.size(); ++lane) {
+    if (order[lane] < 0) continue;
+    const int64_t b = bias != nullptr ? bias[channel + order[lane]] : 0;
+    biases[lane] = static_cast<int32_t>(b - u0 * sums[lane]);
   }
   const int64_t taps = int64_t{window().x.filter} * spec_.row_groups();
   PackConstants(bias, block, channel, to + (1 + taps) * group_bytes);
 }
 
-// One channel's lane in each vector of weights.
-void DepthwiseS8::PackTaps(const std::byte* filter, int64_t channel, int64_t tap_bytes,
-                           std::byte* to) const {
-  const auto& [y, x] = window();
-  for (int32_t ky = 0; ky < y.filter; ++ky) {
-    const int group = ky / spec_.lane_rows(), place = ky % spec_.lane_rows();
-    for (int32_t kx = 0; kx < x.filter; ++kx) {
-      const int32_t w = Weight(filter, ky * x.filter + kx, channel);
-      std::byte* tap = to + tap_bytes * (kx * spec_.row_groups() + group);
-      if (spec_.dot) {
-        tap[place] = static_cast<std::byte>(w);
-      } else {
-        reinterpret_cast<int16_t*>(tap)[place] = static_cast<int16_t>(w);
-      }
+DepthwiseS8::LaneValues DepthwiseS8::ChannelsOfLanes(const DepthwiseS8Blocks& block) const {
+  LaneValues order;
+  order.fill(-1);
+  const int lanes = block.width / 4;
+  for (int v = 0; v < spec_.group(); ++v) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int at = ChannelOfLane(spec_.group(), v, lane);
+      if (at < block.channels) order[v * lanes + lane] = at;
     }
   }
+  return order;
 }
 
-int32_t DepthwiseS8::Weight(const std::byte* filter, int64_t tap, int64_t channel) const {
-  const auto byte = static_cast<uint8_t>(filter[tap * problem_.channels + channel]);
+// One tap of a block's channels, which lie side by side: byte (or half) `place` of their lanes.
+void DepthwiseS8::PackTap(const std::byte* tap, const LaneValues& order, int place, std::byte* to,
+                          LaneValues* sums) const {
   const bool is_unsigned = problem_.weights_type == DataType::kUInt8;
-  return (is_unsigned ? byte : static_cast<int8_t>(byte)) - problem_.weights_zero_point;
-}
-
-int32_t DepthwiseS8::SumOfTaps(const std::byte* filter, int64_t channel) const {
-  int32_t sum = 0;
-  for (int64_t tap = 0; tap < window().taps(); ++tap) sum += Weight(filter, tap, channel);
-  return sum;
+  for (size_t lane = 0; lane < order.size(); ++lane) {
+    if (order[lane] < 0) continue;
+    const auto byte = static_cast<uint8_t>(tap[order[lane]]);
+    const int32_t w =
+        (is_unsigned ? byte : static_cast<int8_t>(byte)) - problem_.weights_zero_point;
+    (*sums)[lane] += w;
+    if (spec_.dot) {
+      to[lane * 4 + place] = static_cast<std::byte>(w);
+    } else {
+      reinterpret_cast<int16_t*>(to)[lane * 2 + place] = static_cast<int16_t>(w);
+    }
+  }
 }
 
 void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block,
