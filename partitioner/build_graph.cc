@@ -63,18 +63,17 @@ class Builder {
     // The node that reads it gives the better message.
     if (!info.ok()) return Status();
     const bool constant = info->constant();
-    const BoundTensor bound{tensor, *info, info->bytes()};
     fusion::Value value = ValueOf(tensor, *std::move(info));
     value.storage = table_.StorageOf(tensor);
     value.variable =
         !constant && (context_->tensors[tensor].is_variable || table_.IsVariable(tensor));
     value.input = !constant && !value.variable;
-    const bool input = value.input, variable = value.variable;
-    const fusion::ValueId id = built_.graph.AddValue(std::move(value));
-    read_[tensor] = id;
-    if (input || variable) built_.graph.inputs.push_back(id);
-    if (input) built_.inputs.push_back(bound);
-    if (variable) built_.variables.push_back(bound);
+    if (!constant) {
+      (value.input ? built_.inputs : built_.variables)
+          .push_back({tensor, value.info, value.info.bytes()});
+      built_.graph.inputs.push_back(built_.graph.value_count());
+    }
+    read_[tensor] = built_.graph.AddValue(std::move(value));
     return Status();
   }
 

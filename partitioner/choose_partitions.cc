@@ -152,6 +152,7 @@ class Chooser {
     Partition& partition = judged.partition;
     partition.inputs = candidate.host.inputs;
     partition.outputs = candidate.host.outputs;
+    partition.nodes.reserve(candidate.host.nodes.size());
     for (int node : candidate.host.nodes) partition.nodes.push_back(of_node_.at(node)->node);
     makers_.Follow(partition);
     const auto possible = [&](int node) { return of_node_.at(node)->possible; };

@@ -135,6 +135,7 @@ std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> 
   const Judging judging{context, HasSubgraphFunctions(context), variables, options, table, planner};
   for (const auto& [tensor, info] : variables.handles()) table.SetVariable(tensor, info);
   std::vector<Verdict> verdicts;
+  verdicts.reserve(plan.size());
   for (int host_node : plan) {
     Verdict verdict;
     verdict.host_node = host_node;
