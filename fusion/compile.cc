@@ -8,6 +8,7 @@
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"
+#include "runtime/buffer_region.h"
 #include "runtime/stopwatch.h"
 
 namespace fuselite::fusion {
@@ -30,6 +31,20 @@ class TimedStore : public PackedStore {
   PackedStore& store_;
 };
 
+// Of the weights that products pack, which makes them no smaller, as far as none fills a huge page
+// alone.
+size_t BytesToPack(const Graph& graph) {
+  size_t bytes = 0;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!node.op->product_inputs) continue;
+    const ValueId weights = node.inputs[node.op->product_inputs->weights];
+    const TensorInfo& info = graph.value(weights).info;
+    if (info.constant() && info.bytes() < kHugePage) bytes += info.bytes();
+  }
+  return bytes;
+}
+
 Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const CompileOptions& options,
                                                        Planner& planner, CompileReport& report) {
   for (ValueId v : graph.outputs) {
@@ -49,6 +64,7 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   }
   report.times.placement = watch.Lap();
   TimedStore store(options.store ? *options.store : ProcessPackedStore());
+  const BufferRegion region(BytesToPack(graph));
   FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
                             Lower(graph, plan, planner, store, report));
   report.times.packing = store.milliseconds;

@@ -5,11 +5,10 @@
 
 #include <cstdlib>
 
+#include "runtime/buffer_region.h"
+
 namespace fuselite {
 namespace {
-
-// The huge page of x86-64 and of aarch64 with 4 KiB pages.
-constexpr size_t kHugePage = size_t{2} << 20;
 
 // Sizes come from models: a malformed one must not be taken at its word by a kernel that
 // overcommits.
@@ -20,8 +19,9 @@ constexpr size_t kMaxBytes = size_t{1} << 39;
 AlignedBuffer::AlignedBuffer(size_t bytes) {
   if (bytes > kMaxBytes) return;
   const bool huge = bytes >= kHugePage;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, huge ? kHugePage : kAlignment, AlignUp(bytes) + kAlignment) != 0) {
+  const size_t taken = AlignUp(bytes) + kAlignment;
+  void* memory = huge ? nullptr : BufferRegion::Take(taken);
+  if (memory == nullptr && posix_memalign(&memory, huge ? kHugePage : kAlignment, taken) != 0) {
     return;
   }
 #ifdef MADV_HUGEPAGE
@@ -36,6 +36,8 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
   size_ = bytes;
 }
 
-AlignedBuffer::~AlignedBuffer() { std::free(data_); }
+AlignedBuffer::~AlignedBuffer() {
+  if (data_ != nullptr && !BufferRegion::Release(data_)) std::free(data_);
+}
 
 }  // namespace fuselite

@@ -1,0 +1,79 @@
+#include "runtime/buffer_region.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "runtime/aligned_buffer.h"
+
+namespace fuselite {
+namespace {
+
+struct Memory {
+  explicit Memory(size_t bytes) : pages(bytes) {}
+  AlignedBuffer pages;
+  size_t used = 0;
+  int holders = 1;  // the buffers inside, and the region while it is open
+};
+
+// By their first byte, from the last to the first, so that a lower bound finds whose an address is.
+struct Regions {
+  std::mutex mutex;
+  std::map<const std::byte*, std::unique_ptr<Memory>, std::greater<>> all;  // guarded by `mutex`
+};
+
+Regions& AllRegions() {
+  // Never destroyed: threads of the host may outlive static destruction.
+  static auto* const regions = new Regions;
+  return *regions;
+}
+
+thread_local Memory* open = nullptr;
+
+}  // namespace
+
+BufferRegion::BufferRegion(size_t bytes) {
+#ifndef __SANITIZE_ADDRESS__  // which tells buffers apart by what lies between them
+  const size_t pages = (bytes + kHugePage / 4) / kHugePage;
+  if (pages == 0 || open != nullptr) return;
+  auto memory = std::make_unique<Memory>(pages * kHugePage);
+  const std::byte* const first = memory->pages.data();
+  if (first == nullptr) return;
+  open = memory.get();
+  opened_ = true;
+  Regions& regions = AllRegions();
+  const std::lock_guard lock(regions.mutex);
+  regions.all.emplace(first, std::move(memory));
+#endif
+}
+
+BufferRegion::~BufferRegion() {
+  if (opened_) Release(std::exchange(open, nullptr)->pages.data());
+}
+
+std::byte* BufferRegion::Take(size_t bytes) {
+  if (open == nullptr || bytes > open->pages.size() - open->used) return nullptr;
+  std::byte* const data = open->pages.data() + open->used;
+  open->used += AlignUp(bytes);
+  const std::lock_guard lock(AllRegions().mutex);
+  ++open->holders;
+  return data;
+}
+
+bool BufferRegion::Release(const std::byte* data) {
+  Regions& regions = AllRegions();
+  std::unique_ptr<Memory> unused;  // freed when nothing is locked
+  const std::lock_guard lock(regions.mutex);
+  const auto region = regions.all.lower_bound(data);
+  if (region == regions.all.end()) return false;
+  const AlignedBuffer& pages = region->second->pages;
+  if (data >= pages.data() + pages.size()) return false;
+  if (--region->second->holders > 0) return true;
+  unused = std::move(region->second);
+  regions.all.erase(region);
+  return true;
+}
+
+}  // namespace fuselite
