@@ -20,7 +20,10 @@ constexpr int kManyAccumulators = 20;
 
 }  // namespace
 
-void DepthWalker::Prepare(int64_t row_step) {
+void DepthWalker::Prepare(int64_t row_step, const kernels::RowRuns& runs) {
+  row_step_ = row_step;
+  runs_ = runs;
+  if (runs.rows != 0) return;
   a_.mov(r_.step, row_step);
   a_.lea(r_.step3, a_.ptr[r_.step + r_.step * 2]);
 }
@@ -29,13 +32,16 @@ void DepthWalker::Start(int rows) {
   rows_ = rows;
   w_offset_ = a_offset_ = 0;
   a_.mov(r_.bases[0], r_.a);
-  for (int b = 1; b * kRowsPerBase < rows; ++b) {
+  for (int b = 1; b < bases(); ++b) {
     a_.lea(r_.bases[b], a_.ptr[r_.bases[b - 1] + r_.step * 4]);
     a_.add(r_.bases[b], r_.step);
   }
 }
 
 RegExp DepthWalker::RowValue(int row, int64_t displacement) const {
+  if (runs_.rows != 0) {
+    return r_.bases[0] + static_cast<int>(runs_.Offset(row, row_step_) + displacement);
+  }
   const RegExp base = r_.bases[row / kRowsPerBase] + static_cast<int>(displacement);
   switch (row % kRowsPerBase) {
     case 1: return base + r_.step;
@@ -97,7 +103,7 @@ void DepthWalker::Flush(int64_t a_offset) {
 }
 
 void DepthWalker::MoveBases(int64_t bytes) {
-  for (int b = 0; b * kRowsPerBase < rows_; ++b) {
+  for (int b = 0; b < bases(); ++b) {
     a_.add(r_.bases[b], static_cast<uint32_t>(bytes));
   }
 }

@@ -32,8 +32,8 @@ class DepthWalker {
               const Registers& registers)
       : a_(assembler), depth_(depth), values_(values), r_(registers) {}
 
-  // Once in each function, for rows `row_step` bytes apart.
-  void Prepare(int64_t row_step);
+  // Once in each function, for rows `row_step` bytes apart, in `runs`.
+  void Prepare(int64_t row_step, const kernels::RowRuns& runs);
   // Before each tile: the rows are those at `a`, the weights those at `weights`.
   void Start(int rows);
   // Calls `step` for every step, in order. `accumulators`: of the tile.
@@ -56,10 +56,15 @@ class DepthWalker {
   void Flush(int64_t a_offset);
   void MoveBases(int64_t bytes);
 
+  // Rows in runs are addressed from the first: their distances fit no multiples of one step.
+  int bases() const { return runs_.rows != 0 ? 1 : (rows_ + kRowsPerBase - 1) / kRowsPerBase; }
+
   Assembler& a_;
   const DepthRuns& depth_;
   int64_t values_;
   Registers r_;
+  int64_t row_step_ = 0;
+  kernels::RowRuns runs_;
   int rows_ = 0;
   // The next weights, relative to the register; where the bases stand, relative to their rows'
   // values.

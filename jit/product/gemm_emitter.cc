@@ -29,7 +29,7 @@ class GemmEmitter : public Assembler {
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
     mov(tiles_, ptr[args_ + offsetof(GemmArgs, tiles)]);
     mov(a_, ptr[args_ + offsetof(GemmArgs, a)]);
-    walk_.Prepare(spec_.a_step);
+    walk_.Prepare(spec_.a_step, spec_.a_runs);
     Xbyak::Label next, done;
     test(tiles_, tiles_);
     jz(done);
@@ -115,7 +115,7 @@ class GemmEmitter : public Assembler {
       StoreLanes(out_ + offset, value.reg, value.partial, Top(0));
     }
     tail.AdvanceRows(tile_.rows);
-    add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
+    add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
   }
   int Top(int i) const { return isa().registers() - 1 - i; }
@@ -131,9 +131,10 @@ class GemmEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key = internal::Join("gemm f32 ", spec.isa.bits(), " a", spec.a_step, " o",
-                                   spec.out_step, spec.prefetch_weights ? " prefetch k" : " k",
-                                   spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join("gemm f32 ", spec.isa.bits(), " a", spec.a_step, '/',
+                                   spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step,
+                                   spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer,
+                                   '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
@@ -152,7 +153,8 @@ int MaxTileRows(const VectorIsa& isa, int vectors) {
 Status CheckGemm(const GemmSpec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
   const DepthRuns& depth = spec.depth;
-  int64_t furthest = std::max(spec.a_step, spec.out_step) * DepthWalker::kMaxRows;
+  int64_t furthest =
+      std::max({spec.a_step, spec.a_runs.step, spec.out_step}) * DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 4);
   furthest += depth.outer * depth.outer_step;
   if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");

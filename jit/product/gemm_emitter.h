@@ -18,7 +18,8 @@ using kernels::Tile;
 struct GemmSpec {
   Isa isa = Isa::kAvx2;
   DepthRuns depth;
-  int64_t a_step = 0;  // from a row of a tile to the next
+  int64_t a_step = 0;       // from a row of a tile to the next of its run
+  kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
   bool prefetch_weights = false;  // they come from beyond L2
   kernels::Tail tail;             // emitted wholly (FuseTail)

@@ -38,7 +38,7 @@ class GemmS8Emitter : public Assembler {
     mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
-    walk_.Prepare(spec_.a_step);
+    walk_.Prepare(spec_.a_step, spec_.a_runs);
     Xbyak::Label next, done;
     cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
     je(done, T_NEAR);
@@ -162,7 +162,7 @@ class GemmS8Emitter : public Assembler {
 
   void FinishTile() {
     tail_.Finish(Sums(), w_);
-    add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
+    add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
     if (spec_.corrects) {
       add(qword[args_ + offsetof(GemmS8Args, corrections)], tile_.rows * 4);
@@ -181,10 +181,10 @@ class GemmS8Emitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
-  std::string key =
-      internal::Join("gemm s8 ", spec.isa.bits(), " a", spec.a_step, " o", spec.out_step, " f",
-                     int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow}, " k",
-                     spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join(
+      "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
+      " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
+      " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
@@ -205,7 +205,7 @@ int MaxS8TileRows(const VectorIsa& isa, int vectors) {
 Status CheckGemmS8(const GemmS8Spec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
   const DepthRuns& depth = spec.depth;
-  int64_t furthest = std::max({spec.a_step, spec.out_step,
+  int64_t furthest = std::max({spec.a_step, spec.a_runs.step, spec.out_step,
                                spec.tail.residual ? spec.tail.residual->operand.row_stride : 0}) *
                      DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);

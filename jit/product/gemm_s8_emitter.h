@@ -23,7 +23,8 @@ struct GemmS8Spec {
   Isa isa = Isa::kAvx2;
   // In values; each run is read in whole groups, so up to three bytes behind its end.
   DepthRuns depth;
-  int64_t a_step = 0;  // bytes from a row of a tile to the next
+  int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
+  kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
   bool flips = false;     // dot products: the activations are int8 in memory
   bool corrects = false;  // rows have a correction that is added to their sums

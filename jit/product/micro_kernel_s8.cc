@@ -59,6 +59,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.isa = isa;
   spec.depth = depth;
   spec.a_step = problem->left.row;
+  spec.a_runs = problem->left_runs;
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;

@@ -84,14 +84,13 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                            {.line_rows = RowsOfLine(d),
                                                             .row_zero_points = asymmetric && dot,
                                                             .per_row = d.hybrid->scale_per_row}));
-  const bool linear = TailIsLinear(format.floats->dequantization.tail);
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
                                                   LayoutOf(d, context.isa), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;
-  spec.images_follow = linear && d.hybrid->scale_per_row;
+  spec.tail_is_linear = TailIsLinear(format.floats->dequantization.tail);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };

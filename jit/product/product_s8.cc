@@ -74,7 +74,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   kernels::ProductKernelSpec spec;
   spec.source = std::move(source.source);
   spec.value_bytes = source.value_bytes;
-  spec.images_follow = true;  // residuals are emitted only where their rows follow, too
+  spec.tail_is_linear = true;  // residuals are emitted only where their rows follow, too
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };

@@ -199,13 +199,15 @@ Status SetRange(const OpDescription& op, PoolRows* pool) {
 Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
                                               const BuildContext& context) {
   constexpr auto kPoolRow = FUSELITE_SIMD_TABLE(PoolRowFor);
-  // Pixels of more bytes repay a call for each; sooner where the stride leaves most outputs out.
+  // Pixels of more bytes repay a call for each; sooner where the stride leaves most outputs out, or
+  // a row has so few that starting its loops takes longer than they do.
   constexpr int64_t kMostBytes = 160, kMostBytesApart = 31;
+  constexpr int32_t kFewOutputs = 4;
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPoolRow.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
   const int64_t bytes = BitWidth(type) / 8;
-  const bool apart = shape.window.x.stride > 1 && shape.window.x.output > 1;
+  const bool apart = shape.window.x.stride > 1 || shape.window.x.output < kFewOutputs;
   if (shape.channels * bytes > (apart ? kMostBytesApart : kMostBytes))
     return Unsupported(shape.channels, " channels");
   if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {

@@ -20,7 +20,8 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   product.problem_ = std::move(problem);
   product.kernel_ = std::move(kernel);
   const ProductProblem& p = product.problem_;
-  product.tiling_ = ChooseTiling(*product.kernel_, p.grid.line_rows, p.group_channels());
+  product.tiling_ = ChooseTiling(*product.kernel_, p.grid.line_rows, p.group_channels(),
+                                 std::max<int64_t>(1, p.left_runs.rows));
   product.panels_ = product.Panels();
   product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
   product.blocks_ =
@@ -88,9 +89,10 @@ void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begi
   for (int64_t i = begin, count = 0; i < end; i += count) {
     const int64_t group = i / grid.rows(), row = i % grid.rows();
     const int64_t line = row / grid.line_rows, first = row % grid.line_rows;
-    count = std::min(end - i, grid.line_rows - first);
+    count = problem_.left_runs.Together(first, std::min(end - i, grid.line_rows - first));
     kernel_->RowValues(left + problem_.left_at + group * problem_.group_step +
-                           problem_.left.OfLine(grid, line) + first * problem_.left.row,
+                           problem_.left.OfLine(grid, line) +
+                           problem_.left_runs.Offset(first, problem_.left.row),
                        problem_.left.row, count, values + i);
   }
 }
@@ -182,7 +184,7 @@ void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t fi
   const auto run = [&](int64_t row, int64_t count, size_t tile) {
     now.tile = tile + at.last;
     now.tiles = count;
-    now.left = left + row * p.left.row;
+    now.left = left + p.left_runs.Offset(row, p.left.row);
     now.row = line_row + row * p.out.row;
     now.row_values = row_values + row * p.row_values.row;
     now.out = p.rest.on_sums ? operands.args.scratch + (row - first_row) * panel_lanes() * kSum

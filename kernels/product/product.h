@@ -15,8 +15,9 @@ namespace fuselite::kernels {
 // out[row][n] = tail(sum over k of left[row][k] * right[k][n]) for the rows of `grid`.
 struct ProductProblem {
   RowGrid grid;
-  RowSteps left;  // bytes
-  RowSteps out;   // rows of the output, as its tail counts them
+  RowSteps left;      // bytes
+  RowRuns left_runs;  // of a line's left rows
+  RowSteps out;       // rows of the output, as its tail counts them
   // Where row 0 is, relative to what ProductOperands name.
   int64_t left_at = 0, out_at = 0;
   int64_t out_row_bytes = 0, out_value_bytes = 0;

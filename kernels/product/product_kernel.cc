@@ -7,6 +7,8 @@
 namespace fuselite::kernels {
 namespace {
 
+// What a line costs beside its tiles, for each panel: the call and its addresses.
+constexpr double kLineCycles = 40;
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
 
@@ -59,7 +61,7 @@ class ProblemMaker {
     RowGrid& grid = problem->grid;
     grid.line_rows *= grid.lines_per_image;
     grid.lines_per_image = 1;
-    if (!spec_.images_follow) return;
+    if (!spec_.tail_is_linear || spec_.row_values_per_image) return;
     grid.line_rows *= grid.images;
     grid.images = 1;
   }
@@ -192,6 +194,48 @@ class ProductKernel final : public PhasedKernel {
   bool finds_row_values_ = false;
 };
 
+// The same with all lines of an image in one, so that a tile may hold several of them. Only where
+// the rows of the output follow each other.
+std::optional<ProductProblem> WithLinesJoined(const ProductProblem& problem) {
+  const RowGrid& grid = problem.grid;
+  const bool follows = problem.out.line == problem.out.row * grid.line_rows;
+  if (grid.lines_per_image == 1 || !follows) return std::nullopt;
+  ProductProblem joined = problem;
+  joined.left_runs = {.rows = grid.line_rows, .step = problem.left.line};
+  joined.grid.line_rows = grid.image_rows();
+  joined.grid.lines_per_image = 1;
+  return joined;
+}
+
+Result<Product> PlanProduct(const ProductKernelSpec& spec, const DepthRuns& depth,
+                            ProductProblem problem, int threads) {
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const MicroKernel> kernel,
+                            spec.micro_kernel(depth, &problem));
+  if (kernel->needs_row_values()) {
+    problem.row_values = DenseSteps(problem.grid, sizeof(int32_t));
+    problem.row_values_group_step = problem.grid.rows() * static_cast<int64_t>(sizeof(int32_t));
+  }
+  return Product::Plan(std::move(problem), std::move(kernel), threads);
+}
+
+double Cycles(const Product& product) {
+  const Tiling& tiling = product.tiling();
+  return static_cast<double>(product.problem().grid.lines()) *
+         (tiling.line_cycles + kLineCycles * static_cast<double>(tiling.panels));
+}
+
+// Tiles of lines of few rows are small, and many: then some lines in each tile may be faster.
+Result<Product> PlanFasterProduct(const ProductKernelSpec& spec, const DepthRuns& depth,
+                                  const ProductProblem& problem, int threads) {
+  FUSELITE_ASSIGN_OR_RETURN(Product product, PlanProduct(spec, depth, problem, threads));
+  const int64_t twice = 2 * problem.grid.line_rows;
+  if (!spec.tail_is_linear || twice > product.kernel().max_rows(1)) return product;
+  const std::optional<ProductProblem> joined = WithLinesJoined(problem);
+  if (!joined) return product;
+  FUSELITE_ASSIGN_OR_RETURN(Product other, PlanProduct(spec, depth, *joined, threads));
+  return Cycles(other) < Cycles(product) ? std::move(other) : std::move(product);
+}
+
 Result<std::vector<Product>> PlanProducts(const OpDescription& op,
                                           const ProductDescription& description,
                                           const ProductKernelSpec& spec,
@@ -199,22 +243,16 @@ Result<std::vector<Product>> PlanProducts(const OpDescription& op,
   const ProblemMaker problems(op, description, spec);
   std::vector<Product> products;
   for (const ProductPart& part : description.parts) {
-    ProductProblem problem = problems.Make(part);
+    const ProductProblem problem = problems.Make(part);
     const DepthRuns depth = DepthOf(description, part, spec.source->memory());
     if (problem.grid.rows() == 0 || problem.channels == 0 || depth.depth() == 0) {
       return Unsupported("nothing is computed in an empty product");
     }
-    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const MicroKernel> kernel,
-                              spec.micro_kernel(depth, &problem));
-    if (kernel->needs_row_values()) {
-      problem.row_values = DenseSteps(problem.grid, sizeof(int32_t));
-      problem.row_values_group_step = problem.grid.rows() * static_cast<int64_t>(sizeof(int32_t));
-      if (description.parts.size() > 1) {
-        return Unsupported("a zero point of weights has no emitter here");
-      }
+    FUSELITE_ASSIGN_OR_RETURN(Product product,
+                              PlanFasterProduct(spec, depth, problem, context.threads));
+    if (product.kernel().needs_row_values() && description.parts.size() > 1) {
+      return Unsupported("a zero point of weights has no emitter here");
     }
-    FUSELITE_ASSIGN_OR_RETURN(
-        Product product, Product::Plan(std::move(problem), std::move(kernel), context.threads));
     products.push_back(std::move(product));
   }
   return products;

@@ -19,9 +19,9 @@ struct ProductKernelSpec {
   int64_t value_bytes = 1;      // of the values that the source leaves
   int64_t row_value_bytes = 0;  // of what it tells of rows (Source::RowValues); 0: nothing
   bool row_values_per_image = false;
-  // Whether tiles may go from the last row of an image to the first of the next one: where the
-  // tail's operands allow it.
-  bool images_follow = false;
+  // Whether tiles may go from the last row of a line, or of an image, to the first of the next one:
+  // where the tail's operands allow it.
+  bool tail_is_linear = false;
   // Makes the micro-kernel of one product, whose rows lie as `problem` and `depth` say; fills in
   // problem->rest. Refuses, with the reason, what it does not compute.
   std::function<Result<std::shared_ptr<const MicroKernel>>(const DepthRuns& depth,

@@ -1,6 +1,7 @@
 // Where the rows of a matrix product lie: those of its left side, and those of its output.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -45,6 +46,22 @@ struct RowSteps {
   int64_t OfLine(const RowGrid& grid, int64_t index) const {
     if (index < grid.lines_per_image) return index * line;  // divisions take 5 ns
     return index / grid.lines_per_image * image + index % grid.lines_per_image * line;
+  }
+};
+
+// Rows that are not all one step apart: `rows` of them are, and each such run begins `step` behind
+// the one before. One line of a grid may so be several short lines of an image.
+struct RowRuns {
+  int64_t rows = 0, step = 0;  // 0 rows: a single run without end
+
+  // Where row `row` of the line is, `row_step` being that within a run.
+  int64_t Offset(int64_t row, int64_t row_step) const {
+    if (rows == 0) return row * row_step;
+    return row / rows * step + row % rows * row_step;
+  }
+  // How many rows from `row` on are one step apart, of `count`.
+  int64_t Together(int64_t row, int64_t count) const {
+    return rows == 0 ? count : std::min(count, rows - row % rows);
   }
 };
 

@@ -20,17 +20,18 @@ constexpr int64_t kWorthSharing = 256 << 10;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The best with panels of `least` to `most` vectors.
-Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int least,
-                  int most) {
+// The best with panels of `least` to `most` vectors, and tiles of a multiple of `run` rows.
+Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run,
+                  int least, int most) {
   const int64_t all_vectors = CeilDiv(columns, kernel.lanes());
   Tiling best;
-  double best_cycles = 1e300;
+  best.line_cycles = 1e300;
   for (int vectors = least; vectors <= most && vectors <= all_vectors; ++vectors) {
     const int max_rows = kernel.max_rows(vectors);
     const int64_t panels = CeilDiv(all_vectors, vectors);
     const auto last_vectors = static_cast<int>(all_vectors - (panels - 1) * vectors);
-    for (int rows = 1; rows <= max_rows && rows <= line_rows; ++rows) {
+    for (auto rows = static_cast<int>(run); rows <= max_rows && rows <= line_rows;
+         rows += static_cast<int>(run)) {
       const auto last_rows = static_cast<int>(line_rows % rows);
       const int64_t full_tiles = line_rows / rows;
       const auto line_cycles = [&](int v) {
@@ -38,14 +39,14 @@ Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns,
                (last_rows ? kernel.TileCycles(last_rows, v) : 0.0);
       };
       const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
-      if (cycles >= best_cycles * 0.999) continue;
-      best_cycles = cycles;
+      if (cycles >= best.line_cycles * 0.999) continue;
       best = {.rows = rows,
               .vectors = vectors,
               .last_rows = last_rows,
               .last_vectors = last_vectors,
               .tiles_per_line = CeilDiv(line_rows, rows),
-              .panels = panels};
+              .panels = panels,
+              .line_cycles = cycles};
     }
   }
   best.last_lanes = static_cast<int>(columns - (all_vectors - 1) * kernel.lanes());
@@ -55,12 +56,12 @@ Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns,
 
 }  // namespace
 
-Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns) {
-  const Tiling best = BestTiling(kernel, line_rows, columns, 1, kMaxVectors);
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run) {
+  const Tiling best = BestTiling(kernel, line_rows, columns, run, 1, kMaxVectors);
   const auto bytes = best.panels * static_cast<int64_t>(kernel.panel_bytes(best.vectors));
   if (line_rows > kFewRows || !kernel.shares_panels() || bytes < kWorthSharing) return best;
-  const int vectors = BestTiling(kernel, kManyRows, columns, 1, kMaxVectors).vectors;
-  return BestTiling(kernel, line_rows, columns, vectors, vectors);
+  const int vectors = BestTiling(kernel, kManyRows, columns, 1, 1, kMaxVectors).vectors;
+  return BestTiling(kernel, line_rows, columns, 1, vectors, vectors);
 }
 
 // Where all panels stay in the cache, blocks are small; where not, blocks are large, so that the

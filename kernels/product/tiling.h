@@ -15,9 +15,11 @@ struct Tiling {
   int last_lanes = 0;    // of the last panel's last vector
   int64_t tiles_per_line = 0, panels = 0;
   double tile_cycles = 0;  // of a full tile
+  double line_cycles = 0;  // of all panels of a line
 };
-// The tiling that takes the fewest cycles, by the micro-kernel's own estimate.
-Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns);
+// The tiling that takes the fewest cycles, by the micro-kernel's own estimate. Tiles have a
+// multiple of `run` rows: those of RowRuns. A tile of one vector must hold that many.
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run = 1);
 
 // The tiles of all lines in blocks. A unit of work is a block times a panel, and panels run
 // fastest: a block's rows stay in the cache while the panels pass.

@@ -24,15 +24,7 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The cost of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
 double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines,
                      int64_t channels) {
-  const Tiling tiling = ChooseTiling(kernel, line_rows, channels);
-  const int64_t full_tiles = line_rows / tiling.rows;
-  const auto line = [&](int vectors) {
-    return static_cast<double>(full_tiles) * kernel.TileCycles(tiling.rows, vectors) +
-           (tiling.last_rows ? kernel.TileCycles(tiling.last_rows, vectors) : 0.0);
-  };
-  return static_cast<double>(lines) *
-         (static_cast<double>(tiling.panels - 1) * line(tiling.vectors) +
-          line(tiling.last_vectors));
+  return static_cast<double>(lines) * ChooseTiling(kernel, line_rows, channels).line_cycles;
 }
 
 // What transforming a vector of one tile's channels takes, loads and stores beside arithmetic.

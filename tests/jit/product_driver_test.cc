@@ -43,6 +43,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
       : limits_(limits),
         depth_(std::move(depth)),
         left_step_(problem.left.row),
+        left_runs_(problem.left_runs),
         out_step_(problem.out.row * problem.out_row_bytes) {}
 
   std::string types() const override { return "f32"; }
@@ -95,7 +96,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     const int64_t channels = (tile.vectors - 1) * limits_.lanes + tile.last_lanes;
     for (int64_t row = 0; row < run.tiles * tile.rows; ++row) {
       for (int64_t n = 0; n < channels; ++n) {
-        const float sum = Sum(run.left + row * left_step_,
+        const float sum = Sum(run.left + left_runs_.Offset(row, left_step_),
                               reinterpret_cast<const float*>(run.panel) + n, width(tile.vectors));
         std::memcpy(run.out + row * out_step_ + n * sizeof(float), &sum, sizeof(float));
       }
@@ -123,7 +124,9 @@ class PlainMicroKernel final : public kernels::MicroKernel {
 
   Limits limits_;
   kernels::DepthRuns depth_;
-  int64_t left_step_, out_step_;
+  int64_t left_step_;
+  kernels::RowRuns left_runs_;
+  int64_t out_step_;
   std::vector<Tile> tiles_;
 };
 
@@ -140,7 +143,7 @@ Result<kernels::KernelPlan> PlanPlain(const OpDescription& op,
   kernels::ProductKernelSpec spec;
   spec.source = FloatSource(op.op->product_inputs->x, d);
   spec.value_bytes = sizeof(float);
-  spec.images_follow = op.tail.empty();
+  spec.tail_is_linear = op.tail.empty();
   spec.micro_kernel =
       [&](const kernels::DepthRuns& depth,
           ProductProblem* problem) -> Result<std::shared_ptr<const kernels::MicroKernel>> {
