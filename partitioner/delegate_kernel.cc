@@ -58,15 +58,23 @@ Status Publish(TfLiteContext* context, const ConstantOutput& constant) {
 // Stands for the bytes of a tensor without elements, whose pointer may be null in the host.
 std::byte no_bytes[1];
 
-// Where the host has the tensor now.
-Result<void*> MemoryOf(const TfLiteContext* context, const BoundTensor& bound) {
+// Where the host has the tensor now; null where it has less than was bound.
+void* FindMemory(const TfLiteContext* context, const BoundTensor& bound) {
   const TfLiteTensor& tensor = context->tensors[bound.tensor];
-  if (tensor.bytes < bound.bytes || (tensor.data.data == nullptr && bound.bytes > 0)) {
-    return Internal("the host changed tensor ", bound.tensor,
-                    " without preparing its reader: ", tensor.bytes, " bytes instead of ",
-                    bound.bytes);
-  }
-  return bound.bytes == 0 ? no_bytes : tensor.data.data;
+  if (bound.bytes == 0) return no_bytes;
+  return tensor.bytes < bound.bytes ? nullptr : tensor.data.data;
+}
+
+Status NoMemory(const TfLiteContext* context, const BoundTensor& bound) {
+  return Internal("the host changed tensor ", bound.tensor,
+                  " without preparing its reader: ", context->tensors[bound.tensor].bytes,
+                  " bytes instead of ", bound.bytes);
+}
+
+Result<void*> MemoryOf(const TfLiteContext* context, const BoundTensor& bound) {
+  void* const data = FindMemory(context, bound);
+  if (data == nullptr) return NoMemory(context, bound);
+  return data;
 }
 
 void* InitKernel(TfLiteContext* context, const char* buffer, size_t /*length*/) {
@@ -279,9 +287,11 @@ Status DelegateKernel::Eval(TfLiteContext* context) {
 Status DelegateKernel::EvalFixed(TfLiteContext* context) {
   // Hosts move tensors between runs.
   const auto bind = [&](const std::vector<BoundTensor>& all, const auto& bind_one) -> Status {
-    for (size_t i = 0; i < all.size(); ++i) {
-      FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, all[i]));
-      bind_one(static_cast<int>(i), data);
+    int i = 0;
+    for (const BoundTensor& bound : all) {
+      void* const data = FindMemory(context, bound);
+      if (data == nullptr) return NoMemory(context, bound);
+      bind_one(i++, data);
     }
     return Status();
   };

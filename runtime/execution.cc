@@ -25,10 +25,10 @@ int64_t NowNs() {
   return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-Status RunKernel(const Step& step, const KernelArgs& args, int phase, int64_t begin, int64_t end) {
+// What was just thrown, as an error. For handlers only.
+Status Caught(const Step& step) {
   try {
-    Status status = step.kernel->Run(args, phase, begin, end);
-    return status.ok() ? status : status.In(step.name);
+    throw;
   } catch (const std::bad_alloc&) {
     return OutOfMemory(step.name, ": no memory left in ", step.kernel->name());
   } catch (const std::exception& error) {
@@ -38,15 +38,18 @@ Status RunKernel(const Step& step, const KernelArgs& args, int phase, int64_t be
   }
 }
 
-// Whether the caller wants the run to end before `step`.
-Status CheckStop(const RunOptions& options, const Step& step) {
+// Whether somebody wants the run to end.
+bool WantsStop(const RunOptions& options) {
+  return (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) ||
+         (options.deadline && steady_clock::now() >= *options.deadline);
+}
+
+// The error of a run that ends before `step` because somebody wants it to.
+Status Stopped(const RunOptions& options, const Step& step) {
   if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
     return Status(StatusCode::kCancelled, "cancelled before " + step.name);
   }
-  if (options.deadline && steady_clock::now() >= *options.deadline) {
-    return Status(StatusCode::kDeadlineExceeded, "the deadline passed before " + step.name);
-  }
-  return {};
+  return Status(StatusCode::kDeadlineExceeded, "the deadline passed before " + step.name);
 }
 
 // Records the time between construction and destruction, where there is a profile.
@@ -123,18 +126,11 @@ void Execution::AddSlot(int value_id) {
   }
 }
 
-void Execution::Bind(std::vector<Binding>& bindings, int index, void* data) {
-  Binding& binding = bindings[static_cast<size_t>(index)];
-  if (binding.data == data) return;
+void Execution::Rebind(Binding& binding, void* data) {
   binding.data = static_cast<std::byte*>(data);
   for (const Patch& patch : binding.patches) slots_[patch.slot] = binding.data + patch.offset;
+  all_bound_ = false;
 }
-
-void Execution::BindInput(int index, const void* data) {
-  Bind(inputs_, index, const_cast<void*>(data));
-}
-void Execution::BindOutput(int index, void* data) { Bind(outputs_, index, data); }
-void Execution::BindVariable(int index, void* data) { Bind(variables_, index, data); }
 
 Status Execution::CheckBound() const {
   const auto check = [](const std::vector<Binding>& bindings, const char* what) -> Status {
@@ -172,13 +168,26 @@ Status Execution::Prepare(int threads) {
   scratch_ = std::move(scratch);
   cells_ = std::move(fresh);
   prepared_threads_ = threads;
+  MakeCalls();
   return {};
+}
+
+void Execution::MakeCalls() {
+  calls_.clear();
+  for (const Stage& stage : executable_->stages()) {
+    for (const Stage::Part& part : stage.parts) {
+      const Step& step = executable_->steps()[static_cast<size_t>(part.step)];
+      calls_.push_back(
+          {step.kernel.get(), ArgsOf(part.step, 0), part.units, part.phase, part.step});
+    }
+  }
 }
 
 void Execution::ReleaseMemory() {
   arena_ = AlignedBuffer();
   scratch_ = AlignedBuffer();
   cells_.reset();
+  calls_.clear();
   prepared_threads_ = 0;
 }
 
@@ -190,23 +199,32 @@ KernelArgs Execution::ArgsOf(int step, int thread) const {
 }
 
 Status Execution::Run(const RunOptions& options) {
-  FUSELITE_RETURN_IF_ERROR(CheckBound());
+  if (!all_bound_) {
+    FUSELITE_RETURN_IF_ERROR(CheckBound());
+    all_bound_ = true;
+  }
   const int threads = std::max(1, std::min(options.threads, executable_->useful_threads()));
-  FUSELITE_RETURN_IF_ERROR(Prepare(threads));
+  if (threads > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(threads));
   const DefaultFloatState state;  // helpers take it over
   if (++run_ == 0) run_ = 1;      // 0 is what fresh cells are tagged with
   return threads == 1 ? RunAlone(options) : RunShared(options, threads);
 }
 
+// What this does for a step beside its kernel is what the smallest nets wait for: some 5 ns.
 Status Execution::RunAlone(const RunOptions& options) {
-  const bool may_stop = options.cancel != nullptr || options.deadline.has_value();
-  for (const Stage& stage : executable_->stages()) {
-    for (const Stage::Part& part : stage.parts) {
-      const Step& step = executable_->steps()[static_cast<size_t>(part.step)];
-      if (may_stop) FUSELITE_RETURN_IF_ERROR(CheckStop(options, step));
-      const StepTimer timer(options.profile, run_, part.step, 0);
-      FUSELITE_RETURN_IF_ERROR(RunKernel(step, ArgsOf(part.step, 0), part.phase, 0, part.units));
+  const auto step = [this](const Call& call) -> const Step& {
+    return executable_->steps()[static_cast<size_t>(call.step)];
+  };
+  const Call* call = calls_.data();
+  try {
+    for (const Call* const end = call + calls_.size(); call != end; ++call) {
+      if (WantsStop(options)) return Stopped(options, step(*call));
+      const StepTimer timer(options.profile, run_, call->step, 0);
+      Status status = call->kernel->Run(call->args, call->phase, 0, call->units);
+      if (!status.ok()) return status.In(step(*call).name);
     }
+  } catch (...) {
+    return Caught(step(*call));
   }
   return {};
 }
@@ -261,13 +279,15 @@ void Execution::RunStage(RunState& state, const Stage& stage, const SharedWork::
   for (const Stage::Part& part : stage.parts) {
     if (state.stopped.load(std::memory_order_relaxed)) return;
     const Step& step = executable_->steps()[static_cast<size_t>(part.step)];
-    if (Status status = CheckStop(state.options, step); !status.ok()) {
-      return state.Stop(std::move(status));
-    }
+    if (WantsStop(state.options)) return state.Stop(Stopped(state.options, step));
     const StepTimer timer(state.options.profile, run_, part.step, thread);
-    Status status = RunKernel(step, ArgsOf(part.step, thread), part.phase, row ? 0 : range.begin,
-                              row ? part.units : range.end);
-    if (!status.ok()) return state.Stop(std::move(status));
+    try {
+      const Status status = step.kernel->Run(ArgsOf(part.step, thread), part.phase,
+                                             row ? 0 : range.begin, row ? part.units : range.end);
+      if (!status.ok()) return state.Stop(status.In(step.name));
+    } catch (...) {
+      return state.Stop(Caught(step));
+    }
   }
 }
 

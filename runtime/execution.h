@@ -36,9 +36,9 @@ class Execution {
   // What is bound stays bound until something else is, and must be valid while a run lasts; it is
   // aligned to its element at least. Binding what is bound already costs a comparison.
   // Precondition: `index` is below the executable's count.
-  void BindInput(int index, const void* data);
-  void BindOutput(int index, void* data);
-  void BindVariable(int index, void* data);
+  void BindInput(int index, const void* data) { Bind(inputs_, index, const_cast<void*>(data)); }
+  void BindOutput(int index, void* data) { Bind(outputs_, index, data); }
+  void BindVariable(int index, void* data) { Bind(variables_, index, data); }
 
   // Takes the memory that runs with so many threads need. Runs do so by themselves; calling it
   // before moves the time and the possible failure to a better place.
@@ -66,10 +66,22 @@ class Execution {
   struct StepSlots {
     size_t inputs, outputs;  // first indices in slots_
   };
+  // One phase of a step as a run on one thread makes it: nothing is left to look up.
+  struct Call {
+    const Kernel* kernel = nullptr;
+    KernelArgs args{};
+    int64_t units = 0;
+    int phase = 0, step = 0;
+  };
 
   void AddSlot(int value_id);
-  void Bind(std::vector<Binding>& bindings, int index, void* data);
+  void Bind(std::vector<Binding>& bindings, int index, void* data) {
+    Binding& binding = bindings[static_cast<size_t>(index)];
+    if (binding.data != data) Rebind(binding, data);
+  }
+  void Rebind(Binding& binding, void* data);
   Status CheckBound() const;
+  void MakeCalls();
   KernelArgs ArgsOf(int step, int thread) const;
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
@@ -81,6 +93,8 @@ class Execution {
   std::vector<StepSlots> step_slots_;
   std::vector<Patch> arena_patches_;
   std::vector<Binding> inputs_, outputs_, variables_;
+  bool all_bound_ = false;  // as CheckBound() said since the last change
+  std::vector<Call> calls_;
   AlignedBuffer arena_, scratch_;
   std::unique_ptr<WorkCell[]> cells_;  // for each stage, as many as SharedWork needs
   int prepared_threads_ = 0;

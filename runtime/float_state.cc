@@ -39,7 +39,10 @@ void WriteFloatState(uint64_t state) {
 
 }  // namespace internal
 
-DefaultFloatState::DefaultFloatState() : before_(Read()) { internal::WriteFloatState(kDefault); }
+// Reading takes some ten cycles: once.
+DefaultFloatState::DefaultFloatState() : before_(Read()) {
+  if ((before_ & ~kSticky) != kDefault) Write(kDefault);
+}
 
 DefaultFloatState::~DefaultFloatState() {
   if ((before_ & ~kSticky) != kDefault) Write(before_);
