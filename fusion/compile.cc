@@ -31,8 +31,7 @@ class TimedStore : public PackedStore {
   PackedStore& store_;
 };
 
-// Of the weights that products pack, which makes them no smaller, as far as none fills a huge page
-// alone.
+// Of the weights that products pack, which makes them no smaller.
 size_t BytesToPack(const Graph& graph) {
   size_t bytes = 0;
   for (NodeId id : graph.order()) {
@@ -40,7 +39,7 @@ size_t BytesToPack(const Graph& graph) {
     if (!node.op->product_inputs) continue;
     const ValueId weights = node.inputs[node.op->product_inputs->weights];
     const TensorInfo& info = graph.value(weights).info;
-    if (info.constant() && info.bytes() < kHugePage) bytes += info.bytes();
+    if (info.constant()) bytes += info.bytes();
   }
   return bytes;
 }

@@ -20,14 +20,15 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
   if (bytes > kMaxBytes) return;
   const bool huge = bytes >= kHugePage;
   const size_t taken = AlignUp(bytes) + kAlignment;
-  void* memory = huge ? nullptr : BufferRegion::Take(taken);
+  void* memory = BufferRegion::Take(taken);
+  const bool own = memory == nullptr;
   if (memory == nullptr && posix_memalign(&memory, huge ? kHugePage : kAlignment, taken) != 0) {
     return;
   }
 #ifdef MADV_HUGEPAGE
   // Advice only: a kernel without huge pages says no, and nothing is lost. The last, partial page
   // is not ours alone.
-  if (huge) {
+  if (huge && own) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     (void)madvise(memory, bytes / page * page, MADV_HUGEPAGE);
   }

@@ -14,8 +14,9 @@ namespace {
 struct Memory {
   explicit Memory(size_t bytes) : pages(bytes) {}
   AlignedBuffer pages;
-  size_t used = 0;
-  int holders = 1;  // the buffers inside, and the region while it is open
+  size_t used = 0;                  // guarded by the regions' mutex
+  const std::byte* last = nullptr;  // what was taken last
+  int holders = 1;                  // the buffers inside, and the region while it is open
 };
 
 // By their first byte, from the last to the first, so that a lower bound finds whose an address is.
@@ -54,10 +55,12 @@ BufferRegion::~BufferRegion() {
 }
 
 std::byte* BufferRegion::Take(size_t bytes) {
-  if (open == nullptr || bytes > open->pages.size() - open->used) return nullptr;
+  if (open == nullptr) return nullptr;
+  const std::lock_guard lock(AllRegions().mutex);
+  if (bytes > open->pages.size() - open->used) return nullptr;
   std::byte* const data = open->pages.data() + open->used;
   open->used += AlignUp(bytes);
-  const std::lock_guard lock(AllRegions().mutex);
+  open->last = data;
   ++open->holders;
   return data;
 }
@@ -70,6 +73,8 @@ bool BufferRegion::Release(const std::byte* data) {
   if (region == regions.all.end()) return false;
   const AlignedBuffer& pages = region->second->pages;
   if (data >= pages.data() + pages.size()) return false;
+  // What a packing needs for a moment leaves no gap.
+  if (data == region->second->last) region->second->used = data - pages.data();
   if (--region->second->holders > 0) return true;
   unused = std::move(region->second);
   regions.all.erase(region);

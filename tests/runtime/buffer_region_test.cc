@@ -46,16 +46,38 @@ TEST(BufferRegion, EndsBeforeItsLastPageDoes) {
   EXPECT_NE(PageOf(buffers[3]), PageOf(buffers[0]));
 }
 
-TEST(BufferRegion, KeepsLargeBuffersAndFewBytesOutside) {
+TEST(BufferRegion, LetsBuffersReachOverPages) {
+  const BufferRegion region(4 * kHugePage);
+  const AlignedBuffer small(64), large(2 * kHugePage + 1), behind(64);
+  EXPECT_EQ(large.data() == small.data() + 2 * kAlignment, kJoins);
+  EXPECT_EQ(PageOf(behind) == PageOf(large) + 2, kJoins);
+  std::memset(large.data(), 1, large.size() + kAlignment);
+}
+
+TEST(BufferRegion, KeepsFewBytesOutside) {
+  const BufferRegion none(kHugePage / 5);
+  EXPECT_EQ(BufferRegion::Take(64), nullptr);
+}
+
+TEST(BufferRegion, OpensOnceForEachThread) {
   const BufferRegion region(kHugePage);
-  const AlignedBuffer large(kHugePage), small(64);
-  EXPECT_EQ(PageOf(large) == PageOf(small), false);
   const AlignedBuffer alone(64);
+  const BufferRegion second(kHugePage);
+  const AlignedBuffer inside(64);
+  EXPECT_EQ(inside.data() == alone.data() + 2 * kAlignment, kJoins);
+}
+
+TEST(BufferRegion, LeavesNoGapBehindWhatWasTakenLast) {
+  const BufferRegion region(kHugePage);
+  const AlignedBuffer first(64);
+  const std::byte* place = nullptr;
   {
-    const BufferRegion none(kHugePage / 2);  // and one is open
-    const AlignedBuffer inside(64);
-    EXPECT_EQ(PageOf(inside) == PageOf(alone), PageOf(small) == PageOf(alone));
+    const AlignedBuffer moment(5000);
+    place = moment.data();
   }
+  const AlignedBuffer next(64), more(64);
+  EXPECT_EQ(next.data() == place, kJoins);
+  EXPECT_NE(more.data(), next.data());
 }
 
 TEST(BufferRegion, LivesAsLongAsABufferInIt) {
