@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <numeric>
 #include <optional>
 
 #include "runtime/cpu.h"
@@ -42,18 +43,31 @@ Keys FindKeys(const interpreter::Model& model) {
   return keys;
 }
 
-struct Timing {
-  int64_t tokens = 0;
-  double seconds = 0;
-
+class Timing {
+ public:
   template <class Body>
   void Add(int64_t count, Body body) {
     const Clock::time_point start = Clock::now();
     body();
-    seconds += std::chrono::duration<double>(Clock::now() - start).count();
-    tokens += count;
+    AddSeconds(count, std::chrono::duration<double>(Clock::now() - start).count());
   }
-  double rate() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+  void AddSeconds(int64_t count, double seconds) {
+    tokens_ += count;
+    runs_.push_back(seconds);
+  }
+  int64_t tokens() const { return tokens_; }
+  double seconds() const { return std::accumulate(runs_.begin(), runs_.end(), 0.0); }
+  // Of a run. Precondition: there was one.
+  double median() const {
+    std::vector<double> sorted = runs_;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::ranges::nth_element(sorted, middle);
+    return *middle;
+  }
+
+ private:
+  int64_t tokens_ = 0;
+  std::vector<double> runs_;
 };
 
 class Generator {
@@ -94,7 +108,8 @@ class Generator {
     }
   }
 
-  std::vector<int32_t> Decode() {
+  // Reads the weights' bytes beside each token, where there is a reader.
+  std::vector<int32_t> Decode(const WeightReader* reader) {
     std::vector<int32_t> made;
     int32_t token = arguments_.tokens.back();
     for (int step = 0; step < arguments_.steps; ++step, ++position_) {
@@ -102,6 +117,7 @@ class Generator {
         std::cerr << "fuselite: the cache ends after " << decode_->positions() << " positions\n";
         break;
       }
+      if (reader != nullptr) read_.AddSeconds(1, reader->Pass());
       decoded_.Add(1, [&] { Check(decode_->Run(std::span(&token, 1), position_)); });
       token = Choose(decode_->logits(), arguments_.sampling, step);
       made.push_back(token);
@@ -111,6 +127,7 @@ class Generator {
 
   const Timing& prefilled() const { return prefilled_; }
   const Timing& decoded() const { return decoded_; }
+  const Timing& read() const { return read_; }
   int64_t weight_bytes() const {
     return ProductWeightBytes(*model_, decode_->session().interpreter->main_subgraph());
   }
@@ -133,26 +150,26 @@ class Generator {
   std::optional<DecoderSignature> decode_;
   std::vector<DecoderSignature> prefill_;  // shortest first
   int64_t position_ = 0;
-  Timing prefilled_, decoded_;
+  Timing prefilled_, decoded_, read_;
 };
 
 std::string Rate(const Timing& timing) {
   char text[96];
   std::snprintf(text, sizeof text, "%lld tokens in %.2f ms, %.1f tokens/s",
-                static_cast<long long>(timing.tokens), timing.seconds * 1e3, timing.rate());
+                static_cast<long long>(timing.tokens()), timing.seconds() * 1e3,
+                static_cast<double>(timing.tokens()) / timing.seconds());
   return text;
 }
 
-void PrintLimit(const Generator& generator, int threads) {
-  const double bandwidth = MeasureReadBandwidth(threads);
+void PrintLimit(const Generator& generator) {
   const auto bytes = static_cast<double>(generator.weight_bytes());
-  if (bandwidth <= 0 || bytes <= 0) return;
-  const double limit = bandwidth / bytes;
-  char text[160];
+  const double read = generator.read().median(), decoded = generator.decoded().median();
+  char text[200];
   std::snprintf(text, sizeof text,
-                "%.1f tokens/s: %s of weights for each token, read at %.1f GB/s; decode takes %.2f "
-                "times that",
-                limit, Bytes(bytes).c_str(), bandwidth / 1e9, limit / generator.decoded().rate());
+                "%.2f ms: %s of weights for each token, read at %.1f GB/s; decode takes %.2f ms, "
+                "%.2f times that (medians)",
+                read * 1e3, Bytes(bytes).c_str(), bytes / read / 1e9, decoded * 1e3,
+                decoded / read);
   std::cout << "limit   " << text << '\n';
 }
 
@@ -160,17 +177,18 @@ void Generate(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   Generator generator(arguments, options);
   generator.Prefill();
-  const std::vector<int32_t> made = generator.Decode();
+  const int threads = options.num_threads > 0 ? options.num_threads : ReadCpuInfo().physical_cores;
+  const WeightReader reader(arguments.limit ? generator.weight_bytes() : 0, threads);
+  const std::vector<int32_t> made = generator.Decode(reader.ready() ? &reader : nullptr);
   std::cout << "tokens  ";
   for (size_t i = 0; i < made.size(); ++i) std::cout << (i > 0 ? "," : "") << made[i];
   std::cout << '\n';
-  if (generator.prefilled().tokens > 0) {
+  if (generator.prefilled().tokens() > 0) {
     std::cout << "prefill " << Rate(generator.prefilled()) << '\n';
   }
   if (made.empty()) return;
   std::cout << "decode  " << Rate(generator.decoded()) << '\n';
-  const int threads = options.num_threads > 0 ? options.num_threads : ReadCpuInfo().physical_cores;
-  if (arguments.limit) PrintLimit(generator, threads);
+  if (reader.ready()) PrintLimit(generator);
 }
 
 }  // namespace
@@ -198,8 +216,9 @@ void AddGenerateCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--delegate,!--no-delegate", arguments->use_delegate,
                     "With fuselite, or with the reference kernels alone");
-  command->add_flag("--limit,!--no-limit", arguments->limit,
-                    "Measure how fast memory gives the weights");
+  command->add_flag(
+      "--limit,!--no-limit", arguments->limit,
+      "Read as many bytes as the weights have beside each token, and say how long that takes");
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Generate(*arguments); });
 }

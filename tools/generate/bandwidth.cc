@@ -6,15 +6,14 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <vector>
 
-#include "runtime/aligned_buffer.h"
-#include "runtime/cpu.h"
 #include "runtime/parallel.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::tools {
 namespace {
+
+constexpr size_t kLargestBlock = size_t{1} << 30;
 
 bool IsProduct(const interpreter::ModelOperator& op) {
   return op.def != nullptr && op.def->product != nullptr;
@@ -50,29 +49,25 @@ int64_t ProductWeightBytes(const interpreter::Model& model, int subgraph) {
   return bytes;
 }
 
-double MeasureReadBandwidth(int threads) {
+WeightReader::WeightReader(int64_t bytes, int threads)
+    : bytes_(bytes), threads_(threads), block_(std::min<size_t>(bytes, kLargestBlock)) {
+  // Memory that nobody wrote is one page of zeros, which no cache would have to give up.
+  if (block_.data() != nullptr) std::memset(block_.data(), 1, block_.size());
+}
+
+double WeightReader::Pass() const {
   using Clock = std::chrono::steady_clock;
-  constexpr int kPasses = 6;
-  constexpr size_t kSmallest = size_t{128} << 20, kLargest = size_t{512} << 20;
-  constexpr size_t kPiece = size_t{1} << 20;
-  const auto cache = static_cast<size_t>(std::max<int64_t>(ReadCpuInfo().l3_bytes, 0));
-  const size_t bytes = std::clamp(4 * cache, kSmallest, kLargest) / kPiece * kPiece;
-  const AlignedBuffer buffer(bytes);
-  if (buffer.data() == nullptr) return 0;
-  std::memset(buffer.data(), 1, bytes);
+  constexpr int64_t kPiece = 1 << 18;
+  const auto size = static_cast<int64_t>(block_.size());
   std::atomic<int64_t> found{0};  // keeps the searches from being left out
-  double best = 0;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const Clock::time_point start = Clock::now();
-    ParallelFor(threads, static_cast<int64_t>(bytes / kPiece), 1, [&](int64_t begin, int64_t end) {
-      // The C library searches a block for a byte that is not there as fast as memory gives it.
-      const std::byte* const from = buffer.data() + begin * kPiece;
-      found += std::memchr(from, 2, (end - begin) * kPiece) != nullptr;
-    });
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::max(best, static_cast<double>(bytes) / seconds);
-  }
-  return found == 0 ? best : 0;
+  const Clock::time_point start = Clock::now();
+  ParallelFor(threads_, (size + kPiece - 1) / kPiece, 1, [&](int64_t begin, int64_t end) {
+    // The C library searches a block for a byte that is not there as fast as memory gives it.
+    const int64_t first = begin * kPiece, last = std::min(size, end * kPiece);
+    found += std::memchr(block_.data() + first, 2, last - first) != nullptr;
+  });
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return seconds * static_cast<double>(bytes_ + found) / static_cast<double>(size);
 }
 
 }  // namespace fuselite::tools
