@@ -49,9 +49,7 @@ Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activati
   return output;
 }
 
-namespace {
-
-QuantizedImage::Layout LayoutOf(const ProductDescription& d, Isa isa) {
+QuantizedImage::Layout HybridLayout(const ProductDescription& d, Isa isa) {
   QuantizedImage::Layout layout =
       QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
   if (d.hybrid->scale_per_row) {  // each row is an image then
@@ -62,8 +60,6 @@ QuantizedImage::Layout LayoutOf(const ProductDescription& d, Isa isa) {
   layout.bytes = HasDotProduct(isa);
   return layout;
 }
-
-}  // namespace
 
 Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                               const kernels::PlanContext& context) {
@@ -86,7 +82,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
-                                                  LayoutOf(d, context.isa), context.isa);
+                                                  HybridLayout(d, context.isa), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;

@@ -4,11 +4,11 @@
 
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/quantized_product_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
 
 namespace fuselite::jit::testing {
 
 using kernels::testing::AddIntegerBias;
-using kernels::testing::PitchOutput;
 using kernels::testing::QuantizedCase;
 using kernels::testing::QuantizedProductCases;
 
@@ -123,37 +123,40 @@ inline void CompareInt8(const OpTester& tester, Random& random) {
 // Random operators of `make(random)` whose channels have extreme scales and biases.
 template <class Make>
 void CompareExtremeCases(int cases, bool real, Make make) {
-  for (int seed = 1; seed <= cases; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
+  const auto without_bias = [&](Random& random) {
     OpTester tester = make(random, kBytes);
     tester.op.inputs.resize(2);
     tester.inputs.resize(2);
-    ASSERT_TRUE(tester.Infer().ok());
+    EXPECT_TRUE(tester.Infer().ok());
     AddExtremeBias(tester, random, tester.op.outputs[0].shape.dim(-1));
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    return tester;
+  };
+  kernels::testing::CompareRandomly(cases, without_bias, [&](OpTester& tester, Random& random) {
     AddExtremeScaling(tester, random, real);
     AddInt8Tail(tester, random);
     CompareInt8(tester, random);
-    if (::testing::Test::HasFailure()) return;
-  }
+    return 1;
+  });
 }
 
-// Random operators of `make(random)` with random tails.
+// Products take no other zero point of the weights here.
+inline OpTester RandomTransposeConvOfBytes(Random& random, const QuantizedProductCases& cases) {
+  OpTester tester = kernels::testing::RandomQuantizedTransposeConv(random, cases.types, 3);
+  TensorInfo& weights = tester.op.inputs[1];
+  if (weights.type == DataType::kUInt8) weights.quantization.zero_points = {128};
+  return tester;
+}
+
+// Random operators of `make(random, kBytes)` with random tails.
 template <class Make>
 void CompareInt8Cases(int cases, Make make) {
-  for (int seed = 1; seed <= cases; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = make(random, kBytes);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddInt8Tail(tester, random);
-    PitchOutput(tester, random);
-    CompareInt8(tester, random);
-    if (::testing::Test::HasFailure()) return;
-  }
+  kernels::testing::CompareRandomly(
+      cases, [&](Random& random) { return make(random, kBytes); },
+      [](OpTester& tester, Random& random) {
+        AddInt8Tail(tester, random);
+        CompareInt8(tester, random);
+        return 1;
+      });
 }
 
 }  // namespace fuselite::jit::testing

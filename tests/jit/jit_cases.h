@@ -79,6 +79,30 @@ inline void AddTail(OpTester& tester, Random& random) {
   }
 }
 
+// Stages without a function that would round in another way: a residual, a factor per batch.
+inline void AddExactTail(OpTester& tester, Random& random) {
+  const Shape shape = tester.op.outputs[0].shape;
+  const int32_t channels = shape.dim(-1);
+  const auto rows = static_cast<int32_t>(shape.elements() / channels);
+  auto& tail = tester.op.tail;
+  tail.rows_per_batch = rows / shape[0];
+  if (random.Chance(0.3)) {
+    tail.stages.push_back(TailStage::Unary(UnaryKind::kClamp, -0.5f, 0.75f));
+  }
+  if (random.Chance(0.4)) {
+    const TailOperand residual = {AddOperand(tester, shape, random), rows / shape[0] * channels,
+                                  channels, 1};
+    tail.stages.push_back(TailStage::Binary(BinaryKind::kAdd, residual));
+  }
+  if (random.Chance(0.3)) {
+    const TailOperand gate = {AddOperand(tester, {shape[0], channels}, random), channels, 0, 1};
+    tail.stages.push_back(TailStage::Binary(BinaryKind::kMul, gate));
+  }
+  if (random.Chance(0.2)) {  // not emitted
+    tail.stages.push_back(TailStage::Unary(UnaryKind::kSign));
+  }
+}
+
 // The float candidate of an operator.
 inline const kernels::Candidate* FloatCandidate(const kernels::OperatorDef& op) {
   for (const kernels::Candidate& candidate : CandidatesFor(op)) {

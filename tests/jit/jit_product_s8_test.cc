@@ -1,12 +1,8 @@
 #include "kernels/quantization.h"
-#include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/jit/int8_cases.h"
 
 namespace fuselite::jit::testing {
 namespace {
-
-using kernels::Padding;
-using kernels::TransposeConvParams;
 
 TEST(JitProductInt8Test, ConvolutionsEqualTheReference) {
   CompareInt8Cases(150, kernels::testing::RandomQuantizedConv2D);
@@ -30,45 +26,7 @@ TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
 }
 
 TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("TRANSPOSE_CONV");
-    auto& params = tester.params<TransposeConvParams>();
-    params.padding = random.Pick({Padding::kSame, Padding::kValid});
-    params.stride_h = random.Int(1, 3);
-    params.stride_w = random.Int(1, 3);
-    params.activation = kernels::testing::RandomClampOrNone(random);
-    const auto filter_h = static_cast<int32_t>(random.Int(params.stride_h, 5));
-    const auto filter_w = static_cast<int32_t>(random.Int(params.stride_w, 5));
-    const auto channels_in = static_cast<int32_t>(random.Int(1, 40));
-    const auto channels_out = static_cast<int32_t>(random.Int(1, 80));
-    const Shape in = {static_cast<int32_t>(random.Int(1, 2)),
-                      static_cast<int32_t>(random.Int(1, 9)),
-                      static_cast<int32_t>(random.Int(1, 9)), channels_in};
-    const auto size = [&](int32_t n, int32_t stride, int32_t filter) {
-      if (params.padding == Padding::kValid) return (n - 1) * stride + filter;
-      return n * stride - static_cast<int32_t>(random.Int(0, stride - 1));
-    };
-    const std::vector<int32_t> out = {in[0], size(in[1], params.stride_h, filter_h),
-                                      size(in[2], params.stride_w, filter_w), channels_out};
-    QuantizedCase c = kernels::testing::RandomQuantizedCase(
-        random, kBytes.types, int64_t{filter_h} * filter_w * channels_in);
-    Quantization weights = kernels::testing::WeightsQuantization(c, random, channels_out, 0, false);
-    if (c.type == DataType::kUInt8) weights.zero_points = {128};
-    tester.Constant(TestTensor::Of(DataType::kInt32, {4}, out))
-        .Constant(kernels::testing::AnyIntegers(
-            random, c.type, {channels_out, filter_h, filter_w, channels_in}, weights))
-        .Input(kernels::testing::Activations(c, random, in));
-    AddIntegerBias(c, tester, random, channels_out);
-    tester.Output(c.type, c.output());
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    if (random.Chance(0.4)) AddLookup(tester, random);
-    PitchOutput(tester, random);
-    CompareInt8(tester, random);
-    if (HasFailure()) return;
-  }
+  CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
 
 // Code of every level is emitted, also where this machine does not run it.

@@ -1,12 +1,16 @@
 // The driver of products (kernels/product) over a micro-kernel in plain loops, whose tiles, panels
 // and blocks have random limits: every cut that a later micro-kernel may ask for, of which those of
-// this machine's instructions are a few.
+// this machine's instructions are a few. Of floats, of bytes whose sums wait for their tail, and of
+// floats quantized at run time.
 #include <cstring>
+#include <functional>
 
+#include "jit/product/product_hybrid.h"
 #include "jit/source/image_source.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/product/product_kernel.h"
-#include "tests/jit/jit_cases.h"
+#include "tests/jit/int8_cases.h"
+#include "tests/kernels/hybrid_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
 
@@ -18,6 +22,7 @@ using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::Tile;
 using kernels::TileRun;
+using kernels::testing::CompareRandomly;
 
 struct Limits {
   int lanes = 4, max_vectors = 2, max_rows = 3;
@@ -37,16 +42,37 @@ struct Limits {
   }
 };
 
+// What a plain micro-kernel multiplies and stores: int32 sums, or floats. Sums are exact in doubles
+// where values are integers.
+struct PlainFormat {
+  std::string types;
+  int64_t left_bytes = 4;
+  // From memory: a value of the left side, the i-th weight, the n-th bias; zero points taken off.
+  std::function<double(const std::byte* at)> left;
+  std::function<double(const void* weights, int64_t i)> weight;
+  std::function<double(const void* biases, int64_t n)> bias;
+  // The weights' zero point, which sums learn of by what rows tell (MicroKernel::RowValues).
+  double weights_zero_point = 0;
+  // Of scales that the source tells of rows; 0: those of an image are its rows'.
+  int64_t row_scale_bytes = 0;
+  bool row_zero_points = false;  // which are taken off values, too
+  // Stores a sum of output channel `channel`; `scale` is its row's, of a source that has scales.
+  std::function<void(double sum, const RowScale* scale, int64_t channel, std::byte* to)> store;
+};
+
 class PlainMicroKernel final : public kernels::MicroKernel {
  public:
-  PlainMicroKernel(const Limits& limits, kernels::DepthRuns depth, const ProductProblem& problem)
-      : limits_(limits),
+  PlainMicroKernel(PlainFormat format, const Limits& limits, kernels::DepthRuns depth,
+                   const ProductProblem& problem)
+      : format_(std::move(format)),
+        limits_(limits),
         depth_(std::move(depth)),
         left_step_(problem.left.row),
         left_runs_(problem.left_runs),
-        out_step_(problem.out.row * problem.out_row_bytes) {}
+        out_step_(problem.out.row * problem.out_row_bytes),
+        scratch_(problem.rest.on_sums) {}
 
-  std::string types() const override { return "f32"; }
+  std::string types() const override { return format_.types; }
   std::string target() const override { return "plain"; }
   int lanes() const override { return limits_.lanes; }
   int max_rows(int vectors) const override {
@@ -55,29 +81,36 @@ class PlainMicroKernel final : public kernels::MicroKernel {
   double TileCycles(int rows, int vectors) const override {
     return limits_.tile_start + static_cast<double>(depth_.depth()) * rows * vectors;
   }
-  int64_t row_bytes() const override { return depth_.depth() * int64_t{sizeof(float)}; }
+  int64_t row_bytes() const override { return depth_.depth() * format_.left_bytes; }
   int64_t small_block_bytes() const override { return limits_.block_bytes; }
   size_t panel_bytes(int vectors) const override {
-    return sizeof(float) * width(vectors) * (depth_.depth() + 1);
+    return sizeof(double) * width(vectors) * (depth_.depth() + 1);
   }
   // The bias, then the weights of each term.
   void PackPanel(const kernels::RightMatrix& right, const PanelChannels& channels,
                  std::byte* to) const override {
-    auto* packed = reinterpret_cast<float*>(to);
-    const auto* values = static_cast<const float*>(right.values);
-    const auto* bias = static_cast<const float*>(right.bias);
+    auto* packed = reinterpret_cast<double*>(to);
     for (int64_t k = -1; k < depth_.depth(); ++k) {
-      for (int64_t i = 0; i < width(channels.vectors); ++i) {
+      for (int64_t i = 0; i < width(channels.vectors); ++i, ++packed) {
         const int64_t n = channels.first + i;
-        float value = 0;
-        if (n < channels.last && k >= 0) value = values[k * right.k_step + n * right.n_step];
-        if (n < channels.last && k < 0 && bias != nullptr) value = bias[n];
-        *packed++ = value;
+        *packed = 0;
+        if (n >= channels.last) continue;
+        if (k >= 0) *packed = format_.weight(right.values, k * right.k_step + n * right.n_step);
+        if (k < 0 && right.bias != nullptr) *packed = format_.bias(right.bias, n);
       }
     }
   }
   std::string layout() const override { return internal::Join("plain k", depth_.depth()); }
   bool shares_panels() const override { return limits_.shares_panels; }
+  bool needs_row_values() const override { return format_.weights_zero_point != 0; }
+  void RowValues(const std::byte* left, int64_t step, int64_t count,
+                 int32_t* values) const override {
+    for (int64_t i = 0; i < count; ++i) {
+      double sum = 0;
+      ForEachValue(left + i * step, [&](double value) { sum += value; });
+      values[i] = static_cast<int32_t>(-format_.weights_zero_point * sum);
+    }
+  }
   Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
                                                   const std::string&) const override {
     EXPECT_LE(tiles.size(), 4U);
@@ -88,6 +121,8 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     }
     auto emitted = std::make_shared<PlainMicroKernel>(*this);
     emitted->tiles_.assign(tiles.begin(), tiles.end());
+    // Sums that wait in scratch memory for their tail have rows of the widest panel.
+    if (scratch_) emitted->out_step_ = width(tiles.front().vectors) * int64_t{sizeof(int32_t)};
     return std::shared_ptr<const MicroKernel>(std::move(emitted));
   }
   void Run(const TileRun& run) const override {
@@ -95,10 +130,22 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     const Tile& tile = tiles_[run.tile];
     const int64_t channels = (tile.vectors - 1) * limits_.lanes + tile.last_lanes;
     for (int64_t row = 0; row < run.tiles * tile.rows; ++row) {
+      const std::byte* left = run.left + left_runs_.Offset(row, left_step_);
+      double correction = 0;
+      const RowScale* scale = nullptr;
+      if (needs_row_values()) {
+        correction = reinterpret_cast<const int32_t*>(run.row_values)[row];
+      } else if (run.row_values != nullptr) {
+        scale = reinterpret_cast<const RowScale*>(run.row_values + row * format_.row_scale_bytes);
+      }
       for (int64_t n = 0; n < channels; ++n) {
-        const float sum = Sum(run.left + left_runs_.Offset(row, left_step_),
-                              reinterpret_cast<const float*>(run.panel) + n, width(tile.vectors));
-        std::memcpy(run.out + row * out_step_ + n * sizeof(float), &sum, sizeof(float));
+        const auto* weights = reinterpret_cast<const double*>(run.panel) + n;
+        double sum = *weights + correction;
+        ForEachValue(left, [&](double value) {
+          if (format_.row_zero_points) value -= scale->zero_point;
+          sum += value * *(weights += width(tile.vectors));
+        });
+        format_.store(sum, scale, run.channel + n, run.out + row * out_step_ + n * 4);
       }
     }
   }
@@ -106,119 +153,271 @@ class PlainMicroKernel final : public kernels::MicroKernel {
  private:
   int64_t width(int vectors) const { return int64_t{vectors} * limits_.lanes; }
 
-  // `weights`: the channel's bias, and `step` values further its first weight.
-  float Sum(const std::byte* left, const float* weights, int64_t step) const {
-    double sum = *weights;
+  // The values of a row in the order of the depth.
+  template <class Function>
+  void ForEachValue(const std::byte* left, Function function) const {
     for (int64_t outer = 0; outer < depth_.outer; ++outer) {
       for (const auto& [offset, length] : depth_.runs) {
-        for (int64_t k = 0; k < length; ++k) {
-          float value;
-          std::memcpy(&value, left + outer * depth_.outer_step + offset + k * sizeof(float),
-                      sizeof(float));
-          sum += double{value} * *(weights += step);
-        }
+        // Offsets are in bytes.
+        const std::byte* run = left + outer * depth_.outer_step + offset;
+        for (int64_t k = 0; k < length; ++k) function(format_.left(run + k * format_.left_bytes));
       }
     }
-    return static_cast<float>(sum);
   }
 
+  PlainFormat format_;
   Limits limits_;
   kernels::DepthRuns depth_;
   int64_t left_step_;
   kernels::RowRuns left_runs_;
   int64_t out_step_;
+  bool scratch_;
   std::vector<Tile> tiles_;
 };
 
-Limits current;  // a candidate is a plain function
+// A value of any type at any address.
+template <class T>
+double Read(const void* values, int64_t i = 0) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(values) + i * int64_t{sizeof(T)}, sizeof(T));
+  return static_cast<double>(value);
+}
+template <class T>
+void Write(std::byte* to, double value) {
+  const T rounded = static_cast<T>(value);
+  std::memcpy(to, &rounded, sizeof(T));
+}
 
-// Leaves the whole tail to the driver.
-Result<kernels::KernelPlan> PlanPlain(const OpDescription& op,
-                                      const kernels::PlanContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription d, op.op->product(op));
-  kernels::Tail tail;
-  tail.rows_per_batch = op.tail.rows_per_batch;
-  if (!AppendActivation(d.activation, &tail)) return Unsupported("an activation");
-  tail.stages.insert(tail.stages.end(), op.tail.stages.begin(), op.tail.stages.end());
-  kernels::ProductKernelSpec spec;
-  spec.source = FloatSource(op.op->product_inputs->x, d);
-  spec.value_bytes = sizeof(float);
-  spec.tail_is_linear = op.tail.empty();
+// What candidates, which are plain functions, are to use.
+Limits current;
+Isa current_isa;
+
+// A plan whose whole `tail` is left to the driver.
+Result<kernels::KernelPlan> PlanPlain(const OpDescription& op, const kernels::PlanContext& context,
+                                      const kernels::ProductDescription& d,
+                                      kernels::ProductKernelSpec spec, const PlainFormat& format,
+                                      const kernels::Tail& tail, bool on_sums) {
+  spec.value_bytes = format.left_bytes;
   spec.micro_kernel =
       [&](const kernels::DepthRuns& depth,
           ProductProblem* problem) -> Result<std::shared_ptr<const kernels::MicroKernel>> {
-    if (!tail.empty()) {
+    if (on_sums || !tail.empty()) {
       problem->rest = {.apply = kernels::ApplyTailReference,
-                       .on_sums = false,
+                       .on_sums = on_sums,
                        .output = op.outputs[0].type,
                        .tail = tail,
                        .why = "plain"};
     }
     return std::shared_ptr<const kernels::MicroKernel>(
-        std::make_shared<PlainMicroKernel>(current, depth, *problem));
+        std::make_shared<PlainMicroKernel>(format, current, depth, *problem));
   };
   return PlanProductKernel(op, d, spec, context);
 }
 
-// What the driver makes of random operations against the reference; a second run with other
-// threads, and so other blocks, must give the same bits.
+// `first`, the operator's activation and its tail.
+Result<kernels::Tail> WholeTail(const OpDescription& op, const kernels::ProductDescription& d,
+                                std::vector<TailStage> first) {
+  kernels::Tail tail;
+  tail.rows_per_batch = op.tail.rows_per_batch;
+  tail.stages = std::move(first);
+  if (!AppendActivation(d.activation, &tail)) return Unsupported("an activation");
+  tail.stages.insert(tail.stages.end(), op.tail.stages.begin(), op.tail.stages.end());
+  return tail;
+}
+
+Result<kernels::KernelPlan> PlanFloats(const OpDescription& op,
+                                       const kernels::PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription d, op.op->product(op));
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::Tail tail, WholeTail(op, d, {}));
+  PlainFormat format;
+  format.types = "f32";
+  format.left = [](const std::byte* at) { return Read<float>(at); };
+  format.weight = Read<float>;
+  format.bias = Read<float>;
+  format.store = [](double sum, const RowScale*, int64_t, std::byte* to) { Write<float>(to, sum); };
+  kernels::ProductKernelSpec spec;
+  spec.source = FloatSource(op.op->product_inputs->x, d);
+  spec.tail_is_linear = op.tail.empty();
+  return PlanPlain(op, context, d, std::move(spec), format, tail, false);
+}
+
+Result<kernels::KernelPlan> PlanBytes(const OpDescription& op,
+                                      const kernels::PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription d, op.op->product(op));
+  FUSELITE_ASSIGN_OR_RETURN(
+      const kernels::QuantizedTail tail,
+      MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  ByteSource source = MakeByteSource(inputs.x, d, in, current_isa);
+  const bool is_signed = in.type == DataType::kInt8;
+  // Bytes that dot products read are unsigned, 128 more; `flips`: not yet.
+  const int32_t zero_point = in.quantization.zero_point() +
+                             (is_signed && source.value_bytes == 1 && !source.flips ? 128 : 0);
+  const auto read = source.value_bytes == 2     ? Read<int16_t>
+                    : is_signed && source.flips ? Read<int8_t>
+                                                : Read<uint8_t>;
+  PlainFormat format;
+  format.types = "8 bits";
+  format.left_bytes = source.value_bytes;
+  format.left = [=](const std::byte* at) { return read(at, 0) - zero_point; };
+  // Those of uint8 as int8: their usual zero point, 128, is then none.
+  const int32_t flip = weights.type == DataType::kUInt8 ? 128 : 0;
+  format.weight = [flip](const void* values, int64_t i) {
+    return flip != 0 ? Read<uint8_t>(values, i) - flip : Read<int8_t>(values, i);
+  };
+  format.bias = Read<int32_t>;
+  format.weights_zero_point = weights.quantization.zero_point() - flip;
+  format.store = [](double sum, const RowScale*, int64_t, std::byte* to) {
+    Write<int32_t>(to, sum);
+  };
+  kernels::ProductKernelSpec spec;
+  spec.source = std::move(source.source);
+  spec.tail_is_linear = true;
+  return PlanPlain(op, context, d, std::move(spec), format, tail.tail, true);
+}
+
+Result<kernels::KernelPlan> PlanHybrid(const OpDescription& op,
+                                       const kernels::PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription d, op.op->product(op));
+  if (!d.hybrid || d.left_transposed) return Unsupported("no hybrid product");
+  const kernels::ProductDescription::Hybrid& hybrid = *d.hybrid;
+  std::vector<TailStage> first;
+  if (hybrid.tail.bias >= 0) {
+    first.push_back(
+        TailStage::Binary(BinaryKind::kAdd, {.input = hybrid.tail.bias, .channel_stride = 1}));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::Tail tail, WholeTail(op, d, std::move(first)));
+  const bool bytes = HasDotProduct(current_isa);
+  PlainFormat format;
+  format.types = "hybrid";
+  format.left_bytes = bytes ? 1 : 2;
+  format.row_zero_points = bytes && hybrid.asymmetric;
+  const int32_t zero_point = bytes && !hybrid.asymmetric ? 128 : 0;
+  format.left = [bytes, zero_point](const std::byte* at) {
+    return (bytes ? Read<uint8_t>(at) : Read<int16_t>(at)) - zero_point;
+  };
+  format.weight = Read<int8_t>;
+  format.row_scale_bytes = hybrid.scale_per_row ? sizeof(RowScale) : 0;
+  format.store = [scales = hybrid.tail.scales, weights_first = hybrid.tail.weights_first](
+                     double sum, const RowScale* scale, int64_t channel, std::byte* to) {
+    const auto value = static_cast<float>(sum);
+    const float weights = scales[scales.size() > 1 ? channel : 0];
+    Write<float>(to,
+                 weights_first ? value * weights * scale->scale : value * (scale->scale * weights));
+  };
+  kernels::ProductKernelSpec spec;
+  spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
+                                                  HybridLayout(d, current_isa), DetectIsa());
+  spec.row_value_bytes = sizeof(RowScale);
+  spec.row_values_per_image = !hybrid.scale_per_row;
+  spec.tail_is_linear = true;
+  return PlanPlain(op, context, d, std::move(spec), format, tail, false);
+}
+
+// What the driver makes of random operations over three sets of limits, each against the reference
+// (`compare(expected, actual)`); a second run with other threads, and so other blocks, must give
+// the same bits.
+template <class Element, class Compare>
+int CompareDriver(OpTester& tester, Random& random, kernels::PlanKernel plan, Compare compare) {
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  for (int run = 0; run < 3 && !::testing::Test::HasFailure(); ++run) {
+    current = Limits::Any(random);
+    current_isa = random.Pick({Isa::kAvx2, Isa::kAvx512Vnni});
+    const kernels::Candidate plain("plain", plan);
+    const auto actual = tester.RunCandidate(plain, Isa::kScalar, random.Int(1, 99));
+    EXPECT_TRUE(actual.ok()) << actual.status().ToString();
+    OpTester again = tester;
+    again.threads = static_cast<int>(random.Int(2, 9));
+    const auto same = again.RunCandidate(plain, Isa::kScalar, random.Int(100, 199));
+    EXPECT_TRUE(same.ok()) << same.status().ToString();
+    if (!actual.ok() || !same.ok()) break;
+    compare((*expected)[0], (*actual)[0]);
+    kernels::testing::ExpectSame<Element>((*actual)[0], (*same)[0], "plain again");
+  }
+  return 1;
+}
+
 template <class Params, class Make>
-void CompareDriver(int cases, Make make, const std::function<double(OpTester&)>& depth) {
-  for (int seed = 1; seed <= cases; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester = make(random);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+void CompareFloats(Make make, const std::function<double(OpTester&)>& depth) {
+  CompareRandomly(60, make, [&](OpTester& tester, Random& random) {
     AddTail(tester, random);
-    kernels::testing::PitchOutput(tester, random);
     const std::vector<float> bounds =
         kernels::testing::Bounds(tester, depth(tester), [](OpTester& plain) {
           if constexpr (!std::is_void_v<Params>) {
             plain.params<Params>().activation = kernels::Activation::kNone;
           }
         });
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-    for (int run = 0; run < 3; ++run) {
-      current = Limits::Any(random);
-      const kernels::Candidate plain("plain", PlanPlain);
-      const auto actual = tester.RunCandidate(plain, Isa::kScalar, random.Int(1, 99));
-      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-      kernels::testing::ExpectNear((*expected)[0], (*actual)[0],
-                                   [&](int64_t i) { return bounds[i]; }, "plain");
-      OpTester again = tester;
-      again.threads = static_cast<int>(random.Int(2, 9));
-      const auto same = again.RunCandidate(plain, Isa::kScalar, random.Int(100, 199));
-      ASSERT_TRUE(same.ok()) << same.status().ToString();
-      kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "plain again");
-    }
-    if (::testing::Test::HasFailure()) return;
-  }
+    return CompareDriver<float>(
+        tester, random, PlanFloats, [&](const TestTensor& expected, const TestTensor& actual) {
+          kernels::testing::ExpectNear(
+              expected, actual, [&](int64_t i) { return bounds[i]; }, "plain");
+        });
+  });
+}
+
+template <class Make>
+void CompareBytes(Make make) {
+  CompareRandomly(
+      60, [&](Random& random) { return make(random, kBytes); },
+      [](OpTester& tester, Random& random) {
+        AddInt8Tail(tester, random);
+        return CompareDriver<uint8_t>(
+            tester, random, PlanBytes, [](const TestTensor& expected, const TestTensor& actual) {
+              kernels::testing::ExpectSame<uint8_t>(expected, actual, "plain");
+            });
+      });
+}
+
+template <class Make>
+void CompareHybrid(Make make) {
+  CompareRandomly(60, make, [](OpTester& tester, Random& random) {
+    AddExactTail(tester, random);
+    return CompareDriver<float>(tester, random, PlanHybrid,
+                                [](const TestTensor& expected, const TestTensor& actual) {
+                                  kernels::testing::ExpectSame<float>(expected, actual, "plain");
+                                });
+  });
 }
 
 TEST(ProductDriverTest, Convolutions) {
-  CompareDriver<kernels::Conv2DParams>(
-      60, [](Random& random) { return kernels::testing::RandomConv2D(random, {}); },
+  CompareFloats<kernels::Conv2DParams>(
+      [](Random& random) { return kernels::testing::RandomConv2D(random, {}); },
       [](OpTester& tester) -> double { return tester.op.inputs[1].shape.elements(1, 4); });
+  CompareBytes(kernels::testing::RandomQuantizedConv2D);
+  CompareHybrid([](Random& random) {
+    return kernels::testing::RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
+  });
 }
 
 TEST(ProductDriverTest, FullyConnected) {
-  CompareDriver<kernels::FullyConnectedParams>(
-      60, [](Random& random) { return kernels::testing::RandomFullyConnected(random); },
+  CompareFloats<kernels::FullyConnectedParams>(
+      [](Random& random) { return kernels::testing::RandomFullyConnected(random); },
       [](OpTester& tester) -> double { return tester.op.inputs[1].shape.dim(-1); });
+  CompareBytes(kernels::testing::RandomQuantizedFullyConnected);
+  CompareHybrid([](Random& random) {
+    return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
+  });
 }
 
 TEST(ProductDriverTest, BatchedProducts) {
-  CompareDriver<void>(
-      60, [](Random& random) { return kernels::testing::RandomBatchMatMul(random, true); },
+  CompareFloats<void>(
+      [](Random& random) { return kernels::testing::RandomBatchMatMul(random, true); },
       [](OpTester& tester) -> double { return kernels::testing::BatchMatMulDepth(tester); });
+  CompareBytes([](Random& random, QuantizedProductCases cases) {
+    cases.types = {DataType::kInt8};
+    return kernels::testing::RandomQuantizedBatchMatMul(random, cases);
+  });
+  CompareHybrid(
+      [](Random& random) { return kernels::testing::RandomHybridBatchMatMul(random, 0); });
 }
 
 TEST(ProductDriverTest, TransposedConvolutions) {
-  CompareDriver<kernels::TransposeConvParams>(
-      60, [](Random& random) { return kernels::testing::RandomTransposeConv(random, 3); },
+  CompareFloats<kernels::TransposeConvParams>(
+      [](Random& random) { return kernels::testing::RandomTransposeConv(random, 3); },
       [](OpTester& tester) -> double { return tester.op.inputs[1].shape.elements(1, 4); });
+  CompareBytes(RandomTransposeConvOfBytes);
 }
 
 // Whoever makes another operator of products adds it here and above.

@@ -1,4 +1,4 @@
-// Random transposed convolutions of float32.
+// Random transposed convolutions.
 #pragma once
 
 #include <vector>
@@ -6,6 +6,7 @@
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/kernels/op_tester.h"
 #include "tests/kernels/product_cases.h"
+#include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
 
@@ -67,6 +68,41 @@ inline OpTester RandomTransposeConv(Random& random, int32_t min_filter = 1) {
   tester.params<TransposeConvParams>().activation =
       random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
   if (random.Chance(0.7)) tester.Input(RandomFloats(random, {sizes.output.dim(-1)}));
+  return tester;
+}
+
+// Of one of `types`. What is constant may as well be known at run time only.
+inline OpTester RandomQuantizedTransposeConv(Random& random, const std::vector<DataType>& types,
+                                             int32_t min_filter = 1) {
+  const DataType type = types[random.Int(0, static_cast<int64_t>(types.size()) - 1)];
+  // Phases of more than 510 terms of 16 bits are put together.
+  const bool wide = type == DataType::kInt16;
+  const TransposeConvSizes sizes(random, 60, wide && random.Chance(0.3) ? 200 : 40, 50, min_filter);
+  const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
+  const bool is_signed = type != DataType::kUInt8;
+  const int64_t low = type == DataType::kInt8 ? -128 : 0, high = wide ? 0 : low + 255;
+  const TestTensor input =
+      RandomTensor(random,
+                   {.type = type,
+                    .shape = sizes.input,
+                    .quantization = RandomQuantization(random, 1, false, low, high),
+                    .row_pitch = RandomPitch(random, in)},
+                   random.Int(0, 3) * BitWidth(type) / 8);
+  const TestTensor filter = RandomTensor(
+      random, {.type = is_signed ? DataType::kInt8 : DataType::kUInt8,
+               .shape = sizes.filter,
+               .quantization = is_signed ? RandomQuantization(random, out, random.Chance(0.7), 0, 0)
+                                         : RandomQuantization(random, 1, false, 0, 255)});
+  OpTester tester = sizes.Tester(filter, input);
+  tester.params<TransposeConvParams>().activation =
+      random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  if (random.Chance(0.7)) {
+    const DataType bias = wide && random.Chance(0.7) ? DataType::kInt64 : DataType::kInt32;
+    tester.Constant(RandomTensor(random, {.type = bias, .shape = {out}}, BitWidth(bias) / 8));
+  }
+  Quantization output = RandomQuantization(random, 1, false, low, high);
+  output.scales[0] *= wide ? 1000 : 10;
+  tester.Output(type, output);
   return tester;
 }
 
