@@ -36,7 +36,7 @@ class Description {
  private:
   template <class T>
   requires std::is_trivially_copyable_v<T>
-  void Add(const T& value) { AddBytes(&value, sizeof value); }
+  void Add(const T& value) { AddBytes(&value, sizeof(T)); }
   template <class T>
   void AddAll(const std::vector<T>& values) {
     Add(values.size());

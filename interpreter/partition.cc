@@ -29,7 +29,7 @@ class Partitioner {
   // A plan out of order leaves nodes that never become ready.
   std::vector<NodeSubset> Run(bool cluster) {
     while (!ready_[0].empty() || !ready_[1].empty()) {
-      const bool claimed = First(1) < First(0);
+      const bool claimed = First(true) < First(false);
       subsets_.emplace_back().claimed = claimed;
       // Without clustering, the next one of this kind has to come before those of the other.
       while (!ready_[claimed].empty() && (cluster || First(claimed) < First(!claimed))) {

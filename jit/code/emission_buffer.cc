@@ -15,7 +15,8 @@ EmissionBuffer EmissionBuffer::Take() {
 
 EmissionBuffer::~EmissionBuffer() {
   Memory* none = nullptr;
-  if (memory_ && Kept().compare_exchange_strong(none, memory_.get())) memory_.release();
+  if (!memory_ || !Kept().compare_exchange_strong(none, memory_.get())) return;
+  static_cast<void>(memory_.release());
 }
 
 }  // namespace fuselite::jit
