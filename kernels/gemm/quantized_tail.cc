@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/quantization.h"
+#include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -64,6 +66,20 @@ Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
   return result;
 }
 
+// Those of all channels, zeros where there are none; nothing where they are known only at run time.
+std::optional<std::vector<int64_t>> ConstantBiases(const OpDescription& op, int input,
+                                                   int64_t channels) {
+  std::vector<int64_t> biases(channels, 0);
+  if (!op.has_input(input)) return biases;
+  const TensorInfo& bias = op.inputs[input];
+  if (!bias.constant()) return std::nullopt;
+  for (int64_t c = 0; c < channels; ++c) {
+    biases[c] = bias.type == DataType::kInt64 ? LoadUnaligned<int64_t>(bias.data, c)
+                                              : LoadUnaligned<int32_t>(bias.data, c);
+  }
+  return biases;
+}
+
 }  // namespace
 
 Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation,
@@ -113,6 +129,8 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
     FUSELITE_ASSIGN_OR_RETURN(TailStage stage, RequantizeStage(op, activation, channels));
     if (result.wide) {
       FUSELITE_ASSIGN_OR_RETURN(result.wide_scaling, MakeWideScaling(stage, channels));
+      const auto biases = ConstantBiases(op, inputs.bias, channels);
+      if (biases) UseDoubles(*biases, &result.wide_scaling);
       result.source_type = DataType::kInt16;
     } else {
       result.tail.stages.insert(result.tail.stages.begin(), std::move(stage));

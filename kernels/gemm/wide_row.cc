@@ -56,7 +56,28 @@ HWY_INLINE V32 MultiplyReal(V64 sum, hn::Vec<DReal> scale, double low, double hi
   return hn::DemoteTo(D32(), hn::Add(cut, half));
 }
 
+// With WideScaling's factors and addends.
+void ScaleExactly(const WideRow& row) {
+  const DReal d;
+  const D32 d32;
+  const hn::Rebind<int16_t, DReal> d16;
+  const WideScaling& s = *row.scaling;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto low = hn::Set(d, s.min - s.zero_point), high = hn::Set(d, s.max - s.zero_point);
+  const auto zero = hn::Set(d32, s.zero_point);
+  for (int64_t i = 0; i < row.n; i += lanes) {
+    const auto left = static_cast<size_t>(row.n - i);
+    const int64_t c = row.channel + i;
+    const auto sum = hn::PromoteTo(d, LoadUpTo(d32, row.narrow_sums + i, left));
+    const auto scaled = hn::MulAdd(sum, LoadUpTo(d, s.factors.data() + c, left),
+                                   LoadUpTo(d, s.addends.data() + c, left));
+    const auto cut = hn::Floor(hn::Min(hn::Max(scaled, low), high));
+    StoreUpTo(hn::DemoteTo(d16, hn::Add(hn::DemoteTo(d32, cut), zero)), d16, row.to + i, left);
+  }
+}
+
 void ScaleRow(const WideRow& row) {
+  if (row.narrow_sums != nullptr && !row.scaling->factors.empty()) return ScaleExactly(row);
   const D64 d;
   const D32 d32;
   const hn::Rebind<int16_t, D64> d16;
@@ -101,6 +122,21 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+
+void UseDoubles(std::span<const int64_t> biases, WideScaling* scaling) {
+  constexpr double kLargestSum = 0x1p31, kExact = 0x1p53;
+  std::vector<double> factors, addends;
+  for (size_t c = 0; c < scaling->multipliers.size(); ++c) {
+    const double m = scaling->multipliers[c], bias = static_cast<double>(biases[c]);
+    const double half = std::ldexp(1.0, scaling->shifts[c] - 1);
+    const double largest = (kLargestSum + std::abs(bias)) * m + half;
+    if (largest >= std::min(kExact, half * kLargestSum)) return;
+    factors.push_back(std::ldexp(m, -scaling->shifts[c]));
+    addends.push_back(std::ldexp(bias * m + half, -scaling->shifts[c]));
+  }
+  scaling->factors = std::move(factors);
+  scaling->addends = std::move(addends);
+}
 
 void ScaleWideRow(const WideRow& row) {
   const WideScaling& s = *row.scaling;

@@ -13,6 +13,7 @@ WideScaling RandomWideScaling(Random& random, int64_t channels, bool real) {
   WideScaling scaling{.zero_point = static_cast<int32_t>(random.Int(-9, 9)),
                       .min = low,
                       .max = static_cast<int32_t>(random.Int(low, 32767))};
+  const int largest_shift = random.Pick({-1, 14});
   for (int64_t c = 0; c < channels; ++c) {
     if (real) {
       scaling.real.push_back(std::ldexp(random.Pick({1.0, 0.5, 0.7310585}), random.Int(-40, 3)));
@@ -20,7 +21,7 @@ WideScaling RandomWideScaling(Random& random, int64_t channels, bool real) {
     }
     const WideFixedPoint fixed =
         ToWideFixedPoint({static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
-                          static_cast<int32_t>(random.Int(-31, 14))});
+                          static_cast<int32_t>(random.Int(-31, largest_shift))});
     scaling.multipliers.push_back(random.Chance(0.1) ? 1 << 14 : fixed.multiplier);
     scaling.shifts.push_back(fixed.shift);
   }
@@ -38,14 +39,15 @@ std::vector<T> RandomIntegers(Random& random, int64_t n, int bits) {
 }
 
 TEST(WideRowTest, EveryTargetScalesToTheBit) {
+  int in_doubles = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
     const int64_t channels = random.Int(1, 40), channel = random.Int(0, channels - 1);
-    const WideScaling scaling = RandomWideScaling(random, channels, random.Chance(0.4));
+    WideScaling scaling = RandomWideScaling(random, channels, random.Chance(0.4));
     const auto sums = RandomIntegers<int64_t>(random, channels, 46);
     const auto narrow_sums = RandomIntegers<int32_t>(random, channels, 31);
-    const auto bias = RandomIntegers<int64_t>(random, channels, 40);
+    const auto bias = RandomIntegers<int64_t>(random, channels, random.Pick({20, 40}));
     const auto narrow_bias = RandomIntegers<int32_t>(random, channels, 31);
     WideRow row{.scaling = &scaling, .channel = channel, .n = random.Int(1, channels - channel)};
     random.Chance(0.5) ? row.sums = sums.data() : nullptr;
@@ -53,6 +55,13 @@ TEST(WideRowTest, EveryTargetScalesToTheBit) {
     const int biased = static_cast<int>(random.Int(0, 2));
     if (biased == 1) row.bias = bias.data();
     if (biased == 2) row.narrow_bias = narrow_bias.data();
+    if (random.Chance(0.5)) {
+      std::vector<int64_t> constants(channels, 0);
+      if (biased == 1) constants = bias;
+      if (biased == 2) constants.assign(narrow_bias.begin(), narrow_bias.end());
+      UseDoubles(constants, &scaling);
+      in_doubles += !scaling.factors.empty();
+    }
     std::vector<int16_t> expected(channels, 77);
     row.to = expected.data();
     ScaleWideRow(row);
@@ -74,6 +83,7 @@ TEST(WideRowTest, EveryTargetScalesToTheBit) {
     }
     if (HasFailure()) return;
   }
+  EXPECT_GT(in_doubles, 9);
 }
 
 TEST(WideRowTest, EveryTargetAdds) {
