@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/make_kernel.h"
@@ -208,8 +209,10 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
   constexpr auto kMap = FUSELITE_SIMD_TABLE(MapByLines);
   FUSELITE_ASSIGN_OR_RETURN(auto* const map, kMap.Require(isa));
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
-  const std::optional<ByteLines> lines =
-      FindByteLines(table, in == DataType::kInt8, out == DataType::kInt8, knee);
+  std::optional<ByteLines> lines;
+  if (!table.empty()) {  // else it is a draft
+    lines = FindByteLines(table, in == DataType::kInt8, out == DataType::kInt8, knee);
+  }
   Tail tail;
   tail.stages.emplace_back().kind = TailStage::Kind::kLookup;
   tail.stages[0].table = std::move(table);
@@ -237,6 +240,20 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
                  .channel = 0,
                  .channels = piece.count});
         });
+      });
+}
+
+Result<KernelPlan> PlanByteMap(
+    const OpDescription& op, const std::string& name, int knee, Isa isa,
+    std::function<Result<std::vector<uint8_t>>(const OpDescription&)> table) {
+  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> draft, MakeByteMap(op, name, {}, knee, isa));
+  return KernelPlan::MadeLater(
+      std::move(draft),
+      [name, knee, table = std::move(table)](
+          const OpDescription& described,
+          const BuildContext& context) -> Result<std::unique_ptr<Kernel>> {
+        FUSELITE_ASSIGN_OR_RETURN(std::vector<uint8_t> entries, table(described));
+        return MakeByteMap(described, name, std::move(entries), knee, context.isa);
       });
 }
 

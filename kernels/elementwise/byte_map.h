@@ -1,6 +1,7 @@
 // Functions of bytes that are given as tables of 256 entries.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,5 +37,11 @@ std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool sign
 // place.
 Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::string& name,
                                             std::vector<uint8_t> table, int knee, Isa isa);
+
+// The plan of such a kernel. `table` is asked for when it is built, and lines are looked for then:
+// most functions of bytes become a part of a tail before that.
+Result<KernelPlan> PlanByteMap(
+    const OpDescription& op, const std::string& name, int knee, Isa isa,
+    std::function<Result<std::vector<uint8_t>>(const OpDescription&)> table);
 
 }  // namespace fuselite::kernels

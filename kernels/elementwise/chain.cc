@@ -18,23 +18,24 @@ Status InferElementwise(OpDescription& op) {
 }
 
 template <TailCandidate kCandidate>
-Result<std::unique_ptr<Kernel>> BuildElementwise(const OpDescription& op,
-                                                 const BuildContext& context) {
+Result<KernelPlan> PlanElementwise(const OpDescription& op, const PlanContext& context) {
   // One table, as a requantization becomes one: those often follow a line.
   const bool table = op.tail.stages.size() == 1 && BitWidth(op.inputs[0].type) == 8 &&
                      BitWidth(op.outputs[0].type) == 8 &&
                      op.tail.stages[0].kind == TailStage::Kind::kLookup;
   if (kCandidate == TailCandidate::kHighway && table) {
-    return MakeByteMap(op, "elementwise " + std::string(DataTypeName(op.inputs[0].type)),
-                       op.tail.stages[0].table, op.inputs[0].quantization.zero_point(),
-                       context.isa);
+    return PlanByteMap(op, "elementwise " + std::string(DataTypeName(op.inputs[0].type)),
+                       op.inputs[0].quantization.zero_point(), context.isa,
+                       [](const OpDescription& described) -> Result<std::vector<uint8_t>> {
+                         return described.tail.stages[0].table;
+                       });
   }
-  return BuildTailKernel("elementwise", op, context, Tail{}, 0, kCandidate);
+  return OwnPlan(BuildTailKernel("elementwise", op, WithoutStore(context), Tail{}, 0, kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildElementwise<TailCandidate::kHighway>},
-    {"reference", BuildElementwise<TailCandidate::kReference>},
+    {"highway", PlanElementwise<TailCandidate::kHighway>},
+    {"reference", PlanElementwise<TailCandidate::kReference>},
 };
 
 }  // namespace

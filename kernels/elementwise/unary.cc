@@ -74,14 +74,13 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
     return Unsupported("goes through the reference's table");
   }
   if (IsQuantized(op)) {
+    if (kCandidate == TailCandidate::kHighway && op.tail.empty()) {
+      return PlanByteMap(op, "lookup " + std::string(DataTypeName(type)),
+                         op.inputs[0].quantization.zero_point(), context.isa, MakeLookupTable);
+    }
     TailStage lookup;
     lookup.kind = TailStage::Kind::kLookup;
     FUSELITE_ASSIGN_OR_RETURN(lookup.table, MakeLookupTable(op));
-    if (kCandidate == TailCandidate::kHighway && op.tail.empty()) {
-      return OwnPlan(MakeByteMap(op, "lookup " + std::string(DataTypeName(type)),
-                                 std::move(lookup.table), op.inputs[0].quantization.zero_point(),
-                                 context.isa));
-    }
     return OwnPlan(BuildTailKernel("lookup", op, build, Tail{{lookup}}, 0, kCandidate));
   }
   const std::optional<TailStage> stage = UnaryStage(op);
