@@ -1,5 +1,7 @@
 #include "jit/code/assembler.h"
 
+#include <array>
+
 namespace fuselite::jit {
 
 using Xbyak::RegExp;
@@ -7,9 +9,24 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-Xmm Assembler::Vec(int i) const {
-  if (isa_.avx512) return Zmm(i);
-  return Ymm(i);
+namespace {
+
+constexpr int kVectors = 32;
+
+// Registers of one width, as the class of all.
+using Vectors = std::array<Xmm, kVectors>;
+template <class Vector>
+constexpr Vectors AllVectors() {
+  Vectors all;
+  for (int i = 0; i < kVectors; ++i) all[i] = Vector(i);
+  return all;
+}
+constexpr Vectors kXmm = AllVectors<Xmm>(), kYmm = AllVectors<Ymm>(), kZmm = AllVectors<Zmm>();
+
+}  // namespace
+
+const Xmm& VectorOf(int i, int width) {
+  return (width == 64 ? kZmm : width == 32 ? kYmm : kXmm)[i];
 }
 
 size_t Assembler::BeginFunction() {

@@ -39,6 +39,10 @@ struct VectorIsa {
   static bool Supported(Isa isa) { return isa.has(Feature::kAvx2); }
 };
 
+// The vector register `i` with `width` bytes: 16, 32 or 64. Made once: Xbyak's operands are fields
+// of bits, and a fresh one is read before its last field has left the store buffer.
+const Xbyak::Xmm& VectorOf(int i, int width);
+
 // An assembler that writes position-independent code to memory of its own. Errors are exceptions
 // (Xbyak's), which CodeCache turns into a Status. Functions follow the System V ABI and take one
 // pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.
@@ -48,7 +52,7 @@ class Assembler : public Xbyak::CodeGenerator {
 
   const VectorIsa& isa() const { return isa_; }
   // A whole vector; its lower half (of zmm) or quarter.
-  Xbyak::Xmm Vec(int i) const;
+  const Xbyak::Xmm& Vec(int i) const { return VectorOf(i, isa_.bytes); }
   Xbyak::Ymm Half(int i) const { return Xbyak::Ymm(i); }
 
   // Starts a function: saves what the callee must save. Returns its place, an entry of Finish.

@@ -32,7 +32,7 @@ class ColumnEmitter {
   bool partial() const { return channels_ < spec_.whole_channels(width_); }
   int t(int i) const { return a_.isa().registers() - 1 - i; }
   int flip() const { return t(kTemporaries); }
-  Xbyak::Xmm V(int reg) const { return VectorOf(reg, width_); }
+  const Xbyak::Xmm& V(int reg) const { return VectorOf(reg, width_); }
 
   std::vector<int> InterleaveBytes(int rows);
   void LoadBytes(int to, const Xbyak::RegExp& address);

@@ -24,12 +24,6 @@ const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
 }  // namespace
 
-Xmm VectorOf(int i, int width) {
-  if (width == 64) return Zmm(i);
-  if (width == 32) return Ymm(i);
-  return Xmm(i);
-}
-
 void IntegerTailEmitter::Prepare(int partial_bytes) {
   if (!a_.isa().avx512) return;
   a_.mov(a_.eax, 0x5555);

@@ -77,7 +77,4 @@ class IntegerTailEmitter {
   std::map<int, Xbyak::Label> other_forms_;  // by width
 };
 
-// The register `i` with `width` bytes: 16, 32 or 64.
-Xbyak::Xmm VectorOf(int i, int width);
-
 }  // namespace fuselite::jit
