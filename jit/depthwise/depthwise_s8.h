@@ -72,13 +72,16 @@ class DepthwiseS8 {
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
   void PackBlock(const std::byte* filter, const int32_t* bias, const DepthwiseS8Blocks& block,
                  int64_t channel, std::byte* to) const;
-  // A number for each lane of a block's vectors, one vector behind the other.
-  static constexpr size_t kMaxLanes = 64;
-  using LaneValues = std::array<int32_t, kMaxLanes>;
-  // Relative to the block's first channel; -1 where a lane has none.
-  LaneValues ChannelsOfLanes(const DepthwiseS8Blocks& block) const;
-  void PackTap(const std::byte* tap, const LaneValues& order, int place, std::byte* to,
-               LaneValues* sums) const;
+  // Where the lanes of the channel and of its neighbours, four together, are in a block's vectors.
+  std::byte* LanesOf(const DepthwiseS8Blocks& block, int channel, std::byte* to) const;
+  static constexpr size_t kMaxChannels = 64;  // of a block
+  using TapRows = std::array<std::array<uint8_t, kMaxChannels>, 4>;
+  using BlockSums = std::array<int32_t, kMaxChannels>;  // of each channel's weights
+  TapRows RowsOf(const std::byte* filter, int channels, int32_t kx, int32_t group) const;
+  void PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
+                 BlockSums* sums) const;
+  void PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
+                 BlockSums* sums) const;
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      std::byte* to) const;
 

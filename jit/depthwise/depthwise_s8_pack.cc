@@ -1,4 +1,6 @@
 // How the filters of 8-bit depthwise convolutions lie in memory (DepthwiseS8Args).
+#include <emmintrin.h>
+
 #include <cstring>
 
 #include "jit/depthwise/depthwise_s8.h"
@@ -33,60 +35,93 @@ void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* 
   }
 }
 
+// Channels 4 i to 4 i + 3 are side by side in a lane group of 16 bytes (ChannelOfLane).
+std::byte* DepthwiseS8::LanesOf(const DepthwiseS8Blocks& block, int channel, std::byte* to) const {
+  const int quad = channel / 4;
+  return to + quad % spec_.group() * block.width + quad / spec_.group() * 16;
+}
+
 // Weights are w - their zero point; the bias takes off what the activations' zero point (that of
 // flipped ones is 128 more) adds to every sum, padding included.
 void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
                             const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const {
   const int64_t u0 = problem_.zero_point + (spec_.flips() ? 128 : 0);
-  const LaneValues order = ChannelsOfLanes(block);
   const int64_t group_bytes = int64_t{spec_.group()} * block.width;
-  LaneValues sums{};
-  const auto& [y, x] = window();
-  for (int32_t ky = 0; ky < y.filter; ++ky) {
-    const int group = ky / spec_.lane_rows(), place = ky % spec_.lane_rows();
-    for (int32_t kx = 0; kx < x.filter; ++kx) {
-      const int64_t tap = int64_t{ky} * x.filter + kx;
-      std::byte* vectors = to + group_bytes * (1 + kx * spec_.row_groups() + group);
-      PackTap(filter + tap * problem_.channels + channel, order, place, vectors, &sums);
+  BlockSums sums{};
+  std::byte* vectors = to + group_bytes;
+  for (int32_t kx = 0; kx < window().x.filter; ++kx) {
+    for (int32_t group = 0; group < spec_.row_groups(); ++group, vectors += group_bytes) {
+      const TapRows rows = RowsOf(filter + channel, block.channels, kx, group);
+      spec_.dot ? PackQuads(rows, block, vectors, &sums) : PackPairs(rows, block, vectors, &sums);
     }
   }
-  auto* biases = reinterpret_cast<int32_t*>(to);
-  for (size_t lane = 0; lane < order.size(); ++lane) {
-    if (order[lane] < 0) continue;
-    const int64_t b = bias != nullptr ? bias[channel + order[lane]] : 0;
-    biases[lane] = static_cast<int32_t>(b - u0 * sums[lane]);
+  for (int c = 0; c < block.channels; ++c) {
+    const int64_t b = bias != nullptr ? bias[channel + c] : 0;
+    reinterpret_cast<int32_t*>(LanesOf(block, c, to))[c % 4] =
+        static_cast<int32_t>(b - u0 * sums[c]);
   }
-  const int64_t taps = int64_t{window().x.filter} * spec_.row_groups();
-  PackConstants(bias, block, channel, to + (1 + taps) * group_bytes);
+  PackConstants(bias, block, channel, vectors);
 }
 
-DepthwiseS8::LaneValues DepthwiseS8::ChannelsOfLanes(const DepthwiseS8Blocks& block) const {
-  LaneValues order;
-  order.fill(-1);
-  const int lanes = block.width / 4;
-  for (int v = 0; v < spec_.group(); ++v) {
-    for (int lane = 0; lane < lanes; ++lane) {
-      const int at = ChannelOfLane(spec_.group(), v, lane);
-      if (at < block.channels) order[v * lanes + lane] = at;
-    }
+// The taps that share a lane. Where there is none, weights are their zero point, which is 0.
+DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int channels, int32_t kx,
+                                         int32_t group) const {
+  TapRows rows;
+  std::memset(&rows, problem_.weights_zero_point, sizeof(rows));
+  for (int row = 0; row < spec_.lane_rows(); ++row) {
+    const int64_t ky = int64_t{group} * spec_.lane_rows() + row;
+    if (ky >= window().y.filter) break;
+    const int64_t tap = ky * window().x.filter + kx;
+    std::memcpy(rows[row].data(), filter + tap * problem_.channels, static_cast<size_t>(channels));
   }
-  return order;
+  return rows;
 }
 
-// One tap of a block's channels, which lie side by side: byte (or half) `place` of their lanes.
-void DepthwiseS8::PackTap(const std::byte* tap, const LaneValues& order, int place, std::byte* to,
-                          LaneValues* sums) const {
-  const bool is_unsigned = problem_.weights_type == DataType::kUInt8;
-  for (size_t lane = 0; lane < order.size(); ++lane) {
-    if (order[lane] < 0) continue;
-    const auto byte = static_cast<uint8_t>(tap[order[lane]]);
-    const int32_t w =
-        (is_unsigned ? byte : static_cast<int8_t>(byte)) - problem_.weights_zero_point;
-    (*sums)[lane] += w;
-    if (spec_.dot) {
-      to[lane * 4 + place] = static_cast<std::byte>(w);
-    } else {
-      reinterpret_cast<int16_t*>(to)[lane * 2 + place] = static_cast<int16_t>(w);
+// Four taps in each lane.
+void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
+                            BlockSums* sums) const {
+  const bool is_signed = problem_.weights_type == DataType::kInt8;
+  const __m128i zero = _mm_set1_epi8(static_cast<char>(problem_.weights_zero_point));
+  const __m128i flip = _mm_set1_epi8(static_cast<char>(is_signed ? 0x80 : 0));
+  const __m128i even = _mm_set1_epi16(0xFF), ones = _mm_set1_epi16(1);
+  // What the sum of four has too much.
+  const __m128i excess = _mm_set1_epi32(4 * (problem_.weights_zero_point + (is_signed ? 128 : 0)));
+  const auto pack = [&](__m128i quads, int channel) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(LanesOf(block, channel, to)),
+                     _mm_sub_epi8(quads, zero));
+    const __m128i bytes = _mm_xor_si128(quads, flip);
+    const __m128i pairs = _mm_add_epi16(_mm_and_si128(bytes, even), _mm_srli_epi16(bytes, 8));
+    auto* const sum = reinterpret_cast<__m128i*>(sums->data() + channel);
+    const __m128i four = _mm_sub_epi32(_mm_madd_epi16(pairs, ones), excess);
+    _mm_storeu_si128(sum, _mm_add_epi32(_mm_loadu_si128(sum), four));
+  };
+  for (int channel = 0; channel < block.channels; channel += 16) {
+    const auto row = [&](int i) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i].data() + channel));
+    };
+    const __m128i low01 = _mm_unpacklo_epi8(row(0), row(1));
+    const __m128i low23 = _mm_unpacklo_epi8(row(2), row(3));
+    const __m128i high01 = _mm_unpackhi_epi8(row(0), row(1));
+    const __m128i high23 = _mm_unpackhi_epi8(row(2), row(3));
+    const __m128i quads[] = {_mm_unpacklo_epi16(low01, low23), _mm_unpackhi_epi16(low01, low23),
+                             _mm_unpacklo_epi16(high01, high23),
+                             _mm_unpackhi_epi16(high01, high23)};
+    for (int i = 0; i < 4 && channel + 4 * i < block.channels; ++i) pack(quads[i], channel + 4 * i);
+  }
+}
+
+// Two taps of 16 bits in each lane.
+void DepthwiseS8::PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
+                            BlockSums* sums) const {
+  const bool is_signed = problem_.weights_type == DataType::kInt8;
+  for (int c = 0; c < block.channels; ++c) {
+    auto* const lane = reinterpret_cast<int16_t*>(LanesOf(block, c, to)) + c % 4 * 2;
+    for (int row = 0; row < 2; ++row) {
+      const uint8_t byte = rows[row][c];
+      const int32_t w =
+          (is_signed ? static_cast<int8_t>(byte) : byte) - problem_.weights_zero_point;
+      lane[row] = static_cast<int16_t>(w);
+      (*sums)[c] += w;
     }
   }
 }
