@@ -75,6 +75,12 @@ class Product {
   size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail
   void Run(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
+  // Whether one tile has all rows, as in products of one row, and nothing is left of the tail.
+  bool one_tile() const { return one_tile_; }
+  // Run() of such a product: panels [begin, end) without the search for their place, which takes as
+  // long as the arithmetic of a small layer.
+  void RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const;
+
   // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
   // as they need them. At most block_tiles() of them where scratch_bytes() is not 0.
   void RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile, int64_t tiles,
@@ -92,9 +98,6 @@ class Product {
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
   int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
-  // Where one tile has all rows, as in products of one row: panels [begin, end) without the search
-  // for their place, which takes as long as the arithmetic of a small layer.
-  void RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const;
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
                  const PanelChannels& channels) const;
@@ -108,7 +111,7 @@ class Product {
   size_t panel_bytes_ = 0;
   Blocks blocks_;
   Tiling tiling_;
-  bool one_tile_ = false;  // and nothing is left of the tail
+  bool one_tile_ = false;
   ProductProblem problem_;
   std::string name_;
 };

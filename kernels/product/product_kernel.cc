@@ -101,13 +101,6 @@ class ProductKernel final : public PhasedKernel {
     MakePhases();
   }
 
-  // Past the list for the phase that every product has: a call less in nets of a few microseconds.
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    if (phase + 1 != phases()) return PhasedKernel::Run(args, phase, begin, end);
-    Multiply(args, begin, end);
-    return Status();
-  }
-
  private:
   void MakePhases() {
     phases_ = source_->phases();
@@ -236,6 +229,49 @@ Result<Product> PlanFasterProduct(const ProductKernelSpec& spec, const DepthRuns
   return Cycles(other) < Cycles(product) ? std::move(other) : std::move(product);
 }
 
+// The kernel of one product whose rows are one tile, over constant weights: a fully connected layer
+// of one row. Nets of a few microseconds are made of these, so what happens between Run() and the
+// emitted code is two calls.
+class OneTileKernel final : public PhasedKernel {
+ public:
+  static bool Computes(const ProductDescription& description, std::span<const Product> products,
+                       const RightSide& right) {
+    return products.size() == 1 && products[0].one_tile() && !description.batch &&
+           right.constant() && !products[0].kernel().needs_row_values();
+  }
+
+  // Precondition: Computes(), and the weights of `right` are packed.
+  OneTileKernel(std::shared_ptr<const Source> source, Product product, RightSide right)
+      : source_(std::move(source)),
+        product_(std::move(product)),
+        right_(std::move(right)),
+        panels_(right_.Panels({}, 0, 0, 0)) {
+    name_ = product_.name();
+    phases_ = source_->phases();
+    multiplying_ = static_cast<int>(phases_.size());
+    phases_.push_back({.units = product_.units(), .grain = product_.grain(), .run = nullptr});
+    scratch_bytes_ = product_.scratch_bytes();
+    shared_bytes_ = AlignUp(source_->shared_bytes());
+  }
+
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    if (phase != multiplying_) return PhasedKernel::Run(args, phase, begin, end);
+    product_.RunOneTile({.args = args,
+                         .left = source_->Pixels(args),
+                         .panels = panels_,
+                         .row_values = source_->RowValues(args)},
+                        begin, end);
+    return Status();
+  }
+
+ private:
+  std::shared_ptr<const Source> source_;
+  Product product_;
+  RightSide right_;
+  const std::byte* panels_;
+  int multiplying_ = 0;  // the phase
+};
+
 Result<std::vector<Product>> PlanProducts(const OpDescription& op,
                                           const ProductDescription& description,
                                           const ProductKernelSpec& spec,
@@ -284,6 +320,10 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
         }
         RightSide packed = right;
         FUSELITE_RETURN_IF_ERROR(packed.PackConstants(described, built, build));
+        if (OneTileKernel::Computes(description, built, packed)) {
+          return std::unique_ptr<Kernel>(
+              std::make_unique<OneTileKernel>(source, std::move(built.front()), std::move(packed)));
+        }
         return std::unique_ptr<Kernel>(std::make_unique<ProductKernel>(
             description, source, std::move(built), std::move(packed)));
       });
