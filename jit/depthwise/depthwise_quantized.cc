@@ -31,13 +31,15 @@ class DepthwiseS8Kernel final : public kernels::PhasedKernel {
     scratch_bytes_ = depthwise_.scratch_bytes();
     shared_bytes_ = source_->shared_bytes();
     phases_ = source_->phases();
-    phases_.push_back(
-        {.units = depthwise_.units(),
-         .grain = depthwise_.grain(),
-         .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-           const auto* scales = reinterpret_cast<const RowScale*>(source_->RowValues(args));
-           depthwise_.Run({args, source_->Pixels(args), weights_->data(), scales}, begin, end);
-         }});
+    phases_.push_back({.units = depthwise_.units(),
+                       .grain = depthwise_.grain(),
+                       .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+                         const auto* scales =
+                             reinterpret_cast<const RowScale*>(source_->places().RowValues(args));
+                         depthwise_.Run(
+                             {args, source_->places().Pixels(args), weights_->data(), scales},
+                             begin, end);
+                       }});
   }
 
  private:

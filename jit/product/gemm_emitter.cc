@@ -114,9 +114,16 @@ class GemmEmitter : public Assembler {
           static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
       StoreLanes(out_ + offset, value.reg, value.partial, Top(0));
     }
+    if (spec_.across) return GoAcross(&tail);
     tail.AdvanceRows(tile_.rows);
     add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
+  }
+  void GoAcross(TailEmitter* tail) {
+    const int bytes = tile_.vectors * isa().bytes;
+    tail->AdvanceChannels(bytes);
+    add(out_, bytes);
+    add(panel_, static_cast<uint32_t>(bytes * (spec_.depth.depth() + 1)));
   }
   int Top(int i) const { return isa().registers() - 1 - i; }
 
@@ -131,10 +138,10 @@ class GemmEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key = internal::Join("gemm f32 ", spec.isa.bits(), " a", spec.a_step, '/',
-                                   spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step,
-                                   spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer,
-                                   '*', spec.depth.outer_step);
+  std::string key = internal::Join(
+      "gemm f32 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
+      " o", spec.out_step, spec.across ? " across" : "",
+      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

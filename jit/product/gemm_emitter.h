@@ -21,11 +21,12 @@ struct GemmSpec {
   int64_t a_step = 0;       // from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
+  bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool prefetch_weights = false;  // they come from beyond L2
   kernels::Tail tail;             // emitted wholly (FuseTail)
 };
 
-// Computes `tiles` tiles, each `rows` below the one before. `panel` holds, for `vectors` vectors of
+// Computes `tiles` tiles in the order of TileOrder. `panel` holds, for `vectors` vectors of
 // channels, the bias and then the weights of each depth in the order of DepthRuns; lanes beyond
 // last_lanes are there, and ignored. 64-byte alignment of panels is faster, nothing needs it.
 // Nothing outside of the rows' values is read, nothing outside of the tiles' channels is written.

@@ -25,6 +25,7 @@ class GemmS8Emitter : public Assembler {
                .args_at = offsetof(GemmS8Args, tail),
                .out = out_,
                .out_step = spec.out_step,
+               .across = spec.across,
                .layer = layer_,
                .rows = count_,
                .pointer = pointer_,
@@ -162,6 +163,11 @@ class GemmS8Emitter : public Assembler {
 
   void FinishTile() {
     tail_.Finish(Sums(), w_);
+    if (spec_.across) {
+      add(panel_, static_cast<uint32_t>(PanelBytes(spec_, tile_.vectors)));
+      add(out_, tile_.vectors * isa().lanes() * spec_.tail.out_bytes());
+      return;
+    }
     add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
     if (spec_.corrects) {
@@ -184,7 +190,7 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " k", spec.depth.outer, '*', spec.depth.outer_step);
+      " x", int{spec.across}, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
@@ -193,6 +199,12 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
 }
 
 int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
+
+int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
+  const int64_t vector = (1 + spec.tail.constants()) * VectorIsa(spec.isa).bytes +
+                         DepthGroups(spec.depth, spec.isa) * spec.weight_bytes();
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector)));
+}
 
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
 // second group; and four temporaries when the depth is done.

@@ -28,6 +28,7 @@ struct GemmS8Spec {
   int64_t out_step = 0;
   bool flips = false;     // dot products: the activations are int8 in memory
   bool corrects = false;  // rows have a correction that is added to their sums
+  bool across = false;    // tiles go across
   // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
@@ -52,6 +53,8 @@ using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 
 // The groups in one pass over the depth.
 int64_t DepthGroups(const DepthRuns& depth, Isa isa);
+// From a panel of so many vectors to the next.
+int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
 int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.

@@ -112,9 +112,10 @@ void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelCha
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Emit(
-    std::span<const Tile> tiles, const std::string& name) const {
+    std::span<const Tile> tiles, kernels::TileOrder order, const std::string& name) const {
   std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(*this));
-  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, EmitGemm(spec_, tiles, name));
+  kernel->spec_.across = order == kernels::TileOrder::kAcross;
+  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, EmitGemm(kernel->spec_, tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->entries_[i] = kernel->code_->entry<GemmFunction>(i);
   }

@@ -34,6 +34,7 @@ class MicroKernelF32 final : public kernels::MicroKernel {
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("f32 k", depth_); }
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
+                                                           kernels::TileOrder order,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 

@@ -49,9 +49,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int64_t row_bytes() const override { return groups_ * 4; }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
-    const int64_t vector =
-        (1 + spec_.tail.constants()) * isa_.bytes + groups_ * spec_.weight_bytes();
-    return AlignUp(static_cast<size_t>(vectors * vector));
+    return static_cast<size_t>(PanelBytes(spec_, vectors));
   }
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  std::byte* to) const override;
@@ -65,6 +63,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
+                                                           kernels::TileOrder order,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 

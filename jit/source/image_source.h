@@ -42,9 +42,8 @@ class QuantizedSource final : public kernels::Source {
   }
   size_t shared_bytes() const override { return image_.shared_bytes(); }
   std::vector<kernels::Phase> phases() const override;
-  const std::byte* Pixels(const KernelArgs& args) const override { return args.shared; }
-  const std::byte* RowValues(const KernelArgs& args) const override {
-    return reinterpret_cast<const std::byte*>(image_.Scales(args.shared));
+  kernels::SourcePlaces places() const override {
+    return {.row_values_at = static_cast<int64_t>(image_.scales_at())};
   }
 
  private:

@@ -45,10 +45,8 @@ class QuantizedImage {
   size_t shared_bytes() const;
   void Run(const float* x, std::byte* shared, int phase, int64_t begin, int64_t end) const;
 
-  // The scale of each image, once the source has run.
-  const RowScale* Scales(const std::byte* shared) const {
-    return reinterpret_cast<const RowScale*>(shared + scales_at_);
-  }
+  // Where each image has its RowScale, once the source has run.
+  size_t scales_at() const { return scales_at_; }
 
  private:
   // Images of one pixel without padding: nothing to find out for each.

@@ -47,7 +47,6 @@ class Transposed final : public Source {
                }
              }}};
   }
-  const std::byte* Pixels(const KernelArgs& args) const override { return args.shared; }
 
  private:
   void CopyRows(const KernelArgs& args, int64_t matrix, int64_t row) const {

@@ -67,8 +67,9 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
   if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
   for (int row = 0; row < tile.rows; ++row) StoreBytesOfRow(tile, row);
   if (!tail_.residual) return;
-  a_.add(Argument(offsetof(SumTailArgs, residual)),
-         static_cast<uint32_t>(tile.rows * tail_.residual->operand.row_stride));
+  const int64_t on = frame_.across ? int64_t{tile.vectors} * tile.width / 4
+                                   : tile.rows * tail_.residual->operand.row_stride;
+  a_.add(Argument(offsetof(SumTailArgs, residual)), static_cast<uint32_t>(on));
 }
 
 void SumTailEmitter::StoreBytesOfRow(const SumTile& tile, int row) {
@@ -104,6 +105,7 @@ void SumTailEmitter::StoreFloats(const SumTile& tile, const RegExp& constants) {
        .temporaries = {t[0], t[1], t[2], t[3]}});
   floats.Emit(values);
   StoreLanes(values);
+  if (frame_.across) return floats.AdvanceChannels(tile.vectors * tile.width);
   floats.AdvanceRows(tile.rows);
   if (!d.per_row) return;
   a_.add(Argument(offsetof(SumTailArgs, scales)), static_cast<uint32_t>(tile.rows * d.row_step()));

@@ -27,6 +27,7 @@ struct SumTailFrame {
   int args_at = 0;
   Xbyak::Reg64 out;
   int64_t out_step = 0;  // bytes between rows of a tile
+  bool across = false;   // the next tile lies beside the one at hand, not below it
   // The tail's own with a requantization, and not used otherwise.
   Xbyak::Reg64 layer;
   // Clobbered by whatever is emitted here; `pointer` only with a dequantization.
@@ -46,8 +47,8 @@ class SumTailEmitter {
   // frame's `rows` is clobbered.
   void LoadRows();
   Xbyak::Address ZeroPoint(int row) const;
-  // The tile through the tail into memory. The tail's operands move on by its rows. `constants`:
-  // those of vector 0 (SumTail::constants); not relative to rax or rsp.
+  // The tile through the tail into memory. The tail's operands move on to the next tile.
+  // `constants`: those of vector 0 (SumTail::constants); not relative to rax or rsp.
   void Finish(const SumTile& tile, const Xbyak::RegExp& constants);
   // Back by `rows` rows of a residual and on by `channels` channels.
   void MoveToChannels(int64_t rows, int channels);

@@ -35,12 +35,18 @@ struct PanelChannels {
   int vectors = 0;
 };
 
-// One call: `tiles` tiles of one panel, each as many rows below the one before as it has itself.
+// How the tiles of one call follow each other.
+enum class TileOrder : uint8_t {
+  kDown,    // through one panel, each as many rows below the one before as it has itself
+  kAcross,  // of the same rows, each in the next panel: products whose rows are one tile
+};
+
+// One call: `tiles` tiles in the order that Emit was given.
 struct TileRun {
   size_t tile = 0;  // which of those that Emit was given
   int64_t tiles = 0;
   const std::byte* left = nullptr;   // the first tile's first row
-  const std::byte* panel = nullptr;  // packed
+  const std::byte* panel = nullptr;  // packed; the first tile's
   std::byte* out = nullptr;          // where the first tile's first channel is stored
   int64_t row = 0, channel = 0;      // the same place, as the tail's operands are addressed
   // What the left side tells of each row (MicroKernel::RowValues, a scale): the first row's.
@@ -81,8 +87,10 @@ class MicroKernel {
   // the same packed weights: those of a prompt and of each next token.
   virtual bool shares_panels() const { return false; }
 
-  // The same micro-kernel with the code that Run calls. What was not emitted does not run.
+  // The same micro-kernel with the code that Run calls. What was not emitted does not run. Where
+  // tiles go across, panels are panel_bytes() apart, and calls of several tiles have whole panels.
   virtual Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                          TileOrder order,
                                                           const std::string& name) const = 0;
   virtual void Run(const TileRun& run) const = 0;
 };

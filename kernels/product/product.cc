@@ -27,8 +27,10 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   product.blocks_ =
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
-  product.one_tile_ =
-      product.tiling_.tiles_per_line * p.grid.lines() == 1 && p.rest.apply == nullptr;
+  const bool one_tile = product.tiling_.tiles_per_line * p.grid.lines() == 1;
+  if (one_tile && p.groups == 1 && p.rest.apply == nullptr) {
+    product.one_tile_ = product.MakeOneTile();
+  }
   product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
                                  'x', product.panel_lanes(), ' ', product.kernel_->target()) +
                   TailApart(p.rest.why);
@@ -37,8 +39,21 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
 
 Result<Product> Product::Build() const {
   Product built = *this;
-  FUSELITE_ASSIGN_OR_RETURN(built.kernel_, kernel_->Emit(Tiles(), name_));
+  const TileOrder order = one_tile_ ? TileOrder::kAcross : TileOrder::kDown;
+  FUSELITE_ASSIGN_OR_RETURN(built.kernel_, kernel_->Emit(Tiles(), order, name_));
   return built;
+}
+
+Product::OneTile Product::MakeOneTile() const {
+  const bool last_is_whole =
+      tiling_.last_vectors == tiling_.vectors && tiling_.last_lanes == kernel_->lanes();
+  return {.whole_panels = tiling_.panels - !last_is_whole,
+          .panel_lanes = panel_lanes(),
+          .panel_bytes = static_cast<int64_t>(panel_bytes_),
+          .left_at = problem_.left_at,
+          .out_at = problem_.out_at,
+          .out_row_bytes = problem_.out_row_bytes,
+          .out_value_bytes = problem_.out_value_bytes};
 }
 
 // The full tile of a panel and of the last panel, then the same of the shorter tile (RunTiles).
@@ -126,24 +141,24 @@ void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) c
 }
 
 void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const {
-  TileRun now{.tile = 0,
-              .tiles = 1,
-              .left = nullptr,
-              .panel = operands.panels + begin * panel_bytes_,
-              .out = nullptr,
-              .row = operands.first_row + problem_.out_at,
-              .channel = 0,
-              .row_values = nullptr,
-              .inputs = operands.args.inputs};
-  for (int64_t panel = begin; panel < end; ++panel, now.panel += panel_bytes_) {
-    const Panel& at = panels_[panel];
-    now.tile = at.last;
-    now.left = operands.left + at.left_at;
-    now.channel = at.channels.first;
-    now.row_values = operands.row_values + at.row_values_at;
-    now.out = OutputAt(operands, now.row, now.channel);
-    kernel_->Run(now);
-  }
+  const OneTile& at = *one_tile_;
+  const int64_t row = operands.first_row + at.out_at;
+  std::byte* const out = static_cast<std::byte*>(operands.args.outputs[0]) + row * at.out_row_bytes;
+  const auto run = [&](size_t tile, int64_t panel, int64_t tiles) {
+    const int64_t channel = panel * at.panel_lanes;
+    kernel_->Run({.tile = tile,
+                  .tiles = tiles,
+                  .left = operands.left + at.left_at,
+                  .panel = operands.panels + panel * at.panel_bytes,
+                  .out = out + channel * at.out_value_bytes,
+                  .row = row,
+                  .channel = channel,
+                  .row_values = operands.row_values,
+                  .inputs = operands.args.inputs});
+  };
+  const int64_t whole = std::min(end, at.whole_panels);
+  if (begin < whole) run(0, begin, whole - begin);
+  if (end > at.whole_panels) run(1, end - 1, 1);
 }
 
 // Tiles [tile, last) of all lines.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,10 +76,11 @@ class Product {
   size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail
   void Run(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
-  // Whether one tile has all rows, as in products of one row, and nothing is left of the tail.
-  bool one_tile() const { return one_tile_; }
-  // Run() of such a product: panels [begin, end) without the search for their place, which takes as
-  // long as the arithmetic of a small layer.
+  // Whether one tile has all rows, as in products of one row; then there is one group, and nothing
+  // is left of the tail.
+  bool one_tile() const { return one_tile_.has_value(); }
+  // Run() of such a product: panels [begin, end) in one call of the micro-kernel, or two. The
+  // search for a unit's place would take as long as the arithmetic of a small layer.
   void RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
   // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
@@ -95,6 +97,14 @@ class Product {
     bool last = false;                       // of its group
     int64_t left_at = 0, row_values_at = 0;  // its group's values, in bytes
   };
+  // All that RunOneTile() reads, close together: the weights that pass between two runs leave
+  // little else in L1.
+  struct OneTile {
+    int64_t whole_panels = 0;  // without the last one where that is narrower
+    int64_t panel_lanes = 0, panel_bytes = 0;
+    int64_t left_at = 0, out_at = 0, out_row_bytes = 0, out_value_bytes = 0;
+  };
+  OneTile MakeOneTile() const;
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
   int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
@@ -111,7 +121,7 @@ class Product {
   size_t panel_bytes_ = 0;
   Blocks blocks_;
   Tiling tiling_;
-  bool one_tile_ = false;
+  std::optional<OneTile> one_tile_;
   ProductProblem problem_;
   std::string name_;
 };

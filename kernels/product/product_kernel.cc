@@ -82,6 +82,7 @@ class ProductKernel final : public PhasedKernel {
   ProductKernel(const ProductDescription& description, std::shared_ptr<const Source> source,
                 std::vector<Product> products, RightSide right)
       : source_(std::move(source)),
+        places_(source_->places()),
         products_(std::move(products)),
         right_(std::move(right)),
         batch_(description.batch) {
@@ -130,7 +131,7 @@ class ProductKernel final : public PhasedKernel {
               auto* values = reinterpret_cast<int32_t*>(args.shared + values_at_);
               for (int64_t unit = begin; unit < end; ++unit) {
                 const int64_t matrix = unit / units, first = unit % units * kRowsPerUnit;
-                products_.front().FindRowValues(source_->Pixels(args) + matrix * left_matrix_bytes_,
+                products_.front().FindRowValues(places_.Pixels(args) + matrix * left_matrix_bytes_,
                                                 values + matrix * count, first,
                                                 std::min(count, first + kRowsPerUnit));
               }
@@ -169,9 +170,9 @@ class ProductKernel final : public PhasedKernel {
     const BatchMatMulShape::Pair pair = batch_ ? batch_->PairOf(batch) : BatchMatMulShape::Pair{};
     const int64_t rows = product.problem().grid.rows();
     const std::byte* row_values =
-        finds_row_values_ ? args.shared + values_at_ : source_->RowValues(args);
+        finds_row_values_ ? args.shared + values_at_ : places_.RowValues(args);
     product.Run({.args = args,
-                 .left = source_->Pixels(args) + pair.x * left_matrix_bytes_,
+                 .left = places_.Pixels(args) + pair.x * left_matrix_bytes_,
                  .panels = right_.Panels(args, packed_at_, part, pair.y),
                  .row_values = row_values + pair.x * rows * product.problem().row_values.row,
                  .first_row = batch * rows},
@@ -179,6 +180,7 @@ class ProductKernel final : public PhasedKernel {
   }
 
   std::shared_ptr<const Source> source_;
+  SourcePlaces places_;
   std::vector<Product> products_;
   RightSide right_;
   std::optional<BatchMatMulShape> batch_;
@@ -242,10 +244,11 @@ class OneTileKernel final : public PhasedKernel {
 
   // Precondition: Computes(), and the weights of `right` are packed.
   OneTileKernel(std::shared_ptr<const Source> source, Product product, RightSide right)
-      : source_(std::move(source)),
+      : right_(std::move(right)),
+        panels_(right_.Panels({}, 0, 0, 0)),
+        places_(source->places()),
         product_(std::move(product)),
-        right_(std::move(right)),
-        panels_(right_.Panels({}, 0, 0, 0)) {
+        source_(std::move(source)) {
     name_ = product_.name();
     phases_ = source_->phases();
     multiplying_ = static_cast<int>(phases_.size());
@@ -257,19 +260,21 @@ class OneTileKernel final : public PhasedKernel {
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
     if (phase != multiplying_) return PhasedKernel::Run(args, phase, begin, end);
     product_.RunOneTile({.args = args,
-                         .left = source_->Pixels(args),
+                         .left = places_.Pixels(args),
                          .panels = panels_,
-                         .row_values = source_->RowValues(args)},
+                         .row_values = places_.RowValues(args)},
                         begin, end);
     return Status();
   }
 
  private:
-  std::shared_ptr<const Source> source_;
-  Product product_;
   RightSide right_;
-  const std::byte* panels_;
+  // What Run() reads, close together.
   int multiplying_ = 0;  // the phase
+  const std::byte* panels_;
+  SourcePlaces places_;
+  Product product_;
+  std::shared_ptr<const Source> source_;
 };
 
 Result<std::vector<Product>> PlanProducts(const OpDescription& op,

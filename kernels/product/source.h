@@ -16,6 +16,22 @@ struct ImageMemory {
   bool dense = false;                     // no gaps between the values of neighbouring pixels
 };
 
+// Where a run finds what a source leaves.
+struct SourcePlaces {
+  int input = -1;              // an input as it is; negative: KernelArgs::shared, from its start
+  int64_t row_values_at = -1;  // in KernelArgs::shared; negative: nothing is known of rows
+
+  // The first image's first pixel.
+  const std::byte* Pixels(const KernelArgs& args) const {
+    return input < 0 ? args.shared : static_cast<const std::byte*>(args.inputs[input]);
+  }
+  // What is known of each row (of each image, where rows share it): a RowScale of rows that were
+  // quantized at run time. Null where nothing is.
+  const std::byte* RowValues(const KernelArgs& args) const {
+    return row_values_at < 0 ? nullptr : args.shared + row_values_at;
+  }
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -23,13 +39,9 @@ class Source {
   virtual ImageMemory memory() const = 0;
   // What the phases need of KernelArgs::shared, from its start.
   virtual size_t shared_bytes() const { return 0; }
-  // Those that must have run before Pixels() is read; they refer to this object.
+  // Those that must have run before the pixels are read; they refer to this object.
   virtual std::vector<Phase> phases() const { return {}; }
-  // The first image's first pixel.
-  virtual const std::byte* Pixels(const KernelArgs& args) const = 0;
-  // What is known of each row (of each image, where rows share it): a RowScale of rows that were
-  // quantized at run time. Null where nothing is.
-  virtual const std::byte* RowValues(const KernelArgs& /*args*/) const { return nullptr; }
+  virtual SourcePlaces places() const { return {}; }
 };
 
 // The input as it is.
@@ -37,9 +49,7 @@ class InputSource final : public Source {
  public:
   InputSource(int input, const ImageMemory& memory) : input_(input), memory_(memory) {}
   ImageMemory memory() const override { return memory_; }
-  const std::byte* Pixels(const KernelArgs& args) const override {
-    return static_cast<const std::byte*>(args.inputs[input_]);
-  }
+  SourcePlaces places() const override { return {.input = input_}; }
 
  private:
   int input_;

@@ -21,6 +21,7 @@ using kernels::OpDescription;
 using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::Tile;
+using kernels::TileOrder;
 using kernels::TileRun;
 using kernels::testing::CompareRandomly;
 
@@ -111,7 +112,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
       values[i] = static_cast<int32_t>(-format_.weights_zero_point * sum);
     }
   }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
                                                   const std::string&) const override {
     EXPECT_LE(tiles.size(), 4U);
     for (const Tile& tile : tiles) {
@@ -121,6 +122,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     }
     auto emitted = std::make_shared<PlainMicroKernel>(*this);
     emitted->tiles_.assign(tiles.begin(), tiles.end());
+    emitted->order_ = order;
     // Sums that wait in scratch memory for their tail have rows of the widest panel.
     if (scratch_) emitted->out_step_ = width(tiles.front().vectors) * int64_t{sizeof(int32_t)};
     return std::shared_ptr<const MicroKernel>(std::move(emitted));
@@ -128,8 +130,20 @@ class PlainMicroKernel final : public kernels::MicroKernel {
   void Run(const TileRun& run) const override {
     ASSERT_LT(run.tile, tiles_.size());
     const Tile& tile = tiles_[run.tile];
+    if (order_ == TileOrder::kDown) return RunRows(tile, run.tiles * tile.rows, run);
+    TileRun one = run;
+    for (int64_t i = 0; i < run.tiles; ++i) {
+      RunRows(tile, tile.rows, one);
+      one.panel += panel_bytes(tile.vectors);
+      one.out += width(tile.vectors) * 4;
+      one.channel += width(tile.vectors);
+    }
+  }
+
+ private:
+  void RunRows(const Tile& tile, int64_t rows, const TileRun& run) const {
     const int64_t channels = (tile.vectors - 1) * limits_.lanes + tile.last_lanes;
-    for (int64_t row = 0; row < run.tiles * tile.rows; ++row) {
+    for (int64_t row = 0; row < rows; ++row) {
       const std::byte* left = run.left + left_runs_.Offset(row, left_step_);
       double correction = 0;
       const RowScale* scale = nullptr;
@@ -150,7 +164,6 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     }
   }
 
- private:
   int64_t width(int vectors) const { return int64_t{vectors} * limits_.lanes; }
 
   // The values of a row in the order of the depth.
@@ -173,6 +186,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
   int64_t out_step_;
   bool scratch_;
   std::vector<Tile> tiles_;
+  TileOrder order_ = TileOrder::kDown;
 };
 
 // A value of any type at any address.
