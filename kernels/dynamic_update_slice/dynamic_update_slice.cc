@@ -41,7 +41,8 @@ Status InferUpdate(OpDescription& op) {
   return SetOutput(op, 0, operand.type, operand.shape);
 }
 
-// First the operand is copied, unless the output lies there, then the rows of the update.
+// First the operand is copied, unless the output lies there, then the rows of the update. What an
+// update in one piece replaces is not copied: a quarter of a cache, where a prompt fills that.
 class UpdateKernel final : public Kernel {
  public:
   UpdateKernel(const OpDescription& op, int64_t element_bytes)
@@ -51,7 +52,8 @@ class UpdateKernel final : public Kernel {
         start_type_(op.inputs[2].type),
         element_bytes_(element_bytes),
         bytes_(operand_.elements() * element_bytes),
-        rows_(update_.elements() == 0 ? 0 : update_.elements() / Width()) {}
+        rows_(update_.elements() == 0 ? 0 : update_.elements() / Width()),
+        in_one_piece_(InOnePiece()) {}
 
   std::string_view name() const override { return name_; }
   int phases() const override { return 2; }
@@ -67,9 +69,7 @@ class UpdateKernel final : public Kernel {
     const auto* operand = static_cast<const std::byte*>(args.inputs[0]);
     auto* out = static_cast<std::byte*>(args.outputs[0]);
     if (phase == 0) {
-      const int64_t first = begin * kPiece;
-      const int64_t count = std::min(bytes_, end * kPiece) - first;
-      if (operand != out && count > 0) std::memcpy(out + first, operand + first, count);
+      if (operand != out) CopyAround(args, begin * kPiece, std::min(bytes_, end * kPiece));
       return Status();
     }
     const auto* update = static_cast<const std::byte*>(args.inputs[1]);
@@ -87,6 +87,26 @@ class UpdateKernel final : public Kernel {
   }
 
  private:
+  // Bytes [first, last) of the operand, less those that the update replaces in one piece.
+  void CopyAround(const KernelArgs& args, int64_t first, int64_t last) const {
+    const auto* operand = static_cast<const std::byte*>(args.inputs[0]);
+    auto* out = static_cast<std::byte*>(args.outputs[0]);
+    const auto copy = [&](int64_t from, int64_t to) {
+      if (from < to) std::memcpy(out + from, operand + from, to - from);
+    };
+    if (!in_one_piece_) return copy(first, last);
+    const int64_t gap = Place(0, Start(args.inputs[2])) * element_bytes_;
+    copy(first, std::min(last, gap));
+    copy(std::max(first, gap + update_.elements() * element_bytes_), last);
+  }
+
+  // Whether the update's elements follow each other in the operand, too.
+  bool InOnePiece() const {
+    int d = operand_.rank() - 1;
+    while (d > 0 && update_[d] == operand_[d]) --d;
+    return update_.elements(0, std::max(d, 0)) == 1;
+  }
+
   int64_t Width() const { return update_.rank() ? update_.dim(-1) : 1; }
 
   std::array<int64_t, Shape::kMaxRank> Start(const void* indices) const {
@@ -129,6 +149,7 @@ class UpdateKernel final : public Kernel {
   Shape operand_, update_;
   DataType start_type_;
   int64_t element_bytes_, bytes_, rows_;
+  bool in_one_piece_;
 };
 
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {

@@ -97,6 +97,35 @@ TEST(DynamicUpdateSliceTest, StartIsMovedSoThatTheUpdateFits) {
   EXPECT_THAT(Values<float>(tester), ElementsAre(0, 1, 2, 8, 9, 5));
 }
 
+// Several pieces of copies; updates that are one piece of the operand, and others.
+TEST(DynamicUpdateSliceTest, AllAroundTheUpdateIsKept) {
+  const Shape shape{2, 50, 4, 150};
+  std::vector<float> kept(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<float>(i);
+  for (const Shape& part : {Shape{1, 7, 4, 150}, Shape{1, 50, 4, 150}, Shape{2, 50, 4, 150},
+                            Shape{1, 1, 2, 150}, Shape{1, 7, 2, 150}, Shape{2, 7, 4, 150},
+                            Shape{1, 1, 1, 9}, Shape{0, 50, 4, 150}, Shape{1, 0, 4, 150}}) {
+    SCOPED_TRACE(part.ToString());
+    const std::vector<int32_t> start = {1, 20, 2, 30};
+    OpTester tester("DYNAMIC_UPDATE_SLICE");
+    tester.Input(Floats(shape, kept));
+    tester.Input(Floats(part, std::vector<float>(static_cast<size_t>(part.elements()), -1)));
+    tester.Input(Ints(start));
+    const std::vector<float> actual = Values<float>(tester);
+    ASSERT_EQ(actual.size(), kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) {
+      bool inside = true;
+      int64_t rest = static_cast<int64_t>(i);
+      for (int d = 3; d >= 0; --d) {
+        const int64_t at = rest % shape[d] - std::min(start[d], shape[d] - part[d]);
+        inside = inside && at >= 0 && at < part[d];
+        rest /= shape[d];
+      }
+      ASSERT_EQ(actual[i], inside ? -1 : kept[i]) << i;
+    }
+  }
+}
+
 TEST(DynamicUpdateSliceTest, InPlaceTheUpdateAloneIsWritten) {
   OpTester tester("DYNAMIC_UPDATE_SLICE");
   tester.Input(Ints({1, 2, 3, 4})).Input(Ints({9})).Input(Longs({2}));
