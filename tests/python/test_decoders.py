@@ -1,8 +1,10 @@
-"""Decoders fed 64 tokens of a text: each next token that LiteRT's own kernels choose clearly is ours, too.
+"""Decoders are taken whole; fed 64 tokens of a text, each next token that LiteRT's own kernels choose clearly is ours, too.
 
 Every engine has its own cache, which it filled from the same prompt and goes on with, so that errors add up as they do
 when text is generated. Where LiteRT's two best logits are closer than twice the error, either may win.
 """
+
+import json
 
 import numpy as np
 import pytest
@@ -35,6 +37,19 @@ class Decoder:
         """Of every token behind the prompt."""
         self.run(self.prefill, tokens[:PROMPT], 0)
         return np.stack([self.run(self.decode, [t], PROMPT + i)[0, 0] for i, t in enumerate(tokens[PROMPT:])])
+
+
+@pytest.mark.parametrize("name", ["gemma3_q8", "llama_q8", "llama_q8_wo", "llama_q4_block32"])
+def test_each_signature_is_one_partition(name, models, load_delegate, tmp_path):
+    path = tmp_path / "explain.json"
+    decoder = Decoder(models / "torch" / f"llm_{name}_ekv256.tflite", load_delegate(explain_file=path))
+    decoder.run(decoder.prefill, np.ones(PROMPT, np.int32), 0)
+    decoder.run(decoder.decode, [1], PROMPT)
+    # The signatures' graphs come first; those behind them are decompositions of composites, which nobody runs.
+    for graph in json.loads(path.read_text())["graphs"][:2]:
+        left = [(node["op"], node["reason"]) for node in graph["nodes"] if not node["claimed"]]
+        assert (left, len(graph["partitions"])) == ([], 1)
+        assert graph["partitions"][0]["compiled"]
 
 
 # Not gemma3: the decomposition of its attention, which LiteRT's own kernels run, multiplies by keys that nobody has
