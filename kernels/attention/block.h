@@ -20,15 +20,19 @@ struct AttentionBlock {
   float* scores;                 // [rows, keys]
 };
 
-// Turns a block's products into weights, row by row.
-using NormalizeScoresFunction = void(const AttentionBlock& block);
+// Turns a block's products into weights, row by row, and says by what each row's mean of values is
+// to be multiplied, so that its weights sum up to one: a row has more keys than values.
+using WeighScoresFunction = void(const AttentionBlock& block, float* factors);
+// to[i] = x[i] factor, for i < n. In place where to == x.
+using ScaleMeansFunction = void(const float* x, float factor, float* to, int64_t n);
 // How many keys the block's rows see: behind them masks say kHiddenScore or less. All of `keys`
 // where one of the rows sees none.
 using VisibleKeysFunction = int64_t(const AttentionBlock& block, int64_t keys);
 
 // The vector code for an ISA; null below SSSE3.
 struct AttentionFunctions {
-  NormalizeScoresFunction* normalize = nullptr;
+  WeighScoresFunction* weigh = nullptr;
+  ScaleMeansFunction* scale = nullptr;
   VisibleKeysFunction* visible = nullptr;
 };
 AttentionFunctions FindAttentionFunctions(Isa isa);

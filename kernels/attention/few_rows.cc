@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/few_rows.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -69,6 +70,18 @@ HWY_INLINE void ScoreKeys(const float* q0, const float* q1, const float* k, int6
   }
 }
 
+// Asks memory for four keys further on, and for the values of these. A head's part of a position
+// is a few cache lines that lie apart from the next position's, which no prefetcher follows.
+HWY_INLINE void Prefetch(const FewRows& f, int64_t n) {
+  constexpr int64_t kAhead = 16, kLine = 64 / sizeof(float);
+  for (int64_t i = n; i < n + 4; ++i) {
+    const float* const key = f.k + std::min(i + kAhead, f.keys - 1) * f.key_step;
+    for (int64_t at = 0; at < f.depth; at += kLine) hwy::Prefetch(key + at);
+    const float* const value = f.v + i * f.value_step;
+    for (int64_t at = 0; at < f.values; at += kLine) hwy::Prefetch(value + at);
+  }
+}
+
 void ScoreRows(const FewRows& f) {
   for (int64_t r = 0; r < f.rows; r += 2) {
     const int64_t other = std::min(r + 1, f.rows - 1);
@@ -76,6 +89,7 @@ void ScoreRows(const FewRows& f) {
     float* const to1 = f.scores + other * f.keys;
     int64_t n = 0;
     for (; n + 4 <= f.keys; n += 4) {
+      if (r == 0) Prefetch(f, n);
       ScoreKeys<4>(f.q[r], f.q[other], f.k + n * f.key_step, f.key_step, f.depth, to0 + n, to1 + n);
     }
     for (; n < f.keys; ++n) {
@@ -190,9 +204,13 @@ class FewRowsKernel final : public Kernel {
     f.key_step = shape_.k.key;
     f.value_step = shape_.v.key;
     score_(f);
-    functions_.normalize(block);
+    float factors[FewRows::kMaxRows];
+    functions_.weigh(block, factors);
     mean_(f);
-    for (int64_t r = 0; r < f.rows; ++r) tail_.Finish(args, rows[r]);
+    for (int64_t r = 0; r < f.rows; ++r) {
+      functions_.scale(f.out[r], factors[r], f.out[r], f.values);
+      tail_.Finish(args, rows[r]);
+    }
   }
 
   std::string name_;

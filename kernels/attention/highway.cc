@@ -1,7 +1,6 @@
 // Attention with vectors: a block of queries of one head at a time. Scores [rows, N] and the
 // output [rows, D] are matrix products whose right sides, keys and values, are packed once per run.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "kernels/attention/attention.h"
@@ -175,7 +174,8 @@ class AttentionKernel final : public Kernel {
     Multiply(static_cast<const float*>(args.inputs[0]) + row * query_pitch_,
              shape_.query_rows * query_pitch_, block.rows, shape_.depth, PackedKeys(args, key_head),
              block.keys, block.scores, block.keys);
-    functions_.normalize(block);
+    float factors[AttentionBlock::kMaxRows];
+    functions_.weigh(block, factors);
     for (int64_t panel = 0; panel < ValuePanels(); ++panel) {
       const int64_t column = panel * gemm_.panel;
       Multiply(block.scores, block.keys, block.rows, block.keys, ValuePanel(args, key_head, panel),
@@ -184,7 +184,7 @@ class AttentionKernel final : public Kernel {
     }
     for (int64_t r = 0; r < block.rows; ++r) {
       const int64_t out = row + r * shape_.query_rows;
-      std::memcpy(tail_.Row(args, out), means + r * shape_.values, shape_.values * sizeof(float));
+      functions_.scale(means + r * shape_.values, factors[r], tail_.Row(args, out), shape_.values);
       tail_.Finish(args, out);
     }
   }
@@ -203,7 +203,7 @@ class AttentionKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> BuildAttentionHighway(const OpDescription& op,
                                                       const BuildContext& context) {
   const AttentionFunctions functions = FindAttentionFunctions(context.isa);
-  if (functions.normalize == nullptr) return NoVectorTarget(context.isa);
+  if (functions.weigh == nullptr) return NoVectorTarget(context.isa);
   const GemmF32* const gemm = FindGemmF32(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
   return std::unique_ptr<Kernel>(

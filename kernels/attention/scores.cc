@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/simd.h"
 #include "kernels/softmax/softmax-inl.h"
@@ -19,19 +20,30 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 
-// y[i] = scale x[i] + mask[i step], rounded one by one as MUL and ADD are.
-HWY_INLINE void ScaleAndMask(float* row, size_t n, float scale, const float* mask, int step) {
+// x[i] = scale x[i] + mask[i step], rounded one by one as MUL and ADD are; returns the largest.
+// Precondition: n > 0.
+HWY_INLINE float ScaleAndMask(float* row, size_t n, float scale, const float* mask, int step) {
   const D d;
-  const auto factor = hn::Set(d, scale);
   const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < n; i += lanes) {
-    const size_t count = std::min(lanes, n - i);
-    auto x = hn::Mul(LoadUpTo(d, row + i, count), factor);
-    if (mask != nullptr) {
-      x = hn::Add(x, step == 0 ? hn::Set(d, *mask) : LoadUpTo(d, mask + i, count));
-    }
-    StoreUpTo(x, d, row + i, count);
+  const auto factor = hn::Set(d, scale);
+  // Without a mask what is added changes nothing but the sign of a zero.
+  const auto same = hn::Set(d, mask != nullptr && step == 0 ? *mask : 0.0f);
+  const bool each = mask != nullptr && step != 0;
+  auto largest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x =
+        hn::Add(hn::Mul(hn::LoadU(d, row + i), factor), each ? hn::LoadU(d, mask + i) : same);
+    largest = hn::Max(largest, x);
+    hn::StoreU(x, d, row + i);
   }
+  if (i < n) {
+    const auto x = hn::Add(hn::Mul(LoadPartial(d, row + i, n - i), factor),
+                           each ? LoadPartial(d, mask + i, n - i) : same);
+    largest = hn::IfThenElse(hn::FirstN(d, n - i), hn::Max(largest, x), largest);
+    StorePartial(x, d, row + i, n - i);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
 HWY_INLINE void CapScores(float* row, size_t n, float scale, float cap) {
@@ -42,19 +54,22 @@ HWY_INLINE void CapScores(float* row, size_t n, float scale, float cap) {
   });
 }
 
-void NormalizeScores(const AttentionBlock& b) {
+void WeighScores(const AttentionBlock& b, float* factors) {
+  const auto keys = static_cast<size_t>(b.keys);
   for (int64_t r = 0; r < b.rows; ++r) {
     float* scores = b.scores + r * b.keys;
-    if (b.logit_cap > 0) CapScores(scores, b.keys, b.scale, b.logit_cap);
-    const float scale = b.logit_cap > 0 ? 1.0f : b.scale;
-    const bool masked = b.masks[r] != nullptr;
-    // Without a mask the softmax scales, in the pass that it makes anyway.
-    const bool scales = !masked && scale > 0;
-    if (masked || (!scales && scale != 1.0f)) {
-      ScaleAndMask(scores, b.keys, scale, b.masks[r], b.mask_step);
-    }
-    SoftmaxRow(scores, scores, b.keys, scales ? scale : 1.0f);
+    const bool capped = b.logit_cap > 0;
+    if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
+    const float largest =
+        ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
+    factors[r] = 1.0f / ExpRow(scores, scores, keys, 1.0f, largest);
   }
+}
+
+void ScaleMeans(const float* x, float factor, float* to, int64_t n) {
+  const D d;
+  RowMap(x, to, static_cast<size_t>(n),
+         [&](auto v) HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); });
 }
 
 // The index behind the last value above kHiddenScore; 0 where there is none.
@@ -87,9 +102,10 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 
 AttentionFunctions FindAttentionFunctions(Isa isa) {
-  static constexpr auto kNormalize = FUSELITE_SIMD_TABLE(NormalizeScores);
+  static constexpr auto kWeigh = FUSELITE_SIMD_TABLE(WeighScores);
+  static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleMeans);
   static constexpr auto kVisible = FUSELITE_SIMD_TABLE(VisibleKeys);
-  return {kNormalize.For(isa), kVisible.For(isa)};
+  return {kWeigh.For(isa), kScale.For(isa), kVisible.For(isa)};
 }
 
 }  // namespace fuselite::kernels

@@ -19,11 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[i] = exp(beta (in[i] - largest)); returns the sum of all. In place where in == out.
-HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta) {
+// out[i] = exp(beta (in[i] - most)); returns the sum of all. In place where in == out.
+HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const auto largest = hn::Set(d, RowMax(in, n));
+  const auto largest = hn::Set(d, most);
   const auto scale = hn::Set(d, beta);
   auto sum = hn::Zero(d);
   size_t i = 0;
@@ -44,7 +44,7 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta) {
 // One pass writes the exponentials and sums them; the row is still in L1 for the second.
 HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
   const hn::ScalableTag<float> d;
-  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta));
+  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
   RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, inverse); });
 }
 
