@@ -64,6 +64,7 @@ Shape Broadcast(Random& random, const Shape& shape) {
 }
 
 TEST(JitElementwiseTest, BinaryOperatorsBroadcast) {
+  if (EmittedIsas().empty()) GTEST_SKIP() << "nothing is emitted for this machine";
   constexpr const char* kNames[] = {"ADD",     "SUB",     "MUL",   "DIV",
                                     "MAXIMUM", "MINIMUM", "PRELU", "SQUARED_DIFFERENCE"};
   int refused = 0;
@@ -172,6 +173,7 @@ TEST(JitElementwiseTest, ComputesInPlace) {
 }
 
 TEST(JitElementwiseTest, RefusesWithReasons) {
+  if (EmittedIsas().empty()) GTEST_SKIP() << "nothing is emitted for this machine";
   const auto refusal = [](OpTester& tester) {
     EXPECT_TRUE(tester.Infer().ok());
     const auto kernel =
