@@ -1,10 +1,11 @@
-// Whole models: a file of drawn operators, some of its bytes changed, loaded, and run in our
-// interpreter with its own kernels and with the delegate.
+// Whole models: a file of drawn operators, its structure or some of its bytes changed, loaded, and
+// run in our interpreter with its own kernels and with the delegate.
 #include <gtest/gtest.h>
 
 #include "interpreter/interpreter.h"
 #include "interpreter/writer.h"
 #include "partitioner/delegate.h"
+#include "tests/fuzz/change_model.h"
 #include "tests/fuzz/random_operation.h"
 #include "tests/fuzz/target.h"
 
@@ -26,7 +27,11 @@ class ModelGrower {
     writer_.SetInputs(inputs_);
     writer_.SetOutputs(outputs_);
     std::vector<std::byte> bytes = writer_.Finish();
-    const int64_t changes = random_.Chance(0.3) ? random_.Int(1, 8) : 0;
+    if (random_.Chance(0.5)) {
+      const auto count = static_cast<int>(random_.Int(1, 6));
+      bytes = ChangeModel(bytes, count, random_);
+    }
+    const int64_t changes = random_.Chance(0.1) ? random_.Int(1, 8) : 0;
     for (int64_t i = 0; i < changes; ++i) {
       const int64_t place = random_.Int(0, static_cast<int64_t>(bytes.size()) - 1);
       bytes[place] = static_cast<std::byte>(random_.Int(0, 255));
