@@ -11,8 +11,12 @@
 namespace fuselite {
 namespace {
 
+// Behind the huge pages, small ones for what reaches over their end: one short of a huge page.
+constexpr size_t kBeyond = kHugePage - 4096;
+
 struct Memory {
-  explicit Memory(size_t bytes) : pages(bytes) {}
+  explicit Memory(size_t huge_bytes) : huge(huge_bytes), pages(huge_bytes + kBeyond) {}
+  size_t huge;
   AlignedBuffer pages;
   size_t used = 0;                  // guarded by the regions' mutex
   const std::byte* last = nullptr;  // what was taken last
@@ -37,7 +41,7 @@ thread_local Memory* open = nullptr;
 
 BufferRegion::BufferRegion(size_t bytes) {
 #ifndef __SANITIZE_ADDRESS__  // which tells buffers apart by what lies between them
-  const size_t pages = (bytes + kHugePage / 4) / kHugePage;
+  const size_t pages = bytes / kHugePage;
   if (pages == 0 || open != nullptr) return;
   auto memory = std::make_unique<Memory>(pages * kHugePage);
   const std::byte* const first = memory->pages.data();
@@ -57,7 +61,7 @@ BufferRegion::~BufferRegion() {
 std::byte* BufferRegion::Take(size_t bytes) {
   if (open == nullptr) return nullptr;
   const std::lock_guard lock(AllRegions().mutex);
-  if (bytes > open->pages.size() - open->used) return nullptr;
+  if (open->used >= open->huge || bytes > open->pages.size() - open->used) return nullptr;
   std::byte* const data = open->pages.data() + open->used;
   open->used += AlignUp(bytes);
   open->last = data;

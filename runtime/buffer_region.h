@@ -15,8 +15,9 @@ inline constexpr size_t kHugePage = size_t{2} << 20;
 // GB/s in huge pages, and at 23 in others, where a buffer of its own would have its last, partial
 // one.
 //
-// `bytes` is what will be needed at least: of the last huge page, at most a quarter beyond it is
-// taken. The memory lives as long as a buffer in it. One at a time for each thread.
+// `bytes` is what will be needed at least: huge pages that it does not fill are not taken, as their
+// rest would be memory for nothing, and the last buffer may reach over their end. The memory lives
+// as long as a buffer in it. One at a time for each thread.
 class BufferRegion {
  public:
   explicit BufferRegion(size_t bytes);

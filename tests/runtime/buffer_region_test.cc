@@ -36,14 +36,17 @@ TEST(BufferRegion, JoinsBuffersInOnePage) {
   EXPECT_TRUE(!kJoins || b.data() >= a.data() + a.size() + kAlignment);
 }
 
-TEST(BufferRegion, EndsBeforeItsLastPageDoes) {
-  const BufferRegion region(kHugePage);
+TEST(BufferRegion, EndsWithTheBufferThatReachesOverItsPages) {
+  const BufferRegion region(kHugePage + 5);
   std::vector<AlignedBuffer> buffers;
   for (int i = 0; i < 5; ++i) buffers.emplace_back(kHugePage / 3);
-  // Two fit with the bytes that are readable behind them.
-  EXPECT_EQ(PageOf(buffers[0]) == PageOf(buffers[1]), kJoins);
-  for (const AlignedBuffer& buffer : buffers) std::memset(buffer.data(), 1, buffer.size());
-  EXPECT_NE(PageOf(buffers[3]), PageOf(buffers[0]));
+  // With the bytes that are readable behind each, the third one's end is in the next page.
+  EXPECT_EQ(PageOf(buffers[0]) == PageOf(buffers[2]), kJoins);
+  for (const AlignedBuffer& buffer : buffers) {
+    std::memset(buffer.data(), 1, buffer.size() + kAlignment);
+  }
+  EXPECT_EQ(buffers[3].data() == buffers[2].data() + buffers[2].size() + kAlignment, false);
+  EXPECT_NE(PageOf(buffers[4]), PageOf(buffers[0]));
 }
 
 TEST(BufferRegion, LetsBuffersReachOverPages) {
