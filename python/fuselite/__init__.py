@@ -14,21 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fuselite._commands import benchmark, diff, explain, profile
     from fuselite._default import disable, enable, is_enabled
     from fuselite._delegate import Delegate, load_delegate
     from fuselite._interpreter import Interpreter
     from fuselite._library import library_path
     from fuselite._litert import environment
-    from fuselite._reports import (
-        Benchmark,
-        Difference,
-        Explanation,
-        Profile,
-        benchmark,
-        diff,
-        explain,
-        profile,
-    )
+    from fuselite._reports import Benchmark, Difference, Explanation, Profile
 
 __all__ = [
     "Benchmark",
@@ -50,12 +42,13 @@ __all__ = [
 ]
 
 _PLACES = {
+    "_commands": ("benchmark", "diff", "explain", "profile"),
     "_default": ("disable", "enable", "is_enabled"),
     "_delegate": ("Delegate", "load_delegate"),
     "_interpreter": ("Interpreter",),
     "_library": ("library_path",),
     "_litert": ("environment",),
-    "_reports": ("Benchmark", "Difference", "Explanation", "Profile", "benchmark", "diff", "explain", "profile"),
+    "_reports": ("Benchmark", "Difference", "Explanation", "Profile"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
