@@ -87,12 +87,7 @@ ConvertedImage::ConvertedImage(const kernels::Window& window, int64_t batch, int
       zero_point_(zero_point),
       format_(format),
       repeat_(repeat),
-      height_(window.y.reach()),
-      width_(window.x.reach()),
-      input_height_(window.y.input),
-      input_width_(window.x.input),
-      top_(window.y.before),
-      left_(window.x.before) {}
+      image_(window) {}
 
 // Copying takes little, but the rows of a small image may lie in the caches of the threads that
 // computed them: each fetches its own again where the ranges are small.
@@ -100,28 +95,12 @@ int64_t ConvertedImage::grain() const { return kernels::GrainFor(4 * row_bytes()
 
 void ConvertedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
                               int64_t end) const {
-  const int64_t before = std::min(left_, width_);
-  const int64_t inside = std::max<int64_t>(0, std::min(input_width_, width_ - before));
-  const int64_t after = width_ - before - inside;
-  for (int64_t row = begin; row < end; ++row) {
-    std::byte* to = copy + row * row_bytes();
-    const int64_t y = row % height_ - top_;
-    if (y < 0 || y >= input_height_) {
-      Fill(to, width_ * channels_ * repeat_);
-      continue;
-    }
-    const std::byte* from = input + ((row / height_) * input_height_ + y) * input_width_ * pitch_;
-    Fill(to, before * channels_ * repeat_);
-    to += before * pixel_bytes();
-    if (pitch_ == channels_) {
-      Convert(from, to, inside * channels_);
-    } else {
-      for (int64_t x = 0; x < inside; ++x) {
-        Convert(from + x * pitch_, to + x * pixel_bytes(), channels_);
-      }
-    }
-    Fill(to + inside * pixel_bytes(), after * channels_ * repeat_);
-  }
+  image_.Make(
+      input, pitch_, pitch_ == channels_, copy, pixel_bytes(), begin, end,
+      [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeat_); },
+      [&](const std::byte* from, std::byte* to, int64_t pixels) {
+        Convert(from, to, pixels * channels_);
+      });
 }
 
 void ConvertedImage::Fill(std::byte* to, int64_t values) const {

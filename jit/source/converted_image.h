@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "jit/source/padded_image.h"
+#include "jit/source/padded_rows.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::jit {
@@ -27,16 +27,16 @@ class ConvertedImage {
 
   // These describe the copy.
   int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
-  int64_t row_bytes() const { return pixel_bytes() * width_; }
-  int64_t image_bytes() const { return row_bytes() * height_; }
+  int64_t row_bytes() const { return pixel_bytes() * image_.width; }
+  int64_t image_bytes() const { return row_bytes() * image_.height; }
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + kSlack); }
 
   // The windows over one, which they do not leave.
   kernels::Window Padded(const kernels::Window& window) const {
-    return OverPadded(window, height_, width_);
+    return OverPadded(window, image_.height, image_.width);
   }
 
-  int64_t rows() const { return batch_ * height_; }
+  int64_t rows() const { return batch_ * image_.height; }
   int64_t grain() const;
   void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
 
@@ -50,9 +50,7 @@ class ConvertedImage {
   int32_t zero_point_;
   ActivationFormat format_;
   int32_t repeat_;
-  int64_t height_, width_;  // of the copy
-  int64_t input_height_, input_width_;
-  int64_t top_, left_;
+  PaddedRows image_;
 };
 
 }  // namespace fuselite::jit

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jit/source/padded_image.h"
+#include "jit/source/padded_rows.h"
 #include "jit/tail/dequantize_emitter.h"
 #include "kernels/gemm/short_rows.h"
 

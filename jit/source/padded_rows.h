@@ -1,0 +1,63 @@
+// Rows of images copied with the padding around them, so that windows need no care at the borders.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/window.h"
+
+namespace fuselite::jit {
+
+// Where the images' rows belong in dense copies, which are cut to what the windows reach.
+struct PaddedRows {
+  explicit PaddedRows(const kernels::Window& window)
+      : height(window.y.reach()),
+        width(window.x.reach()),
+        input_height(window.y.input),
+        input_width(window.x.input),
+        top(window.y.before),
+        left(window.x.before) {}
+
+  int64_t height, width;  // of a copy, in pixels
+  int64_t input_height, input_width;
+  int64_t top, left;
+
+  // Makes rows [begin, end) of the copies of all images. Pixels of the input are `input_pixel`
+  // bytes apart, those of the copies `pixel`. `fill(to, pixels)` writes padding;
+  // `copy(from, to, pixels)` pixels that follow each other in both: `dense` says whether they do.
+  template <class Fill, class Copy>
+  void Make(const std::byte* input, int64_t input_pixel, bool dense, std::byte* copies,
+            int64_t pixel, int64_t begin, int64_t end, Fill fill, Copy copy) const {
+    const int64_t before = std::min(left, width);
+    const int64_t inside = std::max<int64_t>(0, std::min(input_width, width - before));
+    for (int64_t row = begin; row < end; ++row) {
+      std::byte* to = copies + row * width * pixel;
+      const int64_t y = row % height - top;
+      if (y < 0 || y >= input_height) {
+        fill(to, width);
+        continue;
+      }
+      const std::byte* from =
+          input + ((row / height) * input_height + y) * input_width * input_pixel;
+      fill(to, before);
+      to += before * pixel;
+      const int64_t together = dense ? inside : 1;
+      for (int64_t x = 0; x < inside; x += together) {
+        copy(from + x * input_pixel, to + x * pixel, together);
+      }
+      fill(to + inside * pixel, width - before - inside);
+    }
+  }
+};
+
+// The windows over a copy of the image with its padding, `height` x `width`.
+inline kernels::Window OverPadded(const kernels::Window& window, int64_t height, int64_t width) {
+  kernels::Window padded = window;
+  padded.y.input = static_cast<int32_t>(height);
+  padded.x.input = static_cast<int32_t>(width);
+  for (kernels::WindowAxis* axis : {&padded.y, &padded.x}) axis->before = axis->after = 0;
+  return padded;
+}
+
+}  // namespace fuselite::jit
