@@ -120,6 +120,7 @@ const OperatorDef& Conv2DOperator() {
       .min_inputs = 2,
       .max_inputs = 3,
       .types = kTypes,
+      .limits = "rank 4",
       .infer = InferConv2D,
       .candidates = kCandidates,
       .product = DescribeConv2DProduct,

@@ -42,9 +42,6 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 // uint8) and int16 with int8 weights, to the bit of TFLite's reference kernels, int4 weights among
 // them; and float32 with int8 or int4 weights (hybrid).
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
-// The parts of the reference that take integers, and float32 with integer weights.
-Result<std::unique_ptr<Kernel>> BuildConv2DQuantizedReference(const OpDescription&);
-Result<std::unique_ptr<Kernel>> BuildConv2DHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
 Result<KernelPlan> PlanConv2DHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,

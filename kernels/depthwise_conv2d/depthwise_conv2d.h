@@ -37,9 +37,6 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op);
 // quantized by itself, asymmetrically.
 Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DReference(const OpDescription&,
                                                               const BuildContext&);
-// The parts of the reference that take integers, and float32 with integer weights.
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DQuantizedReference(const OpDescription&);
-Result<std::unique_ptr<Kernel>> BuildDepthwiseConv2DHybridReference(const OpDescription&);
 // float32, and what the 8-bit part takes.
 Result<KernelPlan> PlanDepthwiseConv2DHighway(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,

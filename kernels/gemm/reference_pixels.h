@@ -1,44 +1,82 @@
-// The scalar kernels of convolutions on integers, and on floats quantized at run time: pixel by
-// pixel of the output.
+// The scalar kernels of convolutions, of floats, of integers, and of floats quantized at run time:
+// pixel by pixel of the output.
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
+#include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
 
 namespace fuselite::kernels {
 
-// How the activations lie in memory, and what is added to both operands. `Shape` has `batch`,
-// `window`, `channels_out` and pixels_out().
+// How the activations lie in memory, and what is added to both operands: 0 to floats. `Shape` has
+// `batch`, `window`, `channels_out` and pixels_out().
 template <class Shape>
 struct PixelGeometry {
   Shape shape;
   int64_t pitch;
-  int32_t x_offset, weights_offset;
+  int32_t x_offset = 0, weights_offset = 0;
 
-  // The first pixel of the image of output pixel `row`.
-  template <class X>
-  const X* Image(const X* input, int64_t row) const {
+  // The taps of output pixel `row` that lie inside of the image: `take(values, tap)` with the first
+  // value of the input's pixel under tap number `tap`. Those outside hold zeros, or zero points.
+  template <class X, class Take>
+  void ForEachTap(const X* input, int64_t row, Take take) const {
     const auto& [y, x] = shape.window;
-    return input + row / x.output / y.output * y.input * x.input * pitch;
+    const X* image = input + row / x.output / y.output * y.input * x.input * pitch;
+    const int32_t start_y = y.start(static_cast<int32_t>(row / x.output % y.output));
+    const int32_t start_x = x.start(static_cast<int32_t>(row % x.output));
+    for (int32_t ky = y.first_tap(start_y); ky < y.last_tap(start_y); ++ky) {
+      for (int32_t kx = x.first_tap(start_x); kx < x.last_tap(start_x); ++kx) {
+        const int64_t pixel =
+            int64_t{start_y + ky * y.dilation} * x.input + (start_x + kx * x.dilation);
+        take(image + pixel * pitch, int64_t{ky} * x.filter + kx);
+      }
+    }
   }
-  // Where the window of output pixel `row` begins.
-  int32_t StartY(int64_t row) const {
-    const auto& [y, x] = shape.window;
-    return y.start(static_cast<int32_t>(row / x.output % y.output));
-  }
-  int32_t StartX(int64_t row) const {
-    return shape.window.x.start(static_cast<int32_t>(row % shape.window.x.output));
+  // One term of a sum: of floats, or of integers in 64 bits.
+  template <class Sum, class X, class Weight>
+  Sum Term(X value, Weight weight) const {
+    if constexpr (std::is_floating_point_v<Sum>) {
+      return value * weight;
+    } else {
+      return Sum{value + x_offset} * (weight + weights_offset);
+    }
   }
 };
 
 // `sums(geometry, x, weights, row, to)` leaves the sums of all channels of output pixel `row` at
-// the int64_t* `to`; a pixel costs `terms` multiply-adds a channel.
+// the float* `to`; a pixel costs `terms` multiply-adds a channel.
+template <class Shape, class Sums>
+std::unique_ptr<Kernel> MakeFloatPixels(std::string_view name, const OpDescription& op,
+                                        const Shape& shape, int64_t terms, FloatTail tail,
+                                        Sums sums) {
+  const PixelGeometry<Shape> geometry{.shape = shape, .pitch = op.inputs[0].pitch()};
+  const Work work{.units = shape.pixels_out(),
+                  .grain = GrainFor(terms * shape.channels_out),
+                  .scratch_bytes = shape.channels_out * sizeof(float)};
+  return MakeKernel(internal::Join(name, " f32 reference"), work,
+                    [=, tail = std::move(tail), output = op.outputs[0], biased = op.has_input(2)](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
+                      const auto* bias =
+                          biased ? static_cast<const float*>(args.inputs[2]) : nullptr;
+                      auto* to = reinterpret_cast<float*>(args.scratch);
+                      for (int64_t row = begin; row < end; ++row) {
+                        sums(geometry, static_cast<const float*>(args.inputs[0]),
+                             static_cast<const float*>(args.inputs[1]), row, to);
+                        for (int32_t o = 0; bias != nullptr && o < shape.channels_out; ++o)
+                          to[o] += bias[o];
+                        StoreFloatRow(tail, args, output, row, to);
+                      }
+                    });
+}
+
+// The same of integers, whose sums are int64_t.
 template <class Shape, class Sums>
 std::unique_ptr<Kernel> MakeQuantizedPixels(std::string_view name, const OpDescription& op,
                                             const Shape& shape, int64_t terms, QuantizedTail tail,
@@ -70,8 +108,7 @@ template <class Shape, class Sums>
 std::unique_ptr<Kernel> MakeHybridPixels(std::string_view name, const OpDescription& op,
                                          const Shape& shape, bool asymmetric, HybridTail tail,
                                          Sums sums) {
-  const PixelGeometry<Shape> geometry{
-      .shape = shape, .pitch = op.inputs[0].shape[3], .x_offset = 0, .weights_offset = 0};
+  const PixelGeometry<Shape> geometry{.shape = shape, .pitch = op.inputs[0].shape[3]};
   const auto& [y, x] = shape.window;
   const int64_t pixels_in = int64_t{y.input} * x.input, pixels_out = int64_t{y.output} * x.output;
   const size_t sums_bytes = AlignUp(shape.channels_out * sizeof(int64_t));
