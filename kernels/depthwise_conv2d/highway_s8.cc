@@ -11,7 +11,7 @@
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/gemm/short_rows.h"
+#include "kernels/gemm/short_rows_kernel.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 
@@ -21,34 +21,24 @@ namespace {
 // Half a megabyte: beyond it, the pointers alone leave no cache for the pixels.
 constexpr int64_t kMaxPointers = 65536;
 
-class DepthwiseS8Kernel final : public Kernel {
+class DepthwiseS8Kernel final : public ShortRowsKernel {
  public:
+  DepthwiseS8Kernel() : ShortRowsKernel(0) {}
   Status Plan(const OpDescription& op, const PlanContext& context);
   Status Pack(const OpDescription& op, const BuildContext& context);
 
-  std::string_view name() const override { return name_; }
-  int phases() const override { return rows_.phases() + 1; }
-  int64_t units(int phase) const override {
-    return phase < rows_.phases() ? rows_.units() : int64_t{shape_.batch} * shape_.window.y.output;
-  }
-  int64_t grain(int phase) const override {
-    if (phase < rows_.phases()) return rows_.grain();
-    // A multiply-add is worth an eighth of what GrainFor counts.
-    return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
-  }
   size_t scratch_bytes() const override { return pointer_bytes_ + bias_bytes_ + sums_bytes(); }
-  size_t shared_bytes() const override { return rows_.shared_bytes(); }
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    if (phase < rows_.phases()) {
-      rows_.Run(args.inputs[0], args.shared, phase, begin, end);
-      return Status();
-    }
-    FillBias(args);
-    for (int64_t unit = begin; unit < end; ++unit) RunRow(args, unit);
-    return Status();
-  }
 
  private:
+  int64_t own_units() const override { return int64_t{shape_.batch} * shape_.window.y.output; }
+  // A multiply-add is worth an eighth of what GrainFor counts.
+  int64_t own_grain() const override {
+    return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
+  }
+  void RunUnits(const KernelArgs& args, int64_t begin, int64_t end) const override {
+    FillBias(args);
+    for (int64_t unit = begin; unit < end; ++unit) RunRow(args, unit);
+  }
   Status PlanFilters(const TensorInfo& filters);
   void FillBias(const KernelArgs& args) const;
   void RunRow(const KernelArgs& args, int64_t unit) const;
@@ -64,9 +54,7 @@ class DepthwiseS8Kernel final : public Kernel {
   }
 
   const DepthwiseS16* simd_ = nullptr;
-  std::string name_;
   DepthwiseConv2DShape shape_;
-  ShortRows rows_;
   QuantizedTail tail_;  // of integer activations
   const WideRowFunctions* wide_ = nullptr;
   HybridTail hybrid_;                          // of float32 ones

@@ -19,7 +19,11 @@ constexpr int64_t kLeftSideFloats = 32 * 1024;
 class TransposeConvKernel final : public Kernel {
  public:
   Status Plan(const OpDescription& op, const PlanContext& context);
-  Status Pack(const OpDescription& op, const BuildContext& context);
+  Status Pack(const OpDescription& op, const BuildContext& context) {
+    FUSELITE_ASSIGN_OR_RETURN(packed_,
+                              PackFiltersF32<float>("f32", phases_, *gemm_, op.inputs[1], context));
+    return Status();
+  }
 
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return int64_t{shape_.batch} * shape_.window.y.input; }
@@ -70,23 +74,6 @@ Status TransposeConvKernel::Plan(const OpDescription& op, const PlanContext& con
   const int64_t tiles = kLeftSideFloats / std::max<int64_t>(1, max_depth * gemm_->tile_rows);
   block_rows_ = std::clamp<int64_t>(tiles, 1, 8) * gemm_->tile_rows;
   grain_ = GrainFor(int64_t{shape_.window.x.output} * shape_.channels_out * max_depth / 8);
-  return Status();
-}
-
-Status TransposeConvKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  const TensorInfo& filters = op.inputs[1];
-  PackRequest request;
-  request.source = filters.data;
-  request.source_bytes = filters.bytes();
-  request.bytes = static_cast<size_t>(phases_.values()) * sizeof(float);
-  request.layout = internal::Join("transpose_conv f32 p", gemm_->panel, " ", filters.shape, " s",
-                                  shape_.window.y.stride, "x", shape_.window.x.stride);
-  FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
-    // The file may have left the constant misaligned.
-    std::vector<float> aligned(filters.elements());
-    std::memcpy(aligned.data(), filters.data, filters.bytes());
-    PackPhasesF32(phases_, *gemm_, aligned, reinterpret_cast<float*>(to));
-  }));
   return Status();
 }
 

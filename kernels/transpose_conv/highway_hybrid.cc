@@ -4,7 +4,7 @@
 
 #include "kernels/conv2d/windows.h"
 #include "kernels/gemm/gemm_f32.h"
-#include "kernels/gemm/short_rows.h"
+#include "kernels/gemm/short_rows_kernel.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/transpose_conv/panels_f32.h"
@@ -16,31 +16,24 @@ namespace {
 // A unit's rows of the left side: they stay in L1 beside a panel of weights.
 constexpr int64_t kLeftSideFloats = 4096;
 
-class TransposeConvHybridKernel final : public Kernel {
+class TransposeConvHybridKernel final : public ShortRowsKernel {
  public:
+  TransposeConvHybridKernel() : ShortRowsKernel(2) {}
   Status Plan(const OpDescription& op, const PlanContext& context);
-  Status Pack(const OpDescription& op, const BuildContext& context);
-
-  std::string_view name() const override { return name_; }
-  int phases() const override { return rows_.phases() + 1; }
-  int64_t units(int phase) const override {
-    return phase < rows_.phases() ? rows_.units() : int64_t{shape_.batch} * shape_.window.y.input;
-  }
-  int64_t grain(int phase) const override {
-    return phase < rows_.phases() ? rows_.grain() : grain_;
-  }
-  size_t scratch_bytes() const override { return left_bytes_ + row_bytes_; }
-  size_t shared_bytes() const override { return rows_.shared_bytes(); }
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    if (phase < rows_.phases()) {
-      rows_.Run(args.inputs[2], args.shared, phase, begin, end);
-      return Status();
-    }
-    for (int64_t row = begin; row < end; ++row) RunRow(args, row);
+  Status Pack(const OpDescription& op, const BuildContext& context) {
+    FUSELITE_ASSIGN_OR_RETURN(
+        packed_, PackFiltersF32<int8_t>("hybrid", phases_, *gemm_, op.inputs[1], context));
     return Status();
   }
 
+  size_t scratch_bytes() const override { return left_bytes_ + row_bytes_; }
+
  private:
+  int64_t own_units() const override { return int64_t{shape_.batch} * shape_.window.y.input; }
+  int64_t own_grain() const override { return grain_; }
+  void RunUnits(const KernelArgs& args, int64_t begin, int64_t end) const override {
+    for (int64_t row = begin; row < end; ++row) RunRow(args, row);
+  }
   void RunRow(const KernelArgs& args, int64_t row) const;
   void RunPhase(const KernelArgs& args, int64_t row, int32_t rx, float* to, int64_t pitch) const;
 
@@ -49,9 +42,7 @@ class TransposeConvHybridKernel final : public Kernel {
   ApplyTailFunction* apply_tail_ = nullptr;
   TransposeConvShape shape_;
   TransposeConvPhases phases_;
-  ShortRows rows_;
   HybridTail tail_;
-  std::string name_;
   PackedWeights packed_;
   int64_t block_rows_ = 0, grain_ = 1;
   size_t left_bytes_ = 0;
@@ -85,21 +76,6 @@ Status TransposeConvHybridKernel::Plan(const OpDescription& op, const PlanContex
   // A term is worth half of what GrainFor counts.
   grain_ = GrainFor(int64_t{x.output} * shape_.channels_out * depth / 2);
   if (!op.inputs[1].constant()) return Unsupported("filters that are not constant");
-  return Status();
-}
-
-Status TransposeConvHybridKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  const TensorInfo& filters = op.inputs[1];
-  PackRequest request;
-  request.source = filters.data;
-  request.source_bytes = filters.bytes();
-  request.bytes = static_cast<size_t>(phases_.values()) * sizeof(float);
-  request.layout = internal::Join("transpose_conv hybrid p", gemm_->panel, " ", filters.shape, " s",
-                                  shape_.window.y.stride, "x", shape_.window.x.stride);
-  FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
-    PackPhasesF32(phases_, *gemm_, static_cast<const int8_t*>(filters.data),
-                  reinterpret_cast<float*>(to));
-  }));
   return Status();
 }
 

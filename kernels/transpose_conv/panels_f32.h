@@ -1,6 +1,8 @@
 // The filters of a transposed convolution's phases as panels of float32 products.
 #pragma once
 
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "kernels/gemm/gemm_f32.h"
@@ -29,6 +31,26 @@ void PackPhasesF32(const TransposeConvPhases& phases, const GemmF32& gemm, const
                    .depth = depth,
                    .columns = columns},
                   gemm.panel, 0, gemm.panels(columns), to + phase.offset);
+  });
+}
+
+// The constant filters, of elements T, packed. `type` tells kernels of other types apart.
+template <class T>
+Result<PackedWeights> PackFiltersF32(std::string_view type, const TransposeConvPhases& phases,
+                                     const GemmF32& gemm, const TensorInfo& filters,
+                                     const BuildContext& context) {
+  const TransposeConvShape& shape = phases.shape();
+  PackRequest request;
+  request.source = filters.data;
+  request.source_bytes = filters.bytes();
+  request.bytes = static_cast<size_t>(phases.values()) * sizeof(float);
+  request.layout = internal::Join("transpose_conv ", type, " p", gemm.panel, " ", filters.shape,
+                                  " s", shape.window.y.stride, "x", shape.window.x.stride);
+  return context.Pack(request, [&](std::byte* to) {
+    // The file may have left the constant misaligned.
+    std::vector<T> aligned(filters.elements());
+    std::memcpy(aligned.data(), filters.data, filters.bytes());
+    PackPhasesF32(phases, gemm, aligned, reinterpret_cast<float*>(to));
   });
 }
 

@@ -133,6 +133,7 @@ const OperatorDef& TransposeConvOperator() {
       .min_inputs = 3,
       .max_inputs = 4,
       .types = kTypes,
+      .limits = "rank 1 (the output's shape, 4)",
       .infer = InferTransposeConv,
       .candidates = kCandidates,
       .product = DescribeTransposeConvProduct,

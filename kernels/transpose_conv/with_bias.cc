@@ -131,6 +131,7 @@ const OperatorDef& Convolution2DTransposeBiasOperator() {
       .min_inputs = 3,
       .max_inputs = 3,
       .types = kTypes,
+      .limits = "rank 4",
       .infer = InferWithBias,
       .candidates = kCandidates,
       .cost =
