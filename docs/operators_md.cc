@@ -2,7 +2,6 @@
 // than the code does:  build/release/docs/operators_md > docs/operators.md
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,98 +75,29 @@ std::vector<std::string_view> LimitsOf(const OperatorDef& op) {
   return limits;
 }
 
-bool IsAboutRank(std::string_view limit) { return limit.starts_with("rank"); }
+// What a column of its own says of limits: what ranks the shape rule takes beyond "0 to 8", and
+// which operands may be values of a run.
+constexpr std::string_view kRank = "rank ", kRunTime = "run-time operands: ";
 
-// What shape rules ask of the first input beyond the eight dimensions that a tensor may have
-// (tests/python/test_operator_types.py holds its cases against it).
-std::string RanksText(const OperatorDef& op) {
-  static const std::map<std::string_view, const char*> kRanks = {
-      {"ARG_MAX", "1 to 8"},
-      {"ARG_MIN", "1 to 8"},
-      {"AVERAGE_POOL_2D", "4"},
-      {"BATCH_TO_SPACE_ND", "2 to 8"},
-      {"BIDIRECTIONAL_SEQUENCE_LSTM", "3"},
-      {"BIDIRECTIONAL_SEQUENCE_RNN", "3"},
-      {"BROADCAST_ARGS", "1"},
-      {"CONCATENATION", "1 to 8"},
-      {"CONV_2D", "4"},
-      {"CONV_3D", "5"},
-      {"CONV_3D_TRANSPOSE", "1 (the output's shape; 5)"},
-      {"CUMSUM", "1 to 8"},
-      {"Convolution2DTransposeBias", "4"},
-      {"DEPTHWISE_CONV_2D", "4"},
-      {"DILATE", "1 to 8"},
-      {"EMBEDDING_LOOKUP", "1"},
-      {"EMBEDDING_LOOKUP_SPARSE", "1"},
-      {"EXPAND_DIMS", "0 to 7"},
-      {"FILL", "1"},
-      {"FULLY_CONNECTED", "1 to 8"},
-      {"FUSELITE_BASIC_LSTM", "2"},
-      {"FUSELITE_BLOCKWISE_EMBEDDING_LOOKUP", "1"},
-      {"FUSELITE_BLOCKWISE_FULLY_CONNECTED", "1 to 8"},
-      {"GATHER", "1 to 8"},
-      {"GATHER_ND", "1 to 8"},
-      {"HASHTABLE_LOOKUP", "1"},
-      {"L2_NORMALIZATION", "1 to 8"},
-      {"L2_POOL_2D", "4"},
-      {"LOCAL_RESPONSE_NORMALIZATION", "4"},
-      {"LOG_SOFTMAX", "1 to 8"},
-      {"LSTM", "2"},
-      {"MATRIX_DIAG", "1 to 7"},
-      {"MATRIX_SET_DIAG", "2 to 8"},
-      {"MAX_POOL_2D", "4"},
-      {"MULTINOMIAL", "2"},
-      {"MaxPoolingWithArgmax2D", "4"},
-      {"MaxUnpooling2D", "4"},
-      {"NON_MAX_SUPPRESSION_V4", "2"},
-      {"NON_MAX_SUPPRESSION_V5", "2"},
-      {"ONE_HOT", "0 to 7"},
-      {"PACK", "0 to 7"},
-      {"RANDOM_STANDARD_NORMAL", "1"},
-      {"RANDOM_UNIFORM", "1"},
-      {"RANGE", "0"},
-      {"RFFT2D", "2 to 8"},
-      {"RNN", "2"},
-      {"SEGMENT_SUM", "1 to 8"},
-      {"SOFTMAX", "1 to 8"},
-      {"SPACE_TO_BATCH_ND", "2 to 8"},
-      {"SPARSE_TO_DENSE", "0 to 2 (the output's: 0 to 4)"},
-      {"STABLEHLO_RNG_BIT_GENERATOR", "1"},
-      {"SVDF", "2"},
-      {"TFLite_Detection_PostProcess", "3"},
-      {"TOPK_V2", "1 to 8"},
-      {"TRANSPOSE_CONV", "1 (the output's shape; 4)"},
-      {"UNIDIRECTIONAL_SEQUENCE_LSTM", "3"},
-      {"UNIDIRECTIONAL_SEQUENCE_RNN", "3"},
-      {"UNIQUE", "1"},
-      {"UNPACK", "1 to 8"},
-      {"UNSORTED_SEGMENT_MAX", "1 to 8"},
-      {"UNSORTED_SEGMENT_MIN", "1 to 8"},
-      {"UNSORTED_SEGMENT_PROD", "1 to 8"},
-      {"UNSORTED_SEGMENT_SUM", "1 to 8"},
-      {"WHERE", "1 to 8"},
-  };
-  if (const auto found = kRanks.find(op.name); found != kRanks.end()) return found->second;
+// What the limit that begins with `kind` says of it, or `otherwise`.
+std::string LimitText(const OperatorDef& op, std::string_view kind, std::string_view otherwise) {
   for (std::string_view limit : LimitsOf(op)) {
-    if (IsAboutRank(limit)) return std::string(limit.substr(limit.find(' ') + 1));
+    if (limit.starts_with(kind)) return std::string(limit.substr(kind.size()));
   }
-  return "0 to 8";
+  return std::string(otherwise);
 }
 
-// Which operands may be values of a run.
+std::string RanksText(const OperatorDef& op) { return LimitText(op, kRank, "0 to 8"); }
+
 std::string RunTimeText(const OperatorDef& op) {
-  if (op.name == "DENSIFY") return "none";
-  if (op.name == "REDUCE_WINDOW") return "the first two";
-  if (op.name == "BIDIRECTIONAL_SEQUENCE_LSTM")
-    return "all but auxiliary weights; states are variables";
-  if (op.name.starts_with("FUSELITE_BLOCKWISE")) return "all but weights and scales";
-  return op.state_inputs.empty() ? "all" : "all; states are variables";
+  return LimitText(op, kRunTime, op.state_inputs.empty() ? "all" : "all, states are variables");
 }
 
 std::string LimitsText(const OperatorDef& op) {
   std::string text;
   for (std::string_view limit : LimitsOf(op)) {
-    if (!IsAboutRank(limit)) text += (text.empty() ? "" : "; ") + std::string(limit);
+    if (limit.starts_with(kRank) || limit.starts_with(kRunTime)) continue;
+    text += (text.empty() ? "" : "; ") + std::string(limit);
   }
   return text.empty() ? "–" : text;
 }

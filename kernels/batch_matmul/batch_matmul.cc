@@ -138,7 +138,7 @@ const OperatorDef& BatchMatMulOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "ranks 2 to 5; float32 × int8 with one batch dimension",
+      .limits = "rank 2 to 5; float32 × int8 with one batch dimension",
       .infer = InferBatchMatMul,
       .candidates = kCandidates,
       .product = DescribeBatchMatMulProduct,

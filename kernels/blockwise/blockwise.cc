@@ -172,7 +172,9 @@ const OperatorDef& BlockwiseFullyConnectedOperator() {
       .min_inputs = 4,
       .max_inputs = 4,
       .types = kProductTypes,
-      .limits = "scales of float16 and float32",
+      .limits =
+          "rank 1 to 8; run-time operands: all but weights and scales; "
+          "scales of float16 and float32",
       .infer = InferFullyConnected,
       .candidates = kProductCandidates,
       .cost = FullyConnectedOperator().cost,
@@ -188,7 +190,9 @@ const OperatorDef& BlockwiseEmbeddingLookupOperator() {
       .min_inputs = 3,
       .max_inputs = 3,
       .types = kLookupTypes,
-      .limits = "scales of float16 and float32",
+      .limits =
+          "rank 1; run-time operands: all but weights and scales; "
+          "scales of float16 and float32",
       .infer = InferEmbeddingLookup,
       .candidates = kLookupCandidates,
       .cost = MovementCost,

@@ -84,6 +84,7 @@ const OperatorDef& CumsumOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
+      .limits = "rank 1 to 8",
       .infer = InferCumsum,
       .candidates = kCandidates,
       .cost = MovementCost,

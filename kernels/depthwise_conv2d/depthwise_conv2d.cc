@@ -97,6 +97,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
       .min_inputs = 2,
       .max_inputs = 3,
       .types = kTypes,
+      .limits = "rank 4",
       .infer = InferDepthwiseConv2D,
       .candidates = kCandidates,
       .product = DescribeDepthwiseConv2DProduct,

@@ -100,6 +100,7 @@ const OperatorDef& DetectionPostProcessOperator() {
       .min_outputs = 4,
       .max_outputs = 4,
       .types = kTypes,
+      .limits = "rank 3",
       .infer = InferDetection,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[1].elements()); },

@@ -137,7 +137,7 @@ const OperatorDef& EmbeddingLookupSparseOperator() {
       .min_inputs = 5,
       .max_inputs = 5,
       .types = kTypes,
-      .limits = "float32 rows and weights",
+      .limits = "rank 1; float32 rows and weights",
       .infer = InferSparseEmbedding,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -146,7 +146,7 @@ const OperatorDef& GatherOperator() {
       .struct_bytes = sizeof(tflite::TfLiteGatherParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but string; int16, int32 and int64 indices",
+      .limits = "rank 1 to 8; any type but string; int16, int32 and int64 indices",
       .infer = InferGather,
       .candidates = kGatherCandidates,
       .cost = MovementCost,
@@ -163,7 +163,7 @@ const OperatorDef& GatherNdOperator() {
       .max_version = 6,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more; int16, int32 and int64 indices",
+      .limits = "rank 1 to 8; any type of 8 bits or more; int16, int32 and int64 indices",
       .infer = InferGatherNd,
       .candidates = kGatherNdCandidates,
       .cost = MovementCost,
@@ -195,7 +195,9 @@ const OperatorDef& EmbeddingLookupOperator() {
       .max_version = 5,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but string; int8, uint8, int4 and int2 rows may give float32 or float16",
+      .limits =
+          "rank 1; any type but string; int8, uint8, int4 and int2 rows may give float32 or "
+          "float16",
       .infer = InferEmbeddingLookup,
       .candidates = kEmbeddingCandidates,
       .cost = MovementCost,

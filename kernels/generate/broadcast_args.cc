@@ -57,6 +57,7 @@ const OperatorDef& BroadcastArgsOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
+      .limits = "rank 1",
       .infer = InferBroadcastArgs,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },

@@ -123,7 +123,7 @@ const OperatorDef& FillOperator() {
       .max_version = 5,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more",
+      .limits = "rank 1; any type of 8 bits or more",
       .infer = InferFill,
       .candidates = kMovementCandidates<PlanFill>,
       .cost = MovementCost,

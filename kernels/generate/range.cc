@@ -94,6 +94,7 @@ const OperatorDef& RangeOperator() {
       .min_inputs = 3,
       .max_inputs = 3,
       .types = kTypes,
+      .limits = "rank 0",
       .infer = InferRange,
       .candidates = kCandidates,
       .cost = MovementCost,

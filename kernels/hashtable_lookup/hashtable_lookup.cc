@@ -79,7 +79,7 @@ const OperatorDef& HashtableLookupOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
-      .limits = "rows of any type of 8 bits or more",
+      .limits = "rank 1; rows of any type of 8 bits or more",
       .infer = InferLookup,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -219,7 +219,7 @@ const OperatorDef& BasicLstmOperator() {
       .max_outputs = 4,
       .state_inputs = kStates,
       .types = kTypes,
-      .limits = "LSTM of five inputs; uint8 with a state of 1/2048",
+      .limits = "rank 2; LSTM of five inputs; uint8 with a state of 1/2048",
       .infer = InferBasicLstm,
       .candidates = kCandidates,
       .cost =

@@ -342,7 +342,9 @@ const OperatorDef& BidirectionalSequenceLstmOperator() {
       .max_outputs = 2,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits = "auxiliary weights of constant float32 alone",
+      .limits =
+          "rank 3; run-time operands: all but auxiliary weights, states are variables; "
+          "auxiliary weights of constant float32 alone",
       .infer = InferBidirectional,
       .candidates = kCandidates,
       .cost =

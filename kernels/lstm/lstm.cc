@@ -291,7 +291,8 @@ const OperatorDef& LstmOperator() {
       .state_inputs = kStateInputs,
       .types = kTypes,
       .limits =
-          "the form of five inputs is FUSELITE_BASIC_LSTM; int8 without peepholes, projection and "
+          "rank 2; the form of five inputs is FUSELITE_BASIC_LSTM; int8 without peepholes, "
+          "projection and "
           "layer normalization",
       .infer = [](OpDescription& op) { return InferLstm(op, 2); },
       .candidates = kCandidates,
@@ -314,7 +315,7 @@ const OperatorDef& UnidirectionalSequenceLstmOperator() {
       .state_inputs = kStateInputs,
       .types = kTypes,
       .limits =
-          "no diagonal recurrent weights; int8 without peepholes, projection and layer "
+          "rank 3; no diagonal recurrent weights; int8 without peepholes, projection and layer "
           "normalization",
       .infer = [](OpDescription& op) { return InferLstm(op, 3); },
       .candidates = kCandidates,

@@ -137,6 +137,7 @@ OperatorDef Make(std::string_view name, int code, int options_type, int inputs) 
   def.min_inputs = def.max_inputs = inputs;
   def.min_outputs = def.max_outputs = inputs - 3;
   def.types = kTypes;
+  def.limits = "rank 2";
   def.infer = InferNonMaxSuppression;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) {

@@ -78,6 +78,7 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
   def.params_bytes = sizeof(PoolParams);
   def.struct_bytes = sizeof(tflite::TfLitePoolParams);
   def.types = types;
+  def.limits = "rank 4";
   def.infer = InferPool;
   def.candidates = kCandidates;
   def.cost = PoolCost;

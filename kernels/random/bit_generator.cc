@@ -99,7 +99,7 @@ const OperatorDef& StablehloRngBitGeneratorOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
-      .limits = "bits of int32, int64, uint32 and uint64",
+      .limits = "rank 1; bits of int32, int64, uint32 and uint64",
       .infer = InferBitGenerator,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 8.0 * op.outputs[1].elements(); },

@@ -45,6 +45,7 @@ OperatorDef Definition(std::string_view name, int code) {
   def.fields = kFields;
   def.params_bytes = sizeof(RandomParams);
   def.types = kTypes;
+  def.limits = "rank 1";
   def.infer = InferRandom;
   return def;
 }
@@ -93,6 +94,7 @@ const OperatorDef& MultinomialOperator() {
     OperatorDef def = Definition("MULTINOMIAL", tflite::kTfLiteBuiltinMultinomial);
     def.min_inputs = def.max_inputs = 2;
     def.types = kMultinomialTypes;
+    def.limits = "rank 2";
     def.infer = InferMultinomial;
     return def;
   }();

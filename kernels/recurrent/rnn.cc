@@ -296,6 +296,7 @@ OperatorDef Make(std::string_view name, int code, int options_type, std::span<co
   def.min_inputs = def.max_inputs = 5;
   def.state_inputs = kOneState;
   def.types = kTypes;
+  def.limits = "rank 3";
   def.infer = InferRnn;
   def.candidates = kCandidates;
   def.cost = Cost;
@@ -308,6 +309,7 @@ const OperatorDef& RnnOperator() {
   static const OperatorDef kDef = [] {
     OperatorDef def = Make("RNN", tflite::kTfLiteBuiltinRnn, 7, kRnnFields);
     def.struct_bytes = sizeof(TfLiteRNNParams);
+    def.limits = "rank 2";
     return def;
   }();
   return kDef;

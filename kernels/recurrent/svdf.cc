@@ -233,6 +233,7 @@ const OperatorDef& SvdfOperator() {
       .max_inputs = 5,
       .state_inputs = kStateInputs,
       .types = kTypes,
+      .limits = "rank 2",
       .infer = InferSvdf,
       .candidates = kCandidates,
       .cost =

@@ -62,7 +62,7 @@ const OperatorDef& ReduceWindowOperator() {
       .min_inputs = 5,
       .max_inputs = 5,
       .types = kTypes,
-      .limits = "rank <= 6",
+      .limits = "rank <= 6; run-time operands: the first two",
       .infer = InferReduceWindow,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.inputs[0].elements(); },

@@ -111,7 +111,7 @@ const OperatorDef& SparseToDenseOperator() {
       .min_inputs = 4,
       .max_inputs = 4,
       .types = kTypes,
-      .limits = "int32 and int64 indices; rank <= 4",
+      .limits = "rank 0 to 2 (the output's: 0 to 4); int32 and int64 indices; rank <= 4",
       .infer = InferSparseToDense,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -200,6 +200,7 @@ const OperatorDef& UnpackOperator() {
       .min_outputs = 1,
       .max_outputs = -1,
       .types = kUnpackTypes,
+      .limits = "rank 1 to 8",
       .infer = InferUnpack,
       .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,

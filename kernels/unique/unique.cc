@@ -107,6 +107,7 @@ const OperatorDef& UniqueOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
+      .limits = "rank 1",
       .infer = InferUnique,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 16.0 * op.inputs[0].elements(); },
