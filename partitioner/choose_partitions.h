@@ -8,6 +8,7 @@
 #include "fusion/planner.h"
 #include "partitioner/build_graph.h"
 #include "partitioner/constants.h"
+#include "partitioner/loops.h"
 #include "partitioner/verdict.h"
 
 namespace fuselite::partitioner {
@@ -34,6 +35,7 @@ struct JudgedPartition {
 struct GraphFacts {
   std::shared_ptr<const ConstantMakers> makers;
   std::shared_ptr<const GraphVariables> variables;
+  std::shared_ptr<const Loop> loop{};  // null unless one partition computes the loop's whole body
 };
 
 // The partitions to take, without a planner. Claims that come to nothing are withdrawn, with the

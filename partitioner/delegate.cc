@@ -92,6 +92,9 @@ Result<JudgedGraph> JudgeAndChoose(TfLiteContext* context, const DelegateState& 
     report.partitions.back().nodes = choice.host.nodes;
     report.partitions.back().cost = choice.cost;
   }
+  const bool whole = judged.partitions.size() == 1 &&
+                     judged.partitions[0].host.nodes.size() == report.verdicts.size();
+  if (whole) facts.loop = FindLoop(context);
   return judged;
 }
 

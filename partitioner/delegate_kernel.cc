@@ -142,6 +142,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   copy(params.output_tensors, host.outputs);
   const GraphFacts facts = state_->FactsOf(context);
   variables_ = facts.variables;
+  loop_ = facts.loop;
   host_nodes_ = host.nodes;
   Partition partition;
   judged_ = state_->TakeJudged(context, host);
@@ -200,15 +201,20 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
   if (threads != threads_) {
     FlushProfile();
     program_ = std::make_unique<Program>(program_->partition(), variables_);
+    turns_.reset();
     threads_ = threads;
     reported_ = 0;
   }
-  first_ = nullptr;
+  const Segment* const before = std::exchange(first_, nullptr);
+  const int made = program_->made();
   UseJudgement(context);
   FUSELITE_ASSIGN_OR_RETURN(const LiveValues live, InputsOf(context, false));
   FUSELITE_ASSIGN_OR_RETURN(
       first_, program_->SegmentAt(0, context, live, state_->CompileOptionsFor(context)));
   if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
+  // LiteRT prepares the body of a loop whenever it begins: what was learnt holds.
+  const bool other = turns_ == nullptr || first_ != before || program_->made() != made;
+  if (loop_ != nullptr && other) turns_ = std::make_unique<LoopTurns>(loop_);
   return ShapeOutputs(context);
 }
 
@@ -304,7 +310,9 @@ Status DelegateKernel::EvalFixed(TfLiteContext* context) {
     TfLiteTensor& tensor = context->tensors[constant.tensor];
     if (IsMemoryOfTheUser(tensor)) FUSELITE_RETURN_IF_ERROR(CopyTo(tensor, constant));
   }
-  return RunSegment(*first_);
+  if (turns_ == nullptr) return RunSegment(*first_);
+  return turns_->Run(context, program_->partition(), *first_, state_->CompileOptionsFor(context),
+                     [&](Segment& segment) { return RunSegment(segment); });
 }
 
 Status DelegateKernel::EvalSegments(TfLiteContext* context) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partitioner/delegate.h"
+#include "partitioner/loop_turns.h"
 #include "partitioner/program.h"
 #include "runtime/tflite_abi.h"
 
@@ -56,6 +57,8 @@ class DelegateKernel {
   std::optional<JudgedPartition> judged_;  // until the first compilation; its partition is empty
   std::shared_ptr<const GraphVariables> variables_;  // of the whole graph
   std::shared_ptr<VariableMemory> memory_;           // null where there are none
+  std::shared_ptr<const Loop> loop_;                 // of whose body this is all; may be null
+  std::unique_ptr<LoopTurns> turns_;                 // for first_; null where there is no loop
   std::unique_ptr<Program> program_;
   Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
   int threads_ = 0;

@@ -60,7 +60,8 @@ std::string_view ReasonFor(int builtin_code) {
   switch (builtin_code) {
     case kTfLiteBuiltinWhile:
       return "hosts do not say in which order a subgraph gives its results, so that loops stay "
-             "theirs; what their subgraphs compute is taken";
+             "theirs; what their subgraphs compute is taken, and all turns in one call where that "
+             "is the whole body";
     default: return "the operator is not implemented";
   }
 }

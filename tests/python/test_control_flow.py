@@ -1,5 +1,7 @@
 """Loops and branches: the delegate in LiteRT and in our own interpreter, and our interpreter alone, against LiteRT."""
 
+import json
+
 import graphs
 import numpy as np
 import own_interpreter
@@ -83,6 +85,46 @@ def constant_in_the_body():
         return g.constant(np.arange(4, dtype=np.float32)), g.op("ADD", [a, b], (4,), "AddOptions")
 
     return loop([((4,), np.float32)] * 2, body)
+
+
+def alike_for_a_while():
+    """Two counters that are equal for the first turns."""
+
+    def body(g, count, other, a):
+        limited = g.op("MINIMUM", [next_of(g, other), value(g, np.int32(2))], ())
+        as_float = g.op("CAST", [limited], (), "CastOptions", dtype=np.float32)
+        return limited, g.op("ADD", [a, as_float], (4,), "AddOptions")
+
+    return loop([((), np.int32), ((4,), np.float32)], body)
+
+
+def handed_down():
+    """What one turn is given, the next one has in another place."""
+
+    def body(g, count, a, b):
+        return g.op("EXP", [g.op("NEG", [b], (4,))], (4,)), a
+
+    return loop([((4,), np.float32)] * 2, body)
+
+
+def same_sums():
+    """States that are equal in every turn, and which nothing tells apart."""
+
+    def body(g, count, a, b):
+        half = g.constant(np.full(4, 0.5, np.float32))
+        return g.op("MUL", [a, half], (4,), "MulOptions"), g.op("MUL", [b, half], (4,), "MulOptions")
+
+    return loop([((4,), np.float32)] * 2, body)
+
+
+def reshaped_each_turn():
+    """A state of as many elements whose shape changes."""
+
+    def body(g, count, a):
+        y = g.op("TRANSPOSE", [a, value(g, np.int32([1, 0]))], (3, 2))
+        return [g.op("CUMSUM", [y, value(g, np.int32(0))], (3, 2), "CumsumOptions")]
+
+    return loop([((2, 3), np.float32)], body, limit=4)
 
 
 def no_turn():
@@ -173,7 +215,7 @@ def branches_of_two_types():
     return g.build([y, g.op("NEG", [z], (3, 5))], others=[part("EXP"), part("SQUARE")])
 
 
-MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, no_turn, growing, branch, cases, one_result,
+MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
                                 other_shapes, branches_of_two_types)}
 
 
@@ -207,6 +249,34 @@ def test_has_the_outputs_of_litert(name, load_delegate, delegate_path):
                 np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6, err_msg=host)
 
 
+def turns_of(profile, graph):
+    """How often the host ran the partition of a subgraph."""
+    partitions = json.loads(profile.read_text())["partitions"]
+    return max(step["runs"] for part in partitions if part["graph"] == graph for step in part["steps"])
+
+
+@pytest.mark.parametrize("host", ["LiteRT", "own"])
+def test_a_loop_runs_in_one_call_of_its_body(host, load_delegate, delegate_path, tmp_path):
+    """As soon as the first turns have told which result goes where: the host sees one turn, and asks the condition
+    before it and behind it."""
+    profile, runs = tmp_path / "profile.json", 6
+    model = lstm()
+    if host == "own":
+        interpreter = own_interpreter.Interpreter(model, own_interpreter.Delegate(delegate_path, profile_file=profile))
+        values = inputs_of(litert.Interpreter(model_content=model), 0)
+        for _ in range(runs):
+            interpreter.run(values)
+    else:
+        interpreter = litert.Interpreter(model_content=model, experimental_delegates=[load_delegate(profile_file=profile)])
+        interpreter.allocate_tensors()
+        for seed in range(runs):
+            running.run(interpreter, inputs_of(interpreter, seed))
+    del interpreter
+    assert turns_of(profile, 2) == runs * STEPS
+    # Without anything learnt it would be (STEPS + 1) times as many.
+    assert turns_of(profile, 1) <= 2 * runs + 2
+
+
 @pytest.mark.parametrize("build", [one_result, other_shapes, branches_of_two_types, cases])
 def test_branches_are_claimed_whole(build, load_delegate, tmp_path):
     explain = tmp_path / "explain.json"
@@ -222,6 +292,22 @@ def test_results_that_could_be_exchanged_are_left_to_the_host(load_delegate, tmp
     litert.Interpreter(model_content=branch(), experimental_delegates=[load_delegate(explain_file=explain)])
     reasons = {node["op"]: node["reason"] for node in running.explanation(explain)["nodes"]}
     assert "does not show the order of the outputs of subgraph 1" in reasons["IF"]
+
+
+def test_what_another_place_gets_next_turn(load_delegate, delegate_path):
+    """As without the delegate: LiteRT writes the first value before it reads it for the second."""
+    model = handed_down()
+    plain = litert.Interpreter(model_content=model)
+    delegated = litert.Interpreter(model_content=model, experimental_delegates=[load_delegate()])
+    own = own_interpreter.Interpreter(model)
+    both = own_interpreter.Interpreter(model, own_interpreter.Delegate(delegate_path))
+    for interpreter in plain, delegated:
+        interpreter.allocate_tensors()
+    for seed in range(4):
+        values = inputs_of(plain, seed)
+        for actual, expected in ((running.run(delegated, values), running.run(plain, values)), (both.run(values), own.run(values))):
+            for a, e in zip(actual, expected, strict=True):
+                np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
 
 
 def test_values_change_places():

@@ -1,0 +1,241 @@
+#include "partitioner/loop_turns.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "partitioner/import.h"
+#include "runtime/tflite_arrays.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+// Then the host has its turn: it may want to end the run.
+constexpr int kTurnsAtOnce = 256;
+
+bool IsConstant(const TfLiteTensor& tensor) { return tensor.allocation_type == kTfLiteMmapRo; }
+
+bool SameKind(const TfLiteTensor& a, const TfLiteTensor& b) {
+  return a.type == b.type && a.bytes == b.bytes;
+}
+
+bool SameShape(const TfLiteTensor& a, const TfLiteTensor& b) {
+  return std::ranges::equal(Elements(a.dims), Elements(b.dims));
+}
+
+bool SameBytes(const void* a, const void* b, size_t bytes) {
+  return bytes == 0 || (a != nullptr && b != nullptr && std::memcmp(a, b, bytes) == 0);
+}
+
+}  // namespace
+
+Status LoopTurns::SetUpTest(const fusion::CompileOptions& options) {
+  program_ = std::make_unique<Program>(loop_->test, nullptr);
+  LiveValues live;
+  for (int tensor : loop_->test.inputs) {
+    if (IsConstant(loop_->condition->tensors[tensor])) continue;
+    FUSELITE_ASSIGN_OR_RETURN(live[tensor].info, ImportHostTensor(*loop_->condition, tensor));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(test_, program_->SegmentAt(0, loop_->condition, live, options));
+  const BuiltGraph& built = test_->built;
+  if (test_->end != program_->size() || !test_->constants.empty() || !built.variables.empty() ||
+      built.outputs.size() != 1 || built.outputs[0].info.type != DataType::kBool ||
+      built.outputs[0].bytes != sizeof more_) {
+    return Unsupported("the condition is not one value of a fixed graph");
+  }
+  test_->execution->BindOutput(0, &more_);
+  return Status();
+}
+
+void LoopTurns::AddSources(const TfLiteContext* body, const Partition& partition,
+                           const Segment& segment) {
+  std::set<int> made;
+  for (const ImportedNode& node : partition.nodes) {
+    made.insert(node.outputs.begin(), node.outputs.end());
+  }
+  for (size_t i = 0; i < segment.built.outputs.size(); ++i) {
+    const BoundTensor& output = segment.built.outputs[i];
+    sources_.push_back({Source::Kind::kResult, output.tensor, static_cast<int>(i)});
+    memory_.emplace_back(output.bytes);
+    results_[1].push_back(memory_.back().data());
+  }
+  results_[0].resize(results_[1].size());
+  for (const ConstantOutput& constant : segment.constants) {
+    sources_.push_back({Source::Kind::kConstant, constant.tensor, -1, constant.value.info.data});
+  }
+  for (int i = 0; i < static_cast<int>(body->tensors_size); ++i) {
+    const TfLiteTensor& tensor = body->tensors[i];
+    if (tensor.data.data == nullptr || made.contains(i)) continue;
+    const auto kind = IsConstant(tensor) ? Source::Kind::kConstant : Source::Kind::kGiven;
+    sources_.push_back({kind, i, -1, tensor.data.data});
+  }
+}
+
+void LoopTurns::AddPlace(const TfLiteContext* body, int tensor, int input) {
+  if (std::ranges::count(places_, tensor, &Place::tensor) > 0) return;
+  const TfLiteTensor& given = body->tensors[tensor];
+  Place place{tensor, given.bytes, input, {}};
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Source& source = sources_[i];
+    const TfLiteTensor& from = body->tensors[source.tensor];
+    if (!SameKind(from, given)) continue;
+    const bool elsewhere = source.kind == Source::Kind::kGiven && source.tensor != tensor;
+    place.candidates.push_back({i, !elsewhere && SameShape(from, given)});
+  }
+  places_.push_back(std::move(place));
+}
+
+Status LoopTurns::SetUp(const TfLiteContext* body, const Partition& partition,
+                        const Segment& segment, const fusion::CompileOptions& options) {
+  FUSELITE_RETURN_IF_ERROR(SetUpTest(options));
+  AddSources(body, partition, segment);
+  for (size_t i = 0; i < segment.built.inputs.size(); ++i) {
+    AddPlace(body, segment.built.inputs[i].tensor, static_cast<int>(i));
+  }
+  for (const BoundTensor& input : test_->built.inputs) {
+    const TfLiteTensor& tensor = loop_->condition->tensors[input.tensor];
+    Tested tested{input.tensor, tensor.bytes, {}};
+    for (const Source& source : sources_) {
+      if (source.kind != Source::Kind::kGiven) continue;
+      if (!SameKind(body->tensors[source.tensor], tensor)) continue;
+      AddPlace(body, source.tensor, -1);
+      const auto place = std::ranges::find(places_, source.tensor, &Place::tensor);
+      tested.places.push_back(place - places_.begin());
+    }
+    tested_.push_back(std::move(tested));
+  }
+  const bool memory = std::ranges::all_of(memory_, [](const AlignedBuffer& buffer) {
+    return buffer.size() == 0 || buffer.data() != nullptr;
+  });
+  return memory ? Status() : OutOfMemory("no memory for the values of a loop");
+}
+
+bool LoopTurns::Arrive(const TfLiteContext* body) {
+  for (Place& place : places_) {
+    const TfLiteTensor& tensor = body->tensors[place.tensor];
+    if (tensor.bytes != place.bytes) return false;
+    place.now = tensor.data.data;
+  }
+  for (Source& source : sources_) {
+    void* const data = body->tensors[source.tensor].data.data;
+    if (source.kind == Source::Kind::kResult) results_[0][source.output] = data;
+    if (source.kind == Source::Kind::kGiven) source.data = data;
+  }
+  for (Tested& tested : tested_) {
+    const TfLiteTensor& tensor = loop_->condition->tensors[tested.tensor];
+    if (tensor.bytes != tested.bytes) return false;
+    std::vector<size_t> fitting;
+    std::ranges::copy_if(tested.places, std::back_inserter(fitting), [&](size_t i) {
+      return SameBytes(places_[i].now, tensor.data.data, tested.bytes);
+    });
+    if (fitting.empty()) return false;
+    if (fitting.size() < tested.places.size()) tested.places = std::move(fitting);
+  }
+  return true;
+}
+
+bool LoopTurns::MayBeFirstTurn(const TfLiteContext* body) const {
+  return std::ranges::all_of(places_, [&](const Place& place) {
+    return place.input < 0 || std::ranges::any_of(loop_->arguments, [&](int argument) {
+             const TfLiteTensor& tensor = loop_->caller->tensors[argument];
+             return SameKind(tensor, body->tensors[place.tensor]) &&
+                    SameBytes(tensor.data.data, place.now, place.bytes);
+           });
+  });
+}
+
+void LoopTurns::Learn() {
+  for (Place& place : places_) {
+    if (place.candidates.size() < 2) continue;
+    std::erase_if(place.candidates, [&](const Candidate& candidate) {
+      return !SameBytes(sources_[candidate.source].before.data(), place.now, place.bytes);
+    });
+  }
+}
+
+void LoopTurns::Remember() {
+  remembers_ = true;
+  for (const Place& place : places_) {
+    if (place.candidates.size() < 2) continue;
+    for (const Candidate& candidate : place.candidates) {
+      Source& source = sources_[candidate.source];
+      if (source.before.size() < place.bytes) source.before = AlignedBuffer(place.bytes);
+      const void* const data = DataOf(source, place);
+      remembers_ &= place.bytes == 0 || (source.before.data() != nullptr && data != nullptr);
+      if (remembers_ && place.bytes > 0) std::memcpy(source.before.data(), data, place.bytes);
+    }
+  }
+}
+
+const void* LoopTurns::DataOf(const Source& source, const Place& place) const {
+  if (source.kind == Source::Kind::kResult) return results_[side_][source.output];
+  return source.tensor == place.tensor ? place.now : source.data;
+}
+
+const void* LoopTurns::NextOf(const Place& place) const {
+  const void* next = nullptr;
+  for (const Candidate& candidate : place.candidates) {
+    if (!candidate.movable) return nullptr;
+    const void* const data = DataOf(sources_[candidate.source], place);
+    if (next != nullptr && !SameBytes(next, data, place.bytes)) return nullptr;
+    if (next == nullptr) next = data;
+  }
+  return next;
+}
+
+bool LoopTurns::Choose() {
+  return std::ranges::all_of(places_, [&](Place& place) {
+    place.next = NextOf(place);
+    return place.next != nullptr || place.input < 0;
+  });
+}
+
+Result<std::optional<bool>> LoopTurns::Test() {
+  for (size_t i = 0; i < tested_.size(); ++i) {
+    const Tested& tested = tested_[i];
+    const void* const value = places_[tested.places[0]].next;
+    for (size_t place : tested.places) {
+      const void* const other = places_[place].next;
+      if (other == nullptr || !SameBytes(value, other, tested.bytes)) return std::optional<bool>();
+    }
+    test_->execution->BindInput(static_cast<int>(i), value);
+  }
+  FUSELITE_RETURN_IF_ERROR(test_->execution->Run());
+  return std::optional(more_);
+}
+
+Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Segment& segment,
+                      const fusion::CompileOptions& options,
+                      FunctionRef<Status(Segment& segment)> run) {
+  if (!std::exchange(set_up_, true)) possible_ = SetUp(body, partition, segment, options).ok();
+  const bool remembered = std::exchange(remembers_, false);
+  if (!possible_ || !Arrive(body)) return run(segment);
+  if (remembered && !MayBeFirstTurn(body)) Learn();
+  side_ = 0;
+  FUSELITE_RETURN_IF_ERROR(run(segment));
+  for (int turn = 1; turn < kTurnsAtOnce && Choose(); ++turn) {
+    FUSELITE_ASSIGN_OR_RETURN(const std::optional<bool> more, Test());
+    if (!more.value_or(false)) break;
+    side_ = 1 - side_;
+    for (Place& place : places_) {
+      place.now = place.next;
+      if (place.input >= 0) segment.execution->BindInput(place.input, place.now);
+    }
+    for (size_t i = 0; i < results_[side_].size(); ++i) {
+      segment.execution->BindOutput(static_cast<int>(i), results_[side_][i]);
+    }
+    FUSELITE_RETURN_IF_ERROR(run(segment));
+  }
+  Remember();
+  if (side_ == 0) return Status();
+  for (size_t i = 0; i < memory_.size(); ++i) {
+    if (memory_[i].size() > 0) std::memcpy(results_[0][i], memory_[i].data(), memory_[i].size());
+  }
+  return Status();
+}
+
+}  // namespace fuselite::partitioner
