@@ -3,71 +3,27 @@
 import json
 
 import graphs
+import loops
 import numpy as np
 import own_interpreter
 import pytest
 import running
 from ai_edge_litert import interpreter as litert
+from loops import next_of, value
 
-STEPS, BATCH, WIDTH, CELLS = 5, 2, 9, 7
-
-
-def value(g, data):
-    return g.constant(np.array(data))
-
-
-def next_of(g, i):
-    return g.op("ADD", [i, value(g, np.int32(1))], (), "AddOptions")
-
-
-def below(inputs, limit):
-    """The condition of a loop whose first value counts."""
-    g = graphs.Graph()
-    values = inputs(g)
-    return g, [g.op("LESS", [values[0], value(g, np.int32(limit))], (), "LessOptions", dtype=np.bool_)]
+STEPS = 5
 
 
 def loop(shapes, body, limit=STEPS):
-    """A model that counts to `limit`; `body(g, count, *values)` gives the values of the next turn. The loop begins with
-    the model's inputs."""
-
-    def inputs(g):
-        return [g.input(shape, dtype) for shape, dtype in [((), np.int32), *shapes]]
-
-    inner = graphs.Graph()
-    count, *values = inputs(inner)
-    results = [next_of(inner, count), *body(inner, count, *values)]
-    g = graphs.Graph()
-    first = [value(g, np.int32(0)), *(g.input(shape, dtype) for shape, dtype in shapes)]
-    outputs = g.op("WHILE", first, [v.shape for v in first], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
-    for output, like in zip(outputs, first, strict=True):
-        g.tensors[output.index].type = graphs.TYPES[like.dtype]
-    return g.build(outputs, others=[below(inputs, limit), (inner, results)])
+    return loops.loop(shapes, body, limit)
 
 
 def lstm():
-    rng = np.random.default_rng(0)
-    weights = rng.uniform(-0.5, 0.5, (4 * CELLS, WIDTH + CELLS)).astype(np.float32)
+    return loops.lstm(STEPS, 2, 9, 7)
 
-    def body(g, count, x, h, c):
-        row = g.op("GATHER", [x, count], (BATCH, WIDTH), "GatherOptions", axis=0)
-        both = g.op("CONCATENATION", [row, h], (BATCH, WIDTH + CELLS), "ConcatenationOptions", axis=1)
-        sums = g.op("FULLY_CONNECTED", [both, g.constant(weights), None], (BATCH, 4 * CELLS), "FullyConnectedOptions")
-        axis = value(g, np.int32(1))
-        parts = g.op("SPLIT", [axis, sums], [h.shape] * 4, "SplitOptions", like=sums, numSplits=4)
 
-        def gate(i):
-            return g.op("LOGISTIC", [parts[i]], h.shape)
-
-        def times(a, b):
-            return g.op("MUL", [a, b], h.shape, "MulOptions")
-
-        new = g.op("TANH", [parts[2]], h.shape)
-        cell = g.op("ADD", [times(gate(0), c), times(gate(1), new)], h.shape, "AddOptions")
-        return x, times(gate(3), g.op("TANH", [cell], h.shape)), cell
-
-    f32 = np.float32
-    return loop([((STEPS, BATCH, WIDTH), f32), ((BATCH, CELLS), f32), ((BATCH, CELLS), f32)], body)
+def gru():
+    return loops.gru(STEPS, 1, 9, 7)
 
 
 def given_twice():
@@ -215,7 +171,7 @@ def branches_of_two_types():
     return g.build([y, g.op("NEG", [z], (3, 5))], others=[part("EXP"), part("SQUARE")])
 
 
-MODELS = {f.__name__: f for f in (lstm, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
+MODELS = {f.__name__: f for f in (lstm, gru, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
                                 other_shapes, branches_of_two_types)}
 
 

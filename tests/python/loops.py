@@ -1,0 +1,98 @@
+"""Models whose main graph is one WHILE: any body, and an LSTM and a GRU as converters write them without TensorLists."""
+
+import graphs
+import numpy as np
+
+F32 = np.float32
+
+
+def value(g, data):
+    return g.constant(np.array(data))
+
+
+def next_of(g, i):
+    return g.op("ADD", [i, value(g, np.int32(1))], (), "AddOptions")
+
+
+def below(inputs, limit):
+    """The condition of a loop whose first value counts."""
+    g = graphs.Graph()
+    values = inputs(g)
+    return g, [g.op("LESS", [values[0], value(g, np.int32(limit))], (), "LessOptions", dtype=np.bool_)]
+
+
+def loop(shapes, body, limit):
+    """A model that counts to `limit`; `body(g, count, *values)` gives the values of the next turn. The loop begins with
+    the model's inputs."""
+
+    def inputs(g):
+        return [g.input(shape, dtype) for shape, dtype in [((), np.int32), *shapes]]
+
+    inner = graphs.Graph()
+    count, *values = inputs(inner)
+    results = [next_of(inner, count), *body(inner, count, *values)]
+    g = graphs.Graph()
+    first = [value(g, np.int32(0)), *(g.input(shape, dtype) for shape, dtype in shapes)]
+    outputs = g.op("WHILE", first, [v.shape for v in first], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    for output, like in zip(outputs, first, strict=True):
+        g.tensors[output.index].type = graphs.TYPES[like.dtype]
+    return g.build(outputs, others=[below(inputs, limit), (inner, results)])
+
+
+def times(g, a, b):
+    return g.op("MUL", [a, b], a.shape, "MulOptions")
+
+
+def plus(g, a, b):
+    return g.op("ADD", [a, b], a.shape, "AddOptions")
+
+
+def joined(g, a, b):
+    shape = (a.shape[0], a.shape[1] + b.shape[1])
+    return g.op("CONCATENATION", [a, b], shape, "ConcatenationOptions", axis=1)
+
+
+def dense(g, a, weights):
+    bias = g.constant(np.linspace(-0.1, 0.1, len(weights), dtype=F32))
+    shape = (a.shape[0], len(weights))
+    return g.op("FULLY_CONNECTED", [a, g.constant(weights), bias], shape, "FullyConnectedOptions")
+
+
+def parts(g, a, count):
+    shape = (a.shape[0], a.shape[1] // count)
+    return g.op("SPLIT", [value(g, np.int32(1)), a], [shape] * count, "SplitOptions", like=a, numSplits=count)
+
+
+def weights_of(rng, rows, columns):
+    return rng.uniform(-1, 1, (rows, columns)).astype(F32) * F32(columns**-0.5)
+
+
+def row_of(g, x, count):
+    return g.op("GATHER", [x, count], x.shape[1:], "GatherOptions", axis=0)
+
+
+def lstm(steps, batch, width, cells):
+    weights = weights_of(np.random.default_rng(0), 4 * cells, width + cells)
+
+    def body(g, count, x, h, c):
+        i, j, f, o = parts(g, dense(g, joined(g, row_of(g, x, count), h), weights), 4)
+        i, f, o = (g.op("LOGISTIC", [gate], h.shape) for gate in (i, f, o))
+        cell = plus(g, times(g, f, c), times(g, i, g.op("TANH", [j], h.shape)))
+        return x, times(g, o, g.op("TANH", [cell], h.shape)), cell
+
+    state = ((batch, cells), F32)
+    return loop([((steps, batch, width), F32), state, state], body, steps)
+
+
+def gru(steps, batch, width, cells):
+    rng = np.random.default_rng(0)
+    gates, of_input, of_state = (weights_of(rng, *shape) for shape in (
+        (2 * cells, width + cells), (cells, width), (cells, cells)))
+
+    def body(g, count, x, h):
+        row = row_of(g, x, count)
+        z, r = parts(g, g.op("LOGISTIC", [dense(g, joined(g, row, h), gates)], (batch, 2 * cells)), 2)
+        new = g.op("TANH", [plus(g, dense(g, row, of_input), times(g, r, dense(g, h, of_state)))], h.shape)
+        return x, plus(g, new, times(g, z, g.op("SUB", [h, new], h.shape, "SubOptions")))
+
+    return loop([((steps, batch, width), F32), ((batch, cells), F32)], body, steps)
