@@ -157,6 +157,8 @@ void RunTile(const BlockwiseTile& t) {
 
 }  // namespace
 
+HWY_POP_ATTRIBUTES
+// Outside of them: this runs on machines without these instructions, too.
 BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions) {
   BlockwiseFunctions dot = functions;
   dot.tiles[0][0] = {RunTile<true>, 8, true};
@@ -165,6 +167,5 @@ BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions) {
 }
 
 }  // namespace fuselite::kernels
-HWY_POP_ATTRIBUTES
 HWY_DIAGNOSTICS(pop)
 #endif
