@@ -77,7 +77,7 @@ Result<JudgedGraph> JudgeAndChoose(TfLiteContext* context, const DelegateState& 
   const std::vector<int> plan(elements.begin(), elements.end());
   const Options& options = state.options();
   const auto judgement = std::make_shared<Judgement>(
-      TensorTable(context), fusion::PlannerFor(state.CompileOptionsFor(context)));
+      Judgement{TensorTable(context), fusion::PlannerFor(state.CompileOptionsFor(context))});
   auto& [table, planner] = *judgement;
   JudgedGraph judged;
   GraphFacts& facts = judged.facts;
