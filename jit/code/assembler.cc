@@ -108,6 +108,7 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
 }
 
 CodeBytes Assembler::Finish(std::vector<size_t> entries) {
+  for (const auto& emit : at_end_) emit();
   const int copies = isa_.avx512 ? 1 : isa_.lanes();
   align(isa_.avx512 ? 8 : 32);
   for (auto& [bits, label] : constants64_) {

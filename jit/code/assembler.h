@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include "jit/code/code_cache.h"
@@ -78,6 +79,8 @@ class Assembler : public Xbyak::CodeGenerator {
   // Clobbers `temporary` for a partial vector of AVX2.
   void StoreLanes(const Xbyak::RegExp& address, int vector, bool partial, int temporary);
 
+  // What `emit` emits comes behind the last function.
+  void AtEnd(std::function<void()> emit) { at_end_.push_back(std::move(emit)); }
   // Writes the constants behind the code and gives the bytes. The last call.
   CodeBytes Finish(std::vector<size_t> entries);
 
@@ -91,6 +94,7 @@ class Assembler : public Xbyak::CodeGenerator {
 
   VectorIsa isa_;
   EmissionBuffer buffer_;
+  std::vector<std::function<void()>> at_end_;
   std::map<uint32_t, Xbyak::Label> constants_;
   std::map<uint64_t, Xbyak::Label> constants64_;
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector

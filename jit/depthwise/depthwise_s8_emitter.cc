@@ -56,11 +56,6 @@ class DepthwiseS8Emitter : public Assembler {
     return entry;
   }
 
-  CodeBytes Finish(std::vector<size_t> entries) {
-    tail_.EmitOtherForms();
-    return Assembler::Finish(std::move(entries));
-  }
-
  private:
   int t(int i) const { return isa().registers() - 1 - i; }
   int acc(int output, int v) const { return output * spec_.group() + v; }

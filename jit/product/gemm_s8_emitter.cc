@@ -53,11 +53,6 @@ class GemmS8Emitter : public Assembler {
     return entry;
   }
 
-  CodeBytes Finish(std::vector<size_t> entries) {
-    tail_.EmitOtherForms();
-    return Assembler::Finish(std::move(entries));
-  }
-
  private:
   // Accumulators from the bottom; from the top the constant that flips, the vectors of weights, a
   // broadcast group, a product.

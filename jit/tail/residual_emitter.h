@@ -78,7 +78,7 @@ class ResidualEmitter {
   struct ScaleConstants {
     LayerConstant multiplier, nudge, shift;
   };
-  void Scale(int v, int width, const ResidualScale& scale, const ScaleConstants& constants);
+  void Scale(int reg, int width, const ResidualScale& scale, const ScaleConstants& constants);
 
   Assembler& a_;
   const Residual& residual_;

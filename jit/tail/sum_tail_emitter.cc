@@ -28,7 +28,9 @@ SumTailEmitter::SumTailEmitter(Assembler& assembler, const SumTail& tail, const 
       frame_(frame),
       layer_(assembler, frame.layer),
       integers_(assembler, tail.requantization.value_or(Requantization{}),
-                FirstThree(frame.temporaries), layer_) {}
+                FirstThree(frame.temporaries), layer_) {
+  a_.AtEnd([this] { integers_.EmitOtherForms(); });
+}
 
 Xbyak::Address SumTailEmitter::Argument(size_t offset) const {
   return a_.qword[frame_.args + frame_.args_at + static_cast<int>(offset)];

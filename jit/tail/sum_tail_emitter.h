@@ -39,6 +39,7 @@ struct SumTailFrame {
 // Clobbers k3 to k5 on AVX-512, or has k1 with a dequantization and with sums that are stored.
 class SumTailEmitter {
  public:
+  // Lives until the assembler finishes: what functions rarely jump to is emitted behind them.
   SumTailEmitter(Assembler& assembler, const SumTail& tail, const SumTailFrame& frame);
 
   // Once in each function, all of whose tiles are of this shape; clobbers rax.
@@ -52,8 +53,6 @@ class SumTailEmitter {
   void Finish(const SumTile& tile, const Xbyak::RegExp& constants);
   // Back by `rows` rows of a residual and on by `channels` channels.
   void MoveToChannels(int64_t rows, int channels);
-  // Behind the last function.
-  void EmitOtherForms() { integers_.EmitOtherForms(); }
 
  private:
   Xbyak::Address Argument(size_t offset) const;

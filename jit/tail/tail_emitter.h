@@ -66,7 +66,7 @@ class TailEmitter {
   void EmitHardSwish(std::span<const TileValue> values);
   void EmitFunction(const kernels::TailStage& stage, int v);
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
-  void EmitBinaryOne(kernels::BinaryKind kind, int v, int y);
+  void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 
   // In place on register v; which temporaries they clobber is said at each.
   void ClampNaN(int v, float low, float high, int t);                        // NaN stays NaN
