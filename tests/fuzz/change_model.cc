@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 
@@ -64,7 +65,7 @@ void ChangeQuantization(schema::TensorT& tensor, Random& random) {
     return;
   }
   schema::QuantizationParametersT& q = *tensor.quantization;
-  switch (random.Int(0, 3)) {
+  switch (random.Int(0, 4)) {
     case 0:
       ChangeList(q.scale, random, [&] {
         return random.Chance(0.7)
@@ -79,9 +80,48 @@ void ChangeQuantization(schema::TensorT& tensor, Random& random) {
       });
       break;
     }
-    case 2: q.quantized_dimension = static_cast<int32_t>(random.Int(-1, 4)); break;
+    case 2: {
+      schema::BlockwiseQuantizationT blocks;
+      blocks.scales = static_cast<int32_t>(random.Int(-1, 6));
+      blocks.zero_points = static_cast<int32_t>(random.Int(-1, 6));
+      blocks.block_size = random.Pick({-1, 0, 2, 16, 32, 64});
+      q.details.Set(std::move(blocks));
+      break;
+    }
+    case 3: q.quantized_dimension = static_cast<int32_t>(random.Int(-1, 4)); break;
     default: tensor.quantization.reset(); break;
   }
+}
+
+// A layout of a sparse constant, which seldom fits its bytes.
+void ChangeSparsity(schema::TensorT& tensor, Random& random) {
+  tensor.sparsity = std::make_unique<schema::SparsityParametersT>();
+  const auto rank = static_cast<int32_t>(tensor.shape.size());
+  const auto set = [&](schema::SparseIndexVectorUnion& to, std::initializer_list<uint8_t> values) {
+    schema::Uint8VectorT bytes;
+    schema::Uint16VectorT shorts;
+    schema::Int32VectorT words;
+    bytes.values = values;
+    shorts.values.assign(values.begin(), values.end());
+    words.values.assign(values.begin(), values.end());
+    const int64_t kind = random.Int(0, 2);
+    if (kind == 0) to.Set(std::move(bytes));
+    if (kind == 1) to.Set(std::move(shorts));
+    if (kind == 2) to.Set(std::move(words));
+  };
+  for (int32_t d = 0; d < rank + random.Int(0, 1); ++d) {
+    tensor.sparsity->traversal_order.push_back(random.Chance(0.95) ? d : AnyIndex(rank, random));
+    auto level = std::make_unique<schema::DimensionMetadataT>();
+    level->dense_size = d < rank && random.Chance(0.9) ? tensor.shape[d] : AnyIndex(rank, random);
+    if (random.Chance(0.4)) {
+      level->format = schema::DimensionType::SPARSE_CSR;
+      const auto count = static_cast<uint8_t>(random.Int(0, 3));
+      set(level->array_segments, {0, count});
+      set(level->array_indices, {0, static_cast<uint8_t>(random.Int(0, 4)), count});
+    }
+    tensor.sparsity->dim_metadata.push_back(std::move(level));
+  }
+  if (random.Chance(0.3)) tensor.sparsity->block_map.push_back(AnyIndex(rank, random));
 }
 
 void ChangeTensor(schema::ModelT& model, schema::TensorT& tensor, Random& random) {
@@ -92,6 +132,7 @@ void ChangeTensor(schema::ModelT& model, schema::TensorT& tensor, Random& random
     case 2: return ChangeQuantization(tensor, random);
     case 3: tensor.buffer = static_cast<uint32_t>(AnyIndex(model.buffers.size(), random)); break;
     case 4: tensor.is_variable = !tensor.is_variable; break;
+    case 5: return ChangeSparsity(tensor, random);
     default: tensor.shape.clear(); break;
   }
 }
