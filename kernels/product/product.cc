@@ -8,6 +8,8 @@ namespace {
 constexpr int64_t kSum = sizeof(int32_t);
 // A range of units is worth a thread's attention when it takes about a microsecond.
 constexpr double kGrainCycles = 2500;
+// What a cycle brings of weights that are read once, for a single tile: from L2.
+constexpr double kStreamedBytes = 32;
 
 }  // namespace
 
@@ -113,7 +115,9 @@ void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begi
 }
 
 int64_t Product::grain() const {
-  const double unit = static_cast<double>(blocks_.tiles) * tiling_.tile_cycles;
+  double tile = tiling_.tile_cycles;
+  if (one_tile_) tile = std::max(tile, static_cast<double>(panel_bytes_) / kStreamedBytes);
+  const double unit = static_cast<double>(blocks_.tiles) * tile;
   return std::max<int64_t>(1, static_cast<int64_t>(kGrainCycles / unit));
 }
 

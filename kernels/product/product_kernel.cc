@@ -9,6 +9,9 @@ namespace {
 
 // What a line costs beside its tiles, for each panel: the call and its addresses.
 constexpr double kLineCycles = 40;
+// A left side of so many bytes each thread brings into form for itself (OneTileKernel): up to a
+// microsecond.
+constexpr size_t kOwnSource = 16 << 10;
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
 
@@ -233,7 +236,9 @@ Result<Product> PlanFasterProduct(const ProductKernelSpec& spec, const DepthRuns
 
 // The kernel of one product whose rows are one tile, over constant weights: a fully connected layer
 // of one row. Nets of a few microseconds are made of these, so what happens between Run() and the
-// emitted code is two calls.
+// emitted code is two calls. A small left side that is brought into form in one unit is no phase of
+// its own: every thread does that for itself, which takes less than waiting for another one (some
+// 0.2 microseconds).
 class OneTileKernel final : public PhasedKernel {
  public:
   static bool Computes(const ProductDescription& description, std::span<const Product> products,
@@ -242,40 +247,68 @@ class OneTileKernel final : public PhasedKernel {
            right.constant() && !products[0].kernel().needs_row_values();
   }
 
-  // Precondition: Computes(), and the weights of `right` are packed.
+  // Precondition: Computes(). A draft where the weights of `right` are not packed.
   OneTileKernel(std::shared_ptr<const Source> source, Product product, RightSide right)
       : right_(std::move(right)),
-        panels_(right_.Panels({}, 0, 0, 0)),
+        panels_(right_.packed() ? right_.Panels({}, 0, 0, 0) : nullptr),
         places_(source->places()),
         product_(std::move(product)),
         source_(std::move(source)) {
     name_ = product_.name();
     phases_ = source_->phases();
+    const size_t source_bytes = AlignUp(source_->shared_bytes());
+    if (phases_.size() == 1 && phases_.front().units == 1 && source_bytes <= kOwnSource) {
+      prepare_ = std::move(phases_.front().run);
+      phases_.clear();
+      scratch_bytes_ = source_bytes;
+    } else {
+      shared_bytes_ = source_bytes;
+    }
     multiplying_ = static_cast<int>(phases_.size());
     phases_.push_back({.units = product_.units(), .grain = product_.grain(), .run = nullptr});
-    scratch_bytes_ = product_.scratch_bytes();
-    shared_bytes_ = AlignUp(source_->shared_bytes());
   }
 
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
     if (phase != multiplying_) return PhasedKernel::Run(args, phase, begin, end);
+    if (prepare_ == nullptr) {
+      Multiply(args, begin, end);
+    } else {
+      const KernelArgs own{args.inputs, args.outputs, args.scratch, args.scratch};
+      prepare_(own, 0, 1);
+      Multiply(own, begin, end);
+    }
+    return Status();
+  }
+
+ private:
+  void Multiply(const KernelArgs& args, int64_t begin, int64_t end) const {
     product_.RunOneTile({.args = args,
                          .left = places_.Pixels(args),
                          .panels = panels_,
                          .row_values = places_.RowValues(args)},
                         begin, end);
-    return Status();
   }
 
- private:
   RightSide right_;
   // What Run() reads, close together.
   int multiplying_ = 0;  // the phase
+  decltype(Phase::run) prepare_;
   const std::byte* panels_;
   SourcePlaces places_;
   Product product_;
   std::shared_ptr<const Source> source_;
 };
+
+std::unique_ptr<Kernel> MakeProductKernel(const ProductDescription& description,
+                                          std::shared_ptr<const Source> source,
+                                          std::vector<Product> products, RightSide right) {
+  if (OneTileKernel::Computes(description, products, right)) {
+    return std::make_unique<OneTileKernel>(std::move(source), std::move(products.front()),
+                                           std::move(right));
+  }
+  return std::make_unique<ProductKernel>(description, std::move(source), std::move(products),
+                                         std::move(right));
+}
 
 Result<std::vector<Product>> PlanProducts(const OpDescription& op,
                                           const ProductDescription& description,
@@ -312,7 +345,7 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
   FUSELITE_ASSIGN_OR_RETURN(std::vector<Product> products,
                             PlanProducts(op, description, spec, context));
   FUSELITE_ASSIGN_OR_RETURN(RightSide right, RightSide::Plan(op, description, products));
-  auto draft = std::make_unique<ProductKernel>(description, spec.source, products, right);
+  auto draft = MakeProductKernel(description, spec.source, products, right);
   return KernelPlan::MadeLater(
       std::move(draft),
       [description, source = spec.source, products = std::move(products), right = std::move(right)](
@@ -325,12 +358,7 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
         }
         RightSide packed = right;
         FUSELITE_RETURN_IF_ERROR(packed.PackConstants(described, built, build));
-        if (OneTileKernel::Computes(description, built, packed)) {
-          return std::unique_ptr<Kernel>(
-              std::make_unique<OneTileKernel>(source, std::move(built.front()), std::move(packed)));
-        }
-        return std::unique_ptr<Kernel>(std::make_unique<ProductKernel>(
-            description, source, std::move(built), std::move(packed)));
+        return MakeProductKernel(description, source, std::move(built), std::move(packed));
       });
 }
 

@@ -20,6 +20,8 @@ class RightSide {
                        const BuildContext& context);
 
   bool constant() const { return constant_; }
+  // Whether PackConstants() has been.
+  bool packed() const { return packed_ != nullptr; }
   // What packing at each run needs of KernelArgs::shared; 0 for constants.
   size_t shared_bytes() const { return constant_ ? 0 : matrices_ * matrix_bytes_; }
   // Packs a panel a unit, to `shared_at`. `products` outlive the phase, this object too.
