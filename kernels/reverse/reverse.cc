@@ -133,7 +133,8 @@ class SequenceKernel final : public Kernel {
   int64_t bytes_, size_, batch_size_, stride_, batch_stride_, lines_;
 };
 
-Result<std::unique_ptr<Kernel>> MakeReverseSequence(const OpDescription& op, std::string suffix,
+Result<std::unique_ptr<Kernel>> MakeReverseSequence(const OpDescription& op,
+                                                    const std::string& suffix,
                                                     const CopyLoops& loops) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));

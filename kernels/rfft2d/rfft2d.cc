@@ -127,11 +127,11 @@ class Rfft2d {
   void TransformRow(const float* in, Complex* line, Complex* out) const {
     const int64_t valid = in == nullptr ? 0 : std::min(in_columns_, length_);
     const auto at = [&](int64_t i) { return i < valid ? static_cast<double>(in[i]) : 0.0; };
-    if (length_ == 1) {
+    const int64_t half = length_ / 2;
+    if (half == 0) {
       out[0] = at(0);
       return;
     }
-    const int64_t half = length_ / 2;
     for (int64_t j = 0; j < half; ++j) line[j] = {at(2 * j), at(2 * j + 1)};
     across_.Run(line);
     for (int64_t k = 0; k <= half; ++k) {

@@ -55,6 +55,8 @@ void SoftmaxRow(const FixedPoint& scale, const int16_t* in, int16_t* out, int64_
       OneOverOnePlusTable()(Saturate(one_plus_x - (int64_t{1} << 15) - (int64_t{1} << 16)));
   const int shift = 31 - zeros;
   for (int64_t i = 0; i < n; ++i) {
+    // The largest value alone adds 32767 to the sum, so that the shift is positive.
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
     const int64_t y = (int64_t{out[i]} * inverse + (int64_t{1} << (shift - 1))) >> shift;
     out[i] = static_cast<int16_t>(std::clamp<int64_t>(y, 0, 32767));
   }
