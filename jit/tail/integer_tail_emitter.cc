@@ -20,7 +20,7 @@ constexpr uint64_t kLowHalf = 0xFFFFFFFF;
 constexpr int kSpillBytes = 64;               // below the stack's pointer, twice
 constexpr uint8_t kFirstOrBothOthers = 0xF8;  // vpternlog: a | (b & c)
 constexpr uint8_t kOddLanes = 0xAA;           // vpblendd
-const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
+const Xbyak::Opmask kMoved(3), kPartial(4), kEven(5);
 
 }  // namespace
 
@@ -34,20 +34,20 @@ void IntegerTailEmitter::Prepare(int partial_bytes) {
 }
 
 void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const RegExp& constants) {
-  Detour detour{{}, {}, {regs.begin(), regs.end()}, width, constants};
+  Detour detour{{}, {}, {}, {regs.begin(), regs.end()}, width, constants};
+  a_.vmovups(VectorOf(t_[0], width), a_.ptr[constants + kAddendSlot * width]);
+  a_.vmovups(VectorOf(t_[1], width), a_.ptr[constants + kScaleSlot * width]);
   a_.cmp(a_.dword[constants + kScaleSlot * width], 0);
   a_.jl(detour.enter, a_.T_NEAR);
-  RequantizeFloats(regs, width, constants);
+  a_.L(detour.floats);
+  RequantizeFloats(regs, width);
   a_.L(detour.back);
   detours_.push_back(std::move(detour));
 }
 
-void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width,
-                                          const RegExp& constants) {
+void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) {
   const Xmm addend = VectorOf(t_[0], width), scale = VectorOf(t_[1], width),
             t = VectorOf(t_[2], width);
-  a_.vmovups(addend, a_.ptr[constants + kAddendSlot * width]);
-  a_.vmovups(scale, a_.ptr[constants + kScaleSlot * width]);
   for (const int reg : regs) {
     const Xmm v = VectorOf(reg, width);
     a_.vcvtdq2ps(v, v);
@@ -79,8 +79,20 @@ void IntegerTailEmitter::EmitOtherForms() {
 }
 
 void IntegerTailEmitter::EmitDetour(Detour& detour) {
-  const Xmm x = VectorOf(t_[2], detour.width);
+  Xbyak::Label integers;
   a_.L(detour.enter);
+  // Vector instructions leave the flags alone.
+  a_.cmp(a_.dword[detour.constants], kUpForm);
+  a_.jl(integers, a_.T_NEAR);
+  a_.vmovups(VectorOf(t_[1], detour.width),
+             a_.ptr[detour.constants + kMovedScaleSlot * detour.width]);
+  MoveSums(detour, kDownSlot);
+  a_.jne(detour.floats, a_.T_NEAR);
+  MoveSums(detour, kUpSlot);
+  a_.jmp(detour.floats, a_.T_NEAR);
+
+  const Xmm x = VectorOf(t_[2], detour.width);
+  a_.L(integers);
   a_.push(a_.rax);
   a_.lea(a_.rax, a_.ptr[detour.constants]);
   for (const int reg : detour.regs) {
@@ -90,6 +102,22 @@ void IntegerTailEmitter::EmitDetour(Detour& detour) {
   }
   a_.pop(a_.rax);
   a_.jmp(detour.back, a_.T_NEAR);
+}
+
+void IntegerTailEmitter::MoveSums(const Detour& detour, RequantizationSlot slot) {
+  const Xmm t = VectorOf(t_[2], detour.width);
+  const auto sums = a_.ptr[detour.constants + slot * detour.width];
+  if (a_.isa().avx512) a_.LoadConst(t_[2], slot == kUpSlot ? 1u : ~0u);
+  for (const int reg : detour.regs) {
+    const Xmm v = VectorOf(reg, detour.width);
+    if (a_.isa().avx512) {
+      a_.vpcmpeqd(kMoved, v, sums);
+      a_.vpaddd(v | kMoved, v, t);
+    } else {
+      a_.vpcmpeqd(t, v, sums);
+      slot == kUpSlot ? a_.vpsubd(v, v, t) : a_.vpaddd(v, v, t);
+    }
+  }
 }
 
 void IntegerTailEmitter::EmitOtherForm(int width) {

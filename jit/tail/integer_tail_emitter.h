@@ -44,15 +44,19 @@ class IntegerTailEmitter {
   void EmitOtherForms();
 
  private:
-  // Where the code goes for vectors of other forms than floats, and comes back.
+  // Where the code goes for vectors of other forms than floats, and comes back: to the floats, or
+  // behind them.
   struct Detour {
-    Xbyak::Label enter, back;
+    Xbyak::Label enter, floats, back;
     std::vector<int> regs;
     int width;
     Xbyak::RegExp constants;
   };
-  void RequantizeFloats(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
+  // The scale and the addend are in t_[1] and t_[0].
+  void RequantizeFloats(std::span<const int> regs, int width);
   void EmitDetour(Detour& detour);
+  // Adds 1 to the sums that are equal to those of the slot, or subtracts it.
+  void MoveSums(const Detour& detour, RequantizationSlot slot);
   // Functions of t_[2], of `width` bytes, whose constants are at [rax].
   void EmitOtherForm(int width);
   void EmitNarrow(int width);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kernels/quantization.h"
-#include "kernels/tail/float_scale.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 
@@ -108,15 +107,14 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
   }
   if (!wanted) return c;
   const auto& r = stage_.requantize;
-  const auto pair = kernels::FindFloatScale({.scale = {c.multiplier, c.shift, c.real},
-                                             .least = least,
-                                             .largest = largest,
-                                             .zero_point = plan_.zero_point,
-                                             .min = plan_.real ? stage_.min : r.min,
-                                             .max = plan_.real ? stage_.max : r.max,
-                                             .addend_has_sign = plan_.addend_has_sign},
-                                            isa_);
-  if (pair) c.floats = {pair->scale, pair->addend};
+  c.floats = kernels::FindFloatScale({.scale = {c.multiplier, c.shift, c.real},
+                                      .least = least,
+                                      .largest = largest,
+                                      .zero_point = plan_.zero_point,
+                                      .min = plan_.real ? stage_.min : r.min,
+                                      .max = plan_.real ? stage_.max : r.max,
+                                      .addend_has_sign = plan_.addend_has_sign},
+                                     isa_);
   return c;
 }
 
@@ -127,7 +125,8 @@ void RequantizationConstants::Pack(std::span<const int64_t> channels, const int3
   for (size_t i = 0; i < channels.size(); ++i) {
     const int64_t c = channels[i];
     if (c < 0) {
-      lanes[i] = {.multiplier = 0, .shift = 0, .real = 0, .floats = {{0, 0}}, .narrow = true};
+      lanes[i] = {
+          .multiplier = 0, .shift = 0, .real = 0, .floats = kernels::FloatScale{}, .narrow = true};
     } else {
       const int64_t b = bias != nullptr ? bias[c] : 0;
       lanes[i] = uniform_ ? *uniform_ : Of(c, b - largest_sum_, b + largest_sum_, floats);
@@ -144,9 +143,21 @@ void RequantizationConstants::Pack(std::span<const int64_t> channels, const int3
 }
 
 void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t* to) const {
+  bool down = false, up = false;
+  for (const Channel& lane : lanes) {
+    down |= lane.floats->moves_down();
+    up |= lane.floats->moves_up();
+  }
+  const bool moved = down || up;
+  if (moved) std::fill_n(to, lanes.size(), up ? kUpForm : kDownForm);
   for (size_t i = 0; i < lanes.size(); ++i) {
-    to[kScaleSlot * lanes.size() + i] = std::bit_cast<int32_t>(lanes[i].floats->first);
-    to[kAddendSlot * lanes.size() + i] = std::bit_cast<int32_t>(lanes[i].floats->second);
+    const auto set = [&](RequantizationSlot slot, int32_t x) { to[slot * lanes.size() + i] = x; };
+    const kernels::FloatScale& floats = *lanes[i].floats;
+    set(moved ? kMovedScaleSlot : kScaleSlot, std::bit_cast<int32_t>(floats.scale));
+    set(kAddendSlot, std::bit_cast<int32_t>(floats.addend));
+    if (!moved) continue;
+    set(kDownSlot, floats.down);
+    set(kUpSlot, floats.up);
   }
 }
 
@@ -189,7 +200,7 @@ std::string RequantizationConstants::key() const {
     return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
   };
   const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
-  return plan_.key() + internal::Join(" z", plan_.zero_point, " range", min, '.', max, " m",
+  return plan_.key() + internal::Join(" moved z", plan_.zero_point, " range", min, '.', max, " m",
                                       hash(r.multipliers), " s", hash(r.shifts), " r",
                                       hash(stage_.real_scales), " sums", largest_sum_, '.',
                                       largest_bias_);

@@ -1,8 +1,10 @@
 // How integer sums become bytes: what is emitted, and the constants that it reads.
 //
-// Each vector of channels has one of three forms, which its constants say:
+// Each vector of channels has one of these forms, which its constants say:
 //   floats   round(fma(float(sum), scale, addend)), where that is proven to give the same bytes
-//            for every sum (kernels/tail/float_scale.h): nearly all vectors
+//            for every sum (kernels/tail/float_scale.h): most vectors
+//   moved    the same where some channels first move one sum to its neighbour: a comparison and an
+//            addition for sums that are moved down, as many for those that are moved up
 //   narrow   32-bit integers: TFLite rounds twice, x = floor((acc m + 2^30) / 2^31), then x / 2^e
 //            half away from zero. With
 //              y = floor(acc m / 2^30) = high 32 bits of (4 acc) m,
@@ -24,6 +26,7 @@
 
 #include "jit/tail/layer_constants.h"
 #include "jit/tail/lookup_emitter.h"
+#include "kernels/tail/float_scale.h"
 #include "kernels/tail/tail.h"
 #include "runtime/isa.h"
 #include "runtime/tensor.h"
@@ -47,7 +50,7 @@ struct Requantization {
   // Within the requantization.
   int32_t offset() const { return addend_has_sign ? 0 : zero_point; }
   // Vectors of constants behind each other for each vector of channels.
-  int constants() const { return real ? 3 : 6; }
+  int constants() const { return real ? 5 : 6; }
   // The code clamps only to what is less than the type's range.
   bool clamps_below() const { return min > (is_unsigned ? 0 : -128); }
   bool clamps_above() const { return max < (is_unsigned ? 255 : 127); }
@@ -62,7 +65,11 @@ Result<Requantization> PlanRequantization(const kernels::TailStage& stage, DataT
 // A vector's constants, each of one vector. Those of a form are undefined for the other forms.
 enum RequantizationSlot {
   kScaleSlot = 0,   // floats. Negative in lane 0: a RequantizationForm
-  kAddendSlot = 1,  // floats
+  kAddendSlot = 1,  // floats, moved
+  // moved
+  kMovedScaleSlot = 2,
+  kDownSlot = 3,  // the sums of which one is subtracted
+  kUpSlot = 4,    // those to which one is added, for kUpForm
   // narrow, and in brackets wide
   kMultiplierSlot = 1,
   kNudgeSlot = 2,  // what is added to y [what is added to the low half of the product]
@@ -71,7 +78,12 @@ enum RequantizationSlot {
   kSignSlot = 5,   // 2 where negative sums differ, else 0 [1 where e = 0: the product is doubled]
   kRealSlot = 1,   // and the next: the scales of the lower and the upper half of the lanes
 };
-enum RequantizationForm : int32_t { kNarrowForm = -1, kWideForm = -2 };
+enum RequantizationForm : int32_t {
+  kDownForm = -1,  // moved down alone
+  kUpForm = -2,    // moved down and up
+  kNarrowForm = -3,
+  kWideForm = -4,
+};
 
 // Makes the constants.
 class RequantizationConstants {
@@ -94,7 +106,7 @@ class RequantizationConstants {
   struct Channel {
     int32_t multiplier, shift;
     double real;
-    std::optional<std::pair<float, float>> floats;  // scale, addend
+    std::optional<kernels::FloatScale> floats;
     bool narrow;
   };
   // Floats are sought only if they are `wanted`: one channel without them decides for its vector.

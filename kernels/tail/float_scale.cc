@@ -21,30 +21,19 @@
 #define FUSELITE_KERNELS_TAIL_FLOAT_SCALE_ONCE_
 namespace fuselite::kernels {
 
-// Steps are so near to a whole sum that doubles do not tell on which side.
-inline constexpr double kUncertain = 0x1p-16;
 inline constexpr int kMaxSteps = 256, kMostLanes = 16;
 // Every sum up to here is a float.
 inline constexpr double kExactInFloat = 0x1p24;
 
-// Which addends, the zero point left out, put every step where it belongs: between the two, up to
-// roundings.
-struct AddendWindow {
-  double low, high;
-};
-
-// Step k, counted from 1: sums of at least sums[k - 1], the least whole number from first + (k - 1)
-// distance on, are on it, or as far below zero.
+// Steps above zero, and as far below it.
 struct Steps {
-  double first = 0, distance = 1;
+  StepPlaces places{};
   int count = 0;
-  // How many sums stand in single floats; more than `count` count as steps, too. 0: none yet, and
-  // all are below kExactInFloat.
-  int placed = 0;
   bool certain = true;  // of all sums
-  AddendWindow window;  // with the scale that they were placed with
-  alignas(64) std::array<double, kMaxSteps + kMostLanes> sums;
-  // The same in single floats, and the sums one before.
+  AddendRange window{};
+  // How many sums stand below; more than `count` count as steps, too.
+  int placed = 0;
+  // The first sums of the steps, and the sums one before.
   alignas(64) std::array<float, kMaxSteps + kMostLanes> at, before;
 };
 
@@ -62,28 +51,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Doubles = hn::CappedTag<double, kMostLanes / 2>;
-using Double = hn::Vec<Doubles>;
 using Floats = hn::CappedTag<float, kMostLanes>;
 using Words = hn::RebindToSigned<Floats>;
-
-HWY_INLINE double Least(Double v) { return hn::GetLane(hn::MinOfLanes(Doubles(), v)); }
-HWY_INLINE double Most(Double v) { return hn::GetLane(hn::MaxOfLanes(Doubles(), v)); }
-
-// f(index, numbers of the steps from index + 1 on), the last step repeated up to a whole vector,
-// until it gives false; whether it never did.
-template <class D, class F>
-HWY_INLINE bool ForSteps(D d, int count, F f) {
-  using T = hn::TFromD<D>;
-  const auto last = hn::Set(d, static_cast<T>(count));
-  const auto lanes = hn::Set(d, static_cast<T>(hn::Lanes(d)));
-  auto k = hn::Iota(d, 1);
-  for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
-    if (!f(i, hn::Min(k, last))) return false;
-    k = hn::Add(k, lanes);
-  }
-  return true;
-}
 
 // Places of steps, in whole numbers of 2^-32 that wrap around: twice as many in a vector as
 // doubles. The sign bit is flipped, so that they compare.
@@ -101,8 +70,8 @@ uint64_t Whole(double place) { return static_cast<uint64_t>(static_cast<int64_t>
 void CountSteps(double scale, Steps* steps) {
   const Words d;
   const auto lanes = static_cast<int>(hn::Lanes(d));
-  const auto distance = static_cast<uint32_t>(Whole(steps->distance));
-  auto place = FirstFractions(static_cast<uint32_t>(Whole(steps->first)), distance);
+  const auto distance = static_cast<uint32_t>(Whole(steps->places.distance));
+  auto place = FirstFractions(static_cast<uint32_t>(Whole(steps->places.first)), distance);
   const auto step = hn::Set(d, static_cast<int32_t>(distance * static_cast<uint32_t>(lanes)));
   auto least = place, most = place;
   int i = lanes;
@@ -117,8 +86,8 @@ void CountSteps(double scale, Steps* steps) {
   steps->certain = from > kUncertain && to < 1 - kUncertain;
   // What reaches k - 1/2 at the first sum of step k is, with the place's fraction f,
   //   1/2 - first scale + (k - 1) (1 - distance scale) - (1 - f) scale.
-  const double base = 0.5 - steps->first * scale;
-  const double drift = (1 - steps->distance * scale) * (i - 1);
+  const double base = 0.5 - steps->places.first * scale;
+  const double drift = (1 - steps->places.distance * scale) * (i - 1);
   const double inexact = 0x1p-23 * scale;  // of places: up to 2^-32 for each step
   steps->window = {base + std::max(drift, 0.0) - (1 - to) * scale + inexact,
                    base + std::min(drift, 0.0) + from * scale - inexact};
@@ -129,7 +98,7 @@ void PlaceCounted(Steps* steps) {
   const Words d;
   const Floats df;
   const auto lanes = static_cast<int>(hn::Lanes(d));
-  const uint64_t first = Whole(steps->first), distance = Whole(steps->distance);
+  const uint64_t first = Whole(steps->places.first), distance = Whole(steps->places.distance);
   alignas(64) std::array<int32_t, kMostLanes> high_lanes;
   for (int i = 0; i < lanes; ++i) {
     high_lanes[i] = static_cast<int32_t>((first + static_cast<uint64_t>(i) * distance) >> 32);
@@ -153,61 +122,12 @@ void PlaceCounted(Steps* steps) {
   steps->placed = i;
 }
 
-// Writes the sums and the window of addends with `scale`.
-void PlaceSteps(double scale, Steps* steps) {
-  const Doubles d;
-  const auto distance = hn::Set(d, steps->distance);
-  const auto before = hn::Set(d, steps->first - steps->distance);
-  const auto s = hn::Set(d, scale), half = hn::Set(d, 0.5);
-  auto nearest = hn::Set(d, 1.0), furthest = hn::Zero(d);
-  auto low = hn::Set(d, -1e300), high = hn::Set(d, 1e300);
-  ForSteps(d, steps->count, [&](int i, Double k) HWY_ATTR {
-    const auto at = hn::MulAdd(k, distance, before);
-    const auto sum = hn::Ceil(at);
-    const auto beyond = hn::Sub(sum, at);
-    nearest = hn::Min(nearest, beyond);
-    furthest = hn::Max(furthest, beyond);
-    hn::Store(sum, d, steps->sums.data() + i);
-    const auto addend = hn::NegMulAdd(sum, s, hn::Sub(k, half));
-    low = hn::Max(low, addend);
-    high = hn::Min(high, addend);
-    return true;
-  });
-  steps->certain = Least(nearest) > kUncertain && Most(furthest) < 1 - kUncertain;
-  steps->window = {Most(low), Least(high) + scale};
-}
-
-AddendWindow FindWindow(const Steps& steps, double scale) {
-  const Doubles d;
-  const auto s = hn::Set(d, scale), half = hn::Set(d, 0.5);
-  auto low = hn::Set(d, -1e300), high = hn::Set(d, 1e300);
-  ForSteps(d, steps.count, [&](int i, Double k) HWY_ATTR {
-    // What reaches k - 1/2 at the step's first sum.
-    const auto addend = hn::NegMulAdd(hn::Load(d, steps.sums.data() + i), s, hn::Sub(k, half));
-    low = hn::Max(low, addend);
-    high = hn::Min(high, addend);
-    return true;
-  });
-  return {Most(low), Least(high) + scale};
-}
-
-// The sums as single floats.
-void RoundSums(Steps* steps) {
-  const Doubles d;
-  const hn::Rebind<float, Doubles> df;
-  const auto one = hn::Set(d, 1.0);
-  for (int i = 0; i < steps->count; i += static_cast<int>(hn::Lanes(d))) {
-    const auto sum = hn::Load(d, steps->sums.data() + i);
-    hn::Store(hn::DemoteTo(df, sum), df, steps->at.data() + i);
-    hn::Store(hn::DemoteTo(df, hn::Sub(sum, one)), df, steps->before.data() + i);
-  }
-}
-
 bool HoldsAtSteps(const Steps& steps, const FloatCheck& check) {
   const Floats df;
   const auto scale = hn::Set(df, check.pair.scale), addend = hn::Set(df, check.pair.addend);
   const auto offset = hn::Set(df, check.offset);
-  return ForSteps(df, steps.placed, [&](int i, hn::Vec<Floats> step) HWY_ATTR {
+  auto step = hn::Iota(df, 1);
+  for (int i = 0; i < steps.placed; i += static_cast<int>(hn::Lanes(df))) {
     const auto at = hn::Load(df, steps.at.data() + i);
     const auto before = hn::Load(df, steps.before.data() + i);
     const auto up = hn::Add(offset, step);
@@ -218,8 +138,10 @@ bool HoldsAtSteps(const Steps& steps, const FloatCheck& check) {
       holds = hn::And(holds, hn::Le(hn::Round(hn::NegMulAdd(at, scale, addend)), down));
       holds = hn::And(holds, hn::Gt(hn::Round(hn::NegMulAdd(before, scale, addend)), down));
     }
-    return hn::AllTrue(df, holds);
-  });
+    if (!hn::AllTrue(df, holds)) return false;
+    step = hn::Add(step, hn::Set(df, static_cast<float>(hn::Lanes(df))));
+  }
+  return true;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -232,9 +154,6 @@ namespace {
 
 constexpr auto kCountSteps = FUSELITE_SIMD_TABLE(CountSteps);
 constexpr auto kPlaceCounted = FUSELITE_SIMD_TABLE(PlaceCounted);
-constexpr auto kRoundSums = FUSELITE_SIMD_TABLE(RoundSums);
-constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(PlaceSteps);
-constexpr auto kFindWindow = FUSELITE_SIMD_TABLE(FindWindow);
 constexpr auto kHoldsAtSteps = FUSELITE_SIMD_TABLE(HoldsAtSteps);
 
 bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon); }
@@ -252,48 +171,22 @@ int Reached(double scale, int64_t largest, int32_t steps) {
   return static_cast<int>(std::min<double>(reached, steps));
 }
 
-void FindDistance(const SumScale& scale, Steps* steps) {
-  if (scale.real > 0) {
-    steps->distance = 1 / scale.real;
-    steps->first = 0.5 * steps->distance;
-    return;
-  }
+StepPlaces PlacesOf(const SumScale& scale) {
+  if (scale.real > 0) return {.first = 0.5 / scale.real, .distance = 1 / scale.real};
   const int right = std::max(-scale.shift, 0), left = std::max(scale.shift, 0);
   const double unit = PowerOfTwo(30 - left) / scale.multiplier;
-  steps->distance = PowerOfTwo(right + 1) * unit;
-  steps->first = (PowerOfTwo(right) - (right > 0 ? 1 : 0)) * unit;
-}
-
-// The least of the sums around `near` on step k, or as far below zero. Among all of 32 bits.
-int64_t FirstOnStep(const SumScale& scale, double near, int k, bool below) {
-  int64_t sum = std::llround(near) - 1;
-  for (; sum <= std::llround(near); ++sum) {
-    const auto x = static_cast<int32_t>(below ? -sum : sum);
-    if ((below ? -scale.Apply(x) : scale.Apply(x)) >= k) break;
-  }
-  return sum;
-}
-
-// Corrects the sums of which doubles are not sure. False where a step below zero is at another
-// distance from it than the one above.
-bool SettleSteps(const SumScale& scale, int above, int below, Steps* steps) {
-  for (int k = 1; k <= steps->count; ++k) {
-    const double at = steps->first + (k - 1) * steps->distance;
-    if (at > INT32_MAX - 2) break;  // no sum is there
-    if (std::abs(at - std::round(at)) > kUncertain) continue;
-    const int64_t up = FirstOnStep(scale, at, k, false), down = FirstOnStep(scale, at, k, true);
-    if (up != down && k <= above && k <= below) return false;
-    steps->sums[k - 1] = static_cast<double>(k <= above ? up : down);
-  }
-  return true;
+  return {.first = (PowerOfTwo(right) - (right > 0 ? 1 : 0)) * unit,
+          .distance = PowerOfTwo(right + 1) * unit};
 }
 
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
 
-class FloatScaleSearch {
+// Tries the nearest scale with the middle of the addends that fit it, on the steps that lie as far
+// below zero as above.
+class QuickSearch {
  public:
-  FloatScaleSearch(const FloatScaleQuery& query, Isa isa) : query_(query), isa_(isa) {}
+  QuickSearch(const FloatScaleQuery& query, Isa isa) : query_(query), isa_(isa) {}
 
   std::optional<FloatScale> Run() {
     const double value = query_.scale.value();
@@ -304,28 +197,13 @@ class FloatScaleSearch {
     const double farthest = static_cast<double>(std::max(query_.largest, -query_.least)) * value;
     // Nothing is reached but zero: what moves steps towards it is at most 1/4 of one.
     if (farthest < 0.125 || steps_.count == 0) return FloatScale{0, Offset()};
-    if (farthest >= 0x1p30) return std::nullopt;
-    FindDistance(query_.scale, &steps_);
+    if (farthest >= kMostSteps) return std::nullopt;
+    steps_.places = PlacesOf(query_.scale);
+    if (steps_.places.Of(steps_.count + kMostLanes + 1) >= kExactInFloat) return std::nullopt;
     both_sides_ = !query_.addend_has_sign && below > 0;
     const auto nearest = static_cast<float>(value);
-    if (steps_.first + (steps_.count + kMostLanes) * steps_.distance < kExactInFloat) {
-      kCountSteps.For(isa_)(nearest, &steps_);
-      const auto pair = steps_.certain ? WithScale(nearest, steps_.window, {0.5}) : std::nullopt;
-      if (pair) return pair;
-    }
-    kPlaceSteps.For(isa_)(nearest, &steps_);
-    if (!steps_.certain) {
-      if (!SettleSteps(query_.scale, above, below, &steps_)) return std::nullopt;
-      steps_.window = kFindWindow.For(isa_)(steps_, nearest);
-    }
-    kRoundSums.For(isa_)(&steps_);
-    steps_.placed = steps_.count;
-    if (const auto pair = WithScale(nearest, steps_.window, {0.5, 0.25, 0.75})) return pair;
-    for (const float scale : {std::nextafterf(nearest, 0), std::nextafterf(nearest, INFINITY)}) {
-      const AddendWindow window = kFindWindow.For(isa_)(steps_, scale);
-      if (const auto pair = WithScale(scale, window, {0.5})) return pair;
-    }
-    return std::nullopt;
+    kCountSteps.For(isa_)(nearest, &steps_);
+    return steps_.certain ? WithScale(nearest, steps_.window) : std::nullopt;
   }
 
  private:
@@ -341,9 +219,7 @@ class FloatScaleSearch {
     return largest <= 128 ? 0x1p-18 : 0x1p-17;
   }
 
-  // Addends at these parts of the window.
-  std::optional<FloatScale> WithScale(float scale, AddendWindow window,
-                                      std::initializer_list<double> parts) {
+  std::optional<FloatScale> WithScale(float scale, AddendRange window) {
     if (both_sides_) {
       window = {std::max(window.low, -window.high), std::min(window.high, -window.low)};
     }
@@ -352,18 +228,11 @@ class FloatScaleSearch {
     }
     const double width = window.high - window.low;
     if (width < kHopeless) return std::nullopt;
-    for (const double part : parts) {
-      const double wanted = Offset() + window.low + part * width;
-      const FloatScale pair{scale, static_cast<float>(wanted)};
-      const double room = 0.5 * width - std::abs(pair.addend - wanted);
-      const bool counted = steps_.placed == 0;
-      if (part == 0.5 && room > Rounding() &&
-          (counted || steps_.at[steps_.count - 1] < kExactInFloat)) {
-        return pair;
-      }
-      if (counted) kPlaceCounted.For(isa_)(&steps_);
-      if (kHoldsAtSteps.For(isa_)(steps_, {pair, Offset(), both_sides_})) return pair;
-    }
+    const double wanted = Offset() + window.low + 0.5 * width;
+    const FloatScale pair{scale, static_cast<float>(wanted)};
+    if (0.5 * width - std::abs(pair.addend - wanted) > Rounding()) return pair;
+    kPlaceCounted.For(isa_)(&steps_);
+    if (kHoldsAtSteps.For(isa_)(steps_, {pair, Offset(), both_sides_})) return pair;
     return std::nullopt;
   }
 
@@ -385,8 +254,8 @@ int32_t SumScale::Apply(int32_t sum) const {
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
   const DefaultFloatState state;
-  const auto pair = FloatScaleSearch(query, isa).Run();
-  return pair ? pair : SearchFloatScale(query, isa);
+  const auto pair = QuickSearch(query, isa).Run();
+  return pair ? pair : SearchFloatScale(query, PlacesOf(query.scale), isa);
 }
 
 }  // namespace fuselite::kernels

@@ -9,6 +9,12 @@
 //   ((2k - 1) 2^e - 1) 2^30 / multiplier,
 // half of 2^31 / multiplier nearer to zero than one rounding would have it. The addend makes up
 // for that, and has the sum's sign where steps on both sides of zero count.
+//
+// A float has 24 bits, and steps may be so near to the middle between two sums' products that it
+// takes one of them a sum too early or too late. That is wrong at one sum alone, and the formula
+// gives what is right there for the sum's neighbour: the sum before an early step is moved down by
+// one, the first sum of a late step up by one. The proof is the same: at all other sums the two
+// functions agree on both sides of each step, and the moved sums are computed.
 #pragma once
 
 #include <optional>
@@ -41,14 +47,23 @@ struct FloatScaleQuery {
 
 // With addend_has_sign the addend is within [0, 1/2], so that adding it to nothing gives 0.
 struct FloatScale {
+  // As floats, these and the sums beside them are the same: moving them changes nothing.
+  static constexpr int32_t kNoneDown = INT32_MAX, kNoneUp = INT32_MIN;
+
   float scale = 0, addend = 0;
+  // The sums of which one is subtracted, and to which one is added, before the formula.
+  int32_t down = kNoneDown, up = kNoneUp;
+
+  bool moves_down() const { return down != kNoneDown; }
+  bool moves_up() const { return up != kNoneUp; }
 };
 
-// nullopt where no pair of floats was found: some tries near the exact quotient; and always where
-// `isa` cannot fuse a multiplication and an addition. Which pair is found may depend on it, but
-// never what it computes.
-// Takes 0.14 to 0.19 microseconds for 256 steps with AVX2 where the first try succeeds, and where
-// the quick tries fail 0.35 and what step_search.h takes. Holds under DefaultFloatState.
+// The fewest moved sums that were found in some tries near the exact quotient, none for nearly all
+// scales; of two ways to move one, that which moves it down. nullopt where more than one would have
+// to be moved in a direction; and always where `isa` cannot fuse a multiplication and an addition.
+// What is found may depend on it, but never what that computes.
+// Takes 0.14 to 0.19 microseconds for 256 steps with AVX2 where the first try succeeds, and else
+// what step_search.h takes. Holds under DefaultFloatState.
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 
 }  // namespace fuselite::kernels

@@ -37,18 +37,12 @@ struct OccurringSteps {
   }
 };
 
-struct AddendRange {
-  double low, high;
+// Steps that floats do not take where they belong, among those that were looked at.
+struct MisplacedSteps {
+  int count = 0, step = 0;
 };
-
-// Steps are so near to a whole sum that doubles do not tell on which side.
-inline constexpr double kUncertain = 0x1p-16;
-
-// Step k above zero, counted from 1, and step 1 - k below it begin behind the place
-// first + (k - 1) distance.
-struct StepPlaces {
-  double first, distance;
-  double Of(int32_t k) const { return first + (k > 0 ? k - 1 : -k) * distance; }
+struct Misplaced {
+  MisplacedSteps early, late;
 };
 
 }  // namespace fuselite::kernels
@@ -119,21 +113,31 @@ AddendRange RangeOfAddends(const OccurringSteps& steps, double scale) {
   return {hn::GetLane(hn::MaxOfLanes(d, low)), hn::GetLane(hn::MinOfLanes(d, high))};
 }
 
-// Whether floats are on the right side of every step.
-bool HoldsAtSums(const OccurringSteps& steps, const FloatScale& pair) {
+// Looks for the steps whose sums floats put on the wrong side, until there are two of a kind.
+Misplaced FindMisplaced(const OccurringSteps& steps, const FloatScale& pair) {
   const StepFloats d;
   const auto scale = hn::Set(d, pair.scale), addend = hn::Set(d, pair.addend);
   const auto result = [&](auto sum) HWY_ATTR {
     const auto with_sign = steps.addend_has_sign ? hn::CopySign(addend, sum) : addend;
     return hn::Round(hn::MulAdd(sum, scale, with_sign));
   };
+  Misplaced found;
+  const auto add = [&](auto wrong, int i, MisplacedSteps* kind) HWY_ATTR {
+    wrong = hn::And(wrong, hn::FirstN(d, static_cast<size_t>(steps.count - i)));
+    if (hn::AllFalse(d, wrong)) return;
+    kind->count += static_cast<int>(hn::CountTrue(d, wrong));
+    kind->step = i + static_cast<int>(hn::FindKnownFirstTrue(d, wrong));
+  };
   for (int i = 0; i < steps.count; i += static_cast<int>(hn::Lanes(d))) {
     const auto value = hn::Load(d, steps.value.data() + i);
-    const auto reached = hn::Ge(result(hn::Load(d, steps.at.data() + i)), value);
-    const auto below = hn::Lt(result(hn::Load(d, steps.before.data() + i)), value);
-    if (!hn::AllTrue(d, hn::And(reached, below))) return false;
+    const auto late = hn::Lt(result(hn::Load(d, steps.at.data() + i)), value);
+    const auto early = hn::Ge(result(hn::Load(d, steps.before.data() + i)), value);
+    if (hn::AllFalse(d, hn::Or(late, early))) continue;
+    add(early, i, &found.early);
+    add(late, i, &found.late);
+    if (found.early.count > 1 || found.late.count > 1) break;
   }
-  return true;
+  return found;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -146,36 +150,33 @@ namespace {
 
 constexpr auto kPlaceOccurring = FUSELITE_SIMD_TABLE(PlaceOccurring);
 constexpr auto kRangeOfAddends = FUSELITE_SIMD_TABLE(RangeOfAddends);
-constexpr auto kHoldsAtSums = FUSELITE_SIMD_TABLE(HoldsAtSums);
+constexpr auto kFindMisplaced = FUSELITE_SIMD_TABLE(FindMisplaced);
 
-// Neighbours of the nearest float that are tried on both sides; near ones with several addends.
-constexpr int kNeighbours = 10, kNear = 2;
+// Neighbours of the nearest float that are tried on both sides.
+constexpr int kNeighbours = 2;
 
 class StepSearch {
  public:
-  StepSearch(const FloatScaleQuery& query, Isa isa) : q_(query), isa_(isa) {}
+  StepSearch(const FloatScaleQuery& query, const StepPlaces& places, Isa isa)
+      : q_(query), places_(places), isa_(isa) {}
 
   std::optional<FloatScale> Run() {
     const auto farthest = static_cast<double>(std::max(q_.largest, -q_.least));
-    if (farthest * q_.scale.value() >= 0x1p30) return std::nullopt;
+    if (farthest * q_.scale.value() >= kMostSteps) return std::nullopt;
     steps_.addend_has_sign = q_.addend_has_sign;
     first_ = ResultOf(q_.least);
     last_ = ResultOf(q_.largest);
     if (first_ == last_) return Constant();
     if (last_ - first_ > OccurringSteps::kMost || !FindSteps()) return std::nullopt;
     const auto nearest = static_cast<float>(q_.scale.value());
-    if (const auto pair = WithScale(nearest, true).pair) return pair;
-    for (const float direction : {INFINITY, 0.0f}) {
-      float scale = nearest;
-      for (int i = 1; i <= kNeighbours; ++i) {
-        scale = std::nextafterf(scale, direction);
-        const Trial trial = WithScale(scale, i <= kNear);
-        if (trial.pair) return trial.pair;
-        // The ranges' width is concave in the scale, and widest beside the exact one.
-        if (i > 1 && trial.empty) break;
-      }
+    float up = nearest, down = nearest;
+    bool found = TryScale(nearest);
+    for (int i = 0; i < kNeighbours && !found; ++i) {
+      up = std::nextafterf(up, INFINITY);
+      down = std::nextafterf(down, 0.0f);
+      found = TryScale(up) || TryScale(down);
     }
-    return std::nullopt;
+    return best_;
   }
 
  private:
@@ -193,16 +194,9 @@ class StepSearch {
   }
 
   bool FindSteps() {
-    const SumScale& scale = q_.scale;
-    const int right = scale.real > 0 ? 0 : std::max(-scale.shift, 0);
-    const double distance = 1 / scale.value();
-    // As float_scale.h says of steps that are rounded twice.
-    const double first = (0.5 - (right > 0 ? std::ldexp(0.5, -right) : 0)) * distance;
-    const StepPlaces places{first, distance};
     const int32_t first_k = first_ + 1 - q_.zero_point, value = first_ + 1 - Offset();
     steps_.count = last_ - first_;
-    if (!kPlaceOccurring.For(isa_)(places, first_k, value, &steps_) &&
-        !SettleSteps(places, first_k)) {
+    if (!kPlaceOccurring.For(isa_)(places_, first_k, value, &steps_) && !SettleSteps(first_k)) {
       return false;
     }
     steps_.Pad();
@@ -210,10 +204,10 @@ class StepSearch {
   }
 
   // Puts right the steps that doubles are not sure of.
-  bool SettleSteps(const StepPlaces& places, int32_t first_k) {
+  bool SettleSteps(int32_t first_k) {
     for (int i = 0; i < steps_.count; ++i) {
       const int32_t k = first_k + i;
-      const double place = places.Of(k), sum = std::ceil(place);
+      const double place = places_.Of(k), sum = std::ceil(place);
       if (sum - place > kUncertain && sum - place < 1 - kUncertain) continue;
       const auto at = FirstSum(k, static_cast<int64_t>(k > 0 ? sum : 1 - sum));
       if (!at) return false;
@@ -238,46 +232,78 @@ class StepSearch {
     return std::nullopt;
   }
 
-  // A pair with this scale, or whether there is no addend for it even without rounding.
-  struct Trial {
-    std::optional<FloatScale> pair;
-    bool empty = false;
-  };
-  Trial WithScale(float scale, bool several) const {
+  // Tries it with several addends; whether one of them needs no moved sum.
+  bool TryScale(float scale) {
     AddendRange range = kRangeOfAddends.For(isa_)(steps_, scale);
     if (q_.addend_has_sign) range = {std::max(range.low, 0.0), std::min(range.high, 0.5)};
-    if (range.high <= range.low) return {std::nullopt, true};
-    constexpr std::array kParts = {0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875};
-    for (const double part : kParts) {
+    // The ends, too: where the range is empty, and where roundings make it so.
+    for (const double part : {0.5, 0.25, 0.75, 0.0, 1.0}) {
       const double addend = range.low + part * (range.high - range.low);
-      const FloatScale pair{scale, static_cast<float>(addend)};
-      if (kHoldsAtSums.For(isa_)(steps_, pair) && HoldsAtEnds(pair)) return {pair};
-      if (!several) break;
+      if (Try({scale, static_cast<float>(addend)})) return true;
     }
-    return {};
+    return false;
+  }
+
+  // Keeps the pair if it moves less than the best one; whether it moves nothing.
+  bool Try(FloatScale pair) {
+    if (q_.addend_has_sign && !(pair.addend >= 0 && pair.addend <= 0.5f)) return false;
+    const Misplaced misplaced = kFindMisplaced.For(isa_)(steps_, pair);
+    const bool moves_nothing = misplaced.early.count + misplaced.late.count == 0;
+    if (!MoveSums(misplaced, &pair) || !HoldsAtEnds(pair)) return false;
+    if (!best_ || Moves(pair) < Moves(*best_)) best_ = pair;
+    return moves_nothing;
+  }
+
+  static int Moves(const FloatScale& pair) { return pair.moves_down() + 2 * pair.moves_up(); }
+
+  // Whether what it moves puts the misplaced steps right.
+  bool MoveSums(const Misplaced& misplaced, FloatScale* pair) const {
+    const auto& [early, late] = misplaced;
+    if (early.count > 1 || late.count > 1) return false;
+    constexpr float kMost = 0x1p23f;  // sums up to here, and their neighbours, are floats
+    if (early.count > 0) {
+      const float sum = steps_.before[early.step];
+      if (std::abs(sum) > kMost) return false;
+      pair->down = static_cast<int32_t>(sum);
+    }
+    if (late.count > 0) {
+      const float sum = steps_.at[late.step];
+      if (std::abs(sum) > kMost) return false;
+      pair->up = static_cast<int32_t>(sum);
+    }
+    // Neither is moved onto the other.
+    if (pair->moves_down() && pair->moves_up() && std::abs(pair->down - pair->up) < 3) return false;
+    return (early.count == 0 || FloatResult(*pair, pair->down) == ResultOf(pair->down)) &&
+           (late.count == 0 || FloatResult(*pair, pair->up) == ResultOf(pair->up));
   }
 
   // Between the ends and the next step results are the ends'.
   bool HoldsAtEnds(const FloatScale& pair) const {
-    const auto result = [&](int64_t sum) {
-      const auto x = static_cast<float>(static_cast<int32_t>(sum));
-      const float addend = q_.addend_has_sign ? std::copysign(pair.addend, x) : pair.addend;
-      const double rounded = std::nearbyint(std::fma(x, pair.scale, addend)) + Offset();
-      return std::clamp<double>(rounded, q_.min, q_.max);
-    };
-    return result(q_.least) == first_ && result(q_.largest) == last_;
+    return FloatResult(pair, q_.least) == first_ && FloatResult(pair, q_.largest) == last_;
+  }
+
+  // What is emitted computes.
+  int32_t FloatResult(const FloatScale& pair, int64_t sum) const {
+    const auto moved = static_cast<int32_t>(sum + (sum == pair.up) - (sum == pair.down));
+    const auto x = static_cast<float>(moved);
+    const float addend = q_.addend_has_sign ? std::copysign(pair.addend, x) : pair.addend;
+    const double rounded = std::nearbyint(std::fma(x, pair.scale, addend)) + Offset();
+    return static_cast<int32_t>(std::clamp<double>(rounded, q_.min, q_.max));
   }
 
   const FloatScaleQuery& q_;
+  const StepPlaces places_;
   const Isa isa_;
   int32_t first_ = 0, last_ = 0;  // the results of the ends
   OccurringSteps steps_;
+  std::optional<FloatScale> best_;
 };
 
 }  // namespace
 
-std::optional<FloatScale> SearchFloatScale(const FloatScaleQuery& query, Isa isa) {
-  return StepSearch(query, isa).Run();
+std::optional<FloatScale> SearchFloatScale(const FloatScaleQuery& query, const StepPlaces& places,
+                                           Isa isa) {
+  return StepSearch(query, places, isa).Run();
 }
 
 }  // namespace fuselite::kernels

@@ -14,6 +14,8 @@ bool FusesMultiplyAdd() {
 
 // What the emitted code computes.
 int32_t FloatResult(const FloatScaleQuery& q, const FloatScale& pair, int32_t sum) {
+  if (sum == pair.down) --sum;
+  if (sum == pair.up) ++sum;
   const auto x = static_cast<float>(sum);
   const float addend = q.addend_has_sign && sum < 0 ? -pair.addend : pair.addend;
   const auto rounded = static_cast<int32_t>(std::nearbyint(std::fmaf(x, pair.scale, addend)));
@@ -73,6 +75,57 @@ TEST(FloatScaleTest, PairsHoldAtEverySum) {
     }
   }
   EXPECT_GT(found, FusesMultiplyAdd() ? kCases * 9 / 10 : -1);
+}
+
+// The least of the sums that occur whose result is `k` or more.
+int64_t FirstSumOf(const FloatScaleQuery& q, int32_t k) {
+  int64_t below = q.least, at = q.largest;
+  while (at - below > 1) {
+    const int64_t middle = (below + at) / 2;
+    (IntegerResult(q, static_cast<int32_t>(middle)) >= k ? at : below) = middle;
+  }
+  return at;
+}
+
+// Steps that are so long that floats take some of them a sum too early or too late.
+TEST(FloatScaleTest, MovedSumsAreRight) {
+  int found = 0, down = 0, up = 0;
+  constexpr int kCases = 1500;
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    FloatScaleQuery q = RandomQuery(random);
+    if (q.scale.real > 0) {
+      q.scale.real = std::ldexp(random.Float(0.5f, 1.0f), random.Int(-13, -7));
+    } else {
+      q.scale.multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
+      q.scale.shift = static_cast<int32_t>(random.Int(-13, -7));
+    }
+    q.largest = random.Int(1 << 14, 1 << 24);
+    q.least = -random.Int(1 << 14, 1 << 24);
+    const auto pair = FindFloatScale(q, DetectIsa());
+    if (!pair) continue;
+    ++found;
+    down += pair->moves_down();
+    up += pair->moves_up();
+    std::vector<int64_t> sums = {q.least, q.largest};
+    const int32_t first = IntegerResult(q, static_cast<int32_t>(q.least));
+    const int32_t last = IntegerResult(q, static_cast<int32_t>(q.largest));
+    for (int32_t k = first + 1; k <= last; ++k) {
+      const int64_t at = FirstSumOf(q, k);
+      for (int64_t sum = at - 3; sum <= at + 3; ++sum) sums.push_back(sum);
+    }
+    for (int i = 0; i < 1000; ++i) sums.push_back(random.Int(q.least, q.largest));
+    for (const int64_t sum : sums) {
+      if (sum < q.least || sum > q.largest) continue;
+      const auto x = static_cast<int32_t>(sum);
+      ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pair, x)) << sum;
+    }
+  }
+  if (!FusesMultiplyAdd()) GTEST_SKIP() << "no fused multiplications";
+  EXPECT_GT(found, kCases * 2 / 3);
+  EXPECT_GT(down, 50);
+  EXPECT_GT(up, 10);
 }
 
 // Sums far beyond what a float holds, shifts far beyond what sums reach.
