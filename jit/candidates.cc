@@ -3,6 +3,7 @@
 #include "jit/depthwise/depthwise.h"
 #include "jit/depthwise/depthwise_quantized.h"
 #include "jit/elementwise/elementwise.h"
+#include "jit/product/product_bf16.h"
 #include "jit/product/product_f32.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
@@ -17,14 +18,19 @@ namespace {
 using kernels::Candidate;
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kProduct[] = {
-    {"jit int8", PlanProductS8}, {"jit hybrid", PlanProductHybrid}, {"jit", PlanProductF32}};
+constexpr Candidate kProduct[] = {{"jit int8", PlanProductS8},
+                                  {"jit hybrid", PlanProductHybrid},
+                                  {"jit bf16", PlanProductBf16},
+                                  {"jit", PlanProductF32}};
 constexpr Candidate kConv2D[] = {{"jit int8", PlanProductS8},
                                  {"jit hybrid", PlanProductHybrid},
                                  {"jit winograd", PlanWinogradF32},
+                                 {"jit bf16", PlanProductBf16},
                                  {"jit", PlanProductF32}};
-constexpr Candidate kFullyConnected[] = {
-    {"jit int8", PlanProductS8}, {"jit hybrid", PlanFullyConnectedHybrid}, {"jit", PlanProductF32}};
+constexpr Candidate kFullyConnected[] = {{"jit int8", PlanProductS8},
+                                         {"jit hybrid", PlanFullyConnectedHybrid},
+                                         {"jit bf16", PlanProductBf16},
+                                         {"jit", PlanProductF32}};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
                                           {"jit hybrid", PlanDepthwiseConv2DHybrid},
                                           {"jit", PlanDepthwiseConv2D}};

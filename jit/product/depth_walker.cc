@@ -1,5 +1,7 @@
 #include "jit/product/depth_walker.h"
 
+#include <algorithm>
+
 namespace fuselite::jit {
 
 using Xbyak::RegExp;
@@ -74,24 +76,28 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
 void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators,
                           const Step& step) {
   const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
+  const auto values = [&](int64_t i) { return std::min(values_, run.length - i * values_); };
   const bool long_loop = steps >= kLongRun && accumulators < kManyAccumulators;
   const int64_t unroll = long_loop ? kLongUnroll : kUnroll;
   if (steps < 2 * unroll) {
-    for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_);
+    for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_, values(i));
     return;
   }
-  const int64_t loops = steps / unroll;
+  // Whole steps alone: the last one may be another code.
+  const int64_t loops = run.length / values_ / unroll;
   Flush(start);
   a_.mov(r_.count, loops);
   Xbyak::Label next;
   a_.align(32);
   a_.L(next);
-  for (int64_t i = 0; i < unroll; ++i) step(i * kStepBytes);
+  for (int64_t i = 0; i < unroll; ++i) step(i * kStepBytes, values_);
   Flush(start + unroll * kStepBytes);
   a_.dec(r_.count);
   a_.jnz(next, Assembler::T_NEAR);
   a_offset_ = start + loops * unroll * kStepBytes;
-  for (int64_t i = 0; i < steps % unroll; ++i) step(i * kStepBytes);
+  for (int64_t i = loops * unroll; i < steps; ++i) {
+    step((i - loops * unroll) * kStepBytes, values(i));
+  }
 }
 
 void DepthWalker::Flush(int64_t a_offset) {

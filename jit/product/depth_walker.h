@@ -36,8 +36,10 @@ class DepthWalker {
   void Prepare(int64_t row_step, const kernels::RowRuns& runs);
   // Before each tile: the rows are those at `a`, the weights those at `weights`.
   void Start(int rows);
-  // Calls `step` for every step, in order. `accumulators`: of the tile.
-  void Walk(int accumulators, const std::function<void(int64_t displacement)>& step);
+  // Calls `step` for every step, in order; it reads `values` values, of which the last step of a
+  // run may have fewer. `accumulators`: of the tile.
+  using Step = std::function<void(int64_t displacement, int64_t values)>;
+  void Walk(int accumulators, const Step& step);
   // Behind the last step: the register `weights` is where Weights(0) is.
   void Settle() { Flush(a_offset_); }
 
@@ -50,7 +52,6 @@ class DepthWalker {
   void SkipWeights(int64_t bytes) { w_offset_ += bytes; }
 
  private:
-  using Step = std::function<void(int64_t displacement)>;
   void WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators, const Step& step);
   // Moves the row bases to `a_offset`, and the weights' register to the next weights.
   void Flush(int64_t a_offset);

@@ -6,6 +6,7 @@
 namespace fuselite::jit {
 
 using Xbyak::Reg64;
+using Xbyak::RegExp;
 
 namespace {
 
@@ -19,12 +20,17 @@ class GemmEmitter : public Assembler {
   explicit GemmEmitter(const GemmSpec& spec)
       : Assembler(spec.isa),
         spec_(spec),
-        walk_(*this, spec.depth, 1, {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
+        walk_(*this, spec.depth, spec.step_values(),
+              {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
 
   size_t EmitFunction(const Tile& tile) {
     tile_ = tile;
     const size_t entry = BeginFunction();
     SetPartial(tile.last_lanes);
+    if (spec_.bf16) {
+      mov(eax, 0x55555555);
+      kmovd(kFirstOfPairs, eax);
+    }
     mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
     mov(tiles_, ptr[args_ + offsetof(GemmArgs, tiles)]);
@@ -57,7 +63,7 @@ class GemmEmitter : public Assembler {
     mov(w_, panel_);
     walk_.Start(tile_.rows);
     StartFromBias();
-    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t values) { Step(at, values); });
     FinishTile();
   }
 
@@ -69,13 +75,13 @@ class GemmEmitter : public Assembler {
     walk_.SkipWeights(tile_.vectors * isa().bytes);
   }
 
-  // One depth: each row's value times the vectors of weights.
-  void Step(int64_t displacement) {
+  // One step of the depth: each row's value or pair times the vectors of weights.
+  void Step(int64_t displacement, int64_t values) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
     if (tile_.rows == 1) {
-      vbroadcastss(Vec(broadcast(0)), ptr[walk_.RowValue(0, displacement)]);
-      for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(0, v)), Vec(broadcast(0)), w(v));
+      Broadcast(broadcast(0), walk_.RowValue(0, displacement), values);
+      for (int v = 0; v < vectors; ++v) Multiply(acc(0, v), broadcast(0), w(v));
     } else {
       for (int v = 0; v < vectors; ++v) {
         vmovups(Vec(weight(v)), w(v));
@@ -84,16 +90,29 @@ class GemmEmitter : public Assembler {
         }
       }
       for (int row = 0; row < tile_.rows; ++row) {
-        if (vectors == 1 && isa().avx512) {
-          vfmadd231ps(Vec(acc(row, 0)), Vec(weight(0)), ptr_b[walk_.RowValue(row, displacement)]);
+        const RegExp value = walk_.RowValue(row, displacement);
+        if (vectors == 1 && isa().avx512 && values == spec_.step_values()) {
+          Multiply(acc(row, 0), weight(0), ptr_b[value]);
           continue;
         }
         const int b = broadcast(row);
-        vbroadcastss(Vec(b), ptr[walk_.RowValue(row, displacement)]);
-        for (int v = 0; v < vectors; ++v) vfmadd231ps(Vec(acc(row, v)), Vec(b), Vec(weight(v)));
+        Broadcast(b, value, values);
+        for (int v = 0; v < vectors; ++v) Multiply(acc(row, v), b, Vec(weight(v)));
       }
     }
     walk_.SkipWeights(vectors * isa().bytes);
+  }
+
+  // Four bytes of a row to all lanes. Of half a pair the other half is not read: behind the last
+  // row it may be nobody's memory, and elsewhere an infinity, which times zero is no number.
+  void Broadcast(int to, const RegExp& value, int64_t values) {
+    if (values == spec_.step_values()) return vbroadcastss(Vec(to), ptr[value]);
+    vpbroadcastw(Vec(to) | kFirstOfPairs | T_z, ptr[value]);
+  }
+
+  void Multiply(int sum, int values, const Xbyak::Operand& weights) {
+    if (spec_.bf16) return vdpbf16ps(Vec(sum), Vec(values), weights);
+    vfmadd231ps(Vec(sum), Vec(values), weights);
   }
 
   void FinishTile() {
@@ -123,7 +142,7 @@ class GemmEmitter : public Assembler {
     const int bytes = tile_.vectors * isa().bytes;
     tail->AdvanceChannels(bytes);
     add(out_, bytes);
-    add(panel_, static_cast<uint32_t>(bytes * (spec_.depth.depth() + 1)));
+    add(panel_, static_cast<uint32_t>(bytes * (spec_.steps() + 1)));
   }
   int Top(int i) const { return isa().registers() - 1 - i; }
 
@@ -132,6 +151,8 @@ class GemmEmitter : public Assembler {
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 a_ = rbp, w_ = r14, pointer_ = r15;
+  // The low words of all lanes; no function of the tail uses this mask.
+  const Xbyak::Opmask kFirstOfPairs = k3;
   DepthWalker walk_;
 };
 
@@ -139,8 +160,8 @@ class GemmEmitter : public Assembler {
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
-      "gemm f32 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
-      " o", spec.out_step, spec.across ? " across" : "",
+      "gemm ", spec.bf16 ? "bf16 " : "f32 ", spec.isa.bits(), " a", spec.a_step, '/',
+      spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step, spec.across ? " across" : "",
       spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {

@@ -1,5 +1,6 @@
 // The inner function of every float32 matrix product: tiles of rows x channels accumulated in
-// registers over the whole depth, then bias and tail, then stored.
+// registers over the whole depth, then bias and tail, then stored. Values and weights are float32,
+// or bfloat16 that are multiplied in pairs; sums, bias and tail are float32 either way.
 #pragma once
 
 #include <span>
@@ -17,6 +18,7 @@ using kernels::Tile;
 // What all tiles of one matrix product share. Strides are in bytes.
 struct GemmSpec {
   Isa isa = Isa::kAvx2;
+  bool bf16 = false;  // the rows' values are bfloat16; `isa` has AVX512-BF16
   DepthRuns depth;
   int64_t a_step = 0;       // from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
@@ -24,12 +26,17 @@ struct GemmSpec {
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool prefetch_weights = false;  // they come from beyond L2
   kernels::Tail tail;             // emitted wholly (FuseTail)
+
+  // The values that a lane multiplies at a time, which are four bytes.
+  int64_t step_values() const { return bf16 ? 2 : 1; }
+  int64_t steps() const { return depth.steps(step_values()); }
 };
 
 // Computes `tiles` tiles in the order of TileOrder. `panel` holds, for `vectors` vectors of
-// channels, the bias and then the weights of each depth in the order of DepthRuns; lanes beyond
-// last_lanes are there, and ignored. 64-byte alignment of panels is faster, nothing needs it.
-// Nothing outside of the rows' values is read, nothing outside of the tiles' channels is written.
+// channels, the bias and then the weights of each step in the order of DepthRuns (bfloat16: a pair
+// in each lane, zero behind a run of odd length); lanes beyond last_lanes are there, and ignored.
+// 64-byte alignment of panels is faster, nothing needs it. Nothing outside of the rows' values is
+// read, nothing outside of the tiles' channels is written.
 struct GemmArgs {
   const std::byte* a;
   const std::byte* panel;

@@ -78,7 +78,7 @@ class GemmS8Emitter : public Assembler {
     walk_.Start(tile_.rows);
     StartFromBias();
     walk_.SkipWeights(tile_.vectors * isa().bytes);
-    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at) { Step(at); });
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t /*values*/) { Step(at); });
     walk_.Settle();
     FinishTile();
   }

@@ -64,56 +64,69 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Make(
     const kernels::DepthRuns& depth, const ProductProblem& problem, const kernels::Tail& tail,
     Isa isa) {
   std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(isa));
-  kernel->depth_ = depth.depth();
-  kernel->tail_ = tail;
-  GemmSpec& spec = kernel->spec_;
-  spec.isa = isa;
-  spec.depth = depth;
-  spec.a_step = problem.left.row;
-  spec.a_runs = problem.left_runs;
-  spec.out_step = problem.out.row * problem.out_row_bytes;
-  spec.prefetch_weights = problem.channels * (kernel->depth_ + 1) * kFloat > kWeightsThatStay;
-  spec.tail = tail;
-  for (kernels::TailStage& stage : spec.tail.stages) stage.operand.row_stride *= problem.out.row;
-  FUSELITE_RETURN_IF_ERROR(CheckGemm(spec));
+  FUSELITE_RETURN_IF_ERROR(kernel->Plan(depth, problem, tail, false));
   return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }
 
-// For each term, on a core with two multiply-adds and two loads a cycle, each multiply-add 4 cycles
+Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProblem& problem,
+                            const kernels::Tail& tail, bool bf16) {
+  tail_ = tail;
+  spec_.isa = isa_.features;
+  spec_.bf16 = bf16;
+  spec_.depth = depth;
+  spec_.a_step = problem.left.row;
+  spec_.a_runs = problem.left_runs;
+  spec_.out_step = problem.out.row * problem.out_row_bytes;
+  steps_ = spec_.steps();
+  spec_.prefetch_weights =
+      problem.channels * (steps_ + 1) * DepthWalker::kStepBytes > kWeightsThatStay;
+  spec_.tail = tail;
+  for (kernels::TailStage& stage : spec_.tail.stages) stage.operand.row_stride *= problem.out.row;
+  return CheckGemm(spec_);
+}
+
+// For each step, on a core with two multiply-adds and two loads a cycle, each multiply-add 4 cycles
 // behind the one that it continues. What comes on top, a part of each load, lets larger tiles win:
 // they fetch weights and rows less often. Then a tile's start and end: bias, addresses, stores.
 double MicroKernelF32::TileCycles(int rows, int vectors) const {
   const double multiplies = rows * vectors / 2.0;
   const double loads = (rows + vectors) / 2.0;
   const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
-  return static_cast<double>(depth_) * step + rows * vectors + 12;
+  return static_cast<double>(steps_) * step + rows * vectors + 12;
 }
 
-void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelChannels& channels,
-                               std::byte* to) const {
+float* MicroKernelF32::PackBias(const kernels::RightMatrix& right, const PanelChannels& channels,
+                                std::byte* to) const {
   auto* packed = reinterpret_cast<float*>(to);
   const auto* bias = static_cast<const float*>(right.bias);
   const int64_t width = int64_t{channels.vectors} * isa_.lanes();
   const int64_t used = channels.last - channels.first;
   if (used < width) {
-    std::memset(packed, 0, width * (depth_ + 1) * kFloat);
+    std::memset(packed, 0, width * (steps_ + 1) * kFloat);
   } else if (bias == nullptr) {
     std::memset(packed, 0, width * kFloat);
   }
   if (bias != nullptr) std::memcpy(packed, bias + channels.first, used * kFloat);
-  packed += width;
+  return packed + width;
+}
+
+void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelChannels& channels,
+                               std::byte* to) const {
+  float* packed = PackBias(right, channels, to);
+  const int64_t width = int64_t{channels.vectors} * isa_.lanes();
+  const int64_t used = channels.last - channels.first;
   const float* from = static_cast<const float*>(right.values) + channels.first * right.n_step;
   if (right.n_step != 1) {
-    return CopyTransposed(from, right.n_step, used, right.k_step, depth_, packed, width);
+    return CopyTransposed(from, right.n_step, used, right.k_step, steps_, packed, width);
   }
-  for (int64_t k = 0; k < depth_; ++k) {
+  for (int64_t k = 0; k < steps_; ++k) {
     std::memcpy(packed + k * width, from + k * right.k_step, used * kFloat);
   }
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Emit(
     std::span<const Tile> tiles, kernels::TileOrder order, const std::string& name) const {
-  std::shared_ptr<MicroKernelF32> kernel(new MicroKernelF32(*this));
+  std::shared_ptr<MicroKernelF32> kernel = Copy();
   kernel->spec_.across = order == kernels::TileOrder::kAcross;
   FUSELITE_ASSIGN_OR_RETURN(kernel->code_, EmitGemm(kernel->spec_, tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) {
@@ -134,6 +147,16 @@ void MicroKernelF32::Run(const TileRun& run) const {
 
 Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
                                            const kernels::PlanContext& context) {
+  const auto make = [](const kernels::DepthRuns& depth, const ProductProblem& problem,
+                       const kernels::Tail& tail, Isa isa) {
+    return MicroKernelF32::Make(depth, problem, tail, IsaFor(problem.group_channels(), isa));
+  };
+  return PlanFloatProduct(op, context, {kFloat, FloatSource, make});
+}
+
+Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
+                                             const kernels::PlanContext& context,
+                                             const FloatProductForm& form) {
   if (!VectorIsa::Supported(context.isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
   }
@@ -153,16 +176,15 @@ Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const FusedTail tail, FuseTail(op, d.activation, RowsOfLine(d)));
   kernels::ProductKernelSpec spec;
-  spec.source = FloatSource(inputs.x, d);
-  spec.value_bytes = kFloat;
+  spec.source = form.source(inputs.x, d);
+  spec.value_bytes = form.value_bytes;
   spec.tail_is_linear = TailIsLinear(tail.emitted);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     problem->rest = {.apply = tail.rest.empty() ? nullptr : kernels::ApplyTail(context.isa),
                      .output = DataType::kFloat32,
                      .tail = tail.rest,
                      .why = tail.why_rest};
-    return MicroKernelF32::Make(depth, *problem, tail.emitted,
-                                IsaFor(problem->group_channels(), context.isa));
+    return form.micro_kernel(depth, *problem, tail.emitted, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);
 }

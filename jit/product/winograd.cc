@@ -1,6 +1,6 @@
 #include "jit/product/winograd.h"
 
-#include "jit/product/product_f32.h"
+#include "jit/product/product_bf16.h"
 #include "kernels/winograd/winograd.h"
 
 namespace fuselite::jit {
@@ -16,11 +16,21 @@ kernels::MakeMicroKernelF32 Emitted(Isa isa) {
   };
 }
 
+// The products of bfloat16 that would compute the convolution otherwise.
+kernels::MakeMicroKernelF32 EmittedBf16(Isa isa) {
+  return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
+    return MicroKernelBf16::Make(depth, problem, {}, isa);
+  };
+}
+
 }  // namespace
 
+// The terms of Winograd's algorithm stay float32, whose errors its transforms enlarge least.
 Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
-  return kernels::PlanWinograd(op, context, Emitted(context.isa));
+  const kernels::MakeMicroKernelF32 emitted = Emitted(context.isa);
+  const bool rounds = CheckBf16(context).ok();
+  return kernels::PlanWinograd(op, context, emitted, rounds ? EmittedBf16(context.isa) : emitted);
 }
 
 Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op,

@@ -1,6 +1,7 @@
 #include "jit/source/image_source.h"
 
 #include "jit/code/assembler.h"
+#include "jit/source/bf16_image.h"
 #include "jit/source/padded_image.h"
 #include "jit/source/transposed_source.h"
 
@@ -37,6 +38,27 @@ class CopiedSource final : public Source {
   Image image_;
 };
 
+class RoundedSource final : public Source {
+ public:
+  RoundedSource(int input, const Bf16Image& image) : input_(input), image_(image) {}
+
+  ImageMemory memory() const override {
+    return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
+  }
+  size_t shared_bytes() const override { return image_.bytes(); }
+  std::vector<Phase> phases() const override {
+    return {{.units = image_.units(),
+             .grain = image_.grain(),
+             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+               image_.Copy(static_cast<const float*>(args.inputs[input_]), args.shared, begin, end);
+             }}};
+  }
+
+ private:
+  int input_;
+  Bf16Image image_;
+};
+
 std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int64_t value_bytes) {
   const int64_t pixel = d.pixel_pitch * value_bytes;
   const int64_t row = pixel * d.padding.x.input, image = row * d.padding.y.input;
@@ -53,6 +75,12 @@ std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d) {
                           d.pixel_pitch * value_bytes);
   if (!image.needed()) return InputItself(input, d, value_bytes);
   return std::make_unique<CopiedSource<PaddedImage>>(input, image);
+}
+
+std::unique_ptr<Source> Bf16Source(int input, const ProductDescription& d) {
+  if (d.left_transposed) return TransposedBf16Source(input, d);
+  return std::make_unique<RoundedSource>(
+      input, Bf16Image(d.padding, d.images, d.channels_in, d.pixel_pitch));
 }
 
 ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa) {

@@ -16,6 +16,11 @@ namespace fuselite::jit {
 std::unique_ptr<kernels::Source> FloatSource(int input,
                                              const kernels::ProductDescription& description);
 
+// float32 as products of bfloat16 read it: rounded, with zeros around the image. A value is read
+// by no more than the pairs of its own run (GemmSpec), so nothing lies behind the last pixel.
+std::unique_ptr<kernels::Source> Bf16Source(int input,
+                                            const kernels::ProductDescription& description);
+
 // 8-bit activations, as dot products (bytes, 4 at a time) or pair products (int16) of `isa` read
 // them. The input itself where it can be read in groups of four bytes, which must not reach behind
 // the last pixel; `flips` tells then whether the code has to turn int8 into uint8.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/make_kernel.h"
+#include "kernels/short_floats.h"
 
 namespace fuselite::jit {
 
@@ -72,6 +73,10 @@ std::unique_ptr<Source> Make(int input, const ProductDescription& d, From from) 
 
 std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d) {
   return Make<float, float>(input, d, [](float x) { return x; });
+}
+
+std::unique_ptr<Source> TransposedBf16Source(int input, const ProductDescription& d) {
+  return Make<float, uint16_t>(input, d, kernels::FloatToBFloat16);
 }
 
 std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d, DataType type,

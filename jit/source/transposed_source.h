@@ -12,6 +12,9 @@ namespace fuselite::jit {
 // Transposes float32.
 std::unique_ptr<kernels::Source> TransposedSource(int input,
                                                   const kernels::ProductDescription& description);
+// The same, rounded to bfloat16.
+std::unique_ptr<kernels::Source> TransposedBf16Source(
+    int input, const kernels::ProductDescription& description);
 // Transposes 8-bit values, in a format that products read. `type`: int8 or uint8.
 std::unique_ptr<kernels::Source> TransposedSource(int input,
                                                   const kernels::ProductDescription& description,

@@ -31,9 +31,7 @@ double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines
 double InputCycles(int outputs) { return outputs == 2 ? 35 : 110; }
 double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
 
-double WeightCycles(int64_t values) {
-  return static_cast<double>(values * kFloat) / kWeightBytesPerCycle;
-}
+double WeightCycles(int64_t bytes) { return static_cast<double>(bytes) / kWeightBytesPerCycle; }
 
 Result<double> PlainCycles(const Conv2DShape& shape, const MakeMicroKernelF32& micro_kernel) {
   const auto& [y, x] = shape.window;
@@ -45,7 +43,7 @@ Result<double> PlainCycles(const Conv2DShape& shape, const MakeMicroKernelF32& m
   depth.runs = {{0, int64_t{x.filter} * shape.channels_in}};
   FUSELITE_ASSIGN_OR_RETURN(const auto kernel, micro_kernel(depth, problem));
   return ProductCycles(*kernel, x.output, problem.grid.lines(), shape.channels_out) +
-         WeightCycles(shape.depth() * shape.channels_out);
+         WeightCycles(kernel->row_bytes() * shape.channels_out);
 }
 
 Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
@@ -59,7 +57,7 @@ Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& 
       cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
-  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out) +
+  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out * kFloat) +
          static_cast<double>(cut.tiles) *
              (vectors_in * InputCycles(cut.outputs) + vectors_out * OutputCycles(cut.outputs));
 }
@@ -117,8 +115,9 @@ WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads) {
 }
 
 Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
-                                                 const MakeMicroKernelF32& micro_kernel) {
-  FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(shape, micro_kernel));
+                                                 const MakeMicroKernelF32& micro_kernel,
+                                                 const MakeMicroKernelF32& plain) {
+  FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(shape, plain));
   std::optional<int> best;
   for (const int outputs : {2, 4}) {
     FUSELITE_ASSIGN_OR_RETURN(const double cycles,

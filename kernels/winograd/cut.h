@@ -41,9 +41,11 @@ struct WinogradCut {
 WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads);
 
 // 2 or 4, whichever takes the fewest cycles, the bytes of the weights included; nothing where a
-// plain product takes fewer. No function of the threads: results must not be.
+// plain product, by the micro-kernel that `plain` makes, takes fewer. No function of the threads:
+// results must not be.
 Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
-                                                 const MakeMicroKernelF32& micro_kernel);
+                                                 const MakeMicroKernelF32& micro_kernel,
+                                                 const MakeMicroKernelF32& plain);
 
 // The products of one block with `channels` channels of the output: a group for each term, of which
 // the block's tiles are the rows. `DepthRuns` of its rows are channels_in values.

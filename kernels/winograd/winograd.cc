@@ -278,10 +278,11 @@ Result<Conv2DShape> ShapeFor(const OpDescription& op, const PlanContext& context
 }  // namespace
 
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
-                                const MakeMicroKernelF32& micro_kernel) {
+                                const MakeMicroKernelF32& micro_kernel,
+                                const MakeMicroKernelF32& plain) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ShapeFor(op, context));
   FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
-                            ChooseWinogradOutputs(shape, micro_kernel));
+                            ChooseWinogradOutputs(shape, micro_kernel, plain));
   if (!outputs) return Unsupported("Winograd's algorithm would take longer than a plain product");
   return PlanWinogradWith(op, context, *outputs, micro_kernel);
 }

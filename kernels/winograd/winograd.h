@@ -10,8 +10,10 @@ namespace fuselite::kernels {
 // The convolution with another order of sums than a plain product's, so not for precision=strict.
 // float32, 3x3 windows of stride 1 without dilation or groups, constant filters. Refuses, besides,
 // where a plain product is estimated to take less time.
+// `plain` makes the micro-kernel of that product.
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
-                                const MakeMicroKernelF32& micro_kernel);
+                                const MakeMicroKernelF32& micro_kernel,
+                                const MakeMicroKernelF32& plain);
 
 // The same with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,

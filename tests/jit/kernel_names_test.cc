@@ -78,10 +78,11 @@ OpTester Make(const Layer& layer) {
 }
 
 // The name of the first kernel that accepts, as the planner asks.
-std::string NameOf(const OpTester& tester, Isa isa) {
+std::string NameOf(const OpTester& tester, Isa isa,
+                   kernels::Precision precision = kernels::Precision::kDefault) {
   for (const auto candidates : {CandidatesFor(*tester.op.op), tester.op.op->candidates}) {
     for (const kernels::Candidate& candidate : candidates) {
-      const auto plan = candidate.Plan(tester.op, {.isa = isa});
+      const auto plan = candidate.Plan(tester.op, {.isa = isa, .precision = precision});
       if (plan.ok()) return std::string(plan->kernel().name());
     }
   }
@@ -223,6 +224,39 @@ TEST(KernelNamesTest, StayTheSame) {
   Expect({"TRANSPOSE_CONV", Types::kInt8, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
          {"transpose_conv int8 4x16 avx2 jit", "transpose_conv int8 6x16 avxvnni jit",
           "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
+}
+
+// With precision=fast, on a machine with AVX512-BF16 and on one without.
+void ExpectFast(const Layer& layer, const std::string& bf16, const std::string& other) {
+  OpTester tester = Make(layer);
+  const Status inferred = tester.Infer();
+  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  EXPECT_EQ(NameOf(tester, Isa::kAvx512Bf16, kernels::Precision::kFast), bf16);
+  EXPECT_EQ(NameOf(tester, Isa::kAvx512Vnni, kernels::Precision::kFast), other);
+}
+
+TEST(KernelNamesTest, ThoseOfPrecisionFastStayTheSame) {
+  ExpectFast({"CONV_2D", Types::kFloat, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
+             "conv bf16 14x32 avx512bf16 jit", "conv f32 14x32 avx512 jit");
+  ExpectFast({"CONV_2D", Types::kFloat, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
+             "conv bf16 14x32 avx512bf16 jit", "conv f32 14x32 avx512 jit");
+  ExpectFast({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
+             "conv winograd 4x4 f32 6x64 avx512 jit", "conv winograd 4x4 f32 6x64 avx512 jit");
+  ExpectFast({"CONV_2D", Types::kFloat, {1, 7, 7, 512}, {512, 3, 3, 512}, 1},
+             "conv bf16 14x32 avx512bf16 jit", "conv f32 14x32 avx512 jit");
+  ExpectFast({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
+             "conv bf16 19x16 avx512bf16 jit", "conv f32 12x8 avx2 jit");
+  ExpectFast({"FULLY_CONNECTED", Types::kFloat, {1, 1280}, {1000, 1280}, 1},
+             "fully_connected bf16 1x128 avx512bf16 jit", "fully_connected f32 1x128 avx512 jit");
+  ExpectFast({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},
+             "fully_connected bf16 9x48 avx512bf16 jit", "fully_connected f32 9x48 avx512 jit");
+  ExpectFast({"FULLY_CONNECTED", Types::kInt8, {197, 192}, {768, 192}, 1},
+             "fully_connected int8 6x64 avx512vnni jit",
+             "fully_connected int8 6x64 avx512vnni jit");
+  ExpectFast({"BATCH_MATMUL", Types::kFloat, {3, 197, 64}, {3, 64, 197}, 1},
+             "batch_matmul bf16 9x48 avx512bf16 jit", "batch_matmul f32 9x48 avx512 jit");
+  ExpectFast({"TRANSPOSE_CONV", Types::kFloat, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
+             "transpose_conv bf16 8x48 avx512bf16 jit", "transpose_conv f32 8x48 avx512 jit");
 }
 
 }  // namespace

@@ -72,6 +72,12 @@ def test_shapes_are_given_before_anything_is_judged(tool, mobilenet):
     assert "one shape too many" in tool("run", mobilenet, "--shape", "1,224,224,3", "--shape", "1,2", status=1)
 
 
+@pytest.mark.parametrize("name", ["mobilenet_v1", "transformer"])
+def test_fast_precision_is_compared_by_its_own_bound(tool, name):
+    """A machine without AVX512-BF16 computes in float32, which is within it, too."""
+    assert "beyond" not in tool("diff", f"zoo:{name}", "--precision", "fast", "--runs", "2")
+
+
 # What the interpreter has no kernel for: STABLEHLO_COMPOSITE.
 NOT_IN_OUR_HOST = {"ops/l2_norm_composite"}
 

@@ -75,7 +75,7 @@ bool AddModel(const std::string& path, const Arguments& arguments,
   FillRandom(*fuselite.interpreter, 0);
   const double reference_ms = BestMilliseconds(*reference.interpreter, arguments.seconds, progress);
   const double fuselite_ms = BestMilliseconds(*fuselite.interpreter, arguments.seconds, progress);
-  const bool hybrid = HasHybridOperators(*model);
+  const double part = AllowedPart(*model, options.precision);
   double worst = 0;
   bool good = true;
   for (size_t i = 0; i < reference.interpreter->outputs().size(); ++i) {
@@ -84,7 +84,7 @@ bool AddModel(const std::string& path, const Arguments& arguments,
         Compare(Check(CopyTensor(fuselite.interpreter->output(static_cast<int>(i)))),
                 Check(CopyTensor(tensor)));
     worst = std::max(worst, difference.max);
-    good &= difference.max <= DefaultTolerance(tensor.type, difference.range, hybrid);
+    good &= difference.max <= DefaultTolerance(tensor.type, difference.range, part);
   }
   const DelegateCounts counts = CountDelegated(*fuselite.delegate);
   char difference[32];

@@ -46,11 +46,11 @@ InputRequest RequestOf(const Arguments& arguments) {
   return {CheckUsage(ParseInputLayers(arguments.layer_flags)), arguments.inputs};
 }
 
-double Tolerance(const interpreter::Model& model, const Arguments& arguments, DataType type,
+// `part`: AllowedPart of the model.
+double Tolerance(const Arguments& arguments, double part, DataType type,
                  const Difference& difference) {
-  const bool hybrid = HasHybridOperators(model);
-  const double allowance = arguments.layers && !hybrid ? kLayerAllowance : 1;
-  return arguments.tolerance.value_or(allowance * DefaultTolerance(type, difference.range, hybrid));
+  const double allowance = arguments.layers && part == kFloatPart ? kLayerAllowance : 1;
+  return arguments.tolerance.value_or(allowance * DefaultTolerance(type, difference.range, part));
 }
 
 std::string Number(double value) {
@@ -109,6 +109,7 @@ std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& argu
       Check(OpenSession(model, HostOf(options), CheckUsage(arguments.delegate.Create(options)),
                         RequestOf(arguments), arguments.signature),
             arguments.model);
+  const double part = AllowedPart(*model, options.precision);
   Progress progress("comparing");
   std::vector<Outcome> outcomes;
   for (int run = 0; run < arguments.runs; ++run) {
@@ -122,9 +123,9 @@ std::vector<Outcome> CompareOutputs(const ModelPtr& model, const Arguments& argu
       const Difference difference = Compare(Check(CopyTensor(fuselite.interpreter->output(place))),
                                             Check(CopyTensor(tensor)));
       outcomes.push_back({run, ShortName(tensor.name), std::string(DataTypeName(tensor.type)),
-                          difference, Tolerance(*model, arguments, tensor.type, difference)});
+                          difference, Tolerance(arguments, part, tensor.type, difference)});
     }
-    if (!arguments.tolerance && HasHybridOperators(*model)) {
+    if (!arguments.tolerance && part > kFloatPart) {
       const size_t outputs = reference.interpreter->outputs().size();
       AllowForSensitivity(reference, seed, std::span(outcomes).last(outputs));
     }
@@ -227,10 +228,11 @@ std::string FindFirst(const ModelPtr& model, const Arguments& arguments,
       WithOutputs(model, arguments, {tensors.begin(), tensors.end()}), HostOf(options),
       CheckUsage(arguments.delegate.Create(options)), RequestOf(arguments), arguments.signature));
   RunOnce(session, arguments.seed);
+  const double part = AllowedPart(*model, options.precision);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const interpreter::TensorView tensor = session.interpreter->output(static_cast<int>(i));
     const Difference difference = Compare(Check(CopyTensor(tensor)), expected[i]);
-    const double allowed = Tolerance(*model, arguments, tensor.type, difference);
+    const double allowed = Tolerance(arguments, part, tensor.type, difference);
     if (difference.max <= allowed) continue;
     std::ostringstream text;
     text << "first difference beyond tolerance: tensor " << tensors[i] << " '"

@@ -169,6 +169,9 @@ Difference Compare(const Array& actual, const Array& expected) {
   return difference;
 }
 
+namespace {
+
+// Whether an operator of float activations has quantized weights (dynamic range).
 bool HasHybridOperators(const interpreter::Model& model) {
   for (const interpreter::ModelSubgraph& graph : model.subgraphs) {
     for (const interpreter::ModelOperator& op : graph.operators) {
@@ -181,9 +184,16 @@ bool HasHybridOperators(const interpreter::Model& model) {
   return false;
 }
 
-double DefaultTolerance(DataType type, double range, bool hybrid) {
+}  // namespace
+
+double AllowedPart(const interpreter::Model& model, kernels::Precision precision) {
+  if (precision == kernels::Precision::kFast) return 0.1;
+  return HasHybridOperators(model) ? 0.02 : kFloatPart;
+}
+
+double DefaultTolerance(DataType type, double range, double part) {
   const bool real = type == DataType::kFloat32 || type == DataType::kFloat64;
-  return real ? std::max(1e-6, (hybrid ? 0.02 : 1e-5) * range) : 0;
+  return real ? std::max(1e-6, part * range) : 0;
 }
 
 }  // namespace fuselite::tools

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interpreter/interpreter.h"
+#include "kernels/candidate.h"
 #include "runtime/status.h"
 #include "tools/common/npy.h"
 
@@ -40,13 +41,17 @@ struct Difference {
 };
 Difference Compare(const Array& actual, const Array& expected);
 
-// Whether an operator of float activations has quantized weights (dynamic range).
-bool HasHybridOperators(const interpreter::Model& model);
+// The part of an output's range by which floats may differ without being at fault.
+inline constexpr double kFloatPart = 1e-5;
+// kFloatPart, or more where activations are rounded before they are multiplied: 2% with operators
+// of dynamic range (a last bit of a float rounds an activation to the next of its row's 127 steps,
+// in each layer; ViT-tiny's outputs are 0.6% of their range away from the reference, XNNPACK's
+// too), 10% with precision=fast (the 8 bits of bfloat16 move MobileNetV2's largest probability by
+// 7%).
+double AllowedPart(const interpreter::Model& model, kernels::Precision precision);
 
-// The greatest difference that is no fault: 0 for integers, else 1e-5 of the range or, where that
-// is more, 1e-6. With hybrid operators it is 2% of the range: a last bit of a float rounds an
-// activation to the next of its row's 127 steps, in each layer, and ViT-tiny's outputs are 0.6% of
-// their range away from the reference (XNNPACK's too).
-double DefaultTolerance(DataType type, double range, bool hybrid);
+// The greatest difference that is no fault: 0 for integers, else `part` of the range or, where that
+// is more, 1e-6.
+double DefaultTolerance(DataType type, double range, double part);
 
 }  // namespace fuselite::tools

@@ -82,10 +82,10 @@ Result<Outputs> ReferenceOutputs(const StressContext& context) {
 }
 
 Status CheckNear(const StressContext& context, const Outputs& actual, const Outputs& expected) {
-  const bool hybrid = HasHybridOperators(*context.model);
+  const double part = AllowedPart(*context.model, context.options.precision);
   for (size_t i = 0; i < expected.size(); ++i) {
     const Difference difference = Compare(actual[i], expected[i]);
-    const double allowed = DefaultTolerance(expected[i].type, difference.range, hybrid);
+    const double allowed = DefaultTolerance(expected[i].type, difference.range, part);
     if (!(difference.max <= allowed)) {
       return Internal("output ", i, " differs by ", difference.max, ", allowed ", allowed);
     }

@@ -1,0 +1,115 @@
+#include "jit/product/product_bf16.h"
+
+#include <algorithm>
+
+#include "jit/source/bf16.h"
+#include "jit/source/image_source.h"
+#include "kernels/product/byte_groups.h"
+
+namespace fuselite::jit {
+
+using kernels::DepthRuns;
+using kernels::PanelChannels;
+using kernels::ProductProblem;
+using kernels::RightMatrix;
+
+namespace {
+
+constexpr int64_t kBf16 = sizeof(uint16_t);
+constexpr int64_t kLanes = 16;
+
+// Calls `run(first, length)` for each of the depth's runs of consecutive terms, in order.
+template <class Run>
+void ForEachRun(const DepthRuns& depth, Run run) {
+  int64_t first = 0;
+  for (int64_t i = 0; i < depth.outer; ++i) {
+    for (const DepthRuns::Run& each : depth.runs) {
+      run(first, each.length);
+      first += each.length;
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelBf16::Make(
+    const DepthRuns& depth, const ProductProblem& problem, const kernels::Tail& tail, Isa isa) {
+  std::shared_ptr<MicroKernelBf16> kernel(new MicroKernelBf16(isa));
+  FUSELITE_RETURN_IF_ERROR(kernel->Plan(depth, problem, tail, true));
+  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
+}
+
+std::string MicroKernelBf16::layout() const {
+  std::string layout = internal::Join("bf16 k", depth().outer);
+  for (const DepthRuns::Run& run : depth().runs) layout += internal::Join('*', run.length);
+  return layout;
+}
+
+void MicroKernelBf16::PackPanel(const RightMatrix& right, const PanelChannels& channels,
+                                std::byte* to) const {
+  auto* const weights = reinterpret_cast<std::byte*>(PackBias(right, channels, to));
+  right.n_step == 1 ? PackRows(right, channels, weights) : PackColumns(right, channels, weights);
+}
+
+void MicroKernelBf16::PackRows(const RightMatrix& right, const PanelChannels& channels,
+                               std::byte* to) const {
+  const auto* const values = static_cast<const float*>(right.values) + channels.first;
+  const int64_t used = channels.last - channels.first, step = isa().bytes * channels.vectors;
+  ForEachRun(depth(), [&](int64_t first, int64_t length) {
+    for (int64_t k = first; k < first + length; k += 2, to += step) {
+      const float* const even = values + k * right.k_step;
+      RoundToBf16Pairs(even, k + 1 < first + length ? even + right.k_step : nullptr, used,
+                       reinterpret_cast<uint32_t*>(to));
+    }
+  });
+}
+
+// A vector's columns at a time, each of which becomes a row of pairs.
+void MicroKernelBf16::PackColumns(const RightMatrix& right, const PanelChannels& channels,
+                                  std::byte* to) const {
+  const int64_t pairs = 2 * steps(), step = isa().bytes * channels.vectors;
+  std::vector<uint16_t> rounded(static_cast<size_t>(kLanes * pairs));
+  std::array<const uint8_t*, kLanes> rows;
+  for (int64_t i = 0; i < kLanes; ++i) {
+    rows[i] = reinterpret_cast<const uint8_t*>(rounded.data() + i * pairs);
+  }
+  const auto* const values = static_cast<const float*>(right.values);
+  for (int64_t first = channels.first; first < channels.last; first += kLanes, to += isa().bytes) {
+    const int64_t used = std::min(kLanes, channels.last - first);
+    for (int64_t i = 0; i < used; ++i) {
+      RoundColumn(values + (first + i) * right.n_step, right.k_step, rounded.data() + i * pairs);
+    }
+    std::fill(rounded.begin() + used * pairs, rounded.end(), uint16_t{0});
+    kernels::PackGroups(isa().features, {}, rows, pairs * kBf16, to, step);
+  }
+}
+
+void MicroKernelBf16::RoundColumn(const float* column, int64_t k_step, uint16_t* to) const {
+  ForEachRun(depth(), [&](int64_t first, int64_t length) {
+    if (k_step == 1) {
+      RoundToBf16(column + first, length, to);
+    } else {
+      for (int64_t k = 0; k < length; ++k) RoundToBf16(column + (first + k) * k_step, 1, to + k);
+    }
+    if (length % 2 != 0) to[length] = 0;
+    to += (length + 1) / 2 * 2;
+  });
+}
+
+Status CheckBf16(const kernels::PlanContext& context) {
+  if (context.precision != kernels::Precision::kFast) {
+    return Unsupported("bfloat16 arithmetic is for precision=fast");
+  }
+  if (!context.isa.has(Feature::kAvx512Bf16)) {
+    return Unsupported("bfloat16 arithmetic needs AVX512-BF16 (isa=", IsaName(context.isa), ")");
+  }
+  return Status();
+}
+
+Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
+                                            const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
+  return PlanFloatProduct(op, context, {kBf16, Bf16Source, MicroKernelBf16::Make});
+}
+
+}  // namespace fuselite::jit

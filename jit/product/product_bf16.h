@@ -1,0 +1,44 @@
+// Matrix products of float32 whose values are rounded to bfloat16 and multiplied in pairs: twice
+// the multiply-adds in the time of float32's, and half the bytes of weights. For precision=fast.
+#pragma once
+
+#include "jit/product/product_f32.h"
+
+namespace fuselite::jit {
+
+// MicroKernelF32 over rows of bfloat16: bias, sums, tail and output are float32.
+class MicroKernelBf16 final : public MicroKernelF32 {
+ public:
+  // What MicroKernelF32::Make takes; the left side is bfloat16. `isa` has AVX512-BF16.
+  static Result<std::shared_ptr<const kernels::MicroKernel>> Make(
+      const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,
+      const kernels::Tail& tail, Isa isa);
+
+  std::string types() const override { return "bf16"; }
+  std::string target() const override { return "avx512bf16 jit"; }
+  void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
+                 std::byte* to) const override;
+  std::string layout() const override;
+
+ private:
+  explicit MicroKernelBf16(Isa isa) : MicroKernelF32(isa) {}
+  std::shared_ptr<MicroKernelF32> Copy() const override {
+    return std::shared_ptr<MicroKernelF32>(new MicroKernelBf16(*this));
+  }
+  // Weights whose columns, or whose rows, lie in one piece.
+  void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
+                   std::byte* to) const;
+  void PackRows(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
+                std::byte* to) const;
+  // Column `column` of the right matrix as the pairs of all steps.
+  void RoundColumn(const float* column, int64_t k_step, uint16_t* to) const;
+};
+
+// Whether precision and instructions allow it, else why not.
+Status CheckBf16(const kernels::PlanContext& context);
+
+// What PlanProductF32 takes, with precision=fast and AVX512-BF16.
+Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription&,
+                                            const kernels::PlanContext&);
+
+}  // namespace fuselite::jit

@@ -1,0 +1,39 @@
+// An image of float32 as products of bfloat16 read it: padded, and rounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/window.h"
+
+namespace fuselite::jit {
+
+// Dense copies of `batch` images with zeros around them, cut to what the windows reach.
+class Bf16Image {
+ public:
+  // Pixels of the input have `channels` values and are `pitch` values apart.
+  Bf16Image(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch);
+
+  // These describe the copy.
+  int64_t pixel_bytes() const { return channels_ * static_cast<int64_t>(sizeof(uint16_t)); }
+  int64_t row_bytes() const { return pixel_bytes() * width_; }
+  int64_t image_bytes() const { return row_bytes() * height_; }
+  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
+
+  // A unit is a piece of a row: matrices are images of a single row.
+  int64_t units() const { return batch_ * height_ * pieces_; }
+  int64_t grain() const;
+  void Copy(const float* input, std::byte* copy, int64_t begin, int64_t end) const;
+
+ private:
+  // Pixels [begin, end) of row `row` of all images.
+  void CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t begin, int64_t end) const;
+
+  int64_t batch_, channels_, pitch_;
+  int64_t height_, width_;  // of the copy
+  int64_t input_height_, input_width_;
+  int64_t top_, left_;
+  int64_t piece_ = 1, pieces_ = 1;  // pixels of a piece, and pieces of a row
+};
+
+}  // namespace fuselite::jit

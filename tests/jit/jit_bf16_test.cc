@@ -1,0 +1,192 @@
+// Products of bfloat16 against the reference, within the bound of docs/design.md.
+#include <cmath>
+#include <limits>
+
+#include "jit/product/product_bf16.h"
+#include "jit/source/bf16.h"
+#include "kernels/short_floats.h"
+#include "tests/jit/jit_cases.h"
+#include "tests/kernels/product_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
+
+namespace fuselite::jit::testing {
+namespace {
+
+using kernels::Candidate;
+using kernels::Precision;
+using kernels::testing::kEpsilon;
+
+constexpr Candidate kBf16("jit bf16", PlanProductBf16);
+// With fewer rows the emitted kernels do not pack weights that are run-time values.
+constexpr int32_t kMinRows = 4;
+
+// Both operands of a product are rounded to eight bits: the bound is that of float32 sums and
+// 2^-7 + 2^-16 more of the sum of magnitudes. This is the depth at which float32's is as large.
+double DepthForBound(double depth) {
+  const double root = std::sqrt(depth) + (0x1p-7 + 0x1p-16) / (4 * kEpsilon);
+  return root * root;
+}
+
+// What the candidate makes, on the machine's own instructions, against the reference; a second run
+// with other splits and threads must give the same bits.
+template <class Params>
+void Compare(OpTester& tester, double depth, Random& random) {
+  AddTail(tester, random);
+  kernels::testing::PitchOutput(tester, random);
+  const std::vector<float> bounds =
+      kernels::testing::Bounds(tester, DepthForBound(depth), [](OpTester& plain) {
+        if constexpr (!std::is_void_v<Params>) {
+          plain.params<Params>().activation = kernels::Activation::kNone;
+        }
+      });
+  tester.precision = Precision::kFast;
+  const auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  const auto actual = tester.RunCandidate(kBf16, DetectIsa(), random.Int(1, 99), random.Int(0, 3));
+  ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+  kernels::testing::ExpectNear((*expected)[0], (*actual)[0], [&](int64_t i) { return bounds[i]; },
+                               "bf16");
+  tester.threads = static_cast<int>(random.Int(1, 9));
+  const auto same = tester.RunCandidate(kBf16, DetectIsa(), random.Int(100, 199), random.Int(0, 3));
+  ASSERT_TRUE(same.ok()) << same.status().ToString();
+  kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "bf16 again");
+}
+
+class JitBf16Test : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!DetectIsa().has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+  }
+};
+
+TEST_F(JitBf16Test, Convolutions) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomConv2D(random, {});
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    if (tester.op.outputs[0].shape.elements(0, 3) < kMinRows) continue;
+    Compare<kernels::Conv2DParams>(tester, tester.op.inputs[1].shape.elements(1, 4), random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(JitBf16Test, FullyConnected) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomFullyConnected(random, kMinRows);
+    ASSERT_TRUE(tester.Infer().ok());
+    Compare<kernels::FullyConnectedParams>(tester, tester.op.inputs[1].shape.dim(-1), random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(JitBf16Test, BatchedProducts) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomBatchMatMul(random, true, kMinRows);
+    ASSERT_TRUE(tester.Infer().ok());
+    Compare<void>(tester, kernels::testing::BatchMatMulDepth(tester), random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(JitBf16Test, TransposedConvolutions) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomTransposeConv(random, 3);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    Compare<kernels::TransposeConvParams>(tester, tester.op.inputs[1].shape.elements(1, 4), random);
+    if (HasFailure()) return;
+  }
+}
+
+// Rows whose odd last value stands before another row's infinity: the pair that holds it must not
+// multiply the infinity by its zero.
+TEST_F(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
+  constexpr int32_t kRows = 9;
+  for (const int32_t depth : {1, 3, 33, 257}) {
+    OpTester tester("FULLY_CONNECTED");
+    TestTensor input({.type = DataType::kFloat32, .shape = {kRows, depth}});
+    TestTensor weights({.type = DataType::kFloat32, .shape = {20, depth}});
+    for (int64_t i = 0; i < input.info().elements(); ++i) {
+      input.at<float>(i) = i / depth % 2 == 0 ? 1 : std::numeric_limits<float>::infinity();
+    }
+    for (int64_t i = 0; i < weights.info().elements(); ++i) weights.at<float>(i) = 1;
+    tester.Input(input).Constant(weights);
+    tester.precision = Precision::kFast;
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto actual = tester.RunCandidate(kBf16, DetectIsa());
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    for (int64_t i = 0; i < kRows * 20; i += 2 * 20) {
+      EXPECT_EQ((*actual)[0].at<float>(i), static_cast<float>(depth)) << "depth " << depth;
+      if (i + 20 < kRows * 20) {
+        EXPECT_EQ((*actual)[0].at<float>(i + 20), std::numeric_limits<float>::infinity());
+      }
+    }
+  }
+}
+
+// Rounding is that of kernels/short_floats.h but for denormals, whatever the number of values.
+TEST_F(JitBf16Test, RoundsAsTheReference) {
+  Random random(7);
+  const auto rounded = [](float value) -> uint32_t {
+    if (std::fpclassify(value) == FP_SUBNORMAL) return std::signbit(value) ? 0x8000 : 0;
+    return kernels::FloatToBFloat16(value);
+  };
+  std::vector<float> values = {0.0f,        -0.0f,       1e-40f,      -1e-40f,
+                               1 + 0x1p-8f, 1 + 0x3p-8f, -1 - 0x1p-8f};
+  for (const float value :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+        std::numeric_limits<float>::signaling_NaN(), std::numeric_limits<float>::max()}) {
+    values.push_back(value);
+    values.push_back(-value);
+  }
+  while (values.size() < 300) {
+    values.push_back(std::bit_cast<float>(static_cast<uint32_t>(random.Int(0, UINT32_MAX))));
+  }
+  for (const int64_t count : {0, 1, 15, 16, 17, 31, 32, 33, 47, 64, 299}) {
+    std::vector<uint16_t> words(values.size(), 0x1234);
+    std::vector<uint32_t> pairs(values.size(), 0x12345678), halves(pairs);
+    RoundToBf16(values.data() + 1, count, words.data() + 1);
+    RoundToBf16Pairs(values.data(), values.data() + 1, count, pairs.data() + 1);
+    RoundToBf16Pairs(values.data(), nullptr, count, halves.data() + 1);
+    for (int64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(words[i + 1], rounded(values[i + 1])) << values[i + 1];
+      EXPECT_EQ(pairs[i + 1], rounded(values[i]) | rounded(values[i + 1]) << 16);
+      EXPECT_EQ(halves[i + 1], rounded(values[i]));
+    }
+    for (const int64_t beside : {int64_t{0}, count + 1}) {
+      if (beside == static_cast<int64_t>(values.size())) continue;
+      EXPECT_EQ(words[beside], 0x1234);
+      EXPECT_EQ(pairs[beside], 0x12345678u);
+      EXPECT_EQ(halves[beside], 0x12345678u);
+    }
+  }
+}
+
+// On every machine: nothing is run.
+TEST(Bf16RefusalTest, TellsWhy) {
+  OpTester tester("FULLY_CONNECTED");
+  tester.Input(TestTensor({.type = DataType::kFloat32, .shape = {9, 8}}));
+  tester.Constant(TestTensor({.type = DataType::kFloat32, .shape = {32, 8}}));
+  ASSERT_TRUE(tester.Infer().ok());
+  const auto answer = [&](Isa isa, Precision precision) -> std::string {
+    const auto plan = kBf16.Plan(tester.op, {.isa = isa, .precision = precision});
+    return plan.ok() ? std::string(plan->kernel().name()) : plan.status().ToString();
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(answer(Isa::kAvx512Bf16, Precision::kFast), HasSubstr("bf16 9x32 avx512bf16 jit"));
+  EXPECT_THAT(answer(Isa::kAvx512Bf16, Precision::kDefault), HasSubstr("precision=fast"));
+  EXPECT_THAT(answer(Isa::kAvx512Vnni, Precision::kFast), HasSubstr("needs AVX512-BF16"));
+  EXPECT_THAT(answer(Isa::kAvx2, Precision::kFast), HasSubstr("isa=avx2"));
+  EXPECT_THAT(answer(Isa::kNeon, Precision::kFast), HasSubstr("isa=neon"));
+}
+
+}  // namespace
+}  // namespace fuselite::jit::testing
