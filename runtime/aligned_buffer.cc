@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 
-#include "runtime/buffer_region.h"
-
 namespace fuselite {
 namespace {
 
@@ -19,16 +17,14 @@ constexpr size_t kMaxBytes = size_t{1} << 39;
 AlignedBuffer::AlignedBuffer(size_t bytes) {
   if (bytes > kMaxBytes) return;
   const bool huge = bytes >= kHugePage;
-  const size_t taken = AlignUp(bytes) + kAlignment;
-  void* memory = BufferRegion::Take(taken);
-  const bool own = memory == nullptr;
-  if (memory == nullptr && posix_memalign(&memory, huge ? kHugePage : kAlignment, taken) != 0) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, huge ? kHugePage : kAlignment, AlignUp(bytes) + kAlignment) != 0) {
     return;
   }
 #ifdef MADV_HUGEPAGE
   // Advice only: a kernel without huge pages says no, and nothing is lost. The last, partial page
   // is not ours alone.
-  if (huge && own) {
+  if (huge) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     (void)madvise(memory, bytes / page * page, MADV_HUGEPAGE);
   }
@@ -38,7 +34,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
 }
 
 AlignedBuffer::~AlignedBuffer() {
-  if (data_ != nullptr && !BufferRegion::Release(data_)) std::free(data_);
+  if (whole_ == nullptr) std::free(data_);
 }
 
 }  // namespace fuselite

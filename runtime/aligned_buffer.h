@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace fuselite {
 
 // Cache lines and the widest vectors are 64 bytes.
 inline constexpr size_t kAlignment = 64;
+// Of x86-64, and of aarch64 with pages of 4 KiB.
+inline constexpr size_t kHugePage = size_t{2} << 20;
 
 inline constexpr size_t AlignUp(size_t bytes, size_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -21,6 +24,10 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // data() is null where memory is exhausted and bytes > 0.
   explicit AlignedBuffer(size_t bytes);
+  // A part of `whole`, which lives as long as one of its parts. Precondition: `at` is a multiple of
+  // kAlignment, and the part with what is readable behind it lies in `whole`.
+  AlignedBuffer(std::shared_ptr<const AlignedBuffer> whole, size_t at, size_t bytes)
+      : data_(whole->data_ + at), size_(bytes), whole_(std::move(whole)) {}
   AlignedBuffer(AlignedBuffer&& other) noexcept { swap(other); }
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
     swap(other);
@@ -41,9 +48,11 @@ class AlignedBuffer {
   void swap(AlignedBuffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(whole_, other.whole_);
   }
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  std::shared_ptr<const AlignedBuffer> whole_;  // whose part this is; null: the memory is its own
 };
 
 }  // namespace fuselite

@@ -54,7 +54,8 @@ class MemoryStore : public PackedStore {
     const std::lock_guard lock(slot->packing);
     if (PackedWeights packed = slot->packed.lock()) return packed;
 
-    auto buffer = std::make_shared<AlignedBuffer>(request.bytes);
+    auto buffer = std::make_shared<AlignedBuffer>(
+        request.region ? request.region->Take(request.bytes) : AlignedBuffer(request.bytes));
     if (buffer->data() == nullptr) {
       return OutOfMemory("packed weights (", request.layout, ") need ", request.bytes, " bytes");
     }

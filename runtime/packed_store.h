@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/aligned_buffer.h"
+#include "runtime/buffer_region.h"
 #include "runtime/status.h"
 
 namespace fuselite {
@@ -20,6 +20,8 @@ struct PackRequest {
   size_t source2_bytes = 0;
   std::string layout;  // everything else that decides the bytes: "conv f32 k9c32n64 p32 avx512"
   size_t bytes = 0;    // of the packed form
+  // Where a packing that is made now should lie; null: anywhere. Decides no bytes.
+  BufferRegion* region = nullptr;
 };
 
 // Thread-safe. Requests for the same packing wait for one of them to do it; others are not held

@@ -53,10 +53,18 @@ TEST(CompareTest, IntegersAreSigned) {
 }
 
 TEST(ToleranceTest, IntegersAreExactFloatsFollowTheRange) {
-  EXPECT_EQ(DefaultTolerance(DataType::kInt8, 100, true), 0);
-  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, false), 1e-3);
-  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 0, false), 1e-6);
-  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, true), 2);
+  EXPECT_EQ(DefaultTolerance(DataType::kInt8, 100, 0.02), 0);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, kFloatPart), 1e-3);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 0, kFloatPart), 1e-6);
+  EXPECT_DOUBLE_EQ(DefaultTolerance(DataType::kFloat32, 100, 0.02), 2);
+}
+
+TEST(ToleranceTest, RoundedActivationsAreAllowedMore) {
+  using kernels::Precision;
+  const interpreter::Model plain;
+  EXPECT_EQ(AllowedPart(plain, Precision::kDefault), kFloatPart);
+  EXPECT_EQ(AllowedPart(plain, Precision::kStrict), kFloatPart);
+  EXPECT_EQ(AllowedPart(plain, Precision::kFast), 0.1);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(ZooTest, EveryModelIsTakenWholeAndAgreesWithTheReference) {
     const Difference difference =
         Compare(*CopyTensor(fuselite->interpreter->output(0)), *CopyTensor(output));
     EXPECT_GT(difference.range, 0);
-    EXPECT_LE(difference.max, DefaultTolerance(output.type, difference.range, false));
+    EXPECT_LE(difference.max, DefaultTolerance(output.type, difference.range, kFloatPart));
   }
 }
 
