@@ -35,7 +35,7 @@ class TimedStore : public PackedStore {
   BufferRegion region_;
 };
 
-// Of the weights that products pack, which makes them no smaller.
+// The bytes of the weights that products pack, which makes them no smaller.
 size_t BytesToPack(const Graph& graph) {
   size_t bytes = 0;
   for (NodeId id : graph.order()) {

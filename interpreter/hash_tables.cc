@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/strings.h"
@@ -22,24 +23,8 @@ using tflite::TfLiteNode;
 using tflite::TfLiteTensor;
 using tflite::TfLiteType;
 
-TfLiteTensor& Input(Subgraph& graph, const TfLiteNode& node, int i) {
-  return graph.tensor(node.inputs->data[i]);
-}
-TfLiteTensor& Output(Subgraph& graph, const TfLiteNode& node) {
-  return graph.tensor(node.outputs->data[0]);
-}
 std::span<const int> Dims(const TfLiteTensor& tensor) {
   return Elements(static_cast<const tflite::TfLiteIntArray*>(tensor.dims));
-}
-
-Status CheckCounts(const TfLiteNode& node, int inputs, int outputs) {
-  const auto given = Elements(node.inputs);
-  if (static_cast<int>(given.size()) == inputs && node.outputs->size == outputs &&
-      std::ranges::none_of(given, [](int tensor) { return tensor < 0; })) {
-    return Status();
-  }
-  return InvalidArgument("has ", given.size(), " inputs and ", node.outputs->size,
-                         " outputs, expected ", inputs, " and ", outputs);
 }
 
 Status CheckTypes(TfLiteType keys, TfLiteType values) {

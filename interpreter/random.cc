@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
@@ -58,7 +59,7 @@ Result<Shape> OutputShape(Subgraph& graph, const TfLiteNode& node, int code, boo
   FUSELITE_RETURN_IF_ERROR(describe(Elements(node.inputs), op.inputs));
   FUSELITE_RETURN_IF_ERROR(describe(Elements(node.outputs), op.outputs));
   for (size_t i = 0; running && i < op.inputs.size(); ++i) {
-    op.inputs[i].data = graph.tensor(node.inputs->data[i]).data.raw;
+    op.inputs[i].data = Input(graph, node, static_cast<int>(i)).data.raw;
   }
   FUSELITE_RETURN_IF_ERROR(kernels::Infer(op));
   return op.outputs[0].shape;
@@ -71,7 +72,7 @@ Status Prepare(Subgraph& graph, const TfLiteNode& node) {
   const Result<Shape> shape = OutputShape(graph, node, kCode, false);
   sequence.dynamic = shape.status().code() == StatusCode::kDynamicShape;
   if (!sequence.dynamic && !shape.ok()) return shape.status();
-  TfLiteTensor& output = graph.tensor(node.outputs->data[0]);
+  TfLiteTensor& output = Output(graph, node);
   if (!sequence.dynamic) return graph.ResizeTensor(output, shape->dims());
   graph.SetDynamic(output);
   return Status();
@@ -139,11 +140,11 @@ template <int kCode>
 Status Invoke(Subgraph& graph, const TfLiteNode& node) {
   Sequence& sequence = Of(node);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, OutputShape(graph, node, kCode, true));
-  TfLiteTensor& output = graph.tensor(node.outputs->data[0]);
+  TfLiteTensor& output = Output(graph, node);
   if (sequence.dynamic) FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(output, shape.dims()));
   const auto count = static_cast<size_t>(shape.elements());
   if constexpr (kCode == tflite::kTfLiteBuiltinMultinomial) {
-    const TfLiteTensor& logits = graph.tensor(node.inputs->data[0]);
+    const TfLiteTensor& logits = Input(graph, node, 0);
     const int64_t classes = logits.dims->data[1];
     const std::span values(logits.data.f, logits.bytes / sizeof(float));
     if (output.type == tflite::kTfLiteInt64) {

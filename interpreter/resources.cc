@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
@@ -14,23 +15,6 @@ namespace {
 using tflite::Elements;
 using tflite::TfLiteNode;
 using tflite::TfLiteTensor;
-
-TfLiteTensor& Input(Subgraph& graph, const TfLiteNode& node, int i) {
-  return graph.tensor(node.inputs->data[i]);
-}
-TfLiteTensor& Output(Subgraph& graph, const TfLiteNode& node) {
-  return graph.tensor(node.outputs->data[0]);
-}
-
-Status CheckCounts(const TfLiteNode& node, int inputs, int outputs) {
-  const auto given = Elements(node.inputs);
-  if (static_cast<int>(given.size()) == inputs && node.outputs->size == outputs &&
-      std::ranges::none_of(given, [](int tensor) { return tensor < 0; })) {
-    return Status();
-  }
-  return InvalidArgument("has ", node.inputs->size, " inputs and ", node.outputs->size,
-                         " outputs, expected ", inputs, " and ", outputs);
-}
 
 Status CheckHandle(const TfLiteTensor& tensor) {
   const bool handle = tensor.type == tflite::kTfLiteResource || tensor.type == tflite::kTfLiteInt32;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/strings.h"
@@ -55,12 +56,9 @@ void Choose(const std::vector<std::string_view>& words, const SkipGramParams& pa
 }
 
 Status Prepare(Subgraph& graph, const TfLiteNode& node) {
-  if (node.inputs->size != 1 || node.outputs->size != 1 || node.inputs->data[0] < 0) {
-    return InvalidArgument("has other than one input and one output");
-  }
-  TfLiteTensor& output = graph.tensor(node.outputs->data[0]);
-  if (graph.tensor(node.inputs->data[0]).type != tflite::kTfLiteString ||
-      output.type != tflite::kTfLiteString) {
+  FUSELITE_RETURN_IF_ERROR(CheckCounts(node, 1, 1));
+  TfLiteTensor& output = Output(graph, node);
+  if (Input(graph, node, 0).type != tflite::kTfLiteString || output.type != tflite::kTfLiteString) {
     return InvalidArgument("takes and gives strings alone");
   }
   graph.SetDynamic(output);
@@ -69,7 +67,7 @@ Status Prepare(Subgraph& graph, const TfLiteNode& node) {
 
 Status Invoke(Subgraph& graph, const TfLiteNode& node) {
   const auto& params = *static_cast<const SkipGramParams*>(node.builtin_data);
-  FUSELITE_ASSIGN_OR_RETURN(const auto sentences, ReadStrings(graph.tensor(node.inputs->data[0])));
+  FUSELITE_ASSIGN_OR_RETURN(const auto sentences, ReadStrings(Input(graph, node, 0)));
   if (sentences.empty()) return InvalidArgument("its input has no sentence");
   if (params.ngram_size < 1) return InvalidArgument("n-grams of ", params.ngram_size, " words");
   const std::vector<std::string_view> words = Words(sentences[0]);
@@ -81,7 +79,7 @@ Status Invoke(Subgraph& graph, const TfLiteNode& node) {
     }
   }
   const std::array dims = {static_cast<int>(grams.size())};
-  return WriteStrings(graph, graph.tensor(node.outputs->data[0]), grams, dims);
+  return WriteStrings(graph, Output(graph, node), grams, dims);
 }
 
 }  // namespace

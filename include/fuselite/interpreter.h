@@ -110,7 +110,7 @@ FUSELITE_EXPORT void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter)
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter,
                                                                 void* delegate);
 
-// Of the subgraph that runs. Tensors are counted by their indices in the file.
+// The tensors of the subgraph that runs, counted by their indices in the file.
 FUSELITE_EXPORT size_t FuseliteInterpreterInputCount(const FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter* interpreter);
 FUSELITE_EXPORT size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter);

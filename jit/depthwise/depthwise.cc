@@ -25,7 +25,7 @@ constexpr int64_t kFloat = sizeof(float);
 class DepthwiseKernel final : public Kernel {
  public:
   // `tail`, but for the part that `spec` has.
-  DepthwiseKernel(const DepthwiseConv2DShape& shape, DepthwiseSpec spec, FusedTail tail,
+  DepthwiseKernel(const DepthwiseConv2DShape& shape, DepthwiseSpec spec, DividedTail tail,
                   int threads)
       : shape_(shape), spec_(std::move(spec)), rest_(std::move(tail.rest)), isa_(spec_.isa) {
     const auto& y = shape_.window.y;
@@ -172,9 +172,9 @@ Result<kernels::KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
   if (shape.pixels_out() == 0) return Unsupported("nothing is emitted for an empty output");
   const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
   const int64_t line = shape.window.x.output;
-  FUSELITE_ASSIGN_OR_RETURN(FusedTail tail, FuseTail(op, activation, line));
-  FUSELITE_ASSIGN_OR_RETURN(const FusedTail of_image,
-                            FuseTail(op, activation, line * shape.window.y.output));
+  FUSELITE_ASSIGN_OR_RETURN(DividedTail tail, DivideFloatTail(op, activation, line));
+  FUSELITE_ASSIGN_OR_RETURN(const DividedTail of_image,
+                            DivideFloatTail(op, activation, line * shape.window.y.output));
   const bool lines_follow = of_image.rest.stages.size() == tail.rest.stages.size();
   const VectorIsa isa(context.isa);
   DepthwiseSpec spec{.isa = context.isa,

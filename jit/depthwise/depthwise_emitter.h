@@ -24,7 +24,7 @@ struct DepthwiseArgs {
 using DepthwiseFunction = void(DepthwiseArgs* args);  // the arguments are consumed
 
 // Outputs that are computed at once. The tail's operands must be at constant steps over as many
-// rows of pixels (FuseTail).
+// rows of pixels (DivideFloatTail).
 struct DepthwiseTile {
   int rows = 1, columns = 1;
 };
@@ -38,7 +38,7 @@ struct DepthwiseSpec {
   int64_t pixel_bytes = 0;  // between pixels of the input
   int64_t out_pixel_bytes = 0;
   int partial_lanes = 0;  // channels beyond the last whole vector
-  kernels::Tail tail;     // emitted wholly (FuseTail)
+  kernels::Tail tail;     // emitted wholly (DivideFloatTail)
 };
 
 // kUnsupported where windows or strides are too large to be unrolled.

@@ -60,9 +60,9 @@ void DepthwiseS8::PlanTail() {
   if (p.floats) {
     tail_ = FloatTail(std::move(*p.floats), p.tail.output.type, isa.features);
   } else {
-    tail_ = DivideTail(std::move(p.tail.tail), p.tail.output.type, isa,
-                       {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
-                       p.channels % spec_.whole_channels(isa.bytes) == 0);
+    tail_ = DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa,
+                              {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
+                              p.channels % spec_.whole_channels(isa.bytes) == 0);
   }
   spec_.tail = tail_.emitted;
 }

@@ -81,7 +81,7 @@ Tail InView(Tail tail, const View& view) {
 
 class ElementwiseKernel final : public Kernel {
  public:
-  ElementwiseKernel(const OpDescription& op, int flowing, FusedTail tail, Isa isa)
+  ElementwiseKernel(const OpDescription& op, int flowing, DividedTail tail, Isa isa)
       : isa_(isa),
         tail_(std::move(tail.emitted)),
         rest_(std::move(tail.rest)),
@@ -243,7 +243,7 @@ class ElementwiseKernel final : public Kernel {
 };
 
 // The operator and its tail as one chain on input `flowing`.
-Result<FusedTail> FuseChain(const OpDescription& op, int* flowing) {
+Result<DividedTail> FuseChain(const OpDescription& op, int* flowing) {
   std::optional<kernels::StagesOnInput> own = kernels::AsStagesOnInput(op);
   if (!own) return Unsupported("both inputs broadcast, which has no emitter");
   OpDescription chain = op;
@@ -254,7 +254,8 @@ Result<FusedTail> FuseChain(const OpDescription& op, int* flowing) {
     }
   }
   *flowing = own->flowing;
-  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(chain, kernels::Activation::kNone, 1));
+  FUSELITE_ASSIGN_OR_RETURN(DividedTail fused,
+                            DivideFloatTail(chain, kernels::Activation::kNone, 1));
   if (fused.emitted.empty() && !fused.rest.empty()) {
     return TailEmitter::Check(fused.rest.stages.front());
   }
@@ -274,7 +275,7 @@ Result<KernelPlan> PlanElementwise(const OpDescription& op, const PlanContext& c
   }
   if (op.outputs[0].elements() == 0) return Unsupported("nothing is emitted for an empty output");
   int flowing = 0;
-  FUSELITE_ASSIGN_OR_RETURN(FusedTail tail, FuseChain(op, &flowing));
+  FUSELITE_ASSIGN_OR_RETURN(DividedTail tail, FuseChain(op, &flowing));
   ElementwiseKernel kernel(op, flowing, std::move(tail), context.isa);
   FUSELITE_RETURN_IF_ERROR(CheckElementwise(kernel.Spec()));
   return KernelPlan::Of(

@@ -25,7 +25,7 @@ struct GemmSpec {
   int64_t out_step = 0;
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool prefetch_weights = false;  // they come from beyond L2
-  kernels::Tail tail;             // emitted wholly (FuseTail)
+  kernels::Tail tail;             // emitted wholly (DivideFloatTail)
 
   // The values that a lane multiplies at a time, which are four bytes.
   int64_t step_values() const { return bf16 ? 2 : 1; }

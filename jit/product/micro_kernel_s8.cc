@@ -80,8 +80,8 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
     const bool wide_weights =
         format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
     const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
-    tail_ = DivideTail(std::move(format_.tail), format_.output, isa_, bounds,
-                       problem.group_channels() % isa_.lanes() == 0);
+    tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds,
+                              problem.group_channels() % isa_.lanes() == 0);
   }
   call_.tail = SumTailBinding(emitted);
   // The code's rows are those of a tile.

@@ -174,7 +174,8 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }
-  FUSELITE_ASSIGN_OR_RETURN(const FusedTail tail, FuseTail(op, d.activation, RowsOfLine(d)));
+  FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
+                            DivideFloatTail(op, d.activation, RowsOfLine(d)));
   kernels::ProductKernelSpec spec;
   spec.source = form.source(inputs.x, d);
   spec.value_bytes = form.value_bytes;

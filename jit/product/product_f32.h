@@ -17,8 +17,8 @@ namespace fuselite::jit {
 // channels.
 class MicroKernelF32 : public kernels::MicroKernel {
  public:
-  // `tail` is emitted wholly (FuseTail); rows of `problem` are apart by problem.out.row in the
-  // output, as the tail's operands are addressed. kUnsupported where strides do not fit
+  // `tail` is emitted wholly (DivideFloatTail); rows of `problem` are apart by problem.out.row in
+  // the output, as the tail's operands are addressed. kUnsupported where strides do not fit
   // instructions.
   static Result<std::shared_ptr<const kernels::MicroKernel>> Make(
       const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,

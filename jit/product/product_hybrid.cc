@@ -32,7 +32,7 @@ Status CheckHybridOperands(const OpDescription& op, Isa isa) {
 
 Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activation, HybridTail tail,
                                     const FloatRows& rows) {
-  FUSELITE_ASSIGN_OR_RETURN(FusedTail fused, FuseTail(op, activation, rows.line_rows));
+  FUSELITE_ASSIGN_OR_RETURN(DividedTail fused, DivideFloatTail(op, activation, rows.line_rows));
   if (tail.bias >= 0) {
     const TailStage bias =
         TailStage::Binary(kernels::BinaryKind::kAdd, {.input = tail.bias, .channel_stride = 1});

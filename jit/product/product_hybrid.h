@@ -26,7 +26,7 @@ Status CheckHybridOperands(const kernels::OpDescription& op, Isa isa);
 QuantizedImage::Layout HybridLayout(const kernels::ProductDescription& description, Isa isa);
 
 struct FloatRows {
-  int64_t line_rows = 1;         // as FuseTail takes them
+  int64_t line_rows = 1;         // as DivideFloatTail takes them
   bool row_zero_points = false;  // of Dequantization
   bool per_row = true;
 };

@@ -25,7 +25,7 @@ struct Dequantization {
   bool weights_first = false;
   bool row_zero_points = false;  // zero points differ from row to row
   bool per_row = true;           // rows have scales of their own, else all the same one
-  kernels::Tail tail;            // of floats, emitted wholly (FuseTail)
+  kernels::Tail tail;            // of floats, emitted wholly (DivideFloatTail)
 
   int64_t row_step() const { return per_row ? sizeof(RowScale) : 0; }
   std::string key() const;

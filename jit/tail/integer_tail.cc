@@ -52,8 +52,8 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
 
 }  // namespace
 
-IntegerTail DivideTail(Tail tail, DataType output, const VectorIsa& isa, const SumBounds& bounds,
-                       bool whole_vectors) {
+IntegerTail DivideIntegerTail(Tail tail, DataType output, const VectorIsa& isa,
+                              const SumBounds& bounds, bool whole_vectors) {
   IntegerTail divided;
   divided.rest.tail = std::move(tail);
   divided.rest.output = output;

@@ -38,12 +38,12 @@ struct SumBounds {
 
 // `tail` takes int32 sums within `bounds`. `whole_vectors`: groups of sums are of whole vectors,
 // all through the channels.
-IntegerTail DivideTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
-                       const SumBounds& bounds, bool whole_vectors);
+IntegerTail DivideIntegerTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
+                              const SumBounds& bounds, bool whole_vectors);
 // Finds floats and makes what the code reads, which takes too long for a plan: once, on a copy of
 // what was planned, before the code is emitted.
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);
-// Of float outputs: their dequantization is emitted in place of a requantization.
+// The tail of float outputs, where a dequantization is emitted in place of a requantization.
 IntegerTail FloatTail(FloatOutput floats, DataType output, Isa isa);
 
 }  // namespace fuselite::jit

@@ -18,7 +18,7 @@ struct SumTail {
   std::optional<Residual> residual;  // with a requantization
 
   bool stores_sums() const { return !requantization && !dequantization; }
-  // Of an element that is stored.
+  // The bytes of an element that is stored.
   int out_bytes() const { return requantization ? 1 : 4; }
   // Vectors of constants behind each other for each vector of channels: those of the
   // requantization, or the weights' scales.

@@ -66,10 +66,10 @@ Status TailEmitter::Check(const TailStage& stage) {
   return Status();
 }
 
-Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
-                           int64_t line_rows) {
+Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
+                                    kernels::Activation activation, int64_t line_rows) {
   FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(op, DataType::kFloat32));
-  FusedTail tail;
+  DividedTail tail;
   tail.emitted.rows_per_batch = tail.rest.rows_per_batch = op.tail.rows_per_batch;
   if (!AppendActivation(activation, &tail.emitted)) {
     return Unsupported("fused activation ", static_cast<int>(activation), " is not computed");

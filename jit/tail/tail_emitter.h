@@ -94,7 +94,7 @@ class TailEmitter {
 };
 
 // A tail as far as it is emitted, and the rest, which runs over the stored tile (ApplyTail).
-struct FusedTail {
+struct DividedTail {
   kernels::Tail emitted, rest;
   std::string why_rest;  // the reason why there is a rest
 };
@@ -102,8 +102,8 @@ struct FusedTail {
 // The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
 // group of `line_rows` rows of the output to the next; stages whose operands are not at constant
 // steps within a line are not emitted. kUnsupported for an activation that nobody computes.
-Result<FusedTail> FuseTail(const kernels::OpDescription& op, kernels::Activation activation,
-                           int64_t line_rows);
+Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
+                                    kernels::Activation activation, int64_t line_rows);
 
 // Whether rows of different batches may follow each other in one tile: every operand's element is
 // a linear function of the row.

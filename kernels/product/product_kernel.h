@@ -11,7 +11,8 @@
 
 namespace fuselite::kernels {
 
-// Rows of the output that tiles may go through without regard to lines (FuseTail's line_rows).
+// Rows of the output that tiles may go through without regard to lines (DivideFloatTail's
+// line_rows).
 int64_t RowsOfLine(const ProductDescription& description);
 
 struct ProductKernelSpec {

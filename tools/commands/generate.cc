@@ -57,7 +57,7 @@ class Timing {
   }
   int64_t tokens() const { return tokens_; }
   double seconds() const { return std::accumulate(runs_.begin(), runs_.end(), 0.0); }
-  // Of a run. Precondition: there was one.
+  // The seconds of a run. Precondition: there was one.
   double median() const {
     std::vector<double> sorted = runs_;
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
