@@ -145,7 +145,12 @@ void PrintPage() {
          "STABLEHLO_COMPOSITE are claimed whole where all that their subgraphs compute is ours "
          "and the\nhost tells their ends apart; VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE and "
          "CALL_ONCE where every user of the variable is ours; of\nWHILE what its subgraphs "
-         "compute.\n\n## Builtin operators ("
+         "compute.\n\n"
+         "Results are those of LiteRT's reference kernels, integers to the bit, but for two forms "
+         "that "
+         "those kernels do not compute:\nBATCH_MATMUL of integers whose right matrix has several "
+         "scales (they multiply by 0) and SVDF with a state of int8 (they take it\nfor int16, and "
+         "write beyond its end).\n\n## Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
   std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";

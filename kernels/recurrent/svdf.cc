@@ -6,10 +6,16 @@
 //
 // float32; or float32 with int8 features and times (hybrid; uint8 holds int8, as old converters
 // wrote it): the input is quantized row by row; or int8 with int8 features, int16 times and state
-// and an int32 bias, to the bit as TFLite's integer kernel. The state is written in place. One unit
-// is one row of the batch.
+// and an int32 bias, to the bit as TFLite's integer kernel. Times and state of int8 are what
+// TensorFlow Lite for Microcontrollers takes, whose state has a zero point; TFLite's kernel reads
+// them as int16, beyond their end. The state is written in place. One unit is one row of the batch.
+#include "kernels/recurrent/svdf.h"
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/quantization.h"
@@ -20,11 +26,6 @@
 namespace fuselite::kernels {
 namespace {
 
-struct SvdfParams {
-  int32_t rank;
-  Activation activation;
-  bool asymmetric_quantize_inputs;
-};
 constexpr Field kFields[] = {
     {"rank", FieldKind::kInt32, 0, offsetof(SvdfParams, rank),
      offsetof(tflite::TfLiteSVDFParams, rank)},
@@ -40,7 +41,8 @@ constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kU8 = DataT
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32},
                               {{kF32, kI8, kI8}, kF32},
                               {{kF32, kU8, kU8}, kF32},
-                              {{kI8, kI8, kI16}, kI8}};
+                              {{kI8, kI8, kI16}, kI8},
+                              {{kI8, kI8, kI8}, kI8}};
 enum : int { kX, kFeatures, kTime, kBias, kState };
 constexpr int kStateInputs[] = {kState};
 
@@ -76,7 +78,8 @@ Result<SvdfScales> IntegerScales(const OpDescription& op) {
 
 Status CheckOperandTypes(const OpDescription& op) {
   const bool integer = op.inputs[kX].type == kI8;
-  const DataType bias = integer ? DataType::kInt32 : kF32, state = integer ? kI16 : kF32;
+  const DataType bias = integer ? DataType::kInt32 : kF32;
+  const DataType state = integer ? op.inputs[kTime].type : kF32;
   if (op.has_input(kBias) && op.inputs[kBias].type != bias) {
     return Unsupported("a bias of ", DataTypeName(op.inputs[kBias].type));
   }
@@ -171,21 +174,31 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op) {
       });
 }
 
+template <class T>
+T Saturate(int32_t value) {
+  return static_cast<T>(
+      std::clamp<int32_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+}
+
+// T is the type of times and state.
+template <class T>
 Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
   const SvdfShape s(op);
   FUSELITE_ASSIGN_OR_RETURN(const SvdfScales scales, IntegerScales(op));
+  const int32_t state_zero =
+      std::is_same_v<T, int8_t> ? op.inputs[kState].quantization.zero_point() : 0;
   return MakeKernel(
       "svdf int8 reference", {.units = s.batch},
-      [s, scales, x_zero = op.inputs[kX].quantization.zero_point(),
+      [s, scales, state_zero, x_zero = op.inputs[kX].quantization.zero_point(),
        zero = op.outputs[0].quantization.zero_point()](const KernelArgs& args, int64_t begin,
                                                        int64_t end) {
         const auto* features = static_cast<const int8_t*>(args.inputs[kFeatures]);
-        const auto* time = static_cast<const int16_t*>(args.inputs[kTime]);
+        const auto* time = static_cast<const T*>(args.inputs[kTime]);
         const auto* bias = static_cast<const int32_t*>(args.inputs[kBias]);
         for (int64_t b = begin; b < end; ++b) {
           const auto* x = static_cast<const int8_t*>(args.inputs[kX]) + b * s.inputs;
           auto* out = static_cast<int8_t*>(args.outputs[0]) + b * s.outputs();
-          auto* state = Remember<int16_t>(s, args, b);
+          T* state = Remember<T>(s, args, b);
           for (int64_t o = 0; o < s.outputs(); ++o) {
             uint32_t sum = bias != nullptr ? static_cast<uint32_t>(bias[o]) : 0;
             for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
@@ -193,18 +206,19 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
               for (int64_t i = 0; i < s.inputs; ++i) {
                 feature += features[f * s.inputs + i] * (x[i] - x_zero);
               }
-              int16_t* memory = state + f * s.memory;
-              memory[s.memory - 1] = static_cast<int16_t>(
-                  std::clamp(MultiplyByQuantizedMultiplier(feature, scales.state.multiplier,
-                                                           scales.state.shift),
-                             -32768, 32767));
+              T* memory = state + f * s.memory;
+              // The zero point comes behind the clamp, and wraps around.
+              memory[s.memory - 1] =
+                  static_cast<T>(Saturate<T>(MultiplyByQuantizedMultiplier(
+                                     feature, scales.state.multiplier, scales.state.shift)) +
+                                 state_zero);
               for (int64_t m = 0; m < s.memory; ++m) {
-                sum += static_cast<uint32_t>(time[f * s.memory + m] * memory[m]);
+                sum += static_cast<uint32_t>(time[f * s.memory + m] * (memory[m] - state_zero));
               }
             }
             const int32_t scaled = MultiplyByQuantizedMultiplier(
                 static_cast<int32_t>(sum), scales.output.multiplier, scales.output.shift);
-            out[o] = static_cast<int8_t>(std::clamp(scaled + zero, -128, 127));
+            out[o] = Saturate<int8_t>(scaled + zero);
           }
         }
       });
@@ -213,7 +227,8 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("SVDF takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  return op.inputs[kX].type == kI8 ? BuildInteger(op) : BuildFloat(op);
+  if (op.inputs[kX].type != kI8) return BuildFloat(op);
+  return op.inputs[kTime].type == kI8 ? BuildInteger<int8_t>(op) : BuildInteger<int16_t>(op);
 }
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};

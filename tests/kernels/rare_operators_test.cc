@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/quantization.h"
+#include "kernels/recurrent/svdf.h"
 #include "kernels/reduce_window/reduce_window.h"
 #include "kernels/short_floats.h"
 #include "tests/kernels/movement_tester.h"
@@ -235,6 +236,23 @@ TEST(HashtableLookupTest, MissingKeysGiveZeros) {
   tester.Output().Output();
   EXPECT_THAT(Values<float>(tester), ElementsAre(3, 4, 0, 0));
   EXPECT_THAT(Values<uint8_t>(tester, 1), ElementsAre(1, 0));
+}
+
+// Times and a state of int8: the new entries are 10 and 200, kept as 13 and, behind a clamp to 127,
+// 130 - 256; the sums 2 * 17 + 3 * 10 and 37 - 129.
+TEST(SvdfTest, AStateOfBytesHasAZeroPoint) {
+  const auto bytes = [](const Shape& shape, const std::vector<int8_t>& values,
+                        Quantization quantization) {
+    return TestTensor::Of<int8_t>(kI8, shape, values, std::move(quantization));
+  };
+  OpTester tester("SVDF");
+  tester.params<SvdfParams>() = {.rank = 1, .activation = Activation::kRelu};
+  tester.Input(bytes({1, 2}, {3, 5}, {{0.5F}, {1}}));
+  tester.Constant(bytes({2, 2}, {1, 2, 100, 0}, {{0.5F}, {0}}));
+  tester.Constant(bytes({2, 2}, {2, 3, 1, 1}, {{0.5F}, {0}})).Constant(Ints({1, 0}));
+  tester.Input(bytes({1, 4}, {10, 20, 30, 40}, {{0.25F}, {3}}));
+  tester.Output(DataType::kNone, {{0.125F}, {-2}});
+  EXPECT_THAT(Values<int8_t>(tester), ElementsAre(63, -94));
 }
 
 TEST(Rfft2dTest, OfAnImpulseAndOfAConstant) {

@@ -53,6 +53,7 @@ NOT_IN_LITERT = {
     "REDUCE_PROD": ["uint8 × int32 → uint8", "bool × int32 → bool"],
     "SQUARED_DIFFERENCE": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
     "SUB": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
+    "SVDF": ["int8 × int8 × int8 → int8"],
     "SUM": ["bool × int32 → bool"],
     "UNPACK": ["float16 → float16", "bfloat16 → bfloat16"],
 }
