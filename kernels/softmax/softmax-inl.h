@@ -24,17 +24,19 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const auto largest = hn::Set(d, most);
-  const auto scale = hn::Set(d, beta);
+  constexpr float kLog2OfE = 1.44269504f;
+  const auto scale = hn::Set(d, beta * kLog2OfE);
   auto sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto e = VecExp(d, hn::Mul(hn::Sub(hn::LoadU(d, in + i), largest), scale));
+    const auto x = hn::LoadU(d, in + i);
+    const auto e = VecExp2(d, hn::Mul(hn::Sub(x, largest), scale));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto x = LoadPartial(d, in + i, n - i);
-    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExp2(d, hn::Mul(hn::Sub(x, largest), scale));
     StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
   }
