@@ -23,6 +23,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizePrelu,        //
     RecognizeLayerNorm,    //
     RecognizeAttention,    //
+    HeadsIntoAttention,    //
     SinkTranspose,         //
     SinkReshape,           //
     FoldPadding,           //

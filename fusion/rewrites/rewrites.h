@@ -76,6 +76,11 @@ bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 
+// TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
+// it, for queries, keys and values together; what it gives is transposed behind it, which mostly
+// cancels.
+bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
+
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
 bool GateIntoWeights(Graph&, NodeId, RewriteContext&);

@@ -13,7 +13,8 @@ namespace {
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
 
-// The output's and the scores' shape: the queries' with another innermost dimension.
+// The shape of the scores, and that of the output of heads outside: the queries' with another
+// innermost dimension.
 Shape WithInner(Shape shape, int64_t inner) {
   shape.set(shape.rank() - 1, static_cast<int32_t>(inner));
   return shape;
@@ -21,7 +22,13 @@ Shape WithInner(Shape shape, int64_t inner) {
 
 Status InferAttention(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
-  return SetElementwiseOutput(op, kF32, WithInner(op.inputs[0].shape, shape.values));
+  const Shape& q = op.inputs[0].shape;
+  if (op.params.as<AttentionParams>().heads_inside) {
+    return SetElementwiseOutput(
+        op, kF32,
+        {q[0], q[1], static_cast<int32_t>(shape.heads), static_cast<int32_t>(shape.values)});
+  }
+  return SetElementwiseOutput(op, kF32, WithInner(q, shape.values));
 }
 
 constexpr Candidate kCandidates[] = {
@@ -37,7 +44,7 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
   float largest = -INFINITY;
   for (int64_t n = 0; n < s.keys; ++n) {
     float sum = 0;
-    for (int64_t k = 0; k < s.depth; ++k) sum += query[k] * keys[n * s.k.key + k * s.k.term];
+    for (int64_t k = 0; k < s.depth; ++k) sum += query[k] * keys[n * s.k.row + k * s.k.channel];
     scores[n] = sum * params.scale;
     if (params.logit_cap > 0) {
       scores[n] = params.logit_cap * std::tanh(scores[n] / params.logit_cap);
@@ -52,71 +59,91 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
   }
   for (int64_t d = 0; d < s.values; ++d) {
     float sum = 0;
-    for (int64_t n = 0; n < s.keys; ++n) sum += scores[n] * values[n * s.v.key + d];
+    for (int64_t n = 0; n < s.keys; ++n) sum += scores[n] * values[n * s.v.row + d];
     out[d] = sum / total;
   }
 }
 
-Status CheckKeys(const AttentionShape& shape, const OpDescription& op, bool by_rows) {
-  const Shape& k = op.inputs[1].shape;
-  const int64_t keys =
-      by_rows ? k.elements() / (shape.batches * shape.key_heads * shape.depth) : k.dim(-1);
-  const int64_t depth = k.dim(by_rows ? -1 : -2);
-  if (keys != shape.keys || depth != shape.depth) {
-    return InvalidArgument("queries ", op.inputs[0].shape, ", keys ", k, " and values ",
-                           op.inputs[2].shape, " do not fit");
-  }
-  if (shape.keys == 0) return Unsupported("no keys");
-  if (op.inputs[1].row_pitch != 0 || op.inputs[2].row_pitch != 0) {
-    return Unsupported("pitched keys or values");
-  }
-  return Status();
-}
-
 // [..., M, K].
 Result<AttentionShape> ResolveHeadsOutside(const OpDescription& op, bool by_rows) {
-  const Shape &q = op.inputs[0].shape, &k = op.inputs[1].shape, &v = op.inputs[2].shape;
-  const int rank = q.rank();
-  AttentionShape shape{.batches = q.elements(0, rank - 2),
-                       .queries = q.dim(-2),
-                       .keys = v.dim(-2),
-                       .depth = q.dim(-1),
-                       .values = v.dim(-1)};
+  const TensorInfo &q = op.inputs[0], &k = op.inputs[1], &v = op.inputs[2];
+  const int rank = q.shape.rank();
+  AttentionShape shape{.batches = q.shape.elements(0, rank - 2),
+                       .queries = q.shape.dim(-2),
+                       .keys = v.shape.dim(-2),
+                       .depth = q.shape.dim(-1),
+                       .values = v.shape.dim(-1)};
   for (int d = 0; d < rank - 2; ++d) {
-    if (k[d] != q[d] || v[d] != q[d]) return Unsupported("heads that broadcast");
+    if (k.shape[d] != q.shape[d] || v.shape[d] != q.shape[d]) {
+      return Unsupported("heads that broadcast");
+    }
   }
-  shape.k = {.batch = shape.keys * shape.depth,
-             .key = by_rows ? shape.depth : 1,
-             .term = by_rows ? 1 : shape.keys};
-  shape.v = {.batch = shape.keys * shape.values, .key = shape.values};
+  const Shape keys =
+      by_rows ? Shape{v.shape.dim(-2), q.shape.dim(-1)} : Shape{q.shape.dim(-1), v.shape.dim(-2)};
+  if (k.shape.dim(-2) != keys[0] || k.shape.dim(-1) != keys[1]) {
+    return InvalidArgument("queries ", q.shape, ", keys ", k.shape, " and values ", v.shape,
+                           " do not fit");
+  }
+  const auto steps = [](const TensorInfo& info) {
+    return AttentionShape::Steps{.batch = info.shape.dim(-2) * info.pitch(), .row = info.pitch()};
+  };
+  shape.q = steps(q);
+  shape.k = steps(k);
+  shape.v = steps(v);
+  if (!by_rows) std::swap(shape.k.row, shape.k.channel);
   return shape;
 }
 
-// [B, M, H, K].
-Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, bool by_rows) {
-  const Shape &q = op.inputs[0].shape, &k = op.inputs[1].shape, &v = op.inputs[2].shape;
-  if (q.rank() != 4 || !by_rows) return Unsupported("heads inside of ", q);
-  if (k[0] != q[0] || v[0] != q[0] || k[1] != v[1] || k[2] != v[2] || k[2] == 0 ||
-      q[2] % k[2] != 0) {
-    return Unsupported("queries ", q, ", keys ", k, " and values ", v);
+// An operand [batch, row, head, channel] or [batch, row, head * channel].
+struct HeadsInside {
+  int64_t batches, rows, heads, channels;
+  AttentionShape::Steps steps;
+};
+HeadsInside HeadsOf(const TensorInfo& info, int64_t heads) {
+  const Shape& s = info.shape;
+  const int64_t pitch = info.pitch();
+  if (s.rank() == 3) {
+    const int64_t channels = s[2] / heads;
+    return {s[0], s[1], heads, channels, {.batch = s[1] * pitch, .head = channels, .row = pitch}};
   }
-  AttentionShape shape{.batches = q[0],
-                       .heads = q[2],
-                       .key_heads = k[2],
-                       .queries = q[1],
-                       .keys = v[1],
-                       .depth = q[3],
-                       .values = v[3],
-                       .head_rows = 1,
-                       .query_rows = q[2]};
-  const auto steps = [&](int64_t channels) {
-    return AttentionShape::Steps{.batch = shape.keys * shape.key_heads * channels,
-                                 .head = channels,
-                                 .key = shape.key_heads * channels};
-  };
-  shape.k = steps(shape.depth);
-  shape.v = steps(shape.values);
-  return shape;
+  return {
+      s[0], s[1], s[2], s[3], {.batch = s[1] * s[2] * pitch, .head = pitch, .row = s[2] * pitch}};
+}
+
+Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, const AttentionParams& params) {
+  const Shape& shape = op.inputs[0].shape;
+  const bool in_rows = shape.rank() == 3;
+  if ((shape.rank() != 4 && !in_rows) || !params.keys_by_rows) {
+    return Unsupported("heads inside of ", shape);
+  }
+  const int64_t heads = in_rows ? params.heads : shape[2];
+  if (heads <= 0 || (in_rows && shape[2] % heads != 0)) {
+    return InvalidArgument(heads, " heads of ", shape);
+  }
+  const HeadsInside q = HeadsOf(op.inputs[0], heads);
+  const Shape& of_keys = op.inputs[1].shape;
+  const int64_t key_heads = in_rows ? of_keys[2] / q.channels : of_keys[2];
+  if (key_heads == 0 || heads % key_heads != 0) {
+    return Unsupported("queries ", shape, " and keys ", of_keys);
+  }
+  const HeadsInside k = HeadsOf(op.inputs[1], key_heads), v = HeadsOf(op.inputs[2], key_heads);
+  if (k.batches != q.batches || v.batches != q.batches || k.rows != v.rows ||
+      k.heads != key_heads || v.heads != key_heads || k.channels != q.channels || v.channels == 0 ||
+      (in_rows && (of_keys[2] % q.channels != 0 || op.inputs[2].shape[2] % key_heads != 0))) {
+    return Unsupported("queries ", shape, ", keys ", of_keys, " and values ", op.inputs[2].shape);
+  }
+  return AttentionShape{.batches = q.batches,
+                        .heads = heads,
+                        .key_heads = key_heads,
+                        .queries = q.rows,
+                        .keys = v.rows,
+                        .depth = q.channels,
+                        .values = v.channels,
+                        .head_rows = 1,
+                        .query_rows = heads,
+                        .q = q.steps,
+                        .k = k.steps,
+                        .v = v.steps};
 }
 
 }  // namespace
@@ -129,14 +156,14 @@ Result<AttentionShape> ResolveAttention(const OpDescription& op) {
   }
   if (q.elements() == 0 || v.elements() == 0) return Unsupported("no queries or no keys");
   FUSELITE_ASSIGN_OR_RETURN(AttentionShape shape,
-                            params.heads_inside ? ResolveHeadsInside(op, params.keys_by_rows)
+                            params.heads_inside ? ResolveHeadsInside(op, params)
                                                 : ResolveHeadsOutside(op, params.keys_by_rows));
-  FUSELITE_RETURN_IF_ERROR(CheckKeys(shape, op, params.keys_by_rows));
   if (!op.has_input(3)) return shape;
   const TensorInfo& mask = op.inputs[3];
   Shape scores = WithInner(q, shape.keys);
   if (params.heads_inside) {
-    scores = Shape({q[0], q[2], q[1], static_cast<int32_t>(shape.keys)});
+    scores =
+        Shape({q[0], static_cast<int32_t>(shape.heads), q[1], static_cast<int32_t>(shape.keys)});
   }
   const auto use = AsTailOperand(mask, scores);
   if (mask.type != kF32 || !use) return Unsupported("a mask ", mask.shape);
@@ -155,8 +182,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
       .grain = GrainFor(shape.keys * (shape.depth + shape.values)),
       .scratch_bytes = tail.scratch_bytes() + static_cast<size_t>(shape.keys) * sizeof(float)};
   return MakeKernel(
-      "attention f32 reference", work,
-      [=, pitch = op.inputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
+      "attention f32 reference", work, [=](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto operand = [&](int i) { return static_cast<const float*>(args.inputs[i]); };
         auto* scores = reinterpret_cast<float*>(args.scratch + tail.scratch_bytes());
         for (int64_t unit = begin; unit < end; ++unit) {
@@ -164,10 +190,11 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
           const int64_t head = of_batch % shape.heads, batch = of_batch / shape.heads;
           const int64_t key_head = head / shape.group();
           const int64_t row = shape.Row(batch, head, query);
-          AttendRow(
-              shape, params, operand(0) + row * pitch, operand(1) + shape.k.At(batch, key_head),
-              operand(2) + shape.v.At(batch, key_head), shape.MaskRow(args, batch, head, query),
-              shape.mask.operand.channel_stride, scores, tail.Row(args, row));
+          AttendRow(shape, params, operand(0) + shape.q.At(batch, head) + query * shape.q.row,
+                    operand(1) + shape.k.At(batch, key_head),
+                    operand(2) + shape.v.At(batch, key_head),
+                    shape.MaskRow(args, batch, head, query), shape.mask.operand.channel_stride,
+                    scores, tail.Row(args, row));
           tail.Finish(args, row);
         }
       });
@@ -185,7 +212,7 @@ const OperatorDef& AttentionOperator() {
       .cost =
           [](const OpDescription& op) {
             const bool inside = op.params.as<AttentionParams>().heads_inside;
-            const double keys = op.inputs[2].shape.dim(inside ? -3 : -2);
+            const double keys = op.inputs[2].shape.dim(inside ? 1 : -2);
             return keys * static_cast<double>(op.inputs[0].elements() + op.outputs[0].elements());
           },
       .takes_tail = true,

@@ -15,6 +15,7 @@ struct AttentionParams {
   // [..., row, channel].
   bool heads_inside = false;
   float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the mask
+  int32_t heads = 1;    // of queries [batch, row, head * channel]
 };
 
 // Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the
@@ -23,26 +24,27 @@ struct AttentionParams {
 //
 // With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D], H a multiple of G: each run of
 // H / G heads shares keys and values (grouped queries). The mask broadcasts to [B, H, M, N]. Output
-// [B, M, H, D].
+// [B, M, H, D]. Instead, all three may have the channels of all heads in one row, as layers give
+// them: [B, M, H K], [B, N, G K], [B, N, G D].
 //
-// float32, K and V dense.
+// float32; rows may be pitched.
 struct AttentionShape {
   int64_t batches = 1, heads = 1, key_heads = 1;         // without heads inside: all in `batches`
   int64_t queries = 0, keys = 0, depth = 0, values = 0;  // M, N, K, D
 
-  // Row (batch, head, query) of Q and of the output, counted in their innermost rows.
+  // Row (batch, head, query) of the output, counted in its innermost rows.
   int64_t head_rows = 0, query_rows = 1;
   int64_t Row(int64_t batch, int64_t head, int64_t query) const {
     return batch * heads * queries + head * head_rows + query * query_rows;
   }
   int64_t group() const { return heads / key_heads; }
 
-  // From one batch, head of keys, key and term to the next: values.
+  // From one batch, head, row (a query or a key) and channel to the next: values.
   struct Steps {
-    int64_t batch = 0, head = 0, key = 0, term = 1;
+    int64_t batch = 0, head = 0, row = 0, channel = 1;
     int64_t At(int64_t b, int64_t h) const { return b * batch + h * head; }
   };
-  Steps k{}, v{};
+  Steps q{}, k{}, v{};
 
   bool masked = false;
   TailOperandUse mask{};  // where the mask's row for row (batch * heads + head) * M + query lies

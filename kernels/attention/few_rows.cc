@@ -168,8 +168,7 @@ class FewRowsKernel final : public Kernel {
         score_(score),
         mean_(mean),
         functions_(FindAttentionFunctions(isa)),
-        tail_(op, ApplyTail(isa)),
-        query_pitch_(op.inputs[0].pitch()) {}
+        tail_(op, ApplyTail(isa)) {}
 
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return shape_.batches * shape_.key_heads; }
@@ -199,7 +198,8 @@ class FewRowsKernel final : public Kernel {
       const int64_t head = key_head * shape_.group() + in_group;
       for (int64_t query = 0; query < shape_.queries; ++query, ++f.rows) {
         const int64_t row = rows[f.rows] = shape_.Row(batch, head, query);
-        f.q[f.rows] = static_cast<const float*>(args.inputs[0]) + row * query_pitch_;
+        f.q[f.rows] = static_cast<const float*>(args.inputs[0]) + shape_.q.At(batch, head) +
+                      query * shape_.q.row;
         f.out[f.rows] = tail_.Row(args, row);
         block.masks[f.rows] = shape_.MaskRow(args, batch, head, query);
       }
@@ -214,8 +214,8 @@ class FewRowsKernel final : public Kernel {
     f.values = shape_.values;
     f.k = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head);
     f.v = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head);
-    f.key_step = shape_.k.key;
-    f.value_step = shape_.v.key;
+    f.key_step = shape_.k.row;
+    f.value_step = shape_.v.row;
     f.asked_of_key = asked_heads * shape_.depth;
     f.asked_of_value = asked_heads * shape_.values;
     score_(f);
@@ -234,7 +234,6 @@ class FewRowsKernel final : public Kernel {
   FewRowsFunction *score_, *mean_;
   AttentionFunctions functions_;
   RowTail tail_;
-  int64_t query_pitch_;
 };
 
 }  // namespace
@@ -247,7 +246,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionFewRows(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
   const int64_t rows = shape.group() * shape.queries;
   if (rows > FewRows::kMaxRows) return Unsupported(rows, " rows repay packing keys and values");
-  if (shape.k.term != 1) return Unsupported("keys by columns");
+  if (shape.k.channel != 1) return Unsupported("keys by columns");
   if (op.outputs[0].type != DataType::kFloat32) {
     return Unsupported("an output of ", DataTypeName(op.outputs[0].type));
   }

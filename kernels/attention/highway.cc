@@ -5,6 +5,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/block.h"
+#include "kernels/copy_loops.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/make_kernel.h"
 #include "kernels/row_tail.h"
@@ -28,8 +29,8 @@ class AttentionKernel final : public Kernel {
         params_(op.params.as<AttentionParams>()),
         gemm_(gemm),
         functions_(functions),
-        tail_(op, ApplyTail(isa)),
-        query_pitch_(op.inputs[0].pitch()) {}
+        loops_(CopyLoopsFor(isa)),
+        tail_(op, ApplyTail(isa)) {}
 
   std::string_view name() const override { return name_; }
   int phases() const override { return kPhases; }
@@ -103,20 +104,32 @@ class AttentionKernel final : public Kernel {
       if (panel * gemm_.panel >= visible) return;
       const GemmSource keys{
           .base = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head),
-          .k_stride = shape_.k.term,
-          .n_stride = shape_.k.key,
+          .k_stride = shape_.k.channel,
+          .n_stride = shape_.k.row,
           .depth = shape_.depth,
           .columns = visible};
-      return PackPanelsF32(keys, gemm_.panel, panel, panel + 1, PackedKeys(args, head));
+      return PackKeys(keys, panel, PackedKeys(args, head));
     }
     const int64_t value_panel = panel - KeyPanels(), first = value_panel * gemm_.panel;
     const GemmSource values{
         .base = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head) + first,
-        .k_stride = shape_.v.key,
+        .k_stride = shape_.v.row,
         .n_stride = 1,
         .depth = visible,
         .columns = shape_.values - first};
     PackPanelsF32(values, gemm_.panel, 0, 1, ValuePanel(args, head, value_panel));
+  }
+  // Whole panels of keys by rows are transposed with vectors.
+  void PackKeys(const GemmSource& keys, int64_t panel, float* packed) const {
+    const int64_t first = panel * gemm_.panel;
+    if (keys.k_stride != 1 || first + gemm_.panel > keys.columns) {
+      return PackPanelsF32(keys, gemm_.panel, panel, panel + 1, packed);
+    }
+    constexpr int64_t kFloat = sizeof(float);
+    loops_.transpose(reinterpret_cast<const std::byte*>(keys.base + first * keys.n_stride),
+                     reinterpret_cast<std::byte*>(packed + first * keys.depth),
+                     {keys.depth, kFloat, gemm_.panel * kFloat},
+                     {gemm_.panel, keys.n_stride * kFloat, kFloat}, kFloat);
   }
   // Panels lie as if all keys were seen.
   float* ValuePanel(const KernelArgs& args, int64_t head, int64_t panel) const {
@@ -171,8 +184,9 @@ class AttentionKernel final : public Kernel {
     AttentionBlock block = BlockOf(args, unit);
     block.keys = Visible(args)[unit];
     block.scores = reinterpret_cast<float*>(scratch);
-    Multiply(static_cast<const float*>(args.inputs[0]) + row * query_pitch_,
-             shape_.query_rows * query_pitch_, block.rows, shape_.depth, PackedKeys(args, key_head),
+    const float* const queries = static_cast<const float*>(args.inputs[0]) +
+                                 shape_.q.At(first.batch, first.head) + first.query * shape_.q.row;
+    Multiply(queries, shape_.q.row, block.rows, shape_.depth, PackedKeys(args, key_head),
              block.keys, block.scores, block.keys);
     float factors[AttentionBlock::kMaxRows];
     functions_.weigh(block, factors);
@@ -194,8 +208,8 @@ class AttentionKernel final : public Kernel {
   AttentionParams params_;
   const GemmF32& gemm_;
   AttentionFunctions functions_;
+  CopyLoops loops_;
   RowTail tail_;
-  int64_t query_pitch_;
 };
 
 }  // namespace

@@ -304,6 +304,36 @@ TEST(Attention, WithHeadsThatReshapesTakeApart) {
   }
 }
 
+// Layers give rows in which all heads lie side by side; no TRANSPOSE is left between them.
+TEST(Attention, ReadsHeadsWhereLayersLeaveThem) {
+  for (const int32_t batches : {1, 2}) {
+    for (const bool turned : {false, true}) {
+      for (const bool joined : {false, true}) {
+        GraphBuilder b;
+        const auto heads = [&](int32_t rows, std::vector<int32_t> permutation) {
+          const ValueId x = b.Op("RESHAPE", {b.Op("NEG", {b.Input({batches, rows, 24})}),
+                                             b.Ints({batches, rows, 3, 8})});
+          const ValueId moved = b.Op("TRANSPOSE", {x, b.Ints(permutation)});
+          if (!joined) return moved;
+          const Shape& s = b.shape(moved);
+          return b.Op("RESHAPE", {moved, b.Ints({batches * 3, s.dim(-2), s.dim(-1)})});
+        };
+        const ValueId q = heads(9, {0, 2, 1, 3});
+        const ValueId k = turned ? heads(11, {0, 2, 3, 1}) : heads(11, {0, 2, 1, 3});
+        const ValueId v = heads(11, {0, 2, 1, 3});
+        const ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", !turned}});
+        const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+        ValueId y = b.Op("BATCH_MATMUL", {weights, v});
+        if (joined) y = b.Op("RESHAPE", {y, b.Ints({batches, 3, 9, 8})});
+        y = b.Op("TRANSPOSE", {y, b.Ints({0, 2, 1, 3})});
+        b.Output(b.Op("NEG", {b.Op("RESHAPE", {y, b.Ints({batches * 9, 24})})}));
+        EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                    ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
+      }
+    }
+  }
+}
+
 // One matrix of values for all heads is no batch of them.
 TEST(Attention, NotWhereHeadsShareAMatrix) {
   GraphBuilder b;

@@ -198,6 +198,49 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
   }
 }
 
+// The same bytes as rows of all heads' channels, `pad` further apart.
+TestTensor AsRows(const TestTensor& from, int32_t pad) {
+  const Shape& s = from.info().shape;
+  const int32_t width = s[2] * s[3];
+  TestTensor to({.type = kF32, .shape = {s[0], s[1], width}, .row_pitch = pad ? width + pad : 0});
+  for (int64_t i = 0; i < from.info().elements(); ++i) to.at<float>(i) = from.at<float>(i);
+  return to;
+}
+
+// Rows that hold all heads, parts of wider ones as a layer of queries, keys and values gives them.
+TEST_P(CompositesTest, AttentionOverRowsOfHeads) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto dim = [&](int low, int high) { return static_cast<int32_t>(random.Int(low, high)); };
+    const int32_t n = dim(1, 2), group = dim(1, 2), key_heads = dim(1, 3), keys = dim(1, 70);
+    const int32_t queries = random.Chance(0.3) ? dim(1, 2) : dim(1, 60), heads = group * key_heads;
+    const int32_t depth = dim(1, 40), values = dim(1, 40);
+    OpTester tester("FUSELITE_ATTENTION"), apart("FUSELITE_ATTENTION");
+    AttentionParams& params = tester.params<AttentionParams>();
+    params = {.scale = 0.25f, .keys_by_rows = true, .heads_inside = true, .heads = heads};
+    apart.params<AttentionParams>() = params;
+    apart.Input(RandomTensor(random, {n, queries, heads, depth}, 1));
+    apart.Input(RandomTensor(random, {n, keys, key_heads, depth}, 1));
+    apart.Input(RandomTensor(random, {n, keys, key_heads, values}, 2));
+    for (int i = 0; i < 3; ++i) {
+      tester.Input(AsRows(apart.inputs[i], random.Chance(0.6) ? dim(1, 20) : 0));
+    }
+    if (random.Chance(0.5)) {
+      tester.Input(RandomTensor(random, {n, heads, queries, keys}, 3));
+      apart.Input(tester.inputs[3]);
+    }
+    ASSERT_TRUE(tester.Infer().ok() && apart.Infer().ok());
+    ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, queries, heads, values}));
+    const auto expected = apart.Run("reference", Isa::kScalar);
+    const auto by_rows = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok() && by_rows.ok());
+    ASSERT_EQ((*by_rows)[0].values<float>(), (*expected)[0].values<float>());
+    Compare(tester, (*expected)[0], 2e-5f);
+    if (group * queries <= 8) Compare(tester, (*expected)[0], 2e-5f, "few rows");
+  }
+}
+
 TEST(AttentionTest, OneKeyGivesItsValue) {
   OpTester tester("FUSELITE_ATTENTION");
   tester.params<AttentionParams>() = {.scale = 0.5f, .keys_by_rows = true};

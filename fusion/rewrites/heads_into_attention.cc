@@ -1,0 +1,117 @@
+// Attention over [batch, head, row, channel], which TRANSPOSEs make of what layers give, reads
+// their rows, in which the heads lie side by side, where they are.
+#include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "kernels/attention/attention.h"
+
+namespace fuselite::fusion {
+namespace {
+
+using Piece = ElementOrder::Piece;
+using Pieces = std::vector<Piece>;
+
+// What TRANSPOSEs make an operand of attention from: [batches, rows, heads * channels].
+struct Rows {
+  ValueId source = kNone;
+  Shape shape;
+  int64_t heads = 0;
+};
+
+// `value` is [..., rows, channels], or [..., channels, rows] where it is turned.
+std::optional<Rows> RowsBehind(const Graph& graph, ValueId value, bool turned) {
+  const RearrangingChain chain = ChainTo(graph, value);
+  const Shape& shape = graph.value(value).info.shape;
+  if (chain.transposes == 0 || shape.rank() < 3 || shape.elements() == 0) return std::nullopt;
+  const std::optional<ElementOrder> order = OrderOf(graph, chain);
+  if (!order) return std::nullopt;
+  const int32_t all_heads = static_cast<int32_t>(shape.elements(0, shape.rank() - 2));
+  const auto split = order->Split({all_heads, shape.dim(-2), shape.dim(-1)});
+  if (!split) return std::nullopt;
+  const int64_t rows = shape.dim(turned ? -1 : -2), channels = shape.dim(turned ? -2 : -1);
+  const Pieces& outer = (*split)[0];
+  if (outer.empty()) return std::nullopt;
+  const int64_t heads = outer.back().size, batches = all_heads / heads;
+  Pieces expected_outer = {{heads, channels}};
+  if (batches > 1)
+    expected_outer.insert(expected_outer.begin(), {batches, rows * heads * channels});
+  if (outer != expected_outer || (*split)[turned ? 2 : 1] != Pieces{{rows, heads * channels}} ||
+      (*split)[turned ? 1 : 2] != Pieces{{channels, 1}}) {
+    return std::nullopt;
+  }
+  return Rows{.source = chain.source,
+              .shape = {static_cast<int32_t>(batches), static_cast<int32_t>(rows),
+                        static_cast<int32_t>(heads * channels)},
+              .heads = heads};
+}
+
+// The value with these rows: what `rows.source` was reshaped from, if its rows are the same, which
+// then may be part of a wider one.
+ValueId WithWholeRows(Graph& graph, NodeId at, const Rows& rows, const std::vector<int>& hosts) {
+  ValueId from = rows.source;
+  for (NodeId id = graph.producer(from); id != kNone; id = graph.producer(from)) {
+    const Node& node = graph.node(id);
+    if (!node.op->reshapes || !node.tail.empty()) break;
+    from = node.inputs[0];
+  }
+  const Shape& shape = graph.value(from).info.shape;
+  if (shape.rank() == 0 || shape.dim(-1) != rows.shape[2]) from = rows.source;
+  if (graph.value(from).info.shape == rows.shape) return from;
+  Node reshape = ReshapeTo(graph, from, rows.shape);
+  const ValueId to = AddShaped(graph, from, rows.shape);
+  reshape.outputs = {to};
+  reshape.host_nodes = hosts;
+  graph.InsertBefore(at, std::move(reshape));
+  return to;
+}
+
+// [B, row, head, channel] as `out`, [B, head, row, channel] under any leading dimensions.
+Node HeadsOutside(Graph& graph, NodeId at, ValueId from, ValueId out,
+                  const std::vector<int>& hosts) {
+  const Shape inside = graph.value(from).info.shape;
+  ElementOrder order(inside.elements());
+  constexpr int32_t kPermutation[] = {0, 2, 1, 3};
+  order.Transpose(inside, kPermutation);
+  return Rearranged(graph, at, from, order, out, hosts);
+}
+
+}  // namespace
+
+bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!Is(graph, id, "FUSELITE_ATTENTION") || !graph.node(id).tail.empty()) return false;
+  Node node = graph.node(id);
+  auto& params = node.params.as<kernels::AttentionParams>();
+  if (params.heads_inside) return false;
+  std::vector<Rows> operands;
+  for (int i = 0; i < 3; ++i) {
+    const auto rows = RowsBehind(graph, node.inputs[i], i == 1 && !params.keys_by_rows);
+    if (!rows || rows->heads != (i == 0 ? rows->heads : operands[0].heads)) return false;
+    operands.push_back(*rows);
+  }
+  const Rows &q = operands[0], &v = operands[2];
+  const Shape& outside = graph.value(node.inputs[0]).info.shape;
+  // The mask is laid over [B, head, row, key].
+  const bool heads_stand = outside.rank() == 4 && outside[0] == q.shape[0] && outside[1] == q.heads;
+  if (node.inputs.size() > 3 && !heads_stand) return false;
+  params.heads_inside = params.keys_by_rows = true;
+  params.heads = static_cast<int32_t>(q.heads);
+  kernels::OpDescription op = graph.Describe(node);
+  for (int i = 0; i < 3; ++i) op.inputs[i].shape = operands[i].shape;
+  op.outputs[0].shape = {q.shape[0], q.shape[1], params.heads,
+                         static_cast<int32_t>(v.shape[2] / v.heads)};
+  if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
+  for (int i = 0; i < 3; ++i) {
+    node.inputs[i] = WithWholeRows(graph, id, operands[i], node.host_nodes);
+  }
+  const ValueId out = node.outputs[0];
+  const ValueId result = AddShaped(graph, out, op.outputs[0].shape);
+  node.outputs = {result};
+  const std::vector<int> hosts = node.host_nodes;
+  context.Record("read heads where they lie", hosts);
+  graph.InsertBefore(id, std::move(node));
+  graph.Replace(id, HeadsOutside(graph, id, result, out, hosts));
+  return true;
+}
+
+}  // namespace fuselite::fusion
