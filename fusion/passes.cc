@@ -22,6 +22,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeGelu,         //
     RecognizePrelu,        //
     RecognizeLayerNorm,    //
+    RecognizeRmsNorm,      //
     RecognizeAttention,    //
     HeadsIntoAttention,    //
     SinkTranspose,         //

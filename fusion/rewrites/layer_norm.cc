@@ -6,12 +6,10 @@
 // Where means drop their dimension, reshapes stand between, and beta may be a 0 before gamma comes.
 #include "kernels/layer_norm/layer_norm.h"
 
-#include <algorithm>
-
 #include "fusion/cost.h"
-#include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
+#include "fusion/rewrites/row_pattern.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -22,59 +20,31 @@ struct Match {
 };
 
 // Some nodes are taken twice.
-class Matcher : public PatternWalk {
+class Matcher : public RowPatternWalk {
  public:
-  using PatternWalk::PatternWalk;
+  using RowPatternWalk::RowPatternWalk;
 
   // `last` makes the normalized value.
   std::optional<Match> Run(NodeId last) {
     Reset();
-    if (ExpandedForm(last)) return match_;
+    if (ExpandedForm(last)) return Found();
     Reset();
-    if (CentredForm(last)) return match_;
+    if (CentredForm(last)) return Found();
     return std::nullopt;
   }
 
  private:
   void Reset() {
+    x_ = kNone;
     match_ = {};
     nodes.clear();
   }
-  const Shape& ShapeOf(ValueId v) const { return graph_.value(v).info.shape; }
-
-  bool IsPerChannel(ValueId v) const {
-    const Shape& shape = ShapeOf(v);
-    const int32_t channels = ShapeOf(match_.x).dim(-1);
-    return IsFloat(graph_, v) && shape.rank() > 0 && shape.dim(-1) == channels &&
-           shape.elements() == channels;
+  Match Found() {
+    match_.x = x_;
+    return match_;
   }
-
-  // Whether the value has one element for each row, and repeats along it.
-  bool IsByRow(ValueId v) const {
-    const Shape& shape = ShapeOf(v);
-    return shape.rank() == ShapeOf(match_.x).rank() && shape.rank() > 0 && shape.dim(-1) == 1;
-  }
-  // The same, or one for each element.
-  bool FitsRows(ValueId v) const { return IsByRow(v) || ShapeOf(v) == ShapeOf(match_.x); }
-
-  // What `value` was before it was reshaped; the reshapes become part of the pattern.
-  ValueId Unshaped(ValueId value) {
-    for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) {
-      nodes.push_back(id);
-      value = In(id, 0);
-    }
-    return value;
-  }
-  ValueId Root(ValueId value) const {
-    for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) value = In(id, 0);
-    return value;
-  }
-  NodeId ReshapeOf(ValueId value) const {
-    const NodeId id = graph_.producer(value);
-    const bool reshapes = value != match_.x && id != kNone && graph_.alive(id) &&
-                          graph_.node(id).op->reshapes && graph_.node(id).tail.empty();
-    return reshapes ? id : kNone;
-  }
+  // Whether the value has one element for each row, or for each element.
+  bool FitsRows(ValueId v) const { return IsByRow(v) || ShapeOf(v) == ShapeOf(x_); }
 
   // x * g + (beta - mean * g)
   bool ExpandedForm(NodeId last) {
@@ -86,7 +56,7 @@ class Matcher : public PatternWalk {
       for (int k : {0, 1}) {
         Reset();
         nodes.push_back(scaled);
-        match_.x = In(scaled, k);
+        x_ = In(scaled, k);
         if (!FitsRows(In(scaled, 1 - k)) || !FitsRows(In(last, 1 - i))) continue;
         if (Shift(In(last, 1 - i), In(scaled, 1 - k))) return true;
       }
@@ -95,7 +65,7 @@ class Matcher : public PatternWalk {
   }
   // beta - mean * g
   bool Shift(ValueId value, ValueId g) {
-    if (ShapeOf(match_.x).rank() == 0) return false;
+    if (ShapeOf(x_).rank() == 0) return false;
     value = Unshaped(value);
     if (const NodeId sub = Step(value, "SUB"); sub != kNone) {
       match_.beta = In(sub, 0);
@@ -124,7 +94,7 @@ class Matcher : public PatternWalk {
       }
       const bool fits =
           ShapeOf(In(product, 0)) == ShapeOf(In(product, 1)) || IsByRow(In(product, 1 - i));
-      return fits && IsShift(match_.beta) && IsMean(mean, match_.x) && Gain(g, mean);
+      return fits && IsShift(match_.beta) && IsMean(mean, x_) && Gain(g, mean);
     }
     return false;
   }
@@ -184,10 +154,10 @@ class Matcher : public PatternWalk {
       // (x - mean) * (r * gamma)
       const NodeId centre = Step(In(id, i), "SUB");
       if (centre == kNone) continue;
-      match_.x = In(centre, 0);
-      if (ShapeOf(match_.x).rank() == 0) continue;
+      x_ = In(centre, 0);
+      if (ShapeOf(x_).rank() == 0) continue;
       if (!IsByRow(In(centre, 1)) || !FitsRows(In(id, 1 - i))) continue;
-      if (IsMean(In(centre, 1), match_.x) && Gain(In(id, 1 - i), In(centre, 1))) return true;
+      if (IsMean(In(centre, 1), x_) && Gain(In(id, 1 - i), In(centre, 1))) return true;
     }
     return false;
   }
@@ -203,10 +173,10 @@ class Matcher : public PatternWalk {
       const ValueId centred = In(id, i);
       const NodeId centre = Step(centred, "SUB");
       if (centre == kNone) continue;
-      match_.x = In(centre, 0);
+      x_ = In(centre, 0);
       const ValueId mean = In(centre, 1);
       const ValueId r = In(id, 1 - i);
-      if (!IsByRow(mean) || !IsByRow(r) || !IsMean(mean, match_.x)) continue;
+      if (!IsByRow(mean) || !IsByRow(r) || !IsMean(mean, x_)) continue;
       if (quotient ? Deviation(r, mean, centred) : InverseDeviation(r, mean, centred)) return true;
     }
     return false;
@@ -234,13 +204,12 @@ class Matcher : public PatternWalk {
   }
   // MEAN of SQUARED_DIFFERENCE(x, mean), of SQUARE(x - mean), or of its product with itself.
   bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
-    value = Unshaped(value);
-    const NodeId id = ProducerIs(graph_, value, "MEAN");
-    if (id == kNone || !IsMean(value, In(id, 0))) return false;
+    const NodeId id = ReducesRows(value, "MEAN");
+    if (id == kNone) return false;
     const ValueId squares = In(id, 0);
     if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
-      const int i = In(difference, 0) == match_.x ? 1 : 0;
-      return In(difference, 1 - i) == match_.x && IsByRow(In(difference, i)) &&
+      const int i = In(difference, 0) == x_ ? 1 : 0;
+      return In(difference, 1 - i) == x_ && IsByRow(In(difference, i)) &&
              Unshaped(In(difference, i)) == Root(mean);
     }
     if (centred == kNone) return false;
@@ -250,22 +219,7 @@ class Matcher : public PatternWalk {
     const NodeId product = Step(squares, "MUL");
     return product != kNone && In(product, 0) == centred && In(product, 1) == centred;
   }
-  // Whether `value` is the mean of `of` over its innermost dimension, kept or not, and dimensions
-  // of size 1.
-  bool IsMean(ValueId value, ValueId of) {
-    const NodeId id = Step(Unshaped(value), "MEAN");
-    if (id == kNone || In(id, 0) != of) return false;
-    const Shape& shape = ShapeOf(of);
-    const int rank = shape.rank();
-    const auto axes = IntConstant(graph_, In(id, 1));
-    if (!axes || rank == 0 || shape.dim(-1) <= 1) return false;
-    const auto last = [&](int32_t axis) { return axis == -1 || axis == rank - 1; };
-    const auto idle = [&](int32_t axis) {
-      return axis >= -rank && axis < rank && shape[axis < 0 ? axis + rank : axis] == 1;
-    };
-    return std::ranges::any_of(*axes, last) &&
-           std::ranges::all_of(*axes, [&](int32_t axis) { return last(axis) || idle(axis); });
-  }
+  bool IsMean(ValueId value, ValueId of) { return ReducesRows(value, "MEAN", of) != kNone; }
 
   Match match_;
 };

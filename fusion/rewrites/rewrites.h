@@ -73,6 +73,9 @@ bool RecognizePrelu(Graph&, NodeId, RewriteContext&);
 // MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
 bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 
+// MUL by itself, MEAN, RSQRT, MUL ... -> RMS normalization.
+bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
+
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 

@@ -259,6 +259,50 @@ TEST(LayerNorm, NotOverAnotherDimension) {
   EXPECT_GT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops().size(), 2u);
 }
 
+// As exporters write it: the mean or the sum of squares, kept or brought back by a reshape, the
+// gain by x * r, by r, or absent.
+TEST(RmsNorm, FromItsParts) {
+  for (const std::string mean : {"MEAN", "SUM / n", "SUM * (1/n)"}) {
+    for (const std::string gain : {"", "of x * r", "of r", "of a quotient"}) {
+      for (const bool kept : {false, true}) {
+        SCOPED_TRACE(mean + ", gain " + gain);
+        GraphBuilder b;
+        const ValueId x = b.Dense(b.Input({5, 7}), 12);
+        const ValueId squares = kept ? b.Op("MUL", {x, x}) : b.Op("SQUARE", {x});
+        ValueId m =
+            b.Op(mean.substr(0, mean.find(' ')), {squares, b.Ints({1})}, {{"keep_dims", kept}});
+        if (mean == "SUM / n") m = b.Op("DIV", {m, b.Scalar(12)});
+        if (mean == "SUM * (1/n)") m = b.Op("MUL", {b.Scalar(1.0f / 12), m});
+        if (!kept) m = b.Op("RESHAPE", {m, b.Ints({5, 1})});
+        m = b.Op("ADD", {m, b.Scalar(1e-5f)});
+        const bool quotient = gain == "of a quotient";
+        ValueId r = b.Op(quotient ? "SQRT" : "RSQRT", {m});
+        if (gain == "of r") r = b.Op("MUL", {r, b.Constant({12})});
+        ValueId y = quotient ? b.Op("DIV", {x, r}) : b.Op("MUL", {r, x});
+        if (gain != "" && gain != "of r") y = b.Op("MUL", {y, b.Constant({1, 12})});
+        b.Output(b.Dense(y, 3));
+        EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                    ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM", "FULLY_CONNECTED"));
+      }
+    }
+  }
+}
+
+TEST(RmsNorm, NotOfAnotherSumOrDivisor) {
+  for (const int wrong : {0, 1, 2, 3}) {
+    SCOPED_TRACE(wrong);
+    GraphBuilder b;
+    const ValueId x = b.Input({6, 6}), y = b.Input({6, 6});
+    const ValueId squares = b.Op("MUL", {x, wrong == 0 ? y : x});
+    ValueId m = b.Op("SUM", {squares, b.Ints({wrong == 1 ? 0 : 1})}, {{"keep_dims", wrong != 2}});
+    m = b.Op("DIV", {m, b.Scalar(wrong == 3 ? 7.0f : 6.0f)});
+    b.Output(b.Op("MUL", {x, b.Op("RSQRT", {b.Op("ADD", {m, b.Scalar(1e-5f)})})}));
+    for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops()) {
+      EXPECT_EQ(ops.find("LAYER_NORM"), std::string::npos) << ops;
+    }
+  }
+}
+
 TEST(Attention, WithScaleMaskAndEitherOrderOfKeys) {
   for (const bool by_rows : {false, true}) {
     for (const bool masked : {false, true}) {

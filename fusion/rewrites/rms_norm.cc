@@ -1,0 +1,143 @@
+// RMS normalization over the innermost dimension, from its parts: with the mean of squares
+//   m = MEAN(x * x), SUM(x * x) / n or SUM(x * x) * (1/n), the square also as SQUARE(x),
+// and r = RSQRT(m + epsilon), either x * r * gamma, x * (r * gamma) or x / SQRT(m + epsilon) *
+// gamma, with or without gamma. Where sums and means drop their dimension, reshapes stand between.
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "fusion/rewrites/row_pattern.h"
+#include "kernels/layer_norm/layer_norm.h"
+
+namespace fuselite::fusion {
+namespace {
+
+struct Match {
+  ValueId x = kNone, gamma = kNone;
+  float epsilon = 0;
+};
+
+// Some nodes are taken twice.
+class Matcher : public RowPatternWalk {
+ public:
+  using RowPatternWalk::RowPatternWalk;
+
+  // `last` makes the normalized value.
+  std::optional<Match> Run(NodeId last) {
+    if (Normalized(last) || Scaled(last)) {
+      match_.x = x_;
+      return match_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // x * r, x * (r * gamma), or x / SQRT(m + epsilon)
+  bool Normalized(NodeId id) {
+    if (Is(graph_, id, "DIV")) return Normalizes(In(id, 0), In(id, 1), "SQRT");
+    if (!Is(graph_, id, "MUL")) return false;
+    for (int i : {0, 1}) {
+      if (Normalizes(In(id, i), In(id, 1 - i), "RSQRT") || Gain(In(id, i), In(id, 1 - i))) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // What Normalized gives, by gamma.
+  bool Scaled(NodeId id) {
+    if (!Is(graph_, id, "MUL")) return false;
+    for (int i : {0, 1}) {
+      const NodeId inner = graph_.producer(In(id, i));
+      if (inner == kNone || !graph_.node(inner).tail.empty() ||
+          FusedActivation(graph_.node(inner)) != kernels::Activation::kNone) {
+        continue;
+      }
+      if (!Normalized(inner) || match_.gamma != kNone || !IsPerChannel(In(id, 1 - i))) continue;
+      nodes.push_back(inner);
+      match_.gamma = In(id, 1 - i);
+      return true;
+    }
+    return false;
+  }
+  // r * gamma, of what is multiplied by it
+  bool Gain(ValueId of, ValueId value) {
+    const NodeId product = Step(value, "MUL");
+    if (product == kNone) return false;
+    for (int i : {0, 1}) {
+      if (!Normalizes(of, In(product, i), "RSQRT") || !IsPerChannel(In(product, 1 - i))) continue;
+      nodes.push_back(product);
+      match_.gamma = In(product, 1 - i);
+      return true;
+    }
+    return false;
+  }
+
+  // Whether `value` is `root` of the mean square of the rows of `of` and epsilon.
+  bool Normalizes(ValueId of, ValueId value, std::string_view root) {
+    x_ = of;
+    match_ = {};
+    nodes.clear();
+    if (ShapeOf(of).rank() == 0 || !IsByRow(value)) return false;
+    const NodeId inverse = Step(Unshaped(value), root);
+    if (inverse == kNone) return false;
+    const NodeId add = Step(Unshaped(In(inverse, 0)), "ADD");
+    if (add == kNone) return false;
+    for (int i : {0, 1}) {
+      const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
+      if (!epsilon) continue;
+      match_.epsilon = *epsilon;
+      return IsMeanSquare(In(add, i)) && RowsOf(value);
+    }
+    return false;
+  }
+  // Whether there is one element for each row, at its place.
+  bool RowsOf(ValueId value) const {
+    Shape rows = ShapeOf(x_);
+    rows.set(rows.rank() - 1, 1);
+    return ShapeOf(value) == rows;
+  }
+
+  bool IsMeanSquare(ValueId value) {
+    if (const NodeId mean = ReducesRows(value, "MEAN"); mean != kNone) return IsSquare(In(mean, 0));
+    value = Unshaped(value);
+    const auto n = static_cast<float>(ShapeOf(x_).dim(-1));
+    if (const NodeId quotient = Step(value, "DIV"); quotient != kNone) {
+      return IsScalar(graph_, In(quotient, 1), n) && IsSumOfSquares(In(quotient, 0));
+    }
+    const NodeId product = Step(value, "MUL");
+    if (product == kNone) return false;
+    const int i = IsScalar(graph_, In(product, 1), 1 / n) ? 0 : 1;
+    return IsScalar(graph_, In(product, 1 - i), 1 / n) && IsSumOfSquares(In(product, i));
+  }
+  bool IsSumOfSquares(ValueId value) {
+    const NodeId sum = ReducesRows(value, "SUM");
+    return sum != kNone && IsSquare(In(sum, 0));
+  }
+  bool IsSquare(ValueId value) {
+    if (const NodeId square = Step(value, "SQUARE"); square != kNone) return In(square, 0) == x_;
+    const NodeId product = Step(value, "MUL");
+    return product != kNone && In(product, 0) == x_ && In(product, 1) == x_;
+  }
+
+  Match match_;
+};
+
+}  // namespace
+
+bool RecognizeRmsNorm(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
+  if (!graph.node(id).tail.empty() || !kernels::FindOperator("FUSELITE_LAYER_NORM")) return false;
+  Matcher matcher(graph);
+  const std::optional<Match> match = matcher.Run(id);
+  if (!match || !IsFloat(graph, match->x)) return false;
+  // Without its gain, which the next node brings: the pattern ends there.
+  const NodeId next = graph.SingleConsumer(graph.node(id).outputs[0]);
+  if (next != kNone && Matcher(graph).Run(next)) return false;
+  SortUnique(&matcher.nodes);
+  if (!OnlyReadWithin(graph, matcher.nodes, id)) return false;
+  Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma});
+  node.params.as<kernels::LayerNormParams>() = {.epsilon = match->epsilon, .keeps_mean = true};
+  if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;
+  return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize RMS normalization",
+                        context);
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,36 @@
+// Patterns that work on the rows of a value: on what lies along its innermost dimension.
+#pragma once
+
+#include "fusion/match.h"
+
+namespace fuselite::fusion {
+
+// `x_` is the value whose rows are meant; a pattern sets it before it asks.
+class RowPatternWalk : public PatternWalk {
+ public:
+  using PatternWalk::PatternWalk;
+
+ protected:
+  const Shape& ShapeOf(ValueId v) const { return graph_.value(v).info.shape; }
+
+  // Whether the value has one float for each element of a row, the same for all rows.
+  bool IsPerChannel(ValueId v) const;
+  // Whether the value has one element for each row, and repeats along it.
+  bool IsByRow(ValueId v) const;
+  // The node that makes `value`, kept or not, by SUM or MEAN (`op`) over the innermost dimension of
+  // `of` and dimensions of size 1, which becomes part of the pattern; else kNone.
+  NodeId ReducesRows(ValueId value, std::string_view op, ValueId of);
+  NodeId ReducesRows(ValueId value, std::string_view op);  // of whatever value
+
+  // What `value` was before it was reshaped; the reshapes become part of the pattern. `x_` itself
+  // counts as not reshaped.
+  ValueId Unshaped(ValueId value);
+  ValueId Root(ValueId value) const;
+
+  ValueId x_ = kNone;
+
+ private:
+  NodeId ReshapeOf(ValueId value) const;
+};
+
+}  // namespace fuselite::fusion
