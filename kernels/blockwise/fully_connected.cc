@@ -49,6 +49,11 @@ struct PanelLayout {
   bool InHighHalf(int64_t k) const { return !bytes && k % 8 >= 4; }
 };
 
+// The bytes of weights of 4 bits as they are in the file.
+struct PackedFours {
+  const std::byte* bytes;
+};
+
 template <class Weights>
 void PackBlock(const PanelLayout& l, const Weights& weights, int64_t from, int64_t lane,
                std::byte* to, int64_t* sum) {
@@ -64,6 +69,35 @@ void PackBlock(const PanelLayout& l, const Weights& weights, int64_t from, int64
   }
 }
 
+// Half of the nibbles of a word become the low halves of its bytes.
+uint32_t SpreadNibbles(uint32_t four) {
+  four = (four | four << 8) & 0x00ff00ffu;
+  return (four | four << 4) & 0x0f0f0f0fu;
+}
+
+// The same for weights of 4 bits, of which the file has two to a byte as well: eight at a time.
+// Rows and blocks begin with whole bytes.
+void PackBlock(const PanelLayout& l, const PackedFours& weights, int64_t from, int64_t lane,
+               std::byte* to, int64_t* sum) {
+  const std::byte* const source = weights.bytes + from / 2;
+  for (int64_t k = 0; k < l.block_size; k += 8) {
+    uint32_t eight = 0;
+    for (int64_t i = 0; i < 4; ++i) eight |= std::to_integer<uint32_t>(source[k / 2 + i]) << 8 * i;
+    // A signed nibble plus 8 is the nibble with its sign turned.
+    eight ^= 0x88888888u;
+    const uint32_t low = SpreadNibbles(eight & 0xffff), high = SpreadNibbles(eight >> 16);
+    *sum += int64_t{(low + high) * 0x01010101u >> 24} - 8 * 8;
+    const uint32_t packed = low | high << 4;
+    std::byte* const at = to + l.ByteOf(k, lane);
+    for (int64_t i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(packed >> 8 * i);
+  }
+}
+
+// Of a size that is known: a call for each block would take as long as packing it.
+void CopyScale(const PanelLayout& l, const std::byte* from, std::byte* to) {
+  l.halves ? std::memcpy(to, from, sizeof(uint16_t)) : std::memcpy(to, from, sizeof(float));
+}
+
 template <class Weights>
 void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& scales,
                int64_t panel, std::byte* to) {
@@ -74,9 +108,8 @@ void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& s
     std::byte* const scales_of_block = to + l.scales_at() + block * l.lanes * l.scale_bytes();
     for (int64_t lane = 0; lane < count; ++lane) {
       const int64_t of_scale = (first + lane) * l.blocks() + block;
-      std::memcpy(scales_of_block + lane * l.scale_bytes(),
-                  static_cast<const std::byte*>(scales.data) + of_scale * l.scale_bytes(),
-                  l.scale_bytes());
+      CopyScale(l, static_cast<const std::byte*>(scales.data) + of_scale * l.scale_bytes(),
+                scales_of_block + lane * l.scale_bytes());
       int64_t sum = 0;
       PackBlock(l, weights, (first + lane) * l.depth + block * l.block_size, lane,
                 to + block * l.weight_bytes(), &sum);
@@ -130,10 +163,10 @@ class BlockwiseKernel final : public Kernel {
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
     biased_ = op.has_input(2);
-    name_ =
-        internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
-                       DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x", layout_.lanes,
-                       " ", tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
+    name_ = internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
+                           DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x",
+                           layout_.lanes * tile_.panels, " ",
+                           tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
     return Status();
   }
 
@@ -151,11 +184,16 @@ class BlockwiseKernel final : public Kernel {
                        layout_.scale_bytes(), layout_.exact ? " exact k" : " k", layout_.depth,
                        " l", layout_.lanes);
     FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
-      WithBlockWeights(weights, [&](const auto& values) {
+      const auto pack_all = [&](const auto& values) {
         for (int64_t panel = 0; panel < layout_.panels(); ++panel) {
           PackPanel(layout_, values, scales, panel, to + panel * layout_.panel_bytes());
         }
-      });
+      };
+      if (weights.type == DataType::kInt4) {
+        pack_all(PackedFours{static_cast<const std::byte*>(weights.data)});
+      } else {
+        WithBlockWeights(weights, pack_all);
+      }
     }));
     row_scales_.reset();
     return Status();
@@ -244,16 +282,18 @@ class BlockwiseKernel final : public Kernel {
     tile.blocks = layout_.blocks();
     tile.block_size = layout_.block_size;
     tile.exact = layout_.exact;
+    tile.panel_bytes = layout_.panel_bytes();
     tile.min = tail_.min;
     tile.max = tail_.max;
     tile.out_pitch = sums_pitch;
     std::array<BlockwiseRow, kRowsPerStep> quantized;
     for (int64_t r = 0; r < rows; ++r) quantized[r] = RowAt(args, row + r);
-    for (int64_t u = 0; u < units; u += layout_.lanes) {
+    const int64_t tile_units = int64_t{layout_.lanes} * tile_.panels;
+    for (int64_t u = 0; u < units; u += tile_units) {
       tile.weights = packed_->data() + (unit + u) / layout_.lanes * layout_.panel_bytes();
       tile.scales = tile.weights + layout_.scales_at();
       tile.per_offset = tile.weights + layout_.per_offset_at();
-      tile.units = std::min<int64_t>(layout_.lanes, units - u);
+      tile.units = std::min(tile_units, units - u);
       tile.bias = biased_ ? static_cast<const float*>(args.inputs[2]) + unit + u : nullptr;
       for (int64_t r = 0; r < rows; r += tile.row_count) {
         tile.row_count = static_cast<int>(std::min<int64_t>(tile_.max_rows, rows - r));
