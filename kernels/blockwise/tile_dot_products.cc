@@ -7,6 +7,7 @@
 #include <hwy/base.h>
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 // g++ 12 warns of values that its own header leaves undefined on purpose.
@@ -38,6 +39,18 @@ inline __m512i Broadcast32(const std::byte* from) {
   return _mm512_set1_epi32(value);
 }
 
+// Panel `p` of a tile of two.
+inline BlockwiseTile PanelOf(const BlockwiseTile& t, int p) {
+  BlockwiseTile panel = t;
+  panel.weights += p * t.panel_bytes;
+  panel.scales += p * t.panel_bytes;
+  panel.per_offset += p * t.panel_bytes;
+  panel.out += p * kLanes;
+  panel.units = std::min<int64_t>(t.units - p * kLanes, kLanes);
+  if (panel.bias != nullptr) panel.bias += p * kLanes;
+  return panel;
+}
+
 inline void StoreRow(const BlockwiseTile& t, int r, __m512 y) {
   const auto units = static_cast<__mmask16>((1u << t.units) - 1);
   if (t.bias != nullptr) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(units, t.bias));
@@ -58,10 +71,10 @@ inline void StoreRows(const BlockwiseTile& t, const __m512* sums) {
   }
 }
 
-// The sums of a block of each row. The two halves of the bytes, and with few rows each second
-// vector, have sums of their own, so that enough of them are on their way; those of the high halves
-// are 16 times too large until the end. Every loop over them is unrolled: g++ would keep them on
-// the stack else.
+// The sums of a block of each row over one panel. The two halves of the bytes, and with few rows
+// each second vector, have sums of their own, so that enough of them are on their way; those of the
+// high halves are 16 times too large until the end. Every loop over them is unrolled: g++ would
+// keep them on the stack else.
 template <int kRows>
 struct BlockSums {
   static constexpr int kChains = kRows <= 2 ? 4 : 2;
@@ -119,7 +132,7 @@ inline void StoreExactRows(const BlockwiseTile& t, const BlockSums<kRows>& sums,
 }
 
 template <int kRows, bool kHalf>
-void Run(const BlockwiseTile& t) {
+void RunPanel(const BlockwiseTile& t) {
   const std::byte* weights = t.weights;
   __m512 sums[kRows];
   HWY_UNROLL(8)
@@ -141,18 +154,96 @@ void Run(const BlockwiseTile& t) {
   StoreRows<kRows>(t, sums);
 }
 
+// Several rows over two panels: a load that spreads four bytes takes as long as a dot product, so
+// that each serves two. With one sum for each, all of a tile's fit the registers.
+constexpr int kPairRows = 5;
+
+struct PairSums {
+  __m512i sums[2][kPairRows];
+
+  // Depth [at, at + kBlockwiseStep); the panels' weights.
+  template <int kRows>
+  void Add(const BlockwiseTile& t, int64_t at, const std::byte* first, const std::byte* second) {
+    const __m512i low = _mm512_set1_epi8(0x0f);
+    HWY_UNROLL(4)
+    for (int i = 0; i < kBlockwiseStep / 8; ++i) {
+      const __m512i a = _mm512_load_si512(first + i * 4 * kLanes);
+      const __m512i b = _mm512_load_si512(second + i * 4 * kLanes);
+      AddFours<kRows>(t, at + 8 * i, _mm512_and_si512(a, low), _mm512_and_si512(b, low));
+      AddFours<kRows>(t, at + 8 * i + 4, _mm512_and_si512(_mm512_srli_epi16(a, 4), low),
+                      _mm512_and_si512(_mm512_srli_epi16(b, 4), low));
+    }
+  }
+  template <int kRows>
+  void AddFours(const BlockwiseTile& t, int64_t at, __m512i a, __m512i b) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      __m512i x = Broadcast32(t.rows[r].values + at);
+      asm("" : "+v"(x));  // else it is loaded twice
+      sums[0][r] = _mm512_dpbusd_epi32(sums[0][r], a, x);
+      sums[1][r] = _mm512_dpbusd_epi32(sums[1][r], b, x);
+    }
+  }
+};
+
+template <int kRows, bool kHalf>
+void RunPair(const BlockwiseTile& t) {
+  const BlockwiseTile panels[2] = {PanelOf(t, 0), PanelOf(t, 1)};
+  __m512 sums[2][kRows];
+  HWY_UNROLL(2)
+  for (int p = 0; p < 2; ++p) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) sums[p][r] = _mm512_setzero_ps();
+  }
+  int64_t at = 0;
+  for (int64_t block = 0; block < t.blocks; ++block) {
+    PairSums of_block;
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      of_block.sums[0][r] = of_block.sums[1][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
+    }
+    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
+      const std::byte* const weights = t.weights + at / 2 * kLanes;
+      of_block.Add<kRows>(t, at, weights, weights + t.panel_bytes);
+    }
+    HWY_UNROLL(2)
+    for (int p = 0; p < 2; ++p) {
+      const __m512 scales = ScalesOf<kHalf>(panels[p], block);
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        const __m512 sum = _mm512_cvtepi32_ps(of_block.sums[p][r]);
+        sums[p][r] = _mm512_fmadd_ps(scales, sum, sums[p][r]);
+      }
+    }
+  }
+  for (int p = 0; p < 2; ++p) StoreRows<kRows>(panels[p], sums[p]);
+}
+
+template <bool kHalf>
+void RunPanelOf(const BlockwiseTile& t) {
+  switch (t.row_count) {
+    case 1: return RunPanel<1, kHalf>(t);
+    case 2: return RunPanel<2, kHalf>(t);
+    case 3: return RunPanel<3, kHalf>(t);
+    case 4: return RunPanel<4, kHalf>(t);
+    case 5: return RunPanel<5, kHalf>(t);
+    default: return RunPanel<6, kHalf>(t);
+  }
+}
+
 template <bool kHalf>
 void RunTile(const BlockwiseTile& t) {
-  switch (t.row_count) {
-    case 1: return Run<1, kHalf>(t);
-    case 2: return Run<2, kHalf>(t);
-    case 3: return Run<3, kHalf>(t);
-    case 4: return Run<4, kHalf>(t);
-    case 5: return Run<5, kHalf>(t);
-    case 6: return Run<6, kHalf>(t);
-    case 7: return Run<7, kHalf>(t);
-    default: return Run<8, kHalf>(t);
+  if (t.units > kLanes && !t.exact) {
+    switch (t.row_count) {
+      case 1:
+      case 2: break;
+      case 3: return RunPair<3, kHalf>(t);
+      case 4: return RunPair<4, kHalf>(t);
+      default: return RunPair<5, kHalf>(t);
+    }
   }
+  RunPanelOf<kHalf>(PanelOf(t, 0));
+  if (t.units > kLanes) RunPanelOf<kHalf>(PanelOf(t, 1));
 }
 
 }  // namespace
@@ -161,8 +252,8 @@ HWY_POP_ATTRIBUTES
 // Outside of them: this runs on machines without these instructions, too.
 BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions) {
   BlockwiseFunctions dot = functions;
-  dot.tiles[0][0] = {RunTile<true>, 8, true};
-  dot.tiles[0][1] = {RunTile<false>, 8, true};
+  dot.tiles[0][0] = {RunTile<true>, kPairRows, 2, true};
+  dot.tiles[0][1] = {RunTile<false>, kPairRows, 2, true};
   return dot;
 }
 
