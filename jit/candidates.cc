@@ -22,8 +22,8 @@ constexpr Candidate kProduct[] = {{"jit int8", PlanProductS8},
                                   {"jit hybrid", PlanProductHybrid},
                                   {"jit bf16", PlanProductBf16},
                                   {"jit", PlanProductF32}};
-constexpr Candidate kConv2D[] = {{"jit int8", PlanProductS8},
-                                 {"jit hybrid", PlanProductHybrid},
+constexpr Candidate kConv2D[] = {{"jit int8", PlanConv2DInt8},
+                                 {"jit hybrid", PlanConv2DHybrid},
                                  {"jit winograd", PlanWinogradF32},
                                  {"jit bf16", PlanProductBf16},
                                  {"jit", PlanProductF32}};

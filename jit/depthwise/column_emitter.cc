@@ -28,18 +28,41 @@ std::vector<int> ColumnEmitter::LoadZeroPoints(const Xbyak::Address& lane) {
   return std::vector<int>(spec_.group(), t(4));
 }
 
-std::vector<int> ColumnEmitter::Load(int64_t offset, int group) {
-  const int first = group * spec_.lane_rows();
+std::vector<int> ColumnEmitter::Load(int64_t offset, int step) {
+  if (spec_.group_channels > 1) return LoadGroups(offset, step);
+  const int first = step * spec_.lane_rows();
   const int rows = std::min(spec_.lane_rows(), spec_.window.y.filter - first);
-  for (int i = 0; i < rows; ++i) {
-    const RegExp address = rows_[first + i] + static_cast<int>(offset);
-    spec_.dot ? LoadBytes(t(i), address) : LoadWords(t(i), address);
-  }
+  for (int i = 0; i < rows; ++i) LoadRow(t(i), first + i, offset);
   if (spec_.dot) return InterleaveBytes(rows);
   const int second = t(rows - 1);
   a_.vpunpcklwd(V(t(2)), V(t(0)), V(second));
   a_.vpunpckhwd(V(t(0)), V(t(0)), V(second));
   return {t(2), t(0)};
+}
+
+// A row's values stay in temporary 4 for all of its steps.
+std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
+  const int row = step / spec_.row_steps(), step_of_row = step % spec_.row_steps();
+  if (step_of_row == 0) LoadRow(t(4), row, offset);
+  std::vector<int> values;
+  int last_order = -1;
+  for (int v = 0; v < spec_.group(); ++v) {
+    int order = 0;
+    for (int lane = 0; lane < 4; ++lane) {
+      const int input = spec_.LaneInput(4 * v + lane, step_of_row);
+      order |= input / spec_.lane_values() << 2 * lane;
+    }
+    // Neighbours of one group have the same inputs.
+    if (order != last_order) a_.vpshufd(V(t(v)), V(t(4)), static_cast<uint8_t>(order));
+    values.push_back(order == last_order ? values.back() : t(v));
+    last_order = order;
+  }
+  return values;
+}
+
+void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
+  const RegExp address = rows_[row] + static_cast<int>(offset);
+  spec_.dot ? LoadBytes(to, address) : LoadWords(to, address);
 }
 
 // Interleaves temporaries 0 to rows - 1.

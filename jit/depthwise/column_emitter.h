@@ -21,10 +21,12 @@ class ColumnEmitter {
 
   // Once in each function, for the channels of one block; clobbers rax.
   void Prepare(int width, int channels);
-  // The values `offset` bytes further of the `group`-th spec.lane_rows() filter rows, interleaved.
-  // Lanes of rows that the filter does not have hold anything: their weights are zero. Returns in
-  // which registers, spec.group() of them; temporary 3 is not among those of pairs.
-  std::vector<int> Load(int64_t offset, int group);
+  // The values `offset` bytes further that are multiplied in step `step` of the column's: of
+  // spec.lane_rows() filter rows, interleaved, or of the row's groups. Lanes of rows that the
+  // filter does not have hold anything: their weights are zero. The steps of a row follow each
+  // other. Returns in which registers, spec.group() of them; temporary 3 is not among those of
+  // pairs.
+  std::vector<int> Load(int64_t offset, int step);
   // A column outside of the image, of `lane` everywhere.
   std::vector<int> LoadZeroPoints(const Xbyak::Address& lane);
 
@@ -35,6 +37,8 @@ class ColumnEmitter {
   const Xbyak::Xmm& V(int reg) const { return VectorOf(reg, width_); }
 
   std::vector<int> InterleaveBytes(int rows);
+  std::vector<int> LoadGroups(int64_t offset, int step);
+  void LoadRow(int to, int row, int64_t offset);
   void LoadBytes(int to, const Xbyak::RegExp& address);
   void LoadWords(int to, const Xbyak::RegExp& address);
   void LoadPieces(int to, Xbyak::RegExp address);

@@ -7,13 +7,17 @@
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
 #include "jit/source/image_source.h"
+#include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/product/constant.h"
 
 namespace fuselite::jit {
 namespace {
 
+using kernels::Activation;
 using kernels::BuildContext;
+using kernels::Conv2DParams;
+using kernels::Conv2DShape;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::KernelPlan;
@@ -61,12 +65,39 @@ bool FitInt8(const TensorInfo& filter) {
   });
 }
 
+// What the planning of both operators starts from.
+struct Layer {
+  kernels::Window window;
+  int32_t batch = 0, channels_in = 0, channels_out = 0;
+  int32_t group_channels = 1;
+  Activation activation = Activation::kNone;
+};
+
+Layer LayerOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {
+  return {shape.window,       shape.batch, shape.channels_in,
+          shape.channels_out, 1,           op.params.as<DepthwiseConv2DParams>().activation};
+}
+
+// A group's outputs lie in the 16 bytes that its inputs do. Groups of 16 fill a vector of sums in
+// products, too.
+bool HasSmallGroups(const OpDescription& op, const Conv2DShape& shape) {
+  const int32_t group = shape.group_in;
+  return op.inputs[1].constant() && shape.groups > 1 && group == shape.group_out &&
+         (group == 2 || group == 4 || group == 8);
+}
+
+Layer LayerOf(const OpDescription& op, const Conv2DShape& shape) {
+  return {shape.window,       shape.batch,    shape.channels_in,
+          shape.channels_out, shape.group_in, op.params.as<Conv2DParams>().activation};
+}
+
 // The part of the problem that does not depend on where the image lies.
-DepthwiseS8Problem ProblemOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {
+DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
   DepthwiseS8Problem problem;
-  problem.window = shape.window;
-  problem.images = shape.batch;
-  problem.channels = shape.channels_out;
+  problem.window = layer.window;
+  problem.images = layer.batch;
+  problem.channels = layer.channels_out;
+  problem.group_channels = layer.group_channels;
   problem.out_pitch = op.outputs[0].pitch();
   problem.weights_type = kernels::ReadableType(op.inputs[1].type);
   problem.weights_zero_point = op.inputs[1].quantization.zero_point();
@@ -119,29 +150,23 @@ KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, b
       });
 }
 
-}  // namespace
-
-Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
-                                                    const kernels::PlanContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
-  FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.channels_in == 1) return PlanProductS8(op, context);
-  if (!op.inputs[1].constant())
-    return Unsupported("weights known only at run time have no emitter");
+// Of 8-bit activations. Channels with several filters are read from a copy that repeats them.
+Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
+                            kernels::QuantizedTail tail, const char* name,
+                            const kernels::PlanContext& context) {
   const TensorInfo& in = op.inputs[0];
-  DepthwiseS8Problem problem = ProblemOf(op, shape);
-  FUSELITE_ASSIGN_OR_RETURN(
-      problem.tail, kernels::MakeQuantizedTail(op, op.params.as<DepthwiseConv2DParams>().activation,
-                                               DataType::kNone, shape.channels_out));
-  problem.name = internal::Join("depthwise ", DataTypeName(in.type));
+  DepthwiseS8Problem problem = ProblemOf(op, layer);
+  problem.tail = std::move(tail);
+  problem.name = internal::Join(name, ' ', DataTypeName(in.type));
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
   problem.fits_int8 = FitInt8(op.inputs[1]);
   std::unique_ptr<Source> source;
-  if (shape.multiplier > 1) {
-    const ConvertedImage image(shape.window, shape.batch, shape.channels_in, in.pitch(), in.type,
-                               problem.zero_point, ActivationFormat::kAsIs, shape.multiplier);
-    problem.window = image.Padded(shape.window);
+  if (layer.channels_out > layer.channels_in) {
+    const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
+                               problem.zero_point, ActivationFormat::kAsIs,
+                               layer.channels_out / layer.channels_in);
+    problem.window = image.Padded(layer.window);
     source = RepeatedSource(0, image);
   } else {
     source = InputItself(in);
@@ -153,34 +178,88 @@ Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
   return PlanOf(std::move(depthwise), std::move(source), true);
 }
 
-Result<kernels::KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
-                                                      const kernels::PlanContext& context) {
+Result<KernelPlan> PlanGroupedInt8(const OpDescription& op, const Layer& layer,
+                                   const kernels::PlanContext& context) {
+  const DataType bias_type = op.params.as<Conv2DParams>().quantized_bias_type;
+  FUSELITE_ASSIGN_OR_RETURN(
+      kernels::QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, layer.activation, bias_type, layer.channels_out));
+  return PlanInt8(op, layer, std::move(tail), "grouped", context);
+}
+
+// Of float32 activations, quantized asymmetrically image by image.
+Result<KernelPlan> PlanHybrid(const OpDescription& op, const Layer& layer, kernels::HybridTail tail,
+                              const char* name, const kernels::PlanContext& context) {
+  QuantizedImage::Layout layout =
+      QuantizedImage::LayoutFor(layer.window, layer.batch, layer.channels_in, op.inputs[0].pitch());
+  layout.asymmetric = true;
+  auto source = std::make_unique<QuantizedSource>(0, layout, context.isa);
+
+  DepthwiseS8Problem problem = ProblemOf(op, layer);
+  FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, layer.activation, std::move(tail),
+                                                            {.line_rows = layer.window.x.output,
+                                                             .row_zero_points = true,
+                                                             .per_row = false}));
+  problem.name = internal::Join(name, " hybrid int8");
+  problem.type = DataType::kUInt8;
+  problem.zero_point = 1;
+  problem.tail.output = op.outputs[0];
+  problem.window = layout.Padded(layer.window);
+  SetMemory(*source, &problem);
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
+  return PlanOf(std::move(depthwise), std::move(source), false);
+}
+
+}  // namespace
+
+Result<KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
+                                           const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
+  if (shape.channels_in == 1) return PlanProductS8(op, context);
+  if (!op.inputs[1].constant())
+    return Unsupported("weights known only at run time have no emitter");
+  const Layer layer = LayerOf(op, shape);
+  FUSELITE_ASSIGN_OR_RETURN(
+      kernels::QuantizedTail tail,
+      kernels::MakeQuantizedTail(op, layer.activation, DataType::kNone, layer.channels_out));
+  return PlanInt8(op, layer, std::move(tail), "depthwise", context);
+}
+
+Result<KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
+                                             const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   if (!op.inputs[1].constant())
     return Unsupported("weights known only at run time have no emitter");
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
-  const auto activation = op.params.as<DepthwiseConv2DParams>().activation;
+  const Layer layer = LayerOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail,
-                            kernels::MakeHybridTail(op, activation, shape.channels_out));
-  QuantizedImage::Layout layout =
-      QuantizedImage::LayoutFor(shape.window, shape.batch, shape.channels_in, op.inputs[0].pitch());
-  layout.asymmetric = true;
-  auto source = std::make_unique<QuantizedSource>(0, layout, context.isa);
+                            kernels::MakeHybridTail(op, layer.activation, layer.channels_out));
+  return PlanHybrid(op, layer, std::move(tail), "depthwise", context);
+}
 
-  DepthwiseS8Problem problem = ProblemOf(op, shape);
-  FUSELITE_ASSIGN_OR_RETURN(problem.floats, MakeFloatOutput(op, activation, std::move(tail),
-                                                            {.line_rows = shape.window.x.output,
-                                                             .row_zero_points = true,
-                                                             .per_row = false}));
-  problem.name = "depthwise hybrid int8";
-  problem.type = DataType::kUInt8;
-  problem.zero_point = 1;
-  problem.tail.output = op.outputs[0];
-  problem.window = layout.Padded(shape.window);
-  SetMemory(*source, &problem);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
-  return PlanOf(std::move(depthwise), std::move(source), false);
+// Windows too large to be unrolled are left to products.
+Result<KernelPlan> PlanConv2DInt8(const OpDescription& op, const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
+  if (HasSmallGroups(op, shape)) {
+    Result<KernelPlan> plan = PlanGroupedInt8(op, LayerOf(op, shape), context);
+    if (plan.ok()) return plan;
+  }
+  return PlanProductS8(op, context);
+}
+
+Result<KernelPlan> PlanConv2DHybrid(const OpDescription& op, const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
+  if (HasSmallGroups(op, shape)) {
+    FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail, kernels::MakeConv2DHybridTail(op, shape));
+    Result<KernelPlan> plan =
+        PlanHybrid(op, LayerOf(op, shape), std::move(tail), "grouped", context);
+    if (plan.ok()) return plan;
+  }
+  return PlanProductHybrid(op, context);
 }
 
 }  // namespace fuselite::jit

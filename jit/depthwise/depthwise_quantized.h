@@ -1,5 +1,5 @@
-// DEPTHWISE_CONV_2D in integers, emitted: the contract is
-// kernels/depthwise_conv2d/depthwise_conv2d.h.
+// DEPTHWISE_CONV_2D and CONV_2D in integers, emitted: the contracts are
+// kernels/depthwise_conv2d/depthwise_conv2d.h and kernels/conv2d/conv2d.h.
 #pragma once
 
 #include "kernels/operator.h"
@@ -14,5 +14,12 @@ Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const kernels::OpDescription
 // tail's functions, to the bit of the reference.
 Result<kernels::KernelPlan> PlanDepthwiseConv2DHybrid(const kernels::OpDescription&,
                                                       const kernels::PlanContext&);
+
+// CONV_2D: with constant filters in groups of 2, 4 or 8 inputs and as many outputs as a depthwise
+// convolution is, else as a product.
+Result<kernels::KernelPlan> PlanConv2DInt8(const kernels::OpDescription&,
+                                           const kernels::PlanContext&);
+Result<kernels::KernelPlan> PlanConv2DHybrid(const kernels::OpDescription&,
+                                             const kernels::PlanContext&);
 
 }  // namespace fuselite::jit

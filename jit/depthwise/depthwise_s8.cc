@@ -40,6 +40,7 @@ void DepthwiseS8::PlanLayer(const PlanContext& context) {
   spec_.dot = HasDotProduct(context.isa) && p.fits_int8;
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.pixel_bytes = p.pixel_bytes;
+  spec_.group_channels = p.group_channels;
   PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
   out_bytes_ = BitWidth(p.tail.output.type) / 8;
@@ -60,9 +61,10 @@ void DepthwiseS8::PlanTail() {
   if (p.floats) {
     tail_ = FloatTail(std::move(*p.floats), p.tail.output.type, isa.features);
   } else {
-    tail_ = DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa,
-                              {int64_t{p.window.taps()} * 255 * 255, p.largest_bias},
-                              p.channels % spec_.whole_channels(isa.bytes) == 0);
+    tail_ =
+        DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa,
+                          {int64_t{p.window.taps()} * p.group_channels * 255 * 255, p.largest_bias},
+                          p.channels % spec_.whole_channels(isa.bytes) == 0);
   }
   spec_.tail = tail_.emitted;
 }
@@ -77,7 +79,9 @@ void DepthwiseS8::PlanUnits(int threads) {
 }
 
 std::string DepthwiseS8::name() const {
-  return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, ' ',
+  const std::string group =
+      spec_.group_channels > 1 ? internal::Join('x', spec_.group_channels) : "";
+  return internal::Join(problem_.name, ' ', window().y.filter, 'x', window().x.filter, group, ' ',
                         DepthwiseS8Tile(spec_), 'x', blocks_[0].channels, ' ',
                         spec_.dot ? VectorIsa(spec_.isa).dot_name() : VectorIsa(spec_.isa).name(),
                         " jit") +
@@ -85,8 +89,8 @@ std::string DepthwiseS8::name() const {
 }
 
 int64_t DepthwiseS8::grain() const {
-  const double unit =
-      1.0 * window().x.output * group_blocks_ * blocks_[0].channels * (window().taps() + 4);
+  const double unit = 1.0 * window().x.output * group_blocks_ * blocks_[0].channels *
+                      (window().taps() * spec_.group_channels + 4);
   // About 2 microseconds, ten times a hot wait between steps.
   return std::max<int64_t>(1, static_cast<int64_t>(1e4 / unit));
 }

@@ -1,5 +1,5 @@
-// Depthwise convolutions of 8-bit integers: how they are packed, split into units and run. The
-// common part of quantized and hybrid layers.
+// Depthwise convolutions of 8-bit integers, and those in small groups: how they are packed, split
+// into units and run. The common part of quantized and hybrid layers.
 #pragma once
 
 #include <array>
@@ -16,10 +16,11 @@
 namespace fuselite::jit {
 
 // sum[pixel][c] = bias[c] + sum over the window's taps of (x - zero point) * (w - weights' zero
-// point) in channel c, then the tail.
+// point) in channel c, or in all channels of its group, then the tail.
 struct DepthwiseS8Problem {
   kernels::Window window;  // over the image as it is read; what is outside are zero points
   int64_t images = 0, channels = 0;
+  int group_channels = 1;                                   // DepthwiseS8Spec
   int64_t pixel_bytes = 0, row_bytes = 0, image_bytes = 0;  // from one to the next
   int64_t out_pitch = 0;                                    // elements
   DataType type = DataType::kInt8;                          // int8 or uint8
@@ -51,7 +52,7 @@ class DepthwiseS8 {
   size_t packed_bytes() const;
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
-  // `filter`: [taps][channels]. A null bias is zeros.
+  // `filter`: [taps][channels], of groups [channels][taps][group_channels]. A null bias is zeros.
   void Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const;
 
   // One unit is a row of output pixels times a range of the blocks of channels.
@@ -77,7 +78,13 @@ class DepthwiseS8 {
   static constexpr size_t kMaxChannels = 64;  // of a block
   using TapRows = std::array<std::array<uint8_t, kMaxChannels>, 4>;
   using BlockSums = std::array<int32_t, kMaxChannels>;  // of each channel's weights
-  TapRows RowsOf(const std::byte* filter, int channels, int32_t kx, int32_t group) const;
+  // What meets a block of `channels` from `channel` on in filter column kx and this step.
+  TapRows RowsOf(const std::byte* filter, int64_t channel, int channels, int32_t kx,
+                 int32_t step) const;
+  void TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
+                TapRows* rows) const;
+  void TakeGroups(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
+                  TapRows* rows) const;
   void PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                  BlockSums* sums) const;
   void PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,

@@ -86,7 +86,7 @@ class DepthwiseS8Emitter : public Assembler {
     const auto outputs = static_cast<int>(tile.size());
     StartFromBias(outputs);
     for (const TileColumn& column : ColumnsUnder(x_, tile)) {
-      for (int group = 0; group < spec_.row_groups(); ++group) EmitColumn(column, group);
+      for (int step = 0; step < spec_.column_steps(); ++step) EmitColumn(column, step);
     }
     FinishTile(outputs);
   }
@@ -105,13 +105,13 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  void EmitColumn(const TileColumn& column, int group) {
+  void EmitColumn(const TileColumn& column, int step) {
     const std::vector<int> values =
-        column.inside ? column_.Load(column.at * spec_.pixel_bytes, group)
+        column.inside ? column_.Load(column.at * spec_.pixel_bytes, step)
                       : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
     for (const auto [output, kx] : column.uses) {
       for (int v = 0; v < spec_.group(); ++v) {
-        const int at = spec_.group() * (1 + kx * spec_.row_groups() + group) + v;
+        const int at = spec_.group() * (1 + kx * spec_.column_steps() + step) + v;
         Multiply(acc(output, v), values[v], ptr[weights_ + at * width_]);
       }
     }
@@ -148,7 +148,7 @@ class DepthwiseS8Emitter : public Assembler {
       ordered.push_back(EmitChannelOrder(*this, regs, width_, std::array{t(0), t(1), t(2), t(3)}));
     }
     if (!ordered.empty()) sums.reg = [&](int output, int v) { return ordered[output][v]; };
-    const int vectors = spec_.group() * (1 + x_.filter * spec_.row_groups());
+    const int vectors = spec_.group() * (1 + x_.filter * spec_.column_steps());
     tail_.Finish(sums, weights_ + vectors * width_);
   }
 
@@ -171,10 +171,10 @@ uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
 }
 
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
-  std::string key =
-      internal::Join("depthwise s8 ", spec.isa.bits(), " d", spec.dot, " u", spec.is_unsigned,
-                     " in", spec.pixel_bytes, " out", spec.out_pixel_bytes) +
-      WindowKey(spec.window);
+  std::string key = internal::Join("depthwise s8 ", spec.isa.bits(), " d", spec.dot, " u",
+                                   spec.is_unsigned, " in", spec.pixel_bytes, " out",
+                                   spec.out_pixel_bytes, " g", spec.group_channels) +
+                    WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + spec.tail.key();
 }
@@ -203,7 +203,7 @@ int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {
   const int registers = VectorIsa(spec.isa).registers() - ColumnEmitter::kRegisters;
   return ChooseTile(x, std::min(registers / spec.group(), 8), [&](int outputs) {
     const int columns = (outputs - 1) * std::min(x.stride, x.filter) + x.filter;
-    return columns * 2.0 * spec.row_groups() + 2.0;
+    return columns * 2.0 * spec.column_steps() + 2.0;
   });
 }
 
@@ -214,7 +214,7 @@ Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {
   }
   const auto tiles = static_cast<int64_t>(SplitRow(x, DepthwiseS8Tile(spec)).size());
   return CheckRow(spec.window,
-                  {.multiplies = tiles * 3 * 8 * spec.group() * spec.row_groups() * x.filter,
+                  {.multiplies = tiles * 3 * 8 * spec.group() * spec.column_steps() * x.filter,
                    .most_multiplies = 30000,
                    .pixel_bytes = spec.pixel_bytes,
                    .out_pixel_bytes = spec.out_pixel_bytes});

@@ -1,10 +1,15 @@
-// The inner functions of quantized depthwise convolutions: one row of outputs, blocks of channels.
+// The inner functions of quantized depthwise convolutions, and of those in small groups of
+// channels: one row of outputs, blocks of channels.
 //
 // The rows of a window are interleaved, so that each 32-bit lane holds values of one channel from
 // several rows, and multiplied with weights packed likewise:
 //   dot products    4 rows of bytes a lane; 4 vectors of sums for a vector's worth of channels
 //   pair products   2 rows of int16 a lane; 2 vectors of sums for half a vector's
 // A column is interleaved once for all outputs of a tile that it belongs to.
+//
+// Where groups have several channels, a lane holds neighbouring channels of one row instead: 4 (or
+// 2) that the lane's output sums over, in as many steps as it takes for the group. Shuffles within
+// 16 bytes bring them there, since a group's outputs lie in the 16 bytes that its inputs do.
 #pragma once
 
 #include <string>
@@ -25,13 +30,30 @@ struct DepthwiseS8Spec {
   bool is_unsigned = false;  // the activations are uint8, not int8
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
+  // Inputs and outputs of a group: 1 (depthwise), 2, 4 or 8.
+  int group_channels = 1;
   // Dequantizations are per image, not per_row. Sums are stored in whole blocks of channels.
   SumTail tail;
 
-  int group() const { return dot ? 4 : 2; }      // vectors of sums in a block
-  int lane_rows() const { return dot ? 4 : 2; }  // filter rows in a lane
+  int group() const { return dot ? 4 : 2; }  // vectors of sums in a block
+  int lane_values() const { return dot ? 4 : 2; }
+  int lane_rows() const {
+    return group_channels == 1 ? lane_values() : 1;
+  }  // filter rows in a lane
   int value_bytes() const { return dot ? 1 : 2; }
-  int row_groups() const { return (window.y.filter + lane_rows() - 1) / lane_rows(); }
+  // Lanes that an output takes of a row.
+  int row_steps() const {
+    return group_channels <= lane_values() ? 1 : group_channels / lane_values();
+  }
+  // How often a column is multiplied.
+  int column_steps() const {
+    return (window.y.filter + lane_rows() - 1) / lane_rows() * row_steps();
+  }
+  // Where groups have several channels: the first of the inputs that output `channel` of 16 bytes'
+  // worth meets in step `step` of a row, among those 16 bytes.
+  int LaneInput(int channel, int step) const {
+    return (channel / group_channels * group_channels / lane_values() + step) * lane_values();
+  }
   // Bytes are multiplied as unsigned ones: int8 activations, + 128.
   bool flips() const { return dot && !is_unsigned; }
   // A lane of activations of this value, as they are multiplied.
@@ -39,7 +61,7 @@ struct DepthwiseS8Spec {
   // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
   int64_t block_bytes(int width) const {
-    const int vectors = 1 + window.x.filter * row_groups() + tail.constants();
+    const int vectors = 1 + window.x.filter * column_steps() + tail.constants();
     return int64_t{width} * group() * vectors;
   }
 };

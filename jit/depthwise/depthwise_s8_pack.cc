@@ -15,10 +15,10 @@ size_t DepthwiseS8::packed_bytes() const {
 
 std::string DepthwiseS8::layout() const {
   const DepthwiseS8Problem& p = problem_;
-  std::string text = internal::Join("depthwise s8 ", p.window.y.filter, 'x', p.window.x.filter,
-                                    " c", p.channels, " g", spec_.group(), " t",
-                                    static_cast<int>(p.type), '.', static_cast<int>(p.weights_type),
-                                    " z", p.zero_point, '.', p.weights_zero_point);
+  std::string text = internal::Join(
+      "depthwise s8 ", p.window.y.filter, 'x', p.window.x.filter, " c", p.channels, " g",
+      spec_.group(), '.', spec_.group_channels, " t", static_cast<int>(p.type), '.',
+      static_cast<int>(p.weights_type), " z", p.zero_point, '.', p.weights_zero_point);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
   return text + tail_.constants_key();
 }
@@ -50,8 +50,8 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
   BlockSums sums{};
   std::byte* vectors = to + group_bytes;
   for (int32_t kx = 0; kx < window().x.filter; ++kx) {
-    for (int32_t group = 0; group < spec_.row_groups(); ++group, vectors += group_bytes) {
-      const TapRows rows = RowsOf(filter + channel, block.channels, kx, group);
+    for (int32_t step = 0; step < spec_.column_steps(); ++step, vectors += group_bytes) {
+      const TapRows rows = RowsOf(filter, channel, block.channels, kx, step);
       spec_.dot ? PackQuads(rows, block, vectors, &sums) : PackPairs(rows, block, vectors, &sums);
     }
   }
@@ -63,18 +63,45 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
   PackConstants(bias, block, channel, vectors);
 }
 
-// The taps that share a lane. Where there is none, weights are their zero point, which is 0.
-DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int channels, int32_t kx,
-                                         int32_t group) const {
+// The weights that share a lane. Where there is none, they are their zero point, which is 0.
+DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int64_t channel, int channels,
+                                         int32_t kx, int32_t step) const {
   TapRows rows;
   std::memset(&rows, problem_.weights_zero_point, sizeof(rows));
-  for (int row = 0; row < spec_.lane_rows(); ++row) {
-    const int64_t ky = int64_t{group} * spec_.lane_rows() + row;
-    if (ky >= window().y.filter) break;
-    const int64_t tap = ky * window().x.filter + kx;
-    std::memcpy(rows[row].data(), filter + tap * problem_.channels, static_cast<size_t>(channels));
+  if (spec_.group_channels > 1) {
+    TakeGroups(filter, channel, channels, kx, step, &rows);
+  } else {
+    TakeRows(filter, channel, channels, kx, step, &rows);
   }
   return rows;
+}
+
+void DepthwiseS8::TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx,
+                           int32_t step, TapRows* rows) const {
+  for (int row = 0; row < spec_.lane_rows(); ++row) {
+    const int64_t ky = int64_t{step} * spec_.lane_rows() + row;
+    if (ky >= window().y.filter) break;
+    const int64_t tap = ky * window().x.filter + kx;
+    std::memcpy((*rows)[row].data(), filter + tap * problem_.channels + channel,
+                static_cast<size_t>(channels));
+  }
+}
+
+void DepthwiseS8::TakeGroups(const std::byte* filter, int64_t channel, int channels, int32_t kx,
+                             int32_t step, TapRows* rows) const {
+  const int group = spec_.group_channels, shuffled = 4 * spec_.lane_values();
+  const int64_t ky = step / spec_.row_steps(), tap = ky * window().x.filter + kx;
+  for (int c = 0; c < channels; ++c) {
+    // Blocks begin with whole 16 bytes.
+    const int first = c / shuffled * shuffled;
+    const int input = first + spec_.LaneInput(c - first, step % spec_.row_steps());
+    const std::byte* const weights = filter + ((channel + c) * window().taps() + tap) * group;
+    for (int i = 0; i < spec_.lane_values(); ++i) {
+      const int of_group = input + i - c / group * group;
+      if (of_group < 0 || of_group >= group) continue;
+      (*rows)[i][c] = static_cast<uint8_t>(weights[of_group]);
+    }
+  }
 }
 
 // Four taps in each lane.

@@ -45,8 +45,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(rows, vectors, last_lanes);
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, tail] = DepthwiseSpec();
   unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, tail);
-  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, sum_tail] = DepthwiseS8Spec();
-  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, sum_tail);
+  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail] =
+      DepthwiseS8Spec();
+  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
   const auto& [elementwise_isa, in_step, elementwise_out, elementwise_tail] = ElementwiseSpec();
@@ -263,10 +264,12 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   spec.tail.residual = SomeResidual();
   const std::vector<DepthwiseS8Blocks> blocks = {{.width = 32, .channels = 16, .count = 2}};
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
-      [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; }, [](DepthwiseS8Spec& s) { s.dot = true; },
+      [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },
+      [](DepthwiseS8Spec& s) { s.dot = true; },
       [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
       [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
-      [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; }};
+      [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; },
+      [](DepthwiseS8Spec& s) { s.group_channels = 4; }};
   Append(&changes, WindowChanges<DepthwiseS8Spec>());
   Append(&changes, IntegerTailChanges<DepthwiseS8Spec>());
   ExpectDistinct<DepthwiseS8Spec>(spec, changes, [&](const auto& s) { return CodeKey(s, blocks); });

@@ -84,6 +84,12 @@ TEST(JitHybridTest, ConvolutionsEqualTheReference) {
   });
 }
 
+TEST(JitHybridTest, SmallGroupsEqualTheReference) {
+  CompareCases(PlanConv2DHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridGroups(random, {DataType::kInt8, DataType::kInt4});
+  });
+}
+
 TEST(JitHybridTest, DepthwiseConvolutionsEqualTheReference) {
   CompareCases(PlanDepthwiseConv2DHybrid,
                [](Random& random) { return kernels::testing::RandomHybridDepthwise(random, 1); });

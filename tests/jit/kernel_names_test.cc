@@ -148,11 +148,12 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv f32 12x8 avx2 jit", "conv f32 12x8 avx2 jit", "conv f32 12x8 avx2 jit",
           "conv f32 12x8 avx2 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
-         {"conv int8 12x8 avx2 jit", "conv int8 12x8 avxvnni jit", "conv int8 19x16 avx512 jit",
-          "conv int8 19x16 avx512vnni jit"});
+         {"grouped int8 3x3x4 5x16 avx2 jit", "grouped int8 3x3x4 2x32 avxvnni jit",
+          "grouped int8 3x3x4 8x32 avx512 jit", "grouped int8 3x3x4 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
-         {"conv hybrid int8 12x8 avx2 jit", "conv hybrid int8 12x8 avxvnni jit",
-          "conv hybrid int8 19x16 avx512 jit", "conv hybrid int8 19x16 avx512vnni jit"});
+         {"grouped hybrid int8 3x3x4 5x16 avx2 jit", "grouped hybrid int8 3x3x4 2x32 avxvnni jit",
+          "grouped hybrid int8 3x3x4 8x32 avx512 jit",
+          "grouped hybrid int8 3x3x4 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
          {"conv winograd 2x2 f32 5x16 avx2 jit", "conv winograd 2x2 f32 5x16 avx2 jit",
           "conv winograd 2x2 f32 9x48 avx512 jit", "conv winograd 2x2 f32 9x48 avx512 jit"});

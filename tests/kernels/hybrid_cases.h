@@ -56,9 +56,9 @@ inline OpTester RandomHybridFullyConnected(Random& random, std::initializer_list
   return tester;
 }
 
-// Has one group unless `may_group`.
-inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataType> types,
-                                   bool may_group) {
+// `groups` of `in` inputs and `out` outputs.
+inline OpTester RandomHybridConv2DOf(Random& random, std::initializer_list<DataType> types,
+                                     int32_t groups, int32_t in, int32_t out) {
   OpTester tester("CONV_2D");
   auto& params = tester.params<Conv2DParams>();
   params.padding = random.Pick({Padding::kSame, Padding::kValid});
@@ -66,8 +66,6 @@ inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataTyp
   params.stride_w = random.Int(1, 2);
   params.dilation_w = random.Int(1, 2);
   params.activation = RandomClamp(random);
-  const int32_t groups = may_group ? random.Pick({1, 1, 2}) : 1, in = random.Int(1, 40),
-                out = random.Int(1, 50);
   // The last size is beyond a unit's share of the conversion.
   const int32_t size = random.Pick({6, 9, 9, 40});
   tester.Input(RandomFloats(random,
@@ -83,6 +81,20 @@ inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataTyp
                                 (groups > 1 && out * groups > 1) || random.Chance(0.7)));
   AddFloatBias(random, tester, out * groups);
   return tester;
+}
+
+// Has one group unless `may_group`.
+inline OpTester RandomHybridConv2D(Random& random, std::initializer_list<DataType> types,
+                                   bool may_group) {
+  const int32_t groups = may_group ? random.Pick({1, 1, 2}) : 1, in = random.Int(1, 40),
+                out = random.Int(1, 50);
+  return RandomHybridConv2DOf(random, types, groups, in, out);
+}
+
+// Groups of 2, 4 or 8 inputs and as many outputs.
+inline OpTester RandomHybridGroups(Random& random, std::initializer_list<DataType> types) {
+  const int32_t group = random.Pick({2, 4, 8}), groups = random.Int(2, 150 / group);
+  return RandomHybridConv2DOf(random, types, groups, group, group);
 }
 
 inline OpTester RandomHybridDepthwise(Random& random, int32_t multiplier) {

@@ -123,14 +123,13 @@ inline Activation RandomClampOrNone(Random& random) {
                       Activation::kReluN1To1});
 }
 
-inline OpTester RandomQuantizedConv2D(Random& random, const QuantizedProductCases& cases) {
+// `groups` of `group_in` inputs; `out` outputs in all.
+inline OpTester RandomQuantizedConv2DOf(Random& random, const QuantizedProductCases& cases,
+                                        int32_t groups, int32_t group_in, int32_t out) {
   OpTester tester("CONV_2D");
   auto& params = tester.params<Conv2DParams>();
   RandomWindow(random, params);
   params.activation = RandomClampOrNone(random);
-  const int32_t groups = cases.groups ? random.Pick({1, 1, 1, 1, 2, 5}) : 1;
-  const int32_t group_in = random.Pick({1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 100});
-  const auto out = groups * static_cast<int32_t>(random.Int(1, 150 / groups));
   auto filter_h = static_cast<int32_t>(random.Int(1, 4));
   auto filter_w = static_cast<int32_t>(random.Int(1, 4));
   if (random.Chance(0.4)) {
@@ -147,6 +146,20 @@ inline OpTester RandomQuantizedConv2D(Random& random, const QuantizedProductCase
                                  WeightsQuantization(c, random, out, 0, false)));
   AddIntegerBias(c, tester, random, out);
   return tester.Output(c.type, c.output());
+}
+
+inline OpTester RandomQuantizedConv2D(Random& random, const QuantizedProductCases& cases) {
+  const int32_t groups = cases.groups ? random.Pick({1, 1, 1, 1, 2, 5}) : 1;
+  const int32_t group_in = random.Pick({1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 100});
+  const auto out = groups * static_cast<int32_t>(random.Int(1, 150 / groups));
+  return RandomQuantizedConv2DOf(random, cases, groups, group_in, out);
+}
+
+// Groups of 2, 4 or 8 inputs and as many outputs.
+inline OpTester RandomQuantizedGroups(Random& random, const QuantizedProductCases& cases) {
+  const int32_t group = random.Pick({2, 4, 8});
+  const auto groups = static_cast<int32_t>(random.Int(2, 150 / group));
+  return RandomQuantizedConv2DOf(random, cases, groups, group, groups * group);
 }
 
 inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductCases& cases) {
