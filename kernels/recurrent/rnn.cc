@@ -6,7 +6,9 @@
 // float32; or float32 with int8 weights of one scale and zero point 0 (hybrid): x, a and h are then
 // quantized row by row at each step. uint8 weights hold int8, as old converters wrote them. States
 // are written in place. One unit is one row of the batch.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "kernels/make_kernel.h"
@@ -174,8 +176,10 @@ Status InferRnn(OpDescription& op) {
 // One cell over the steps of one row of the batch.
 class RnnCell {
  public:
-  RnnCell(const OpDescription& op, const CellInputs& inputs, bool backward)
-      : inputs_(inputs),
+  RnnCell(const OpDescription& op, const CellInputs& inputs, bool backward,
+          const UnpackedFunctions& functions)
+      : functions_(&functions),
+        inputs_(inputs),
         shape_(op),
         params_(op.params.as<RnnParams>()),
         hybrid_(op.inputs[inputs.weights].type != kF32),
@@ -193,7 +197,8 @@ class RnnCell {
 
   int64_t units() const { return units_; }
   size_t scratch_bytes() const {
-    return (width_ + aux_width_ + units_) * sizeof(int16_t) + units_ * sizeof(float);
+    const int64_t widest = std::max({width_, aux_width_, units_});
+    return widest * sizeof(int16_t) + 2 * units_ * sizeof(float);
   }
 
   // Row `b`; its outputs are rows of `out`, `pitch` apart.
@@ -201,7 +206,7 @@ class RnnCell {
     auto* h =
         const_cast<float*>(static_cast<const float*>(args.inputs[inputs_.state])) + b * units_;
     auto* next = reinterpret_cast<float*>(args.scratch);
-    auto* quantized = hybrid_ ? reinterpret_cast<int16_t*>(next + units_) : nullptr;
+    auto* quantized = hybrid_ ? reinterpret_cast<int16_t*>(next + 2 * units_) : nullptr;
     for (int64_t i = 0; i < passes_ * shape_.steps; ++i) {
       const int64_t step = i % shape_.steps;
       const int64_t row = shape_.Row(backward_ ? shape_.steps - 1 - step : step, b);
@@ -216,28 +221,28 @@ class RnnCell {
     float weights, recurrent, aux;
   };
 
+  // `next` has room for two floats a unit: the sums, and those of one product.
   void Step(const KernelArgs& args, int64_t row, const float* h, int16_t* quantized,
             float* next) const {
-    const bool asymmetric = params_.asymmetric_quantize_inputs;
-    const auto* in = static_cast<const float*>(args.inputs[inputs_.x]);
-    const RowOperand x = PrepareRow(in + row * width_, width_, asymmetric, quantized);
-    if (quantized != nullptr) quantized += width_;
-    const RowOperand state = PrepareRow(h, units_, asymmetric, quantized);
-    RowOperand aux{};
+    std::memcpy(next, args.inputs[inputs_.bias], units_ * sizeof(float));
+    const auto add = [&](int weights, float scale, const float* values, int64_t n) {
+      const RowOperand x = PrepareRow(values, n, params_.asymmetric_quantize_inputs, quantized);
+      float* const products = next + units_;
+      RowProducts(*functions_, args.inputs[weights], units_, scale, x, products);
+      for (int64_t u = 0; u < units_; ++u) next[u] += products[u];
+    };
+    const auto row_of = [&](int input, int64_t n) {
+      return static_cast<const float*>(args.inputs[input]) + row * n;
+    };
+    add(inputs_.weights, scales_.weights, row_of(inputs_.x, width_), width_);
     if (has_aux_) {
-      if (quantized != nullptr) quantized += units_;
-      aux = PrepareRow(static_cast<const float*>(args.inputs[inputs_.aux]) + row * aux_width_,
-                       aux_width_, asymmetric, quantized);
+      add(inputs_.aux_weights, scales_.aux, row_of(inputs_.aux, aux_width_), aux_width_);
     }
-    for (int64_t u = 0; u < units_; ++u) {
-      float sum = static_cast<const float*>(args.inputs[inputs_.bias])[u];
-      sum += RowProduct(args.inputs[inputs_.weights], u, scales_.weights, x);
-      if (has_aux_) sum += RowProduct(args.inputs[inputs_.aux_weights], u, scales_.aux, aux);
-      sum += RowProduct(args.inputs[inputs_.recurrent], u, scales_.recurrent, state);
-      next[u] = Activate(params_.activation, sum);
-    }
+    add(inputs_.recurrent, scales_.recurrent, h, units_);
+    for (int64_t u = 0; u < units_; ++u) next[u] = Activate(params_.activation, next[u]);
   }
 
+  const UnpackedFunctions* functions_;
   CellInputs inputs_;
   RnnShape shape_;
   RnnParams params_;
@@ -246,14 +251,15 @@ class RnnCell {
   Scales scales_{};
 };
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildRnn(const UnpackedFunctions& functions,
+                                         const std::string& target, const OpDescription& op) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const RnnShape shape(op);
-  const RnnCell forward(op, kForward, false);
+  const RnnCell forward(op, kForward, false, functions);
   const int64_t units = shape.steps > 0 ? shape.batch : 0;
   if (!IsBidirectional(op)) {
-    return MakeKernel("rnn reference", {.units = units, .scratch_bytes = forward.scratch_bytes()},
+    return MakeKernel("rnn " + target, {.units = units, .scratch_bytes = forward.scratch_bytes()},
                       [forward](const KernelArgs& args, int64_t begin, int64_t end) {
                         for (int64_t b = begin; b < end; ++b) {
                           forward.Run(args, b, static_cast<float*>(args.outputs[0]),
@@ -261,9 +267,9 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
                         }
                       });
   }
-  const RnnCell backward(op, BackwardInputs(op), true);
+  const RnnCell backward(op, BackwardInputs(op), true, functions);
   const size_t scratch = std::max(forward.scratch_bytes(), backward.scratch_bytes());
-  return MakeKernel("bidirectional rnn reference", {.units = units, .scratch_bytes = scratch},
+  return MakeKernel("bidirectional rnn " + target, {.units = units, .scratch_bytes = scratch},
                     [forward, backward, merged = op.params.as<RnnParams>().merge_outputs](
                         const KernelArgs& args, int64_t begin, int64_t end) {
                       auto* first = static_cast<float*>(args.outputs[0]);
@@ -277,7 +283,8 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
                     });
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+constexpr Candidate kCandidates[] = {{"highway", BuildWithVectors<BuildRnn>},
+                                     {"reference", BuildReference<BuildRnn>}};
 
 double Cost(const OpDescription& op) {
   const double width = op.inputs[0].shape.dim(-1), units = op.inputs[1].shape[0];

@@ -1,13 +1,20 @@
-// Products of one row with weights, float32 or hybrid, and activations: what the reference kernels
-// of recurrent operators have in common.
+// Products of one row with weights, float32 or hybrid, and activations: what the kernels of
+// recurrent operators have in common.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
 
 #include "kernels/fields.h"
 #include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/unpacked_row.h"
+#include "kernels/operator.h"
+#include "kernels/simd.h"
 
 namespace fuselite::kernels {
 
@@ -38,18 +45,45 @@ inline RowOperand PrepareRow(const float* values, int64_t n, bool asymmetric, in
   return {values, n, quantized, scale.scale};
 }
 
-// Row `row` of `weights`, float32 or int8 with a scale, times `x`.
-inline float RowProduct(const void* weights, int64_t row, float weight_scale, const RowOperand& x) {
-  if (x.quantized == nullptr) {
-    const float* w = static_cast<const float*>(weights) + row * x.n;
-    float sum = 0;
-    for (int64_t i = 0; i < x.n; ++i) sum += w[i] * x.values[i];
-    return sum;
+// to[u] = row u of `weights`, float32 or int8 with a scale, times `x`, u < units. 32-bit sums wrap
+// around, as TFLite's do.
+inline void RowProducts(const UnpackedFunctions& functions, const void* weights, int64_t units,
+                        float weight_scale, const RowOperand& x, float* to) {
+  if (x.quantized == nullptr) return functions.floats({x.values, weights, x.n, units, 0, to});
+  functions.int8({x.quantized, weights, x.n, units, 0, to});
+  const float scale = x.scale * weight_scale;
+  for (int64_t u = 0; u < units; ++u) {
+    int32_t sum;
+    std::memcpy(&sum, to + u, sizeof sum);
+    to[u] = static_cast<float>(sum) * scale;
   }
-  const auto* w = static_cast<const int8_t*>(weights) + row * x.n;
-  uint32_t sum = 0;  // wraps around, as TFLite's 32-bit sums do
-  for (int64_t i = 0; i < x.n; ++i) sum += static_cast<uint32_t>(w[i] * x.quantized[i]);
-  return static_cast<float>(static_cast<int32_t>(sum)) * (x.scale * weight_scale);
+}
+
+// Row `row` of `weights` times `x`, summed in order.
+inline float RowProduct(const void* weights, int64_t row, float weight_scale, const RowOperand& x) {
+  const size_t value_bytes = x.quantized == nullptr ? sizeof(float) : sizeof(int8_t);
+  float product;
+  RowProducts(ScalarUnpackedFunctions(),
+              static_cast<const std::byte*>(weights) + row * x.n * value_bytes, 1, weight_scale, x,
+              &product);
+  return product;
+}
+
+// The two candidates of an operator that is computed row by row: build(functions, "reference" or
+// the vectors' name, op).
+using BuildOfRows = Result<std::unique_ptr<Kernel>>(const UnpackedFunctions& functions,
+                                                    const std::string& target,
+                                                    const OpDescription& op);
+template <BuildOfRows* kBuild>
+Result<std::unique_ptr<Kernel>> BuildWithVectors(const OpDescription& op,
+                                                 const BuildContext& context) {
+  const UnpackedFunctions* const functions = FindUnpackedFunctions(context.isa);
+  if (functions == nullptr) return NoVectorTarget(context.isa);
+  return kBuild(*functions, SimdName(context.isa), op);
+}
+template <BuildOfRows* kBuild>
+Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op, const BuildContext&) {
+  return kBuild(ScalarUnpackedFunctions(), "reference", op);
 }
 
 }  // namespace fuselite::kernels

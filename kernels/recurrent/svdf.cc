@@ -135,34 +135,48 @@ T* Remember(const SvdfShape& s, const KernelArgs& args, int64_t b) {
   return state;
 }
 
-Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op) {
+// Where a row's features are summed: behind the x that they are summed of.
+struct SvdfScratch {
+  explicit SvdfScratch(const SvdfShape& s) : x_bytes(AlignUp(s.inputs * sizeof(int16_t))) {}
+  size_t bytes(const SvdfShape& s) const { return x_bytes + s.filters * sizeof(float); }
+  int16_t* x(const KernelArgs& args) const { return reinterpret_cast<int16_t*>(args.scratch); }
+  template <class T>
+  T* sums(const KernelArgs& args) const {
+    return reinterpret_cast<T*>(args.scratch + x_bytes);
+  }
+  size_t x_bytes;
+};
+
+Result<std::unique_ptr<Kernel>> BuildFloat(const UnpackedFunctions& functions,
+                                           const std::string& target, const OpDescription& op) {
   const SvdfShape s(op);
+  const SvdfScratch scratch(s);
   const bool hybrid = op.inputs[kFeatures].type != kF32;
-  const Work work{.units = s.batch,
-                  .scratch_bytes = hybrid ? s.inputs * sizeof(int16_t) : size_t{0}};
   return MakeKernel(
-      hybrid ? "svdf hybrid reference" : "svdf f32 reference", work,
-      [s, hybrid, params = op.params.as<SvdfParams>(),
+      (hybrid ? "svdf hybrid " : "svdf f32 ") + target,
+      {.units = s.batch, .scratch_bytes = scratch.bytes(s)},
+      [s, scratch, hybrid, functions, params = op.params.as<SvdfParams>(),
        feature_scale = op.inputs[kFeatures].quantization.scale(),
        time_scale = op.inputs[kTime].quantization.scale()](const KernelArgs& args, int64_t begin,
                                                            int64_t end) {
-        auto* quantized = hybrid ? reinterpret_cast<int16_t*>(args.scratch) : nullptr;
         const auto* bias = static_cast<const float*>(args.inputs[kBias]);
         const auto time = [&](int64_t i) {
           return hybrid ? static_cast<const int8_t*>(args.inputs[kTime])[i] * time_scale
                         : static_cast<const float*>(args.inputs[kTime])[i];
         };
+        auto* const sums = scratch.sums<float>(args);
         for (int64_t b = begin; b < end; ++b) {
           const auto* in = static_cast<const float*>(args.inputs[kX]) + b * s.inputs;
           auto* out = static_cast<float*>(args.outputs[0]) + b * s.outputs();
-          const RowOperand x =
-              PrepareRow(in, s.inputs, params.asymmetric_quantize_inputs, quantized);
+          const RowOperand x = PrepareRow(in, s.inputs, params.asymmetric_quantize_inputs,
+                                          hybrid ? scratch.x(args) : nullptr);
+          RowProducts(functions, args.inputs[kFeatures], s.filters, feature_scale, x, sums);
           float* state = Remember<float>(s, args, b);
           for (int64_t o = 0; o < s.outputs(); ++o) {
             float sum = 0;
             for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
               float* memory = state + f * s.memory;
-              memory[s.memory - 1] = RowProduct(args.inputs[kFeatures], f, feature_scale, x);
+              memory[s.memory - 1] = sums[f];
               float filter = 0;
               for (int64_t m = 0; m < s.memory; ++m) filter += time(f * s.memory + m) * memory[m];
               sum += filter;
@@ -182,39 +196,39 @@ T Saturate(int32_t value) {
 
 // T is the type of times and state.
 template <class T>
-Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
+Result<std::unique_ptr<Kernel>> BuildInteger(const UnpackedFunctions& functions,
+                                             const std::string& target, const OpDescription& op) {
   const SvdfShape s(op);
+  const SvdfScratch scratch(s);
   FUSELITE_ASSIGN_OR_RETURN(const SvdfScales scales, IntegerScales(op));
   const int32_t state_zero =
       std::is_same_v<T, int8_t> ? op.inputs[kState].quantization.zero_point() : 0;
   return MakeKernel(
-      "svdf int8 reference", {.units = s.batch},
-      [s, scales, state_zero, x_zero = op.inputs[kX].quantization.zero_point(),
+      "svdf int8 " + target, {.units = s.batch, .scratch_bytes = scratch.bytes(s)},
+      [s, scratch, functions, scales, state_zero, x_zero = op.inputs[kX].quantization.zero_point(),
        zero = op.outputs[0].quantization.zero_point()](const KernelArgs& args, int64_t begin,
                                                        int64_t end) {
-        const auto* features = static_cast<const int8_t*>(args.inputs[kFeatures]);
         const auto* time = static_cast<const T*>(args.inputs[kTime]);
         const auto* bias = static_cast<const int32_t*>(args.inputs[kBias]);
+        int16_t* const x = scratch.x(args);
+        auto* const sums = scratch.sums<int32_t>(args);
         for (int64_t b = begin; b < end; ++b) {
-          const auto* x = static_cast<const int8_t*>(args.inputs[kX]) + b * s.inputs;
+          const auto* in = static_cast<const int8_t*>(args.inputs[kX]) + b * s.inputs;
           auto* out = static_cast<int8_t*>(args.outputs[0]) + b * s.outputs();
-          T* state = Remember<T>(s, args, b);
+          for (int64_t i = 0; i < s.inputs; ++i) x[i] = static_cast<int16_t>(in[i] - x_zero);
+          functions.int8({x, args.inputs[kFeatures], s.inputs, s.filters, 0, sums});
+          T* const state = Remember<T>(s, args, b);
+          for (int64_t f = 0; f < s.filters; ++f) {
+            const int32_t scaled =
+                MultiplyByQuantizedMultiplier(sums[f], scales.state.multiplier, scales.state.shift);
+            // The zero point comes behind the clamp, and wraps around.
+            state[(f + 1) * s.memory - 1] = static_cast<T>(Saturate<T>(scaled) + state_zero);
+          }
+          const int64_t run = s.rank * s.memory;  // what one output remembers
           for (int64_t o = 0; o < s.outputs(); ++o) {
             uint32_t sum = bias != nullptr ? static_cast<uint32_t>(bias[o]) : 0;
-            for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
-              int32_t feature = 0;
-              for (int64_t i = 0; i < s.inputs; ++i) {
-                feature += features[f * s.inputs + i] * (x[i] - x_zero);
-              }
-              T* memory = state + f * s.memory;
-              // The zero point comes behind the clamp, and wraps around.
-              memory[s.memory - 1] =
-                  static_cast<T>(Saturate<T>(MultiplyByQuantizedMultiplier(
-                                     feature, scales.state.multiplier, scales.state.shift)) +
-                                 state_zero);
-              for (int64_t m = 0; m < s.memory; ++m) {
-                sum += static_cast<uint32_t>(time[f * s.memory + m] * (memory[m] - state_zero));
-              }
+            for (int64_t i = o * run; i < (o + 1) * run; ++i) {
+              sum += static_cast<uint32_t>(time[i] * (state[i] - state_zero));
             }
             const int32_t scaled = MultiplyByQuantizedMultiplier(
                 static_cast<int32_t>(sum), scales.output.multiplier, scales.output.shift);
@@ -224,14 +238,17 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op) {
       });
 }
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildSvdf(const UnpackedFunctions& functions,
+                                          const std::string& target, const OpDescription& op) {
   if (!op.tail.empty()) return Unsupported("SVDF takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  if (op.inputs[kX].type != kI8) return BuildFloat(op);
-  return op.inputs[kTime].type == kI8 ? BuildInteger<int8_t>(op) : BuildInteger<int16_t>(op);
+  if (op.inputs[kX].type != kI8) return BuildFloat(functions, target, op);
+  return op.inputs[kTime].type == kI8 ? BuildInteger<int8_t>(functions, target, op)
+                                      : BuildInteger<int16_t>(functions, target, op);
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+constexpr Candidate kCandidates[] = {{"highway", BuildWithVectors<BuildSvdf>},
+                                     {"reference", BuildReference<BuildSvdf>}};
 
 }  // namespace
 

@@ -6,123 +6,12 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/gemm/unpacked_row.h"
 #include "kernels/make_kernel.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/fully_connected/unpacked_highway.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
 
-#ifndef FUSELITE_KERNELS_FULLY_CONNECTED_UNPACKED_ONCE_
-#define FUSELITE_KERNELS_FULLY_CONNECTED_UNPACKED_ONCE_
-namespace fuselite::kernels {
-
-// sums[u] = sum over k of x[k] (w[u * depth + k] - w_zero), u < units.
-struct UnpackedRow {
-  const void* x;  // float, or int16 with its zero point taken off
-  const void* w;
-  int64_t depth, units;
-  int32_t w_zero;
-  void* sums;  // float or int32, which wraps around
-};
-struct UnpackedFunctions {
-  void (*floats)(const UnpackedRow& row);
-  void (*int8)(const UnpackedRow& row);
-  void (*uint8)(const UnpackedRow& row);
-};
-
-}  // namespace fuselite::kernels
-#endif
-
-#if FUSELITE_SIMD_TARGET
-HWY_BEFORE_NAMESPACE();
-namespace fuselite::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// kUnits sums at once, which share x.
-template <int kUnits>
-HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* x = static_cast<const float*>(row.x);
-  const auto* w = static_cast<const float*>(row.w) + unit * row.depth;
-  hn::Vec<decltype(d)> sums[kUnits];
-  for (auto& sum : sums) sum = hn::Zero(d);
-  int64_t k = 0;
-  for (; k + lanes <= row.depth; k += lanes) {
-    const auto a = hn::LoadU(d, x + k);
-    for (int u = 0; u < kUnits; ++u) {
-      sums[u] = hn::MulAdd(a, hn::LoadU(d, w + u * row.depth + k), sums[u]);
-    }
-  }
-  if (k < row.depth) {
-    const size_t left = row.depth - k;
-    const auto a = LoadPartial(d, x + k, left);
-    for (int u = 0; u < kUnits; ++u) {
-      sums[u] = hn::MulAdd(a, LoadPartial(d, w + u * row.depth + k, left), sums[u]);
-    }
-  }
-  for (int u = 0; u < kUnits; ++u) {
-    static_cast<float*>(row.sums)[unit + u] = hn::GetLane(hn::SumOfLanes(d, sums[u]));
-  }
-}
-
-void FloatRow(const UnpackedRow& row) {
-  int64_t u = 0;
-  for (; u + 8 <= row.units; u += 8) FloatSums<8>(row, u);
-  for (; u < row.units; ++u) FloatSums<1>(row, u);
-}
-
-template <int kUnits, class T>
-HWY_INLINE void ByteSums(const UnpackedRow& row, int64_t unit) {
-  const hn::ScalableTag<int32_t> d;
-  const hn::Repartition<int16_t, decltype(d)> d16;
-  const hn::Rebind<T, decltype(d16)> narrow;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d16));
-  const auto* x = static_cast<const int16_t*>(row.x);
-  const auto* w = static_cast<const T*>(row.w) + unit * row.depth;
-  const auto zero = hn::Set(d16, static_cast<int16_t>(row.w_zero));
-  hn::Vec<decltype(d)> low[kUnits], high[kUnits];
-  for (auto& sum : low) sum = hn::Zero(d);
-  for (auto& sum : high) sum = hn::Zero(d);
-  int64_t k = 0;
-  for (; k + lanes <= row.depth; k += lanes) {
-    const auto a = hn::LoadU(d16, x + k);
-    for (int u = 0; u < kUnits; ++u) {
-      const auto b = hn::Sub(hn::PromoteTo(d16, hn::LoadU(narrow, w + u * row.depth + k)), zero);
-      low[u] = hn::ReorderWidenMulAccumulate(d, a, b, low[u], high[u]);
-    }
-  }
-  for (int u = 0; u < kUnits; ++u) {
-    auto sum = static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d, hn::Add(low[u], high[u]))));
-    for (int64_t i = k; i < row.depth; ++i) {
-      sum += static_cast<uint32_t>(x[i] * (w[u * row.depth + i] - row.w_zero));
-    }
-    static_cast<int32_t*>(row.sums)[unit + u] = static_cast<int32_t>(sum);
-  }
-}
-
-template <class T>
-void ByteRow(const UnpackedRow& row) {
-  int64_t u = 0;
-  for (; u + 4 <= row.units; u += 4) ByteSums<4, T>(row, u);
-  for (; u < row.units; ++u) ByteSums<1, T>(row, u);
-}
-
-UnpackedFunctions Unpacked() { return {FloatRow, ByteRow<int8_t>, ByteRow<uint8_t>}; }
-
-}  // namespace fuselite::kernels::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-#endif
-
-#if HWY_ONCE
 namespace fuselite::kernels {
 namespace {
-
-constexpr auto kUnpacked = FUSELITE_SIMD_TABLE(Unpacked);
 
 // Units of a block: a multiple of what is summed at once.
 constexpr int64_t kBlock = 64;
@@ -245,13 +134,13 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription& op,
                                                             const BuildContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(auto* const functions, kUnpacked.Require(context.isa));
+  const UnpackedFunctions* const functions = FindUnpackedFunctions(context.isa);
+  if (functions == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   if (op.inputs[0].type == DataType::kFloat32) {
-    return BuildFloats(op, shape, functions(), context.isa);
+    return BuildFloats(op, shape, *functions, context.isa);
   }
-  return BuildBytes(op, shape, functions(), context.isa);
+  return BuildBytes(op, shape, *functions, context.isa);
 }
 
 }  // namespace fuselite::kernels
-#endif

@@ -1,0 +1,29 @@
+// One row by weights that are read where they lie, a unit's one after the other.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/isa.h"
+
+namespace fuselite::kernels {
+
+// sums[u] = sum over k of x[k] (w[u * depth + k] - w_zero), u < units. No alignment is needed.
+struct UnpackedRow {
+  const void* x;  // float, or int16 with its zero point taken off
+  const void* w;
+  int64_t depth, units;
+  int32_t w_zero;
+  void* sums;  // float or int32, which wraps around
+};
+struct UnpackedFunctions {
+  void (*floats)(const UnpackedRow& row);
+  void (*int8)(const UnpackedRow& row);
+  void (*uint8)(const UnpackedRow& row);
+};
+
+// With vectors of `isa`; null below SSSE3.
+const UnpackedFunctions* FindUnpackedFunctions(Isa isa);
+// The reference: sums in the order of k.
+const UnpackedFunctions& ScalarUnpackedFunctions();
+
+}  // namespace fuselite::kernels
