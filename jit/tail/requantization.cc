@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/quantization.h"
+#include "runtime/float_state.h"
 #include "runtime/hash.h"
 #include "runtime/status.h"
 
@@ -84,6 +85,7 @@ void RequantizationConstants::Prepare() {
   const size_t scales =
       plan_.real ? stage_.real_scales.size() : stage_.requantize.multipliers.size();
   const int64_t largest = largest_sum_ + largest_bias_;
+  const DefaultFloatState state;
   if (scales == 1) uniform_ = Of(0, -largest, largest, true);
 }
 
@@ -120,6 +122,7 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
 
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
                                    int32_t* to) const {
+  const DefaultFloatState state;
   Channel lanes[kMaxVectorLanes];
   bool floats = true, narrow = true;
   for (size_t i = 0; i < channels.size(); ++i) {

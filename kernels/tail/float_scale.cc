@@ -6,155 +6,19 @@
 #include <cmath>
 
 #include "kernels/quantization.h"
-#include "kernels/tail/step_search.h"
+#include "kernels/tail/scale_steps.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/tail/float_scale.cc"
-#include <hwy/foreach_target.h>  // must come before highway.h
-#include <hwy/highway.h>
-
-#include "kernels/simd.h"
-#include "runtime/float_state.h"
-#include "runtime/isa.h"
-
-#ifndef FUSELITE_KERNELS_TAIL_FLOAT_SCALE_ONCE_
-#define FUSELITE_KERNELS_TAIL_FLOAT_SCALE_ONCE_
-namespace fuselite::kernels {
-
-inline constexpr int kMaxSteps = 256, kMostLanes = 16;
-// Every sum up to here is a float.
-inline constexpr double kExactInFloat = 0x1p24;
-
-// Steps above zero, and as far below it.
-struct Steps {
-  StepPlaces places{};
-  int count = 0;
-  bool certain = true;  // of all sums
-  AddendRange window{};
-  // How many sums stand below; more than `count` count as steps, too.
-  int placed = 0;
-  // The first sums of the steps, and the sums one before.
-  alignas(64) std::array<float, kMaxSteps + kMostLanes> at, before;
-};
-
-struct FloatCheck {
-  FloatScale pair;
-  float offset = 0;         // of the results
-  bool both_sides = false;  // steps below zero count, and the addend has no sign
-};
-
-}  // namespace fuselite::kernels
-#endif
-
-#if FUSELITE_SIMD_TARGET
-HWY_BEFORE_NAMESPACE();
-namespace fuselite::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::CappedTag<float, kMostLanes>;
-using Words = hn::RebindToSigned<Floats>;
-
-// Places of steps, in whole numbers of 2^-32 that wrap around: twice as many in a vector as
-// doubles. The sign bit is flipped, so that they compare.
-hn::Vec<Words> FirstFractions(uint32_t first, uint32_t distance) {
-  const Words d;
-  const auto k = hn::Iota(d, 0);
-  const auto wrapped = hn::Mul(k, hn::Set(d, static_cast<int32_t>(distance)));
-  return hn::Add(wrapped, hn::Set(d, static_cast<int32_t>(first ^ 0x80000000u)));
-}
-
-uint64_t Whole(double place) { return static_cast<uint64_t>(static_cast<int64_t>(place * 0x1p32)); }
-
-// Gives as the window with `scale` what is surely within it. Precondition: the steps and a vector
-// more are below kExactInFloat.
-void CountSteps(double scale, Steps* steps) {
-  const Words d;
-  const auto lanes = static_cast<int>(hn::Lanes(d));
-  const auto distance = static_cast<uint32_t>(Whole(steps->places.distance));
-  auto place = FirstFractions(static_cast<uint32_t>(Whole(steps->places.first)), distance);
-  const auto step = hn::Set(d, static_cast<int32_t>(distance * static_cast<uint32_t>(lanes)));
-  auto least = place, most = place;
-  int i = lanes;
-  for (; i < steps->count; i += lanes) {
-    place = hn::Add(place, step);
-    least = hn::Min(least, place);
-    most = hn::Max(most, place);
-  }
-  // The least and the greatest fraction of a place.
-  const double from = (hn::GetLane(hn::MinOfLanes(d, least)) + 0x1p31) * 0x1p-32;
-  const double to = (hn::GetLane(hn::MaxOfLanes(d, most)) + 0x1p31) * 0x1p-32;
-  steps->certain = from > kUncertain && to < 1 - kUncertain;
-  // What reaches k - 1/2 at the first sum of step k is, with the place's fraction f,
-  //   1/2 - first scale + (k - 1) (1 - distance scale) - (1 - f) scale.
-  const double base = 0.5 - steps->places.first * scale;
-  const double drift = (1 - steps->places.distance * scale) * (i - 1);
-  const double inexact = 0x1p-23 * scale;  // of places: up to 2^-32 for each step
-  steps->window = {base + std::max(drift, 0.0) - (1 - to) * scale + inexact,
-                   base + std::min(drift, 0.0) + from * scale - inexact};
-}
-
-// Writes the sums that CountSteps has counted, in single floats.
-void PlaceCounted(Steps* steps) {
-  const Words d;
-  const Floats df;
-  const auto lanes = static_cast<int>(hn::Lanes(d));
-  const uint64_t first = Whole(steps->places.first), distance = Whole(steps->places.distance);
-  alignas(64) std::array<int32_t, kMostLanes> high_lanes;
-  for (int i = 0; i < lanes; ++i) {
-    high_lanes[i] = static_cast<int32_t>((first + static_cast<uint64_t>(i) * distance) >> 32);
-  }
-  auto low = FirstFractions(static_cast<uint32_t>(first), static_cast<uint32_t>(distance));
-  auto high = hn::Load(d, high_lanes.data());
-  const uint64_t vector = distance * static_cast<uint64_t>(lanes);
-  const auto low_step = hn::Set(d, static_cast<int32_t>(static_cast<uint32_t>(vector)));
-  const auto high_step = hn::Set(d, static_cast<int32_t>(vector >> 32));
-  const auto one = hn::Set(df, 1.0f);
-  int i = 0;
-  for (; i < steps->count; i += lanes) {
-    const auto before = hn::ConvertTo(df, high);
-    hn::Store(before, df, steps->before.data() + i);
-    hn::Store(hn::Add(before, one), df, steps->at.data() + i);
-    const auto next = hn::Add(low, low_step);
-    const auto carry = hn::VecFromMask(d, hn::Lt(next, low));  // -1
-    high = hn::Sub(hn::Add(high, high_step), carry);
-    low = next;
-  }
-  steps->placed = i;
-}
-
-bool HoldsAtSteps(const Steps& steps, const FloatCheck& check) {
-  const Floats df;
-  const auto scale = hn::Set(df, check.pair.scale), addend = hn::Set(df, check.pair.addend);
-  const auto offset = hn::Set(df, check.offset);
-  auto step = hn::Iota(df, 1);
-  for (int i = 0; i < steps.placed; i += static_cast<int>(hn::Lanes(df))) {
-    const auto at = hn::Load(df, steps.at.data() + i);
-    const auto before = hn::Load(df, steps.before.data() + i);
-    const auto up = hn::Add(offset, step);
-    auto holds = hn::And(hn::Ge(hn::Round(hn::MulAdd(at, scale, addend)), up),
-                         hn::Lt(hn::Round(hn::MulAdd(before, scale, addend)), up));
-    if (check.both_sides) {
-      const auto down = hn::Sub(offset, step);
-      holds = hn::And(holds, hn::Le(hn::Round(hn::NegMulAdd(at, scale, addend)), down));
-      holds = hn::And(holds, hn::Gt(hn::Round(hn::NegMulAdd(before, scale, addend)), down));
-    }
-    if (!hn::AllTrue(df, holds)) return false;
-    step = hn::Add(step, hn::Set(df, static_cast<float>(hn::Lanes(df))));
-  }
-  return true;
-}
-
-}  // namespace fuselite::kernels::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-#endif  // FUSELITE_SIMD_TARGET
-
-#if HWY_ONCE
 namespace fuselite::kernels {
 namespace {
 
-constexpr auto kCountSteps = FUSELITE_SIMD_TABLE(CountSteps);
-constexpr auto kPlaceCounted = FUSELITE_SIMD_TABLE(PlaceCounted);
-constexpr auto kHoldsAtSteps = FUSELITE_SIMD_TABLE(HoldsAtSteps);
+// Where sums reach more steps nothing is tried.
+constexpr double kMostReached = 0x1p30;
+// In windows that are narrower hardly any pair was found.
+constexpr double kHopeless = 0x1p-23;
+// Neighbours of the nearest float that are tried on both sides, and by how much at most they bring
+// two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
+constexpr int kNeighbours = 2;
+constexpr double kReachOfNeighbours = 0x1p-13;
 
 bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon); }
 
@@ -179,67 +43,238 @@ StepPlaces PlacesOf(const SumScale& scale) {
           .distance = PowerOfTwo(right + 1) * unit};
 }
 
-// In windows that are narrower hardly any pair was found.
-constexpr double kHopeless = 0x1p-23;
-
-// Tries the nearest scale with the middle of the addends that fit it, on the steps that lie as far
-// below zero as above.
-class QuickSearch {
+class Search {
  public:
-  QuickSearch(const FloatScaleQuery& query, Isa isa) : query_(query), isa_(isa) {}
+  Search(const FloatScaleQuery& query, Isa isa)
+      : q_(query), isa_(isa), value_(query.scale.value()) {}
 
   std::optional<FloatScale> Run() {
-    const double value = query_.scale.value();
-    const int32_t zero_point = query_.zero_point;
-    const int above = Reached(value, query_.largest, query_.max - zero_point);
-    const int below = Reached(value, -query_.least, zero_point - query_.min);
-    steps_.count = std::max(above, below);
-    const double farthest = static_cast<double>(std::max(query_.largest, -query_.least)) * value;
+    const double farthest = static_cast<double>(std::max(q_.largest, -q_.least)) * value_;
+    const int above = Reached(value_, q_.largest, q_.max - q_.zero_point);
+    const int below = Reached(value_, -q_.least, q_.zero_point - q_.min);
+    const int count = std::max(above, below);
     // Nothing is reached but zero: what moves steps towards it is at most 1/4 of one.
-    if (farthest < 0.125 || steps_.count == 0) return FloatScale{0, Offset()};
-    if (farthest >= kMostSteps) return std::nullopt;
-    steps_.places = PlacesOf(query_.scale);
-    if (steps_.places.Of(steps_.count + kMostLanes + 1) >= kExactInFloat) return std::nullopt;
-    both_sides_ = !query_.addend_has_sign && below > 0;
-    const auto nearest = static_cast<float>(value);
-    kCountSteps.For(isa_)(nearest, &steps_);
-    return steps_.certain ? WithScale(nearest, steps_.window) : std::nullopt;
+    if (farthest < 0.125 || count == 0) return FloatScale{0, static_cast<float>(Offset())};
+    if (farthest >= kMostReached) return std::nullopt;
+    places_ = PlacesOf(q_.scale);
+    const auto nearest = static_cast<float>(value_);
+    if (places_.Of(count + kStepLanes + 1) < kExactInFloat) {
+      FindSpread(places_, count, nearest, isa_, &spread_);
+    }
+    if (!spread_.certain) return Thorough(nearest, std::nullopt);
+    const AddendRange window = Allowed(spread_.window, below > 0);
+    if (window.width() < kHopeless) return Thorough(nearest, std::nullopt);
+    const FloatScale pair = WithAddend(nearest, window.middle());
+    const double missed = std::abs(pair.addend - (Offset() + window.middle()));
+    if (0.5 * window.width() - missed > Rounding()) return pair;
+    return Thorough(nearest, pair);
   }
 
  private:
-  float Offset() const {
-    return query_.addend_has_sign ? 0.0f : static_cast<float>(query_.zero_point);
+  // Of what is rounded.
+  int32_t Offset() const { return q_.addend_has_sign ? 0 : q_.zero_point; }
+  int32_t ResultOf(int64_t sum) const {
+    const int64_t result = int64_t{q_.scale.Apply(static_cast<int32_t>(sum))} + q_.zero_point;
+    return static_cast<int32_t>(std::clamp<int64_t>(result, q_.min, q_.max));
+  }
+  FloatScale WithAddend(float scale, double addend) const {
+    return {scale, static_cast<float>(Offset() + addend)};
   }
 
-  // A window that is this much wider on both sides than a point needs no check: results are rounded
-  // to 24 bits.
+  // A window that is this much wider on both sides than a point needs no look at the steps: results
+  // are rounded to 24 bits.
   double Rounding() const {
-    const int64_t offset = query_.addend_has_sign ? query_.zero_point : 0;
-    const int64_t largest = std::max(query_.max - offset, offset - query_.min);
-    return largest <= 128 ? 0x1p-18 : 0x1p-17;
+    const int64_t rest = q_.zero_point - Offset();
+    return std::max(q_.max - rest, rest - q_.min) <= 128 ? 0x1p-18 : 0x1p-17;
   }
 
-  std::optional<FloatScale> WithScale(float scale, AddendRange window) {
-    if (both_sides_) {
-      window = {std::max(window.low, -window.high), std::min(window.high, -window.low)};
+  // Of `range`, which is right above zero, what is right below it, too, where steps are there.
+  AddendRange Allowed(AddendRange range, bool steps_below) const {
+    if (q_.addend_has_sign) return {std::max(range.low, 0.0), std::min(range.high, 0.5)};
+    if (!steps_below) return range;
+    return {std::max(range.low, -range.high), std::min(range.high, -range.low)};
+  }
+
+  // Looks at every step that occurs, beginning with `first_try`.
+  std::optional<FloatScale> Thorough(float nearest, std::optional<FloatScale> first_try) {
+    first_ = ResultOf(q_.least);
+    last_ = ResultOf(q_.largest);
+    if (first_ == last_) return Constant();
+    if (!PlaceSides()) return std::nullopt;
+    if (first_try && Try(*first_try)) return best_;
+    AddendBounds bounds = Bounds(nearest);
+    bool found = TryBounds(nearest, bounds);
+    if (!best_ && bounds.next_low - bounds.next_high > kReachOfNeighbours) return std::nullopt;
+    for (const float end : {INFINITY, 0.0f}) {
+      float scale = nearest;
+      for (int i = 0; i < kNeighbours && !found; ++i) {
+        scale = std::nextafterf(scale, end);
+        found = TryBounds(scale, Bounds(scale));
+      }
     }
-    if (query_.addend_has_sign) {
-      window = {std::max(window.low, 0.0), std::min(window.high, 0.5)};
-    }
-    const double width = window.high - window.low;
-    if (width < kHopeless) return std::nullopt;
-    const double wanted = Offset() + window.low + 0.5 * width;
-    const FloatScale pair{scale, static_cast<float>(wanted)};
-    if (0.5 * width - std::abs(pair.addend - wanted) > Rounding()) return pair;
-    kPlaceCounted.For(isa_)(&steps_);
-    if (kHoldsAtSteps.For(isa_)(steps_, {pair, Offset(), both_sides_})) return pair;
+    return best_;
+  }
+
+  // An addend with a sign rounds to nothing but zero.
+  std::optional<FloatScale> Constant() const {
+    if (!q_.addend_has_sign) return FloatScale{0, static_cast<float>(first_)};
+    if (first_ == q_.zero_point) return FloatScale{0, 0};
     return std::nullopt;
   }
 
-  const FloatScaleQuery& query_;
+  bool PlaceSides() {
+    const int32_t from = first_ - q_.zero_point, to = last_ - q_.zero_point;
+    SetSide(from, to, &above_);
+    SetSide(-to, -from, &below_);
+    above_.sums = below_.sums = sums_.data();
+    above_.offset = static_cast<float>(Offset());
+    below_.below_zero = true;
+    // With a sign the addend meets the same steps on both sides.
+    symmetric_ = q_.addend_has_sign && spread_.certain;
+    if (symmetric_) {
+      PlaceSteps(places_, Longer(), isa_);
+      return true;
+    }
+    below_.mirrored = !q_.addend_has_sign;
+    below_.offset = -above_.offset;
+    below_.sums = sums_.data() + 1;
+    return Place(above_) && Place(below_);
+  }
+
+  // The steps from result `from` to result `to`, seen from the side.
+  static void SetSide(int32_t from, int32_t to, SideSteps* side) {
+    side->first = std::max(from, 0) + 1;
+    side->count = std::max(to - side->first + 1, 0);
+  }
+  const SideSteps& Longer() const { return above_.count >= below_.count ? above_ : below_; }
+
+  bool Place(const SideSteps& side) const {
+    if (spread_.certain) {
+      PlaceSteps(places_, side, isa_);
+      return true;
+    }
+    for (int i = 0; i < side.count; ++i) {
+      const auto at = FirstSum(side, side.first + i);
+      if (!at) return false;
+      side.sums->at[i] = static_cast<float>(static_cast<int32_t>(*at));
+      side.sums->before[i] = static_cast<float>(static_cast<int32_t>(*at - 1));
+    }
+    PadSteps(side);
+    return true;
+  }
+
+  // Of step k.
+  std::optional<int64_t> FirstSum(const SideSteps& side, int32_t k) const {
+    const double place = places_.Of(k);
+    const double beyond = std::ceil(place) - place;
+    auto sum = static_cast<int64_t>(std::ceil(place));
+    if (beyond > kUncertain && beyond < 1 - kUncertain) return sum;
+    const auto reaches = [&](int64_t x) {
+      return side.below_zero ? q_.scale.Apply(static_cast<int32_t>(-x)) <= -k
+                             : q_.scale.Apply(static_cast<int32_t>(x)) >= k;
+    };
+    const int64_t farthest = side.below_zero ? -q_.least : q_.largest;
+    for (int i = 0; i < 4; ++i) {
+      if (sum < 1 || sum > farthest) return std::nullopt;
+      if (!reaches(sum)) {
+        ++sum;
+      } else if (reaches(sum - 1)) {
+        --sum;
+      } else {
+        return sum;
+      }
+    }
+    return std::nullopt;
+  }
+
+  AddendBounds Bounds(float scale) const {
+    if (symmetric_) return BoundsOfAddends({&Longer(), 1}, scale, isa_);
+    const SideSteps sides[] = {above_, below_};
+    return BoundsOfAddends(sides, scale, isa_);
+  }
+
+  // Tries the addends that misplace the fewest steps; whether one of them moves no sum.
+  bool TryBounds(float scale, const AddendBounds& bounds) {
+    const AddendRange ranges[] = {{bounds.low, bounds.high},
+                                  {bounds.low, bounds.next_high},
+                                  {bounds.next_low, bounds.high},
+                                  {bounds.next_low, bounds.next_high}};
+    for (int i = 0; i < 4 && !(best_ && Moves(*best_) <= i); ++i) {
+      AddendRange range = ranges[i];
+      if (q_.addend_has_sign) range = {std::max(range.low, 0.0), std::min(range.high, 0.5)};
+      if (range.low > range.high) continue;
+      if (Try(WithAddend(scale, range.middle()))) return true;
+    }
+    return false;
+  }
+
+  // Keeps the pair if it moves less than the best one; whether it moves nothing.
+  bool Try(FloatScale pair) {
+    Misplaced above = FindMisplaced(symmetric_ ? Longer() : above_, pair, isa_);
+    const Misplaced below = symmetric_ ? OnSide(above, below_) : FindMisplaced(below_, pair, isa_);
+    if (symmetric_) above = OnSide(above, above_);
+    const StepSums &up = *above_.sums, &down = *below_.sums;
+    if (!Move(above.early, up.before, below.late, down.at, &pair.down)) return false;
+    if (!Move(above.late, up.at, below.early, down.before, &pair.up)) return false;
+    if (!MovesRight(pair) || !HoldsAtEnds(pair)) return false;
+    if (!best_ || Moves(pair) < Moves(*best_)) best_ = pair;
+    return Moves(pair) == 0;
+  }
+
+  // Those among the steps that `side` has.
+  static Misplaced OnSide(Misplaced misplaced, const SideSteps& side) {
+    for (MisplacedSteps* kind : {&misplaced.early, &misplaced.late}) {
+      if (kind->last >= side.count) kind->count = 0;
+    }
+    return misplaced;
+  }
+
+  static int Moves(const FloatScale& pair) { return pair.moves_down() + 2 * pair.moves_up(); }
+
+  // The one sum to move of those of misplaced steps above and below zero, if there is any.
+  using Sums = decltype(StepSums::at);
+  static bool Move(const MisplacedSteps& above, const Sums& sums_above, const MisplacedSteps& below,
+                   const Sums& sums_below, int32_t* sum) {
+    if (above.count + below.count > 1) return false;
+    if (above.count + below.count == 0) return true;
+    const float moved = above.count > 0 ? sums_above[above.last] : -sums_below[below.last];
+    *sum = static_cast<int32_t>(moved);
+    return std::abs(moved) <= kExactInFloat / 2;  // so that its neighbours are floats, too
+  }
+
+  // Whether what is moved is then right, and neither is moved onto the other.
+  bool MovesRight(const FloatScale& pair) const {
+    if (pair.moves_down() && pair.moves_up() && std::abs(pair.down - pair.up) < 3) return false;
+    return (!pair.moves_down() || FloatResult(pair, pair.down) == ResultOf(pair.down)) &&
+           (!pair.moves_up() || FloatResult(pair, pair.up) == ResultOf(pair.up));
+  }
+
+  // Between the ends and the next step results are the ends', or beyond them in the clamp.
+  bool HoldsAtEnds(const FloatScale& pair) const {
+    return (first_ == q_.min || FloatResult(pair, q_.least) == first_) &&
+           (last_ == q_.max || FloatResult(pair, q_.largest) == last_);
+  }
+
+  // What is emitted computes.
+  int32_t FloatResult(const FloatScale& pair, int64_t sum) const {
+    const auto moved = static_cast<int32_t>(sum + (sum == pair.up) - (sum == pair.down));
+    const auto x = static_cast<float>(moved);
+    const float addend = q_.addend_has_sign ? std::copysign(pair.addend, x) : pair.addend;
+    const double rounded =
+        std::nearbyint(std::fma(x, pair.scale, addend)) + q_.zero_point - Offset();
+    return static_cast<int32_t>(std::clamp<double>(rounded, q_.min, q_.max));
+  }
+
+  const FloatScaleQuery& q_;
   const Isa isa_;
-  Steps steps_;
-  bool both_sides_ = false;
+  const double value_;
+  StepPlaces places_{};
+  StepSpread spread_;
+  int32_t first_ = 0, last_ = 0;  // the results of the ends
+  SideSteps above_, below_;
+  bool symmetric_ = false;  // both have the sums of the longer one
+  std::array<StepSums, 2> sums_;
+  std::optional<FloatScale> best_;
 };
 
 }  // namespace
@@ -253,10 +288,7 @@ int32_t SumScale::Apply(int32_t sum) const {
 
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
-  const DefaultFloatState state;
-  const auto pair = QuickSearch(query, isa).Run();
-  return pair ? pair : SearchFloatScale(query, PlacesOf(query.scale), isa);
+  return Search(query, isa).Run();
 }
 
 }  // namespace fuselite::kernels
-#endif  // HWY_ONCE

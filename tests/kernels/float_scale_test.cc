@@ -128,6 +128,68 @@ TEST(FloatScaleTest, MovedSumsAreRight) {
   EXPECT_GT(up, 10);
 }
 
+// The addends with which `scale` is right for every sum, from the first to the last, found by
+// bisection of what each step asks of them; an addend with a sign from 0 to 1/2.
+struct Addends {
+  float first, last;
+};
+Addends AddendsOf(const FloatScaleQuery& q, float scale) {
+  const float offset = q.addend_has_sign ? 0.0f : static_cast<float>(q.zero_point);
+  Addends all{q.addend_has_sign ? 0.0f : offset - 1, q.addend_has_sign ? 0.5f : offset + 1};
+  // Narrows `all` to where the sum's result is at least (at most) `k`.
+  const auto narrow = [&](int64_t sum, int32_t k, bool at_least) {
+    const auto holds = [&](float addend) {
+      const int32_t result =
+          FloatResult(q, {.scale = scale, .addend = addend}, static_cast<int32_t>(sum));
+      return at_least ? result >= k : result <= k;
+    };
+    const bool rises = !q.addend_has_sign || sum >= 0;
+    float good = rises == at_least ? all.last : all.first;
+    float bad = rises == at_least ? all.first : all.last;
+    if (holds(bad)) return;
+    if (!holds(good)) {
+      all = {1, 0};
+      return;
+    }
+    for (float middle = good + (bad - good) / 2; middle != good && middle != bad;
+         middle = good + (bad - good) / 2) {
+      (holds(middle) ? good : bad) = middle;
+    }
+    (rises == at_least ? all.first : all.last) = good;
+  };
+  const int32_t from = IntegerResult(q, static_cast<int32_t>(q.least));
+  const int32_t to = IntegerResult(q, static_cast<int32_t>(q.largest));
+  for (int32_t k = from + 1; k <= to && all.first <= all.last; ++k) {
+    const int64_t at = FirstSumOf(q, k);
+    narrow(at, k, true);
+    narrow(at - 1, k - 1, false);
+  }
+  return all;
+}
+
+TEST(FloatScaleTest, OverlooksNoAddendThatMovesNothing) {
+  if (!FusesMultiplyAdd()) GTEST_SKIP() << "no fused multiplications";
+  int narrow = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    FloatScaleQuery q = RandomQuery(random);
+    q.scale = {.multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+               .shift = static_cast<int32_t>(random.Int(-13, -7))};
+    q.min = q.addend_has_sign ? q.min : q.zero_point;
+    q.largest = random.Int(1 << 14, 1 << 22);
+    q.least = -random.Int(1 << 14, 1 << 22);
+    const Addends addends = AddendsOf(q, static_cast<float>(q.scale.value()));
+    // Bounds are exact up to 2^-24.
+    if (addends.last - addends.first < 0x1p-22f) continue;
+    narrow += addends.last - addends.first < 0x1p-16f;
+    const auto pair = FindFloatScale(q, DetectIsa());
+    ASSERT_TRUE(pair.has_value());
+    ASSERT_FALSE(pair->moves_down() || pair->moves_up());
+  }
+  EXPECT_GT(narrow, 50);
+}
+
 // Sums far beyond what a float holds, shifts far beyond what sums reach.
 TEST(FloatScaleTest, ExtremeSumsAreRight) {
   int found = 0;
