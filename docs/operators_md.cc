@@ -75,8 +75,8 @@ std::vector<std::string_view> LimitsOf(const OperatorDef& op) {
   return limits;
 }
 
-// What a column of its own says of limits: what ranks the shape rule takes beyond "0 to 8", and
-// which operands may be values of a run.
+// What a column of its own says of limits: what ranks the shape rule takes where that is not any,
+// and which operands may be values of a run.
 constexpr std::string_view kRank = "rank ", kRunTime = "run-time operands: ";
 
 // What the limit that begins with `kind` says of it, or `otherwise`.
@@ -87,7 +87,7 @@ std::string LimitText(const OperatorDef& op, std::string_view kind, std::string_
   return std::string(otherwise);
 }
 
-std::string RanksText(const OperatorDef& op) { return LimitText(op, kRank, "0 to 8"); }
+std::string RanksText(const OperatorDef& op) { return LimitText(op, kRank, "any"); }
 
 std::string RunTimeText(const OperatorDef& op) {
   return LimitText(op, kRunTime, op.state_inputs.empty() ? "all" : "all, states are variables");
@@ -136,7 +136,7 @@ void PrintPage() {
          "shapes pass the operator's\nshape rule; everything else stays with the host, and "
          "`fuselite explain` says why. \"Computed by\" lists the\nimplementations in the order "
          "in which they are asked.\n\n"
-         "\"Ranks\" are those of the first input; no tensor has more than eight dimensions. "
+         "\"Ranks\" are those of the first input; no tensor has more than 16 dimensions. "
          "\"Run-time operands\" are those that may be\nvalues of a run instead of constants, in "
          "every host: axes, sizes, shapes, paddings and indices too; shapes that come from\nvalues "
          "are planned while the model runs.\n\n"

@@ -244,6 +244,8 @@ int32_t FuseliteInterpreterSignatureOutput(const FuseliteInterpreter* interprete
   return found && name ? Interpreter::FindOutput(*found, name) : -1;
 }
 
+static_assert(kFuseliteMaxRank == fuselite::Shape::kMaxRank);
+
 FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32_t tensor,
                                          FuseliteTensor* out) {
   return Try([&]() -> Status {

@@ -35,7 +35,8 @@ Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what);
 // `axis` counted from the front; negative ones count from the back. 0 <= result < rank.
 Result<int> ResolveAxis(int64_t axis, int rank);
 
-// A shape from 64-bit dimensions; refuses ranks above 8, negative and overflowing sizes.
+// A shape from 64-bit dimensions; refuses ranks above Shape::kMaxRank, negative and overflowing
+// sizes.
 Result<Shape> MakeShape(const std::vector<int64_t>& dims);
 
 // Sets type and shape of output `i`; fails where the model states another type.

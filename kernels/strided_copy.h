@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/copy_loops.h"
+#include "runtime/tensor.h"
 
 namespace fuselite::kernels {
 
@@ -16,8 +17,8 @@ namespace fuselite::kernels {
 // in bytes. An in_stride may be 0 (broadcast) or negative (reversal), an out_stride negative; the
 // output's elements are distinct. The order of the dimensions is free.
 struct StridedCopy {
-  // TILE takes two dimensions for each of a tensor's eight.
-  static constexpr int kMaxRank = 16;
+  // TILE takes two dimensions for each of a tensor's.
+  static constexpr int kMaxRank = 2 * Shape::kMaxRank;
   using Dim = CopyDim;
 
   int element_bytes = 1;  // 1, 2, 4, 8 or 16

@@ -49,7 +49,7 @@ int BitWidth(DataType type);
 // Dimensions, outermost first. A scalar has rank 0 and one element.
 class Shape {
  public:
-  static constexpr int kMaxRank = 8;
+  static constexpr int kMaxRank = 16;
 
   Shape() = default;
   Shape(std::initializer_list<int32_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}

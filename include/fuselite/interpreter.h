@@ -127,12 +127,15 @@ FUSELITE_EXPORT int32_t FuseliteInterpreterSignatureInput(const FuseliteInterpre
 FUSELITE_EXPORT int32_t FuseliteInterpreterSignatureOutput(const FuseliteInterpreter* interpreter,
                                                            const char* signature, const char* name);
 
+// No tensor has more dimensions.
+enum { kFuseliteMaxRank = 16 };
+
 // What a tensor is now. Pointers are valid until the next call that resizes, allocates, applies a
 // delegate or invokes.
 typedef struct FuseliteTensor {
   FuseliteType type;
   int32_t rank;
-  int32_t dims[8];
+  int32_t dims[kFuseliteMaxRank];
   float scale;  // 0: not quantized, or per channel: see `scales`
   int32_t zero_point;
   const char* name;
@@ -144,7 +147,7 @@ typedef struct FuseliteTensor {
   const int32_t* zero_points;
   int32_t quantized_dimension;
   // As `dims`, with -1 where a dimension may be resized.
-  int32_t dims_signature[8];
+  int32_t dims_signature[kFuseliteMaxRank];
   int32_t is_variable;  // not 0: it keeps its value from one invoke to the next
   int32_t is_constant;  // not 0: it is part of the model
 } FuseliteTensor;

@@ -173,7 +173,7 @@ const OperatorDef& BlockwiseFullyConnectedOperator() {
       .max_inputs = 4,
       .types = kProductTypes,
       .limits =
-          "rank 1 to 8; run-time operands: all but weights and scales; "
+          "rank 1 or more; run-time operands: all but weights and scales; "
           "scales of float16 and float32",
       .infer = InferFullyConnected,
       .candidates = kProductCandidates,

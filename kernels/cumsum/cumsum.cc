@@ -84,7 +84,7 @@ const OperatorDef& CumsumOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "rank 1 to 8",
+      .limits = "rank 1 or more",
       .infer = InferCumsum,
       .candidates = kCandidates,
       .cost = MovementCost,

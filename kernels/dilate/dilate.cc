@@ -72,7 +72,7 @@ const OperatorDef& DilateOperator() {
       .options_type = kSecondUnion + 18,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank 1 to 8; any type of 8 bits or more",
+      .limits = "rank 1 or more; any type of 8 bits or more",
       .infer = InferDilate,
       .candidates = kMovementCandidates<PlanDilate>,
       .cost = MovementCost,

@@ -19,6 +19,8 @@ Status InferUpdate(OpDescription& op) {
   const TensorInfo& operand = op.inputs[0];
   const TensorInfo& update = op.inputs[1];
   const TensorInfo& start = op.inputs[2];
+  const int rank = operand.shape.rank();
+  if (rank > 8) return InvalidArgument("rank ", rank, ", expected 8 at most");
   if (start.type != DataType::kInt32 && start.type != DataType::kInt64) {
     return Unsupported("start indices of type ", DataTypeName(start.type));
   }
@@ -172,7 +174,7 @@ const OperatorDef& DynamicUpdateSliceOperator() {
       .max_version = 6,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "any type but string, uint4 and int2; int32 and int64 start indices",
+      .limits = "rank <= 8; any type but string, uint4 and int2; int32 and int64 start indices",
       .infer = InferUpdate,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -122,7 +122,7 @@ const OperatorDef& FullyConnectedOperator() {
       .min_inputs = 2,
       .max_inputs = 3,
       .types = kTypes,
-      .limits = "rank 1 to 8; weights_format DEFAULT",
+      .limits = "rank 1 or more; weights_format DEFAULT",
       .infer = InferFullyConnected,
       .candidates = kCandidates,
       .product = DescribeFullyConnectedProduct,

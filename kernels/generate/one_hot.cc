@@ -93,7 +93,7 @@ const OperatorDef& OneHotOperator() {
       .struct_bytes = sizeof(tflite::TfLiteOneHotParams),
       .min_inputs = 4,
       .max_inputs = 4,
-      .limits = "rank 0 to 7; any type of 8 bits or more; int32 and int64 indices",
+      .limits = "rank 0 to 15; any type of 8 bits or more; int32 and int64 indices",
       .infer = InferOneHot,
       .candidates = kCandidates,
       .cost = MovementCost,

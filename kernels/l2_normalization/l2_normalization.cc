@@ -111,7 +111,7 @@ const OperatorDef& L2NormalizationOperator() {
       .params_bytes = sizeof(L2NormalizationParams),
       .struct_bytes = sizeof(tflite::TfLiteL2NormParams),
       .types = kTypes,
-      .limits = "rank 1 to 8",
+      .limits = "rank 1 or more",
       .infer = InferL2Normalization,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 2.0 * op.inputs[0].elements(); },

@@ -49,7 +49,7 @@ const OperatorDef& LogSoftmaxOperator() {
       .options_type = 36,
       .max_version = 2,
       .types = kTypes,
-      .limits = "rank 1 to 8",
+      .limits = "rank 1 or more",
       .infer = InferLogSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },

@@ -56,6 +56,8 @@ Status CheckZeroPoint(const TensorInfo& out) {
 }
 
 Status InferPad(OpDescription& op) {
+  const int rank = op.inputs[0].shape.rank();
+  if (rank > 5) return InvalidArgument("rank ", rank, ", expected 5 at most");
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(op));
   FUSELITE_RETURN_IF_ERROR(SetPadded(op, paddings));
   const TensorInfo& out = op.outputs[0];
@@ -168,7 +170,7 @@ const OperatorDef& PadOperator() {
       .max_version = 6,
       .min_inputs = 2,
       .max_inputs = 3,
-      .limits = "any type of 8 bits or more",
+      .limits = "rank <= 5; any type of 8 bits or more",
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
@@ -185,7 +187,7 @@ const OperatorDef& PadV2Operator() {
       .max_version = 6,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "any type of 8 bits or more",
+      .limits = "rank <= 5; any type of 8 bits or more",
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,

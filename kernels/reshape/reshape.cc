@@ -72,6 +72,7 @@ Status InferReshape(OpDescription& op) {
 Status InferSqueeze(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const IntList& list = op.params.as<SqueezeParams>().squeeze_dims;
+  if (in.shape.rank() > 8) return InvalidArgument("rank ", in.shape.rank(), ", expected 8 at most");
   bool drop[Shape::kMaxRank] = {};
   for (int i = 0; i < list.count; ++i) {
     FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(list.values[i], in.shape.rank()));
@@ -90,7 +91,9 @@ Status InferSqueeze(OpDescription& op) {
 
 Status InferExpandDims(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
-  if (in.shape.rank() == Shape::kMaxRank) return Unsupported("the result's rank exceeds 8");
+  if (in.shape.rank() == Shape::kMaxRank) {
+    return Unsupported("the result's rank exceeds ", Shape::kMaxRank);
+  }
   FUSELITE_ASSIGN_OR_RETURN(const int64_t value, ReadInteger(op.inputs[1], "the axis"));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(value, in.shape.rank() + 1));
   Shape shape;
@@ -209,7 +212,7 @@ const OperatorDef& SqueezeOperator() {
       .fields = kSqueezeFields,
       .params_bytes = sizeof(SqueezeParams),
       .struct_bytes = sizeof(tflite::TfLiteSqueezeParams),
-      .limits = "any type but string",
+      .limits = "rank <= 8; any type but string",
       .infer = InferSqueeze,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
@@ -228,7 +231,7 @@ const OperatorDef& ExpandDimsOperator() {
       .max_version = 1,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 0 to 7; any type but string",
+      .limits = "rank 0 to 15; any type but string",
       .infer = InferExpandDims,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,

@@ -31,6 +31,8 @@ Result<unsigned> ReadAxes(const OpDescription& op) {
 }
 
 Status InferReverse(OpDescription& op) {
+  const int rank = op.inputs[0].shape.rank();
+  if (rank > 8) return InvalidArgument("rank ", rank, ", expected 8 at most");
   FUSELITE_RETURN_IF_ERROR(ReadAxes(op).status());
   FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
   return SetOutput(op, 0, op.inputs[0].type, op.inputs[0].shape);
@@ -165,7 +167,7 @@ const OperatorDef& ReverseV2Operator() {
       .max_version = 4,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more",
+      .limits = "rank <= 8; any type of 8 bits or more",
       .infer = InferReverse,
       .candidates = kMovementCandidates<PlanReverse>,
       .cost = MovementCost,

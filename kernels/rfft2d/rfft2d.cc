@@ -168,7 +168,7 @@ const OperatorDef& Rfft2dOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "rank 2 to 8",
+      .limits = "rank 2 or more",
       .infer = InferRfft2d,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 40.0 * op.outputs[0].elements(); },

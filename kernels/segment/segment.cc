@@ -135,7 +135,7 @@ OperatorDef Make(std::string_view name, int code, int options_type) {
   def.options_type = options_type;
   def.min_inputs = def.max_inputs = 3;
   def.types = kTypes;
-  def.limits = "rank 1 to 8";
+  def.limits = "rank 1 or more";
   def.infer = InferUnsorted;
   def.candidates = kCandidates<F>;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };

@@ -55,6 +55,10 @@ Status InferSelect(OpDescription& op) {
   }
   FUSELITE_ASSIGN_OR_RETURN(const Shape both, BroadcastShapes(x.shape, y.shape));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(op.inputs[0].shape, both));
+  const bool broadcasts = x.shape != y.shape || op.inputs[0].shape != x.shape;
+  if (broadcasts && shape.rank() > 8) {
+    return InvalidArgument("broadcasts to rank ", shape.rank(), ", expected 8 at most");
+  }
   return SetOutput(op, 0, x.type, shape);
 }
 
@@ -98,7 +102,7 @@ OperatorDef MakeSelect(std::string_view name, int code, int options_type, int ma
   def.max_version = max_version;
   def.min_inputs = def.max_inputs = 3;
   def.types = kTypes;
-  def.limits = "elements of 1, 2, 4 or 8 bytes";
+  def.limits = "elements of 1, 2, 4 or 8 bytes; broadcasts to rank 8 at most";
   def.infer = InferSelect;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };

@@ -43,7 +43,7 @@ const OperatorDef& SoftmaxOperator() {
       .params_bytes = sizeof(SoftmaxParams),
       .struct_bytes = sizeof(tflite::TfLiteSoftmaxParams),
       .types = kTypes,
-      .limits = "rank 1 to 8",
+      .limits = "rank 1 or more",
       .infer = InferSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },

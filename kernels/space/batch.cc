@@ -20,9 +20,11 @@ struct Blocking {
 
 Result<Blocking> ReadBlocking(const OpDescription& op) {
   Blocking b;
+  const int rank = op.inputs[0].shape.rank();
+  if (rank < 3 || rank > 4) return InvalidArgument("rank ", rank, ", expected 3 or 4");
   FUSELITE_ASSIGN_OR_RETURN(b.block, ReadIntegers(op.inputs[1], "the block shape"));
   FUSELITE_ASSIGN_OR_RETURN(b.margins, ReadIntegers(op.inputs[2], "the margins"));
-  if (b.dims() + 1 > op.inputs[0].shape.rank() || b.margins.size() != 2 * b.block.size()) {
+  if (b.dims() + 2 != rank || b.margins.size() != 2 * b.block.size()) {
     return InvalidArgument("a block of ", b.dims(), " dimensions with ", b.margins.size(),
                            " margins does not fit ", op.inputs[0].shape);
   }
@@ -174,7 +176,7 @@ const OperatorDef& SpaceToBatchNdOperator() {
       .max_version = 4,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank 2 to 8; any type of 8 bits or more; blocks of at most 4096 positions",
+      .limits = "rank 3 to 4; any type of 8 bits or more; blocks of at most 4096 positions",
       .infer = InferSpaceToBatchNd,
       .candidates = kMovementCandidates<PlanSpaceToBatchNd>,
       .cost = MovementCost,
@@ -191,7 +193,7 @@ const OperatorDef& BatchToSpaceNdOperator() {
       .max_version = 4,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank 2 to 8; any type of 8 bits or more; blocks of at most 4096 positions",
+      .limits = "rank 3 to 4; any type of 8 bits or more; blocks of at most 4096 positions",
       .infer = InferBatchToSpaceNd,
       .candidates = kMovementCandidates<PlanBatchToSpaceNd>,
       .cost = MovementCost,

@@ -200,7 +200,7 @@ const OperatorDef& UnpackOperator() {
       .min_outputs = 1,
       .max_outputs = -1,
       .types = kUnpackTypes,
-      .limits = "rank 1 to 8",
+      .limits = "rank 1 or more",
       .infer = InferUnpack,
       .candidates = kMovementCandidates<PlanUnpack>,
       .cost = MovementCost,

@@ -91,7 +91,7 @@ const OperatorDef& TopKOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
-      .limits = "rank 1 to 8; int32 indices",
+      .limits = "rank 1 or more; int32 indices",
       .infer = InferTopK,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },

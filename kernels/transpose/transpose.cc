@@ -24,6 +24,7 @@ Result<std::vector<int64_t>> ReadPermutation(const OpDescription& op) {
 
 Status InferTranspose(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
+  if (in.shape.rank() > 8) return InvalidArgument("rank ", in.shape.rank(), ", expected 8 at most");
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(op));
   Shape shape;
   for (int64_t p : perm) shape.push_back(in.shape[static_cast<int>(p)]);
@@ -52,7 +53,7 @@ const OperatorDef& TransposeOperator() {
       .max_version = 9,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type but string",
+      .limits = "rank <= 8; any type but string",
       .infer = InferTranspose,
       .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,

@@ -78,7 +78,7 @@ const OperatorDef& WhereOperator() {
       .options_type = 85,
       .max_version = 2,
       .types = kTypes,
-      .limits = "rank 1 to 8; one operand",
+      .limits = "rank 1 or more; one operand",
       .infer = InferWhere,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.inputs[0].elements(); },

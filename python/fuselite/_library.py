@@ -25,7 +25,7 @@ class Tensor(ctypes.Structure):
     _fields_ = [
         ("type", ctypes.c_int),
         ("rank", _INT),
-        ("dims", _INT * 8),
+        ("dims", _INT * 16),
         ("scale", ctypes.c_float),
         ("zero_point", _INT),
         ("name", _TEXT),
@@ -35,7 +35,7 @@ class Tensor(ctypes.Structure):
         ("scales", ctypes.POINTER(ctypes.c_float)),
         ("zero_points", ctypes.POINTER(_INT)),
         ("quantized_dimension", _INT),
-        ("dims_signature", _INT * 8),
+        ("dims_signature", _INT * 16),
         ("is_variable", _INT),
         ("is_constant", _INT),
     ]

@@ -137,7 +137,7 @@ TEST(InterpreterTest, RefusesImpossibleShapes) {
   auto interpreter = Open(writer);
   const int32_t negative[] = {-1};
   const int32_t huge[] = {2147483647, 2147483647};
-  const std::vector<int32_t> deep(9, 1);
+  const std::vector<int32_t> deep(17, 1);
   EXPECT_THAT(interpreter->ResizeInput(0, negative).message(), HasSubstr("is -1"));
   EXPECT_EQ(interpreter->ResizeInput(0, huge).code(), StatusCode::kOutOfMemory);
   EXPECT_FALSE(interpreter->ResizeInput(0, deep).ok());

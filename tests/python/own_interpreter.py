@@ -15,11 +15,11 @@ TYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 6: np.bool_, 7: n
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int), ("rank", ctypes.c_int32), ("dims", ctypes.c_int32 * 8),
+    _fields_ = [("type", ctypes.c_int), ("rank", ctypes.c_int32), ("dims", ctypes.c_int32 * 16),
                 ("scale", ctypes.c_float), ("zero_point", ctypes.c_int32), ("name", ctypes.c_char_p),
                 ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("scale_count", ctypes.c_size_t),
                 ("scales", ctypes.POINTER(ctypes.c_float)), ("zero_points", ctypes.POINTER(ctypes.c_int32)),
-                ("quantized_dimension", ctypes.c_int32), ("dims_signature", ctypes.c_int32 * 8),
+                ("quantized_dimension", ctypes.c_int32), ("dims_signature", ctypes.c_int32 * 16),
                 ("is_variable", ctypes.c_int32), ("is_constant", ctypes.c_int32)]
 
     @property

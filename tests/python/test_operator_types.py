@@ -95,8 +95,10 @@ def drawn():
 def ranks():
     """The ranks of the first input that the table allows, by operator."""
     table = (own_interpreter.ROOT / "docs" / "operators.md").read_text()
-    found = re.findall(r"^\| (\w+) \| \S+ \| .*? \| (<= )?(\d)(?: to (\d))?[^|]*\| (?:all|none)", table, re.MULTILINE)
-    return {name: range(0 if most else int(least), int(last or least) + 1) for name, most, least, last in found}
+    found = re.findall(r"^\| (\w+) \| \S+ \| .*? \| (<= )?(\d+)(?: to (\d+)| (or more))?[^|]*\| (?:all|none)", table,
+                       re.MULTILINE)
+    return {name: range(0 if most else int(least), 17 if more else int(last or least) + 1)
+            for name, most, least, last, more in found}
 
 
 def test_the_ranks_of_the_table_hold_what_is_drawn():

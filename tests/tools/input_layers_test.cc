@@ -54,7 +54,7 @@ TEST(ParseInputLayersTest, ErrorsNameTheFlag) {
   EXPECT_THAT(message(with("a", "1,")), HasSubstr("'' is no dimension"));
   EXPECT_THAT(message(with("a", "1,-2")), HasSubstr("'-2' is no dimension"));
   EXPECT_THAT(message(with("a", "1,99999999999")), HasSubstr("is no dimension"));
-  EXPECT_THAT(message(with("a", "1,1,1,1,1,1,1,1,1")), HasSubstr("is no shape"));
+  EXPECT_THAT(message(with("a", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1")), HasSubstr("is no shape"));
   for (const char* range : {"a", "a,1", "a,1,2,3", "a,2,1", "a,x,1", "a,nan,1", "a,0,inf", ":"}) {
     EXPECT_THAT(message(with("", "", range)), HasSubstr("is not NAME,LOW,HIGH")) << range;
   }

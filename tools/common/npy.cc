@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
-// A header names one type and at most eight dimensions; more is no .npy of ours.
+// A header names one type and at most Shape::kMaxRank dimensions; more is no .npy of ours.
 constexpr size_t kMaxHeader = 4096;
 
 struct TypeCode {
@@ -76,7 +76,9 @@ Result<Shape> ParseShape(std::string_view text) {
     dims.push_back(static_cast<int32_t>(dim));
   }
   const std::optional<Shape> shape = Shape::FromDims(dims);
-  if (!shape) return InvalidArgument("its shape has more than 8 dimensions or too many elements");
+  if (!shape)
+    return InvalidArgument("its shape has more than ", Shape::kMaxRank,
+                           " dimensions or too many elements");
   return *shape;
 }
 
