@@ -12,6 +12,11 @@ using Xbyak::RegExp;
 
 namespace {
 
+// Bytes of weights between what is multiplied and what is fetched into L2: what memory gives in
+// some 150 ns. Where no cache holds the model (12 layers of 1024 features, a Zen 4), a decode takes
+// 1.11 times as long as only reading the weights instead of 1.15; with 8192 it gains nothing.
+constexpr int kPrefetch = 5120;
+
 class GemmS8Emitter : public Assembler {
  public:
   explicit GemmS8Emitter(const GemmS8Spec& spec)
@@ -128,6 +133,9 @@ class GemmS8Emitter : public Assembler {
           Multiply(acc(row, v), b, Vec(weight(v)));
         } else {
           Multiply(acc(row, v), b, w(v));
+          if (spec_.prefetch_weights) {
+            prefetcht1(ptr[walk_.Weights(v * spec_.weight_bytes() + kPrefetch)]);
+          }
         }
       }
     }
@@ -185,7 +193,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " x", int{spec.across}, " k", spec.depth.outer, '*', spec.depth.outer_step);
+      " x", int{spec.across}, spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*',
+      spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

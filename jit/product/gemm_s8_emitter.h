@@ -32,6 +32,7 @@ struct GemmS8Spec {
   // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
+  bool prefetch_weights = false;  // they come from memory; tiles have one row
   SumTail tail;
 
   // How many bytes a vector's weights take for one group of the depth.

@@ -17,6 +17,9 @@ using kernels::TileRun;
 namespace {
 
 constexpr int kMaxLanes = 16;
+// The weights of a single row that are taken for a part of more than the last cache holds: those of
+// smaller layers are mostly in it, and a product from there takes 8% longer where it prefetches.
+constexpr int64_t kWeightsInMemory = 1 << 20;
 
 // The columns of a matrix of bytes as rows, which they are already, or copies.
 class WeightRows {
@@ -66,6 +69,8 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const ProductFormatS8& f = kernel->format_;
   spec.narrow = !HasDotProduct(isa) && problem->grid.line_rows == 1 &&
                 f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
+  spec.prefetch_weights =
+      problem->grid.line_rows == 1 && problem->channels * kernel->depth_ >= kWeightsInMemory;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));

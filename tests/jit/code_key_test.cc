@@ -37,8 +37,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
                gemm_tail] = GemmSpec();
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, prefetch_weights,
          gemm_tail);
-  const auto& [isa, depth, a, runs, out, flips, corrects, across, narrow, s8_tail] = GemmS8Spec();
-  unused(isa, depth, a, runs, out, flips, corrects, across, narrow, s8_tail);
+  const auto& [isa, depth, a, runs, out, flips, corrects, across, narrow, prefetches, s8_tail] =
+      GemmS8Spec();
+  unused(isa, depth, a, runs, out, flips, corrects, across, narrow, prefetches, s8_tail);
   const auto& [requantization, dequantization, residual] = SumTail();
   unused(requantization, dequantization, residual);
   const auto& [rows, vectors, last_lanes] = Tile();
@@ -172,12 +173,16 @@ TEST(CodeKeyTest, IntegerProducts) {
   spec.tail.requantization = SomeRequantization();
   spec.tail.residual = SomeResidual();
   const std::vector<Tile> tiles = {{4, 2, 8}};
-  std::vector<std::function<void(GemmS8Spec&)>> changes = {
-      [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; }, [](GemmS8Spec& s) { s.a_step = 68; },
-      [](GemmS8Spec& s) { s.a_runs.rows = 2; },        [](GemmS8Spec& s) { s.a_runs.step = 96; },
-      [](GemmS8Spec& s) { s.out_step = 132; },         [](GemmS8Spec& s) { s.flips = true; },
-      [](GemmS8Spec& s) { s.corrects = true; },        [](GemmS8Spec& s) { s.narrow = true; },
-      [](GemmS8Spec& s) { s.across = true; }};
+  std::vector<std::function<void(GemmS8Spec&)>> changes = {[](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; },
+                                                           [](GemmS8Spec& s) { s.a_step = 68; },
+                                                           [](GemmS8Spec& s) { s.a_runs.rows = 2; },
+                                                           [](GemmS8Spec& s) { s.a_runs.step = 96; },
+                                                           [](GemmS8Spec& s) { s.out_step = 132; },
+                                                           [](GemmS8Spec& s) { s.flips = true; },
+                                                           [](GemmS8Spec& s) { s.corrects = true; },
+                                                           [](GemmS8Spec& s) { s.narrow = true; },
+                                                           [](GemmS8Spec& s) { s.across = true; },
+                                                           [](GemmS8Spec& s) { s.prefetch_weights = true; }};
   Append(&changes, DepthChanges<GemmS8Spec>());
   Append(&changes, IntegerTailChanges<GemmS8Spec>());
   ExpectDistinct<GemmS8Spec>(spec, changes, [&](const GemmS8Spec& s) { return CodeKey(s, tiles); });
