@@ -67,8 +67,7 @@ void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
   for (; i + lanes <= n; i += lanes) a.Extend(hn::LoadU(d, from + i));
   for (; i < n; ++i) a.Extend(hn::Set(d, from[i]));
   a.Join(b);
-  constexpr int32_t kInfinity = 0x7f800000;
-  const bool finite = hn::GetLane(hn::MaxOfLanes(d32, a.bits)) < kInfinity;
+  const bool finite = hn::AllTrue(d32, hn::Lt(a.bits, hn::Set(d32, 0x7f800000)));
   const float bad = finite ? 0.0f : std::numeric_limits<float>::quiet_NaN();
   range->min = hn::GetLane(hn::MinOfLanes(d, a.min)) + bad;
   range->max = hn::GetLane(hn::MaxOfLanes(d, a.max)) + bad;
