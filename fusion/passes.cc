@@ -25,6 +25,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeRmsNorm,      //
     RecognizeAttention,    //
     HeadsIntoAttention,    //
+    JoinProjections,       //
     SinkTranspose,         //
     SinkReshape,           //
     FoldPadding,           //

@@ -84,6 +84,10 @@ bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 // cancels.
 bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
 
+// FULLY_CONNECTED layers with dynamic range that read the same rows, and that only attention reads,
+// become one and a SPLIT_V, which takes addresses alone.
+bool JoinProjections(Graph&, NodeId, RewriteContext&);
+
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
 bool GateIntoWeights(Graph&, NodeId, RewriteContext&);

@@ -378,6 +378,44 @@ TEST(Attention, ReadsHeadsWhereLayersLeaveThem) {
   }
 }
 
+// Three layers with dynamic range over the same rows, and attention to what they give.
+ValueId AttentionOfProjections(GraphBuilder& b, ValueId x, std::vector<ValueId>* projections) {
+  for (int i = 0; i < 3; ++i) {
+    projections->push_back(b.Op("FULLY_CONNECTED",
+                                {x, b.Int8Constant({24, 24}, 0.01f * (i + 1)), b.Constant({24})},
+                                {{"keep_num_dims", 1}, {"asymmetric_quantize_inputs", 1}}));
+  }
+  const auto heads = [&](ValueId rows) {
+    const ValueId apart = b.Op("RESHAPE", {rows, b.Ints({1, 9, 3, 8})});
+    return b.Op("TRANSPOSE", {apart, b.Ints({0, 2, 1, 3})});
+  };
+  const ValueId scores =
+      b.Op("BATCH_MATMUL", {heads((*projections)[0]), heads((*projections)[1])}, {{"adj_y", 1}});
+  const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+  const ValueId means = b.Op("BATCH_MATMUL", {weights, heads((*projections)[2])});
+  const ValueId y = b.Op("TRANSPOSE", {means, b.Ints({0, 2, 1, 3})});
+  return b.Op("RESHAPE", {y, b.Ints({1, 9, 24})});
+}
+
+TEST(Attention, JoinsTheProjectionsThatItReads) {
+  GraphBuilder b;
+  std::vector<ValueId> projections;
+  b.Output(AttentionOfProjections(b, b.Op("NEG", {b.Input({1, 9, 24})}), &projections));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre("NEG", "FULLY_CONNECTED", "FUSELITE_ATTENTION"));
+}
+
+TEST(Attention, JoinsNoProjectionThatOthersRead) {
+  GraphBuilder b;
+  std::vector<ValueId> projections;
+  b.Output(AttentionOfProjections(b, b.Op("NEG", {b.Input({1, 9, 24})}), &projections));
+  b.Output(b.Op("NEG", {projections[1]}));
+  b.Output(projections[2]);
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre("NEG", "FULLY_CONNECTED", "FULLY_CONNECTED", "FULLY_CONNECTED",
+                          "FUSELITE_ATTENTION", "NEG"));
+}
+
 // One matrix of values for all heads is no batch of them.
 TEST(Attention, NotWhereHeadsShareAMatrix) {
   GraphBuilder b;

@@ -1,0 +1,144 @@
+// The projections to queries, keys and values read the same rows. As one layer they quantize these
+// once; attention takes its parts out of the wider rows.
+#include <algorithm>
+#include <cstring>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/split/split.h"
+
+namespace fuselite::fusion {
+namespace {
+
+using kernels::FullyConnectedParams;
+
+// A layer of float32 rows with constant int8 weights: one that quantizes them at each run.
+bool IsProjection(const Graph& graph, NodeId id) {
+  if (!Is(graph, id, "FULLY_CONNECTED") || !graph.node(id).tail.empty()) return false;
+  const kernels::OpDescription op = graph.Describe(id);
+  const bool biased = op.has_input(2);
+  return op.inputs[0].type == DataType::kFloat32 && op.inputs[1].constant() &&
+         op.inputs[1].type == DataType::kInt8 && op.inputs[1].shape.rank() == 2 &&
+         op.outputs[0].type == DataType::kFloat32 && (!biased || op.inputs[2].constant());
+}
+
+// Whether attention alone reads `value`, at most reshaped so that its rows stay.
+bool GoesToAttention(const Graph& graph, ValueId value) {
+  if (graph.value(value).observed || graph.consumers(value).empty()) return false;
+  for (const auto& [reader, inputs] : graph.consumers(value)) {
+    if (Is(graph, reader, "FUSELITE_ATTENTION")) continue;
+    if (!graph.node(reader).op->reshapes || !graph.node(reader).tail.empty()) return false;
+    const ValueId reshaped = graph.node(reader).outputs[0];
+    const Shape &from = graph.value(value).info.shape, &to = graph.value(reshaped).info.shape;
+    if (to.rank() == 0 || to.dim(-1) != from.dim(-1) || !GoesToAttention(graph, reshaped)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SameRows(const Shape& a, const Shape& b) {
+  return a.rank() == b.rank() &&
+         std::ranges::equal(a.dims().first(a.rank() - 1), b.dims().first(b.rank() - 1));
+}
+
+// Whether `other` is `first` with other weights.
+bool Alike(const Graph& graph, NodeId first, NodeId other) {
+  const Node &a = graph.node(first), &b = graph.node(other);
+  const auto &p = a.params.as<FullyConnectedParams>(), &q = b.params.as<FullyConnectedParams>();
+  const auto biased = [&](NodeId id) { return graph.Describe(id).has_input(2); };
+  return a.version == b.version && p.activation == q.activation &&
+         p.weights_format == q.weights_format && p.keep_num_dims == q.keep_num_dims &&
+         p.asymmetric_quantize_inputs == q.asymmetric_quantize_inputs &&
+         biased(first) == biased(other) &&
+         SameRows(graph.value(a.outputs[0]).info.shape, graph.value(b.outputs[0]).info.shape);
+}
+
+// The layers that can be one with `first`, which runs before the others; itself among them.
+std::vector<NodeId> ProjectionsBeside(const Graph& graph, NodeId first) {
+  std::vector<NodeId> nodes;
+  const ValueId x = graph.node(first).inputs[0];
+  for (const auto& [reader, inputs] : graph.consumers(x)) {
+    if (!IsProjection(graph, reader) || graph.node(reader).inputs[0] != x ||
+        !Alike(graph, first, reader) || !GoesToAttention(graph, graph.node(reader).outputs[0])) {
+      continue;
+    }
+    if (graph.Precedes(reader, first)) return {};
+    nodes.push_back(reader);
+  }
+  std::ranges::sort(nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
+  return nodes;
+}
+
+// Input `i` of the nodes, constants with a row for each unit, one below the other.
+ValueId Stack(Graph& graph, const std::vector<NodeId>& nodes, int i) {
+  TensorInfo joined = graph.value(graph.node(nodes[0]).inputs[i]).info;
+  Quantization quantization;
+  std::vector<std::byte> bytes;
+  int32_t units = 0;
+  for (const NodeId id : nodes) {
+    const TensorInfo& info = graph.value(graph.node(id).inputs[i]).info;
+    const auto* const from = static_cast<const std::byte*>(info.data);
+    bytes.insert(bytes.end(), from, from + info.bytes());
+    units += info.shape[0];
+    const Quantization& q = info.quantization;
+    if (q.empty()) continue;
+    const bool each = q.per_channel();
+    for (int32_t unit = 0; unit < info.shape[0]; ++unit) {
+      quantization.scales.push_back(q.scales[each ? unit : 0]);
+      quantization.zero_points.push_back(q.zero_points.empty() ? 0
+                                                               : q.zero_points[each ? unit : 0]);
+    }
+  }
+  joined.data = nullptr;
+  joined.shape.set(0, units);
+  joined.quantization = std::move(quantization);
+  return graph.AddConstant(std::move(joined), bytes, "joined");
+}
+
+// The layers as one whose output is not yet there, and the sizes of its parts.
+Node Joined(Graph& graph, const std::vector<NodeId>& nodes, std::vector<int32_t>* sizes) {
+  Node node = graph.node(nodes[0]);
+  node.host_nodes = MergeHostNodes(graph, nodes);
+  node.inputs[1] = Stack(graph, nodes, 1);
+  if (graph.Describe(nodes[0]).has_input(2)) node.inputs[2] = Stack(graph, nodes, 2);
+  for (const NodeId id : nodes) {
+    sizes->push_back(graph.value(graph.node(id).outputs[0]).info.shape.dim(-1));
+  }
+  return node;
+}
+
+}  // namespace
+
+bool JoinProjections(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!IsProjection(graph, id)) return false;
+  const std::vector<NodeId> nodes = ProjectionsBeside(graph, id);
+  if (nodes.size() < 2) return false;
+  std::vector<int32_t> sizes;
+  Node layer = Joined(graph, nodes, &sizes);
+  const ValueId first = graph.node(id).outputs[0];
+  Shape shape = graph.value(first).info.shape;
+  const int last = shape.rank() - 1;
+  shape.set(last, graph.value(layer.inputs[1]).info.shape[0]);
+  const ValueId whole = AddShaped(graph, first, shape);
+  layer.outputs = {whole};
+  if (!context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(layer))) return false;
+  const int32_t axis[] = {last};
+  Node split =
+      MakeNode("SPLIT_V", {whole, AddInts(graph, sizes, "sizes"), AddInts(graph, axis, "axis")});
+  split.params.as<kernels::SplitParams>().num_splits = static_cast<int32_t>(nodes.size());
+  for (const NodeId node : nodes) split.outputs.push_back(graph.node(node).outputs[0]);
+  split.host_nodes = layer.host_nodes;
+  context.Record("join projections", layer.host_nodes);
+  for (const NodeId node : nodes) {
+    if (node != id) graph.Remove(node);
+  }
+  graph.InsertBefore(id, std::move(layer));
+  graph.Replace(id, std::move(split));
+  return true;
+}
+
+}  // namespace fuselite::fusion
