@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "partitioner/guard.h"
 #include "partitioner/host_age.h"
+#include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 
@@ -157,7 +159,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   }
   context_ = context;
   threads_ = state_->ThreadsFor(context);
-  program_ = std::make_unique<Program>(std::move(partition), variables_);
+  program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
   state_->AddKernel(context, &stop_);
   return Status();
 }
@@ -200,7 +202,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
   const int threads = state_->ThreadsFor(context);
   if (threads != threads_) {
     FlushProfile();
-    program_ = std::make_unique<Program>(program_->partition(), variables_);
+    program_ = std::make_unique<Program>(program_->partition(), variables_, loop_ != nullptr);
     turns_.reset();
     threads_ = threads;
     reported_ = 0;
@@ -261,17 +263,21 @@ void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* con
   report.threads = threads_;
   const Partition& partition = program_->partition();
   std::vector<std::shared_ptr<const Executable>> executables;
-  for (const Segment* segment : path) {
-    const bool waiting = segment->waits || !segment->values.empty();
-    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
-    report.compile_ms += segment->compile_ms;
-    const fusion::CompileReport& part = segment->report;
+  const auto add = [&](const Segment& segment) {
+    report.compile_ms += segment.compile_ms;
+    const fusion::CompileReport& part = segment.report;
     report.report.times += part.times;
     report.report.steps.insert(report.report.steps.end(), part.steps.begin(), part.steps.end());
     report.report.rewrites.insert(report.report.rewrites.end(), part.rewrites.begin(),
                                   part.rewrites.end());
     report.report.arena_bytes = std::max(report.report.arena_bytes, part.arena_bytes);
-    executables.push_back(segment->executable);
+    executables.push_back(segment.executable);
+  };
+  for (const Segment* segment : path) {
+    const bool waiting = segment->waits || !segment->values.empty();
+    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
+    for (const std::shared_ptr<LoopRows>& rows : segment->rows) add(rows->block());
+    add(*segment);
   }
   const int end = path.back()->end;
   if (end < program_->size() && !path.back()->waits) {
@@ -342,6 +348,10 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
 }
 
 Status DelegateKernel::RunSegment(Segment& segment) {
+  for (const std::shared_ptr<LoopRows>& rows : segment.rows) {
+    FUSELITE_RETURN_IF_ERROR(
+        rows->Bind(*segment.execution, [&](Segment& block) { return RunSegment(block); }));
+  }
   RunOptions run;
   run.threads = threads_;
   if (state_->Profiles() && segment.profile == nullptr) {
@@ -373,17 +383,27 @@ void DelegateKernel::FlushProfile() {
   last_flush_ = Clock::now();
   if (program_ == nullptr) return;
   for (const auto& [begin, segments] : program_->kept()) {
+    const int first_node =
+        begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin].host_node;
     for (const std::unique_ptr<Segment>& segment : segments) {
       if (segment->profile == nullptr) continue;
-      const int first_node =
-          begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin].host_node;
-      state_->AddProfile(context_, first_node, segment->profile->Summarize(*segment->executable));
-      if (state_->options().keep_events) {
-        state_->AddEvents(first_node, *segment->executable, segment->profile->Events());
+      std::vector<StepTimes> steps;
+      for (const std::shared_ptr<LoopRows>& rows : segment->rows) {
+        FlushProfile(first_node, rows->block(), steps);
       }
-      segment->profile.reset();
+      FlushProfile(first_node, *segment, steps);
+      state_->AddProfile(context_, first_node, steps);
     }
   }
+}
+
+void DelegateKernel::FlushProfile(int first_node, Segment& segment, std::vector<StepTimes>& steps) {
+  // Blocks that were not computed since the last time have steps, too.
+  const std::unique_ptr<Profile> profile =
+      segment.profile ? std::move(segment.profile) : std::make_unique<Profile>();
+  std::ranges::move(profile->Summarize(*segment.executable), std::back_inserter(steps));
+  if (!state_->options().keep_events) return;
+  state_->AddEvents(first_node, *segment.executable, profile->Events());
 }
 
 }  // namespace fuselite::partitioner

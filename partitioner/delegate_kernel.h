@@ -50,6 +50,7 @@ class DelegateKernel {
   Status RunSegment(Segment& segment);
   void Report(tflite::TfLiteContext* context, std::span<const Segment* const> path);
   void FlushProfile();
+  void FlushProfile(int first_node, Segment& segment, std::vector<StepTimes>& steps);
 
   const std::shared_ptr<DelegateState> state_;
   const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into

@@ -8,6 +8,7 @@
 
 #include "kernels/operator.h"
 #include "partitioner/branches.h"
+#include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -40,9 +41,10 @@ Status At(const Partition& partition, int node, const Status& status) {
 
 }  // namespace
 
-Program::Program(Partition partition, std::shared_ptr<const GraphVariables> variables)
+Program::Program(Partition partition, std::shared_ptr<const GraphVariables> variables, bool loops)
     : partition_(std::move(partition)),
       variables_(std::move(variables)),
+      loops_(loops),
       inputs_(partition_.inputs.begin(), partition_.inputs.end()),
       outputs_(partition_.outputs.begin(), partition_.outputs.end()) {
   for (int i = 0; i < size(); ++i) {
@@ -153,6 +155,7 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
   segment.waits = segment.end == segment.begin && segment.begin < size();
   if (segment.waits) return Status();
   FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built));
+  if (loops_ && options.fusion) FUSELITE_RETURN_IF_ERROR(TakeLoopRows(segment, options));
   FUSELITE_RETURN_IF_ERROR(Finish(segment, options, ready ? ready->planner.get() : nullptr));
   segment.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return Status();

@@ -45,6 +45,8 @@ struct LiveKey {
   friend bool operator==(const LiveKey&, const LiveKey&) = default;
 };
 
+class LoopRows;
+
 struct Segment {
   std::vector<LiveKey> key;
   std::string values;      // of the operands that its shapes depend on, where it is made for them
@@ -57,12 +59,15 @@ struct Segment {
   std::unique_ptr<Profile> profile;  // of its runs; made by whoever wants one
   fusion::CompileReport report;
   double compile_ms = 0;
+  // Of a loop's body: what is to be bound before each run.
+  std::vector<std::shared_ptr<LoopRows>> rows;
 };
 
 class Program {
  public:
-  // `variables` may be null.
-  Program(Partition partition, std::shared_ptr<const GraphVariables> variables);
+  // `variables` may be null. `loops`: the partition is all of a loop's body, whose runs follow each
+  // other.
+  Program(Partition partition, std::shared_ptr<const GraphVariables> variables, bool loops = false);
 
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
@@ -129,6 +134,7 @@ class Program {
 
   const Partition partition_;
   const std::shared_ptr<const GraphVariables> variables_;
+  const bool loops_;
   std::set<int> inputs_, outputs_;
   std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
   // By their first node; those used last come first.

@@ -39,6 +39,8 @@ class Execution {
   void BindInput(int index, const void* data) { Bind(inputs_, index, const_cast<void*>(data)); }
   void BindOutput(int index, void* data) { Bind(outputs_, index, data); }
   void BindVariable(int index, void* data) { Bind(variables_, index, data); }
+  // What is bound there; null where nothing is.
+  const void* input(int index) const { return inputs_[static_cast<size_t>(index)].data; }
 
   // Takes the memory that runs with so many threads need. Runs do so by themselves; calling it
   // before moves the time and the possible failure to a better place.

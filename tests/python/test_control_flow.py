@@ -26,6 +26,67 @@ def gru():
     return loops.gru(STEPS, 1, 9, 7)
 
 
+LONG = 37  # more turns than rows that are multiplied at once
+
+
+def long_lstm():
+    return loops.lstm(LONG, 1, 9, 7)
+
+
+def long_gru():
+    return loops.gru(LONG, 2, 9, 7)
+
+
+def product_of_a_row():
+    """As Keras writes it: the row and the state are multiplied by weights of their own."""
+    rng = np.random.default_rng(3)
+
+    def body(g, count, x, h):
+        of_row = loops.dense(g, loops.row_of(g, x, count), loops.weights_of(rng, 7, 9))
+        return x, g.op("TANH", [loops.plus(g, of_row, loops.dense(g, h, loops.weights_of(rng, 7, 7)))], h.shape)
+
+    return loop([((LONG, 1, 9), np.float32), ((1, 7), np.float32)], body, LONG)
+
+
+def product_of_integers():
+    """Whose rows are multiplied ahead, to the bit."""
+    rng = np.random.default_rng(4)
+
+    def body(g, count, x, h):
+        row = g.op("QUANTIZE", [loops.row_of(g, x, count)], (1, 9), dtype=np.int8, scale=0.01, zero_point=3)
+        weights = g.constant(rng.integers(-127, 128, (7, 9)).astype(np.int8), 0.02)
+        y = g.op("FULLY_CONNECTED", [row, weights, None], (1, 7), "FullyConnectedOptions", dtype=np.int8, scale=0.1)
+        return x, loops.plus(g, h, g.op("DEQUANTIZE", [y], (1, 7), dtype=np.float32))
+
+    return loop([((LONG, 1, 9), np.float32), ((1, 7), np.float32)], body, LONG)
+
+
+def hybrid_product():
+    """By weights of int8, of rows that are quantized one by one."""
+    rng = np.random.default_rng(5)
+
+    def body(g, count, x, h):
+        weights = g.constant(rng.integers(-127, 128, (7, 9)).astype(np.int8), 0.02)
+        y = g.op("FULLY_CONNECTED", [loops.row_of(g, x, count), weights, None], (1, 7), "FullyConnectedOptions")
+        return x, loops.plus(g, h, y)
+
+    return loop([((LONG, 1, 9), np.float32), ((1, 7), np.float32)], body, LONG)
+
+
+def rows_that_the_body_writes():
+    """Each turn multiplies a row that the one before has written."""
+    rng = np.random.default_rng(6)
+
+    def body(g, count, x, h):
+        y = loops.plus(g, h, loops.dense(g, loops.row_of(g, x, count), loops.weights_of(rng, 9, 9)))
+        row = g.op("RESHAPE", [g.op("TANH", [y], (1, 9)), value(g, np.int32([1, 1, 9]))], (1, 1, 9))
+        start = g.op("PACK", [next_of(g, count), value(g, np.int32(0)), value(g, np.int32(0))], (3,), "PackOptions",
+                     valuesCount=3)
+        return g.op("DYNAMIC_UPDATE_SLICE", [x, row, start], x.shape), y
+
+    return loop([((LONG, 1, 9), np.float32), ((1, 9), np.float32)], body, LONG)
+
+
 def given_twice():
     shape = (3, 4)
 
@@ -171,7 +232,8 @@ def branches_of_two_types():
     return g.build([y, g.op("NEG", [z], (3, 5))], others=[part("EXP"), part("SQUARE")])
 
 
-MODELS = {f.__name__: f for f in (lstm, gru, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
+MODELS = {f.__name__: f for f in (lstm, gru, long_lstm, long_gru, product_of_a_row, product_of_integers, hybrid_product,
+                                  rows_that_the_body_writes, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
                                 other_shapes, branches_of_two_types)}
 
 
@@ -231,6 +293,28 @@ def test_a_loop_runs_in_one_call_of_its_body(host, load_delegate, delegate_path,
     assert turns_of(profile, 2) == runs * STEPS
     # Without anything learnt it would be (STEPS + 1) times as many.
     assert turns_of(profile, 1) <= 2 * runs + 2
+
+
+def test_rows_multiplied_ahead_have_the_same_bits_in_each_run(load_delegate):
+    """Whatever the runs before have left, and whether the host runs the turns or the body does."""
+    interpreter = litert.Interpreter(model_content=long_lstm(), experimental_delegates=[load_delegate()])
+    interpreter.allocate_tensors()
+    values, others = (inputs_of(interpreter, seed) for seed in (1, 2))
+    first = running.run(interpreter, values)
+    for between in (values, others, values):
+        running.run(interpreter, between)
+        for a, b in zip(running.run(interpreter, values), first, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_row_out_of_range_is_an_error(load_delegate):
+    """As LiteRT's GATHER has it."""
+    model = loops.loop([((3, 1, 9), np.float32), ((1, 7), np.float32)], lambda g, count, x, h: (
+        x, loops.plus(g, h, loops.dense(g, loops.row_of(g, x, count), np.ones((7, 9), np.float32)))), 4)
+    interpreter = litert.Interpreter(model_content=model, experimental_delegates=[load_delegate()])
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"index 3 is not in \[0, 3\)"):
+        interpreter.invoke()
 
 
 @pytest.mark.parametrize("build", [one_result, other_shapes, branches_of_two_types, cases])
