@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "interpreter/string_numbers.h"
 #include "interpreter/subgraph.h"
 #include "kernels/custom.h"
 #include "kernels/evaluation.h"
@@ -58,7 +59,8 @@ class BuiltinOp {
       FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
       for (size_t i = 0; i < op_.inputs.size(); ++i) {
         const int input = operands_[i];
-        if (input >= 0) op_.inputs[i].data = graph.tensor(input).data.raw;
+        if (input >= 0 && !IsString(graph, input))
+          op_.inputs[i].data = graph.tensor(input).data.raw;
       }
       FUSELITE_RETURN_IF_ERROR(kernels::Infer(op_));
       FUSELITE_RETURN_IF_ERROR(graph.host().budget.CheckMultiplyAdds(kernels::Cost(op_)));
@@ -133,20 +135,35 @@ class BuiltinOp {
     return kernels::TakeBlockScales(graph.context(), &op_.op, &operands_);
   }
 
-  static Result<TensorInfo> Import(const Subgraph& graph, std::string_view what, int tensor) {
+  // Strings as the numbers that stand for them, where the operator takes them.
+  Result<TensorInfo> Import(const Subgraph& graph, std::string_view what, int tensor) const {
     Result<TensorInfo> info =
         kernels::ImportTensor(graph.context(), graph.tensor(tensor), kernels::Constants::kPrepared);
-    return info.ok() ? info : info.status().In(internal::Join(what, " tensor ", tensor));
+    if (!info.ok()) return info.status().In(internal::Join(what, " tensor ", tensor));
+    if (IsString(graph, tensor) && TakesStrings(def_.builtin_code)) {
+      info->type = DataType::kInt32;
+      info->data = nullptr;
+    }
+    return info;
+  }
+  static bool IsString(const Subgraph& graph, int tensor) {
+    return tensor >= 0 && graph.tensor(tensor).type == tflite::kTfLiteString;
+  }
+  bool ReadsStrings(const Subgraph& graph) const {
+    return std::ranges::any_of(operands_, [&](int tensor) { return IsString(graph, tensor); });
   }
 
   Status ResizeOutputs(Subgraph& graph, const TfLiteNode& node) {
     for (size_t i = 0; i < op_.outputs.size(); ++i) {
       TfLiteTensor& tensor = graph.tensor(node.outputs->data[i]);
       const TensorInfo& info = op_.outputs[i];
-      if (static_cast<int>(info.type) != tensor.type) {
+      const bool numbers = info.type == DataType::kInt32 && ReadsStrings(graph);
+      if (numbers && tensor.type == tflite::kTfLiteString) {
+        graph.SetDynamic(tensor);
+      } else if (numbers || static_cast<int>(info.type) != tensor.type) {
         return InvalidArgument("output ", i, " is declared as ",
                                DataTypeName(static_cast<DataType>(tensor.type)), ", but is ",
-                               DataTypeName(info.type));
+                               DataTypeName(numbers ? DataType::kString : info.type));
       }
       FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, info.shape.dims()));
     }
@@ -159,14 +176,40 @@ class BuiltinOp {
   }
 
   Status Run(Subgraph& graph, const TfLiteNode& node) {
+    StringNumbers strings;
+    FUSELITE_RETURN_IF_ERROR(FindMemory(graph, node, strings));
+    FUSELITE_RETURN_IF_ERROR(RunKernel(graph));
+    for (size_t i = 0; i < op_.outputs.size(); ++i) {
+      const int output = node.outputs->data[i];
+      if (!IsString(graph, output)) continue;
+      const Shape& shape = op_.outputs[i].shape;
+      const std::span numbers(static_cast<const int32_t*>(output_pointers_[i]),
+                              static_cast<size_t>(shape.elements()));
+      FUSELITE_RETURN_IF_ERROR(strings.Write(numbers, shape.dims(), graph, graph.tensor(output)));
+    }
+    return Status();
+  }
+
+  Status FindMemory(Subgraph& graph, const TfLiteNode& node, StringNumbers& strings) {
     input_pointers_.clear();
     output_pointers_.clear();
     for (int input : operands_) {
-      input_pointers_.push_back(input < 0 ? nullptr : graph.tensor(input).data.raw);
+      const void* memory = input < 0 ? nullptr : graph.tensor(input).data.raw;
+      if (IsString(graph, input)) {
+        FUSELITE_ASSIGN_OR_RETURN(memory, strings.Read(graph.tensor(input)));
+      }
+      input_pointers_.push_back(memory);
     }
-    for (int output : Elements(node.outputs)) {
-      output_pointers_.push_back(graph.tensor(output).data.raw);
+    for (size_t i = 0; i < op_.outputs.size(); ++i) {
+      const int output = node.outputs->data[i];
+      void* memory = graph.tensor(output).data.raw;
+      if (IsString(graph, output)) memory = strings.Reserve(op_.outputs[i].shape.elements());
+      output_pointers_.push_back(memory);
     }
+    return Status();
+  }
+
+  Status RunKernel(Subgraph& graph) {
     const size_t scratch_bytes = AlignUp(kernel_->scratch_bytes());
     FUSELITE_ASSIGN_OR_RETURN(std::byte* const memory,
                               graph.Scratch(scratch_bytes + AlignUp(kernel_->shared_bytes())));

@@ -39,7 +39,8 @@ def outputs_of_litert(model, values):
     interpreter = litert.Interpreter(model_content=model)
     interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), values, strict=True):
-        interpreter.set_tensor(detail["index"], np.array(value, object) if isinstance(value, list) else value)
+        interpreter.set_tensor(detail["index"], np.array(value, object).reshape(detail["shape"]) if isinstance(value, list)
+                               else value)
     interpreter.invoke()
     outputs = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
     return [(o.shape, [bytes(s) for s in o.reshape(-1)] if o.dtype.kind in "OS" else o.tolist()) for o in outputs]
@@ -129,3 +130,61 @@ def test_a_table_of_strings_that_is_cut_off_is_refused():
     for table in (b"", table_of([b"a", b"b"]), table_of([b"word"])[:-1], np.array([1, 12, -1], np.int32).tobytes()):
         with pytest.raises(own_interpreter.Error, match="string table"):
             interpreter.set_input(0, np.frombuffer(table, np.uint8))
+
+
+def ints(g, values):
+    return g.constant(np.array(values, np.int32))
+
+
+# What is done to [2, 3] strings.
+MOVES = {
+    "GATHER": lambda g, x: g.op("GATHER", [g.op("RESHAPE", [x, ints(g, [6])], (6,), tensor_type=STRING),
+                                           ints(g, [[5, 0], [5, 1]])], (2, 2), "GatherOptions"),
+    "GATHER_ND": lambda g, x: g.op("GATHER_ND", [x, ints(g, [[1, 2], [0, 0]])], (2,)),
+    "RESHAPE": lambda g, x: g.op("RESHAPE", [x, ints(g, [3, 2])], (3, 2), "ReshapeOptions"),
+    "EXPAND_DIMS": lambda g, x: g.op("EXPAND_DIMS", [x, ints(g, [0])], (1, 2, 3)),
+    "SLICE": lambda g, x: g.op("SLICE", [x, ints(g, [0, 1]), ints(g, [2, 2])], (2, 2)),
+    "STRIDED_SLICE": lambda g, x: g.op("STRIDED_SLICE", [x, ints(g, [1, 2]), ints(g, [-3, -4]), ints(g, [-1, -2])],
+                                       (2, 2), "StridedSliceOptions", beginMask=0, endMask=3),
+    "TILE": lambda g, x: g.op("TILE", [x, ints(g, [1, 2])], (2, 6)),
+}
+
+
+@pytest.mark.parametrize("operator", MOVES)
+def test_strings_are_moved_as_litert_moves_them(operator):
+    g = graphs.Graph()
+    y = MOVES[operator](g, string_input(g, (2, 3)))
+    g.tensors[y.index].type = STRING
+    check(g.build([y]), [w.encode() for w in ["the", "", "fox", "over", "the", "a much longer word"]])
+
+
+def test_a_string_fills_a_shape():
+    """LiteRT 2.3.0 fills it with the bytes of a pointer."""
+    g = graphs.Graph()
+    y = g.op("FILL", [ints(g, [2, 2]), string_input(g, ())], (2, 2), "FillOptions")
+    g.tensors[y.index].type = STRING
+    assert our_outputs(g.build([y]), [[b"word"]]) == [((2, 2), [b"word"] * 4)]
+
+
+@pytest.mark.parametrize("operator", ["EQUAL", "NOT_EQUAL"])
+def test_strings_are_compared_as_litert_does(operator):
+    g = graphs.Graph()
+    x = string_input(g, (2, 2))
+    y = g.op(operator, [x, string_constant(g, [b"the", b"fox"], (1, 2))], (2, 2), f"{'Not' * (operator != 'EQUAL')}EqualOptions",
+             dtype=np.bool_)
+    check(g.build([y]), [b"the", b"the", b"", b"fox"])
+
+
+def test_moved_strings_are_read_by_what_follows():
+    g = graphs.Graph()
+    x = g.op("GATHER", [string_input(g, (4,)), ints(g, [3])], (1,), "GatherOptions")
+    g.tensors[x.index].type = STRING
+    y = g.op("SKIP_GRAM", [x], (1,), "SkipGramOptions", tensor_type=STRING, ngramSize=2, maxSkipSize=1)
+    check(g.build([y]), [b"a", b"b", b"c", b"the quick brown fox"])
+
+
+def test_strings_do_not_become_numbers():
+    g = graphs.Graph()
+    y = g.op("GATHER", [string_input(g, (4,)), ints(g, [3])], (1,), "GatherOptions", dtype=np.int32)
+    with pytest.raises(own_interpreter.Error, match="output 0 is declared as int32, but is string"):
+        own_interpreter.Interpreter(g.build([y]))

@@ -71,8 +71,8 @@ bool AddModel(const std::string& path, const Arguments& arguments,
   const auto model = Check(OpenModel(path));
   Session reference = Check(OpenSession(model, HostOf(options), {}), path);
   Session fuselite = Check(OpenSession(model, HostOf(options), {.fuselite = &options}), path);
-  FillRandom(*reference.interpreter, 0);
-  FillRandom(*fuselite.interpreter, 0);
+  Check(FillRandom(*reference.interpreter, 0));
+  Check(FillRandom(*fuselite.interpreter, 0));
   const double reference_ms = BestMilliseconds(*reference.interpreter, arguments.seconds, progress);
   const double fuselite_ms = BestMilliseconds(*fuselite.interpreter, arguments.seconds, progress);
   const double part = AllowedPart(*model, options.precision);

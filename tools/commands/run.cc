@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
@@ -38,6 +39,20 @@ std::string Number(double value) {
   return text;
 }
 
+struct Range {
+  std::string low, high, mean;
+};
+
+// Of numbers; strings have none.
+Range RangeOf(const Array& array) {
+  if (array.type == DataType::kString) return {"-", "-", "-"};
+  const std::vector<double> values = ToDoubles(array);
+  if (values.empty()) return {Number(0), Number(0), Number(0)};
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {Number(*std::ranges::min_element(values)), Number(*std::ranges::max_element(values)),
+          Number(sum / static_cast<double>(values.size()))};
+}
+
 void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string& output_dir) {
   TextTable table({"output", "type", "shape", "min", "max", "mean", "file"});
   for (size_t i = 0; i < interpreter.outputs().size(); ++i) {
@@ -48,16 +63,9 @@ void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string
       path = (std::filesystem::path(output_dir) / FileName(tensor.name, i)).string();
       Check(WriteNpy(path, array));
     }
-    const std::vector<double> values = ToDoubles(array);
-    double low = 0, high = 0, sum = 0;
-    if (!values.empty()) {
-      low = *std::ranges::min_element(values);
-      high = *std::ranges::max_element(values);
-      for (double value : values) sum += value;
-    }
-    const double count = static_cast<double>(std::max<size_t>(values.size(), 1));
+    const Range range = RangeOf(array);
     table.AddRow({ShortName(tensor.name), std::string(DataTypeName(tensor.type)),
-                  tensor.shape.ToString(), Number(low), Number(high), Number(sum / count), path});
+                  tensor.shape.ToString(), range.low, range.high, range.mean, path});
   }
   table.Print(std::cout);
 }

@@ -186,7 +186,7 @@ Result<std::string> Inputs::Resize(interpreter::Interpreter& interpreter) const 
 }
 
 Status Inputs::Fill(interpreter::Interpreter& interpreter, uint64_t seed) const {
-  FillRandom(interpreter, seed);
+  FUSELITE_RETURN_IF_ERROR(FillRandom(interpreter, seed));
   for (const InputLayer& layer : layers_) {
     const interpreter::TensorView tensor = interpreter.input(layer.place);
     if (!layer.file.empty() && !IsArrayFile(layer.file)) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 
 #include "tools/common/inputs.h"
 
@@ -49,6 +50,17 @@ void FillRandom(const interpreter::TensorView& tensor, std::mt19937_64& engine) 
   }
 }
 
+// The bytes of a string tensor, as interpreter/strings.h describes them.
+std::vector<std::byte> RandomLetters(int64_t count, std::mt19937_64& engine) {
+  std::vector<int32_t> table = {static_cast<int32_t>(count)};
+  const auto first = static_cast<int32_t>(sizeof(int32_t) * (count + 2));
+  for (int32_t i = 0; i <= count; ++i) table.push_back(first + i);
+  std::vector<std::byte> bytes(std::as_bytes(std::span(table)).begin(),
+                               std::as_bytes(std::span(table)).end());
+  for (int64_t i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>('a' + engine() % 26));
+  return bytes;
+}
+
 template <class T>
 void Append(const Array& array, std::vector<double>& values) {
   const size_t count = array.bytes.size() / sizeof(T);
@@ -61,11 +73,18 @@ void Append(const Array& array, std::vector<double>& values) {
 
 }  // namespace
 
-void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed) {
-  for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
-    std::mt19937_64 engine(seed * 1000 + i);
-    FillRandom(interpreter.input(static_cast<int>(i)), engine);
+Status FillRandom(interpreter::Interpreter& interpreter, uint64_t seed) {
+  for (int i = 0; i < static_cast<int>(interpreter.inputs().size()); ++i) {
+    std::mt19937_64 engine(seed * 1000 + static_cast<uint64_t>(i));
+    const interpreter::TensorView tensor = interpreter.input(i);
+    if (tensor.type == DataType::kString) {
+      const auto table = RandomLetters(tensor.shape.elements(), engine);
+      FUSELITE_RETURN_IF_ERROR(interpreter.SetStrings(i, table));
+    } else {
+      FillRandom(tensor, engine);
+    }
   }
+  return Status();
 }
 
 Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
@@ -113,7 +132,7 @@ void PerturbInputs(interpreter::Interpreter& interpreter, uint64_t seed) {
 }
 
 Result<Array> CopyTensor(const interpreter::TensorView& tensor) {
-  if (BitWidth(tensor.type) == 0) {
+  if (BitWidth(tensor.type) == 0 && tensor.type != DataType::kString) {
     return Unsupported("tensor '", tensor.name, "' is ", DataTypeName(tensor.type));
   }
   Array array{tensor.type, tensor.shape, std::vector<std::byte>(tensor.bytes)};

@@ -13,8 +13,9 @@
 namespace fuselite::tools {
 
 // Values that repeat for a seed: floats in [-1, 1], 8-bit integers and int16 over their range,
-// other integers and bool 0 or 1, strings empty. Each input has its own sequence.
-void FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
+// other integers and bool 0 or 1, strings of one letter. Each input has its own sequence. Fails
+// where there is no memory for strings.
+Status FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
 
 // The same for one input, uniform in [low, high]; integers include both ends. kInvalidArgument
 // where the type is no number or does not hold the bounds.
@@ -25,7 +26,7 @@ Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double
 // amount to. The same changes for a seed.
 void PerturbInputs(interpreter::Interpreter& interpreter, uint64_t seed);
 
-// A copy of the tensor's value; kUnsupported for strings.
+// A copy of the tensor's value, of strings with their table; kUnsupported for types without a size.
 Result<Array> CopyTensor(const interpreter::TensorView& tensor);
 
 // The elements as doubles.

@@ -38,9 +38,10 @@ Result<Session> OpenSubject(const StressContext& context, int batch) {
                      WithBatch(*context.model, batch));
 }
 
-void PrepareRun(const Session& session, uint64_t seed) {
-  FillRandom(*session.interpreter, seed);
+Status PrepareRun(const Session& session, uint64_t seed) {
+  FUSELITE_RETURN_IF_ERROR(FillRandom(*session.interpreter, seed));
   session.interpreter->ResetVariables();
+  return Status();
 }
 
 std::string OutputBytes(const Session& session) {
@@ -53,7 +54,7 @@ std::string OutputBytes(const Session& session) {
 }
 
 Result<std::string> RunSubject(const Session& session, uint64_t seed) {
-  PrepareRun(session, seed);
+  FUSELITE_RETURN_IF_ERROR(PrepareRun(session, seed));
   FUSELITE_RETURN_IF_ERROR(session.interpreter->Invoke());
   return OutputBytes(session);
 }

@@ -36,7 +36,7 @@ std::span<const Scenario> SurroundingScenarios();
 // An interpreter with the delegate. `batch`: of the first dimension of every input, where not 0.
 Result<Session> OpenSubject(const StressContext& context, int batch = 0);
 // Random inputs and fresh variables, for a run.
-void PrepareRun(const Session& session, uint64_t seed);
+Status PrepareRun(const Session& session, uint64_t seed);
 // The bytes of all outputs, one after the other.
 std::string OutputBytes(const Session& session);
 // The outputs of one run that was prepared so.

@@ -191,7 +191,7 @@ Status RoundingUp(const StressContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const std::string expected, ExpectedOutputs(context));
   FUSELITE_ASSIGN_OR_RETURN(const Session session, OpenSubject(context));
   for (const int mode : {FE_UPWARD, FE_TOWARDZERO, FE_DOWNWARD}) {
-    PrepareRun(session, context.seed);  // which rounds, too
+    FUSELITE_RETURN_IF_ERROR(PrepareRun(session, context.seed));  // which rounds, too
     std::fesetround(mode);
     const Status invoked = session.interpreter->Invoke();
     const int after = std::fegetround();
