@@ -10,6 +10,8 @@ using Xbyak::Reg64;
 
 namespace {
 
+const Xbyak::Opmask kRead(3);
+
 class DepthwiseEmitter : public Assembler {
  public:
   explicit DepthwiseEmitter(const DepthwiseSpec& spec)
@@ -40,6 +42,9 @@ class DepthwiseEmitter : public Assembler {
 
  private:
   int Top(int i) const { return isa().registers() - 1 - i; }
+  bool gathers() const { return spec_.gathered > 0; }
+  int indices() const { return Top(2); }
+  int read_lanes() const { return Top(3); }  // AVX2; kRead on AVX-512
 
   // All channels of the outputs whose windows have these filter rows and columns.
   void EmitTile(const RowTile& rows, const RowTile& columns) {
@@ -55,9 +60,9 @@ class DepthwiseEmitter : public Assembler {
     L(next);
     EmitBlock(rows, columns, false);
     tail_.AdvanceChannels(isa().bytes);
-    add(in_, isa().bytes);
+    if (!gathers()) add(in_, isa().bytes);
     add(out_, isa().bytes);
-    add(weights_, (y_.filter * x_.filter + 1) * isa().bytes);
+    add(weights_, static_cast<uint32_t>(spec_.block_bytes()));
     dec(blocks_);
     jnz(next, T_NEAR);
     L(whole_done);
@@ -74,15 +79,18 @@ class DepthwiseEmitter : public Assembler {
   }
 
   // One vector of channels. Accumulators are registers 0 and up, row by row; above them the weights
-  // that the row of the image at hand is multiplied with, where they fit, and the inputs at the
-  // top.
+  // that the row of the image at hand is multiplied with, where they fit, and at the top the inputs
+  // and what gathers them.
   void EmitBlock(const RowTile& rows, const RowTile& columns, bool partial) {
     outputs_ = static_cast<int>(columns.size());
     const int sums = static_cast<int>(rows.size()) * outputs_;
     vmovups(Vec(0), ptr[weights_]);
     for (int i = 1; i < sums; ++i) vmovaps(Vec(i), Vec(0));
+    if (gathers()) PrepareGather();
     for (const TileColumn& image_row : ColumnsUnder(y_, rows)) {
-      if (image_row.inside) EmitImageRow(image_row, sums, columns, partial);
+      for (int i = 0; image_row.inside && i < spec_.inputs(); ++i) {
+        EmitImageRow(image_row, i, sums, columns, partial);
+      }
     }
 
     std::vector<TileValue> values;
@@ -96,14 +104,38 @@ class DepthwiseEmitter : public Assembler {
     }
   }
 
-  // A row of the image goes into each row of outputs that it is under, with another row of the
-  // filter.
-  void EmitImageRow(const TileColumn& image_row, int sums, const RowTile& columns, bool partial) {
+  void PrepareGather() {
+    mov(block_in_, ptr[weights_ + 3 * isa().bytes]);
+    add(block_in_, in_);
+    vmovups(Vec(indices()), ptr[weights_ + isa().bytes]);
+    vmovups(Vec(read_lanes()), ptr[weights_ + 2 * isa().bytes]);
+    if (isa().avx512) vpmovd2m(kRead, Vec(read_lanes()));
+  }
+
+  // Input `i` of each lane, of the pixel that is `offset` bytes further.
+  void LoadInput(int to, int i, int64_t offset, bool partial) {
+    if (!gathers()) return LoadLanes(to, in_ + static_cast<int>(offset), partial);
+    const auto from = ptr[block_in_ + static_cast<int>(offset + 4 * i)];
+    if (isa().avx512) {
+      vmovups(Vec(to) | kRead | T_z, from);
+      vpermps(Xbyak::Zmm(to), Xbyak::Zmm(indices()), Vec(to));
+    } else {
+      vmaskmovps(Vec(to), Vec(read_lanes()), from);
+      vpermps(Half(to), Half(indices()), Vec(to));
+    }
+  }
+
+  // Input `i` of a row of the image goes into each row of outputs that it is under, with another
+  // row of the filter.
+  void EmitImageRow(const TileColumn& image_row, int i, int sums, const RowTile& columns,
+                    bool partial) {
     const auto weights = [&](int32_t ky, int32_t kx) {
-      return ptr[weights_ + (1 + ky * x_.filter + kx) * isa().bytes];
+      const int at = (ky * x_.filter + kx) * spec_.inputs() + i;
+      return ptr[weights_ + spec_.header_bytes() + at * isa().bytes];
     };
     const auto filter_rows = static_cast<int>(image_row.uses.size());
-    const bool weights_fit = sums + filter_rows * x_.filter + 2 <= isa().registers();
+    const bool weights_fit =
+        sums + filter_rows * x_.filter + 2 + (gathers() ? 2 : 0) <= isa().registers();
     const auto weight = [&](int use, int32_t kx) { return Vec(sums + use * x_.filter + kx); };
     for (int32_t kx = 0; weights_fit && kx < x_.filter; ++kx) {
       const bool used =
@@ -116,7 +148,7 @@ class DepthwiseEmitter : public Assembler {
       if (!column.inside) continue;
       const int input = Top(column.at % 2);
       const int64_t offset = image_row.at * row_bytes_ + column.at * spec_.pixel_bytes;
-      LoadLanes(input, in_ + static_cast<int>(offset), partial);
+      LoadInput(input, i, offset, partial);
       for (int use = 0; use < filter_rows; ++use) {
         const auto [row, ky] = image_row.uses[use];
         for (const auto [output, kx] : column.uses) {
@@ -138,7 +170,7 @@ class DepthwiseEmitter : public Assembler {
 
   const Reg64 args_ = rdi, in_row_ = rsi, out_row_ = rdx, tiles_ = rcx;
   const Reg64 in_ = r8, out_ = r9, weights_ = r10, blocks_ = r11;
-  const Reg64 channel_bytes_ = r12, pointer_ = r13;
+  const Reg64 channel_bytes_ = r12, pointer_ = r13, block_in_ = r14;
   TailEmitter tail_;
 };
 
@@ -146,8 +178,8 @@ class DepthwiseEmitter : public Assembler {
 
 std::string CodeKey(const DepthwiseSpec& spec) {
   return internal::Join("depthwise f32 ", spec.isa.bits(), " in", spec.pixel_bytes, " out",
-                        spec.out_pixel_bytes, " partial", spec.partial_lanes, " tile",
-                        spec.tile.rows, 'x', spec.tile.columns) +
+                        spec.out_pixel_bytes, " partial", spec.partial_lanes, " gathered",
+                        spec.gathered, " tile", spec.tile.rows, 'x', spec.tile.columns) +
          WindowKey(spec.window) + TailKey(spec.tail);
 }
 
@@ -172,9 +204,10 @@ std::vector<RowTile> RowPatterns(const DepthwiseSpec& spec) {
 // Two rows where they share most of the image's, and the weights of two rows of the filter leave
 // accumulators for four columns (AVX2: 3x3, 2 x 4 sums, 6 weights, 2 inputs; AVX-512: up to 7x7).
 // Up to 8 columns, such that the last tile is full or nearly so.
-DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows) {
+DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows, bool gathers) {
   const WindowAxis &x = window.x, &y = window.y;
-  const int two_rows_columns = (VectorIsa(isa).registers() - 2 - 2 * x.filter) / 2;
+  const int inputs = gathers ? 4 : 2;  // registers
+  const int two_rows_columns = (VectorIsa(isa).registers() - inputs - 2 * x.filter) / 2;
   const bool share = y.stride == 1 && y.dilation == 1 && y.filter > 1 && y.output > 1;
   DepthwiseTile tile;
   if (rows > 1 && share && two_rows_columns >= 4) tile.rows = 2;
@@ -194,7 +227,8 @@ Status CheckDepthwise(const DepthwiseSpec& spec) {
   const size_t tiles = RowPatterns(spec).size() * SplitRow(x, spec.tile.columns).size();
   return CheckRow(
       spec.window,
-      {.multiplies = static_cast<int64_t>(tiles) * 2 * spec.tile.rows * 8 * spec.window.taps(),
+      {.multiplies = static_cast<int64_t>(tiles) * 2 * spec.tile.rows * 8 * spec.window.taps() *
+                     spec.inputs(),
        .most_multiplies = 60000,
        .above = int64_t{y.filter + spec.tile.rows - 1} * y.dilation * x.input * spec.pixel_bytes,
        .pixel_bytes = spec.pixel_bytes,

@@ -12,7 +12,10 @@ namespace fuselite::jit {
 
 // Computes a group of rows of output pixels for `blocks` vectors of channels and, with `partial`,
 // those beyond. `in` is where the first window would start, be it outside of the image: only taps
-// inside are read. `weights` holds for each vector of channels the bias and then all taps.
+// inside are read. `weights` holds for each vector of channels the bias and then all taps; where
+// inputs are gathered, behind the bias the channel of each lane's first input, counted from the
+// vector's first, and a mask of as many lanes as that reaches; then, in the place of a vector, the
+// bytes from `in` to the vector's first input (int64); then for each tap each input's weights.
 struct DepthwiseArgs {
   const std::byte* in;
   const std::byte* weights;
@@ -28,8 +31,8 @@ using DepthwiseFunction = void(DepthwiseArgs* args);  // the arguments are consu
 struct DepthwiseTile {
   int rows = 1, columns = 1;
 };
-// At most `rows` rows.
-DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows);
+// At most `rows` rows; `gathers`: whether inputs are gathered.
+DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows, bool gathers);
 
 struct DepthwiseSpec {
   Isa isa = Isa::kAvx2;
@@ -38,7 +41,18 @@ struct DepthwiseSpec {
   int64_t pixel_bytes = 0;  // between pixels of the input
   int64_t out_pixel_bytes = 0;
   int partial_lanes = 0;  // channels beyond the last whole vector
-  kernels::Tail tail;     // emitted wholly (DivideFloatTail)
+  // How many inputs, of neighbouring channels, an output sums over that are gathered from the first
+  // on: of convolutions in small groups and with depth multipliers. 0: each channel is its own
+  // input.
+  int gathered = 0;
+  kernels::Tail tail;  // emitted wholly (DivideFloatTail)
+
+  // For one vector of channels, the bytes before its weights and all.
+  int header_bytes() const { return (gathered > 0 ? 4 : 1) * VectorIsa(isa).bytes; }
+  int inputs() const { return gathered > 0 ? gathered : 1; }
+  int64_t block_bytes() const {
+    return header_bytes() + int64_t{window.taps()} * inputs() * VectorIsa(isa).bytes;
+  }
 };
 
 // kUnsupported where windows or strides are too large to be unrolled.

@@ -44,8 +44,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(requantization, dequantization, residual);
   const auto& [rows, vectors, last_lanes] = Tile();
   unused(rows, vectors, last_lanes);
-  const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, tail] = DepthwiseSpec();
-  unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, tail);
+  const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
+      DepthwiseSpec();
+  unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail);
   const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail] =
       DepthwiseS8Spec();
   unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail);
@@ -254,6 +255,7 @@ TEST(CodeKeyTest, FloatDepthwise) {
                                                               [](DepthwiseSpec& s) { s.pixel_bytes = 68; },
                                                               [](DepthwiseSpec& s) { s.out_pixel_bytes = 68; },
                                                               [](DepthwiseSpec& s) { s.partial_lanes = 3; },
+                                                              [](DepthwiseSpec& s) { s.gathered = 2; },
                                                               [](DepthwiseSpec& s) { s.tile.rows = 2; },
                                                               [](DepthwiseSpec& s) { s.tile.columns = 2; }};
   Append(&changes, WindowChanges<DepthwiseSpec>());

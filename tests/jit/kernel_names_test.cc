@@ -145,8 +145,8 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 5x16 avxvnni jit",
           "conv hybrid int8 13x32 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
-         {"conv f32 12x8 avx2 jit", "conv f32 12x8 avx2 jit", "conv f32 12x8 avx2 jit",
-          "conv f32 12x8 avx2 jit"});
+         {"grouped f32 3x3x4 7x8 avx2 jit", "grouped f32 3x3x4 7x8 avx2 jit",
+          "grouped f32 3x3x4 2x4x16 avx512 jit", "grouped f32 3x3x4 2x4x16 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
          {"grouped int8 3x3x4 5x16 avx2 jit", "grouped int8 3x3x4 2x32 avxvnni jit",
           "grouped int8 3x3x4 8x32 avx512 jit", "grouped int8 3x3x4 6x64 avx512vnni jit"});
@@ -246,7 +246,7 @@ TEST(KernelNamesTest, ThoseOfPrecisionFastStayTheSame) {
   ExpectFast({"CONV_2D", Types::kFloat, {1, 7, 7, 512}, {512, 3, 3, 512}, 1},
              "conv bf16 14x32 avx512bf16 jit", "conv f32 14x32 avx512 jit");
   ExpectFast({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
-             "conv bf16 19x16 avx512bf16 jit", "conv f32 12x8 avx2 jit");
+             "conv bf16 19x16 avx512bf16 jit", "grouped f32 3x3x4 2x4x16 avx512 jit");
   ExpectFast({"FULLY_CONNECTED", Types::kFloat, {1, 1280}, {1000, 1280}, 1},
              "fully_connected bf16 1x128 avx512bf16 jit", "fully_connected f32 1x128 avx512 jit");
   ExpectFast({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},

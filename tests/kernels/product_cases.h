@@ -12,8 +12,7 @@
 
 namespace fuselite::kernels::testing {
 
-// What a kernel under test takes: emitted depthwise ones do no multipliers, and pack their weights
-// when they are built.
+// What a kernel under test takes: emitted depthwise ones pack their weights when they are built.
 struct ProductCases {
   bool groups = true;  // also depth multipliers
   bool run_time_weights = true;
@@ -49,13 +48,12 @@ void RandomWindow(Random& random, Params& params) {
   if (random.Chance(0.3)) params.extra_padding = {1, 2, 0, 1};
 }
 
-inline OpTester RandomConv2D(Random& random, const ProductCases& cases) {
+// `groups` of `group_in` inputs and `group_out` outputs.
+inline OpTester RandomConv2DOf(Random& random, const ProductCases& cases, int32_t groups,
+                               int32_t group_in, int32_t group_out) {
   OpTester tester("CONV_2D");
   auto& params = tester.params<Conv2DParams>();
   RandomWindow(random, params);
-  const int32_t groups = cases.groups ? random.Pick({1, 1, 1, 2, 3}) : 1;
-  const int32_t group_in = random.Pick({1, 2, 3, 5, 8, 16, 17, 31, 40});
-  const auto group_out = static_cast<int32_t>(random.Int(1, 70));
   auto filter_h = static_cast<int32_t>(random.Int(1, 4));
   auto filter_w = static_cast<int32_t>(random.Int(1, 4));
   if (random.Chance(0.4)) {
@@ -72,11 +70,26 @@ inline OpTester RandomConv2D(Random& random, const ProductCases& cases) {
   return tester;
 }
 
+inline OpTester RandomConv2D(Random& random, const ProductCases& cases) {
+  const int32_t groups = cases.groups ? random.Pick({1, 1, 1, 2, 3}) : 1;
+  const int32_t group_in = random.Pick({1, 2, 3, 5, 8, 16, 17, 31, 40});
+  const auto group_out = static_cast<int32_t>(random.Int(1, 70));
+  return RandomConv2DOf(random, cases, groups, group_in, group_out);
+}
+
+// Several groups of few inputs and outputs.
+inline OpTester RandomSmallGroups(Random& random, const ProductCases& cases) {
+  const auto groups = static_cast<int32_t>(random.Int(2, 20));
+  const auto group_out = static_cast<int32_t>(random.Int(1, 9));
+  const auto group_in = random.Chance(0.5) ? group_out : static_cast<int32_t>(random.Int(1, 8));
+  return RandomConv2DOf(random, cases, groups, group_in, group_out);
+}
+
 inline OpTester RandomDepthwiseConv2D(Random& random, const ProductCases& cases) {
   OpTester tester("DEPTHWISE_CONV_2D");
   auto& params = tester.params<DepthwiseConv2DParams>();
   RandomWindow(random, params);
-  params.depth_multiplier = cases.groups ? random.Pick({1, 1, 1, 2, 5}) : 1;
+  params.depth_multiplier = cases.groups ? random.Pick({1, 1, 1, 2, 5, 9, 17}) : 1;
   const auto channels = static_cast<int32_t>(random.Int(1, 70));
   const int32_t channels_out = channels * params.depth_multiplier;
   const auto filter_h = static_cast<int32_t>(random.Int(1, 5));
