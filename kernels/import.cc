@@ -1,5 +1,7 @@
 #include "kernels/import.h"
 
+#include <algorithm>
+
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/lstm/lstm.h"
 #include "runtime/tflite_arrays.h"
@@ -109,8 +111,14 @@ Result<TensorInfo> ImportTensor(const TfLiteContext& /*context*/, const TfLiteTe
   return info;
 }
 
-void TakeForm(size_t inputs, const OperatorDef** op) {
-  if (*op == &LstmOperator() && inputs == 5) *op = &BasicLstmOperator();
+void TakeForm(std::span<const int> inputs, const TfLiteContext& context, const OperatorDef** op) {
+  if (*op != &LstmOperator() || inputs.size() != 5) return;
+  const auto keeps = [&](int i) {
+    const int tensor = inputs[static_cast<size_t>(i)];
+    return tensor >= 0 && context.tensors[tensor].is_variable;
+  };
+  const OperatorDef& basic = BasicLstmOperator();
+  *op = std::ranges::any_of(basic.state_inputs, keeps) ? &basic : &BasicLstmStepOperator();
 }
 
 Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,

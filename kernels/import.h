@@ -25,8 +25,10 @@ enum class Constants {
 Result<TensorInfo> ImportTensor(const tflite::TfLiteContext& context,
                                 const tflite::TfLiteTensor& tensor, Constants constants);
 
-// Puts the operator of another form in the place of `*op`: LSTM has a basic one, of five inputs.
-void TakeForm(size_t inputs, const OperatorDef** op);
+// Puts the operator of another form in the place of `*op`: LSTM has a basic one, of five inputs,
+// whose states are variables or values that it only reads.
+void TakeForm(std::span<const int> inputs, const tflite::TfLiteContext& context,
+              const OperatorDef** op);
 
 // Where one of the node's inputs is quantized in blocks: puts the operator that takes their scales
 // in the place of `*op`, and the tensor that has them behind `inputs` (UseBlockScales).

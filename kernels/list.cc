@@ -14,6 +14,7 @@
   X(BatchMatMul) \
   X(BatchToSpaceNd) \
   X(BasicLstm) \
+  X(BasicLstmStep) \
   X(BidirectionalSequenceLstm) \
   X(BidirectionalSequenceRnn) \
   X(Bitcast) \

@@ -1,4 +1,5 @@
-// FUSELITE_BASIC_LSTM: LSTM's form of five inputs.
+// FUSELITE_BASIC_LSTM: LSTM's form of five inputs, and the same with states that it is given at
+// each run and does not keep.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,10 +29,12 @@ struct BasicShape {
   explicit BasicShape(const OpDescription& op)
       : batch(op.inputs[kX].shape[0]),
         width(op.inputs[kX].shape[1]),
-        cells(op.inputs[kPrevious].shape[1]) {}
+        cells(op.inputs[kPrevious].shape[1]),
+        keeps_states(!op.op->state_inputs.empty()) {}
   int64_t depth() const { return width + cells; }
   int64_t sums() const { return kGates * cells; }
   int64_t batch, width, cells;
+  bool keeps_states;
 };
 
 Status CheckQuantization(const OpDescription& op) {
@@ -112,6 +115,7 @@ struct Row {
   }
   S Sum(Gate gate, int64_t cell) const { return sums[gate * shape.cells + cell]; }
   void KeepStates() const {
+    if (!shape.keeps_states) return;
     std::copy_n(activation, shape.cells, previous);
     std::copy_n(state_out, shape.cells, state);
   }
@@ -206,28 +210,37 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
+OperatorDef Definition(std::string_view name) {
+  OperatorDef def;
+  def.name = name;
+  def.max_version = 4;
+  def.params_bytes = sizeof(LstmParams);
+  def.min_inputs = def.max_inputs = 5;
+  def.min_outputs = def.max_outputs = 4;
+  def.types = kTypes;
+  def.limits = "rank 2; LSTM of five inputs; uint8 with a state of 1/2048";
+  def.infer = InferBasicLstm;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) {
+    const BasicShape s(op);
+    return static_cast<double>(s.batch * s.depth() * s.sums());
+  };
+  return def;
+}
+
 }  // namespace
 
 const OperatorDef& BasicLstmOperator() {
-  static const OperatorDef kDef = {
-      .name = "FUSELITE_BASIC_LSTM",
-      .max_version = 4,
-      .params_bytes = sizeof(LstmParams),
-      .min_inputs = 5,
-      .max_inputs = 5,
-      .min_outputs = 4,
-      .max_outputs = 4,
-      .state_inputs = kStates,
-      .types = kTypes,
-      .limits = "rank 2; LSTM of five inputs; uint8 with a state of 1/2048",
-      .infer = InferBasicLstm,
-      .candidates = kCandidates,
-      .cost =
-          [](const OpDescription& op) {
-            const BasicShape s(op);
-            return static_cast<double>(s.batch * s.depth() * s.sums());
-          },
-  };
+  static const OperatorDef kDef = [] {
+    OperatorDef def = Definition("FUSELITE_BASIC_LSTM");
+    def.state_inputs = kStates;
+    return def;
+  }();
+  return kDef;
+}
+
+const OperatorDef& BasicLstmStepOperator() {
+  static const OperatorDef kDef = Definition("FUSELITE_BASIC_LSTM_STEP");
   return kDef;
 }
 

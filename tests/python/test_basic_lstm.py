@@ -1,5 +1,5 @@
 """LSTM's form of five inputs, in LiteRT with the delegate and in our own interpreter, against LiteRT's kernel: bytes to the
-bit. Its states are variables, so that runs follow one another."""
+bit. Where its states are variables runs follow one another; otherwise each is given them."""
 
 import graphs
 import numpy as np
@@ -11,14 +11,15 @@ from ai_edge_litert import interpreter as litert
 RUNS = 4
 
 
-def model(dtype, batch, width, cells, seed):
+def model(dtype, batch, width, cells, seed, keeps=True):
     rng = np.random.default_rng(seed)
     g = graphs.Graph()
     byte = dtype == np.uint8
     values = (1 / 128, 128) if byte else (None, 0)
     sums = np.int16 if byte else np.float32
     x = g.input((batch, width), dtype, *values)
-    previous = g.variable((batch, cells), dtype, *values)
+    given = g.variable if keeps else g.input
+    previous = given((batch, cells), dtype, *values)
     shape = (4 * cells, width + cells)
     if byte:
         scale = float(rng.uniform(0.002, 0.01))
@@ -27,7 +28,7 @@ def model(dtype, batch, width, cells, seed):
     else:
         weights = g.constant(rng.uniform(-1, 1, shape).astype(np.float32))
         bias = g.constant(rng.uniform(-1, 1, shape[:1]).astype(np.float32))
-    state = g.variable((batch, cells), sums, *((1 / 2048, 0) if byte else ()))
+    state = given((batch, cells), sums, *((1 / 2048, 0) if byte else ()))
     outputs = g.op("LSTM", [x, previous, weights, bias, state],
                    [(batch, cells), (batch, cells), (batch, width + cells), (batch, 4 * cells)], "LSTMOptions", 2,
                    fusedActivationFunction=4, kernelType=1)
@@ -81,3 +82,29 @@ def test_has_the_outputs_of_litert(dtype, batch, width, cells, load_delegate, de
     for delegate in (None, own_interpreter.Delegate(delegate_path)):
         own = own_interpreter.Interpreter(content, delegate)
         compare([own.run([x]) for x in inputs], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("batch, width, cells", [(1, 1, 1), (2, 2, 4), (3, 17, 9)])
+def test_has_the_outputs_of_litert_for_states_that_it_is_given(dtype, batch, width, cells, load_delegate, delegate_path):
+    content = model(dtype, batch, width, cells, seed=batch * 10 + cells, keeps=False)
+    rng = np.random.default_rng(cells)
+
+    def drawn(shape, kind):
+        if kind == np.float32:
+            return rng.uniform(-2, 2, shape).astype(kind)
+        return rng.integers(0, 256, shape).astype(kind) if kind == np.uint8 else rng.integers(-9000, 9000, shape).astype(kind)
+
+    state = np.int16 if dtype == np.uint8 else np.float32
+    inputs = [[drawn((batch, width), dtype), drawn((batch, cells), dtype), drawn((batch, cells), state)]
+              for _ in range(RUNS)]
+    plain = litert.Interpreter(model_content=content, experimental_op_resolver_type=running.Resolver.BUILTIN_REF)
+    delegated = litert.Interpreter(model_content=content, experimental_delegates=[load_delegate()])
+    for interpreter in plain, delegated:
+        interpreter.allocate_tensors()
+    assert running.delegate_kernels(delegated) == 1
+    expected = [running.run(plain, values) for values in inputs]
+    compare([running.run(delegated, values) for values in inputs], expected)
+    for delegate in (None, own_interpreter.Delegate(delegate_path)):
+        own = own_interpreter.Interpreter(content, delegate)
+        compare([own.run(values) for values in inputs], expected)
