@@ -38,6 +38,16 @@ TEST(BufferRegion, JoinsBuffersInOnePage) {
   EXPECT_TRUE(!kJoins || b.data() >= a.data() + a.size() + kAlignment);
 }
 
+TEST(BufferRegion, TakesALastPageThatIsMostlyFilled) {
+  BufferRegion most(kHugePage + kHugePage * 3 / 4), half(kHugePage + kHugePage / 2);
+  for (BufferRegion* region : {&most, &half}) {
+    const AlignedBuffer first = region->Take(kHugePage), last = region->Take(1000);
+    Fill(last, 1);
+    const bool joins = last.data() == first.data() + first.size() + kAlignment;
+    EXPECT_EQ(joins, kJoins && region == &most);
+  }
+}
+
 TEST(BufferRegion, EndsWithTheBufferThatReachesOverItsPages) {
   BufferRegion region(kHugePage + 5);
   std::vector<AlignedBuffer> buffers;
