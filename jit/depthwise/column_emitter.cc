@@ -61,7 +61,7 @@ std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
 }
 
 void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
-  const RegExp address = rows_[row] + static_cast<int>(offset);
+  const RegExp address = row_(row) + static_cast<int>(offset);
   spec_.dot ? LoadBytes(to, address) : LoadWords(to, address);
 }
 

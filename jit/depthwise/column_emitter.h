@@ -3,6 +3,7 @@
 // (DepthwiseS8Spec).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "jit/depthwise/depthwise_s8_emitter.h"
@@ -15,9 +16,11 @@ class ColumnEmitter {
   // Vector registers, the highest ones: clobbered, and behind them the constant that flips.
   static constexpr int kTemporaries = 5, kRegisters = kTemporaries + 1;
 
-  // `rows`: the addresses of the tile's first column in each filter row's image row.
-  ColumnEmitter(Assembler& assembler, const DepthwiseS8Spec& spec, const Xbyak::Reg64* rows)
-      : a_(assembler), spec_(spec), rows_(rows) {}
+  // `row(ky)` may emit code and gives the address of the tile's first column in the image row that
+  // the filter's row ky meets.
+  ColumnEmitter(Assembler& assembler, const DepthwiseS8Spec& spec,
+                std::function<Xbyak::RegExp(int ky)> row)
+      : a_(assembler), spec_(spec), row_(std::move(row)) {}
 
   // Once in each function, for the channels of one block; clobbers rax.
   void Prepare(int width, int channels);
@@ -47,7 +50,7 @@ class ColumnEmitter {
 
   Assembler& a_;
   const DepthwiseS8Spec& spec_;
-  const Xbyak::Reg64* rows_;
+  std::function<Xbyak::RegExp(int)> row_;
   int width_ = 0, channels_ = 0;
 };
 

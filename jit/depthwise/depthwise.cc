@@ -251,7 +251,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.channels_in == 1 && shape.multiplier > 1) return PlanProductF32(op, context);
   return PlanLayer(op,
-                   {.window = shape.window,
+                   {.window = AlongTheRow(shape.window),
                     .batch = shape.batch,
                     .channels_out = shape.channels_out,
                     .group_out = shape.multiplier,
@@ -262,7 +262,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
 Result<KernelPlan> PlanConv2D(const OpDescription& op, const kernels::PlanContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
   if (CheckFloatOperands(op, context.isa).ok() && HasSmallGroups(shape, VectorIsa(context.isa))) {
-    const FloatLayer layer{.window = shape.window,
+    const FloatLayer layer{.window = AlongTheRow(shape.window),
                            .batch = shape.batch,
                            .channels_out = shape.channels_out,
                            .group_in = shape.group_in,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "jit/depthwise/depthwise_s8.h"
+#include "jit/depthwise/row_walker.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
 #include "jit/source/image_source.h"
@@ -73,9 +74,15 @@ struct Layer {
   Activation activation = Activation::kNone;
 };
 
+// Rows of one output each take calls of their own; a few of them repay that by multiplying four
+// rows at a time.
+kernels::Window LayerWindow(const kernels::Window& window) {
+  return window.y.output > 3 ? AlongTheRow(window) : window;
+}
+
 Layer LayerOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {
-  return {shape.window,       shape.batch, shape.channels_in,
-          shape.channels_out, 1,           op.params.as<DepthwiseConv2DParams>().activation};
+  return {LayerWindow(shape.window), shape.batch, shape.channels_in,
+          shape.channels_out,        1,           op.params.as<DepthwiseConv2DParams>().activation};
 }
 
 // A group's outputs lie in the 16 bytes that its inputs do. Groups of 16 fill a vector of sums in
@@ -87,8 +94,8 @@ bool HasSmallGroups(const OpDescription& op, const Conv2DShape& shape) {
 }
 
 Layer LayerOf(const OpDescription& op, const Conv2DShape& shape) {
-  return {shape.window,       shape.batch,    shape.channels_in,
-          shape.channels_out, shape.group_in, op.params.as<Conv2DParams>().activation};
+  return {LayerWindow(shape.window), shape.batch,    shape.channels_in,
+          shape.channels_out,        shape.group_in, op.params.as<Conv2DParams>().activation};
 }
 
 // The part of the problem that does not depend on where the image lies.
@@ -104,8 +111,8 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
   return problem;
 }
 
-std::unique_ptr<Source> InputItself(const TensorInfo& in) {
-  const int64_t pixel = in.pitch(), row = pixel * in.shape[2], image = row * in.shape[1];
+std::unique_ptr<Source> InputItself(const TensorInfo& in, const kernels::Window& window) {
+  const int64_t pixel = in.pitch(), row = pixel * window.x.input, image = row * window.y.input;
   return std::make_unique<kernels::InputSource>(
       0, kernels::ImageMemory{pixel, row, image, pixel == in.shape[3]});
 }
@@ -150,7 +157,8 @@ KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, b
       });
 }
 
-// Of 8-bit activations. Channels with several filters are read from a copy that repeats them.
+// Of 8-bit activations. Channels with several filters are read from a copy that repeats them, and
+// windows that are too large to be unrolled for each border from a padded one.
 Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
                             kernels::QuantizedTail tail, const char* name,
                             const kernels::PlanContext& context) {
@@ -161,19 +169,22 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
   problem.fits_int8 = FitInt8(op.inputs[1]);
-  std::unique_ptr<Source> source;
-  if (layer.channels_out > layer.channels_in) {
-    const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
-                               problem.zero_point, ActivationFormat::kAsIs,
-                               layer.channels_out / layer.channels_in);
-    problem.window = image.Padded(layer.window);
-    source = RepeatedSource(0, image);
-  } else {
-    source = InputItself(in);
-  }
-  SetMemory(*source, &problem);
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
+  const int32_t repeat = layer.channels_out / layer.channels_in;
+  if (repeat == 1) {
+    DepthwiseS8Problem direct = problem;
+    auto source = InputItself(in, layer.window);
+    SetMemory(*source, &direct);
+    Result<DepthwiseS8> depthwise = DepthwiseS8::Plan(std::move(direct), context);
+    if (depthwise.ok()) return PlanOf(std::move(*depthwise), std::move(source), true);
+  }
+  // Windows over a copy with its padding need no code of their own at the borders.
+  const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
+                             problem.zero_point, ActivationFormat::kAsIs, repeat);
+  problem.window = image.Padded(layer.window);
+  auto source = RepeatedSource(0, image);
+  SetMemory(*source, &problem);
   FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
   return PlanOf(std::move(depthwise), std::move(source), true);
 }

@@ -24,7 +24,7 @@ class DepthwiseS8Emitter : public Assembler {
         spec_(spec),
         x_(spec.window.x),
         y_(spec.window.y),
-        column_(*this, spec, rows_),
+        column_(*this, spec, [this](int ky) { return AddressOfRow(ky); }),
         tail_(*this, spec.tail,
               {.args = args_,
                .args_at = offsetof(DepthwiseS8Args, tail),
@@ -64,9 +64,21 @@ class DepthwiseS8Emitter : public Assembler {
     return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * ky];
   }
 
+  // The addresses of filters of many rows stay in memory but for the first ones, and the last
+  // register counts the bytes that the tile at hand lies further.
+  bool rows_fit() const { return y_.filter <= kRowRegisters; }
+  int row_registers() const { return rows_fit() ? y_.filter : kRowRegisters - 1; }
+  const Reg64& tile_at() const { return rows_[kRowRegisters - 1]; }
+  Xbyak::RegExp AddressOfRow(int ky) {
+    if (ky < row_registers()) return rows_[ky];
+    mov(rax, RowSlot(ky));
+    return rax + tile_at();
+  }
+
   // All pixels of a block's channels.
   void EmitBlock() {
-    for (int ky = 0; ky < y_.filter; ++ky) mov(rows_[ky], RowSlot(ky));
+    for (int ky = 0; ky < row_registers(); ++ky) mov(rows_[ky], RowSlot(ky));
+    if (!rows_fit()) xor_(tile_at().cvt32(), tile_at().cvt32());
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
     WalkRow(*this, x_, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
       EmitTile(tile);
@@ -75,9 +87,9 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   void Advance(int outputs) {
-    for (int ky = 0; ky < y_.filter; ++ky) {
-      add(rows_[ky], static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes));
-    }
+    const auto step = static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes);
+    for (int ky = 0; ky < row_registers(); ++ky) add(rows_[ky], step);
+    if (!rows_fit()) add(tile_at(), step);
     add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
   }
 
@@ -158,7 +170,8 @@ class DepthwiseS8Emitter : public Assembler {
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 pixels_ = rbx, pointer_ = rbp;
-  const Reg64 rows_[kMaxS8FilterRows] = {r8, r9, r10, r11, r12, r13, r14, r15};
+  static constexpr int kRowRegisters = 8;
+  const Reg64 rows_[kRowRegisters] = {r8, r9, r10, r11, r12, r13, r14, r15};
   ColumnEmitter column_;
   SumTailEmitter tail_;
 };

@@ -21,7 +21,7 @@
 
 namespace fuselite::jit {
 
-inline constexpr int kMaxS8FilterRows = 8;
+inline constexpr int kMaxS8FilterRows = 64;
 
 struct DepthwiseS8Spec {
   Isa isa = Isa::kAvx2;

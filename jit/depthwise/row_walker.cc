@@ -7,6 +7,12 @@ namespace fuselite::jit {
 using kernels::Window;
 using kernels::WindowAxis;
 
+Window AlongTheRow(const Window& window) {
+  const WindowAxis& x = window.x;
+  const bool one_column = x.input == 1 && x.output == 1 && x.filter == 1 && x.before == 0;
+  return one_column ? Window{.y = x, .x = window.y} : window;
+}
+
 Taps TapsAt(const WindowAxis& axis, int32_t position) {
   const int32_t start = axis.start(position);
   return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};
@@ -70,7 +76,7 @@ void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64&
 
 Status CheckRow(const Window& window, const RowExtent& extent) {
   const auto& [y, x] = window;
-  if (x.filter > 16) return Unsupported("a filter ", x.filter, " wide has no emitter");
+  if (x.filter > 64) return Unsupported("a filter ", x.filter, " wide has no emitter");
   if (extent.multiplies > extent.most_multiplies) {
     return Unsupported("windows of ", y.filter, 'x', x.filter, " are too large to be unrolled");
   }

@@ -109,12 +109,12 @@ inline OpTester RandomHybridDepthwise(Random& random, int32_t multiplier) {
   const int32_t in = random.Int(1, 150);
   params.depth_multiplier = multiplier;
   const int32_t size = random.Pick({9, 9, 23});
-  tester.Input(RandomFloats(
-      random,
-      {static_cast<int32_t>(random.Int(1, 3)), static_cast<int32_t>(random.Int(9, size)), size, in},
-      true));
+  tester.Input(RandomFloats(random,
+                            {static_cast<int32_t>(random.Int(1, 3)),
+                             size > 9 ? size : static_cast<int32_t>(random.Int(9, size)), size, in},
+                            true));
   tester.Constant(RandomWeights(random, DataType::kInt8,
-                                {1, static_cast<int32_t>(random.Int(1, 5)),
+                                {1, size > 9 ? 11 : static_cast<int32_t>(random.Int(1, 5)),
                                  static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
                                 in * multiplier, true));
   AddFloatBias(random, tester, in * multiplier);

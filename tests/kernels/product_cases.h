@@ -92,13 +92,17 @@ inline OpTester RandomDepthwiseConv2D(Random& random, const ProductCases& cases)
   params.depth_multiplier = cases.groups ? random.Pick({1, 1, 1, 2, 5, 9, 17}) : 1;
   const auto channels = static_cast<int32_t>(random.Int(1, 70));
   const int32_t channels_out = channels * params.depth_multiplier;
-  const auto filter_h = static_cast<int32_t>(random.Int(1, 5));
-  const int32_t filter_w = random.Pick({1, 2, 3, 3, 4, 5, 5, 7});
+  auto filter_h = static_cast<int32_t>(random.Int(1, 5));
+  int32_t filter_w = random.Pick({1, 2, 3, 3, 4, 5, 5, 7});
   // Images smaller than the reach of the filter too, where SAME pads them up.
   const int32_t least = params.padding == Padding::kSame ? 1 : 13;
   const auto n = static_cast<int32_t>(random.Int(1, 3));
-  const auto h = static_cast<int32_t>(random.Int(least, 19));
-  const auto w = static_cast<int32_t>(random.Int(least, 30));
+  auto h = static_cast<int32_t>(random.Int(least, 19));
+  auto w = static_cast<int32_t>(random.Int(least, 30));
+  // Long filters, and images of one column.
+  const int64_t kind = random.Int(0, 9);
+  if (kind == 0) filter_w = 20, w = 41;
+  if (kind == 1) filter_w = 1, w = 1, filter_h = 20, h = 41;
   tester.Input(RandomFloats(random, {n, h, w, channels}, RandomPitch(random, channels)));
   AddWeights(tester, random, {1, filter_h, filter_w, channels_out}, channels_out, cases);
   return tester;

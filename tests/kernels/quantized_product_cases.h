@@ -171,11 +171,26 @@ inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductC
   const auto channels =
       static_cast<int32_t>(random.Chance(0.1) ? 1 : random.Int(1, 200 / params.depth_multiplier));
   const int32_t out = channels * params.depth_multiplier;
-  const auto filter_h = static_cast<int32_t>(random.Int(1, 6));
-  const auto filter_w = static_cast<int32_t>(random.Int(1, 6));
-  const Shape image = {static_cast<int32_t>(random.Int(1, 2)),
-                       static_cast<int32_t>(random.Int(11, 17)),
-                       static_cast<int32_t>(random.Int(11, 30)), channels};
+  auto filter_h = static_cast<int32_t>(random.Int(1, 6));
+  auto filter_w = static_cast<int32_t>(random.Int(1, 6));
+  Shape image = {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(11, 17)),
+                 static_cast<int32_t>(random.Int(11, 30)), channels};
+  // Filters as those of audio have them, up to 20 taps long, which a dilation of 2 makes 39; and
+  // images of one column.
+  const auto length = static_cast<int32_t>(random.Int(7, 20));
+  switch (random.Int(0, 9)) {
+    case 0:
+      filter_h = length, image = {1, static_cast<int32_t>(random.Int(39, 45)), 11, channels};
+      break;
+    case 1:
+      filter_w = length, image = {1, 11, static_cast<int32_t>(random.Int(39, 90)), channels};
+      break;
+    case 2:
+      filter_h = length, filter_w = 1;
+      image = {2, static_cast<int32_t>(random.Int(39, 45)), 1, channels};
+      break;
+    default: break;
+  }
   const QuantizedCase c = RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w);
   tester.Input(Activations(c, random, image))
       .Constant(QuantizedWeights(c, random, {1, filter_h, filter_w, out},
