@@ -136,6 +136,7 @@ LiteRtStatus CreateDelegate(RuntimeContext* runtime, void* /*environment*/,
 }  // namespace
 
 // What LiteRT looks up.
+// NOLINTBEGIN(readability-identifier-naming): the name is the interface's
 extern "C" FUSELITE_EXPORT const AcceleratorDefinition LiteRtAcceleratorImpl;
 const AcceleratorDefinition LiteRtAcceleratorImpl = {
     .header = {.struct_size = sizeof(AcceleratorDefinition),
@@ -150,5 +151,6 @@ const AcceleratorDefinition LiteRtAcceleratorImpl = {
     .metrics = {},
     .buffer_handlers = {},
 };
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace fuselite::litert

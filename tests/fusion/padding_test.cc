@@ -5,7 +5,6 @@
 namespace fuselite::fusion::testing {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Property;
 

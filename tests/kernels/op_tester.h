@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -311,7 +312,7 @@ void ExpectSame(const TestTensor& expected, const TestTensor& actual, std::strin
   int shown = 0;
   for (int64_t i = 0; i < expected.info().elements() && shown < 5; ++i) {
     const T e = expected.at<T>(i), a = actual.at<T>(i);
-    if (std::memcmp(&e, &a, sizeof(T)) != 0) {
+    if (!std::ranges::equal(std::as_bytes(std::span(&e, 1)), std::as_bytes(std::span(&a, 1)))) {
       ADD_FAILURE() << what << ": element " << i << " is " << +a << ", expected " << +e;
       ++shown;
     }

@@ -19,8 +19,8 @@ struct ProductCases {
 };
 
 inline TestTensor RandomFloats(Random& random, Shape shape, int64_t pitch = 0) {
-  const TestTensor tensor({.type = DataType::kFloat32, .shape = shape, .row_pitch = pitch},
-                          4 * random.Int(0, 3));
+  TestTensor tensor({.type = DataType::kFloat32, .shape = shape, .row_pitch = pitch},
+                    4 * random.Int(0, 3));
   tensor.Fill(random, -1, 1);
   return tensor;
 }
