@@ -35,6 +35,7 @@ class BuiltinOp {
     kernel_.reset();
     known_ = false;
     FUSELITE_RETURN_IF_ERROR(Describe(graph, node));
+    FUSELITE_RETURN_IF_ERROR(CheckStrings(graph));
     const Status status = kernels::Infer(op_);
     dynamic_ = status.code() == StatusCode::kDynamicShape;
     if (dynamic_) {
@@ -148,6 +149,15 @@ class BuiltinOp {
   }
   static bool IsString(const Subgraph& graph, int tensor) {
     return tensor >= 0 && graph.tensor(tensor).type == tflite::kTfLiteString;
+  }
+  // TFLite gathers strings out of vectors only.
+  Status CheckStrings(const Subgraph& graph) const {
+    if (def_.builtin_code != tflite::kTfLiteBuiltinGather || !IsString(graph, operands_[0]) ||
+        op_.inputs[0].shape.rank() == 1) {
+      return Status();
+    }
+    return InvalidArgument("gathers strings of shape ", op_.inputs[0].shape,
+                           ", which are no vector");
   }
   bool ReadsStrings(const Subgraph& graph) const {
     return std::ranges::any_of(operands_, [&](int tensor) { return IsString(graph, tensor); });

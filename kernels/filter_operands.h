@@ -10,6 +10,16 @@ namespace fuselite::kernels {
 // Filters and biases that are no constants must be dense.
 inline Status CheckFilterIsDense(const OpDescription& op) { return RequireDenseInputs(op, {1, 2}); }
 
+// TFLite's kernels of int16 activations want a bias of the type that quantized_bias_type names,
+// where it names one.
+inline Status CheckBiasHint(const OpDescription& op, DataType hint) {
+  const bool named = hint == DataType::kInt32 || hint == DataType::kInt64;
+  const bool wide = op.inputs[0].type == DataType::kInt16;
+  if (!wide || !named || !op.has_input(2) || op.inputs[2].type == hint) return Status();
+  return InvalidArgument("a bias of type ", DataTypeName(op.inputs[2].type),
+                         " where quantized_bias_type is ", DataTypeName(hint));
+}
+
 // One value for each output channel, where there is a bias.
 inline Status CheckBias(const OpDescription& op, int64_t channels) {
   if (!op.has_input(2) || op.inputs[2].elements() == channels) return Status();

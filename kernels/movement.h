@@ -17,6 +17,8 @@ namespace fuselite::kernels {
 // For the tables of types: values of `kType` are moved as they are.
 template <DataType kType>
 inline constexpr TypeRow kAlike = {{kType}, kType};
+template <DataType... kTypes>
+inline constexpr TypeRow kAlikeRows[] = {kAlike<kTypes>...};
 
 // One box that goes from an input to an output, or is filled with a constant.
 struct CopyPart {

@@ -4,7 +4,25 @@
 
 namespace fuselite::kernels {
 
-Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what) {
+namespace {
+
+bool Takes(IntegerTypes types, DataType type) {
+  switch (type) {
+    case DataType::kInt8: return types == IntegerTypes::kSigned;
+    case DataType::kInt16:
+      return types == IntegerTypes::kSigned || types == IntegerTypes::kInt16Or32;
+    case DataType::kInt32: return true;
+    case DataType::kInt64:
+      return types == IntegerTypes::kSigned || types == IntegerTypes::kInt32Or64;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what,
+                                          IntegerTypes types) {
+  if (!Takes(types, info.type)) return Unsupported(what, " is ", DataTypeName(info.type));
   const int64_t count = info.elements();
   // A value of no elements needs no bytes to be known.
   if (!info.constant() && count > 0) return DynamicShape("known at run time only: ", what);
@@ -14,18 +32,17 @@ Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_vi
       case DataType::kInt8: values[i] = LoadUnaligned<int8_t>(info.data, i); break;
       case DataType::kInt16: values[i] = LoadUnaligned<int16_t>(info.data, i); break;
       case DataType::kInt32: values[i] = LoadUnaligned<int32_t>(info.data, i); break;
-      case DataType::kInt64: values[i] = LoadUnaligned<int64_t>(info.data, i); break;
-      default: return InvalidArgument(what, " is ", DataTypeName(info.type), ", not an integer");
+      default: values[i] = LoadUnaligned<int64_t>(info.data, i); break;
     }
   }
   return values;
 }
 
-Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what) {
+Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what, IntegerTypes types) {
   if (info.elements() != 1) {
     return InvalidArgument(what, " has ", info.elements(), " elements, expected 1");
   }
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadIntegers(info, what));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadIntegers(info, what, types));
   return values[0];
 }
 
@@ -61,6 +78,20 @@ Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape)
   output.type = type;
   output.shape = shape;
   return Status();
+}
+
+Status RequireSameQuantization(const TensorInfo& from, const TensorInfo& to) {
+  const Quantization &a = from.quantization, &b = to.quantization;
+  if (a.scale() == b.scale() && a.zero_point() == b.zero_point()) return Status();
+  return InvalidArgument("scale ", a.scale(), " and zero point ", a.zero_point(), " become ",
+                         b.scale(), " and ", b.zero_point(), " where values are only moved");
+}
+
+Status RequireKeptQuantization(const TensorInfo& from, const TensorInfo& to) {
+  if (from.type == DataType::kInt16 && from.quantization.zero_point() != 0) {
+    return InvalidArgument("the zero point of int16 is ", from.quantization.zero_point());
+  }
+  return RequireSameQuantization(from, to);
 }
 
 bool IsDense(const TensorInfo& info) {

@@ -26,11 +26,16 @@ inline int64_t LoadIndex(DataType type, const void* base, int64_t index) {
                                   : LoadUnaligned<int32_t>(base, index);
 }
 
-// The values of a constant operand of type int8, int16, int32 or int64; kDynamicShape where it has
-// no value yet. `what` names it in messages: "the axis".
-Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what);
+// Which types TFLite takes for an operand of integers. Where it does not look and reads int32, what
+// it would read amiss is refused.
+enum class IntegerTypes : uint8_t { kInt32, kInt32Or64, kInt16Or32, kSigned };
+
+// The values of a constant operand; kDynamicShape where it has no value yet. Another type is
+// refused all the same. `what` names it in messages: "the axis".
+Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what,
+                                          IntegerTypes types);
 // The same for an operand of one element.
-Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what);
+Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what, IntegerTypes types);
 
 // `axis` counted from the front; negative ones count from the back. 0 <= result < rank.
 Result<int> ResolveAxis(int64_t axis, int rank);
@@ -41,6 +46,11 @@ Result<Shape> MakeShape(const std::vector<int64_t>& dims);
 
 // Sets type and shape of output `i`; fails where the model states another type.
 Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape);
+
+// What moves values as they are cannot change their scale or zero point: TFLite refuses that.
+Status RequireSameQuantization(const TensorInfo& from, const TensorInfo& to);
+// The same, for operators that also want int16 to have zero point 0.
+Status RequireKeptQuantization(const TensorInfo& from, const TensorInfo& to);
 
 // Whether rows follow each other without gaps.
 bool IsDense(const TensorInfo& info);

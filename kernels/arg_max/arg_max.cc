@@ -28,7 +28,8 @@ constexpr TypeRow kTypes[] = {
 };
 
 Result<int> AxisOf(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[1], "the axis"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis,
+                            ReadInteger(op.inputs[1], "the axis", IntegerTypes::kInt32Or64));
   return ResolveAxis(axis, op.inputs[0].shape.rank());
 }
 

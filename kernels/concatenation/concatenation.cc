@@ -21,7 +21,11 @@ constexpr Field kPackFields[] = {
      offsetof(tflite::TfLitePackParams, axis)},
 };
 
-// The host has a kernel for these only.
+// The host has kernels for these only.
+constexpr std::span<const TypeRow> kConcatenationTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kUInt8,
+               DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64,
+               DataType::kBool, DataType::kUInt32, DataType::kInt4>;
 constexpr TypeRow kPackTypes[] = {
     kAlike<DataType::kFloat32>, kAlike<DataType::kInt32>, kAlike<DataType::kInt64>,
     kAlike<DataType::kInt16>,   kAlike<DataType::kInt8>,  kAlike<DataType::kUInt8>,
@@ -91,7 +95,11 @@ Status InferPack(OpDescription& op) {
   dims.insert(dims.begin() + axis, static_cast<int64_t>(op.inputs.size()));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   FUSELITE_RETURN_IF_ERROR(ElementBytes(first.type).status());
-  return SetOutput(op, 0, first.type, shape);
+  FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, first.type, shape));
+  for (const TensorInfo& in : op.inputs) {
+    FUSELITE_RETURN_IF_ERROR(RequireSameQuantization(in, op.outputs[0]));
+  }
+  return Status();
 }
 
 // Each input as a box of the output, one after the other along `axis`; `added` where the inputs
@@ -149,7 +157,8 @@ const OperatorDef& ConcatenationOperator() {
       .struct_bytes = sizeof(tflite::TfLiteConcatenationParams),
       .min_inputs = 1,
       .max_inputs = -1,
-      .limits = "rank 1 or more; any type but string; no fused activation",
+      .types = kConcatenationTypes,
+      .limits = "rank 1 or more; no fused activation",
       .infer = InferConcatenation,
       .candidates = kConcatenationCandidates,
       .cost = MovementCost,

@@ -114,7 +114,7 @@ Status InferTransposed(OpDescription& op) {
   if (in[4] != filter[4]) return InvalidArgument("a filter of ", filter, " for an input of ", in);
   if (op.inputs[0].shape != Shape{5}) return InvalidArgument("a shape of ", op.inputs[0].shape);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                            ReadIntegers(op.inputs[0], "the shape"));
+                            ReadIntegers(op.inputs[0], "the shape", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims));
   FUSELITE_ASSIGN_OR_RETURN(const Window3D window, Resolve(op, out));
   const auto& [d, h, w] = window.axes;

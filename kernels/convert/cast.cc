@@ -74,7 +74,6 @@ CastFunction* CastTo(DataType to) {
     case DataType::kInt32: return CastRun<From, int32_t>;
     case DataType::kUInt32: return CastRun<From, uint32_t>;
     case DataType::kInt64: return CastRun<From, int64_t>;
-    case DataType::kUInt64: return CastRun<From, uint64_t>;
     case DataType::kComplex64: return CastRun<From, Complex>;
     default: return nullptr;
   }
@@ -133,7 +132,6 @@ CastFunction* CastBetween(DataType from, DataType to) {
     case DataType::kInt32: return CastTo<int32_t>(to);
     case DataType::kUInt32: return CastTo<uint32_t>(to);
     case DataType::kInt64: return CastTo<int64_t>(to);
-    case DataType::kUInt64: return CastTo<uint64_t>(to);
     case DataType::kComplex64: return CastTo<Complex>(to);
     default: return nullptr;
   }

@@ -50,7 +50,6 @@ bool CastTakes(DataType type) {
     case DataType::kInt32:
     case DataType::kUInt32:
     case DataType::kInt64:
-    case DataType::kUInt64:
     case DataType::kComplex64: return true;
     default: return false;
   }

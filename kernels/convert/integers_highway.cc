@@ -46,8 +46,7 @@ CastFunction* CastIntegersTo(DataType to) {
     case DataType::kUInt16: return CastIntegers<From, uint16_t>;
     case DataType::kInt32:
     case DataType::kUInt32: return CastIntegers<From, uint32_t>;
-    case DataType::kInt64:
-    case DataType::kUInt64: return CastIntegers<From, uint64_t>;
+    case DataType::kInt64: return CastIntegers<From, uint64_t>;
     default: return nullptr;
   }
 }
@@ -61,8 +60,7 @@ CastFunction* CastIntegersFor(DataType from, DataType to) {
     case DataType::kInt16: return CastIntegersTo<int16_t>(to);
     case DataType::kUInt32: return CastIntegersTo<uint32_t>(to);
     case DataType::kInt32: return CastIntegersTo<int32_t>(to);
-    case DataType::kInt64:
-    case DataType::kUInt64: return CastIntegersTo<uint64_t>(to);
+    case DataType::kInt64: return CastIntegersTo<uint64_t>(to);
     default: return nullptr;
   }
 }

@@ -57,7 +57,8 @@ constexpr Candidate kCandidates[] = {{"highway", BuildCumsumHighway}, {"referenc
 }  // namespace
 
 Result<int> CumsumAxis(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[1], "the axis"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis,
+                            ReadInteger(op.inputs[1], "the axis", IntegerTypes::kInt32));
   return ResolveAxis(axis, op.inputs[0].shape.rank());
 }
 

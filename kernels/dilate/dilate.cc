@@ -14,7 +14,8 @@ Result<std::vector<int64_t>> ReadDilations(const OpDescription& op) {
       dilations.shape[0] != rank) {
     return InvalidArgument("the dilations must be ", rank, " of int32");
   }
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> values, ReadIntegers(dilations, "the dilations"));
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> values,
+                            ReadIntegers(dilations, "the dilations", IntegerTypes::kInt32));
   for (const int64_t value : values) {
     if (value < 1) return InvalidArgument("a dilation of ", value, " is not possible");
   }

@@ -39,7 +39,8 @@ Status InferSparseEmbedding(OpDescription& op) {
   }
   const auto combiner = static_cast<int>(op.params.as<SparseEmbeddingParams>().combiner);
   if (combiner < 0 || combiner > 2) return InvalidArgument("the combiner ", combiner);
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ReadIntegers(op.inputs[2], "the shape"));
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            ReadIntegers(op.inputs[2], "the shape", IntegerTypes::kInt32));
   if (op.inputs[2].shape.rank() != 1 || op.inputs[2].shape[0] != indices[1] || dims.empty()) {
     return InvalidArgument("indices ", indices, " for a shape ", op.inputs[2].shape);
   }

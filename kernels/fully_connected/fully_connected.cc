@@ -71,6 +71,7 @@ Status InferFullyConnected(OpDescription& op) {
     return MakeHybridTail(op, params.activation, shape.units).status();
   }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, true));
+  FUSELITE_RETURN_IF_ERROR(CheckBiasHint(op, params.quantized_bias_type));
   return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units);
 }
 

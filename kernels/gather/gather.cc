@@ -14,9 +14,21 @@ constexpr Field kGatherFields[] = {
      offsetof(tflite::TfLiteGatherParams, batch_dims), -1, 5},
 };
 
-Status CheckIndexType(const TensorInfo& indices, bool short_too) {
-  if (indices.type == DataType::kInt32 || indices.type == DataType::kInt64) return Status();
-  if (indices.type == DataType::kInt16 && short_too) return Status();
+// The host has kernels for these only.
+constexpr std::span<const TypeRow> kGatherTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kUInt8,
+               DataType::kInt4, DataType::kInt8, DataType::kInt16, DataType::kInt64,
+               DataType::kInt32, DataType::kBool>;
+constexpr std::span<const TypeRow> kGatherNdTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kUInt8,
+               DataType::kInt8, DataType::kInt16, DataType::kInt64, DataType::kInt32,
+               DataType::kBool>;
+
+Status CheckIndexType(const TensorInfo& indices) {
+  if (indices.type == DataType::kInt16 || indices.type == DataType::kInt32 ||
+      indices.type == DataType::kInt64) {
+    return Status();
+  }
   return Unsupported("indices of type ", DataTypeName(indices.type));
 }
 
@@ -24,7 +36,7 @@ Status InferGather(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& indices = op.inputs[1];
   auto& params = op.params.as<GatherParams>();
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, true));
+  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(params.axis, in.shape.rank()));
   const int batch =
       params.batch_dims < 0 ? params.batch_dims + indices.shape.rank() : params.batch_dims;
@@ -52,7 +64,7 @@ Status InferGather(OpDescription& op) {
 Status InferGatherNd(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& indices = op.inputs[1];
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, true));
+  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices));
   const int rank = indices.shape.rank();
   if (rank < 1 || in.shape.rank() < 1) return InvalidArgument("a scalar operand");
   const int32_t depth = indices.shape.dim(-1);
@@ -70,9 +82,8 @@ Status InferGatherNd(OpDescription& op) {
 Status InferScatterNd(OpDescription& op) {
   const TensorInfo& indices = op.inputs[0];
   const TensorInfo& updates = op.inputs[1];
-  FUSELITE_RETURN_IF_ERROR(CheckIndexType(indices, false));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                            ReadIntegers(op.inputs[2], "the shape"));
+                            ReadIntegers(op.inputs[2], "the shape", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   const int outer = indices.shape.rank() - 1;
   if (outer < 0 || op.inputs[2].shape.rank() != 1) return InvalidArgument("a scalar operand");
@@ -89,11 +100,12 @@ Status InferScatterNd(OpDescription& op) {
   return SetOutput(op, 0, updates.type, shape);
 }
 
-constexpr DataType kI32 = DataType::kInt32, kAny = DataType::kNone;
+constexpr DataType kI32 = DataType::kInt32;
+constexpr TypeRow ScatterRow(DataType updates) { return {{kI32, updates, kI32}, updates}; }
 constexpr TypeRow kScatterTypes[] = {
-    {{kAny, DataType::kFloat32}, DataType::kFloat32}, {{kAny, kI32}, kI32},
-    {{kAny, DataType::kInt64}, DataType::kInt64},     {{kAny, DataType::kInt8}, DataType::kInt8},
-    {{kAny, DataType::kUInt8}, DataType::kUInt8},     {{kAny, DataType::kBool}, DataType::kBool},
+    ScatterRow(DataType::kFloat32), ScatterRow(kI32),
+    ScatterRow(DataType::kInt64),   ScatterRow(DataType::kInt8),
+    ScatterRow(DataType::kUInt8),   ScatterRow(DataType::kBool),
 };
 
 // Rows that may give floats.
@@ -146,7 +158,8 @@ const OperatorDef& GatherOperator() {
       .struct_bytes = sizeof(tflite::TfLiteGatherParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 1 or more; any type but string; int16, int32 and int64 indices",
+      .types = kGatherTypes,
+      .limits = "rank 1 or more; int16, int32 and int64 indices",
       .infer = InferGather,
       .candidates = kGatherCandidates,
       .cost = MovementCost,
@@ -163,7 +176,8 @@ const OperatorDef& GatherNdOperator() {
       .max_version = 6,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 1 or more; any type of 8 bits or more; int16, int32 and int64 indices",
+      .types = kGatherNdTypes,
+      .limits = "rank 1 or more; int16, int32 and int64 indices",
       .infer = InferGatherNd,
       .candidates = kGatherNdCandidates,
       .cost = MovementCost,
@@ -180,7 +194,6 @@ const OperatorDef& ScatterNdOperator() {
       .min_inputs = 3,
       .max_inputs = 3,
       .types = kScatterTypes,
-      .limits = "int32 and int64 indices",
       .infer = InferScatterNd,
       .candidates = kScatterNdCandidates,
       .cost = MovementCost,

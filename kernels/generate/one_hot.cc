@@ -21,6 +21,11 @@ Result<int> AxisOf(const OpDescription& op) {
   return axis == -1 ? rank : axis;
 }
 
+// The host has kernels for these only. The operands are indices, depth, on and off.
+constexpr TypeRow Row(DataType on) { return {{DataType::kNone, DataType::kInt32, on}, on}; }
+constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt32), Row(DataType::kInt64),
+                              Row(DataType::kInt8),    Row(DataType::kUInt8), Row(DataType::kBool)};
+
 Status InferOneHot(OpDescription& op) {
   const TensorInfo& indices = op.inputs[0];
   if (indices.type != DataType::kInt32 && indices.type != DataType::kInt64) {
@@ -31,7 +36,8 @@ Status InferOneHot(OpDescription& op) {
     return InvalidArgument("the on and off values must be scalars of one type");
   }
   FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t depth, ReadInteger(op.inputs[1], "the depth"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t depth,
+                            ReadInteger(op.inputs[1], "the depth", IntegerTypes::kInt32));
   std::vector<int64_t> dims(indices.shape.dims().begin(), indices.shape.dims().end());
   dims.insert(dims.begin() + axis, depth);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
@@ -93,7 +99,8 @@ const OperatorDef& OneHotOperator() {
       .struct_bytes = sizeof(tflite::TfLiteOneHotParams),
       .min_inputs = 4,
       .max_inputs = 4,
-      .limits = "rank 0 to 15; any type of 8 bits or more; int32 and int64 indices",
+      .types = kTypes,
+      .limits = "rank 0 to 15; int32 and int64 indices",
       .infer = InferOneHot,
       .candidates = kCandidates,
       .cost = MovementCost,

@@ -17,9 +17,12 @@ constexpr TypeRow kTypes[] = {
 };
 
 Result<int64_t> CountIntegers(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t start, ReadInteger(op.inputs[0], "the start"));
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t limit, ReadInteger(op.inputs[1], "the limit"));
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t delta, ReadInteger(op.inputs[2], "the delta"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t start,
+                            ReadInteger(op.inputs[0], "the start", IntegerTypes::kInt32Or64));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t limit,
+                            ReadInteger(op.inputs[1], "the limit", IntegerTypes::kInt32Or64));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t delta,
+                            ReadInteger(op.inputs[2], "the delta", IntegerTypes::kInt32Or64));
   if (delta == 0 || (limit > start && delta < 0) || (limit < start && delta > 0)) {
     return InvalidArgument("steps of ", delta, " do not lead from ", start, " to ", limit);
   }

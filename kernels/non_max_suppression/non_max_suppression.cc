@@ -28,7 +28,8 @@ Status InferNonMaxSuppression(OpDescription& op) {
     if (op.inputs[i].shape.rank() != 0) return InvalidArgument("input ", i, " is no scalar");
     if (i > 2 && op.inputs[i].type != kF32) return InvalidArgument("input ", i, " is not float32");
   }
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t most, ReadInteger(op.inputs[2], "the number of boxes"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t most,
+                            ReadInteger(op.inputs[2], "the number of boxes", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({most}));
   FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, kI32, shape));
   if (soft) FUSELITE_RETURN_IF_ERROR(SetOutput(op, 1, kF32, shape));

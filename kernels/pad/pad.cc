@@ -15,14 +15,14 @@ constexpr Field kMirrorPadFields[] = {
 };
 
 // before[d], after[d] at 2 d and 2 d + 1.
-Result<std::vector<int64_t>> ReadPaddings(const OpDescription& op) {
+Result<std::vector<int64_t>> ReadPaddings(const OpDescription& op, IntegerTypes types) {
   const int rank = op.inputs[0].shape.rank();
   const Shape& shape = op.inputs[1].shape;
   if (shape.rank() != 2 || shape[0] != rank || shape[1] != 2) {
     return InvalidArgument("paddings ", shape, " do not fit rank ", rank);
   }
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> paddings,
-                            ReadIntegers(op.inputs[1], "the padding"));
+                            ReadIntegers(op.inputs[1], "the padding", types));
   for (int64_t p : paddings) {
     if (p < 0 || p > std::numeric_limits<int32_t>::max()) {
       return InvalidArgument("a padding of ", p, " is not possible");
@@ -42,6 +42,12 @@ Status SetPadded(OpDescription& op, const std::vector<int64_t>& paddings) {
   return SetOutput(op, 0, in.type, shape);
 }
 
+// The host has kernels for these only.
+constexpr std::span<const TypeRow> kTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kUInt8,
+               DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64,
+               DataType::kBool>;
+
 bool IsQuantizedType(DataType type) {
   return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt16;
 }
@@ -55,23 +61,28 @@ Status CheckZeroPoint(const TensorInfo& out) {
   return InvalidArgument("the zero point ", zero, " is not in ", DataTypeName(out.type));
 }
 
-Status InferPad(OpDescription& op) {
-  const int rank = op.inputs[0].shape.rank();
-  if (rank > 5) return InvalidArgument("rank ", rank, ", expected 5 at most");
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(op));
-  FUSELITE_RETURN_IF_ERROR(SetPadded(op, paddings));
+Status CheckPaddingValue(const OpDescription& op) {
   const TensorInfo& out = op.outputs[0];
   if (!op.has_input(2)) return CheckZeroPoint(out);
   const TensorInfo& value = op.inputs[2];
-  if (value.type != out.type || value.elements() != 1) {
-    return InvalidArgument("the padding's value must be one ", DataTypeName(out.type));
+  if (value.type != op.inputs[0].type || value.elements() != 1) {
+    return InvalidArgument("the padding's value must be one ", DataTypeName(op.inputs[0].type));
   }
-  if (IsQuantizedType(out.type) &&
+  if (IsQuantizedType(value.type) &&
       (value.quantization.zero_point() != out.quantization.zero_point() ||
        value.quantization.scale() != out.quantization.scale())) {
     return InvalidArgument("the padding's value must have the output's scale and zero point");
   }
   return Status();
+}
+
+Status InferPad(OpDescription& op) {
+  const int rank = op.inputs[0].shape.rank();
+  if (rank > 5) return InvalidArgument("rank ", rank, ", expected 5 at most");
+  FUSELITE_RETURN_IF_ERROR(CheckPaddingValue(op));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
+                            ReadPaddings(op, IntegerTypes::kSigned));
+  return SetPadded(op, paddings);
 }
 
 // The zero of PAD, as bytes of the element.
@@ -87,7 +98,8 @@ std::array<std::byte, 16> ZeroOf(const TensorInfo& info) {
 }  // namespace
 
 Result<Movement> PlanPad(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(op));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
+                            ReadPaddings(op, IntegerTypes::kSigned));
   const Shape& in = op.inputs[0].shape;
   const auto from = ByteStrides(op.inputs[0]);
   const auto to = ByteStrides(op.outputs[0]);
@@ -109,7 +121,9 @@ Result<Movement> PlanPad(const OpDescription& op) {
 namespace {
 
 Status InferMirrorPad(OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(op));
+  FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
+                            ReadPaddings(op, IntegerTypes::kInt32Or64));
   const Shape& in = op.inputs[0].shape;
   const bool reflect = op.params.as<MirrorPadParams>().mode == MirrorMode::kReflect;
   for (int d = 0; d < in.rank(); ++d) {
@@ -140,7 +154,8 @@ std::vector<Stretch> Stretches(int64_t size, int64_t before, int64_t after, bool
 }  // namespace
 
 Result<Movement> PlanMirrorPad(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(op));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
+                            ReadPaddings(op, IntegerTypes::kInt32Or64));
   const Shape& in = op.inputs[0].shape;
   const bool reflect = op.params.as<MirrorPadParams>().mode == MirrorMode::kReflect;
   const auto from = ByteStrides(op.inputs[0]);
@@ -170,7 +185,8 @@ const OperatorDef& PadOperator() {
       .max_version = 6,
       .min_inputs = 2,
       .max_inputs = 3,
-      .limits = "rank <= 5; any type of 8 bits or more",
+      .types = kTypes,
+      .limits = "rank <= 5",
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
@@ -187,7 +203,8 @@ const OperatorDef& PadV2Operator() {
       .max_version = 6,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank <= 5; any type of 8 bits or more",
+      .types = kTypes,
+      .limits = "rank <= 5",
       .infer = InferPad,
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,

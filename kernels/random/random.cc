@@ -23,7 +23,7 @@ constexpr TypeRow kMultinomialTypes[] = {{{kF32, kI32}, kI64}, {{kF32, kI32}, kI
 Status InferRandom(OpDescription& op) {
   if (op.inputs[0].shape.rank() != 1) return InvalidArgument("a shape of ", op.inputs[0].shape);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                            ReadIntegers(op.inputs[0], "the shape"));
+                            ReadIntegers(op.inputs[0], "the shape", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   return SetOutput(op, 0, kF32, shape);
 }
@@ -32,7 +32,8 @@ Status InferMultinomial(OpDescription& op) {
   const Shape& logits = op.inputs[0].shape;
   if (logits.rank() != 2 || logits[1] == 0) return InvalidArgument("logits of ", logits);
   if (op.inputs[1].shape.rank() != 0) return InvalidArgument("a count of ", op.inputs[1].shape);
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t count, ReadInteger(op.inputs[1], "the count"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t count,
+                            ReadInteger(op.inputs[1], "the count", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({logits[0], count}));
   return SetOutput(op, 0, op.outputs[0].type, shape);
 }

@@ -31,7 +31,7 @@ using Axes = std::array<bool, Shape::kMaxRank>;
 
 Result<Axes> ReadAxes(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
-                            ReadIntegers(op.inputs[1], "the axes"));
+                            ReadIntegers(op.inputs[1], "the axes", IntegerTypes::kInt32));
   Axes reduced{};
   const int rank = op.inputs[0].shape.rank();
   if (rank == 0) return reduced;
@@ -45,22 +45,20 @@ Result<Axes> ReadAxes(const OpDescription& op) {
 Status CheckQuantization(const OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& out = op.outputs[0];
-  if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
-    return Status();
-  }
   const Quantization& from = in.quantization;
   const Quantization& to = out.quantization;
   const ReduceKind kind = ReduceKindOf(*op.op);
-  if (kind == ReduceKind::kMax || kind == ReduceKind::kMin) {
-    if (from.scale() == to.scale() && from.zero_point() == to.zero_point()) return Status();
-    return Unsupported("input and output have different scales or zero points");
+  const bool quantized = in.type == DataType::kInt8 || in.type == DataType::kInt16;
+  if (kind == ReduceKind::kProd && !from.empty() && !quantized) {
+    return Unsupported("a product of quantized ", DataTypeName(in.type));
   }
-  if (kind == ReduceKind::kProd && from.empty()) return Status();
-  if (kind == ReduceKind::kProd && in.type == DataType::kUInt8) {
-    return Unsupported("a product of quantized uint8");
-  }
+  if (!quantized && in.type != DataType::kUInt8) return Status();
   if (in.type == DataType::kInt16 && (from.zero_point() != 0 || to.zero_point() != 0)) {
     return InvalidArgument("the zero points of int16 operands must be 0");
+  }
+  const bool moves = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
+  if (moves || (kind == ReduceKind::kProd && from.empty())) {
+    return RequireSameQuantization(in, out);
   }
   const double ratio = static_cast<double>(from.scale()) / to.scale();
   if (std::isfinite(ratio) && ratio > 0) return Status();
@@ -69,10 +67,10 @@ Status CheckQuantization(const OpDescription& op) {
 
 Status InferReduce(OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
-  FUSELITE_ASSIGN_OR_RETURN(const Axes reduced, ReadAxes(op));
   if (!op.tail.empty()) return Unsupported("a tail behind a reduction");
   if (op.outputs[0].row_pitch != 0) return Unsupported("pitched rows of the output");
   FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Axes reduced, ReadAxes(op));
   Shape out;
   for (int d = 0; d < in.rank(); ++d) {
     if (!reduced[d]) out.push_back(in[d]);

@@ -25,7 +25,8 @@ Result<std::vector<WindowDim>> ReadWindow(const OpDescription& op) {
     }
     // As the host's own kernel wants it.
     if (!info.constant()) return Unsupported("window, strides and dilations are no constants");
-    FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadIntegers(info, "the window"));
+    FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
+                              ReadIntegers(info, "the window", IntegerTypes::kInt32Or64));
     for (int d = 0; d < rank; ++d) {
       (input == 2 ? dims[d].size : input == 3 ? dims[d].stride : dims[d].dilation) = values[d];
     }

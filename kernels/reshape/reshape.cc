@@ -24,7 +24,7 @@ constexpr Field kSqueezeFields[] = {
 Result<std::vector<int64_t>> RequestedShape(const OpDescription& op) {
   // As the host does it, an operand that is no vector of int32 leaves the word to the parameters.
   if (op.has_input(1) && op.inputs[1].shape.rank() == 1 && op.inputs[1].type == DataType::kInt32) {
-    return ReadIntegers(op.inputs[1], "the shape");
+    return ReadIntegers(op.inputs[1], "the shape", IntegerTypes::kInt32);
   }
   const IntList& list = op.params.as<ReshapeParams>().new_shape;
   if (list.count == 1 && list.values[0] == 0) return std::vector<int64_t>();
@@ -94,7 +94,9 @@ Status InferExpandDims(OpDescription& op) {
   if (in.shape.rank() == Shape::kMaxRank) {
     return Unsupported("the result's rank exceeds ", Shape::kMaxRank);
   }
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t value, ReadInteger(op.inputs[1], "the axis"));
+  FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(in, op.outputs[0]));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t value,
+                            ReadInteger(op.inputs[1], "the axis", IntegerTypes::kInt32Or64));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(value, in.shape.rank() + 1));
   Shape shape;
   for (int d = 0; d <= in.shape.rank(); ++d) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/movement.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -29,6 +30,11 @@ constexpr TypeRow kBilinearTypes[] = {
     {{DataType::kInt16, DataType::kInt32}, DataType::kInt16},
 };
 
+constexpr std::span<const TypeRow> kNearestTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kInt8,
+               DataType::kUInt8, DataType::kInt16, DataType::kUInt16, DataType::kInt32,
+               DataType::kUInt32, DataType::kBool>;
+
 Status InferResize(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   if (in.shape.rank() != 4) return Unsupported("the input's rank is not 4");
@@ -36,13 +42,12 @@ Status InferResize(OpDescription& op) {
     return InvalidArgument("the size has shape ", op.inputs[1].shape, ", expected [2]");
   }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> size,
-                            ReadIntegers(op.inputs[1], "the size"));
+                            ReadIntegers(op.inputs[1], "the size", IntegerTypes::kInt32));
   if (size[0] <= 0 || size[1] <= 0 || in.shape[1] <= 0 || in.shape[2] <= 0) {
     return InvalidArgument("cannot resize ", in.shape, " to ", size[0], " x ", size[1]);
   }
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape,
                             MakeShape({in.shape[0], size[0], size[1], in.shape[3]}));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -142,7 +147,8 @@ const OperatorDef& ResizeNearestNeighborOperator() {
       .struct_bytes = sizeof(tflite::TfLiteResizeNearestNeighborParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 4; any type of 8 bits or more",
+      .types = kNearestTypes,
+      .limits = "rank 4",
       .infer = InferResize,
       .candidates = kNearestCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },

@@ -18,9 +18,18 @@ constexpr Field kSequenceFields[] = {
      offsetof(tflite::TfLiteReverseSequenceParams, batch_dim)},
 };
 
+// The host has kernels for these only.
+constexpr std::span<const TypeRow> kReverseTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kFloat16, DataType::kBFloat16, DataType::kUInt8,
+               DataType::kInt8, DataType::kInt16, DataType::kInt32, DataType::kInt64,
+               DataType::kBool>;
+constexpr std::span<const TypeRow> kSequenceTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kUInt8, DataType::kInt16, DataType::kInt32,
+               DataType::kInt64>;
+
 Result<unsigned> ReadAxes(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
-                            ReadIntegers(op.inputs[1], "the axes"));
+                            ReadIntegers(op.inputs[1], "the axes", IntegerTypes::kInt32));
   unsigned axes = 0;
   for (int64_t value : values) {
     FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(value, op.inputs[0].shape.rank()));
@@ -167,7 +176,8 @@ const OperatorDef& ReverseV2Operator() {
       .max_version = 4,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank <= 8; any type of 8 bits or more",
+      .types = kReverseTypes,
+      .limits = "rank <= 8",
       .infer = InferReverse,
       .candidates = kMovementCandidates<PlanReverse>,
       .cost = MovementCost,
@@ -187,7 +197,7 @@ const OperatorDef& ReverseSequenceOperator() {
       .struct_bytes = sizeof(tflite::TfLiteReverseSequenceParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more",
+      .types = kSequenceTypes,
       .infer = InferReverseSequence,
       .candidates = kSequenceCandidates,
       .cost = MovementCost,

@@ -29,7 +29,7 @@ Status InferRfft2d(OpDescription& op) {
   if (in.rank() < 2) return InvalidArgument("the input ", in, " is no matrix");
   if (op.inputs[1].shape != Shape{2}) return InvalidArgument("lengths of ", op.inputs[1].shape);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
-                            ReadIntegers(op.inputs[1], "the lengths"));
+                            ReadIntegers(op.inputs[1], "the lengths", IntegerTypes::kInt32));
   if (!IsPowerOfTwo(lengths[0]) || !IsPowerOfTwo(lengths[1])) {
     return InvalidArgument("lengths ", lengths[0], " and ", lengths[1], " are no powers of two");
   }
@@ -95,7 +95,7 @@ class Rfft2d {
         in_columns_(op.inputs[0].shape.dim(-1)),
         rows_(op.outputs[0].shape.dim(-2)),
         bins_(op.outputs[0].shape.dim(-1)),
-        length_(ReadIntegers(op.inputs[1], "the lengths").value()[1]),
+        length_(ReadIntegers(op.inputs[1], "the lengths", IntegerTypes::kInt32).value()[1]),
         across_(std::max<int64_t>(1, length_ / 2)),
         down_(rows_),
         turns_(ComplexTransform::Roots(length_, bins_)) {}

@@ -26,7 +26,7 @@ Status InferSegmentSum(OpDescription& op) {
     return InvalidArgument("segment ids ", ids, " for data ", data);
   }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
-                            ReadIntegers(op.inputs[1], "the segment ids"));
+                            ReadIntegers(op.inputs[1], "the segment ids", IntegerTypes::kInt32));
   int64_t last = -1;
   for (const int64_t id : values) {
     if (id != last + 1 && (id != last || last < 0)) {
@@ -46,8 +46,9 @@ Status InferUnsorted(OpDescription& op) {
   for (int d = 0; fits && d < ids.rank(); ++d) fits = ids[d] == data[d];
   if (!fits) return InvalidArgument("segment ids ", ids, " for data ", data);
   if (op.inputs[2].shape.rank() > 1) return InvalidArgument("several numbers of segments");
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t segments,
-                            ReadInteger(op.inputs[2], "the number of segments"));
+  FUSELITE_ASSIGN_OR_RETURN(
+      const int64_t segments,
+      ReadInteger(op.inputs[2], "the number of segments", IntegerTypes::kInt32));
   std::vector<int64_t> dims = {segments};
   for (int d = ids.rank(); d < data.rank(); ++d) dims.push_back(data[d]);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));

@@ -16,8 +16,10 @@ struct Box {
 Result<Box> ReadBox(const OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
   Box box;
-  FUSELITE_ASSIGN_OR_RETURN(box.begin, ReadIntegers(op.inputs[1], "the slice's begin"));
-  FUSELITE_ASSIGN_OR_RETURN(box.size, ReadIntegers(op.inputs[2], "the slice's size"));
+  FUSELITE_ASSIGN_OR_RETURN(
+      box.begin, ReadIntegers(op.inputs[1], "the slice's begin", IntegerTypes::kInt32Or64));
+  FUSELITE_ASSIGN_OR_RETURN(
+      box.size, ReadIntegers(op.inputs[2], "the slice's size", IntegerTypes::kInt32Or64));
   const auto rank = static_cast<size_t>(in.rank());
   if (box.begin.size() != rank || box.size.size() != rank) {
     return InvalidArgument("begin and size must have ", rank, " entries");
@@ -38,8 +40,9 @@ Result<Box> ReadBox(const OpDescription& op) {
 // A begin that only a run tells leaves the shape known where all sizes are stated.
 Result<std::vector<int64_t>> SizesOf(const OpDescription& op) {
   if (!op.inputs[1].constant() && !IsPacked(op.inputs[0].type)) {
-    FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
-                              ReadIntegers(op.inputs[2], "the slice's size"));
+    FUSELITE_ASSIGN_OR_RETURN(
+        std::vector<int64_t> sizes,
+        ReadIntegers(op.inputs[2], "the slice's size", IntegerTypes::kInt32Or64));
     const bool stated = std::ranges::count(sizes, -1) == 0;
     const auto rank = static_cast<size_t>(op.inputs[0].shape.rank());
     if (stated && sizes.size() == rank && op.inputs[1].elements() == op.inputs[2].elements()) {

@@ -51,9 +51,12 @@ Result<Spec> ReadSpec(const OpDescription& op) {
     }
   }
   Spec spec{op.params.as<StridedSliceParams>(), {}, {}, {}};
-  FUSELITE_ASSIGN_OR_RETURN(spec.begin, ReadIntegers(op.inputs[1], "the slice's begin"));
-  FUSELITE_ASSIGN_OR_RETURN(spec.end, ReadIntegers(op.inputs[2], "the slice's end"));
-  FUSELITE_ASSIGN_OR_RETURN(spec.strides, ReadIntegers(op.inputs[3], "the slice's strides"));
+  FUSELITE_ASSIGN_OR_RETURN(spec.begin,
+                            ReadIntegers(op.inputs[1], "the slice's begin", IntegerTypes::kInt32));
+  FUSELITE_ASSIGN_OR_RETURN(spec.end,
+                            ReadIntegers(op.inputs[2], "the slice's end", IntegerTypes::kInt32));
+  FUSELITE_ASSIGN_OR_RETURN(
+      spec.strides, ReadIntegers(op.inputs[3], "the slice's strides", IntegerTypes::kInt32));
   const size_t count = spec.begin.size();
   if (spec.end.size() != count || spec.strides.size() != count || count > 31) {
     return InvalidArgument("begin, end and strides have ", count, ", ", spec.end.size(), " and ",

@@ -22,8 +22,10 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
   Blocking b;
   const int rank = op.inputs[0].shape.rank();
   if (rank < 3 || rank > 4) return InvalidArgument("rank ", rank, ", expected 3 or 4");
-  FUSELITE_ASSIGN_OR_RETURN(b.block, ReadIntegers(op.inputs[1], "the block shape"));
-  FUSELITE_ASSIGN_OR_RETURN(b.margins, ReadIntegers(op.inputs[2], "the margins"));
+  FUSELITE_ASSIGN_OR_RETURN(b.block,
+                            ReadIntegers(op.inputs[1], "the block shape", IntegerTypes::kInt32));
+  FUSELITE_ASSIGN_OR_RETURN(b.margins,
+                            ReadIntegers(op.inputs[2], "the margins", IntegerTypes::kInt32));
   if (b.dims() + 2 != rank || b.margins.size() != 2 * b.block.size()) {
     return InvalidArgument("a block of ", b.dims(), " dimensions with ", b.margins.size(),
                            " margins does not fit ", op.inputs[0].shape);
@@ -43,6 +45,7 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
 }
 
 Status InferSpaceToBatchNd(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const Blocking b, ReadBlocking(op));
   const Shape& in = op.inputs[0].shape;
   std::vector<int64_t> dims(in.dims().begin(), in.dims().end());
@@ -59,6 +62,7 @@ Status InferSpaceToBatchNd(OpDescription& op) {
 }
 
 Status InferBatchToSpaceNd(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const Blocking b, ReadBlocking(op));
   const Shape& in = op.inputs[0].shape;
   std::vector<int64_t> dims(in.dims().begin(), in.dims().end());

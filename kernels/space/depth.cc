@@ -14,6 +14,11 @@ constexpr Field kSpaceToDepthFields[] = {
      offsetof(tflite::TfLiteSpaceToDepthParams, block_size)},
 };
 
+// The host has kernels for these only.
+constexpr std::span<const TypeRow> kTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kUInt8, DataType::kInt8, DataType::kInt32,
+               DataType::kInt64>;
+
 Result<int64_t> BlockOf(const OpDescription& op) {
   const int32_t block = op.params.as<BlockSizeParams>().block_size;
   if (op.inputs[0].shape.rank() != 4) return Unsupported("the input's rank is not 4");
@@ -85,7 +90,8 @@ const OperatorDef& DepthToSpaceOperator() {
       .fields = kDepthToSpaceFields,
       .params_bytes = sizeof(BlockSizeParams),
       .struct_bytes = sizeof(tflite::TfLiteDepthToSpaceParams),
-      .limits = "rank 4; any type of 8 bits or more",
+      .types = kTypes,
+      .limits = "rank 4",
       .infer = InferDepthToSpace,
       .candidates = kMovementCandidates<PlanDepthToSpace>,
       .cost = MovementCost,
@@ -103,7 +109,8 @@ const OperatorDef& SpaceToDepthOperator() {
       .fields = kSpaceToDepthFields,
       .params_bytes = sizeof(BlockSizeParams),
       .struct_bytes = sizeof(tflite::TfLiteSpaceToDepthParams),
-      .limits = "rank 4; any type of 8 bits or more",
+      .types = kTypes,
+      .limits = "rank 4",
       .infer = InferSpaceToDepth,
       .candidates = kMovementCandidates<PlanSpaceToDepth>,
       .cost = MovementCost,

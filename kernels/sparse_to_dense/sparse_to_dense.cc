@@ -55,7 +55,7 @@ Status InferSparseToDense(OpDescription& op) {
     return InvalidArgument(values.shape[0], " values for ", count, " indices");
   }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                            ReadIntegers(op.inputs[1], "the shape"));
+                            ReadIntegers(op.inputs[1], "the shape", IntegerTypes::kInt32Or64));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   return SetOutput(op, 0, values.type, shape);
 }

@@ -18,7 +18,14 @@ constexpr Field kUnpackFields[] = {
      offsetof(tflite::TfLiteUnpackParams, axis)},
 };
 
-// The host has a kernel for these only.
+// The host has kernels for these only.
+constexpr TypeRow SplitRow(DataType type) { return {{DataType::kInt32, type}, type}; }
+constexpr TypeRow kSplitTypes[] = {SplitRow(DataType::kFloat32), SplitRow(DataType::kUInt8),
+                                   SplitRow(DataType::kInt8),    SplitRow(DataType::kInt16),
+                                   SplitRow(DataType::kInt32),   SplitRow(DataType::kInt64)};
+constexpr std::span<const TypeRow> kSplitVTypes =
+    kAlikeRows<DataType::kFloat32, DataType::kUInt8, DataType::kInt8, DataType::kInt16,
+               DataType::kInt32, DataType::kInt64>;
 constexpr TypeRow kUnpackTypes[] = {
     kAlike<DataType::kFloat32>, kAlike<DataType::kFloat16>, kAlike<DataType::kBFloat16>,
     kAlike<DataType::kInt32>,   kAlike<DataType::kInt16>,   kAlike<DataType::kInt8>,
@@ -26,7 +33,8 @@ constexpr TypeRow kUnpackTypes[] = {
 };
 
 Result<int> SplitAxis(const OpDescription& op, int axis_input, int input) {
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis, ReadInteger(op.inputs[axis_input], "the axis"));
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t axis,
+                            ReadInteger(op.inputs[axis_input], "the axis", IntegerTypes::kInt32));
   return ResolveAxis(axis, op.inputs[input].shape.rank());
 }
 
@@ -37,7 +45,6 @@ Status CheckCount(const OpDescription& op, int32_t count) {
 
 Status SetParts(OpDescription& op, int input, int axis, const std::vector<int64_t>& sizes) {
   const TensorInfo& in = op.inputs[input];
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
   for (size_t i = 0; i < sizes.size(); ++i) {
     Shape shape = in.shape;
     shape.set(axis, static_cast<int32_t>(sizes[i]));
@@ -61,7 +68,8 @@ Status InferSplit(OpDescription& op) {
 Status InferSplitV(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckCount(op, op.params.as<SplitParams>().num_splits));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, SplitAxis(op, 2, 0));
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ReadIntegers(op.inputs[1], "the sizes"));
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
+                            ReadIntegers(op.inputs[1], "the sizes", IntegerTypes::kInt32Or64));
   if (sizes.size() != op.outputs.size()) {
     return InvalidArgument(sizes.size(), " sizes for ", op.outputs.size(), " outputs");
   }
@@ -93,10 +101,12 @@ Status InferUnpack(OpDescription& op) {
     return InvalidArgument("unpacks ", params.num, " of the ", in.shape[axis], " in dimension ",
                            axis);
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
   Shape shape;
   for (int d = 0; d < in.shape.rank(); ++d) {
     if (d != axis) shape.push_back(in.shape[d]);
+  }
+  for (const TensorInfo& out : op.outputs) {
+    FUSELITE_RETURN_IF_ERROR(RequireSameQuantization(in, out));
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     FUSELITE_RETURN_IF_ERROR(SetOutput(op, i, in.type, shape));
@@ -155,7 +165,7 @@ const OperatorDef& SplitOperator() {
       .max_inputs = 2,
       .min_outputs = 1,
       .max_outputs = -1,
-      .limits = "any type of 8 bits or more",
+      .types = kSplitTypes,
       .infer = InferSplit,
       .candidates = kMovementCandidates<PlanSplit>,
       .cost = MovementCost,
@@ -178,7 +188,7 @@ const OperatorDef& SplitVOperator() {
       .max_inputs = 3,
       .min_outputs = 1,
       .max_outputs = -1,
-      .limits = "any type of 8 bits or more",
+      .types = kSplitVTypes,
       .infer = InferSplitV,
       .candidates = kMovementCandidates<PlanSplitV>,
       .cost = MovementCost,

@@ -10,7 +10,8 @@ namespace {
 
 Status InferTile(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ReadIntegers(op.inputs[1], "the multiples"));
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            ReadIntegers(op.inputs[1], "the multiples", IntegerTypes::kInt32Or64));
   if (static_cast<int>(dims.size()) != in.shape.rank()) {
     return InvalidArgument(dims.size(), " multiples for rank ", in.shape.rank());
   }
@@ -31,7 +32,7 @@ Status InferBroadcastTo(OpDescription& op) {
     return InvalidArgument("the shape is of rank ", op.inputs[1].shape.rank(), ", not a vector");
   }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                            ReadIntegers(op.inputs[1], "the shape"));
+                            ReadIntegers(op.inputs[1], "the shape", IntegerTypes::kInt32Or64));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   if (shape.rank() < in.shape.rank()) {
     return InvalidArgument("cannot broadcast ", in.shape, " to ", shape);

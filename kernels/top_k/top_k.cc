@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/make_kernel.h"
@@ -20,18 +21,27 @@ constexpr TypeRow kTypes[] = {
 Status InferTopK(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   if (in.shape.rank() < 1) return InvalidArgument("the input is a scalar");
-  FUSELITE_ASSIGN_OR_RETURN(const int64_t k, ReadInteger(op.inputs[1], "k"));
-  if (k < 0 || k > in.shape.dim(-1)) {
+  DataType positions = op.outputs[1].type;
+  if (positions == DataType::kNone) positions = DataType::kInt32;
+  if (positions != DataType::kInt32 && positions != DataType::kInt16) {
+    return Unsupported("positions of type ", DataTypeName(positions));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const int64_t k,
+                            ReadInteger(op.inputs[1], "k", IntegerTypes::kInt16Or32));
+  if (k > in.shape.dim(-1)) {
     return InvalidArgument("the ", k, " largest of ", in.shape.dim(-1), " values");
   }
+  if (positions == DataType::kInt16 && in.shape.dim(-1) > std::numeric_limits<int16_t>::max()) {
+    return InvalidArgument("int16 positions in rows of ", in.shape.dim(-1));
+  }
   Shape shape = in.shape;
-  shape.set(shape.rank() - 1, static_cast<int32_t>(k));
+  shape.set(shape.rank() - 1, static_cast<int32_t>(std::max<int64_t>(k, 0)));
   FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, in.type, shape));
-  return SetOutput(op, 1, DataType::kInt32, shape);
+  return SetOutput(op, 1, positions, shape);
 }
 
-template <class T>
-void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, int32_t* indices) {
+template <class T, class Position>
+void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, Position* indices) {
   std::iota(order, order + size, 0);
   std::partial_sort(order, order + k, order + size, [row](int32_t a, int32_t b) {
     const T x = row[a], y = row[b];
@@ -41,11 +51,11 @@ void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, in
   });
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
-    indices[i] = order[i];
+    indices[i] = static_cast<Position>(order[i]);
   }
 }
 
-template <class T>
+template <class T, class Position>
 std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
   const int64_t size = op.inputs[0].shape.dim(-1);
   const int64_t k = op.outputs[0].shape.dim(-1);
@@ -58,9 +68,15 @@ std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
                         TopRow(static_cast<const T*>(args.inputs[0]) + row * size, size, k,
                                reinterpret_cast<int32_t*>(args.scratch),
                                static_cast<T*>(args.outputs[0]) + row * k,
-                               static_cast<int32_t*>(args.outputs[1]) + row * k);
+                               static_cast<Position*>(args.outputs[1]) + row * k);
                       }
                     });
+}
+
+template <class T>
+std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
+  return op.outputs[1].type == DataType::kInt16 ? MakeTopK<T, int16_t>(op)
+                                                : MakeTopK<T, int32_t>(op);
 }
 
 constexpr Candidate kCandidates[] = {{"reference", BuildTopK}};
@@ -91,7 +107,7 @@ const OperatorDef& TopKOperator() {
       .min_outputs = 2,
       .max_outputs = 2,
       .types = kTypes,
-      .limits = "rank 1 or more; int32 indices",
+      .limits = "rank 1 or more; int16 and int32 positions",
       .infer = InferTopK,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },

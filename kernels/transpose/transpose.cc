@@ -9,7 +9,7 @@ namespace {
 Result<std::vector<int64_t>> ReadPermutation(const OpDescription& op) {
   const int rank = op.inputs[0].shape.rank();
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> perm,
-                            ReadIntegers(op.inputs[1], "the permutation"));
+                            ReadIntegers(op.inputs[1], "the permutation", IntegerTypes::kInt32));
   if (static_cast<int>(perm.size()) != rank) {
     return InvalidArgument("the permutation has ", perm.size(), " entries for rank ", rank);
   }

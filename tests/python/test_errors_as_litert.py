@@ -121,6 +121,48 @@ def reduce_window(kind):
     return graph.build([y]), inputs[: len(graph.inputs)]
 
 
+INDEXED = {  # the operand of indices, its values, and the result's shape for an input of [2, 3]
+    "ARG_MAX": ([0], (3,), "ArgMaxOptions", {"dtype": np.int32, "outputType": 2}),
+    "CUMSUM": (0, (2, 3), "CumsumOptions", {}),
+    "REVERSE_V2": ([1], (2, 3), "ReverseV2Options", {}),
+    "SUM": ([1], (2,), "ReducerOptions", {}),
+    "TILE": ([1, 2], (2, 6), "TileOptions", {}),
+    "TOPK_V2": (2, (2, 2), "TopKV2Options", {}),
+    "BROADCAST_TO": ([2, 3], (2, 3), "BroadcastToOptions", {"version": 2}),
+    "EXPAND_DIMS": (0, (1, 2, 3), "ExpandDimsOptions", {}),
+}
+
+
+def indexed(name, index, constant):
+    """Axes, counts and shapes in types that LiteRT takes, and in others."""
+    values, shape, options, fields = INDEXED[name]
+    graph, data = graphs.Graph(), np.array(values, index)
+    operands = [graph.input((2, 3)), graph.constant(data) if constant else graph.input(data.shape, index)]
+    y = graph.op(name, operands, [shape, shape] if name == "TOPK_V2" else shape, options, **fields)
+    if name == "TOPK_V2":
+        graph.tensors[y[1].index].type = graphs.TYPES[np.dtype(np.int32)]
+    inputs = [np.arange(6, dtype=np.float32).reshape(2, 3), data]
+    return graph.build(y if isinstance(y, list) else [y]), inputs[: len(graph.inputs)]
+
+
+def moved(name, dtype, scale=None):
+    """Operators that move values, in types for which LiteRT has no kernel, and to another scale."""
+    graph = graphs.Graph()
+    x = graph.input((1, 2, 2, 4), dtype, *([0.5, 3] if scale else []))
+    more, shape, options, fields = {
+        "PAD": ([graph.constant(np.ones((4, 2), np.int32))], (3, 4, 4, 6), "PadOptions", {}),
+        "REVERSE_SEQUENCE": ([ints(graph, 2)], x.shape, "ReverseSequenceOptions", {"seqDim": 1, "batchDim": 0}),
+        "SPACE_TO_DEPTH": ([], (1, 1, 1, 16), "SpaceToDepthOptions", {"blockSize": 2}),
+        "DEPTH_TO_SPACE": ([], (1, 4, 4, 1), "DepthToSpaceOptions", {"blockSize": 2}),
+        "CONCATENATION": ([x], (2, 2, 2, 4), "ConcatenationOptions", {"axis": 0}),
+        "PACK": ([x], (1, 2, 2, 4, 2), "PackOptions", {"valuesCount": 2, "axis": 4}),
+        "EXPAND_DIMS": ([ints(graph, 0)], (1, 1, 2, 2, 4), "ExpandDimsOptions", {}),
+    }[name]
+    y = graph.op(name, [x, *more], shape, options, scale=scale, zero_point=3 if scale else 0, **fields)
+    data = (np.arange(16) % 2 if dtype == np.bool_ else np.arange(16)).astype(dtype)
+    return graph.build([y]), [data.reshape(x.shape)]
+
+
 CASES = {
     "reshape_of_nothing": reshape_of_nothing(),
     "sign_of_nan": sign_of_nan(),
@@ -133,6 +175,18 @@ CASES = {
     **{f"reduce_window_{kind}": reduce_window(kind) for kind in ("constant", "run_time")},
     **{f"stride_{step}": stride(step) for step in (LEAST, LEAST + 1, MOST)},
     **{f"gather_{indices}": gather_of_constants(*indices) for indices in ((0, 2), (0, 3), (0, -1))},
+    **{
+        f"{name}_by_{index.__name__}_{constant}": indexed(name, index, constant)
+        for name in INDEXED
+        for index in (np.int8, np.int16, np.int32, np.int64)
+        for constant in (True, False)
+    },
+    **{
+        f"{name}_of_{dtype.__name__}": moved(name, dtype)
+        for name in ("PAD", "REVERSE_SEQUENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "CONCATENATION")
+        for dtype in (np.int8, np.int16, np.uint32, np.float16, np.float64, np.bool_)
+    },
+    **{f"{name}_to_{scale}": moved(name, np.int8, scale) for name in ("PACK", "EXPAND_DIMS") for scale in (0.5, 0.25)},
     **{f"zeros_like_{t.__name__}": zeros_like(t) for t in (np.uint8, np.int8, np.bool_, np.int32, np.float32)},
     **{
         f"select_{condition}_{x}_{y}_as_{declared}": select(condition, x, y, declared)

@@ -188,3 +188,10 @@ def test_strings_do_not_become_numbers():
     y = g.op("GATHER", [string_input(g, (4,)), ints(g, [3])], (1,), "GatherOptions", dtype=np.int32)
     with pytest.raises(own_interpreter.Error, match="output 0 is declared as int32, but is string"):
         own_interpreter.Interpreter(g.build([y]))
+
+
+def test_strings_are_gathered_out_of_vectors_only():
+    g = graphs.Graph()
+    y = g.op("GATHER", [string_input(g, (2, 2)), ints(g, [1])], (1, 2), "GatherOptions", tensor_type=STRING)
+    with pytest.raises(own_interpreter.Error, match="which are no vector"):
+        own_interpreter.Interpreter(g.build([y]))
