@@ -39,7 +39,7 @@ constexpr TypeRow kTypes[] = {
     Row(DataType::kFloat16), Row(DataType::kFloat32), Row(DataType::kFloat64),
     Row(DataType::kInt8),    Row(DataType::kInt16),   Row(DataType::kInt32),
     Row(DataType::kInt64),   Row(DataType::kUInt8),   Row(DataType::kUInt16),
-    Row(DataType::kUInt32),  Row(DataType::kUInt64)};
+    Row(DataType::kUInt32),  Row(DataType::kUInt64),  Row(DataType::kBool)};
 
 std::span<const int32_t> Entries(const IntList& list) {
   return std::span(list.values).first(static_cast<size_t>(list.count));
@@ -205,6 +205,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
     case DataType::kUInt8: return BuildOf<uint8_t>(op);
     case DataType::kUInt16: return BuildOf<uint16_t>(op);
     case DataType::kUInt32: return BuildOf<uint32_t>(op);
+    case DataType::kBool: return BuildOf<bool>(op);
     default: return BuildOf<uint64_t>(op);
   }
 }

@@ -6,7 +6,7 @@ import numpy as np
 FUNCTIONS = ["STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"]
 LOGICAL = {"LOGICAL_AND": "LogicalAndOptions", "LOGICAL_OR": "LogicalOrOptions"}
 SCATTERED = [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-             np.uint64]
+             np.uint64, np.bool_]
 WINDOWED = [np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32, np.int64]
 
 
@@ -19,7 +19,7 @@ def region(name, dtype):
 
 def small(c, shape, dtype):
     """Few enough, and small enough, that products of many are numbers."""
-    return c.input(shape, dtype, *(() if np.dtype(dtype).kind == "f" else (0, 5)))
+    return c.input(shape, dtype, *(() if np.dtype(dtype).kind in "fb" else (0, 5)))
 
 
 def scatter(c):
