@@ -57,7 +57,8 @@ bool Alike(const Graph& graph, NodeId first, NodeId other) {
          SameRows(graph.value(a.outputs[0]).info.shape, graph.value(b.outputs[0]).info.shape);
 }
 
-// The layers that can be one with `first`, which runs before the others; itself among them.
+// The layers that can be one, `first` foremost; none where another runs before it, or where it is
+// read elsewhere.
 std::vector<NodeId> ProjectionsBeside(const Graph& graph, NodeId first) {
   std::vector<NodeId> nodes;
   const ValueId x = graph.node(first).inputs[0];
@@ -66,10 +67,10 @@ std::vector<NodeId> ProjectionsBeside(const Graph& graph, NodeId first) {
         !Alike(graph, first, reader) || !GoesToAttention(graph, graph.node(reader).outputs[0])) {
       continue;
     }
-    if (graph.Precedes(reader, first)) return {};
     nodes.push_back(reader);
   }
   std::ranges::sort(nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
+  if (nodes.empty() || nodes.front() != first) return {};
   return nodes;
 }
 

@@ -75,9 +75,8 @@ class Matcher : public RowPatternWalk {
     const NodeId add = Step(value, "ADD");
     if (add == kNone) return false;
     for (int i : {0, 1}) {
-      const NodeId product = ProducerIs(graph_, In(add, i), "MUL");
+      const NodeId product = Step(In(add, i), "MUL");
       if (product == kNone) continue;
-      nodes.push_back(product);
       match_.beta = In(add, 1 - i);
       return MeanTimes(product, g, true);
     }
@@ -124,7 +123,10 @@ class Matcher : public RowPatternWalk {
       for (int i : {0, 1}) {
         Reset();
         const NodeId id = graph_.producer(In(last, i));
-        if (id == kNone || !graph_.node(id).tail.empty()) continue;
+        if (id == kNone || !graph_.node(id).tail.empty() ||
+            FusedActivation(graph_.node(id)) != kernels::Activation::kNone) {
+          continue;
+        }
         nodes.push_back(id);
         if (Product(id) && IsPerChannel(In(last, 1 - i))) {
           match_.beta = In(last, 1 - i);

@@ -91,6 +91,7 @@ class Int8Builder : public GraphBuilder {
 };
 
 struct Outcome {
+  Status status;  // of the run
   CompileReport report;
   std::vector<std::vector<float>> outputs;
 
@@ -111,6 +112,8 @@ void ExpectClose(const std::vector<std::vector<float>>& expected,
                  const std::vector<std::vector<float>>& actual, float tolerance);
 
 // Runs both ways and compares. Returns the fused outcome.
+Outcome ExpectSameFused(const Graph& graph, float tolerance);
+// The same, and for each graph that differs from this one in one place (neighbours.h).
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 
 }  // namespace fuselite::fusion::testing

@@ -10,7 +10,7 @@ TEST(RandomGraphs, FusedEqualsUnfused) {
     RandomGraph grower{Random(seed)};
     const Graph& graph = grower.Grow(4 + static_cast<int>(seed % 30));
     if (graph.outputs.empty()) continue;
-    ExpectFusedEqualsUnfused(graph, 1e-3f);
+    ExpectSameFused(graph, 1e-3f);
     if (::testing::Test::HasFailure()) return;
   }
 }

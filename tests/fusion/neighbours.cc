@@ -1,0 +1,271 @@
+#include "tests/fusion/neighbours.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "fusion/validate.h"
+#include "runtime/status.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using internal::Join;
+using kernels::Field;
+using kernels::FieldKind;
+
+// A graph as lists that can be edited freely; Build() brings the shapes up to date.
+struct Draft {
+  explicit Draft(const Graph& graph) : inputs(graph.inputs), outputs(graph.outputs) {
+    for (ValueId v = 0; v < graph.value_count(); ++v) values.push_back(graph.value(v));
+    for (NodeId id : graph.order()) nodes.push_back(graph.node(id));
+  }
+
+  ValueId Input(const TensorInfo& like) {
+    Value value;
+    value.info = like;
+    value.info.data = nullptr;
+    value.name = Join("input_", inputs.size());
+    value.input = true;
+    values.push_back(std::move(value));
+    inputs.push_back(static_cast<ValueId>(values.size()) - 1);
+    return inputs.back();
+  }
+
+  std::optional<Graph> Build() const {
+    Graph graph;
+    for (const Value& value : values) graph.AddValue(value);
+    graph.inputs = inputs;
+    graph.outputs = outputs;
+    for (const Node& node : nodes) {
+      const NodeId id = graph.AddNode(node);
+      kernels::OpDescription op = graph.Describe(id);
+      if (!kernels::Infer(op).ok()) return std::nullopt;
+      for (size_t i = 0; i < op.outputs.size(); ++i) {
+        graph.value(node.outputs[i]).info = op.outputs[i];
+      }
+    }
+    return Validate(graph).ok() ? std::optional(std::move(graph)) : std::nullopt;
+  }
+
+  std::vector<ValueId> inputs, outputs;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+};
+
+// Operators that take the same operands.
+constexpr std::array<std::array<std::string_view, 2>, 16> kSiblings = {{
+    {"ADD", "SUB"},
+    {"SUB", "ADD"},
+    {"MUL", "DIV"},
+    {"DIV", "MUL"},
+    {"MAXIMUM", "MINIMUM"},
+    {"MINIMUM", "MAXIMUM"},
+    {"RELU", "RELU6"},
+    {"RELU6", "RELU"},
+    {"LOGISTIC", "TANH"},
+    {"TANH", "LOGISTIC"},
+    {"RSQRT", "SQRT"},
+    {"SQRT", "RSQRT"},
+    {"MEAN", "SUM"},
+    {"GREATER", "LESS"},
+    {"SQUARE", "ABS"},
+    {"NEG", "ABS"},
+}};
+
+class Neighbours {
+ public:
+  using Visit = std::function<void(const std::string& what, const Graph&)>;
+  Neighbours(const Graph& graph, const Visit& visit) : draft_(graph), visit_(visit) {}
+
+  void All() {
+    for (size_t v = 0; v < draft_.values.size(); ++v) OfValue(static_cast<ValueId>(v));
+    for (size_t n = 0; n < draft_.nodes.size(); ++n) {
+      OfOperands(n);
+      OfOperator(n);
+    }
+  }
+
+ private:
+  template <class Change>
+  void Try(const std::string& what, const Change& change) {
+    Draft draft = draft_;
+    change(draft);
+    if (const std::optional<Graph> graph = draft.Build()) visit_(what, *graph);
+  }
+
+  void OfValue(ValueId v) {
+    const Value& value = draft_.values[v];
+    if (value.info.constant()) return OfConstant(v);
+    if (!value.observed && !value.input) {
+      Try(Join(value.name, " is read outside, too"), [&](Draft& draft) {
+        draft.values[v].observed = true;
+        draft.outputs.push_back(v);
+      });
+    }
+    for (int d = 0; value.input && d < value.info.shape.rank(); ++d) {
+      Try(Join(value.name, " is larger in dimension ", d), [&](Draft& draft) {
+        Shape& shape = draft.values[v].info.shape;
+        shape.set(d, shape[d] + 1);
+      });
+    }
+    OfQuantization(v);
+  }
+
+  void OfQuantization(ValueId v) {
+    const Value& value = draft_.values[v];
+    if (value.info.quantization.empty()) return;
+    Try(Join(value.name, " has another scale"),
+        [&](Draft& draft) { draft.values[v].info.quantization.scales[0] *= 1.25f; });
+    Try(Join(value.name, " has another zero point"),
+        [&](Draft& draft) { ++draft.values[v].info.quantization.zero_points[0]; });
+  }
+
+  void OfConstant(ValueId v) {
+    const Value& value = draft_.values[v];
+    switch (value.info.type) {
+      case DataType::kFloat32: OfNumbers<float>(v); break;
+      case DataType::kInt32: OfNumbers<int32_t>(v); break;
+      case DataType::kInt8: OfNumbers<int8_t>(v); break;
+      default: break;
+    }
+    OfQuantization(v);
+    if (value.info.type != DataType::kFloat32) return;
+    Try(Join(value.name, " is an input"), [&](Draft& draft) {
+      draft.values[v].info.data = nullptr;
+      draft.values[v].input = true;
+      draft.inputs.push_back(v);
+    });
+    const Shape& shape = value.info.shape;
+    Try(Join(value.name, " is a column"),
+        [&](Draft& draft) { draft.values[v].info.shape.push_back(1); });
+    Try(Join(value.name, " is one number"), [&](Draft& draft) {
+      for (int d = 0; d < shape.rank(); ++d) draft.values[v].info.shape.set(d, 1);
+    });
+    std::vector<int32_t> turned(shape.dims().rbegin(), shape.dims().rend());
+    Try(Join(value.name, " has its dimensions in reverse"),
+        [&](Draft& draft) { draft.values[v].info.shape = Shape(std::span(turned)); });
+  }
+
+  // Few numbers each, else the first, one in the middle and the last.
+  template <class T>
+  void OfNumbers(ValueId v) {
+    const Value& value = draft_.values[v];
+    std::vector<T> numbers(value.info.elements());
+    if (numbers.empty()) return;
+    std::memcpy(numbers.data(), value.info.data, numbers.size() * sizeof(T));
+    const auto with = [&](const char* what, size_t i, const std::vector<T>& other) {
+      if (other == numbers) return;
+      Try(Join(value.name, " ", v, " ", what, " at ", i), [&](Draft& draft) {
+        Graph maker;
+        const ValueId made =
+            maker.AddConstant(value.info, std::as_bytes(std::span(other)), value.name);
+        draft.values[v] = maker.value(made);
+      });
+    };
+    const size_t step = std::max<size_t>(1, numbers.size() <= 8 ? 1 : (numbers.size() - 1) / 2);
+    for (size_t i = 0; i < numbers.size(); i += step) {
+      std::vector<T> other = numbers;
+      other[i] = static_cast<T>(numbers[i] + 1);
+      with("is one more", i, other);
+      other[i] = static_cast<T>(numbers[i] - 1);
+      with("is one less", i, other);
+      other[i] = static_cast<T>(-numbers[i]);
+      with("is negative", i, other);
+      other = numbers;
+      std::swap(other[i], other[(i + 1) % other.size()]);
+      with("changes places", i, other);
+    }
+  }
+
+  void OfOperands(size_t n) {
+    const Node& node = draft_.nodes[n];
+    if (node.inputs.size() >= 2) {
+      Try(Join(node.op->name, " ", n, " has its operands exchanged"),
+          [&](Draft& draft) { std::swap(draft.nodes[n].inputs[0], draft.nodes[n].inputs[1]); });
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNone) continue;
+      const TensorInfo& info = draft_.values[node.inputs[i]].info;
+      if (info.type == DataType::kFloat32) {
+        Try(Join(node.op->name, " ", n, " has an input of its own for operand ", i),
+            [&](Draft& draft) { draft.nodes[n].inputs[i] = draft.Input(info); });
+      }
+      for (ValueId other : Alike(n, node.inputs[i])) {
+        Try(Join(node.op->name, " ", n, " has ", draft_.values[other].name, " for operand ", i),
+            [&](Draft& draft) { draft.nodes[n].inputs[i] = other; });
+      }
+    }
+  }
+
+  // The other values of the same type and shape that are there before node `n` runs: the last two.
+  std::vector<ValueId> Alike(size_t n, ValueId value) {
+    std::vector<ValueId> alike;
+    const auto consider = [&](ValueId v) {
+      const TensorInfo &a = draft_.values[v].info, &b = draft_.values[value].info;
+      if (v != value && a.type == b.type && a.shape == b.shape) alike.push_back(v);
+    };
+    for (ValueId v : draft_.inputs) consider(v);
+    for (size_t m = 0; m < n; ++m) {
+      for (ValueId v : draft_.nodes[m].outputs) consider(v);
+    }
+    if (alike.size() > 2) alike.erase(alike.begin(), alike.end() - 2);
+    return alike;
+  }
+
+  void OfOperator(size_t n) {
+    const Node& node = draft_.nodes[n];
+    for (const auto& [name, sibling] : kSiblings) {
+      const kernels::OperatorDef* const other = kernels::FindOperator(sibling);
+      if (node.op->name != name || other->params_bytes != node.op->params_bytes) continue;
+      Try(Join(name, " ", n, " is ", sibling), [&](Draft& draft) {
+        draft.nodes[n].op = other;
+        draft.nodes[n].version = std::min(node.version, other->max_version);
+      });
+    }
+    for (const Field& field : node.op->fields) OfField(n, field);
+  }
+
+  void OfField(size_t n, const Field& field) {
+    const auto change = [&](auto number, auto other) {
+      Try(Join(draft_.nodes[n].op->name, " ", n, " has ", field.name, " ", other),
+          [&](Draft& draft) {
+            number = static_cast<decltype(number)>(other);
+            auto* const params = static_cast<std::byte*>(draft.nodes[n].params.data());
+            std::memcpy(params + field.offset, &number, sizeof number);
+          });
+    };
+    kernels::Params params = draft_.nodes[n].params;
+    const std::byte* const at = static_cast<const std::byte*>(params.data()) + field.offset;
+    const auto read = [&](auto number) {
+      std::memcpy(&number, at, sizeof number);
+      return number;
+    };
+    switch (field.kind) {
+      case FieldKind::kActivation:
+        for (int32_t activation = 0; activation <= 3; ++activation) {
+          if (activation != read(int32_t())) change(int32_t(), activation);
+        }
+        break;
+      case FieldKind::kPadding: change(int32_t(), 1 - read(int32_t())); break;
+      case FieldKind::kBool: change(bool(), !read(bool())); break;
+      case FieldKind::kInt32: change(int32_t(), read(int32_t()) + 1); break;
+      case FieldKind::kFloat: change(float(), read(float()) * 2); break;
+      default: break;
+    }
+  }
+
+  const Draft draft_;
+  const Visit& visit_;
+};
+
+}  // namespace
+
+void ForEachNeighbour(const Graph& graph,
+                      const std::function<void(const std::string& what, const Graph&)>& visit) {
+  Neighbours(graph, visit).All();
+}
+
+}  // namespace fuselite::fusion::testing

@@ -1,0 +1,18 @@
+// Graphs that differ from another in one place: what a rewrite that looks too little would take for
+// the pattern that it knows.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "fusion/graph.h"
+
+namespace fuselite::fusion::testing {
+
+// Calls `visit` for each: another reader of a value, operands exchanged or coming from elsewhere,
+// a sibling operator, another parameter, other constants or none, other shapes and quantization.
+// `what` says which. Those that the operators' shape rules refuse are left out.
+void ForEachNeighbour(const Graph& graph,
+                      const std::function<void(const std::string& what, const Graph&)>& visit);
+
+}  // namespace fuselite::fusion::testing
