@@ -6,15 +6,43 @@
 
 namespace fuselite::kernels {
 
+// Layer normalization of a gate.
+struct IntegerLstmNorm {
+  FixedPoint scale;        // of the coefficients
+  int32_t least_variance;  // stands for a variance below 1
+};
+
 // Scales and zero points, as TFLite derives them (in float where it does).
 struct IntegerLstm {
-  FixedPoint input[kLstmGates], recurrent[kLstmGates];  // sums of products to 12 fractional bits
-  FixedPoint hidden;
-  int32_t hidden_zero_point, x_zero_point, h_zero_point;
-  int cell_log2;      // the cell state's scale is 2^cell_log2, -15 to -9
-  int32_t cell_clip;  // 0: none
+  // Sums of products to those of a gate: 12 fractional bits, or the scale of op.intermediates[gate]
+  // where it is normalized.
+  FixedPoint input[kLstmGates], recurrent[kLstmGates], peephole[kLstmGates];
+  IntegerLstmNorm norm[kLstmGates];
+  FixedPoint hidden, projection;
+  // What is added to the hidden value; where it is projected, TFLite's kernel takes the model's
+  // zero point with the other sign here and adds it again in the product.
+  int32_t hidden_zero_point;
+  int32_t x_zero_point, h_zero_point;
+  int cell_log2;       // the cell state's scale is 2^cell_log2, -15 to -9
+  int32_t cell_clip;   // 0: none
+  int32_t state_clip;  // of what the projection gives; 0: none
 };
 
 Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op);
+
+// The form of integer_bytes.cc.
+bool IsByteLstm(const OpDescription& op);
+Status CheckByteLstm(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildByteLstm(const OpDescription& op);
+
+// products[i] = weight times cell state for the cells of row `b` of the batch. TFLite's kernel goes
+// through the cells of the batch as if there were one for each output: behind a projection to
+// fewer outputs, cells are given the weights of others, and the last ones none, which are 0 here.
+void MultiplyPeephole(const LstmShape& shape, const int16_t* weights, const int16_t* cells,
+                      int64_t b, int32_t* products);
+
+// The gate's sums, normalized over the cells: 12 fractional bits.
+void NormalizeGate(const IntegerLstmNorm& norm, const int16_t* coefficients, const int32_t* bias,
+                   int64_t cells, int16_t* gate);
 
 }  // namespace fuselite::kernels

@@ -29,9 +29,11 @@ struct IntegerLstmRows {
   // The cell state from the gates; `input` is null where coupled.
   void (*update_cell)(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
                       const int16_t* candidate, int64_t n, int16_t* c);
-  // y[i] = quantized gate[i] * activated[i]
+  // y[i] = quantized gate[i] * activated[i]: the hidden value
   void (*output)(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated, int64_t n,
                  int8_t* y);
+  // y[i] = quantized sums[i] of the projection
+  void (*project)(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y);
 };
 
 }  // namespace fuselite::kernels
@@ -89,8 +91,19 @@ void LstmIntegerOutput(const IntegerLstm& lstm, const int16_t* gate, const int16
   });
 }
 
-constexpr IntegerLstmRows kIntegerLstm = {
-    .scale = ScaleLstmSums, .update_cell = UpdateLstmCell, .output = LstmIntegerOutput};
+void LstmIntegerProject(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y) {
+  const auto zero_point = hn::Set(IntTag(), lstm.h_zero_point);
+  const int32_t clip = lstm.state_clip > 0 ? lstm.state_clip : 128;
+  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+    const auto value = hn::Add(ScaleVec(LoadInt(sums + i, count), lstm.projection), zero_point);
+    StoreInt(ClampInt(value, -clip, std::min(clip, 127)), y + i, count);
+  });
+}
+
+constexpr IntegerLstmRows kIntegerLstm = {.scale = ScaleLstmSums,
+                                          .update_cell = UpdateLstmCell,
+                                          .output = LstmIntegerOutput,
+                                          .project = LstmIntegerProject};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -109,16 +122,18 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    return sums_at() + AlignUp(kBlockRows * s_.cells * sizeof(int32_t));
+    return sums_at() + AlignUp(std::max(kBlockRows * s_.cells, s_.outputs) * sizeof(int32_t));
   }
 
  private:
-  // Scratch: the gates of a step and the activated cell state, rows as int16, sums.
+  // Scratch: the gates of a step and the activated cell state, hidden values to be projected, rows
+  // as int16, sums.
   static int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
-  size_t rows_at() const { return AlignUp((row_ + s_.cells) * sizeof(int16_t)); }
+  size_t hidden_at() const { return AlignUp((row_ + s_.cells) * sizeof(int16_t)); }
+  size_t rows_at() const { return hidden_at() + (s_.projection ? AlignUp(s_.cells) : 0); }
   size_t sums_at() const {
-    return rows_at() +
-           AlignUp(std::max(kBlockRows * Even(s_.inputs), Even(s_.outputs)) * sizeof(int16_t));
+    const int64_t longest = std::max(Even(s_.outputs), s_.projection ? Even(s_.cells) : 0);
+    return rows_at() + AlignUp(std::max(kBlockRows * Even(s_.inputs), longest) * sizeof(int16_t));
   }
   int16_t* Gate(const KernelArgs& args, int gate) const {
     return reinterpret_cast<int16_t*>(args.scratch) + gate * s_.cells;
@@ -127,21 +142,28 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
   void Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h, int16_t* c,
-            int8_t* y) const;
+            int8_t* y, int64_t b) const;
+  // What peepholes and normalization do to the sums of a gate.
+  void FinishSums(const KernelArgs& args, int gate, const int16_t* c, int64_t b) const;
+  void Project(const KernelArgs& args, int8_t* y) const;
   const int16_t* Widen(const KernelArgs& args, const int8_t* from, int64_t rows, int64_t depth,
                        int32_t zero_point) const;
   int32_t* Multiply(const KernelArgs& args, const PackedWeights& weights, const int16_t* a,
-                    int64_t rows, int64_t depth, const int32_t* bias) const;
+                    int64_t rows, int64_t depth, int64_t columns, const int32_t* bias) const;
+  int32_t* Sums(const KernelArgs& args) const {
+    return reinterpret_cast<int32_t*>(args.scratch + sums_at());
+  }
 
   IntegerLstm lstm_{};
   const GemmS16* gemm_ = nullptr;
   const ShortRowFunctions* widen_ = nullptr;
   const FixedPoint16Rows* functions_ = nullptr;
   const IntegerLstmRows* parts_ = nullptr;
-  PackedWeights input_[kLstmGates], recurrent_[kLstmGates];
+  PackedWeights input_[kLstmGates], recurrent_[kLstmGates], projection_;
 };
 
 Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
+  if (IsByteLstm(op)) return Unsupported("sums of 8 bits");
   gemm_ = FindGemmS16(context.isa);
   widen_ = FindShortRowFunctions(context.isa);
   functions_ = FindFixedPoint16Rows(context.isa);
@@ -149,15 +171,16 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
   FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
-  if (std::abs(lstm_.x_zero_point) > 255 || std::abs(lstm_.h_zero_point) > 255) {
-    return Unsupported("a zero point beyond 8 bits");
+  for (const int32_t zero_point :
+       {lstm_.x_zero_point, lstm_.h_zero_point, lstm_.hidden_zero_point}) {
+    if (std::abs(zero_point) > 255) return Unsupported("a zero point beyond 8 bits");
   }
   name_ = internal::Join("lstm s8 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmInputWeights + gate]));
     FUSELITE_RETURN_IF_ERROR(CheckLstmWeights(op.inputs[kLstmRecurrentWeights + gate]));
   }
-  return Status();
+  return s_.projection ? CheckLstmWeights(op.inputs[kLstmProjection]) : Status();
 }
 
 Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
@@ -167,6 +190,8 @@ Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& cont
     FUSELITE_ASSIGN_OR_RETURN(
         recurrent_[gate], PackLstmS16(op.inputs[kLstmRecurrentWeights + gate], *gemm_, context));
   }
+  if (!s_.projection) return Status();
+  FUSELITE_ASSIGN_OR_RETURN(projection_, PackLstmS16(op.inputs[kLstmProjection], *gemm_, context));
   return Status();
 }
 
@@ -181,17 +206,17 @@ const int16_t* IntegerLstmKernel::Widen(const KernelArgs& args, const int8_t* fr
 }
 
 int32_t* IntegerLstmKernel::Multiply(const KernelArgs& args, const PackedWeights& weights,
-                                     const int16_t* a, int64_t rows, int64_t depth,
+                                     const int16_t* a, int64_t rows, int64_t depth, int64_t columns,
                                      const int32_t* bias) const {
-  auto* sums = reinterpret_cast<int32_t*>(args.scratch + sums_at());
+  int32_t* const sums = Sums(args);
   gemm_->run({.a = a,
               .rows = rows,
               .depth = Even(depth),
               .b = weights->as<int16_t>(),
-              .columns = s_.cells,
+              .columns = columns,
               .bias = bias,
               .c = sums,
-              .c_pitch = s_.cells});
+              .c_pitch = columns});
   return sums;
 }
 
@@ -200,8 +225,10 @@ void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, in
   const int16_t* a = Widen(args, x, rows, s_.inputs, lstm_.x_zero_point);
   auto* to = reinterpret_cast<int16_t*>(args.shared) + first * row_;
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    const auto* bias = static_cast<const int32_t*>(args.inputs[kLstmBias + gate]);
-    const int32_t* sums = Multiply(args, input_[gate], a, rows, s_.inputs, bias);
+    // What is normalized gets its bias afterwards.
+    const auto* bias =
+        s_.layer_norm ? nullptr : static_cast<const int32_t*>(args.inputs[kLstmBias + gate]);
+    const int32_t* sums = Multiply(args, input_[gate], a, rows, s_.inputs, s_.cells, bias);
     for (int64_t r = 0; r < rows; ++r) {
       parts_->scale(sums + r * s_.cells, s_.cells, lstm_.input[gate], nullptr,
                     to + r * row_ + gate * s_.cells);
@@ -218,29 +245,56 @@ void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   for (int64_t step = 0; step < s_.steps; ++step) {
     const int64_t row = s_.Row(step, b);
     int8_t* y = static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs;
-    Step(args, reinterpret_cast<const int16_t*>(args.shared) + row * row_, h, c, y);
+    Step(args, reinterpret_cast<const int16_t*>(args.shared) + row * row_, h, c, y, b);
     h = y;
   }
   std::copy_n(h, s_.outputs, h_state);
 }
 
+void IntegerLstmKernel::FinishSums(const KernelArgs& args, int gate, const int16_t* c,
+                                   int64_t b) const {
+  const auto coefficients = [&](int first, int i) {
+    return static_cast<const int16_t*>(args.inputs[first + i]);
+  };
+  if (s_.peephole && gate != kCellGate) {
+    MultiplyPeephole(s_, coefficients(kLstmPeephole, PeepholeOf(gate)), c, b, Sums(args));
+    parts_->scale(Sums(args), s_.cells, lstm_.peephole[gate], Gate(args, gate), Gate(args, gate));
+  }
+  if (!s_.layer_norm) return;
+  NormalizeGate(lstm_.norm[gate], coefficients(kLstmLayerNorm, gate),
+                static_cast<const int32_t*>(args.inputs[kLstmBias + gate]), s_.cells,
+                Gate(args, gate));
+}
+
+void IntegerLstmKernel::Project(const KernelArgs& args, int8_t* y) const {
+  const auto* hidden = reinterpret_cast<const int8_t*>(args.scratch + hidden_at());
+  const int16_t* a = Widen(args, hidden, 1, s_.cells, lstm_.hidden_zero_point);
+  const auto* bias = static_cast<const int32_t*>(args.inputs[kLstmProjectionBias]);
+  const int32_t* sums = Multiply(args, projection_, a, 1, s_.cells, s_.outputs, bias);
+  parts_->project(lstm_, sums, s_.outputs, y);
+}
+
 void IntegerLstmKernel::Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h,
-                             int16_t* c, int8_t* y) const {
+                             int16_t* c, int8_t* y, int64_t b) const {
   const int16_t* a = Widen(args, h, 1, s_.outputs, lstm_.h_zero_point);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    parts_->scale(Multiply(args, recurrent_[gate], a, 1, s_.outputs, nullptr), s_.cells,
+    parts_->scale(Multiply(args, recurrent_[gate], a, 1, s_.outputs, s_.cells, nullptr), s_.cells,
                   lstm_.recurrent[gate], from_input + gate * s_.cells, Gate(args, gate));
   }
+  for (int gate = s_.first_gate(); gate < kOutputGate; ++gate) FinishSums(args, gate, c, b);
   // Gates next to each other in memory are one row.
   functions_->logistic_q12(Gate(args, s_.first_gate()), (kCellGate - s_.first_gate()) * s_.cells);
   functions_->tanh_fixed(Gate(args, kCellGate), s_.cells, 3);
-  functions_->logistic_q12(Gate(args, kOutputGate), s_.cells);
   parts_->update_cell(lstm_, s_.coupled ? nullptr : Gate(args, kInputGate), Gate(args, kForgetGate),
                       Gate(args, kCellGate), s_.cells, c);
+  FinishSums(args, kOutputGate, c, b);
+  functions_->logistic_q12(Gate(args, kOutputGate), s_.cells);
   int16_t* activated = Gate(args, kLstmGates);
   std::copy_n(c, s_.cells, activated);
   functions_->tanh_fixed(activated, s_.cells, 15 + lstm_.cell_log2);
-  parts_->output(lstm_, Gate(args, kOutputGate), activated, s_.cells, y);
+  int8_t* const hidden = s_.projection ? reinterpret_cast<int8_t*>(args.scratch + hidden_at()) : y;
+  parts_->output(lstm_, Gate(args, kOutputGate), activated, s_.cells, hidden);
+  if (s_.projection) Project(args, y);
 }
 
 }  // namespace

@@ -65,14 +65,16 @@ constexpr int kStateInputs[] = {kLstmOutputState, kLstmCellState};
 constexpr const char* kGateNames[] = {"input gate's", "forget gate's", "cell gate's",
                                       "output gate's"};
 
-// By the type of X and of the weights. `weights` has peepholes and projection too.
+// By the type of X and of the weights. `weights` has the projection too, `bias` the projection's.
 struct OperandTypes {
-  DataType weights, bias, output_state, cell_state;
+  DataType weights, peephole, bias, layer_norm, output_state, cell_state;
 };
 
 OperandTypes TypesOf(const OpDescription& op) {
-  if (op.inputs[kLstmX].type == kI8) return {kI8, DataType::kInt32, kI8, DataType::kInt16};
-  return {IsHybridLstm(op) ? kI8 : kF32, kF32, kF32, kF32};
+  constexpr DataType kI16 = DataType::kInt16;
+  if (op.inputs[kLstmX].type == kI8) return {kI8, kI16, DataType::kInt32, kI16, kI8, kI16};
+  const DataType weights = IsHybridLstm(op) ? kI8 : kF32;
+  return {weights, weights, kF32, kF32, kF32, kF32};
 }
 
 // Input `i` must be there with this type and these dimensions.
@@ -125,13 +127,13 @@ Status CheckGate(const OpDescription& op, const LstmShape& s, int gate) {
   FUSELITE_RETURN_IF_ERROR(
       CheckOperand(op, kLstmBias + gate, name + " biases", types.bias, vector));
   if (s.layer_norm) {
-    FUSELITE_RETURN_IF_ERROR(CheckOperand(
-        op, kLstmLayerNorm + gate, name + " layer normalization coefficients", kF32, vector));
+    FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmLayerNorm + gate,
+                                          name + " layer normalization coefficients",
+                                          types.layer_norm, vector));
   }
   if (s.peephole && gate != kCellGate) {
-    const int peephole = gate == kOutputGate ? 2 : gate;
-    FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmPeephole + peephole, name + " peephole weights",
-                                          types.weights, vector));
+    FUSELITE_RETURN_IF_ERROR(CheckOperand(op, kLstmPeephole + PeepholeOf(gate),
+                                          name + " peephole weights", types.peephole, vector));
   }
   return Status();
 }
@@ -193,7 +195,7 @@ Status CheckOperands(const OpDescription& op, const LstmShape& s) {
         CheckOperand(op, kLstmProjection, "projection weights", types.weights, {outputs, cells}));
     if (op.has_input(kLstmProjectionBias)) {
       FUSELITE_RETURN_IF_ERROR(
-          CheckOperand(op, kLstmProjectionBias, "projection biases", kF32, {outputs}));
+          CheckOperand(op, kLstmProjectionBias, "projection biases", types.bias, {outputs}));
     }
   } else if (outputs != cells) {
     return InvalidArgument("has ", cells, " cells and ", outputs, " outputs, and no projection");
@@ -271,7 +273,8 @@ LstmShape::LstmShape(const OpDescription& op)
       coupled(!op.has_input(kLstmInputWeights)),
       peephole(op.has_input(kLstmPeephole + 2)),
       projection(op.has_input(kLstmProjection)),
-      layer_norm(op.has_input(kLstmLayerNorm + kForgetGate)) {
+      layer_norm(op.has_input(kLstmLayerNorm + kForgetGate)),
+      batch_at_once(op.inputs[kLstmX].shape.rank() != 3 || time_major) {
   if (op.inputs[kLstmX].shape.rank() != 3) return;
   steps = op.inputs[kLstmX].shape[1];
   if (time_major) std::swap(steps, batch);
@@ -290,10 +293,7 @@ const OperatorDef& LstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits =
-          "rank 2; the form of five inputs is FUSELITE_BASIC_LSTM; int8 without peepholes, "
-          "projection and "
-          "layer normalization",
+      .limits = "rank 2; the form of five inputs is FUSELITE_BASIC_LSTM",
       .infer = [](OpDescription& op) { return InferLstm(op, 2); },
       .candidates = kCandidates,
       .cost = Cost,
@@ -314,9 +314,7 @@ const OperatorDef& UnidirectionalSequenceLstmOperator() {
       .max_inputs = 24,
       .state_inputs = kStateInputs,
       .types = kTypes,
-      .limits =
-          "rank 3; no diagonal recurrent weights; int8 without peepholes, projection and layer "
-          "normalization",
+      .limits = "rank 3; no diagonal recurrent weights",
       .infer = [](OpDescription& op) { return InferLstm(op, 3); },
       .candidates = kCandidates,
       .cost = Cost,

@@ -43,6 +43,7 @@ struct LstmShape {
   // "Coupled input and forget gates": no input gate, 1 - forget gate stands for it.
   bool coupled;
   bool peephole, projection, layer_norm;
+  bool batch_at_once;  // TFLite's kernels compute a step for all rows of the batch, else for each
 
   explicit LstmShape(const OpDescription& op);
   int64_t Row(int64_t step, int64_t b) const {
@@ -59,14 +60,19 @@ struct LstmShape {
 // With layer normalization a gate's sum, without the bias, is brought to mean 0 and variance 1 over
 // the cells first, then scaled by its coefficients; the bias is added to that.
 // float32; or float32 with int8 weights and peepholes (hybrid): x, h and m are then quantized row
-// by row at each step (kernels/gemm/dynamic_scale.h); or int8 with int8 weights, int32 biases and
-// an int16 cell state, to the bit as TFLite's integer kernel, which has tanh for both activations
-// whatever the parameter says, and takes the hidden value's quantization from op.intermediates[4].
-// The state inputs are written in place (OperatorDef::state_inputs). One unit is one row of the
-// batch through all its steps.
+// by row at each step (kernels/gemm/dynamic_scale.h); or int8 with int8 weights, int32 biases,
+// peepholes and coefficients of int16 and an int16 cell state, to the bit as TFLite's integer
+// kernel, which has tanh for both activations whatever the parameter says, and takes the
+// quantization of the hidden value m from op.intermediates[4], those of sums to be normalized from
+// the first four; with twelve of them it is the form of integer_bytes.cc. The state inputs are
+// written in place (OperatorDef::state_inputs). One unit is one row of the batch through all its
+// steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
 // With constant weights. Phase 0 multiplies every step's input at once.
 Result<KernelPlan> PlanLstmHighway(const OpDescription&, const PlanContext&);
+
+// Among the peepholes, which the cell gate has none of.
+constexpr int PeepholeOf(int gate) { return gate == kOutputGate ? 2 : gate; }
 
 // The hybrid form: the scale of each int8 input, by LstmInput. Fails unless each has one, and zero
 // point 0.

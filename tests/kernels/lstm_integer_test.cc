@@ -69,6 +69,7 @@ OpTester IntegerTester(bool coupled, float cell_clip) {
   tester.Absent().Absent();
   add(DataType::kInt8, std::vector<int8_t>{42}, {1, 1}, kSmall, 10, false);       // 0.5
   add(DataType::kInt16, std::vector<int16_t>{8192}, {1, 1}, 0x1p-12f, 0, false);  // 2
+  tester.Output(DataType::kInt8, {{1.0f / 128}, {-3}});
   tester.op.intermediates.resize(5);
   tester.op.intermediates[4] = {.scales = {1.0f / 128}, .zero_points = {-3}};
   return tester;
@@ -99,7 +100,7 @@ TEST(IntegerLstmTest, FollowsTheRealFormula) {
 TEST(IntegerLstmTest, NeedsTheQuantizationThatItUses) {
   OpTester hidden = IntegerTester(false, 0);
   hidden.op.intermediates.clear();
-  EXPECT_THAT(hidden.Infer().message(), ::testing::HasSubstr("hidden value"));
+  EXPECT_THAT(hidden.Infer().message(), ::testing::HasSubstr("0 intermediate values"));
   OpTester cell = IntegerTester(false, 0);
   cell.op.inputs[kLstmCellState].quantization.scales = {0.001f};
   EXPECT_THAT(cell.Infer().message(), ::testing::HasSubstr("power of two"));
@@ -118,6 +119,10 @@ TestTensor RandomIntegerInput(Random& random, int input, const Shape& shape) {
   };
   const float scale = random.Float(0.002f, 0.03f);
   const auto zero_point = static_cast<int32_t>(random.Int(-128, 127));
+  if (input >= kLstmPeephole && input < kLstmBias) {
+    return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
+  }
+  if (input >= kLstmLayerNorm) return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
   if (IsWeights(input)) return fill(DataType::kInt8, scale, 0, -127, 127);
   if (input == kLstmX) return fill(DataType::kInt8, scale, zero_point, -128, 127);
   if (input == kLstmOutputState) return fill(DataType::kInt8, scale, zero_point, -128, 127);
@@ -136,13 +141,14 @@ TEST_P(IntegerLstmIsaTest, HighwayEqualsTheReference) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
     LstmCase c = RandomLstmCase(random);
-    c.peephole = c.projection = c.projection_bias = c.layer_norm = false;
-    c.outputs = c.cells;
+    if (c.peephole && c.projection) c.outputs = std::min(c.outputs, c.cells);
     OpTester plain = MakeLstm(
         c, [&](int input, const Shape& shape) { return RandomIntegerInput(random, input, shape); });
-    plain.op.intermediates.resize(5);
-    plain.op.intermediates[4] = {{random.Float(0.002f, 0.02f)},
-                                 {static_cast<int32_t>(random.Int(-128, 127))}};
+    for (int i = 0; i < 5; ++i) {
+      plain.op.intermediates.push_back(
+          {{random.Float(0.002f, 0.02f)}, {static_cast<int32_t>(random.Int(-128, 127))}});
+    }
+    plain.Output(DataType::kInt8, {{0.01f}, {0}});
     OpTester reference = plain, fast = plain;
     const auto expected =
         RunLstm(plain, reference, "reference", Isa::kScalar, seed, random.Int(0, 3));

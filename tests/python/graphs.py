@@ -117,11 +117,13 @@ class Graph:
         like=None,
         tensor_type=None,
         custom_options=None,
+        intermediates=(),
         **fields,
     ):
         """Adds operator `name` ("ADD", "custom Atan") with the options' `fields`; one output for each of `shapes`, returned as one value or
         a list. Type, scale and zero point of the outputs: those given, else of the value `like`, else of the first
-        input. `tensor_type`: the schema's, where numpy has none. `custom_options`: the bytes of a custom operator's."""
+        input. `tensor_type`: the schema's, where numpy has none. `custom_options`: the bytes of a custom operator's.
+        `intermediates`: scales and zero points of values that never become tensors."""
         like = like or (inputs[0] if inputs else None)
         if dtype is None:
             dtype, scale, zero_point = (
@@ -135,6 +137,8 @@ class Graph:
         operator.opcodeIndex = self.codes.setdefault((name, version), len(self.codes))
         operator.inputs = [-1 if value is None else value.index for value in inputs]
         operator.outputs = [value.index for value in outputs]
+        if intermediates:
+            operator.intermediates = [self._tensor((), np.int16, *q).index for q in intermediates]
         if options:
             table = getattr(schema, options + "T")()
             for field, content in fields.items():

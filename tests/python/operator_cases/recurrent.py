@@ -47,6 +47,73 @@ def legacy_lstm(c):
                   2, fusedActivationFunction=4, timeMajor=False, cellClip=0.0, projClip=0.0)
 
 
+def integer_lstm(name):
+    """int8 with a cell state of int16, in every form: coupled gates, peepholes, projection, layer normalization."""
+
+    def case(c):
+        sequence = name != "LSTM"
+        batch, steps, width, cells = c.int(1, 3), c.int(1, 4), c.int(1, 20), c.int(1, 24)
+        coupled, peephole, project, normalize = (c.chance(p) for p in (0.3, 0.4, 0.4, 0.4))
+        # LiteRT reads peepholes beyond their end where there are more outputs than cells.
+        outputs = c.int(1, cells if peephole else 30) if project else cells
+        time_major = sequence and c.chance(0.5)
+
+        def weights(shape, dtype=np.int8, scale=None):
+            data = c.rng.integers(-np.iinfo(dtype).max, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+            return c.g.constant(data, scale or c.rng.uniform(0.002, 0.02), 0)
+
+        def gates(there, shape, *more):
+            return [weights(shape, *more) if there and not (coupled and i == 0) else None for i in range(4)]
+
+        rows = ((steps, batch) if time_major else (batch, steps)) if sequence else (batch,)
+        x = c.input((*rows, width), np.int8, scale=c.rng.uniform(0.004, 0.02), zero_point=c.int(-128, 127))
+        out = {"scale": c.rng.uniform(0.004, 0.02), "zero_point": c.int(-128, 127)}
+        inputs = [x, *gates(True, (cells, width)), *gates(True, (cells, outputs))]
+        peepholes = gates(peephole, (cells,), np.int16, 2.0**-15)
+        inputs += [peepholes[0], peepholes[1], peepholes[3]]
+        biases = [c.g.constant(c.values((cells,), np.int32, -9000, 9000), 2.0**-12, 0) for _ in range(4)]
+        inputs += [None if coupled else biases[0], *biases[1:]]
+        inputs.append(weights((outputs, cells)) if project else None)
+        bias = project and c.chance(0.7)
+        inputs.append(c.g.constant(c.values((outputs,), np.int32, -9000, 9000), 1e-4, 0) if bias else None)
+        inputs += [c.g.variable((batch, outputs), np.int8, **out),
+                   c.g.variable((batch, cells), np.int16, 2.0 ** -c.int(9, 15))]
+        inputs += gates(normalize, (cells,), np.int16, 2.0**-15)
+        between = [(2.0**-12 * c.rng.uniform(0.5, 2), 0) for _ in range(4)]
+        between.append((c.rng.uniform(0.003, 0.012), c.int(-128, 127)))
+        options = "UnidirectionalSequenceLSTMOptions" if sequence else "LSTMOptions"
+        fields = {"timeMajor": time_major} if sequence else {}
+        return c.g.op(name, inputs, (*rows, outputs), options, 1 if sequence else 2, **out, intermediates=between,
+                      fusedActivationFunction=4, cellClip=c.pick([0.0, 0.5]), projClip=c.pick([0.0, 0.4]), **fields)
+
+    return case
+
+
+def byte_lstm(c):
+    """int8 whose sums are rounded to int8: no input gate, normalized, projected."""
+    batch, width, cells, outputs = c.int(1, 3), c.int(1, 20), c.int(1, 24), c.int(1, 20)
+    both = c.chance(0.3)  # LiteRT does not look at the input gate's weights
+
+    def weights(shape, dtype=np.int8, scale=None):
+        limit = np.iinfo(dtype).max
+        return c.g.constant(c.values(shape, dtype, -limit, limit), scale or c.rng.uniform(0.002, 0.02), 0)
+
+    def gates(shape, *more):
+        return [weights(shape, *more) if both or i else None for i in range(4)]
+
+    x = c.input((batch, width), np.int8, scale=c.rng.uniform(0.004, 0.02), zero_point=c.int(-128, 127))
+    out = {"scale": c.rng.uniform(0.004, 0.02), "zero_point": c.int(-128, 127)}
+    biases = [c.g.constant(c.values((cells,), np.int32, -90000, 90000), 2.0**-20, 0) for _ in range(4)]
+    inputs = [x, *gates((cells, width)), *gates((cells, outputs)), None, None, None]
+    inputs += [biases[0] if both else None, *biases[1:], weights((outputs, cells))]
+    inputs += [c.g.constant(c.values((outputs,), np.int32, -9000, 9000), 1e-4, 0),
+               c.g.variable((batch, outputs), np.int8, **out), c.g.variable((batch, cells), np.int16, 2.0**-15)]
+    inputs += gates((cells,), np.int16, 2.0**-15)
+    between = [(c.rng.uniform(0.01, 0.05) / (16 if i % 3 == 0 else 1), c.int(-128, 127)) for i in range(12)]
+    return c.g.op("LSTM", inputs, (batch, outputs), "LSTMOptions", 2, **out, intermediates=between,
+                  fusedActivationFunction=4, cellClip=c.pick([0.0, 0.5, 2.0]), projClip=c.pick([0.0, 0.4]))
+
+
 def rnn_cell(c, batch, width, units, form):
     """Weights, recurrent weights, bias and state of a cell."""
     return [weights_of(c, (units, width), form), weights_of(c, (units, units), form),
@@ -154,6 +221,9 @@ CASES = {
     "FULLY_CONNECTED of legacy weights": legacy_dense,
     "UNIDIRECTIONAL_SEQUENCE_LSTM of legacy weights": legacy_lstm,
     "BIDIRECTIONAL_SEQUENCE_LSTM": bidirectional_lstm,
+    "LSTM of integers": integer_lstm("LSTM"),
+    "LSTM of sums of 8 bits": byte_lstm,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM of integers": integer_lstm("UNIDIRECTIONAL_SEQUENCE_LSTM"),
     "BIDIRECTIONAL_SEQUENCE_RNN": bidirectional_rnn,
     "RNN": rnn,
     "SVDF of integers": svdf_integer,
