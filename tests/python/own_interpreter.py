@@ -90,6 +90,15 @@ class Delegate:
             self.destroy(self.handle)
 
 
+def check_model(file):
+    """Raises what the loader says of these bytes."""
+    library = load_library()
+    model = library.FuseliteModelLoadMemory(file, len(file))
+    if not model:
+        raise Error(library)
+    library.FuseliteModelDelete(model)
+
+
 class Interpreter:
     """One model (its path or bytes), run by the references of our own operators, or by a Delegate."""
 

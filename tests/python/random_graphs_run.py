@@ -27,10 +27,11 @@ LIMIT_S = 120  # of one graph; the slowest takes about 2
 
 
 class Worker:
-    """A child that compares one graph per request."""
+    """A child that answers a request of two words, here to compare one graph, with stages and a result."""
 
     def __init__(self, delegate, steps):
-        self.delegate, self.steps, self.child = delegate, steps, None
+        self.arguments = [str(HERE / "random_graphs_run.py"), "--worker", "--delegate", str(delegate), "--steps", steps]
+        self.child = None
 
     def compare(self, seed, type_name):
         """The graph's random_check.Result as a dictionary, or with `died`: the stage at which the process ended."""
@@ -56,8 +57,7 @@ class Worker:
     def _start(self):
         self.errors = tempfile.TemporaryFile()
         self.child = subprocess.Popen(
-            [sys.executable, str(HERE / "random_graphs_run.py"), "--worker", "--delegate", str(self.delegate)]
-            + ["--steps", self.steps],
+            [sys.executable, *self.arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
