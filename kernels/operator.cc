@@ -39,6 +39,16 @@ Status CheckTypes(const OpDescription& op) {
   return Unsupported("types (", types, ")", result, " are not taken");
 }
 
+// Inputs that may be left out follow the others. Only recurrent operators, which have states, leave
+// out some in between: their rules check that themselves.
+Status CheckPresence(const OpDescription& op) {
+  if (!op.op->state_inputs.empty()) return Status();
+  for (int i = 0; i < op.op->min_inputs; ++i) {
+    if (!op.has_input(i)) return InvalidArgument("input ", i, " is left out");
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status CheckSignature(const OpDescription& op) {
@@ -48,6 +58,7 @@ Status CheckSignature(const OpDescription& op) {
                        ", the newest known here");
   }
   FUSELITE_RETURN_IF_ERROR(CheckCount("inputs", op.own_inputs(), def.min_inputs, def.max_inputs));
+  FUSELITE_RETURN_IF_ERROR(CheckPresence(op));
   FUSELITE_RETURN_IF_ERROR(
       CheckCount("outputs", op.outputs.size(), def.min_outputs, def.max_outputs));
   return CheckTypes(op);

@@ -69,6 +69,7 @@ constexpr Candidate kLookupCandidates[] = {{"reference", BuildBlockwiseEmbedding
 }  // namespace
 
 Result<BlockwiseShape> ResolveBlockwise(const OpDescription& op) {
+  if (!op.has_input(kBlockScalesInput)) return InvalidArgument("the block scales are left out");
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   BlockwiseShape result;
   static_cast<FullyConnectedShape&>(result) = shape;
@@ -169,7 +170,7 @@ const OperatorDef& BlockwiseFullyConnectedOperator() {
       .max_version = FullyConnectedOperator().max_version,
       .fields = FullyConnectedOperator().fields,
       .params_bytes = sizeof(FullyConnectedParams),
-      .min_inputs = 4,
+      .min_inputs = 2,  // the scales are behind the bias, which may be left out
       .max_inputs = 4,
       .types = kProductTypes,
       .limits =
