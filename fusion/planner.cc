@@ -1,5 +1,7 @@
 #include "fusion/planner.h"
 
+#include <algorithm>
+
 #include "fusion/description_hash.h"
 
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
@@ -27,17 +29,28 @@ Status CheckEmission() {
 #endif
 }
 
+// Whether there is nothing to compute. Such an operation is the reference's, so that no other
+// kernel has to divide its work where there is none.
+bool HasEmptyOutputs(const kernels::OpDescription& op) {
+  return !op.outputs.empty() &&
+         std::ranges::all_of(op.outputs, [](const TensorInfo& o) { return o.elements() == 0; });
+}
+
 Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context, bool jit,
            const Status& emission) {
   const std::span<const kernels::Candidate> all = JitCandidates(*op.op);
-  const bool emits = jit && emission.ok();
+  const bool empty = HasEmptyOutputs(op);
+  const bool emits = jit && emission.ok() && !empty;
   const std::span<const kernels::Candidate> emitters = all.first(emits ? all.size() : 0);
+  const std::span<const kernels::Candidate> own =
+      empty ? op.op->candidates.last(1) : op.op->candidates;
   Choice choice;
   if (!emission.ok() && !all.empty()) choice.refusals.push_back({"jit", emission.message()});
   choice.status = Internal("no candidate");
   // Ranks count the JIT's candidates even where it is off, so that they mean the same.
-  choice.rank = static_cast<int>(all.size() - emitters.size());
-  for (const std::span<const kernels::Candidate> list : {emitters, op.op->candidates}) {
+  choice.rank =
+      static_cast<int>(all.size() - emitters.size() + op.op->candidates.size() - own.size());
+  for (const std::span<const kernels::Candidate> list : {emitters, own}) {
     choice.emitted = list.data() == emitters.data();
     for (const kernels::Candidate& candidate : list) {
       Result<kernels::KernelPlan> plan = candidate.Plan(op, context);

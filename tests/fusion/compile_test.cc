@@ -32,6 +32,25 @@ TEST(Compile, RunsOnTheReferenceAtTheScalarLevel) {
   EXPECT_EQ(outcome.report.steps[0].candidate, "reference");
 }
 
+TEST(Compile, WhatHasNoElementsIsTheReferences) {
+  GraphBuilder b;
+  const ValueId x = b.Input({0, 9, 7, 8});
+  const ValueId filters = b.Int8Constant({1, 2, 2, 8}, 0.5f);
+  Quantization& scales = b.graph().value(filters).info.quantization;
+  scales = {
+      .scales = std::vector<float>(8, 0.5f), .zero_points = std::vector<int32_t>(8), .axis = 3};
+  b.Output(b.Op("DEPTHWISE_CONV_2D", {x, filters},
+                {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}}));
+  b.Output(b.Conv(b.Input({1, 2, 5, 8}), 4, 3, {{"padding", kValid}}));
+  b.Output(b.Dense(b.Input({0, 16}), 8));
+  b.Output(b.Op("EXP", {b.Input({3, 0})}));
+  CompileReport report;
+  ASSERT_TRUE(Compile(b.graph(), Fused(), &report).ok());
+  for (const StepReport& step : report.steps) {
+    EXPECT_EQ(step.candidate, "reference") << step.ops;
+  }
+}
+
 TEST(Compile, RefusesAGraphThatReadsWhatNobodyMakes) {
   GraphBuilder b;
   Value value;
