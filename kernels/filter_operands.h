@@ -2,6 +2,9 @@
 // have in common.
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
 #include "kernels/shape_rules.h"
 #include "kernels/window.h"
 
@@ -34,12 +37,17 @@ inline Status CheckImageAndFilter(const OpDescription& op) {
 }
 
 // The window that a filter [.., height, width, ..] slides over an image, by parameters that have
-// strides, dilations and paddings.
+// strides, dilations and paddings. As in TFLite an image has a pixel, and a step fits into 16 bits.
 template <class Params>
 Result<Window> ResolveFilterWindow(const OpDescription& op) {
   const auto& params = op.params.as<Params>();
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
+  if (in[1] == 0 || in[2] == 0) return InvalidArgument("an image of ", in[1], " x ", in[2]);
+  if (std::max({params.stride_h, params.stride_w, params.dilation_h, params.dilation_w}) >
+      std::numeric_limits<int16_t>::max()) {
+    return InvalidArgument("strides and dilations must be at most 32767");
+  }
   return ResolveWindow({.input_h = in[1],
                         .input_w = in[2],
                         .filter_h = filter[1],

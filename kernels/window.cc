@@ -28,11 +28,13 @@ Result<WindowAxis> ResolveAxis(const char* axis, int32_t input, int32_t filter, 
     before = total / 2;
     after = total - before;
   } else {
-    if (padded < reach) {
+    // As in TFLite the division rounds toward zero: an input that is too small by less than twice
+    // the stride has no outputs.
+    output = (padded + stride - reach) / stride;
+    if (output < 0) {
       return InvalidArgument("a window of ", reach, " does not fit into an input ", axis, " of ",
                              padded);
     }
-    output = (padded - reach) / stride + 1;
   }
   if (padded + reach + before + after + stride > kMaxExtent) {
     return Unsupported("an input ", axis, " of ", padded, " with a window of ", reach,

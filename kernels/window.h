@@ -72,9 +72,10 @@ struct WindowRequest {
 };
 
 // Sizes and padding as TFLite computes them: SAME gives ceil(input / stride) outputs and splits the
-// padding with the odd one after; VALID gives those windows that fit. With extra padding, both
-// apply to the padded size. Fails on a non-positive filter, stride or dilation, on a negative
-// size, on a window that does not fit (VALID), and where a position would leave 31 bits.
+// padding with the odd one after; VALID gives those windows that fit, none where the input is too
+// small by less than twice the stride. With extra padding, both apply to the padded size. Fails on
+// a non-positive filter, stride or dilation, on a negative size, on an input that is smaller still
+// (VALID), and where a position would leave 31 bits.
 Result<Window> ResolveWindow(const WindowRequest& request);
 
 }  // namespace fuselite::kernels

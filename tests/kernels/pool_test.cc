@@ -71,7 +71,7 @@ TEST(PoolTest, IntegersRoundHalvesAsTFLite) {
 }
 
 TEST(PoolTest, Refuses) {
-  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 4, 1, Padding::kValid).Infer().ok());
+  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 5, 1, Padding::kValid).Infer().ok());
   EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 2, 0, Padding::kSame).Infer().ok());
   EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 1 << 20, 1, Padding::kSame).Infer().ok());
   OpTester scales = Pool("MAX_POOL_2D",

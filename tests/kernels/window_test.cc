@@ -55,6 +55,13 @@ TEST(WindowTest, ValidCountsWindowsThatFit) {
   EXPECT_EQ(axis.interior_end(), 4);
 }
 
+TEST(WindowTest, ValidHasNoOutputsWhereTheInputIsALittleTooSmall) {
+  EXPECT_EQ(Axis(Row(2, 3, 1, 1, Padding::kValid)).output, 0);
+  EXPECT_FALSE(ResolveWindow(Row(1, 3, 1, 1, Padding::kValid)).ok());
+  EXPECT_EQ(Axis(Row(1, 4, 2, 1, Padding::kValid)).output, 0);
+  EXPECT_FALSE(ResolveWindow(Row(0, 4, 2, 1, Padding::kValid)).ok());
+}
+
 TEST(WindowTest, ExtraPaddingComesFirst) {
   WindowRequest request = Row(224, 3, 2, 1, Padding::kValid);
   request.extra = {.top = 0, .left = 1, .bottom = 0, .right = 1};
@@ -93,7 +100,7 @@ TEST(WindowTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(ResolveWindow(Row(5, 3, 0, 1, Padding::kSame)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, 0, 1, 1, Padding::kSame)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, 3, 1, -1, Padding::kSame)).ok());
-  EXPECT_FALSE(ResolveWindow(Row(5, 6, 1, 1, Padding::kValid)).ok());
+  EXPECT_FALSE(ResolveWindow(Row(5, 7, 1, 1, Padding::kValid)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, INT32_MAX, 1, INT32_MAX, Padding::kSame)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, 2, INT32_MAX, 1, Padding::kSame)).ok());
   WindowRequest negative = Row(5, 3, 1, 1, Padding::kValid);
