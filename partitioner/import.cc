@@ -105,6 +105,9 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
 }  // namespace
 
 Result<TensorInfo> ImportHostTensor(const TfLiteContext& context, int tensor) {
+  if (tensor < 0 || tensor >= static_cast<int>(context.tensors_size)) {
+    return InvalidArgument("tensor ", tensor, " does not exist");
+  }
   FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, kernels::ImportTensor(context, context.tensors[tensor],
                                                                    kernels::Constants::kOfModel));
   if (BitWidth(info.type) == 0) return Unsupported("is of type ", DataTypeName(info.type));
@@ -134,6 +137,12 @@ std::string NodeName(const TfLiteRegistration& registration) {
   }
   const char* name = registration.custom_name;
   return CustomName(name != nullptr ? name : "without a name");
+}
+
+std::string TensorName(const TfLiteTensor& tensor, int index) {
+  const std::string number = "tensor " + std::to_string(index);
+  return tensor.name != nullptr && *tensor.name != '\0' ? number + " '" + tensor.name + "'"
+                                                        : number;
 }
 
 std::string CustomName(std::string_view name) { return "custom operator " + std::string(name); }

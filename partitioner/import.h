@@ -32,7 +32,7 @@ struct ImportedNode {
 };
 
 // kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose
-// elements have no size.
+// elements have no size, kInvalidArgument for tensors that the graph does not have.
 Result<TensorInfo> ImportHostTensor(const tflite::TfLiteContext& context, int tensor);
 
 // The dense bytes of a sparse constant, which ImportHostTensor() has described.
@@ -46,6 +46,8 @@ Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, 
 
 // How messages call the operator of a node: "CONV_2D", "custom operator Foo".
 std::string NodeName(const tflite::TfLiteRegistration& registration);
+// As messages name a tensor: "tensor 3 'conv/bias'".
+std::string TensorName(const tflite::TfLiteTensor& tensor, int index);
 std::string CustomName(std::string_view name);
 
 }  // namespace fuselite::partitioner

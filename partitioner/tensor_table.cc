@@ -16,12 +16,6 @@ constexpr int64_t kMaxComputedElements = 64;
 
 constexpr std::byte kUnreadByte{};
 
-std::string TensorName(const tflite::TfLiteTensor& tensor, int index) {
-  const std::string number = "tensor " + std::to_string(index);
-  return tensor.name != nullptr && *tensor.name != '\0' ? number + " '" + tensor.name + "'"
-                                                        : number;
-}
-
 bool IsSmallInteger(const TensorInfo& info) {
   return (info.type == DataType::kInt32 || info.type == DataType::kInt64) &&
          info.elements() <= kMaxComputedElements;

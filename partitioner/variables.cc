@@ -36,6 +36,16 @@ bool HasCounts(const HostNode& host, int inputs, int outputs) {
   return host.node->inputs->size == inputs && host.node->outputs->size == outputs;
 }
 
+// A VAR_HANDLE whose handle the nodes of a variable take: one number.
+bool MakesHandle(const TfLiteContext& context, const HostNode& host) {
+  if (!host.is(kTfLiteBuiltinVarHandle) || !HasCounts(host, 0, 1)) return false;
+  const int tensor = host.node->outputs->data[0];
+  if (tensor < 0 || tensor >= static_cast<int>(context.tensors_size)) return false;
+  const TfLiteTensor& handle = context.tensors[tensor];
+  return (handle.type == kTfLiteResource || handle.type == kTfLiteInt32) &&
+         std::ranges::all_of(Elements(handle.dims), [](int dim) { return dim == 1; });
+}
+
 bool IsVariableNode(int builtin_code) {
   return builtin_code == kTfLiteBuiltinVarHandle || builtin_code == kTfLiteBuiltinReadVariable ||
          builtin_code == kTfLiteBuiltinAssignVariable;
@@ -100,7 +110,7 @@ Status GraphVariables::ReadNodes(TfLiteContext* context, std::span<const int> pl
     }
     if (!IsVariableNode(code)) continue;
     Access& access = nodes_[index] = {.builtin_code = code};
-    if (code == kTfLiteBuiltinVarHandle && HasCounts(*host, 0, 1)) {
+    if (MakesHandle(*context, *host)) {
       access.handle = host->node->outputs->data[0];
       access.variable = of_handle_[access.handle] = IdOf(NameOf(*host));
       continue;
@@ -150,7 +160,7 @@ Status GraphVariables::ReadInitializer(TfLiteContext* graph, std::span<const int
   for (int index : plan) {
     const std::optional<HostNode> host = NodeAt(graph, index);
     if (!host) return Unsupported("the host does not show a node of the initializer");
-    if (host->is(kTfLiteBuiltinVarHandle) && HasCounts(*host, 0, 1)) {
+    if (MakesHandle(*graph, *host)) {
       of_handle[host->node->outputs->data[0]] = IdOf(NameOf(*host));
       continue;
     }

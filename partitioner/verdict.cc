@@ -1,6 +1,7 @@
 #include "partitioner/verdict.h"
 
 #include <algorithm>
+#include <map>
 
 #include "fusion/planner.h"
 #include "partitioner/branches.h"
@@ -105,6 +106,28 @@ Result<ImportedNode> Import(const Judging& judging, int host_node) {
              : ImportNode(judging.context, host_node, judging.whole_structs);
 }
 
+// Whether no node writes over a constant or over what another one writes. LiteRT runs such graphs
+// in the order of the plan, which partitions would change.
+Status CheckWrites(const tflite::TfLiteContext& context, std::span<const Verdict> verdicts) {
+  std::map<int, int> writers;
+  for (const Verdict& verdict : verdicts) {
+    for (int tensor : verdict.outputs) {
+      if (tensor < 0 || tensor >= static_cast<int>(context.tensors_size)) continue;
+      const tflite::TfLiteTensor& host = context.tensors[tensor];
+      if (host.allocation_type == tflite::kTfLiteMmapRo) {
+        return Unsupported("node ", verdict.host_node, " writes over ", TensorName(host, tensor),
+                           ", a constant");
+      }
+      const auto [writer, is_first] = writers.try_emplace(tensor, verdict.host_node);
+      if (!is_first) {
+        return Unsupported("nodes ", writer->second, " and ", verdict.host_node, " both write ",
+                           TensorName(host, tensor));
+      }
+    }
+  }
+  return Status();
+}
+
 Status JudgeNode(const Judging& judging, Verdict& verdict) {
   const bool denied = std::ranges::any_of(judging.options.ops_deny, [&](const std::string& name) {
     return verdict.op == name || verdict.op == CustomName(name);
@@ -134,19 +157,19 @@ std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> 
                            TensorTable& table, fusion::Planner& planner) {
   const Judging judging{context, HasSubgraphFunctions(context), variables, options, table, planner};
   for (const auto& [tensor, info] : variables.handles()) table.SetVariable(tensor, info);
-  std::vector<Verdict> verdicts;
-  verdicts.reserve(plan.size());
-  for (int host_node : plan) {
-    Verdict verdict;
-    verdict.host_node = host_node;
-    ReadNode(context, verdict);
-    const Status status = JudgeNode(judging, verdict);
+  std::vector<Verdict> verdicts(plan.size());
+  for (size_t i = 0; i < plan.size(); ++i) {
+    verdicts[i].host_node = plan[i];
+    ReadNode(context, verdicts[i]);
+  }
+  const Status writes = CheckWrites(*context, verdicts);
+  for (Verdict& verdict : verdicts) {
+    const Status status = writes.ok() ? JudgeNode(judging, verdict) : writes;
     verdict.claimed = status.ok();
     if (!status.ok()) verdict.reason = status.message();
     if (!status.ok() || verdict.possible || ReadsUnknown(table, verdict)) {
       for (int tensor : verdict.outputs) table.MarkUnknown(tensor);
     }
-    verdicts.push_back(std::move(verdict));
   }
   return verdicts;
 }

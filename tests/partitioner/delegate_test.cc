@@ -18,6 +18,7 @@
 namespace fuselite::partitioner {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::FakeHost;
 using ::testing::HasSubstr;
@@ -215,6 +216,39 @@ TEST_F(DelegateTest, NewerVersionsAndStrangeTypesAreTheHostsWithTheReason) {
   EXPECT_THAT(host_.kernels, IsEmpty());
   EXPECT_THAT(Reasons()[0], HasSubstr("version 99"));
   EXPECT_THAT(Reasons()[1], HasSubstr("float64"));
+}
+
+TEST_F(DelegateTest, GraphsThatWriteATensorTwiceAreTheHosts) {
+  const int out = Layer(Layer(input_));
+  const int twice = host_.AddTensor({1, kWidth});
+  host_.AddNode("EXP", {input_}, {twice});
+  host_.AddNode("NEG", {out}, {twice});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons(), Each(HasSubstr("nodes 2 and 3 both write tensor")));
+}
+
+TEST_F(DelegateTest, GraphsThatWriteOverConstantsAreTheHosts) {
+  const int out = Layer(input_);
+  host_.AddNode("EXP", {input_}, {host_.AddConstant({1, kWidth}, Ramp(kWidth))});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons(), Each(HasSubstr("node 1 writes over tensor")));
+}
+
+// Where the batch is open, what does not fit may fit later; a missing scale will not.
+TEST_F(DelegateTest, OpenShapesExcuseNoScales) {
+  const int x = host_.AddTensor({1, kWidth}, DataType::kInt8);
+  const int out = host_.AddTensor({1, kWidth}, DataType::kInt8);
+  const IntArrayPtr open = MakeIntArray(std::vector{-1, kWidth});
+  host_.context.tensors[x].dims_signature = open.get();
+  host_.AddNode("MUL", {x, x}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  host_.context.tensors[x].dims_signature = nullptr;
+  EXPECT_THAT(Reasons(), ElementsAre(HasSubstr("scale")));
 }
 
 TEST_F(DelegateTest, ReplansAfterAResize) {

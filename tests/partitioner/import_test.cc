@@ -195,6 +195,12 @@ TEST(ImportHostTensorTest, TypesWithoutASizeAreRefused) {
   EXPECT_EQ(ImportHostTensor(host.context, strings).status().message(), "is of type string");
 }
 
+TEST(ImportHostTensorTest, TensorsThatDoNotExistAreRefused) {
+  const FakeHost host;
+  EXPECT_EQ(ImportHostTensor(host.context, -1).status().message(), "tensor -1 does not exist");
+  EXPECT_FALSE(ImportHostTensor(host.context, 1 << 20).ok());
+}
+
 TEST(ImportTensorTest, WhatIsComputedIsConstantOncePrepared) {
   FakeHost host;
   TfLiteTensor& tensor = host.context.tensors[host.AddConstant({2}, std::vector<float>{1, 2})];
