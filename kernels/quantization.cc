@@ -8,8 +8,8 @@ Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t
               int32_t* max) {
   const float scaled = std::round(bound / quantization.scale());
   if (!(scaled >= -0x1p31f && scaled < 0x1p31f)) {
-    return InvalidArgument("the activation's bound ", bound, " at scale ", quantization.scale(),
-                           " leaves 32 bits");
+    return Unsupported("the activation's bound ", bound, " at scale ", quantization.scale(),
+                       " leaves 32 bits");
   }
   const int64_t value = static_cast<int64_t>(scaled) + quantization.zero_point();
   if (lower) {
@@ -25,9 +25,9 @@ bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
 // What is wrong with one of the weights' scales.
 Status BadScale(const Quantization& x, const Quantization& weights) {
   for (float scale : weights.scales) {
-    if (!IsScale(scale)) return InvalidArgument("the weights' scale ", scale, " must be positive");
+    if (!IsScale(scale)) return Unsupported("the weights' scale ", scale, " must be positive");
   }
-  return InvalidArgument("the input's scale ", x.scale(), " overflows with those of the weights");
+  return Unsupported("the input's scale ", x.scale(), " overflows with those of the weights");
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ Status QuantizedActivationRange(Activation activation, DataType type,
 Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
                                          const Quantization& output, bool float_product) {
   if (!IsScale(x.scale()) || !IsScale(output.scale())) {
-    return InvalidArgument("input scale ", x.scale(), " and output scale ", output.scale(),
-                           " must be positive");
+    return Unsupported("input scale ", x.scale(), " and output scale ", output.scale(),
+                       " must be positive");
   }
   const double x_scale = x.scale(), output_scale = output.scale();
   std::vector<double> result(weights.scales.size());
@@ -72,7 +72,7 @@ Result<std::vector<double>> OutputScales(const Quantization& x, const Quantizati
     fits &= scale > 0 && result[i] <= std::numeric_limits<double>::max();
   }
   if (!fits) return BadScale(x, weights);
-  if (result.empty()) return InvalidArgument("the weights have no scale");
+  if (result.empty()) return Unsupported("the weights have no scale");
   return result;
 }
 

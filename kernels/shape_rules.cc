@@ -72,8 +72,8 @@ Result<Shape> MakeShape(const std::vector<int64_t>& dims) {
 Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape) {
   TensorInfo& output = op.outputs[i];
   if (!output.absent() && output.type != type) {
-    return InvalidArgument("output ", i, " is ", DataTypeName(output.type), ", expected ",
-                           DataTypeName(type));
+    return Unsupported("output ", i, " is ", DataTypeName(output.type), ", expected ",
+                       DataTypeName(type));
   }
   output.type = type;
   output.shape = shape;

@@ -53,7 +53,7 @@ Status InferCompare(OpDescription& op) {
     int32_t min, max;
     QuantizedTypeRange(operand->type, &min, &max);
     if (q.zero_point() < min || q.zero_point() > max) {
-      return InvalidArgument("zero point ", q.zero_point(), " of ", DataTypeName(operand->type));
+      return Unsupported("zero point ", q.zero_point(), " of ", DataTypeName(operand->type));
     }
   }
   return Status();

@@ -70,10 +70,10 @@ Status InferCast(OpDescription& op) {
 // Whether scales can be divided by and there is one for each channel or for all.
 Status CheckScales(const TensorInfo& info) {
   const Quantization& q = info.quantization;
-  if (q.empty()) return InvalidArgument(DataTypeName(info.type), " without a scale");
-  if (q.zero_points.size() != q.scales.size()) return InvalidArgument("scales lack zero points");
+  if (q.empty()) return Unsupported(DataTypeName(info.type), " without a scale");
+  if (q.zero_points.size() != q.scales.size()) return Unsupported("scales lack zero points");
   for (float scale : q.scales) {
-    if (!(scale > 0) || !std::isfinite(scale)) return InvalidArgument("a scale of ", scale);
+    if (!(scale > 0) || !std::isfinite(scale)) return Unsupported("a scale of ", scale);
   }
   if (!q.per_channel()) return Status();
   if (q.axis < 0 || q.axis >= info.shape.rank() ||

@@ -248,7 +248,7 @@ Result<Function> MakeQuantizedFunction(const OpDescription& op) {
   const Scales s{in.scale(), out.scale(), in.zero_point(), out.zero_point()};
   const auto valid = [](float scale) { return std::isfinite(scale) && scale > 0; };
   if (!valid(s.in) || !valid(s.out) || in.per_channel() || out.per_channel()) {
-    return InvalidArgument("scales ", s.in, " and ", s.out, " must be positive, one per tensor");
+    return Unsupported("scales ", s.in, " and ", s.out, " must be positive, one per tensor");
   }
   int32_t min, max;
   QuantizedTypeRange(type, &min, &max);

@@ -122,10 +122,10 @@ Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
     QuantizedTypeRange(operand->type, &min, &max);
     const Quantization& q = operand->quantization;
     if (q.per_channel() || !std::isfinite(q.scale()) || !(q.scale() > 0)) {
-      return InvalidArgument("scales must be positive, one per tensor");
+      return Unsupported("scales must be positive, one per tensor");
     }
     if (std::clamp(q.zero_point(), min, max) != q.zero_point()) {
-      return InvalidArgument("zero point ", q.zero_point(), " is outside of the type's range");
+      return Unsupported("zero point ", q.zero_point(), " is outside of the type's range");
     }
     if (operand->type == DataType::kInt16 && q.zero_point() != 0 && kind != BinaryKind::kDiv) {
       return InvalidArgument("the zero points of int16 operands must be 0");

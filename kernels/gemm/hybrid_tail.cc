@@ -46,13 +46,13 @@ Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation
                                   int64_t channels) {
   const ProductInputs& inputs = *op.op->product_inputs;
   const Quantization& weights = op.inputs[inputs.weights].quantization;
-  if (weights.empty()) return InvalidArgument("8-bit weights without a scale");
+  if (weights.empty()) return Unsupported("8-bit weights without a scale");
   if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
     return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
                            " channels");
   }
   for (float scale : weights.scales) {
-    if (!std::isfinite(scale)) return InvalidArgument("a scale of the weights is not finite");
+    if (!std::isfinite(scale)) return Unsupported("a scale of the weights is not finite");
   }
   for (int32_t zero_point : weights.zero_points) {
     if (zero_point != 0) {

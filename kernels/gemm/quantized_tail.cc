@@ -57,7 +57,7 @@ Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
     const FixedPoint fixed{channel(stage.requantize.multipliers, c),
                            channel(stage.requantize.shifts, c)};
     if (fixed.shift > kMaxWideShift) {
-      return InvalidArgument("an output scale too small for 16 bits");
+      return Unsupported("an output scale too small for 16 bits");
     }
     const WideFixedPoint wide = ToWideFixedPoint(fixed);
     result.multipliers.push_back(wide.multiplier);

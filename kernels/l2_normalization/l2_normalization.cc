@@ -34,7 +34,7 @@ Status CheckQuantized(const OpDescription& op) {
   QuantizedTypeRange(op.inputs[0].type, &min, &max);
   const int32_t in_zero_point = op.inputs[0].quantization.zero_point();
   if (in_zero_point < min || in_zero_point > max) {
-    return InvalidArgument("zero point ", in_zero_point, " leaves 8 bits");
+    return Unsupported("zero point ", in_zero_point, " leaves 8 bits");
   }
   if (op.inputs[0].shape.dim(-1) > kMaxQuantizedRow) {
     return Unsupported("rows above ", kMaxQuantizedRow);

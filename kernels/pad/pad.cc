@@ -58,7 +58,7 @@ Status CheckZeroPoint(const TensorInfo& out) {
   const int32_t count = 1 << BitWidth(out.type);
   const int32_t low = out.type == DataType::kUInt8 ? 0 : -count / 2;
   if (zero >= low && zero < low + count) return Status();
-  return InvalidArgument("the zero point ", zero, " is not in ", DataTypeName(out.type));
+  return Unsupported("the zero point ", zero, " is not in ", DataTypeName(out.type));
 }
 
 Status CheckPaddingValue(const OpDescription& op) {

@@ -71,7 +71,7 @@ Result<SvdfScales> IntegerScales(const OpDescription& op) {
       scale(op.inputs[kX]) * scale(op.inputs[kFeatures]) / scale(op.inputs[kState]);
   const double output = scale(op.inputs[kState]) * scale(op.inputs[kTime]) / scale(out);
   if (!(state > 0 && std::isfinite(state) && output > 0 && std::isfinite(output))) {
-    return InvalidArgument("scales must be positive");
+    return Unsupported("scales must be positive");
   }
   return SvdfScales{ToFixedPoint(state), ToFixedPoint(output)};
 }

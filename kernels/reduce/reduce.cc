@@ -62,7 +62,7 @@ Status CheckQuantization(const OpDescription& op) {
   }
   const double ratio = static_cast<double>(from.scale()) / to.scale();
   if (std::isfinite(ratio) && ratio > 0) return Status();
-  return InvalidArgument("scales ", from.scale(), " and ", to.scale(), " must be positive");
+  return Unsupported("scales ", from.scale(), " and ", to.scale(), " must be positive");
 }
 
 Status InferReduce(OpDescription& op) {

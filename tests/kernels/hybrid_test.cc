@@ -161,7 +161,7 @@ TEST(HybridTest, RefusesWhatTFLiteWouldReadWrongly) {
   OpTester count = FullyConnected({1, 2}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3}, false);
   EXPECT_EQ(count.Infer().code(), StatusCode::kInvalidArgument);
   OpTester unscaled = FullyConnected({1, 2}, {1, 2}, {1, 2}, {}, false);
-  EXPECT_EQ(unscaled.Infer().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(unscaled.Infer().code(), StatusCode::kUnsupported);
   OpTester batches("BATCH_MATMUL");
   batches.Input(TestTensor::Of(kF32, {2, 2, 1, 1}, std::vector<float>(4)));
   batches.Constant(TestTensor::Of(kI8, {2, 2, 1, 1}, std::vector<int8_t>(4), Per({1})));
