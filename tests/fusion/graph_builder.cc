@@ -67,6 +67,13 @@ ValueId GraphBuilder::Input(Shape shape, DataType type) {
   return graph_.inputs.back();
 }
 
+ValueId GraphBuilder::Variable(Shape shape) {
+  const ValueId state = Input(shape);
+  graph_.value(state).input = false;
+  graph_.value(state).variable = true;
+  return state;
+}
+
 ValueId GraphBuilder::Constant(Shape shape, float low, float high) {
   std::vector<float> values(shape.elements());
   for (float& v : values) v = random_.Float(low, high);
@@ -139,6 +146,12 @@ ValueId GraphBuilder::Dense(ValueId x, int units, const Attributes& attributes) 
   return Op("FULLY_CONNECTED", {x, weights, Constant({units})}, attributes);
 }
 
+ValueId GraphBuilder::Rnn(ValueId x, ValueId state) {
+  const int32_t units = shape(state).dim(-1);
+  return Op("RNN", {x, Constant({units, shape(x).dim(-1)}), Constant({units, units}),
+                    Constant({units}), state});
+}
+
 ValueId Int8Builder::Conv8(ValueId x, int channels, int filter, float scale, int32_t zero_point,
                            const Attributes& attributes) {
   const ValueId weights = Int8Constant({channels, filter, filter, shape(x).dim(-1)}, 0.01f);
@@ -174,11 +187,20 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
   if (!executable.ok()) return outcome;
   Execution execution(*executable);
   Random random(seed);
-  std::vector<std::vector<float>> inputs;
+  // In place from here on: what is bound has an address.
+  std::vector<std::vector<float>> inputs(graph.inputs.size());
+  std::vector<size_t> variables;
+  int bound = 0;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    std::vector<float>& data = inputs.emplace_back(graph.value(graph.inputs[i]).info.elements());
-    for (float& x : data) x = random.Float(-4, 4);
-    execution.BindInput(static_cast<int>(i), data.data());
+    const Value& value = graph.value(graph.inputs[i]);
+    inputs[i].resize(value.info.elements());
+    for (float& x : inputs[i]) x = random.Float(-4, 4);
+    if (value.variable) {
+      execution.BindVariable(static_cast<int>(variables.size()), inputs[i].data());
+      variables.push_back(i);
+    } else {
+      execution.BindInput(bound++, inputs[i].data());
+    }
   }
   for (ValueId v : graph.outputs) {
     outcome.outputs.emplace_back(graph.value(v).info.elements(), -12345.0f);
@@ -189,6 +211,7 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
   RunOptions run;
   run.threads = options.threads;
   outcome.status = execution.Run(run);
+  for (size_t i : variables) outcome.outputs.push_back(std::move(inputs[i]));
   return outcome;
 }
 

@@ -32,6 +32,8 @@ class GraphBuilder {
   explicit GraphBuilder(Random random) : random_(random) {}
 
   ValueId Input(Shape shape, DataType type = DataType::kFloat32);
+  // The host's state, which RNN reads and writes; RunGraph() gives it after the run, too.
+  ValueId Variable(Shape shape);
   // Random in [low, high].
   ValueId Constant(Shape shape, float low = -1, float high = 1);
   ValueId Constant(Shape shape, const std::vector<float>& values);
@@ -59,6 +61,8 @@ class GraphBuilder {
   ValueId Conv(ValueId x, int channels, int filter, const Attributes& attributes = {});
   ValueId Depthwise(ValueId x, int filter, const Attributes& attributes = {});
   ValueId Dense(ValueId x, int units, const Attributes& attributes = {});
+  // A turn of RNN, which moves `state`, of as many units.
+  ValueId Rnn(ValueId x, ValueId state);
 
   void Output(ValueId value);
 
@@ -93,7 +97,7 @@ class Int8Builder : public GraphBuilder {
 struct Outcome {
   Status status;  // of the run
   CompileReport report;
-  std::vector<std::vector<float>> outputs;
+  std::vector<std::vector<float>> outputs;  // and then the variables
 
   // The steps' StepReport::ops: "CONV_2D + relu6".
   std::vector<std::string> ops() const;
