@@ -15,6 +15,11 @@ class Dimensions {
   static Result<Dimensions> Of(const SparseLayout& layout, const Shape& shape) {
     Dimensions dimensions;
     const int rank = shape.rank();
+    // Blocks of one element could be nested for ever.
+    if (layout.block_map.size() > static_cast<size_t>(rank)) {
+      return InvalidArgument("a sparse layout with blocks in ", layout.block_map.size(),
+                             " dimensions of ", rank);
+    }
     const int count = rank + static_cast<int>(layout.block_map.size());
     if (static_cast<int>(layout.levels.size()) != count ||
         static_cast<int>(layout.traversal_order.size()) != count) {
@@ -81,6 +86,20 @@ Status CheckCompressed(const SparseLevel& level, int64_t parents, int64_t size) 
   const bool inside =
       std::ranges::all_of(level.indices, [&](int32_t index) { return index >= 0 && index < size; });
   return inside ? Status() : InvalidArgument("a sparse layout with an index beyond ", size);
+}
+
+// A few bytes may say that a constant is of any size. What pruning leaves is a hundredth at the
+// least, which leaves room; small constants may be as empty as they like.
+Status CheckDenseBytes(const SparseLayout& layout, const TensorInfo& info, size_t stored_bytes) {
+  constexpr double kSmall = 1 << 20, kMaxRatio = 256;
+  size_t told = stored_bytes;
+  for (const SparseLevel& level : layout.levels) {
+    told += (level.segments.size() + level.indices.size()) * sizeof(int32_t);
+  }
+  const auto dense = static_cast<double>(info.bytes());
+  if (dense <= kSmall + kMaxRatio * static_cast<double>(told)) return Status();
+  return InvalidArgument("is sparse with ", told, " bytes for ", info.bytes(), ", more than ",
+                         kMaxRatio, " times as many");
 }
 
 // How many values are stored.
@@ -174,6 +193,7 @@ Result<PackedWeights> Unpack(const SparseLayout& layout, const TensorInfo& info,
     return InvalidArgument("is sparse with ", stored.size(), " bytes of data for ", values,
                            " values");
   }
+  FUSELITE_RETURN_IF_ERROR(CheckDenseBytes(layout, info, stored.size()));
   PackRequest request;
   request.source = stored.data();
   request.source_bytes = stored.size();
@@ -181,6 +201,8 @@ Result<PackedWeights> Unpack(const SparseLayout& layout, const TensorInfo& info,
   request.bytes = std::max<size_t>(info.bytes(), 1);
   return store.GetOrPack(request, [&](std::byte* to) {
     std::memset(to, 0, request.bytes);
+    // Without values there may be any number of rows without elements.
+    if (values == 0) return;
     Writer(layout, dimensions.Steps(layout, info.shape), element_bytes, stored.data(), to)
         .Write(0, 0, 0);
   });

@@ -158,5 +158,25 @@ TEST(SparseTest, BelievesNothing) {
   EXPECT_EQ(code([](SparseLayout&) {}, {5}), kInvalid);
 }
 
+TEST(SparseTest, TakesNoMoreThanItIsWorth) {
+  constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
+  const auto code = [](const SparseLayout& layout, const Shape& shape) {
+    return UnpackFloats(layout, shape, {5}).status().code();
+  };
+  // One value: a megabyte and 256 times the 16 bytes that say so, and not a gigabyte.
+  const SparseLayout one{{0, 1}, {}, {{false, 1}, {true, 0, {0, 1}, {3}}}};
+  EXPECT_EQ(code(one, {1, (1 << 18) + 1024}), StatusCode::kOk);
+  EXPECT_EQ(code(one, {1, (1 << 18) + 1025}), kInvalid);
+  EXPECT_EQ(code(one, {1, 1 << 28}), kInvalid);
+  // Blocks of one element inside of one another.
+  SparseLayout nested{{0, 1}, {0, 0, 0}, {{false, 1}, {false, 4}, {false, 1}, {false, 1}}};
+  nested.traversal_order = {0, 1, 2, 3, 4};
+  nested.levels.push_back({false, 1});
+  EXPECT_EQ(code(nested, {1, 4}), kInvalid);
+  // No value, and as many rows as there are atoms to look for them in.
+  const SparseLayout none{{0, 1, 2}, {}, {{false, 1 << 30}, {false, 1 << 30}, {false, 0}}};
+  EXPECT_EQ(code(none, {1 << 30, 1 << 30, 0}), StatusCode::kOk);
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing
