@@ -57,15 +57,16 @@ Result<std::vector<int>> SubgraphsOf(const TfLiteNode& node, int code) {
 }  // namespace
 
 Status ImportBranches(TfLiteContext* context, const TfLiteNode& node, int builtin_code,
-                      bool whole_structs, ImportedNode& imported) {
+                      bool whole_structs, Nesting& nesting, ImportedNode& imported) {
   const std::span<const int> inputs = Elements(node.inputs);
   if (inputs.empty() || inputs[0] < 0) return InvalidArgument("has nothing to choose by");
   imported.op = &BranchOperator(builtin_code);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> subgraphs, SubgraphsOf(node, builtin_code));
   for (const int subgraph : subgraphs) {
     const BodyEnds ends{static_cast<int>(inputs.size()) - 1, Elements(node.outputs)};
-    FUSELITE_ASSIGN_OR_RETURN(imported.branches.emplace_back(),
-                              ReadBody(context, ends, subgraph, whole_structs, imported.host_node));
+    FUSELITE_ASSIGN_OR_RETURN(
+        imported.branches.emplace_back(),
+        ReadBody(context, ends, subgraph, whole_structs, imported.host_node, nesting));
   }
   return Status();
 }

@@ -9,9 +9,10 @@ namespace fuselite::partitioner {
 
 // Fills in the node's operator and the bodies of its branches; the reason why not, where one of
 // them is not ours to compute, or the host does not show the order of its ends. Inside the
-// delegate's Prepare only; `whole_structs` as ImportNode's.
+// delegate's Prepare only; `whole_structs` and `nesting` as ImportNode's.
 Status ImportBranches(tflite::TfLiteContext* context, const tflite::TfLiteNode& node,
-                      int builtin_code, bool whole_structs, ImportedNode& imported);
+                      int builtin_code, bool whole_structs, Nesting& nesting,
+                      ImportedNode& imported);
 
 // The branch that runs for a value of the node's first input, which was described by Infer().
 int ChosenBranch(const ImportedNode& node, const void* selector);

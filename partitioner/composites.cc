@@ -12,8 +12,17 @@ namespace {
 
 using namespace tflite;
 
-// More are refused before a file that nests its subgraphs makes billions of them.
-constexpr int kMaxInlinedNodes = 10000;
+// A level of nesting, while its subgraph is read.
+class Level {
+ public:
+  explicit Level(Nesting& nesting) : nesting_(nesting) { --nesting_.depth; }
+  ~Level() { ++nesting_.depth; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  Nesting& nesting_;
+};
 
 }  // namespace
 
@@ -30,33 +39,34 @@ const kernels::OperatorDef& DecomposedOperator() {
 }
 
 Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, const BodyEnds& ends,
-                                                    int subgraph, bool whole_structs,
-                                                    int host_node) {
+                                                    int subgraph, bool whole_structs, int host_node,
+                                                    Nesting& nesting) {
   if (!whole_structs) return Unsupported("the host does not show its subgraphs");
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
   if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
+  if (nesting.depth == 0) return Unsupported("its subgraphs are nested too deep");
+  const Level level(nesting);
   auto body = std::make_shared<InlinedBody>();
   body->graph = callee.graph();
   FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(ends.inputs));
   FUSELITE_ASSIGN_OR_RETURN(body->nodes.outputs, callee.Outputs(*context, ends.outputs));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
   for (int index : plan) {
-    Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs);
+    if (nesting.nodes-- <= 0) {
+      return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
+    }
+    Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs, &nesting);
     if (!inner.ok()) {
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
     inner->host_node = host_node;
-    body->size += inner->body != nullptr ? inner->body->size : 1;
-    if (body->size > kMaxInlinedNodes) {
-      return Unsupported("its subgraph has more than ", kMaxInlinedNodes, " nodes");
-    }
     body->nodes.nodes.push_back(*std::move(inner));
   }
   return std::shared_ptr<const InlinedBody>(std::move(body));
 }
 
 Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whole_structs,
-                       ImportedNode& imported) {
+                       Nesting& nesting, ImportedNode& imported) {
   const auto* params = static_cast<const TfLiteStablehloCompositeParams*>(node.builtin_data);
   if (params == nullptr || params->name == nullptr) return InvalidArgument("has no options");
   imported.op = &DecomposedOperator();
@@ -68,7 +78,7 @@ Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whol
   }
   const BodyEnds ends{node.inputs->size, Elements(node.outputs)};
   Result<std::shared_ptr<const InlinedBody>> body =
-      ReadBody(context, ends, params->subgraph_index, whole_structs, imported.host_node);
+      ReadBody(context, ends, params->subgraph_index, whole_structs, imported.host_node, nesting);
   if (body.ok()) {
     imported.body = *std::move(body);
   } else if (imported.op == &DecomposedOperator()) {

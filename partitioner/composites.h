@@ -16,7 +16,6 @@ namespace fuselite::partitioner {
 struct InlinedBody {
   const tflite::TfLiteContext* graph = nullptr;  // whose tensors `nodes` name
   Partition nodes;  // inputs and outputs in the order of the node's own
-  int size = 0;     // nodes, those of bodies inside included
 };
 
 // What a node gives its body: so many inputs, and the tensors that take its results.
@@ -26,19 +25,21 @@ struct BodyEnds {
 };
 
 // The body of `host_node`, a subgraph whose nodes are all ours; the reason why not. Inside the
-// delegate's Prepare only; `whole_structs` as ImportNode's.
+// delegate's Prepare only; `whole_structs` as ImportNode's. What is read is taken from `nesting`.
 Result<std::shared_ptr<const InlinedBody>> ReadBody(tflite::TfLiteContext* context,
                                                     const BodyEnds& ends, int subgraph,
-                                                    bool whole_structs, int host_node);
+                                                    bool whole_structs, int host_node,
+                                                    Nesting& nesting);
 
 // Stands for what only its body computes.
 const kernels::OperatorDef& DecomposedOperator();
 
 // Fills in the operator of a composite that is known by name, and the decomposition, where one of
 // the two can be had; else the reason why not. Inside the delegate's Prepare only;
-// `whole_structs` as ImportNode's: without, the host does not show other subgraphs either.
+// `whole_structs` and `nesting` as ImportNode's: without the first, the host does not show other
+// subgraphs either.
 Status ImportComposite(tflite::TfLiteContext* context, const tflite::TfLiteNode& node,
-                       bool whole_structs, ImportedNode& imported);
+                       bool whole_structs, Nesting& nesting, ImportedNode& imported);
 
 // The body as a graph for the shapes that `table` has for the node's inputs, whose constants are
 // constants inside. Records the node's outputs. Precondition: node.body.

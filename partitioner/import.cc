@@ -78,14 +78,14 @@ Status ImportRegion(TfLiteContext* context, bool whole_structs, ImportedNode& im
 }
 
 Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
-                      const TfLiteRegistration& registration, bool whole_structs,
+                      const TfLiteRegistration& registration, bool whole_structs, Nesting& nesting,
                       ImportedNode& imported) {
   if (registration.builtin_code == kTfLiteBuiltinStablehloComposite) {
-    return ImportComposite(context, node, whole_structs, imported);
+    return ImportComposite(context, node, whole_structs, nesting, imported);
   }
   const int code = registration.builtin_code;
   if (code == kTfLiteBuiltinIf || code == kTfLiteBuiltinStablehloCase) {
-    return ImportBranches(context, node, code, whole_structs, imported);
+    return ImportBranches(context, node, code, whole_structs, nesting, imported);
   }
   const kernels::CustomOperator* const custom = FindCustom(registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
@@ -147,7 +147,8 @@ std::string TensorName(const TfLiteTensor& tensor, int index) {
 
 std::string CustomName(std::string_view name) { return "custom operator " + std::string(name); }
 
-Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool whole_structs) {
+Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool whole_structs,
+                                Nesting* nesting) {
   TfLiteNode* node = nullptr;
   TfLiteRegistration* registration = nullptr;
   if (context->GetNodeAndRegistration(context, node_index, &node, &registration) != kTfLiteOk ||
@@ -157,7 +158,9 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool who
   if (node->delegate != nullptr) return Unsupported("another delegate has taken it");
   ImportedNode imported;
   imported.host_node = node_index;
-  FUSELITE_RETURN_IF_ERROR(ImportOperator(context, *node, *registration, whole_structs, imported));
+  Nesting own;
+  FUSELITE_RETURN_IF_ERROR(ImportOperator(context, *node, *registration, whole_structs,
+                                          nesting != nullptr ? *nesting : own, imported));
   const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
     for (int tensor : Elements(from)) {
       if (tensor >= static_cast<int>(context->tensors_size)) return false;

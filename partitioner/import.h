@@ -38,11 +38,21 @@ Result<TensorInfo> ImportHostTensor(const tflite::TfLiteContext& context, int te
 // The dense bytes of a sparse constant, which ImportHostTensor() has described.
 Result<PackedWeights> UnpackSparse(const tflite::TfLiteTensor& tensor, const TensorInfo& info);
 
+// What is left of the room that a node has for subgraphs in its place, and those that they run in
+// turn: a file may nest them so that they come to billions of nodes, or run one another in a
+// circle.
+struct Nesting {
+  int nodes = 10000;
+  int depth = 32;
+};
+
 // Works while the host's graph may be looked at: inside the delegate's Prepare. `whole_structs`:
 // whether this host's parameter structs have all fields, whatever the node's version
 // (HasSubgraphFunctions). kUnsupported where the operator is not ours to take: custom, not
-// implemented, taken by another delegate.
-Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, bool whole_structs);
+// implemented, taken by another delegate. `nesting`: of the node whose subgraph is being read;
+// null: of none.
+Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, bool whole_structs,
+                                Nesting* nesting = nullptr);
 
 // How messages call the operator of a node: "CONV_2D", "custom operator Foo".
 std::string NodeName(const tflite::TfLiteRegistration& registration);
