@@ -39,6 +39,18 @@ Result<const schema::Model*> Verify(std::span<const std::byte> bytes) {
   return schema::GetModel(data);
 }
 
+size_t SizeOf(const std::vector<int>& indices) { return indices.size() * sizeof(int); }
+
+size_t SizeOf(const ModelTensor& tensor) {
+  constexpr size_t kScale = sizeof(float) + sizeof(int32_t);
+  return sizeof(tensor) + tensor.name.size() + tensor.quantization.scales.size() * kScale;
+}
+
+size_t SizeOf(const ModelOperator& op) {
+  return sizeof(op) + op.custom_name.size() + op.composite_name.size() + op.container.size() +
+         op.shared_name.size() + SizeOf(op.inputs) + SizeOf(op.outputs) + SizeOf(op.intermediates);
+}
+
 Status ReadTensors(const Source& source, const schema::SubGraph& from, ModelSubgraph& to) {
   if (from.tensors() == nullptr) return Status();
   for (uint32_t i = 0; i < from.tensors()->size(); ++i) {
@@ -47,6 +59,7 @@ Status ReadTensors(const Source& source, const schema::SubGraph& from, ModelSubg
       const auto* name = from.tensors()->Get(i)->name();
       return tensor.status().In(At("tensor", i, name ? name->str() : ""));
     }
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(SizeOf(*tensor)));
     to.tensors.push_back(std::move(*tensor));
   }
   const int count = static_cast<int>(to.tensors.size());
@@ -78,6 +91,7 @@ Status ReadOperators(const Source& source, const schema::SubGraph& from, ModelSu
   for (uint32_t i = 0; i < from.operators()->size(); ++i) {
     auto op = loader::ReadOperator(source, *from.operators()->Get(i), to);
     if (!op.ok()) return op.status().In(At("operator", i, ""));
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(SizeOf(*op)));
     to.operators.push_back(std::move(*op));
   }
   return Status();
@@ -133,13 +147,15 @@ Result<ModelSubgraph> ReadSubgraph(const Source& source, const schema::SubGraph&
   FUSELITE_RETURN_IF_ERROR(ReadEnds("output", from.outputs(), graph.tensors.size(), graph.outputs));
   FUSELITE_RETURN_IF_ERROR(ReadOperators(source, from, graph));
   FUSELITE_RETURN_IF_ERROR(CheckFlow(graph));
+  FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(graph) + graph.name.size() +
+                                                  SizeOf(graph.inputs) + SizeOf(graph.outputs)));
   return graph;
 }
 
 using TensorMaps = flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>;
 
-Status ReadSignatureTensors(const TensorMaps* from, const ModelSubgraph& graph,
-                            std::vector<SignatureTensor>& to) {
+Status ReadSignatureTensors(const Source& source, const TensorMaps* from,
+                            const ModelSubgraph& graph, std::vector<SignatureTensor>& to) {
   if (from == nullptr) return Status();
   for (const schema::TensorMap* map : *from) {
     if (map->name() == nullptr) return InvalidArgument("a tensor without a name");
@@ -147,12 +163,14 @@ Status ReadSignatureTensors(const TensorMaps* from, const ModelSubgraph& graph,
       return InvalidArgument("\"", Printable(map->name()->string_view()), "\" is tensor ",
                              map->tensor_index(), ", of ", graph.tensors.size());
     }
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(SignatureTensor) + map->name()->size()));
     to.push_back({map->name()->str(), static_cast<int>(map->tensor_index())});
   }
   return Status();
 }
 
-Result<Signature> ReadSignature(const schema::SignatureDef& from, const Model& model) {
+Result<Signature> ReadSignature(const Source& source, const schema::SignatureDef& from,
+                                const Model& model) {
   Signature signature;
   if (from.signature_key() != nullptr) signature.key = from.signature_key()->str();
   if (from.subgraph_index() >= model.subgraphs.size()) {
@@ -161,8 +179,8 @@ Result<Signature> ReadSignature(const schema::SignatureDef& from, const Model& m
   }
   signature.subgraph = static_cast<int>(from.subgraph_index());
   const ModelSubgraph& graph = model.subgraphs[signature.subgraph];
-  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(from.inputs(), graph, signature.inputs));
-  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(from.outputs(), graph, signature.outputs));
+  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(source, from.inputs(), graph, signature.inputs));
+  FUSELITE_RETURN_IF_ERROR(ReadSignatureTensors(source, from.outputs(), graph, signature.outputs));
   return signature;
 }
 
@@ -174,35 +192,50 @@ Status ReadMetadata(const Source& source, Model& model) {
     auto data = loader::BufferBytes(source, from->buffer());
     if (!data.ok()) return data.status().In("metadata \"" + Printable(metadata.name) + "\"");
     metadata.data = *data;
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(metadata) + metadata.name.size()));
     model.metadata.push_back(std::move(metadata));
   }
   return Status();
 }
 
 constexpr int kMaxNesting = 32;
+// A subgraph is prepared once for each operator that runs it with other shapes: thirty that run the
+// next one twice would take a day. The largest real models come to some thousand.
+constexpr int64_t kMaxCalled = 1 << 18;
 constexpr int kUnknown = -1;
 constexpr int kVisiting = -2;
 
-// How deep subgraphs are nested below `index`, into `depths`. Those that run themselves would never
-// end.
-Status CheckCalls(const Model& model, int index, int level, std::vector<int>& depths) {
-  if (depths[index] == kVisiting) return InvalidArgument("subgraph ", index, " runs itself");
-  if (depths[index] != kUnknown) return Status();
-  depths[index] = kVisiting;
-  int depth = 0;
+// What a subgraph runs.
+struct Calls {
+  int depth = kUnknown;  // how deep subgraphs are nested below it
+  int64_t called = 0;    // operators of these, each as often as its subgraph is named
+};
+
+// Fills calls[index]. Subgraphs that run themselves would never end.
+Status CheckCalls(const Model& model, int index, int level, std::vector<Calls>& calls) {
+  if (calls[index].depth == kVisiting) return InvalidArgument("subgraph ", index, " runs itself");
+  if (calls[index].depth != kUnknown) return Status();
+  calls[index].depth = kVisiting;
+  Calls all{.depth = 0};
   for (const ModelOperator& op : model.subgraphs[index].operators) {
     for (int callee : op.subgraphs) {
       // Ahead of the recursion, which is as deep as the file says.
-      if (level < kMaxNesting) {
-        FUSELITE_RETURN_IF_ERROR(CheckCalls(model, callee, level + 1, depths));
+      if (level >= kMaxNesting) {
+        return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep");
       }
-      depth = std::max(depth, level < kMaxNesting ? depths[callee] + 1 : kMaxNesting + 1);
+      FUSELITE_RETURN_IF_ERROR(CheckCalls(model, callee, level + 1, calls));
+      all.depth = std::max(all.depth, calls[callee].depth + 1);
+      all.called += std::ssize(model.subgraphs[callee].operators) + calls[callee].called;
+      if (all.called > kMaxCalled) {
+        return Unsupported("its subgraphs, each as often as it is run, have more than ", kMaxCalled,
+                           " operators");
+      }
     }
   }
-  if (depth > kMaxNesting) {
+  if (all.depth > kMaxNesting) {
     return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep");
   }
-  depths[index] = depth;
+  calls[index] = all;
   return Status();
 }
 
@@ -219,15 +252,16 @@ Status ReadModel(const Source& source, Model& model) {
     if (!graph.ok()) return i == 0 ? graph.status() : graph.status().In(At("subgraph", i, ""));
     model.subgraphs.push_back(std::move(*graph));
   }
-  std::vector<int> depths(model.subgraphs.size(), kUnknown);
+  std::vector<Calls> calls(model.subgraphs.size());
   for (int i = 0; i < static_cast<int>(model.subgraphs.size()); ++i) {
-    FUSELITE_RETURN_IF_ERROR(CheckCalls(model, i, 0, depths));
+    FUSELITE_RETURN_IF_ERROR(CheckCalls(model, i, 0, calls));
   }
   if (source.model->signature_defs() != nullptr) {
     for (const schema::SignatureDef* from : *source.model->signature_defs()) {
-      auto signature = ReadSignature(*from, model);
+      auto signature = ReadSignature(source, *from, model);
       if (!signature.ok())
         return signature.status().In(At("signature", model.signatures.size(), ""));
+      FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(*signature) + signature->key.size()));
       model.signatures.push_back(std::move(*signature));
     }
   }
@@ -237,6 +271,12 @@ Status ReadModel(const Source& source, Model& model) {
 }  // namespace
 
 namespace loader {
+
+Status Allowance::Take(double bytes) {
+  left_ -= bytes;
+  if (left_ >= 0) return Status();
+  return InvalidArgument("its tables come to far more than its file has bytes");
+}
 
 Result<std::span<const std::byte>> BufferBytes(const Source& source, uint32_t index) {
   const auto* buffers = source.model->buffers();
@@ -279,7 +319,8 @@ Result<std::shared_ptr<const Model>> LoadModelFromMemory(std::span<const std::by
   auto model = std::make_shared<Model>();
   model->file_bytes = bytes.size();
   model->backing = std::move(keep_alive);
-  FUSELITE_RETURN_IF_ERROR(ReadModel({bytes, root}, *model));
+  loader::Allowance allowance(bytes.size());
+  FUSELITE_RETURN_IF_ERROR(ReadModel({bytes, root, &allowance}, *model));
   return std::shared_ptr<const Model>(std::move(model));
 }
 

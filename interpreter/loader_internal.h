@@ -10,10 +10,26 @@
 
 namespace fuselite::interpreter::loader {
 
+// Memory that reading a file may take: a file may name one long table thousands of times, which are
+// copied as often, and have sparse constants, which are unpacked. Real ones take a few times their
+// size.
+class Allowance {
+ public:
+  explicit Allowance(size_t file_bytes) : left_(24e6 + 128 * static_cast<double>(file_bytes)) {}
+
+  // kInvalidArgument where no more than that is left.
+  Status Take(double bytes);
+  Status Take(size_t bytes) { return Take(static_cast<double>(bytes)); }
+
+ private:
+  double left_;
+};
+
 // The file as its verified root sees it.
 struct Source {
   std::span<const std::byte> bytes;
   const schema::Model* model = nullptr;
+  Allowance* allowance = nullptr;
 };
 
 // The bytes of buffer `index`, inside the FlatBuffer or behind it; an empty span with a null

@@ -14,6 +14,7 @@ namespace {
 Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* from,
                    size_t tensor_count, bool optional, std::vector<int>& to) {
   if (from == nullptr) return Status();
+  to.reserve(from->size());
   for (uint32_t i = 0; i < from->size(); ++i) {
     const int index = from->Get(i);
     const bool left_out = optional && index == -1;
@@ -149,8 +150,10 @@ void ReadComposite(const schema::Operator& op, ModelOperator& out) {
 }
 
 Status CheckOverlap(const ModelOperator& op) {
+  std::vector<int> inputs = op.inputs;
+  std::ranges::sort(inputs);
   for (int output : op.outputs) {
-    if (std::ranges::find(op.inputs, output) != op.inputs.end()) {
+    if (std::ranges::binary_search(inputs, output)) {
       return InvalidArgument("tensor ", output, " is both its input and its output");
     }
   }

@@ -151,7 +151,8 @@ void Append(const flatbuffers::Vector<int32_t>* from, std::vector<int32_t>& to) 
   if (from != nullptr) to.assign(from->begin(), from->end());
 }
 
-kernels::SparseLayout ReadSparsity(const schema::SparsityParameters& from) {
+Result<kernels::SparseLayout> ReadSparsity(const Source& source,
+                                           const schema::SparsityParameters& from) {
   kernels::SparseLayout layout;
   Append(from.traversal_order(), layout.traversal_order);
   Append(from.block_map(), layout.block_map);
@@ -166,17 +167,22 @@ kernels::SparseLayout ReadSparsity(const schema::SparsityParameters& from) {
     Append(level->array_indices_as_Int32Vector(), to.indices);
     Append(level->array_indices_as_Uint16Vector(), to.indices);
     Append(level->array_indices_as_Uint8Vector(), to.indices);
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(
+        sizeof(to) + (to.segments.size() + to.indices.size()) * sizeof(int32_t)));
   }
   return layout;
 }
 
 // Sparse constants become dense ones here: every reader finds what it expects.
-Status ReadSparse(const schema::SparsityParameters& from, ModelTensor& tensor) {
+Status ReadSparse(const Source& source, const schema::SparsityParameters& from,
+                  ModelTensor& tensor) {
   TensorInfo info;
   info.type = tensor.type;
   info.shape = tensor.shape;
-  FUSELITE_ASSIGN_OR_RETURN(tensor.unpacked, kernels::Unpack(ReadSparsity(from), info, tensor.data,
-                                                             ProcessPackedStore()));
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::SparseLayout layout, ReadSparsity(source, from));
+  FUSELITE_ASSIGN_OR_RETURN(tensor.unpacked,
+                            kernels::Unpack(layout, info, tensor.data, ProcessPackedStore()));
+  FUSELITE_RETURN_IF_ERROR(source.allowance->Take(info.bytes()));
   tensor.data = {tensor.unpacked->data(), info.bytes()};
   tensor.constant = true;
   return Status();
@@ -191,8 +197,9 @@ Status ReadConstant(const Source& source, const schema::Tensor& from, ModelTenso
   // Converters write empty vectors for values without constant data.
   if (tensor.data.empty() && elements > 0) return Status();
   if (tensor.is_variable) return InvalidArgument("is a variable, but has constant data");
-  if (from.sparsity() != nullptr) return ReadSparse(*from.sparsity(), tensor);
+  if (from.sparsity() != nullptr) return ReadSparse(source, *from.sparsity(), tensor);
   if (tensor.type == DataType::kString) {
+    FUSELITE_RETURN_IF_ERROR(source.allowance->Take(tensor.data.size()));
     FUSELITE_RETURN_IF_ERROR(ReadStringTable(tensor.data, elements).status());
   } else {
     if (BitWidth(tensor.type) == 0) {
