@@ -16,7 +16,7 @@ using kernels::TailStage;
 
 namespace {
 
-constexpr int kMaxNarrowRight = 20, kMaxNarrowLeft = 24;
+constexpr int kMaxNarrowRight = 21, kMaxNarrowLeft = 24;
 constexpr int64_t kMaxNarrowSum = int64_t{1} << 28;  // after the left shift
 constexpr int kMaxVectorLanes = 16;
 
@@ -105,7 +105,9 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
     const int64_t farthest = std::max(largest, -least);
     c.narrow =
         c.shift >= -kMaxNarrowRight && left <= kMaxNarrowLeft && farthest << left < kMaxNarrowSum;
-    wanted &= farthest << left <= INT32_MAX;  // shifted sums do not wrap around
+    const bool fits = farthest << left <= INT32_MAX;  // shifted sums do not wrap around
+    if (fits && !c.narrow) SetConstant(least, largest, &c);
+    wanted &= fits;
   }
   if (!wanted) return c;
   const auto& r = stage_.requantize;
@@ -118,6 +120,20 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
                                       .addend_has_sign = plan_.addend_has_sign},
                                      isa_);
   return c;
+}
+
+// What is monotone and the same at both ends is the same between them.
+void RequantizationConstants::SetConstant(int64_t least, int64_t largest, Channel* c) const {
+  const kernels::Requantize& r = stage_.requantize;
+  const kernels::SumScale scale{.multiplier = c->multiplier, .shift = c->shift};
+  const auto result = [&](int64_t sum) {
+    const int64_t x = int64_t{scale.Apply(static_cast<int32_t>(sum))} + r.zero_point;
+    return static_cast<int32_t>(std::clamp<int64_t>(x, r.min, r.max));
+  };
+  const int32_t first = result(least);
+  if (first != result(largest)) return;
+  c->constant = first - r.zero_point;
+  c->narrow = true;
 }
 
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
@@ -167,6 +183,11 @@ void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t
 void RequantizationConstants::PackNarrow(std::span<const Channel> lanes, int32_t* to) const {
   for (size_t i = 0; i < lanes.size(); ++i) {
     const auto set = [&](RequantizationSlot slot, int32_t x) { to[slot * lanes.size() + i] = x; };
+    if (lanes[i].constant) {
+      set(kNudgeSlot, 1 + 2 * (*lanes[i].constant + plan_.offset()));
+      set(kRightSlot, 1);
+      continue;
+    }
     const int right = std::max(-lanes[i].shift, 0);
     set(kMultiplierSlot, lanes[i].multiplier);
     set(kNudgeSlot, 1 + (right > 0 ? 1 << right : 0) + plan_.offset() * (1 << (right + 1)));

@@ -11,7 +11,9 @@
 //              result + offset = (y + 1 + 2^e + offset 2^(e+1) - (acc < 0 ? 2 : 0)) >> (e + 1)
 //            for e >= 1, and (y + 1 + 2 offset) >> 1 for e = 0, to the bit: everything that is
 //            added is a multiple of 2^30 in units of the product, so the floor of y loses nothing.
-//            For sums below 2^28 and shifts of up to 20.
+//            For sums below 2^28 and shifts of up to 21; and for channels of any scale whose sums
+//            all give the same byte, which the addition alone then holds: dead channels of trained
+//            networks.
 //   wide     64-bit integers, for any multiplier, shift and sum
 // A rescaling in double precision (TailStage::kRescale) has floats or, as its wide form, doubles:
 // half away from zero is the integer part of x + 0.49999999999999994, x's sign given to the
@@ -108,9 +110,14 @@ class RequantizationConstants {
     double real;
     std::optional<kernels::FloatScale> floats;
     bool narrow;
+    // Less the zero point: what all sums give, of channels that are narrow for that reason alone.
+    std::optional<int32_t> constant{};
   };
   // Floats are sought only if they are `wanted`: one channel without them decides for its vector.
   Channel Of(int64_t channel, int64_t least, int64_t largest, bool wanted) const;
+  // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
+  // Shifted to the left they must fit into 32 bits.
+  void SetConstant(int64_t least, int64_t largest, Channel* c) const;
   void PackFloats(std::span<const Channel> lanes, int32_t* to) const;
   void PackNarrow(std::span<const Channel> lanes, int32_t* to) const;
   void PackWide(std::span<const Channel> lanes, int32_t* to) const;
