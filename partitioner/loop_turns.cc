@@ -96,15 +96,15 @@ Status LoopTurns::SetUp(const TfLiteContext* body, const Partition& partition,
   for (size_t i = 0; i < segment.built.inputs.size(); ++i) {
     AddPlace(body, segment.built.inputs[i].tensor, static_cast<int>(i));
   }
+  // What no node reads is handed on all the same, perhaps from one value to another.
+  for (const Source& source : sources_) {
+    if (source.kind == Source::Kind::kGiven) AddPlace(body, source.tensor, -1);
+  }
   for (const BoundTensor& input : test_->built.inputs) {
     const TfLiteTensor& tensor = loop_->condition->tensors[input.tensor];
     Tested tested{input.tensor, tensor.bytes, {}};
-    for (const Source& source : sources_) {
-      if (source.kind != Source::Kind::kGiven) continue;
-      if (!SameKind(body->tensors[source.tensor], tensor)) continue;
-      AddPlace(body, source.tensor, -1);
-      const auto place = std::ranges::find(places_, source.tensor, &Place::tensor);
-      tested.places.push_back(place - places_.begin());
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (SameKind(body->tensors[places_[i].tensor], tensor)) tested.places.push_back(i);
     }
     tested_.push_back(std::move(tested));
   }
@@ -190,7 +190,7 @@ const void* LoopTurns::NextOf(const Place& place) const {
 bool LoopTurns::Choose() {
   return std::ranges::all_of(places_, [&](Place& place) {
     place.next = NextOf(place);
-    return place.next != nullptr || place.input < 0;
+    return place.next != nullptr;
   });
 }
 
@@ -199,8 +199,7 @@ Result<std::optional<bool>> LoopTurns::Test() {
     const Tested& tested = tested_[i];
     const void* const value = places_[tested.places[0]].next;
     for (size_t place : tested.places) {
-      const void* const other = places_[place].next;
-      if (other == nullptr || !SameBytes(value, other, tested.bytes)) return std::optional<bool>();
+      if (!SameBytes(value, places_[place].next, tested.bytes)) return std::optional<bool>();
     }
     test_->execution->BindInput(static_cast<int>(i), value);
   }

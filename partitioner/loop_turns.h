@@ -53,7 +53,7 @@ class LoopTurns {
   struct Place {
     int tensor = -1;
     size_t bytes = 0;
-    int input = -1;  // its place in the segment's list; -1: only the test reads it
+    int input = -1;                     // its place in the segment's list; -1: no node reads it
     std::vector<Candidate> candidates;  // for what comes there next; results come first
     const void* now = nullptr;
     const void* next = nullptr;  // null where it is not known
