@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/shape_rules.h"
@@ -21,6 +22,19 @@ inline Status CheckBiasHint(const OpDescription& op, DataType hint) {
   if (!wide || !named || !op.has_input(2) || op.inputs[2].type == hint) return Status();
   return InvalidArgument("a bias of type ", DataTypeName(op.inputs[2].type),
                          " where quantized_bias_type is ", DataTypeName(hint));
+}
+
+// TFLite adds a bias as if its scale were that of the products, and refuses one whose step would be
+// off by more than 0.02 steps of the output. A bias may lack a scale, and a tail may stand behind
+// an output of another one.
+inline Status CheckBiasScale(const OpDescription& op) {
+  if (!op.has_input(2) || !op.tail.empty() || op.inputs[2].quantization.empty()) return Status();
+  const double product =
+      double{op.inputs[0].quantization.scale()} * double{op.inputs[1].quantization.scale()};
+  const double bias = op.inputs[2].quantization.scale();
+  const double output = op.outputs[0].quantization.scale();
+  if (!(std::abs(product - bias) / output > 0.02)) return Status();
+  return InvalidArgument("the bias has scale ", bias, ", its products ", product);
 }
 
 // One value for each output channel, where there is a bias.

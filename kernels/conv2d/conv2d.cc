@@ -58,6 +58,7 @@ Status InferConv2D(OpDescription& op) {
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) return MakeConv2DHybridTail(op, shape).status();
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  if (op.inputs[0].type == kU8) FUSELITE_RETURN_IF_ERROR(CheckBiasScale(op));
   FUSELITE_RETURN_IF_ERROR(CheckBiasHint(op, params.quantized_bias_type));
   return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out);
 }

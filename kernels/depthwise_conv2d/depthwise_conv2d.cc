@@ -57,6 +57,7 @@ Status InferDepthwiseConv2D(OpDescription& op) {
     return MakeHybridTail(op, params.activation, shape.channels_out).status();
   }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  if (op.inputs[0].type == kU8) FUSELITE_RETURN_IF_ERROR(CheckBiasScale(op));
   return CheckQuantizedTail(op, params.activation, DataType::kNone, shape.channels_out);
 }
 

@@ -33,13 +33,15 @@ constexpr Field kFields[] = {
 
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
-constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
+constexpr DataType kI2 = DataType::kInt2, kI4 = DataType::kInt4, kI32 = DataType::kInt32,
+                   kI64 = DataType::kInt64;
 constexpr TypeRow kTypes[] = {
     {{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},   {{kI8, kI4, kI32}, kI8},
     {{kU8, kU8, kI32}, kU8},    {{kI16, kI8, kI64}, kI16}, {{kI16, kI8, kI32}, kI16},
     {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16}, {{kI16, kI16, kI64}, kI16},
     {{kI16, kI16, kI32}, kI16}, {{kU8, kU8, kI32}, kI16},  {{kF32, kI8, kF32}, kF32},
-    {{kF32, kI4, kF32}, kF32}};
+    {{kF32, kI4, kF32}, kF32},  {{kI8, kI2, kI32}, kI8},   {{kI16, kI2, kI64}, kI16},
+    {{kI16, kI2, kI32}, kI16},  {{kF32, kI2, kF32}, kF32}};
 
 // What TFLite's kernel would read as something else.
 Status CheckBiasType(const OpDescription& op) {
@@ -71,6 +73,7 @@ Status InferFullyConnected(OpDescription& op) {
     return MakeHybridTail(op, params.activation, shape.units).status();
   }
   FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, true));
+  if (!op.inputs[1].quantization.per_channel()) FUSELITE_RETURN_IF_ERROR(CheckBiasScale(op));
   FUSELITE_RETURN_IF_ERROR(CheckBiasHint(op, params.quantized_bias_type));
   return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units);
 }

@@ -142,7 +142,8 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 
 int64_t ExactTerms(DataType weights, int32_t offset) {
-  const int64_t largest = (weights == DataType::kInt4 ? 8 : 128) + std::abs(int64_t{offset});
+  const int bits = std::min(BitWidth(weights), 8);
+  const int64_t largest = (int64_t{1} << (bits - 1)) + std::abs(int64_t{offset});
   return INT32_MAX / (largest * 32768) / 2 * 2;
 }
 

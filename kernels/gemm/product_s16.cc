@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/make_kernel.h"
+#include "kernels/packed_integers.h"
 #include "kernels/simd.h"
 
 namespace fuselite::kernels {
@@ -47,7 +48,7 @@ Status ProductKernelS16::InitProduct(const char* operation, const OpDescription&
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   const TensorInfo& right = op.inputs[1];
   const bool shorts = right.type == DataType::kInt16 && tail_.wide;
-  if (!IsByte(right.type) && right.type != DataType::kInt4 && !shorts) {
+  if (!IsByte(right.type) && !IsPacked(right.type) && !shorts) {
     return Unsupported(DataTypeName(right.type), " weights are not 8-bit");
   }
   x_type_ = op.inputs[0].type;

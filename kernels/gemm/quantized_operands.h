@@ -4,21 +4,9 @@
 #include <cstdint>
 
 #include "kernels/operator.h"
+#include "kernels/packed_integers.h"
 
 namespace fuselite::kernels {
-
-// Weights of four bits, two to a byte, the lower nibble first.
-class Int4Weights {
- public:
-  explicit Int4Weights(const void* data) : data_(static_cast<const uint8_t*>(data)) {}
-  int32_t operator[](int64_t i) const {
-    const int32_t nibble = (data_[i / 2] >> (i % 2 * 4)) & 15;
-    return nibble >= 8 ? nibble - 16 : nibble;
-  }
-
- private:
-  const uint8_t* data_;
-};
 
 // Calls f(x, weights): x a typed pointer to the activations, weights something with operator[]
 // that gives an int32_t. False for pairs of types that no operator takes.
@@ -33,7 +21,8 @@ bool WithQuantizedOperands(DataType x_type, const void* x, DataType weights_type
     switch (weights_type) {
       case DataType::kInt8: f(typed_x, static_cast<const int8_t*>(weights)); return true;
       case DataType::kInt16: f(typed_x, static_cast<const int16_t*>(weights)); return true;
-      case DataType::kInt4: f(typed_x, Int4Weights(weights)); return true;
+      case DataType::kInt4:
+      case DataType::kInt2: f(typed_x, PackedIntegers(weights_type, weights)); return true;
       default: return false;
     }
   };

@@ -1,20 +1,20 @@
 // Constants of a model as arrays. In the file they are as aligned as it left them, and values of
-// four bits lie two to a byte.
+// four or two bits share bytes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/gemm/quantized_operands.h"
+#include "kernels/packed_integers.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {
 
-// The type that the values of ReadableConstant have: int8 of int4.
+// The type that the values of ReadableConstant have: int8 of int4 and int2.
 inline DataType ReadableType(DataType type) {
-  return type == DataType::kInt4 ? DataType::kInt8 : type;
+  return type == DataType::kInt4 || type == DataType::kInt2 ? DataType::kInt8 : type;
 }
 
 // Points at the constant itself where it can be read as it is, else at a copy. Null for an absent
@@ -24,7 +24,7 @@ class ReadableConstant {
   explicit ReadableConstant(const TensorInfo& info) {
     if (info.absent()) return;
     values_ = info.data;
-    const bool packed = info.type == DataType::kInt4;
+    const bool packed = info.type != ReadableType(info.type);
     const auto element_bytes = std::max<uintptr_t>(BitWidth(info.type) / 8, 1);
     if (!packed && reinterpret_cast<uintptr_t>(info.data) % element_bytes == 0) return;
     copy_ = AlignedBuffer(packed ? static_cast<size_t>(info.elements()) : info.bytes());
@@ -34,7 +34,7 @@ class ReadableConstant {
       std::memcpy(copy_.data(), info.data, info.bytes());
       return;
     }
-    const Int4Weights weights(info.data);
+    const PackedIntegers weights(info.type, info.data);
     for (int64_t i = 0; i < info.elements(); ++i) {
       copy_.data()[i] = static_cast<std::byte>(weights[i]);
     }

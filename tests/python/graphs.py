@@ -77,13 +77,16 @@ class Graph:
         self.buffers.append(buffer)
         return self._tensor(data.shape, data.dtype, scale, zero_point, axis, len(self.buffers) - 1)
 
-    def constant_int4(self, data, scale, axis=0):
-        """Values from -8 to 7, two to a byte, the first in the low half."""
-        halves = np.zeros((data.size + 1) // 2 * 2, np.uint8)
-        halves[: data.size] = data.reshape(-1).astype(np.uint8) & 15
-        value = self.constant(halves[::2] | halves[1::2] << 4, scale, 0, axis)
+    def constant_int4(self, data, scale, axis=0, bits=4):
+        """Values of 4 bits, from -8 to 7, or of 2, from -2 to 1; the first in the lowest bits of a byte."""
+        count = 8 // bits
+        parts = np.zeros((data.size + count - 1) // count * count, np.uint8)
+        parts[: data.size] = data.reshape(-1).astype(np.uint8) & ((1 << bits) - 1)
+        shifted = parts.reshape(-1, count) << (np.arange(count, dtype=np.uint8) * bits)
+        value = self.constant(np.bitwise_or.reduce(shifted, axis=1), scale, 0, axis)
         tensor = self.tensors[value.index]
-        tensor.shape, tensor.type = [int(d) for d in data.shape], schema.TensorType.INT4
+        tensor.shape = [int(d) for d in data.shape]
+        tensor.type = schema.TensorType.INT4 if bits == 4 else schema.TensorType.INT2
         self.int4[value.index] = data
         return Value(value.index, data.shape, np.int8, scale, 0)
 

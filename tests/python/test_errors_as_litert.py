@@ -86,6 +86,23 @@ def extreme(name, constant):
     return graph.build([y]), [v for i, v in enumerate(sides) if i != constant]
 
 
+def prelu_of_zeros(constant):
+    """-0 stays, also where what it would be multiplied by is negative."""
+    graph, slopes = graphs.Graph(), np.tile(np.array([0.5, -2, 0, -0.0], np.float32), 5)
+    values = np.tile(np.array([-0.0, 0, -1, -0.0, 2], np.float32), 4)
+    operands = [graph.input((20,)), graph.constant(slopes) if constant else graph.input((20,))]
+    return graph.build([graph.op("PRELU", operands, (20,))]), [values, slopes][: len(graph.inputs)]
+
+
+def dense_with_bias(scale):
+    """LiteRT refuses a bias whose scale is not that of the products."""
+    graph = graphs.Graph()
+    x = graph.input((2, 4), np.int8, 0.5)
+    operands = [x, graph.constant(np.ones((3, 4), np.int8), 0.5), graph.constant(np.ones(3, np.int32), scale)]
+    y = graph.op("FULLY_CONNECTED", operands, (2, 3), "FullyConnectedOptions", 4, scale=4.0)
+    return graph.build([y]), [np.arange(8, dtype=np.int8).reshape(2, 4)]
+
+
 def of_type(name, dtype):
     """Operators that LiteRT has, in a type in which it has not."""
     graph = graphs.Graph()
@@ -167,6 +184,8 @@ CASES = {
     "reshape_of_nothing": reshape_of_nothing(),
     "sign_of_nan": sign_of_nan(),
     "broadcast_to_a_matrix": broadcast_to_a_matrix(),
+    **{f"prelu_of_zeros_{constant}": prelu_of_zeros(constant) for constant in (True, False)},
+    **{f"dense_with_bias_{scale}": dense_with_bias(scale) for scale in (0.25, 0.3, 0.5)},
     "arg_max_of_too_many": arg_max_of_too_many(),
     **{f"{name}_{constant}": extreme(name, constant) for name in ("MAXIMUM", "MINIMUM") for constant in (None, 0, 1)},
     **{f"{name}_{t.__name__}": of_type(name, t) for name in ("PACK", "UNPACK") for t in (np.bool_, np.int64)},

@@ -9,7 +9,8 @@ int16 int8 int32; int16 int4 int64; int16 int4 int32; float32 int8 float32; floa
 # LiteRT reads packed weights beside int16 as if they were bytes, and refuses other biases there.
 DEPTHWISE = """float32 float32 float32; int8 int8 int32; int8 int4 int32; uint8 uint8 int32; int16 int8 int64;
 float32 int8 float32"""
-DENSE = CONVOLVED + "; int16 int16 int64; int16 int16 int32; uint8 uint8 int32 int16"
+DENSE = CONVOLVED + """; int16 int16 int64; int16 int16 int32; uint8 uint8 int32 int16; int8 int2 int32;
+int16 int2 int64; int16 int2 int32; float32 int2 float32"""
 MULTIPLIED = "float32 float32; int8 int8; int8 int8 int32; int16 int16; int16 int8; float32 int8"
 
 
@@ -32,6 +33,8 @@ def weights_of(c, shape, kind, of, axis=0):
     scales = np.array([c.scale() / 8 for _ in range(shape[axis or 0] if many else 1)], np.float32)
     if kind == "int4":
         return c.g.constant_int4(c.rng.integers(-7, 8, shape).astype(np.int8), scales * 16, axis or 0)
+    if kind == "int2":
+        return c.g.constant_int4(c.rng.integers(-2, 2, shape).astype(np.int8), scales * 64, axis or 0, 2)
     limit = 127 if kind == "int8" else 3000
     return c.g.constant(c.rng.integers(-limit, limit + 1, shape).astype(kind), scales, 0, axis or 0)
 
