@@ -183,7 +183,7 @@ void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
     case BinaryKind::kMaximum: return a_.vmaxps(v, v, y);
     case BinaryKind::kMinimum: return a_.vminps(v, v, y);
     case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
-    case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectNegative(reg, y_reg);
+    case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectBelowZero(reg, y_reg);
   }
 }
 

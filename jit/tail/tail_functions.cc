@@ -204,6 +204,19 @@ void TailEmitter::SelectNegative(int v, int when_negative) {
   }
 }
 
+void TailEmitter::SelectBelowZero(int v, int when_below) {
+  constexpr int kLess = 0x11;  // ordered, quiet
+  const Xmm x = a_.Vec(v), below = a_.Vec(t(1));
+  a_.Zero(t(1));
+  if (a_.isa().avx512) {
+    a_.vcmpps(a_.k2, x, below, kLess);
+    a_.vmovaps(x | a_.k2, a_.Vec(when_below));
+  } else {
+    a_.vcmpps(below, x, below, kLess);
+    a_.vblendvps(x, x, a_.Vec(when_below), below);
+  }
+}
+
 void TailEmitter::EmitAffine(float a, float b, std::span<const TileValue> values) {
   a_.LoadConst(t(0), a);
   a_.LoadConst(t(1), b);
