@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "jit/depthwise/depthwise_s8.h"
+#include "jit/depthwise/folded_pixels.h"
 #include "jit/depthwise/row_walker.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
@@ -124,8 +125,10 @@ void SetMemory(const Source& source, DepthwiseS8Problem* problem) {
   problem->image_bytes = memory.image;
 }
 
+// `pixels`: how many are taken as one.
 Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
-                                  const DepthwiseS8& depthwise, const TensorInfo& bias_info) {
+                                  const DepthwiseS8& depthwise, const TensorInfo& bias_info,
+                                  int32_t pixels) {
   const TensorInfo& filter = op.inputs[1];
   const bool biased = !bias_info.absent();
   const PackRequest request{filter.data,
@@ -136,25 +139,47 @@ Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& c
                             depthwise.packed_bytes()};
   return context.Pack(request, [&](std::byte* to) {
     const kernels::ReadableConstant weights(filter), bias(bias_info);
-    depthwise.Pack(weights.as<std::byte>(), bias.as<int32_t>(), to);
+    if (pixels == 1) return depthwise.Pack(weights.as<std::byte>(), bias.as<int32_t>(), to);
+    const int64_t channels = filter.shape.dim(-1), taps = filter.elements() / channels;
+    const auto filters = RepeatRows(weights.as<std::byte>(), taps, channels, pixels);
+    const auto biases = RepeatRows(bias.as<int32_t>(), 1, channels, pixels);
+    depthwise.Pack(filters.data(), biased ? biases.data() : nullptr, to);
   });
 }
 
-// `bias`: whether it is a part of the sums, and packed with the filters.
-KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, bool bias) {
+// `bias`: whether it is a part of the sums, and packed with the filters. `pixels` are taken as one.
+KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, bool bias,
+                  int32_t pixels = 1) {
   auto draft = std::make_unique<DepthwiseS8Kernel>(depthwise, source, nullptr);
   return KernelPlan::MadeLater(
       std::move(draft),
-      [depthwise = std::move(depthwise), source = std::move(source), bias](
+      [depthwise = std::move(depthwise), source = std::move(source), bias, pixels](
           const OpDescription& op, const BuildContext& context) -> Result<std::unique_ptr<Kernel>> {
         DepthwiseS8 emitted = depthwise;
         FUSELITE_RETURN_IF_ERROR(emitted.Emit());
         const TensorInfo packed_bias = bias && op.has_input(2) ? op.inputs[2] : TensorInfo();
         FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
-                                  PackFilters(op, context, emitted, packed_bias));
+                                  PackFilters(op, context, emitted, packed_bias, pixels));
         return std::unique_ptr<Kernel>(
             std::make_unique<DepthwiseS8Kernel>(std::move(emitted), source, std::move(packed)));
       });
+}
+
+// What `problem` is but for where the image lies, with `pixels` taken as one: of the input itself
+// where windows do not leave it, else of a copy with its padding.
+Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, DepthwiseS8Problem problem,
+                              int32_t pixels, const kernels::PlanContext& context) {
+  std::unique_ptr<Source> source = InputItself(in, layer.window);
+  if (!layer.window.unpadded() || !source->memory().dense) {
+    const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
+                               problem.zero_point, ActivationFormat::kAsIs);
+    problem.window = image.Padded(layer.window);
+    source = RepeatedSource(0, image);
+  }
+  SetMemory(*source, &problem);
+  FoldPixels(pixels, &problem);
+  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
+  return PlanOf(std::move(depthwise), std::move(source), true, pixels);
 }
 
 // Of 8-bit activations. Channels with several filters are read from a copy that repeats them, and
@@ -173,6 +198,10 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   problem.largest_bias = LargestBias(bias);
   const int32_t repeat = layer.channels_out / layer.channels_in;
   if (repeat == 1) {
+    if (const int32_t pixels = FoldedPixels(problem, context.isa); pixels > 1) {
+      Result<KernelPlan> plan = PlanFolded(in, layer, problem, pixels, context);
+      if (plan.ok()) return plan;
+    }
     DepthwiseS8Problem direct = problem;
     auto source = InputItself(in, layer.window);
     SetMemory(*source, &direct);

@@ -12,6 +12,31 @@ TEST(JitDepthwiseInt8Test, ExtremeChannelsEqualTheReference) {
   CompareExtremeCases(200, false, kernels::testing::RandomQuantizedDepthwise);
 }
 
+// Windows one pixel apart over few channels, whose neighbouring outputs are taken as one.
+OpTester FewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases) {
+  const auto channels = static_cast<int32_t>(random.Int(2, 16));
+  const auto width = static_cast<int32_t>(4 * random.Int(4, 12));
+  const kernels::testing::QuantizedCase c =
+      kernels::testing::RandomQuantizedCase(random, cases.types, 9);
+  OpTester few("DEPTHWISE_CONV_2D");
+  auto& params = few.params<kernels::DepthwiseConv2DParams>();
+  kernels::testing::RandomWindow(random, params);
+  params.stride_w = params.depth_multiplier = 1;
+  params.activation = kernels::testing::RandomClampOrNone(random);
+  few.Input(kernels::testing::Activations(c, random, {2, 11, width, channels}))
+      .Constant(kernels::testing::QuantizedWeights(
+          c, random, {1, 3, random.Pick({1, 3, 5}), channels},
+          kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
+  kernels::testing::AddIntegerBias(c, few, random, channels, 1);
+  return few.Output(c.type, c.output());
+}
+
+TEST(JitDepthwiseInt8Test, FewChannelsEqualTheReference) { CompareInt8Cases(200, FewChannels); }
+
+TEST(JitDepthwiseInt8Test, FewExtremeChannelsEqualTheReference) {
+  CompareExtremeCases(100, false, FewChannels);
+}
+
 TEST(JitGroupedInt8Test, EqualsTheReference) {
   CompareInt8Cases(200, kernels::testing::RandomQuantizedGroups);
 }

@@ -1,0 +1,57 @@
+#include "jit/depthwise/folded_pixels.h"
+
+#include <algorithm>
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::TailStage;
+
+// Vectors that are half full are as fast: they share a column between windows.
+constexpr int64_t kPaysBelow = 4;  // of a vector's channels, one in so many
+
+// Those know nothing of a pixel's place.
+bool RepeatsByPixel(const kernels::Tail& tail) {
+  return std::ranges::all_of(tail.stages, [](const TailStage& stage) {
+    return stage.kind == TailStage::Kind::kRequantize || stage.kind == TailStage::Kind::kRescale ||
+           stage.kind == TailStage::Kind::kLookup;
+  });
+}
+
+template <class T>
+void RepeatChannels(int32_t pixels, std::vector<T>* values) {
+  if (values->size() <= 1) return;
+  *values = RepeatRows(values->data(), 1, static_cast<int64_t>(values->size()), pixels);
+}
+
+}  // namespace
+
+int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
+  if (!VectorIsa::Supported(isa)) return 1;
+  DepthwiseS8Spec spec;
+  spec.dot = HasDotProduct(isa) && problem.fits_int8;
+  const int64_t whole = spec.whole_channels(VectorIsa(isa).bytes);
+  const kernels::WindowAxis& x = problem.window.x;
+  if (x.stride != 1 || problem.group_channels != 1 || problem.channels * kPaysBelow > whole ||
+      problem.out_pitch != problem.channels || !RepeatsByPixel(problem.tail.tail)) {
+    return 1;
+  }
+  auto pixels = static_cast<int32_t>(std::min<int64_t>(whole / problem.channels, x.output));
+  while (pixels > 1 && x.output % pixels != 0) --pixels;
+  return std::max(pixels, 1);
+}
+
+void FoldPixels(int32_t pixels, DepthwiseS8Problem* problem) {
+  problem->window.x.stride = pixels;
+  problem->window.x.output /= pixels;
+  problem->channels *= pixels;
+  problem->out_pitch *= pixels;
+  problem->tail.channels *= pixels;
+  for (TailStage& stage : problem->tail.tail.stages) {
+    RepeatChannels(pixels, &stage.requantize.multipliers);
+    RepeatChannels(pixels, &stage.requantize.shifts);
+    RepeatChannels(pixels, &stage.real_scales);
+  }
+}
+
+}  // namespace fuselite::jit
