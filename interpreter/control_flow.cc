@@ -129,7 +129,8 @@ Result<bool> Condition(const TfLiteTensor& tensor) {
   if (tensor.type != tflite::kTfLiteBool || tensor.bytes != 1) {
     return InvalidArgument("its condition is not one bool");
   }
-  return tensor.data.b[0];
+  // A caller may write any byte; as a bool, one beyond 1 chooses a branch beyond the last.
+  return tensor.data.raw_const[0] != 0;
 }
 
 std::vector<Value> CopyAll(Subgraph& graph, std::span<const int> tensors) {

@@ -72,7 +72,10 @@ Status ImportBranches(TfLiteContext* context, const TfLiteNode& node, int builti
 }
 
 int ChosenBranch(const ImportedNode& node, const void* selector) {
-  if (node.op->builtin_code == kTfLiteBuiltinIf) return *static_cast<const bool*>(selector) ? 0 : 1;
+  if (node.op->builtin_code == kTfLiteBuiltinIf) {
+    // A caller may write any byte; as a bool, one beyond 1 chooses a branch beyond the last.
+    return *static_cast<const uint8_t*>(selector) != 0 ? 0 : 1;
+  }
   int32_t index;
   std::memcpy(&index, selector, sizeof index);
   const int last = static_cast<int>(node.branches.size()) - 1;

@@ -1,6 +1,7 @@
 // Operators whose parameters mean harm.
 #include <algorithm>
 
+#include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/hostile.h"
 
 namespace fuselite::fuzz {
@@ -135,6 +136,45 @@ TEST_P(GreedyOperator, IsRefusedInOneLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HostileOperators, GreedyOperator, ::testing::ValuesIn(kGreedy));
+
+// Whoever writes the input writes a byte, which chose the 190th branch.
+TEST(HostileOperators, ConditionsThatAreNoBools) {
+  ModelWriter writer;
+  const int choice = writer.AddTensor("choice", DataType::kBool, {});
+  const int x = writer.AddTensor("x", DataType::kFloat32, {2});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {2});
+  writer.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {choice, x}, {out});
+  writer.SetInputs({choice, x});
+  writer.SetOutputs({out});
+  for (const char* name : {"NEG", "ABS"}) {
+    writer.AddSubgraph(name);
+    writer.AddTensor("in", DataType::kFloat32, {2});
+    writer.AddTensor("out", DataType::kFloat32, {2});
+    writer.AddOperator(Op(name), {0}, {1});
+    writer.SetInputs({0});
+    writer.SetOutputs({1});
+  }
+  const Bytes file = writer.Finish();
+  const auto model = interpreter::LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  for (const bool delegated : {false, true}) {
+    partitioner::Delegate delegate({});
+    auto interpreter = interpreter::Interpreter::Create(*model);
+    ASSERT_TRUE(interpreter.ok());
+    if (delegated) {
+      ASSERT_TRUE((*interpreter)->ApplyDelegate(delegate.c_struct()).ok());
+    }
+    ASSERT_TRUE((*interpreter)->AllocateTensors().ok());
+    for (const uint8_t byte : {0, 1, 2, 190, 255}) {
+      SCOPED_TRACE(testing::Message() << int{byte} << (delegated ? " delegated" : " alone"));
+      *static_cast<uint8_t*>((*interpreter)->input(0).data) = byte;
+      const std::array<float, 2> values = {-3, 4};
+      std::memcpy((*interpreter)->input(1).data, values.data(), sizeof(values));
+      ASSERT_TRUE((*interpreter)->Invoke().ok());
+      EXPECT_EQ(static_cast<const float*>((*interpreter)->output(0).data)[1], byte != 0 ? -4 : 4);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace fuselite::fuzz

@@ -6,6 +6,7 @@
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
 #include "interpreter/writer.h"
+#include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/target.h"
 #include "tests/kernels/random.h"
 
@@ -35,6 +36,47 @@ std::vector<std::byte> Model() {
   return writer.Finish();
 }
 
+// Two strings joined to one vector behind IF, which runs one of two subgraphs, and a shape that
+// only the run knows.
+std::vector<std::byte> Branches() {
+  const auto op = [](std::string_view name) -> const kernels::OperatorDef& {
+    return *kernels::FindOperator(name);
+  };
+  ModelWriter writer;
+  const int x = writer.AddTensor({"x", DataType::kFloat32, {1, 6}, {}, {}, false, {-1, 6}});
+  const int choice = writer.AddTensor("choice", DataType::kBool, {});
+  const int dims = writer.AddTensor("dims", DataType::kInt32, {2});
+  const int text = writer.AddTensor("text", DataType::kString, {2});
+  const int state = writer.AddTensor({"state", DataType::kFloat32, {3}, {}, {}, true, {}});
+  const int chosen = writer.AddTensor("chosen", DataType::kFloat32, {1, 6});
+  const int filled = writer.AddTensor("filled", DataType::kFloat32, {1});
+  const int flat = writer.AddTensor("flat", DataType::kString, {2, 1});
+  const int sum = writer.AddTensor("sum", DataType::kFloat32, {3});
+  const int zero = writer.AddConstant<float>("zero", DataType::kFloat32, {}, {0});
+  const int column = writer.AddConstant<int32_t>("column", DataType::kInt32, {2}, {2, 1});
+  writer.SetInputs({x, choice, dims, text});
+  writer.SetOutputs({chosen, filled, flat, sum});
+  writer.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {choice, x}, {chosen});
+  writer.AddOperator(op("FILL"), {dims, zero}, {filled});
+  writer.AddOperator(op("RESHAPE"), {text, column}, {flat});
+  writer.AddOperator(op("ADD"), {state, zero}, {sum});
+  writer.AddSignature("serve", {{"in", x}}, {{"out", chosen}});
+  for (const char* name : {"RELU", "NEG"}) {
+    writer.AddSubgraph(name);
+    writer.AddTensor("in", DataType::kFloat32, {1, 6});
+    writer.AddTensor("out", DataType::kFloat32, {1, 6});
+    writer.AddOperator(op(name), {0}, {1});
+    writer.SetInputs({0});
+    writer.SetOutputs({1});
+  }
+  return writer.Finish();
+}
+
+const std::vector<std::byte>& File(bool branches) {
+  static const std::vector<std::byte> plain = Model(), branched = Branches();
+  return branches ? branched : plain;
+}
+
 // One interpreter, and the model and the delegate that it needs.
 struct Handles {
   FuseliteModel* model = nullptr;
@@ -49,16 +91,32 @@ struct Handles {
   }
 };
 
+// Floats, one bool, two sizes, two strings: to any input, seldom to one that they are not for.
+void CopyIn(Handles& h, Random& random) {
+  const auto input = static_cast<size_t>(random.Int(0, 4));
+  const auto copy = [&](const auto& values, size_t bytes) {
+    FuseliteInterpreterCopyIn(h.interpreter, random.Chance(0.9) ? input : 0, values.data(), bytes);
+  };
+  const auto size = static_cast<int32_t>(random.Int(-1, 5));
+  switch (input) {
+    case 0: return copy(std::vector<float>(32, 0.25f), static_cast<size_t>(random.Int(0, 5)) * 24);
+    case 1: return copy(std::vector<uint8_t>{random.Chance(0.5)}, 1);
+    case 2: return copy(std::vector<int32_t>{size, 2}, 8);
+    default: return copy(std::vector<int32_t>{2, 16, 18, 16 + size, 0x64636261}, 20);
+  }
+}
+
 void Call(Handles& h, Random& random) {
-  static const std::vector<std::byte> file = Model();
   const auto index = static_cast<int32_t>(random.Int(-1, 6));
   std::vector<float> values(32, 0.25f);
   FuseliteTensor tensor;
   switch (random.Int(0, 16)) {
-    case 0:
+    case 0: {
       h.Close();
+      const std::vector<std::byte>& file = File(random.Chance(0.5));
       h.model = FuseliteModelLoadMemory(file.data(), random.Chance(0.9) ? file.size() : 100);
       break;
+    }
     case 1:
     case 2: {
       FuseliteInterpreterDelete(h.interpreter);
@@ -77,7 +135,7 @@ void Call(Handles& h, Random& random) {
       break;
     case 4: {
       const int32_t dims[] = {index, random.Chance(0.8) ? 6 : 5, 1};
-      FuseliteInterpreterResizeInput(h.interpreter, random.Int(0, 1), dims, random.Int(0, 3));
+      FuseliteInterpreterResizeInput(h.interpreter, random.Int(0, 4), dims, random.Int(0, 3));
       break;
     }
     case 5:
@@ -88,16 +146,13 @@ void Call(Handles& h, Random& random) {
     case 10: FuseliteInterpreterResetVariables(h.interpreter); break;
     case 11:
       if (FuseliteInterpreterTensor(h.interpreter, index, &tensor) == kFuseliteOk) {
-        EXPECT_LE(tensor.rank, 8);
+        EXPECT_LE(tensor.rank, kFuseliteMaxRank);
         EXPECT_NE(tensor.name, nullptr);
       }
       break;
-    case 12:
-      FuseliteInterpreterCopyIn(h.interpreter, random.Int(0, 1), values.data(),
-                                static_cast<size_t>(random.Int(0, 16)) * 8);
-      break;
+    case 12: CopyIn(h, random); break;
     case 13:
-      FuseliteInterpreterCopyOut(h.interpreter, random.Int(0, 2), values.data(),
+      FuseliteInterpreterCopyOut(h.interpreter, random.Int(0, 4), values.data(),
                                  static_cast<size_t>(random.Int(0, 16)) * 8);
       break;
     case 14: FuseliteInterpreterSetProfiling(h.interpreter, index); break;
@@ -110,7 +165,18 @@ void Call(Handles& h, Random& random) {
       FuseliteInterpreterFindTensor(h.interpreter, random.Chance(0.5) ? "y" : "z");
       FuseliteInterpreterSignatureInput(h.interpreter, random.Chance(0.5) ? "serve" : nullptr,
                                         "in");
+      FuseliteInterpreterSignatureOutput(h.interpreter, random.Chance(0.5) ? "serve" : nullptr,
+                                         random.Chance(0.5) ? "out" : "in");
       FuseliteModelSignatureInputName(h.model, random.Int(0, 1), random.Int(0, 1));
+      FuseliteModelSignatureOutputName(h.model, random.Int(0, 1), random.Int(0, 1));
+      FuseliteModelSignatureKey(h.model, random.Int(0, 1));
+      EXPECT_LE(FuseliteModelSignatureCount(h.model), 1u);
+      FuseliteInterpreterInput(h.interpreter, random.Int(0, 4));
+      FuseliteInterpreterOutput(h.interpreter, random.Int(0, 4));
+      EXPECT_LE(FuseliteInterpreterInputCount(h.interpreter), 4u);
+      EXPECT_LE(FuseliteInterpreterOutputCount(h.interpreter), 4u);
+      EXPECT_LE(FuseliteInterpreterTensorCount(h.interpreter), 64u);
+      FuseliteLastStatus();
       EXPECT_NE(FuseliteLastError(), nullptr);
       break;
   }
@@ -121,7 +187,7 @@ void Call(Handles& h, Random& random) {
 void FuzzOne(std::span<const uint8_t> bytes) {
   Random random(bytes);
   Handles handles;
-  static const std::vector<std::byte> file = Model();
+  const std::vector<std::byte>& file = File(random.Chance(0.5));
   handles.model = FuseliteModelLoadMemory(file.data(), file.size());
   handles.interpreter = FuseliteInterpreterCreate(handles.model, nullptr);
   const int64_t calls = random.Int(1, 40);
