@@ -3,6 +3,7 @@
 // through are written to FILE at the end, for scripts/fuzz-coverage.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -55,6 +56,8 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
   char* arguments[] = {name, nullptr};
   ::testing::InitGoogleTest(&count, arguments);
   ::testing::FLAGS_gtest_break_on_failure = true;
+  // GoogleTest breaks by SIGTRAP, of which libFuzzer knows nothing; of SIGABRT it keeps the input.
+  std::signal(SIGTRAP, [](int) { std::abort(); });
   return 0;
 }
 

@@ -1,4 +1,5 @@
-// Writes a few small models for the fuzzer to start from: make_corpus FOLDER
+// Writes a few small models and input files for fuzzers to start from: make_corpus FOLDER fills
+// FOLDER/TARGET.
 
 #include <filesystem>
 #include <fstream>
@@ -6,6 +7,13 @@
 
 #include "interpreter/writer.h"
 #include "runtime/tflite_builtin_codes.h"
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#define STBI_WRITE_NO_STDIO
+#include <stb_image_write.h>
+
+#include "tools/common/npy.h"
 
 namespace kernels = fuselite::kernels;
 namespace tflite = fuselite::tflite;
@@ -82,6 +90,48 @@ bool Save(const std::filesystem::path& path, const std::vector<std::byte>& bytes
   return static_cast<bool>(file);
 }
 
+// Arrays of every type.
+bool SaveArrays(const std::filesystem::path& folder) {
+  for (int i = 0; i < 32; ++i) {
+    if (!fuselite::IsKnownDataType(i)) continue;
+    const auto type = static_cast<DataType>(i);
+    if (fuselite::BitWidth(type) < 8) continue;
+    fuselite::tools::Array array{type, {2, 3}, {}};
+    array.bytes.resize(static_cast<size_t>(6 * fuselite::BitWidth(type) / 8));
+    const std::string name = std::string(fuselite::DataTypeName(type)) + ".npy";
+    // Some have no type there.
+    if (!WriteNpy((folder / name).string(), array).ok()) std::filesystem::remove(folder / name);
+  }
+  return !std::filesystem::is_empty(folder);
+}
+
+// A small picture of each format and number of channels.
+bool SaveImages(const std::filesystem::path& folder) {
+  constexpr int kHeight = 9, kWidth = 11;
+  bool saved = true;
+  for (int channels = 1; channels <= 4; ++channels) {
+    std::vector<uint8_t> pixels(static_cast<size_t>(kHeight * kWidth * channels));
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i);
+    std::vector<std::byte> file;
+    const auto write = [](void* to, void* data, int size) {
+      const auto* bytes = static_cast<const std::byte*>(data);
+      auto& all = *static_cast<std::vector<std::byte>*>(to);
+      all.insert(all.end(), bytes, bytes + size);
+    };
+    const auto keep = [&](const std::string& ending) {
+      saved = saved && Save(folder / (std::to_string(channels) + ending), file);
+      file.clear();
+    };
+    stbi_write_png_to_func(write, &file, kWidth, kHeight, channels, pixels.data(), 0);
+    keep(".png");
+    stbi_write_bmp_to_func(write, &file, kWidth, kHeight, channels, pixels.data());
+    keep(".bmp");
+    stbi_write_jpg_to_func(write, &file, kWidth, kHeight, channels, pixels.data(), 40);
+    keep(".jpg");
+  }
+  return saved;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,13 +139,16 @@ int main(int argc, char** argv) {
     std::cerr << "make_corpus FOLDER\n";
     return 2;
   }
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "loader";
+  const std::filesystem::path inputs = std::filesystem::path(argv[1]) / "inputs";
   std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(inputs);
   bool saved = Save(folder / "rarities.tflite", Rarities());
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
     if (op->builtin_code < 0) continue;
     saved = saved &&
             Save(folder / (std::string(op->name) + ".tflite"), OneOperator(*op, op->min_inputs));
   }
+  saved = saved && SaveArrays(inputs) && SaveImages(inputs);
   return saved ? 0 : 1;
 }

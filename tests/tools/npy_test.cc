@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -43,6 +44,20 @@ TEST_F(NpyTest, BrokenFilesAreNamed) {
     const Result<Array> read = ReadNpy(path_);
     ASSERT_FALSE(read.ok()) << length << " bytes";
     EXPECT_THAT(read.status().message(), HasSubstr(path_));
+  }
+}
+
+TEST_F(NpyTest, WhatHeadersSayIsToldInOneLine) {
+  for (const char* header : {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,\nx), }",
+                             "{'descr': '>\nf4', 'fortran_order': False, 'shape': (2,), }",
+                             "{'descr': '', 'fortran_order': False, 'shape': (2,), }",
+                             "{'descr': '\n', 'fortran_order': False, 'shape': (2,), }"}) {
+    std::ofstream(path_, std::ios::binary)
+        << "\x93NUMPY" << std::string("\x01\x00", 2) << static_cast<char>(std::strlen(header))
+        << '\0' << header;
+    const std::string error = ReadNpy(path_).status().message();
+    EXPECT_THAT(error, HasSubstr(path_ + ": its "));
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
 }
 

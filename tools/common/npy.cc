@@ -8,11 +8,14 @@
 #include <sstream>
 #include <string_view>
 
+#include "interpreter/printable.h"
 #include "runtime/write_file.h"
 #include "tools/common/files.h"
 
 namespace fuselite::tools {
 namespace {
+
+using interpreter::Printable;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
@@ -39,6 +42,7 @@ constexpr std::array<TypeCode, 14> kCodes = {{{DataType::kFloat32, "<f4"},
                                               {DataType::kComplex128, "<c16"}}};
 
 std::optional<DataType> TypeOf(std::string_view code) {
+  if (code.empty()) return std::nullopt;
   for (const TypeCode& entry : kCodes) {
     // One-byte types are written with any byte order mark.
     if (entry.code == code || (entry.code[0] == '|' && entry.code.substr(1) == code.substr(1))) {
@@ -71,7 +75,7 @@ Result<Shape> ParseShape(std::string_view text) {
     char* rest = nullptr;
     const long long dim = std::strtoll(part.c_str(), &rest, 10);
     if (rest == part.c_str() || dim < 0 || dim > INT32_MAX) {
-      return InvalidArgument("its header has the dimension '", part, "'");
+      return InvalidArgument("its header has the dimension '", Printable(part), "'");
     }
     dims.push_back(static_cast<int32_t>(dim));
   }
@@ -94,9 +98,10 @@ Status ParseHeader(std::string_view header, Array* array) {
   const std::string_view code = descr.substr(1, close - 1);
   const std::optional<DataType> type = TypeOf(code);
   if (!type && code.starts_with('>')) {
-    return Unsupported("its type '", code, "' is big-endian; save it as '<", code.substr(1), "'");
+    return Unsupported("its type '", Printable(code), "' is big-endian; save it as '<",
+                       Printable(code.substr(1)), "'");
   }
-  if (!type) return Unsupported("its type '", code, "' is none of a tensor's");
+  if (!type) return Unsupported("its type '", Printable(code), "' is none of a tensor's");
   array->type = *type;
   FUSELITE_ASSIGN_OR_RETURN(array->shape, ParseShape(After(header, "'shape'")));
   return Status();
