@@ -37,7 +37,8 @@ void DepthwiseS8::PlanLayer(const PlanContext& context) {
   const DepthwiseS8Problem& p = problem_;
   spec_.isa = context.isa;
   spec_.window = p.window;
-  spec_.dot = HasDotProduct(context.isa) && p.fits_int8;
+  spec_.dot = p.TakesDotProducts(context.isa);
+  spec_.corrects = spec_.dot && p.corrects();
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.pixel_bytes = p.pixel_bytes;
   spec_.group_channels = p.group_channels;

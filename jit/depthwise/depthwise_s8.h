@@ -33,6 +33,13 @@ struct DepthwiseS8Problem {
   // where images have their own. No window reaches out of the image.
   std::optional<FloatOutput> floats;
   std::string name;  // "depthwise int8"
+
+  // Whether dot products of bytes make up for what the weights are less than they should be.
+  bool corrects() const {
+    return !fits_int8 && weights_type == DataType::kUInt8 && weights_zero_point > 0 &&
+           group_channels == 1;
+  }
+  bool TakesDotProducts(Isa isa) const { return HasDotProduct(isa) && (fits_int8 || corrects()); }
 };
 
 // What is computed from. `image`: the first one.
@@ -89,6 +96,8 @@ class DepthwiseS8 {
                  BlockSums* sums) const;
   void PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                  BlockSums* sums) const;
+  // The weights' zero point as the code has it.
+  int32_t WeightsOffset() const { return spec_.corrects ? 128 : problem_.weights_zero_point; }
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      std::byte* to) const;
 

@@ -121,11 +121,27 @@ class DepthwiseS8Emitter : public Assembler {
     const std::vector<int> values =
         column.inside ? column_.Load(column.at * spec_.pixel_bytes, step)
                       : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
+    if (spec_.corrects) CorrectColumn(column, values);
     for (const auto [output, kx] : column.uses) {
       for (int v = 0; v < spec_.group(); ++v) {
         const int at = spec_.group() * (1 + kx * spec_.column_steps() + step) + v;
         Multiply(acc(output, v), values[v], ptr[weights_ + at * width_]);
       }
+    }
+  }
+
+  // Temporary 2 holds none of the values.
+  void CorrectColumn(const TileColumn& column, const std::vector<int>& values) {
+    const auto correction = ptr[weights_ + static_cast<int>(spec_.correction_at(width_))];
+    for (int v = 0; v < spec_.group(); ++v) {
+      if (column.uses.size() == 1) {
+        Multiply(acc(column.uses[0].output, v), values[v], correction);
+        continue;
+      }
+      const Xmm t2 = V(t(2));
+      isa().avx512 ? vpxord(t2, t2, t2) : vpxor(t2, t2, t2);
+      Multiply(t(2), values[v], correction);
+      for (const auto [output, kx] : column.uses) vpaddd(V(acc(output, v)), V(acc(output, v)), t2);
     }
   }
 
@@ -185,8 +201,8 @@ uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
 
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
   std::string key = internal::Join("depthwise s8 ", spec.isa.bits(), " d", spec.dot, " u",
-                                   spec.is_unsigned, " in", spec.pixel_bytes, " out",
-                                   spec.out_pixel_bytes, " g", spec.group_channels) +
+                                   spec.is_unsigned, " c", spec.corrects, " in", spec.pixel_bytes,
+                                   " out", spec.out_pixel_bytes, " g", spec.group_channels) +
                     WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + spec.tail.key();

@@ -26,7 +26,10 @@ inline constexpr int kMaxS8FilterRows = 64;
 struct DepthwiseS8Spec {
   Isa isa = Isa::kAvx2;
   kernels::Window window;
-  bool dot = false;          // dot products; the weights fit into int8
+  bool dot = false;  // dot products; the weights fit into int8, or those less 128
+  // Dot products of weights less 128, which every sum makes up for by a multiple of the sum of its
+  // activations: computed once for a column, and added for each window that it is in.
+  bool corrects = false;
   bool is_unsigned = false;  // the activations are uint8, not int8
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
@@ -60,7 +63,9 @@ struct DepthwiseS8Spec {
   uint32_t Lane(int32_t value) const;
   // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
-  int64_t block_bytes(int width) const {
+  int64_t block_bytes(int width) const { return correction_at(width) + (corrects ? width : 0); }
+  // Where a block has its vector of corrections.
+  int64_t correction_at(int width) const {
     const int vectors = 1 + window.x.filter * column_steps() + tail.constants();
     return int64_t{width} * group() * vectors;
   }
@@ -81,8 +86,9 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 // image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
 // each block: the bias (times the image's zero
 // point where rows have their own); for each filter column, for each group of rows, the weights;
-// the constants of the tail vector by vector. Lanes are those of ChannelOfLane; scales are in the
-// order of the channels.
+// the constants of the tail vector by vector; where the code corrects, what each activation is to
+// be multiplied by once more, in each byte of a vector. Lanes are those of ChannelOfLane; scales
+// are in the order of the channels.
 struct DepthwiseS8Args {
   const std::byte* rows[kMaxS8FilterRows];
   const std::byte* weights;

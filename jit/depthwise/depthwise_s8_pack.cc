@@ -42,7 +42,8 @@ std::byte* DepthwiseS8::LanesOf(const DepthwiseS8Blocks& block, int channel, std
 }
 
 // Weights are w - their zero point; the bias takes off what the activations' zero point (that of
-// flipped ones is 128 more) adds to every sum, padding included.
+// flipped ones is 128 more) adds to every sum, padding included. Where the code corrects, weights
+// are w - 128; the lanes that have no tap are then corrected to nothing, too.
 void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
                             const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const {
   const int64_t u0 = problem_.zero_point + (spec_.flips() ? 128 : 0);
@@ -61,6 +62,9 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
         static_cast<int32_t>(b - u0 * sums[c]);
   }
   PackConstants(bias, block, channel, vectors);
+  if (!spec_.corrects) return;
+  std::memset(to + spec_.correction_at(block.width), 128 - problem_.weights_zero_point,
+              static_cast<size_t>(block.width));
 }
 
 // The weights that share a lane. Where there is none, they are their zero point, which is 0.
@@ -108,7 +112,7 @@ void DepthwiseS8::TakeGroups(const std::byte* filter, int64_t channel, int chann
 void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                             BlockSums* sums) const {
   const bool is_signed = problem_.weights_type == DataType::kInt8;
-  const __m128i zero = _mm_set1_epi8(static_cast<char>(problem_.weights_zero_point));
+  const __m128i zero = _mm_set1_epi8(static_cast<char>(WeightsOffset()));
   const __m128i flip = _mm_set1_epi8(static_cast<char>(is_signed ? 0x80 : 0));
   const __m128i even = _mm_set1_epi16(0xFF), ones = _mm_set1_epi16(1);
   // What the sum of four has too much.

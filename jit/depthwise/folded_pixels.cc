@@ -29,7 +29,7 @@ void RepeatChannels(int32_t pixels, std::vector<T>* values) {
 int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
   if (!VectorIsa::Supported(isa)) return 1;
   DepthwiseS8Spec spec;
-  spec.dot = HasDotProduct(isa) && problem.fits_int8;
+  spec.dot = problem.TakesDotProducts(isa);
   const int64_t whole = spec.whole_channels(VectorIsa(isa).bytes);
   const kernels::WindowAxis& x = problem.window.x;
   if (x.stride != 1 || problem.group_channels != 1 || problem.channels * kPaysBelow > whole ||
