@@ -122,16 +122,14 @@ void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count
   const std::vector<DepthRuns::Run>& runs = spec_.depth.runs;
   // The runs of a depth are equally long.
   const ByteSum sum(runs.front().length, format_.flips ? 0x80 : 0);
-  for (int64_t i = 0; i < count; ++i, left += step) {
-    __m128i halves = _mm_setzero_si128();
-    for (int64_t outer = 0; outer < spec_.depth.outer; ++outer) {
-      for (const DepthRuns::Run& run : runs) {
-        const std::byte* bytes = left + outer * spec_.depth.outer_step + run.offset;
-        halves = _mm_add_epi64(halves, sum.Halves(reinterpret_cast<const uint8_t*>(bytes)));
-      }
+  std::fill_n(values, count, 0);
+  for (int64_t outer = 0; outer < spec_.depth.outer; ++outer) {
+    for (const DepthRuns::Run& run : runs) {
+      const std::byte* bytes = left + outer * spec_.depth.outer_step + run.offset;
+      sum.AddEach(reinterpret_cast<const uint8_t*>(bytes), step, count, values);
     }
-    values[i] = scale * static_cast<int32_t>(ByteSum::Joined(halves));
   }
+  for (int64_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(

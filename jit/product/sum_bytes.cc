@@ -40,6 +40,26 @@ __m128i ByteSum::LongHalves(const uint8_t* run) const {
   return sums;
 }
 
+void ByteSum::AddEach(const uint8_t* runs, int64_t step, int64_t count, int32_t* sums) const {
+  // A copy stays in registers, and a loop for each kind of run asks for it once.
+  const ByteSum sum = *this;
+  const auto add = [&](auto halves_of) {
+    for (int64_t i = 0; i < count; ++i) {
+      sums[i] += static_cast<int32_t>(Joined(halves_of(runs + i * step)));
+    }
+  };
+  const auto short_halves = [&](__m128i bytes) {
+    return _mm_sad_epu8(_mm_xor_si128(bytes, sum.flips_), _mm_setzero_si128());
+  };
+  if (n_ >= 16) {
+    add([&](const uint8_t* run) { return sum.LongHalves(run); });
+  } else if (n_ >= 8) {
+    add([&](const uint8_t* run) { return short_halves(sum.Eights(run)); });
+  } else {
+    add([&](const uint8_t* run) { return sum.Halves(run); });
+  }
+}
+
 __m128i ByteSum::Fours(const uint8_t* run) const {
   const __m128i last = _mm_srl_epi64(LoadFour(run + n_ - 4), shift_);
   return _mm_unpacklo_epi32(LoadFour(run), last);

@@ -20,6 +20,8 @@ class ByteSum {
     return _mm_cvtsi128_si64(_mm_add_epi64(halves, _mm_unpackhi_epi64(halves, halves)));
   }
   int64_t operator()(const uint8_t* run) const { return Joined(Halves(run)); }
+  // Adds the sums of `count` runs, each `step` bytes behind the one before, to `sums`.
+  void AddEach(const uint8_t* runs, int64_t step, int64_t count, int32_t* sums) const;
 
  private:
   __m128i LongHalves(const uint8_t* run) const;
