@@ -130,6 +130,11 @@ TEST_F(ImageTest, RefusesWhatIsNoImageOrNoImagesInput) {
   cut.resize(45);
   EXPECT_THAT(Read(cut, {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
               HasSubstr("cannot be decoded"));
+  Bytes odd = kPng;
+  odd[37] = 'A';  // a chunk of another kind, which the reason quotes
+  odd[38] = '\n';
+  EXPECT_THAT(Read(odd, {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
+              HasSubstr("cannot be decoded: A?"));
   EXPECT_THAT(Read(Bmp(1, 1, {0, 0, 0}), {DataType::kInt32, {1, 2, 2, 3}}).status().message(),
               HasSubstr("float32, uint8 or int8"));
   for (const std::vector<int32_t>& shape :

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "interpreter/printable.h"
 #include "kernels/resize/resize.h"
 #include "tools/common/files.h"
 
@@ -54,7 +55,8 @@ Result<Decoded> Decode(const std::string& path, int channels) {
   image.pixels.reset(
       stbi_load_from_memory(data, size, &image.width, &image.height, &in_file, channels));
   if (image.pixels == nullptr) {
-    return InvalidArgument(path, ": cannot be decoded: ", stbi_failure_reason());
+    return InvalidArgument(path,
+                           ": cannot be decoded: ", interpreter::Printable(stbi_failure_reason()));
   }
   return image;
 }
