@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "tests/fusion/neighbours.h"
+#include "tests/kernels/guarded_bytes.h"
 
 namespace fuselite::fusion::testing {
 namespace {
@@ -180,6 +183,50 @@ std::vector<std::string> Outcome::ops() const {
   return all;
 }
 
+namespace {
+
+using kernels::testing::GuardedBytes;
+
+// The outputs, and what variables hold in the end. Everything that is bound is a copy that begins
+// right behind a page that nobody may touch, or ends right before one.
+std::vector<std::vector<float>> RunAgainst(GuardedBytes::Edge edge, const Graph& graph,
+                                           const std::vector<std::vector<float>>& inputs,
+                                           int threads, Execution& execution, Status& status) {
+  std::vector<std::pair<std::unique_ptr<GuardedBytes>, size_t>> results;
+  std::vector<std::unique_ptr<GuardedBytes>> given;
+  const auto place = [&](const std::vector<float>& values) {
+    return std::make_unique<GuardedBytes>(values.data(), values.size() * sizeof(float), edge);
+  };
+  int bound = 0;
+  for (ValueId v : graph.outputs) {
+    const std::vector<float> unwritten(graph.value(v).info.elements(), -12345.0f);
+    results.emplace_back(place(unwritten), unwritten.size());
+    execution.BindOutput(bound++, results.back().first->data());
+  }
+  bound = 0;
+  int variables = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (graph.value(graph.inputs[i]).variable) {
+      results.emplace_back(place(inputs[i]), inputs[i].size());
+      execution.BindVariable(variables++, results.back().first->data());
+    } else {
+      given.push_back(place(inputs[i]));
+      execution.BindInput(bound++, given.back()->data());
+    }
+  }
+  RunOptions run;
+  run.threads = threads;
+  status = execution.Run(run);
+  std::vector<std::vector<float>> outputs;
+  for (const auto& [memory, size] : results) {
+    const auto* values = reinterpret_cast<const float*>(memory->data());
+    outputs.emplace_back(values, values + size);
+  }
+  return outputs;
+}
+
+}  // namespace
+
 Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
   Outcome outcome;
   auto executable = Compile(graph, options, &outcome.report);
@@ -187,31 +234,21 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
   if (!executable.ok()) return outcome;
   Execution execution(*executable);
   Random random(seed);
-  // In place from here on: what is bound has an address.
-  std::vector<std::vector<float>> inputs(graph.inputs.size());
-  std::vector<size_t> variables;
-  int bound = 0;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value& value = graph.value(graph.inputs[i]);
-    inputs[i].resize(value.info.elements());
-    for (float& x : inputs[i]) x = random.Float(-4, 4);
-    if (value.variable) {
-      execution.BindVariable(static_cast<int>(variables.size()), inputs[i].data());
-      variables.push_back(i);
-    } else {
-      execution.BindInput(bound++, inputs[i].data());
-    }
+  std::vector<std::vector<float>> inputs;
+  for (ValueId input : graph.inputs) {
+    std::vector<float>& data = inputs.emplace_back(graph.value(input).info.elements());
+    for (float& x : data) x = random.Float(-4, 4);
   }
-  for (ValueId v : graph.outputs) {
-    outcome.outputs.emplace_back(graph.value(v).info.elements(), -12345.0f);
+  const auto run = [&](GuardedBytes::Edge edge) {
+    return RunAgainst(edge, graph, inputs, options.threads, execution, outcome.status);
+  };
+  outcome.outputs = run(GuardedBytes::Edge::kBegin);
+  const std::vector<std::vector<float>> again = run(GuardedBytes::Edge::kEnd);
+  for (size_t i = 0; i < again.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(again[i])),
+                                   std::as_bytes(std::span(outcome.outputs[i]))))
+        << "output " << i << " depends on where the operands lie";
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    execution.BindOutput(static_cast<int>(i), outcome.outputs[i].data());
-  }
-  RunOptions run;
-  run.threads = options.threads;
-  outcome.status = execution.Run(run);
-  for (size_t i : variables) outcome.outputs.push_back(std::move(inputs[i]));
   return outcome;
 }
 

@@ -88,7 +88,8 @@ class RandomGraph {
   }
   void Concatenate(ValueId x) {
     std::vector<ValueId> parts = {b_.Conv(x, 3, 1), Like(x)};
-    if (b_.shape(x).dim(-1) > 20) return;
+    // Batches and rows of one graph came to gigabytes, three times as many with each node.
+    if (b_.shape(x).dim(-1) > 20 || b_.shape(x).elements() > 1 << 14) return;
     parts[1] = b_.random().Chance(0.7) ? b_.Conv(parts[1], 3, 1) : parts[0];
     if (b_.random().Chance(0.3)) parts.push_back(b_.Depthwise(parts[0], 3));
     Keep(b_.Op("CONCATENATION", parts, {{"axis", b_.random().Pick({0.0, 1.0, 3.0})}}));
