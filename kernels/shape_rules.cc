@@ -69,14 +69,17 @@ Result<Shape> MakeShape(const std::vector<int64_t>& dims) {
   return *shape;
 }
 
+Status RequireOutputType(const OpDescription& op, size_t i, DataType type) {
+  const TensorInfo& output = op.outputs[i];
+  if (output.absent() || output.type == type) return Status();
+  return Unsupported("output ", i, " is ", DataTypeName(output.type), ", expected ",
+                     DataTypeName(type));
+}
+
 Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape) {
-  TensorInfo& output = op.outputs[i];
-  if (!output.absent() && output.type != type) {
-    return Unsupported("output ", i, " is ", DataTypeName(output.type), ", expected ",
-                       DataTypeName(type));
-  }
-  output.type = type;
-  output.shape = shape;
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, i, type));
+  op.outputs[i].type = type;
+  op.outputs[i].shape = shape;
   return Status();
 }
 

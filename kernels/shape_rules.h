@@ -44,6 +44,10 @@ Result<int> ResolveAxis(int64_t axis, int rank);
 // sizes.
 Result<Shape> MakeShape(const std::vector<int64_t>& dims);
 
+// Fails where the model states another type for output `i`. For rules that read values: what
+// SetOutput asks must be known before a node is taken whose values only a run tells.
+Status RequireOutputType(const OpDescription& op, size_t i, DataType type);
+
 // Sets type and shape of output `i`; fails where the model states another type.
 Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape);
 

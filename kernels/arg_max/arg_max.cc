@@ -39,6 +39,7 @@ Status InferArgMax(OpDescription& op) {
   if (type != DataType::kInt32 && type != DataType::kInt64) {
     return InvalidArgument("the result's type is ", DataTypeName(type), ", not int32 or int64");
   }
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, type));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, AxisOf(op));
   if (in[axis] == 0) return InvalidArgument("dimension ", axis, " of ", in, " is empty");
   // The host counts in 32 bits.

@@ -27,11 +27,12 @@ Status InferFill(OpDescription& op) {
   if (op.inputs[0].shape.rank() != 1) return InvalidArgument("the dimensions are no vector");
   if (value.elements() != 1)
     return InvalidArgument("the value has ", value.elements(), " elements");
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(value.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, value.type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(value, op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[0], "the dimensions", IntegerTypes::kInt32Or64));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(value.type).status());
   return SetOutput(op, 0, value.type, shape);
 }
 

@@ -121,6 +121,8 @@ Result<Movement> PlanPad(const OpDescription& op) {
 namespace {
 
 Status InferMirrorPad(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
                             ReadPaddings(op, IntegerTypes::kInt32Or64));

@@ -52,6 +52,8 @@ Result<int64_t> RemainingSize(const Shape& in, const std::vector<int64_t>& known
 
 Status InferReshape(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, RequestedShape(op));
   const auto rest = std::ranges::find(dims, -1);
   if (rest != dims.end()) {
@@ -65,7 +67,6 @@ Status InferReshape(OpDescription& op) {
   if (shape.elements() != in.elements()) {
     return InvalidArgument("cannot reshape ", in.shape, " to ", shape);
   }
-  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -94,6 +95,8 @@ Status InferExpandDims(OpDescription& op) {
   if (in.shape.rank() == Shape::kMaxRank) {
     return Unsupported("the result's rank exceeds ", Shape::kMaxRank);
   }
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(in, op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const int64_t value,
                             ReadInteger(op.inputs[1], "the axis", IntegerTypes::kInt32Or64));

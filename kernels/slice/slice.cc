@@ -54,10 +54,19 @@ Result<std::vector<int64_t>> SizesOf(const OpDescription& op) {
 }
 
 Status InferSlice(OpDescription& op) {
+  const DataType type = op.inputs[0].type;
+  if (type == DataType::kInt2 || type == DataType::kUInt4) {
+    return Unsupported("elements of type ", DataTypeName(type));
+  }
+  FUSELITE_RETURN_IF_ERROR(RequireSized(type));
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, type));
+  if (op.inputs[1].type != op.inputs[2].type) {
+    return InvalidArgument("begin is ", DataTypeName(op.inputs[1].type), ", the size ",
+                           DataTypeName(op.inputs[2].type));
+  }
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, SizesOf(op));
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(sizes));
-  FUSELITE_RETURN_IF_ERROR(RequireSized(op.inputs[0].type));
-  return SetOutput(op, 0, op.inputs[0].type, shape);
+  return SetOutput(op, 0, type, shape);
 }
 
 }  // namespace
@@ -82,7 +91,7 @@ const OperatorDef& SliceOperator() {
       .max_version = 8,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "any type but string",
+      .limits = "any type but string, uint4 and int2",
       .infer = InferSlice,
       .candidates = kSliceCandidates<PlanSlice>,
       .cost = MovementCost,

@@ -168,13 +168,14 @@ Result<std::vector<AxisSlice>> ResolveSizes(const OpDescription& op) {
 }
 
 Status InferStridedSlice(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveSizes(op));
   std::vector<int64_t> dims;
   for (const AxisSlice& axis : axes) {
     if (!axis.dropped) dims.push_back(axis.size);
   }
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
   return SetOutput(op, 0, op.inputs[0].type, shape);
 }
 

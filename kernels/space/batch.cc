@@ -22,6 +22,9 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
   Blocking b;
   const int rank = op.inputs[0].shape.rank();
   if (rank < 3 || rank > 4) return InvalidArgument("rank ", rank, ", expected 3 or 4");
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  // Either may be known without the other.
+  if (op.inputs[2].type != DataType::kInt32) return Unsupported("margins that are not int32");
   FUSELITE_ASSIGN_OR_RETURN(b.block,
                             ReadIntegers(op.inputs[1], "the block shape", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(b.margins,
@@ -40,11 +43,11 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
   for (int64_t margin : b.margins) {
     if (margin < 0 || margin > kMostMargin) return InvalidArgument("a margin of ", margin);
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
   return b;
 }
 
 Status InferSpaceToBatchNd(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const Blocking b, ReadBlocking(op));
   const Shape& in = op.inputs[0].shape;
@@ -62,6 +65,7 @@ Status InferSpaceToBatchNd(OpDescription& op) {
 }
 
 Status InferBatchToSpaceNd(OpDescription& op) {
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const Blocking b, ReadBlocking(op));
   const Shape& in = op.inputs[0].shape;

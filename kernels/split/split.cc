@@ -38,9 +38,15 @@ Result<int> SplitAxis(const OpDescription& op, int axis_input, int input) {
   return ResolveAxis(axis, op.inputs[input].shape.rank());
 }
 
-Status CheckCount(const OpDescription& op, int32_t count) {
-  if (count == static_cast<int>(op.outputs.size())) return Status();
-  return InvalidArgument("splits into ", count, " parts with ", op.outputs.size(), " outputs");
+// `input` is what is split.
+Status CheckOutputs(const OpDescription& op, int32_t count, int input) {
+  if (count != static_cast<int>(op.outputs.size())) {
+    return InvalidArgument("splits into ", count, " parts with ", op.outputs.size(), " outputs");
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, i, op.inputs[input].type));
+  }
+  return Status();
 }
 
 Status SetParts(OpDescription& op, int input, int axis, const std::vector<int64_t>& sizes) {
@@ -55,7 +61,7 @@ Status SetParts(OpDescription& op, int input, int axis, const std::vector<int64_
 
 Status InferSplit(OpDescription& op) {
   const int32_t parts = op.params.as<SplitParams>().num_splits;
-  FUSELITE_RETURN_IF_ERROR(CheckCount(op, parts));
+  FUSELITE_RETURN_IF_ERROR(CheckOutputs(op, parts, 1));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, SplitAxis(op, 0, 1));
   const int32_t size = op.inputs[1].shape[axis];
   if (size % parts != 0) {
@@ -66,7 +72,7 @@ Status InferSplit(OpDescription& op) {
 }
 
 Status InferSplitV(OpDescription& op) {
-  FUSELITE_RETURN_IF_ERROR(CheckCount(op, op.params.as<SplitParams>().num_splits));
+  FUSELITE_RETURN_IF_ERROR(CheckOutputs(op, op.params.as<SplitParams>().num_splits, 0));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, SplitAxis(op, 2, 0));
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
                             ReadIntegers(op.inputs[1], "the sizes", IntegerTypes::kInt32Or64));
@@ -95,7 +101,7 @@ Status InferSplitV(OpDescription& op) {
 Status InferUnpack(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   const auto& params = op.params.as<UnpackParams>();
-  FUSELITE_RETURN_IF_ERROR(CheckCount(op, params.num));
+  FUSELITE_RETURN_IF_ERROR(CheckOutputs(op, params.num, 0));
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(params.axis, in.shape.rank()));
   if (in.shape[axis] != params.num) {
     return InvalidArgument("unpacks ", params.num, " of the ", in.shape[axis], " in dimension ",

@@ -10,6 +10,8 @@ namespace {
 
 Status InferTile(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[1], "the multiples", IntegerTypes::kInt32Or64));
   if (static_cast<int>(dims.size()) != in.shape.rank()) {
@@ -22,12 +24,13 @@ Status InferTile(OpDescription& op) {
     dims[d] *= in.shape[d];
   }
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
   return SetOutput(op, 0, in.type, shape);
 }
 
 Status InferBroadcastTo(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
+  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   if (op.inputs[1].shape.rank() != 1) {
     return InvalidArgument("the shape is of rank ", op.inputs[1].shape.rank(), ", not a vector");
   }
@@ -42,7 +45,6 @@ Status InferBroadcastTo(OpDescription& op) {
       return InvalidArgument("cannot broadcast ", in.shape, " to ", shape);
     }
   }
-  FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
   return SetOutput(op, 0, in.type, shape);
 }
 

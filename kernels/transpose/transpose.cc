@@ -25,10 +25,12 @@ Result<std::vector<int64_t>> ReadPermutation(const OpDescription& op) {
 Status InferTranspose(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   if (in.shape.rank() > 8) return InvalidArgument("rank ", in.shape.rank(), ", expected 8 at most");
+  if (in.type == DataType::kInt2) return Unsupported("elements of type int2");
+  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
+  FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(op));
   Shape shape;
   for (int64_t p : perm) shape.push_back(in.shape[static_cast<int>(p)]);
-  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 
@@ -53,7 +55,7 @@ const OperatorDef& TransposeOperator() {
       .max_version = 9,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank <= 8; any type but string",
+      .limits = "rank <= 8; any type but string and int2",
       .infer = InferTranspose,
       .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,

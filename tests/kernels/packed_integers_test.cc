@@ -131,6 +131,7 @@ TEST(PackedTest, IsMovedLikeBytes) {
         .Constant(TestTensor::Of<int32_t>(kI32, {2}, std::vector<int32_t>{3, 5}));
     EXPECT_THAT(Unpacked(RunReference(reshape)), ElementsAreArray(x));
 
+    if (type == DataType::kInt2) continue;
     OpTester transpose("TRANSPOSE");
     transpose.Input(Packed(type, {5, 3}, x))
         .Constant(TestTensor::Of<int32_t>(kI32, {2}, std::vector<int32_t>{1, 0}));
@@ -138,12 +139,12 @@ TEST(PackedTest, IsMovedLikeBytes) {
                 ElementsAre(x[0], x[3], x[6], x[9], x[12], x[1], x[4], x[7], x[10], x[13], x[2],
                             x[5], x[8], x[11], x[14]));
 
+    if (type != DataType::kInt4) continue;
     OpTester slice("SLICE");
     slice.Input(Packed(type, {5, 3}, x))
         .Constant(TestTensor::Of<int32_t>(kI32, {2}, std::vector<int32_t>{1, 1}))
         .Constant(TestTensor::Of<int32_t>(kI32, {2}, std::vector<int32_t>{3, 1}));
     EXPECT_THAT(Unpacked(RunReference(slice)), ElementsAre(x[4], x[7], x[10]));
-    if (type != DataType::kInt4) continue;
 
     OpTester gather("GATHER");
     gather.params<GatherParams>().axis = 0;

@@ -162,6 +162,21 @@ def indexed(name, index, constant):
     return graph.build(y if isinstance(y, list) else [y]), inputs[: len(graph.inputs)]
 
 
+def declared_as(name, dtype):
+    """Of a type that the file states and LiteRT replaces, with values that only a run tells."""
+    graph = graphs.Graph()
+    x = graph.input((2, 3))
+    values, shape, options, version = {
+        "EXPAND_DIMS": (0, (1, 2, 3), "ExpandDimsOptions", 1),
+        "TILE": ([1, 2], (2, 6), "TileOptions", 1),
+        "BROADCAST_TO": ([2, 3], (2, 3), "BroadcastToOptions", 2),
+        "TRANSPOSE": ([1, 0], (3, 2), "TransposeOptions", 1),
+        "RESHAPE": ([6], (6,), "ReshapeOptions", 1),
+    }[name]
+    y = graph.op(name, [x, graph.input(np.shape(values), np.int32)], shape, options, version, dtype=dtype)
+    return graph.build([y]), [np.arange(6, dtype=np.float32).reshape(2, 3), np.array(values, np.int32)]
+
+
 def moved(name, dtype, scale=None):
     """Operators that move values, in types for which LiteRT has no kernel, and to another scale."""
     graph = graphs.Graph()
@@ -258,6 +273,14 @@ def same(actual, expected):
         and (e.dtype != np.float32 or np.array_equal(np.signbit(a[a == 0]), np.signbit(e[e == 0])))
         for a, e in zip(actual, expected, strict=True)
     )
+
+
+@pytest.mark.parametrize("name", ["EXPAND_DIMS", "TILE", "BROADCAST_TO", "TRANSPOSE", "RESHAPE"])
+def test_a_wrong_type_is_left_to_litert(name, load_delegate):
+    model, inputs = declared_as(name, np.int32)
+    stage, expected = in_litert(model, inputs, [])
+    with_delegate, actual = in_litert(model, inputs, [load_delegate()])
+    assert with_delegate == stage and same(actual, expected), (actual, expected)
 
 
 @pytest.mark.parametrize("case", CASES)
