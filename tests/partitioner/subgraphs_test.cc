@@ -8,6 +8,7 @@
 
 #include "interpreter/interpreter.h"
 #include "interpreter/writer.h"
+#include "kernels/generate/generate.h"
 #include "partitioner/delegate.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/kernels/random.h"
@@ -328,6 +329,50 @@ TEST(Variables, ReadBeforeAnAssignmentStayWhatTheyWere) {
     b.End({b.Op("SUB", {kept, next}, {1, 8}), b.Op("NEG", {next}, {1, 8})});
     b.Initializer();
     ExpectDelegateAgrees(b);
+  }
+}
+
+// A shape that one partition computes is a value of the run for the next one.
+TEST(Partitions, TakeWhatOthersComputeAsItComes) {
+  Builder b;
+  const int x = b.In({2, 6}), y = b.In({12});
+  const int axes = b.AddConstant("axes", kInt, {2}, std::vector<int32_t>{0, 1});
+  const int sum = b.Op("SUM", {x, axes}, Shape());
+  const int shape = b.AddTensor("shape", kInt, {2});
+  kernels::Params of_shape;
+  of_shape.as<kernels::ShapeParams>().out_type = kInt;
+  b.AddOperator(*kernels::FindOperator("SHAPE"), of_shape, {x}, {shape});
+  int scale = sum;
+  for (int i = 0; i < 6; ++i) scale = b.Op("TANH", {scale}, Shape());
+  scale = b.Op("COS", {scale}, Shape());
+  int rows = b.Op("RESHAPE", {b.Op("MUL", {y, scale}, {12}), shape}, {2, 6});
+  for (int i = 0; i < 6; ++i) rows = b.Op("TANH", {rows}, {2, 6});
+  b.End({rows});
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Options options;
+  options.isa = DetectIsa();
+  options.ops_deny = {"COS"};
+  Delegate delegate(options);
+  std::unique_ptr<Interpreter> alone = *Interpreter::Create(*model),
+                               delegated = *Interpreter::Create(*model);
+  ASSERT_TRUE(delegated->ApplyDelegate(delegate.c_struct()).ok());
+  EXPECT_THAT(delegated->Plan(), ::testing::ElementsAre("delegate FuseliteDelegate", "COS",
+                                                        "delegate FuseliteDelegate"));
+  for (const Shape& given : {Shape{2, 6}, Shape{3, 4}}) {
+    SCOPED_TRACE(given.ToString());
+    for (Interpreter* each : {alone.get(), delegated.get()}) {
+      ASSERT_TRUE(each->ResizeInput(0, given.dims()).ok());
+      const Status allocated = each->AllocateTensors();
+      ASSERT_TRUE(allocated.ok()) << allocated.ToString();
+      Random random(1);
+      for (int i = 0; i < 2; ++i) Fill(each->input(i), random);
+      const Status status = each->Invoke();
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+    EXPECT_EQ(alone->output(0).shape, given);
+    ExpectSame(alone->output(0), delegated->output(0));
   }
 }
 
