@@ -47,9 +47,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
       DepthwiseSpec();
   unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail);
-  const auto& [s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail] =
-      DepthwiseS8Spec();
-  unused(s8_isa, s8_window, dot, is_unsigned, s8_pixel, s8_out, group, sum_tail);
+  const auto& [s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group,
+               sum_tail] = DepthwiseS8Spec();
+  unused(s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group, sum_tail);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
   const auto& [elementwise_isa, in_step, elementwise_out, elementwise_tail] = ElementwiseSpec();
@@ -273,6 +273,7 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
       [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },
       [](DepthwiseS8Spec& s) { s.dot = true; },
+      [](DepthwiseS8Spec& s) { s.corrects = true; },
       [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
       [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
       [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; },
