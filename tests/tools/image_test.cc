@@ -141,6 +141,10 @@ TEST_F(ImageTest, RefusesWhatIsNoImageOrNoImagesInput) {
        {std::vector<int32_t>{1, 3, 224, 224}, {10}, {}, {1, 1, 2, 2, 3}}) {
     EXPECT_FALSE(Read(kPng, {DataType::kFloat32, shape}).ok());
   }
+  Bytes none = Bmp(1, 1, {0, 0, 0});
+  none[18] = 0;
+  EXPECT_THAT(Read(none, {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
+              HasSubstr("has 0 x 1 pixels"));
   Bytes huge = kPng;
   huge[18] = huge[22] = 0xf0;  // 61440 x 61440
   EXPECT_FALSE(Read(huge, {DataType::kUInt8, {1, 2, 2, 3}}).ok());

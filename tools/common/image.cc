@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -47,8 +48,10 @@ Result<Decoded> Decode(const std::string& path, int channels) {
   if (stbi_info_from_memory(data, size, &image.width, &image.height, &in_file) == 0) {
     return InvalidArgument(path, ": is no JPEG, PNG or BMP image");
   }
-  if (int64_t{image.width} * image.height > kMaxPixels) {
-    return InvalidArgument(path, ": has ", image.width, " x ", image.height, " pixels, at most ",
+  // BMP files whose first row is the lowest one have a negative height here.
+  const int64_t height = std::abs(int64_t{image.height});
+  if (image.width < 1 || height < 1 || image.width * height > kMaxPixels) {
+    return InvalidArgument(path, ": has ", image.width, " x ", height, " pixels, from 1 to ",
                            kMaxPixels, " are taken");
   }
   image.channels = channels;
