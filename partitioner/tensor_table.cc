@@ -14,7 +14,8 @@ namespace {
 // Shapes, axes, sizes: at most a few elements per dimension.
 constexpr int64_t kMaxComputedElements = 64;
 
-constexpr std::byte kUnreadByte{};
+// Aligned as the largest element, since constants that are not are copied before they are read.
+alignas(16) constexpr std::byte kUnreadByte{};
 
 bool IsSmallInteger(const TensorInfo& info) {
   return (info.type == DataType::kInt32 || info.type == DataType::kInt64) &&
