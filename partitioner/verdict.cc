@@ -90,7 +90,7 @@ Status JudgeBody(const Judging& judging, const ImportedNode& node, Verdict& verd
 
 // A node by all of its branches. What runs, and what shapes that gives, depends on a value.
 Status JudgeBranches(const Judging& judging, Verdict& verdict) {
-  const Status status = judging.table.Infer(verdict.node).status();
+  Status status = judging.table.Infer(verdict.node).status();
   if (status.code() != StatusCode::kDynamicShape) return status;
   for (int i = 0; i < static_cast<int>(verdict.node.branches.size()); ++i) {
     const Status judged = JudgeBody(judging, BranchOf(verdict.node, i), verdict);

@@ -80,9 +80,10 @@ Result<Shape> ParseShape(std::string_view text) {
     dims.push_back(static_cast<int32_t>(dim));
   }
   const std::optional<Shape> shape = Shape::FromDims(dims);
-  if (!shape)
+  if (!shape) {
     return InvalidArgument("its shape has more than ", Shape::kMaxRank,
                            " dimensions or too many elements");
+  }
   return *shape;
 }
 
