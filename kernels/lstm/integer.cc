@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/fixed_point.h"
 #include "kernels/lstm/fixed_point16.h"
-#include "kernels/lstm/integer.h"
+#include "kernels/lstm/integer_row.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 
@@ -15,11 +14,9 @@ constexpr size_t kHiddenIntermediate = 4;
 
 bool Usable(float scale) { return std::isfinite(scale) && scale > 0; }
 
+// What weights with one scale are worth in a product; Unsupported where there are several.
 Result<FixedPoint> Usable(const TensorInfo& weights, double scale) {
-  if (!weights.quantization.per_channel() && Usable(static_cast<float>(scale))) {
-    return ToFixedPoint(static_cast<float>(scale));
-  }
-  return Unsupported("weights or what they multiply have no single scale that is positive");
+  return PositiveScale(weights.quantization.per_channel() ? 0 : static_cast<float>(scale));
 }
 
 // Of sums of products to `to`.
@@ -35,16 +32,12 @@ Result<float> ScaleOfIntermediate(const OpDescription& op, size_t i) {
                      i == kHiddenIntermediate ? "the hidden value is" : "sums are", " quantized");
 }
 
-// One row of the batch: its states, and the scratch of one step.
-class IntegerRowRun {
+// A row with the scratch of one step.
+class IntegerRowRun : IntegerLstmRow {
  public:
   IntegerRowRun(const LstmShape& shape, const IntegerLstm& lstm, const KernelArgs& args, int64_t b)
-      : s_(shape),
+      : IntegerLstmRow(shape, args, b),
         lstm_(lstm),
-        args_(args),
-        // Variables are bound as inputs and written in place.
-        h_(const_cast<int8_t*>(In<int8_t>(kLstmOutputState)) + b * shape.outputs),
-        c_(const_cast<int16_t*>(In<int16_t>(kLstmCellState)) + b * shape.cells),
         b_(b),
         products_(reinterpret_cast<int32_t*>(args.scratch)),
         gates_(reinterpret_cast<int16_t*>(products_ + shape.cells)),
@@ -67,19 +60,7 @@ class IntegerRowRun {
   }
 
  private:
-  template <class T>
-  const T* In(int i) const {
-    return static_cast<const T*>(args_.inputs[i]);
-  }
   int16_t* Gate(int gate) const { return gates_ + gate * s_.cells; }
-
-  // Wraps around, as TFLite's 32-bit sums do.
-  static int32_t Dot(const int8_t* w, const int8_t* v, int64_t n, int32_t zero_point,
-                     int32_t start) {
-    auto sum = static_cast<uint32_t>(start);
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<uint32_t>(w[i] * (v[i] - zero_point));
-    return static_cast<int32_t>(sum);
-  }
 
   void FillGate(int gate, const int8_t* x) {
     int16_t* const sums = Gate(gate);
@@ -105,10 +86,6 @@ class IntegerRowRun {
     return Saturate16(Scale(recurrent, lstm_.recurrent[gate]) + first);
   }
 
-  static int32_t Scale(int32_t x, const FixedPoint& by) {
-    return MultiplyByQuantizedMultiplier(x, by.multiplier, by.shift);
-  }
-
   void UpdateCell(int64_t i) {
     const int16_t forget = LogisticQ12(Gate(kForgetGate)[i]);
     const int16_t candidate = TanhFixed(Gate(kCellGate)[i], 3);
@@ -117,10 +94,8 @@ class IntegerRowRun {
     const auto kept = static_cast<int16_t>(RoundingDivideByPowerOfTwo(forget * c_[i], 15));
     const auto taken =
         static_cast<int16_t>(RoundingDivideByPowerOfTwo(input * candidate, 30 + lstm_.cell_log2));
-    c_[i] = Saturate16(kept + taken);
-    if (lstm_.cell_clip > 0) {
-      c_[i] = static_cast<int16_t>(std::clamp<int32_t>(c_[i], -lstm_.cell_clip, lstm_.cell_clip));
-    }
+    const int32_t clip = lstm_.cell_clip;
+    c_[i] = static_cast<int16_t>(std::clamp<int32_t>(Saturate16(kept + taken), -clip, clip));
   }
 
   int8_t Hidden(int64_t i) const {
@@ -135,16 +110,10 @@ class IntegerRowRun {
     const int32_t* bias = In<int32_t>(kLstmProjectionBias);
     const int32_t sum =
         Dot(weights, hidden_, s_.cells, lstm_.hidden_zero_point, bias ? bias[i] : 0);
-    const int32_t y = std::clamp(Scale(sum, lstm_.projection) + lstm_.h_zero_point, -128, 127);
-    const int32_t clip = lstm_.state_clip > 0 ? lstm_.state_clip : 128;
-    return static_cast<int8_t>(std::clamp(y, -clip, clip));
+    return Clipped(Scale(sum, lstm_.projection) + lstm_.h_zero_point, lstm_.state_clip);
   }
 
-  const LstmShape& s_;
   const IntegerLstm& lstm_;
-  const KernelArgs& args_;
-  int8_t* const h_;
-  int16_t* const c_;
   const int64_t b_;
   int32_t* const products_;
   int16_t* const gates_;
@@ -179,19 +148,29 @@ Status ResolveHidden(const OpDescription& op, const LstmShape& shape, IntegerLst
   FUSELITE_ASSIGN_OR_RETURN(const float scale, ScaleOfIntermediate(op, kHiddenIntermediate));
   lstm->hidden = ToFixedPoint(static_cast<float>(0x1p-15 / scale * 0x1p-15));
   lstm->hidden_zero_point = op.intermediates[kHiddenIntermediate].zero_point();
-  const float to = op.outputs[0].quantization.scale();
-  if (!Usable(to)) return InvalidArgument("the output has no scale");
+  if (!Usable(op.outputs[0].quantization.scale()))
+    return InvalidArgument("the output has no scale");
   if (!shape.projection) return Status();
   lstm->hidden_zero_point = -lstm->hidden_zero_point;
   FUSELITE_ASSIGN_OR_RETURN(lstm->projection,
                             ProductScale(op.inputs[kLstmProjection], scale,
                                          op.inputs[kLstmOutputState].quantization.scale()));
-  const float clip = op.params.as<LstmParams>().proj_clip;
-  lstm->state_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / to, 127.0f)) : 0;
+  lstm->state_clip = StateClip(op);
   return Status();
 }
 
 }  // namespace
+
+Result<FixedPoint> PositiveScale(float scale) {
+  if (Usable(scale)) return ToFixedPoint(scale);
+  return Unsupported("weights or what they multiply have no single scale that is positive");
+}
+
+int32_t StateClip(const OpDescription& op) {
+  const float clip = op.params.as<LstmParams>().proj_clip;
+  const float to = op.outputs[0].quantization.scale();
+  return clip > 0 ? static_cast<int32_t>(std::min(clip / to, 127.0f)) : 128;
+}
 
 Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
   const LstmShape shape(op);
@@ -206,7 +185,7 @@ Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
                        " is not a power of two from 2^-15 to 2^-9");
   }
   const float clip = op.params.as<LstmParams>().cell_clip;
-  lstm.cell_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / cell_scale, 32767.0f)) : 0;
+  lstm.cell_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / cell_scale, 32767.0f)) : 32768;
   for (int gate = shape.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_RETURN_IF_ERROR(ResolveGate(op, shape, gate, &lstm));
   }

@@ -24,11 +24,18 @@ struct IntegerLstm {
   int32_t hidden_zero_point;
   int32_t x_zero_point, h_zero_point;
   int cell_log2;       // the cell state's scale is 2^cell_log2, -15 to -9
-  int32_t cell_clip;   // 0: none
-  int32_t state_clip;  // of what the projection gives; 0: none
+  int32_t cell_clip;   // 32768: none
+  int32_t state_clip;  // of what the projection gives: StateClip
 };
 
 Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op);
+
+// `scale` as a multiplier and a shift; Unsupported unless it is positive.
+Result<FixedPoint> PositiveScale(float scale);
+
+// The bound of what the projection gives, in steps of the output; 128 where the model names none.
+// Precondition: the output's scale is positive.
+int32_t StateClip(const OpDescription& op);
 
 // The form of integer_bytes.cc.
 bool IsByteLstm(const OpDescription& op);

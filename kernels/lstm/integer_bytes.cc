@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/lstm/fixed_point16.h"
-#include "kernels/lstm/integer.h"
+#include "kernels/lstm/integer_row.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 
@@ -26,13 +26,9 @@ struct ByteLstm {
   ByteGate gates[kLstmGates];
   FixedPoint projection;
   int32_t x_zero_point, h_zero_point;
-  int32_t cell_clip, state_clip;  // 0: none
+  int32_t cell_clip;   // 32768: none
+  int32_t state_clip;  // StateClip
 };
-
-Result<FixedPoint> Scaled(float scale) {
-  if (std::isfinite(scale) && scale > 0) return ToFixedPoint(scale);
-  return Unsupported("a scale of the model is not positive");
-}
 
 Result<ByteGate> ResolveGate(const OpDescription& op, int gate) {
   ByteGate g{};
@@ -40,15 +36,16 @@ Result<ByteGate> ResolveGate(const OpDescription& op, int gate) {
   const Quantization* parts = &op.intermediates[3 * gate];
   const float x = scale_of(kLstmX), h = scale_of(kLstmOutputState);
   const float sum = parts[0].scale(), input = parts[1].scale(), state = parts[2].scale();
-  FUSELITE_ASSIGN_OR_RETURN(g.from_input, Scaled(scale_of(kLstmInputWeights + gate) * x / input));
+  FUSELITE_ASSIGN_OR_RETURN(g.from_input,
+                            PositiveScale(scale_of(kLstmInputWeights + gate) * x / input));
   FUSELITE_ASSIGN_OR_RETURN(g.from_state,
-                            Scaled(scale_of(kLstmRecurrentWeights + gate) * h / state));
-  FUSELITE_ASSIGN_OR_RETURN(g.input, Scaled(input / sum));
-  FUSELITE_ASSIGN_OR_RETURN(g.state, Scaled(state / sum));
+                            PositiveScale(scale_of(kLstmRecurrentWeights + gate) * h / state));
+  FUSELITE_ASSIGN_OR_RETURN(g.input, PositiveScale(input / sum));
+  FUSELITE_ASSIGN_OR_RETURN(g.state, PositiveScale(state / sum));
   // As int8, which TFLite passes them as.
   g.input_zero_point = static_cast<int8_t>(parts[1].zero_point());
   g.state_zero_point = static_cast<int8_t>(parts[2].zero_point());
-  FUSELITE_ASSIGN_OR_RETURN(const FixedPoint norm, Scaled(scale_of(kLstmLayerNorm + gate)));
+  FUSELITE_ASSIGN_OR_RETURN(const FixedPoint norm, PositiveScale(scale_of(kLstmLayerNorm + gate)));
   g.scale = static_cast<float>(norm.multiplier * std::ldexp(1.0, norm.shift - 31));
   g.bias_scale = 0x1p-10f * g.scale;
   return g;
@@ -67,32 +64,22 @@ Result<ByteLstm> Resolve(const OpDescription& op) {
   lstm.h_zero_point = op.inputs[kLstmOutputState].quantization.zero_point();
   const float state = op.inputs[kLstmOutputState].quantization.scale();
   const float weights = op.inputs[kLstmProjection].quantization.scale();
-  FUSELITE_ASSIGN_OR_RETURN(lstm.projection, Scaled(static_cast<float>(weights * 0x1p-15 / state)));
+  FUSELITE_ASSIGN_OR_RETURN(lstm.projection,
+                            PositiveScale(static_cast<float>(weights * 0x1p-15 / state)));
   if (lstm.projection.shift > 14) return Unsupported("a projection by too large a scale");
-  const auto& params = op.params.as<LstmParams>();
-  const float cell_clip = params.cell_clip, to = op.outputs[0].quantization.scale();
-  if (!(to > 0)) return InvalidArgument("the output has no scale");
-  lstm.cell_clip = cell_clip > 0 && cell_clip < 1 ? static_cast<int32_t>(cell_clip * 32768) : 0;
-  lstm.state_clip =
-      params.proj_clip > 0 ? static_cast<int32_t>(std::min(params.proj_clip / to, 127.0f)) : 0;
+  const float cell_clip = op.params.as<LstmParams>().cell_clip;
+  if (!(op.outputs[0].quantization.scale() > 0)) return InvalidArgument("the output has no scale");
+  lstm.cell_clip = cell_clip > 0 && cell_clip < 1 ? static_cast<int32_t>(cell_clip * 32768) : 32768;
+  lstm.state_clip = StateClip(op);
   return lstm;
 }
 
-int32_t Scale(int32_t x, const FixedPoint& by) {
-  return MultiplyByQuantizedMultiplier(x, by.multiplier, by.shift);
-}
-
-// One row of the batch.
-class ByteRow {
+class ByteRow : IntegerLstmRow {
  public:
   ByteRow(const LstmShape& shape, const ByteLstm& lstm, const KernelArgs& args, int64_t b)
-      : s_(shape),
+      : IntegerLstmRow(shape, args, b),
         lstm_(lstm),
-        args_(args),
         x_(In<int8_t>(kLstmX) + b * shape.inputs),
-        // Variables are bound as inputs and written in place.
-        h_(const_cast<int8_t*>(In<int8_t>(kLstmOutputState)) + b * shape.outputs),
-        c_(const_cast<int16_t*>(In<int16_t>(kLstmCellState)) + b * shape.cells),
         gates_(reinterpret_cast<int16_t*>(args.scratch)) {}
 
   void Run(int8_t* y) {
@@ -107,20 +94,12 @@ class ByteRow {
   }
 
  private:
-  template <class T>
-  const T* In(int i) const {
-    return static_cast<const T*>(args_.inputs[i]);
-  }
   int16_t* Gate(int gate) const { return gates_ + (gate - kForgetGate) * s_.cells; }
 
   static int32_t Part(const int8_t* weights, const int8_t* values, int64_t n, int32_t zero_point,
                       const FixedPoint& scale, int32_t to_zero_point) {
-    uint32_t sum = 0;  // wraps around, as TFLite's 32-bit sums do
-    for (int64_t i = 0; i < n; ++i) {
-      sum += static_cast<uint32_t>(weights[i] * (values[i] - zero_point));
-    }
-    return std::clamp(Scale(static_cast<int32_t>(sum), scale) + to_zero_point, -128, 127) -
-           to_zero_point;
+    const int32_t sum = Dot(weights, values, n, zero_point, 0);
+    return std::clamp(Scale(sum, scale) + to_zero_point, -128, 127) - to_zero_point;
   }
 
   void FillGate(int gate) {
@@ -177,7 +156,7 @@ class ByteRow {
     const auto input = static_cast<int16_t>(32767 - forget);
     const auto taken =
         static_cast<int16_t>(RoundingDivideByPowerOfTwo(input * Gate(kCellGate)[i], 15));
-    const int32_t clip = lstm_.cell_clip > 0 ? lstm_.cell_clip : 32768;
+    const int32_t clip = lstm_.cell_clip;
     c_[i] = static_cast<int16_t>(std::clamp<int32_t>(Saturate16(kept + taken), -clip, clip));
   }
 
@@ -188,16 +167,11 @@ class ByteRow {
     const int32_t y =
         MultiplyByQuantizedMultiplier64(sum, lstm_.projection.multiplier, lstm_.projection.shift) +
         lstm_.h_zero_point;
-    const int32_t clip = lstm_.state_clip > 0 ? lstm_.state_clip : 128;
-    return static_cast<int8_t>(std::clamp(std::clamp(y, -128, 127), -clip, clip));
+    return Clipped(y, lstm_.state_clip);
   }
 
-  const LstmShape& s_;
   const ByteLstm& lstm_;
-  const KernelArgs& args_;
   const int8_t* const x_;
-  int8_t* const h_;
-  int16_t* const c_;
   int16_t* const gates_;
 };
 

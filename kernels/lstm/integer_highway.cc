@@ -69,7 +69,7 @@ void ScaleLstmSums(const int32_t* sums, int64_t n, const FixedPoint& by, const i
 void UpdateLstmCell(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
                     const int16_t* candidate, int64_t n, int16_t* c) {
   const IntTag d;
-  const int32_t clip = lstm.cell_clip > 0 ? lstm.cell_clip : 32768;
+  const int32_t clip = lstm.cell_clip;
   const auto one = hn::Set(d, 32767);
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
     const auto keep = LoadInt(forget + i, count);
@@ -93,7 +93,7 @@ void LstmIntegerOutput(const IntegerLstm& lstm, const int16_t* gate, const int16
 
 void LstmIntegerProject(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y) {
   const auto zero_point = hn::Set(IntTag(), lstm.h_zero_point);
-  const int32_t clip = lstm.state_clip > 0 ? lstm.state_clip : 128;
+  const int32_t clip = lstm.state_clip;
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
     const auto value = hn::Add(ScaleVec(LoadInt(sums + i, count), lstm.projection), zero_point);
     StoreInt(ClampInt(value, -clip, std::min(clip, 127)), y + i, count);
