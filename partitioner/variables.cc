@@ -117,14 +117,19 @@ Status GraphVariables::ReadNodes(TfLiteContext* context, std::span<const int> pl
     }
     const bool read = code == kTfLiteBuiltinReadVariable;
     const bool fits = read ? HasCounts(*host, 1, 1) : HasCounts(*host, 2, 0);
-    const auto variable = fits ? of_handle_.find(host->input(0)) : of_handle_.end();
+    const int value = !fits ? -1 : read ? host->node->outputs->data[0] : host->input(1);
+    if (value < 0) {
+      status = Unsupported("node ", index, " reads or assigns no value");
+      continue;
+    }
+    const auto variable = of_handle_.find(host->input(0));
     if (variable == of_handle_.end()) {
       status = Unsupported("node ", index, " uses a variable whose handle is no VAR_HANDLE's");
       continue;
     }
     access.handle = host->input(0);
     access.variable = variable->second;
-    access.value = read ? host->node->outputs->data[0] : host->input(1);
+    access.value = value;
   }
   return status;
 }

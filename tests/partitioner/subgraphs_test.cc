@@ -332,6 +332,28 @@ TEST(Variables, ReadBeforeAnAssignmentStayWhatTheyWere) {
   }
 }
 
+// Left to the host, which refuses it: claimed, it would assign nothing without a word.
+TEST(Variables, AreAssignedAValue) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  b.Assign(handle, -1);
+  b.End({b.Op("ADD", {b.Read(handle), x}, {1, 8})});
+  b.Initializer();
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Options options;
+  options.isa = DetectIsa();
+  Delegate delegate(options);
+  std::unique_ptr<Interpreter> interpreter = *Interpreter::Create(*model);
+  Status status = interpreter->ApplyDelegate(delegate.c_struct());
+  if (status.ok()) status = interpreter->AllocateTensors();
+  if (status.ok()) status = interpreter->Invoke();
+  EXPECT_FALSE(status.ok());
+}
+
 // A shape that one partition computes is a value of the run for the next one.
 TEST(Partitions, TakeWhatOthersComputeAsItComes) {
   Builder b;
