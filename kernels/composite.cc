@@ -1,14 +1,10 @@
 #include "kernels/composite.h"
 
-// Numbers are read from numbers, never from text: without this the headers ask for the library's
-// table of locales, which is no code for shared objects.
-#define FLATBUFFERS_LOCALE_INDEPENDENT 0
-#include <flatbuffers/flexbuffers.h>
-
 #include <cmath>
 #include <string>
 
 #include "kernels/attention/attention.h"
+#include "kernels/flexible_map.h"
 #include "kernels/layer_norm/layer_norm.h"
 
 namespace fuselite::kernels {
@@ -22,12 +18,7 @@ namespace {
 template <class Take>
 Status ReadNumbers(std::span<const std::byte> attributes, Take take) {
   if (attributes.empty()) return Status();
-  const auto* bytes = reinterpret_cast<const uint8_t*>(attributes.data());
-  if (!flexbuffers::VerifyBuffer(bytes, attributes.size()) ||
-      !flexbuffers::GetRoot(bytes, attributes.size()).IsMap()) {
-    return InvalidArgument("its attributes are no map of FlexBuffers");
-  }
-  const flexbuffers::Map map = flexbuffers::GetRoot(bytes, attributes.size()).AsMap();
+  FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(attributes));
   for (size_t i = 0; i < map.size(); ++i) {
     const std::string name = map.Keys()[i].AsKey();
     const flexbuffers::Reference value = map.Values()[i];

@@ -1,12 +1,8 @@
 #include "kernels/detection/detection.h"
 
-// Numbers are read from numbers, never from text: without this the headers ask for the library's
-// table of locales, which is no code for shared objects.
-#define FLATBUFFERS_LOCALE_INDEPENDENT 0
-#include <flatbuffers/flexbuffers.h>
-
 #include <limits>
 
+#include "kernels/flexible_map.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
@@ -66,12 +62,7 @@ constexpr Candidate kCandidates[] = {{"reference", BuildDetection}};
 }  // namespace
 
 Status ReadDetectionOptions(std::span<const std::byte> options, void* params) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(options.data());
-  if (options.empty() || !flexbuffers::VerifyBuffer(bytes, options.size()) ||
-      !flexbuffers::GetRoot(bytes, options.size()).IsMap()) {
-    return InvalidArgument("its options are no map of FlexBuffers");
-  }
-  const flexbuffers::Map map = flexbuffers::GetRoot(bytes, options.size()).AsMap();
+  FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(options));
   const auto number = [&](const char* key, int32_t otherwise) {
     return map[key].IsNull() ? otherwise : map[key].AsInt32();
   };
