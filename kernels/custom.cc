@@ -1,22 +1,27 @@
 #include "kernels/custom.h"
 
+#include "kernels/audio/audio.h"
 #include "kernels/detection/detection.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "kernels/unpool/unpool.h"
 
 namespace fuselite::kernels {
 
+const OperatorDef& AudioSpectrogramOperator();
 const OperatorDef& Convolution2DTransposeBiasOperator();
 const OperatorDef& DetectionPostProcessOperator();
 const OperatorDef& MaxPoolingWithArgmax2DOperator();
 const OperatorDef& MaxUnpooling2DOperator();
+const OperatorDef& MfccOperator();
 
 std::span<const CustomOperator> AllCustomOperators() {
   static const CustomOperator kAll[] = {
+      {&AudioSpectrogramOperator(), ReadSpectrogramOptions},
       {&Convolution2DTransposeBiasOperator(), ReadTransposeConvBiasOptions},
       {&DetectionPostProcessOperator(), ReadDetectionOptions},
       {&MaxPoolingWithArgmax2DOperator(), ReadUnpoolOptions},
       {&MaxUnpooling2DOperator(), ReadUnpoolOptions},
+      {&MfccOperator(), ReadMfccOptions},
   };
   return kAll;
 }

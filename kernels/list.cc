@@ -9,6 +9,7 @@
   X(ArgMax) \
   X(ArgMin) \
   X(Atan2) \
+  X(AudioSpectrogram) \
   X(Attention) \
   X(AveragePool2D) \
   X(BatchMatMul) \
@@ -89,6 +90,7 @@
   X(MaxUnpooling2D) \
   X(Maximum) \
   X(Mean) \
+  X(Mfcc) \
   X(Minimum) \
   X(MirrorPad) \
   X(Mul) \

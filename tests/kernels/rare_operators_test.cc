@@ -3,6 +3,7 @@
 #include <complex>
 #include <limits>
 
+#include "kernels/audio/audio.h"
 #include "kernels/quantization.h"
 #include "kernels/recurrent/svdf.h"
 #include "kernels/reduce_window/reduce_window.h"
@@ -268,6 +269,39 @@ TEST(Rfft2dTest, OfAnImpulseAndOfAConstant) {
   OpTester odd("RFFT2D");
   odd.Input(Floats({1, 4}, {1, 1, 1, 1})).Constant(Ints({1, 3}));
   EXPECT_EQ(odd.Infer().code(), StatusCode::kInvalidArgument);
+}
+
+// A cosine of four turns within Hann's window: half of its length in bin 4, a quarter beside it.
+TEST(AudioSpectrogramTest, OfACosine) {
+  std::vector<float> samples(2 * 20);  // in the second of two channels, from sample 3 on
+  for (int i = 3; i < 20; ++i)
+    samples[2 * i + 1] = std::cos(0.5F * static_cast<float>(M_PI) * (i - 3));
+  OpTester tester("AudioSpectrogram");
+  tester.params<SpectrogramParams>() = {.window = 16, .stride = 3, .squared = true};
+  tester.Input(Floats({20, 2}, samples));
+  const std::vector<float> bins = Values<float>(tester);
+  ASSERT_EQ(bins.size(), 2 * 2 * 9);
+  const float expected[] = {0, 0, 0, 4, 16, 4, 0, 0, 0};
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_EQ(bins[i] + bins[9 + i], 0);
+    EXPECT_NEAR(bins[27 + i], expected[i], 1e-5F);
+  }
+}
+
+// Equal sums have no coefficient but the first: log(1e-12) times the root of the filters' number.
+TEST(MfccTest, OfSilence) {
+  OpTester tester("Mfcc");
+  tester.params<MfccParams>() = {
+      .lower_limit = 20, .upper_limit = 4000, .filters = 9, .coefficients = 2};
+  tester.Input(Floats({1, 1, 129}, std::vector<float>(129))).Input(Int(16000));
+  const std::vector<float> coefficients = Values<float>(tester);
+  ASSERT_EQ(coefficients.size(), 2);
+  EXPECT_NEAR(coefficients[0], std::sqrt(2.0F / 9) * 9 * std::log(1e-12F), 1e-3F);
+  EXPECT_NEAR(coefficients[1], 0, 1e-5F);
+  OpTester impossible("Mfcc");
+  impossible.params<MfccParams>() = tester.params<MfccParams>();
+  impossible.Input(Floats({1, 1, 129}, std::vector<float>(129))).Input(Int(0));
+  EXPECT_EQ(RunCode(impossible), StatusCode::kInvalidArgument);
 }
 
 TEST(ShortFloatTest, DifferencesAndQuotientsAreRoundedOnce) {

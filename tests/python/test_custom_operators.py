@@ -122,3 +122,96 @@ def test_pool_with_argmax_and_its_way_back(load_delegate, delegate_path, tmp_pat
     y = graph.op("MaxUnpooling2D", [pooled, taps], (1, 8, 6, 5), custom_options=back)
     values = [rng.uniform(-1, 1, x.shape).astype(np.float32)]
     compare(graph.build([pooled, y]), values, 0, load_delegate, delegate_path, tmp_path)
+
+
+def options_of(**values):
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in sorted(values.items()):
+            (builder.Bool if isinstance(value, bool) else builder.Int)(name, value)
+    return bytes(builder.Finish())
+
+
+def spectrogram(graph, samples, window, stride, squared):
+    count, channels = samples.shape
+    frames = 0 if count < window else 1 + (count - window) // stride
+    bins = (1 << (window - 1).bit_length()) // 2 + 1
+    options = options_of(window_size=window, stride=stride, magnitude_squared=squared)
+    return graph.op("AudioSpectrogram", [samples], (channels, frames, bins), custom_options=options)
+
+
+def close_to_litert(path, values, load_delegate, delegate_path, explain):
+    """All three ways, to the rounding of doubles that were summed up in another order."""
+    expected = running.run(running.reference(path), values)
+    results = [running.run(running.delegated(path, load_delegate(explain_file=explain)), values)]
+    for delegate in (None, own_interpreter.Delegate(delegate_path)):
+        results.append(own_interpreter.Interpreter(path, delegate).run(values))
+    for outputs in results:
+        for output, wanted in zip(outputs, expected):
+            assert output.shape == wanted.shape
+            scale = max(1.0, np.abs(wanted).max(initial=0))
+            np.testing.assert_allclose(output, wanted, rtol=1e-6, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_speech_front_end(seed, load_delegate, delegate_path, tmp_path):
+    """Samples to a spectrogram to its coefficients, with a constant rate or one that a run gives."""
+    rng = np.random.default_rng(seed)
+    window, stride = int(rng.integers(2, 600)), int(rng.integers(1, 700))
+    count, channels = int(rng.integers(1, 4000)), int(rng.integers(1, 4))
+    filters = int(rng.integers(1, 50))
+    graph = graphs.Graph()
+    samples = graph.input((count, channels))
+    squared = bool(rng.integers(4))
+    power = spectrogram(graph, samples, window, stride, squared)
+    values = [rng.uniform(-1, 1, samples.shape).astype(np.float32)]
+    rate = np.array([16000], np.int32)
+    if rng.integers(2):
+        rate_tensor = graph.input((1,), np.int32)
+        values.append(rate)
+    else:
+        rate_tensor = graph.constant(rate)
+    coefficients = int(rng.integers(1, filters + 1))
+    # One in six asks for frequencies beyond the last bin.
+    options = options_of(
+        upper_frequency_limit=int(rng.choice([4000, 4000, 7999, 900, 6000, 20000])),
+        lower_frequency_limit=int(rng.integers(0, 400)),
+        filterbank_channel_count=filters,
+        dct_coefficient_count=coefficients,
+    )
+    y = graph.op("Mfcc", [power, rate_tensor], (*power.shape[:2], coefficients), custom_options=options)
+    path, explain = tmp_path / "model.tflite", tmp_path / "explain.json"
+    path.write_bytes(graph.build([power, y]))
+    close_to_litert(path, values, load_delegate, delegate_path, explain)
+    assert [node["claimed"] for node in running.explanation(explain)["nodes"]] == [True, True]
+
+
+@pytest.mark.parametrize("window, stride", [(1, 1), (16, 0), (0, 4)])
+def test_a_spectrogram_that_litert_refuses(window, stride, load_delegate, tmp_path):
+    graph = graphs.Graph()
+    samples = graph.input((64, 1))
+    options = options_of(window_size=window, stride=stride, magnitude_squared=True)
+    path, explain = tmp_path / "model.tflite", tmp_path / "explain.json"
+    path.write_bytes(graph.build([graph.op("AudioSpectrogram", [samples], (1, 4, 9), custom_options=options)]))
+    with pytest.raises(RuntimeError):
+        running.reference(path)
+    with pytest.raises(RuntimeError):
+        running.delegated(path, load_delegate(explain_file=explain))
+    (node,) = running.explanation(explain)["nodes"]
+    assert not node["claimed"] and "a window of" in node["reason"]
+
+
+def test_coefficients_of_an_impossible_rate(load_delegate, delegate_path, tmp_path):
+    graph = graphs.Graph()
+    power, rate = graph.input((1, 3, 9)), graph.input((1,), np.int32)
+    options = options_of(
+        upper_frequency_limit=4000, lower_frequency_limit=20, filterbank_channel_count=4, dct_coefficient_count=3
+    )
+    path = tmp_path / "model.tflite"
+    path.write_bytes(graph.build([graph.op("Mfcc", [power, rate], (1, 3, 3), custom_options=options)]))
+    values = [np.ones(power.shape, np.float32), np.array([0], np.int32)]
+    for made in (running.reference(path), running.delegated(path, load_delegate())):
+        with pytest.raises(RuntimeError):
+            running.run(made, values)
+    with pytest.raises(Exception, match="a sample rate of 0"):
+        own_interpreter.Interpreter(path, own_interpreter.Delegate(delegate_path)).run(values)
