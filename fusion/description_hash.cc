@@ -37,8 +37,9 @@ class Description {
   template <class T>
   requires std::is_trivially_copyable_v<T>
   void Add(const T& value) { AddBytes(&value, sizeof(T)); }
-  template <class T>
-  void AddAll(const std::vector<T>& values) {
+  template <class Values>
+  void AddAll(const Values& values) {
+    using T = typename Values::value_type;
     Add(values.size());
     if constexpr (std::is_arithmetic_v<T>) {
       AddBytes(values.data(), values.size() * sizeof(T));

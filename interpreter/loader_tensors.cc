@@ -101,6 +101,7 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
   const auto [low, high] = ZeroPointRange(tensor.type);
   Quantization& to = tensor.quantization;
   to.axis = scales.size() > 1 ? axis : 0;
+  std::vector<int32_t> zero_points(scales.size());
   for (uint32_t i = 0; i < scales.size(); ++i) {
     const float scale = scales.Get(i);
     const int64_t zero_point = ReadInt64(*from.zero_point(), i);
@@ -111,9 +112,10 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
       return InvalidArgument("zero point ", zero_point, " is out of range for ",
                              DataTypeName(tensor.type));
     }
-    to.scales.push_back(scale);
-    to.zero_points.push_back(static_cast<int32_t>(zero_point));
+    zero_points[i] = static_cast<int32_t>(zero_point);
   }
+  to.scales = std::vector<float>(scales.begin(), scales.end());
+  to.zero_points = std::move(zero_points);
   return Status();
 }
 

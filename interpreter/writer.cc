@@ -51,7 +51,7 @@ const uint8_t* AsUint8(const std::vector<std::byte>& bytes) {
 Offset<schema::QuantizationParameters> WriteQuantization(FlatBufferBuilder& builder,
                                                          const Quantization& quantization) {
   if (quantization.empty()) return 0;
-  const auto scales = builder.CreateVector(quantization.scales);
+  const auto scales = builder.CreateVector(quantization.scales.data(), quantization.scales.size());
   const auto zero_points = builder.CreateVector<int64_t>(
       std::vector<int64_t>(quantization.zero_points.begin(), quantization.zero_points.end()));
   schema::QuantizationParametersBuilder table(builder);

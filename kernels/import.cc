@@ -30,12 +30,11 @@ Status ImportAffine(const TfLiteAffineQuantization& from, const Shape& shape, Qu
     }
     to.axis = axis;
   }
-  to.scales.assign(scales.begin(), scales.end());
-  if (zero_points.size() > 1) {
-    to.zero_points.assign(zero_points.begin(), zero_points.end());
-  } else {
-    to.zero_points.assign(scales.size(), zero_points.empty() ? 0 : zero_points[0]);
-  }
+  to.scales = ChannelValues<float>(scales);
+  to.zero_points = zero_points.size() > 1
+                       ? ChannelValues<int32_t>(zero_points)
+                       : ChannelValues<int32_t>::Repeated(scales.size(),
+                                                          zero_points.empty() ? 0 : zero_points[0]);
   return Status();
 }
 

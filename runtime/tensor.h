@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/channel_values.h"
+
 namespace fuselite {
 
 // Numbered as TfLiteType, so that hosts' values convert by a cast after IsKnownDataType().
@@ -83,8 +85,8 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);
 // real = scale * (quantized - zero_point); one entry per tensor, or one per index of dimension
 // `axis`. Empty scales: not quantized.
 struct Quantization {
-  std::vector<float> scales{};
-  std::vector<int32_t> zero_points{};  // as many as scales
+  ChannelValues<float> scales{};
+  ChannelValues<int32_t> zero_points{};  // as many as scales
   int axis = 0;
 
   bool empty() const { return scales.empty(); }

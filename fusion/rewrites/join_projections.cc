@@ -77,7 +77,8 @@ std::vector<NodeId> ProjectionsBeside(const Graph& graph, NodeId first) {
 // Input `i` of the nodes, constants with a row for each unit, one below the other.
 ValueId Stack(Graph& graph, const std::vector<NodeId>& nodes, int i) {
   TensorInfo joined = graph.value(graph.node(nodes[0]).inputs[i]).info;
-  Quantization quantization;
+  std::vector<float> scales;
+  std::vector<int32_t> zero_points;
   std::vector<std::byte> bytes;
   int32_t units = 0;
   for (const NodeId id : nodes) {
@@ -89,14 +90,13 @@ ValueId Stack(Graph& graph, const std::vector<NodeId>& nodes, int i) {
     if (q.empty()) continue;
     const bool each = q.per_channel();
     for (int32_t unit = 0; unit < info.shape[0]; ++unit) {
-      quantization.scales.push_back(q.scales[each ? unit : 0]);
-      quantization.zero_points.push_back(q.zero_points.empty() ? 0
-                                                               : q.zero_points[each ? unit : 0]);
+      scales.push_back(q.scales[each ? unit : 0]);
+      zero_points.push_back(q.zero_points.empty() ? 0 : q.zero_points[each ? unit : 0]);
     }
   }
   joined.data = nullptr;
   joined.shape.set(0, units);
-  joined.quantization = std::move(quantization);
+  joined.quantization = {.scales = std::move(scales), .zero_points = std::move(zero_points)};
   return graph.AddConstant(std::move(joined), bytes, "joined");
 }
 

@@ -33,7 +33,7 @@ struct Dequantization {
 
 // What becomes of sums whose activations were quantized at run time: float32, then the tail.
 struct FloatOutput {
-  std::vector<float> scales;      // of the weights: one, or one for each channel
+  ChannelValues<float> scales;    // of the weights: one, or one for each channel
   Dequantization dequantization;  // the tail's emitted part with it
   kernels::Tail rest;             // the tail's other part
   std::string why_rest;           // the reason why there is one

@@ -17,7 +17,7 @@ namespace fuselite::jit {
 struct IntegerTail {
   SumTail emitted;
   RequantizationConstants constants;  // of emitted.requantization
-  std::vector<float> scales;          // of the weights, with emitted.dequantization
+  ChannelValues<float> scales;        // of the weights, with emitted.dequantization
   std::vector<uint8_t> table;         // of the requantization's lookup
   // What its code reads for the layer.
   std::shared_ptr<const AlignedBuffer> layer;

@@ -322,7 +322,7 @@ class BlockwiseKernel final : public Kernel {
   const BlockwiseFunctions* functions_ = nullptr;
   const ShortRowFunctions* quantize_ = nullptr;
   BlockwiseFunctions::Tile tile_;
-  std::optional<std::vector<float>> row_scales_;  // until they are packed
+  std::optional<ChannelValues<float>> row_scales_;  // until they are packed
   FloatTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;

@@ -71,9 +71,9 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 bool Conv2DHasSeveralScales(const OpDescription& op, const Conv2DShape& shape) {
-  const std::vector<float>& scales = op.inputs[1].quantization.scales;
+  const ChannelValues<float>& scales = op.inputs[1].quantization.scales;
   return shape.groups != 1 ||
-         std::ranges::any_of(scales, [&](float scale) { return scale != scales.front(); });
+         std::ranges::any_of(scales, [&](float scale) { return scale != scales[0]; });
 }
 
 Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DShape& shape) {

@@ -62,8 +62,8 @@ Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation
   }
   HybridTail result;
   FUSELITE_ASSIGN_OR_RETURN(result.tail, MakeFloatTail(op, activation));
-  result.scales = weights.scales;
-  if (!weights.per_channel()) result.scales.assign(channels, weights.scale());
+  result.scales = weights.per_channel() ? weights.scales
+                                        : ChannelValues<float>::Repeated(channels, weights.scale());
   if (inputs.bias >= 0 && op.has_input(inputs.bias)) result.bias = inputs.bias;
   result.output = op.outputs[0];
   return result;

@@ -10,7 +10,7 @@ namespace fuselite::kernels {
 
 struct HybridTail {
   FloatTail tail;
-  std::vector<float> scales;  // of the weights, one for each channel
+  ChannelValues<float> scales;  // of the weights, one for each channel
   // TFLite rounds sum * (scale * weights_scale), and of CONV_2D with several scales
   // (sum * weights_scale) * scale.
   bool weights_first = false;

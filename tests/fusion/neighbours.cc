@@ -117,10 +117,19 @@ class Neighbours {
   void OfQuantization(ValueId v) {
     const Value& value = draft_.values[v];
     if (value.info.quantization.empty()) return;
-    Try(Join(value.name, " has another scale"),
-        [&](Draft& draft) { draft.values[v].info.quantization.scales[0] *= 1.25f; });
-    Try(Join(value.name, " has another zero point"),
-        [&](Draft& draft) { ++draft.values[v].info.quantization.zero_points[0]; });
+    const auto changed = [](auto values, auto change) {
+      std::vector result(values.begin(), values.end());
+      change(result[0]);
+      return decltype(values)(std::move(result));
+    };
+    Try(Join(value.name, " has another scale"), [&](Draft& draft) {
+      auto& scales = draft.values[v].info.quantization.scales;
+      scales = changed(scales, [](float& scale) { scale *= 1.25f; });
+    });
+    Try(Join(value.name, " has another zero point"), [&](Draft& draft) {
+      auto& zero_points = draft.values[v].info.quantization.zero_points;
+      zero_points = changed(zero_points, [](int32_t& zero_point) { ++zero_point; });
+    });
   }
 
   void OfConstant(ValueId v) {

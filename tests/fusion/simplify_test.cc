@@ -143,9 +143,8 @@ TEST(RegroupConvolution, OfSingleChannelsWithIntegerWeights) {
     const ValueId v = b.Int8Constant(shape, 0.01f);
     Quantization& q = b.graph().value(v).info.quantization;
     q.axis = axis;
-    q.scales.clear();
-    for (int i = 0; i < 6; ++i) q.scales.push_back(0.01f + 0.001f * static_cast<float>(i));
-    q.zero_points.assign(6, 0);
+    q.scales = {0.010f, 0.011f, 0.012f, 0.013f, 0.014f, 0.015f};
+    q.zero_points = ChannelValues<int32_t>::Repeated(6, 0);
     return v;
   };
   const ValueId x = b.Input({2, 9, 8, 6});

@@ -88,12 +88,16 @@ Quantization DrawQuantization(DataType type, const Shape& shape, Random& random)
     q.axis = static_cast<int>(random.Int(0, shape.rank() - 1));
     count = shape[q.axis];
   }
+  std::vector<float> scales;
+  std::vector<int32_t> zero_points;
   for (int64_t i = 0; i < count; ++i) {
-    q.scales.push_back(random.Pick({0.02f, 0.5f, 0.00390625f, 3e-5f, 1.0f}));
+    scales.push_back(random.Pick({0.02f, 0.5f, 0.00390625f, 3e-5f, 1.0f}));
     const int64_t low = type == DataType::kUInt8 ? 0 : -128, high = low + 255;
     const bool zero = wide || random.Chance(0.4);
-    q.zero_points.push_back(zero ? 0 : static_cast<int32_t>(random.Int(low, high)));
+    zero_points.push_back(zero ? 0 : static_cast<int32_t>(random.Int(low, high)));
   }
+  q.scales = std::move(scales);
+  q.zero_points = std::move(zero_points);
   return q;
 }
 

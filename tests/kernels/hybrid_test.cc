@@ -12,10 +12,8 @@ namespace {
 constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kI4 = DataType::kInt4;
 
 Quantization Per(std::vector<float> scales) {
-  Quantization q;
-  q.zero_points.assign(scales.size(), 0);
-  q.scales = std::move(scales);
-  return q;
+  auto zero_points = ChannelValues<int32_t>::Repeated(scales.size(), 0);
+  return {.scales = std::move(scales), .zero_points = std::move(zero_points)};
 }
 
 // The reference's values; the fast candidates must have the same bits.
@@ -156,7 +154,7 @@ TEST(HybridTest, ConvolutionsQuantizeImageByImage) {
 
 TEST(HybridTest, RefusesWhatTFLiteWouldReadWrongly) {
   OpTester offset = FullyConnected({1, 2}, {1, 2}, {1, 2}, {1}, false);
-  offset.op.inputs[1].quantization.zero_points[0] = 3;
+  offset.op.inputs[1].quantization.zero_points = {3};
   EXPECT_EQ(offset.Infer().code(), StatusCode::kInvalidArgument);
   OpTester count = FullyConnected({1, 2}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3}, false);
   EXPECT_EQ(count.Infer().code(), StatusCode::kInvalidArgument);

@@ -9,12 +9,13 @@ namespace fuselite::kernels::testing {
 // `per_channel`.
 inline Quantization RandomQuantization(Random& random, int64_t channels, bool per_channel,
                                        int64_t min_zero, int64_t max_zero) {
-  Quantization q;
+  std::vector<float> scales;
+  std::vector<int32_t> zero_points;
   for (int64_t i = 0; i < (per_channel ? channels : 1); ++i) {
-    q.scales.push_back(random.Float(0.002f, 0.02f));
-    q.zero_points.push_back(static_cast<int32_t>(random.Int(min_zero, max_zero)));
+    scales.push_back(random.Float(0.002f, 0.02f));
+    zero_points.push_back(static_cast<int32_t>(random.Int(min_zero, max_zero)));
   }
-  return q;
+  return {.scales = std::move(scales), .zero_points = std::move(zero_points)};
 }
 
 // Every value of the type at random.

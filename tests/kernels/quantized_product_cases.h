@@ -62,16 +62,17 @@ inline QuantizedCase RandomQuantizedCase(Random& random, const std::vector<DataT
 // `may_offset`: weights of int8 with one scale may have a zero point other than 0.
 inline Quantization WeightsQuantization(const QuantizedCase& c, Random& random, int32_t channels,
                                         int axis, bool may_offset) {
-  Quantization q{.scales = {}, .zero_points = {}, .axis = axis};
+  std::vector<float> scales;
+  std::vector<int32_t> zero_points;
   const bool is_uint8 = c.type == DataType::kUInt8;
   const int32_t low = is_uint8 ? 0 : -128;
   for (int32_t i = 0; i < (c.per_channel ? channels : 1); ++i) {
-    q.scales.push_back(random.Float(0.005f, 0.02f));
+    scales.push_back(random.Float(0.005f, 0.02f));
     const bool offset = is_uint8 || (may_offset && !c.per_channel);
-    q.zero_points.push_back(
+    zero_points.push_back(
         offset ? random.Pick<int32_t>({low, low + 255, is_uint8 ? 128 : 0, low + 100}) : 0);
   }
-  return q;
+  return {.scales = std::move(scales), .zero_points = std::move(zero_points), .axis = axis};
 }
 
 // Every value of the type at random, at any element's address.
@@ -239,7 +240,7 @@ inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProduc
   Quantization right = WeightsQuantization(c, random, 1, 0, !shorts);
   // int32 outputs have no zero points anywhere.
   const bool sums = cases.any_matmul && c.type == DataType::kInt8 && random.Chance(0.2);
-  if (sums) c.zero_point = right.zero_points[0] = 0;
+  if (sums) c.zero_point = 0, right.zero_points = {0};
   const auto matrix = [](int32_t a, int32_t b, int32_t height, int32_t width, bool adjoint) {
     return adjoint ? Shape{a, b, width, height} : Shape{a, b, height, width};
   };

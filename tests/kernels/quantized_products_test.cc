@@ -14,10 +14,8 @@ constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataTyp
 constexpr DataType kI32 = DataType::kInt32, kI64 = DataType::kInt64, kI4 = DataType::kInt4;
 
 Quantization Per(std::vector<float> scales, int32_t zero_point = 0) {
-  Quantization q;
-  q.zero_points.assign(scales.size(), zero_point);
-  q.scales = std::move(scales);
-  return q;
+  auto zero_points = ChannelValues<int32_t>::Repeated(scales.size(), zero_point);
+  return {.scales = std::move(scales), .zero_points = std::move(zero_points)};
 }
 
 template <class T>

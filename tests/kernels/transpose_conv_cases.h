@@ -101,7 +101,7 @@ inline OpTester RandomQuantizedTransposeConv(Random& random, const std::vector<D
     tester.Constant(RandomTensor(random, {.type = bias, .shape = {out}}, BitWidth(bias) / 8));
   }
   Quantization output = RandomQuantization(random, 1, false, low, high);
-  output.scales[0] *= wide ? 1000 : 10;
+  output.scales = {output.scale() * (wide ? 1000 : 10)};
   tester.Output(type, output);
   return tester;
 }

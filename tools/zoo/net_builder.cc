@@ -113,15 +113,15 @@ Net NetBuilder::RandomBytes(std::string_view name, const Shape& shape, int64_t f
     values[i] = std::max<int8_t>(static_cast<int8_t>(bits), -127);
   }
   // Uniform bytes deviate by 127 / sqrt(3).
-  Quantization quantization;
-  quantization.scales.assign(shape[0], std::sqrt(3.0f / static_cast<float>(fan_in)) / 127);
-  quantization.zero_points.assign(shape[0], 0);
+  const Quantization quantization{.scales = ChannelValues<float>::Repeated(
+                                      shape[0], std::sqrt(3.0f / static_cast<float>(fan_in)) / 127),
+                                  .zero_points = ChannelValues<int32_t>::Repeated(shape[0], 0)};
   const std::string unique = std::string(name) + "_" + std::to_string(count_++);
   constants_.push_back(interpreter::BytesOf(values));
   TensorInfo info{.type = DataType::kInt8, .shape = shape, .quantization = quantization};
   info.data = constants_.back().data();
   const int tensor = writer_.AddTensor(
-      {unique, DataType::kInt8, shape, std::move(quantization), constants_.back(), false, {}});
+      {unique, DataType::kInt8, shape, quantization, constants_.back(), false, {}});
   graphs_.back().push_back(std::move(info));
   return {tensor, shape};
 }
