@@ -1,6 +1,7 @@
 // DYNAMIC_UPDATE_SLICE: (operand, update, start): the operand, with the update in the place of its
 // elements from `start` on. As the update may not leave the operand, `start` is moved as far as it
-// takes. The output may lie in the operand's memory: then the update alone is written.
+// takes. The output may lie in the operand's memory: then the update alone is written. Rows of the
+// update may be pitched.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -53,6 +54,7 @@ class UpdateKernel final : public Kernel {
         update_(op.inputs[1].shape),
         start_type_(op.inputs[2].type),
         element_bytes_(element_bytes),
+        update_pitch_(op.inputs[1].pitch()),
         bytes_(operand_.elements() * element_bytes),
         rows_(update_.elements() == 0 ? 0 : update_.elements() / Width()),
         in_one_piece_(InOnePiece()) {}
@@ -81,9 +83,9 @@ class UpdateKernel final : public Kernel {
       plan.Run(update, out, 0, plan.units());
       return Status();
     }
-    const int64_t row_bytes = Width() * element_bytes_;
     for (int64_t row = begin; row < end; ++row) {
-      std::memcpy(out + Place(row, start) * element_bytes_, update + row * row_bytes, row_bytes);
+      std::memcpy(out + Place(row, start) * element_bytes_,
+                  update + row * update_pitch_ * element_bytes_, Width() * element_bytes_);
     }
     return Status();
   }
@@ -128,7 +130,7 @@ class UpdateKernel final : public Kernel {
     for (int d = operand_.rank() - 1; d >= 0; --d) {
       copy.out_offset += start[d] * to;
       copy.Add(update_[d], from, to);
-      from *= update_[d];
+      from = d == operand_.rank() - 1 ? update_pitch_ * element_bytes_ : from * update_[d];
       to *= operand_[d];
     }
     return copy;
@@ -150,13 +152,14 @@ class UpdateKernel final : public Kernel {
   std::string name_;
   Shape operand_, update_;
   DataType start_type_;
-  int64_t element_bytes_, bytes_, rows_;
+  int64_t element_bytes_, update_pitch_, bytes_, rows_;
   bool in_one_piece_;
 };
 
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
   if (!op.tail.empty()) return Unsupported("DYNAMIC_UPDATE_SLICE takes no fused tail");
-  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {0, 2}));
+  if (!IsDense(op.outputs[0])) return Unsupported("DYNAMIC_UPDATE_SLICE into pitched rows");
   if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, Build);
   FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(op.inputs[0].type));
   return std::unique_ptr<Kernel>(std::make_unique<UpdateKernel>(op, bytes));

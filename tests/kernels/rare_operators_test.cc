@@ -128,6 +128,23 @@ TEST(DynamicUpdateSliceTest, AllAroundTheUpdateIsKept) {
   }
 }
 
+// The rows of an update that is a part of wider ones; one piece of the operand, and several.
+TEST(DynamicUpdateSliceTest, PitchedRowsOfTheUpdate) {
+  for (const int32_t rows : {1, 2}) {
+    TestTensor update({.type = DataType::kFloat32, .shape = {rows, 3, 2}, .row_pitch = 5});
+    for (int64_t i = 0; i < update.info().elements(); ++i) update.at<float>(i) = -1 - float(i);
+    std::vector<float> kept(2 * 4 * 2);
+    std::iota(kept.begin(), kept.end(), 0.0f);
+    OpTester tester("DYNAMIC_UPDATE_SLICE");
+    tester.Input(Floats({2, 4, 2}, kept)).Input(update).Input(Ints({0, 1, 0}));
+    const std::vector<float> actual = Values<float>(tester);
+    for (int64_t i = 0; i < update.info().elements(); ++i) {
+      kept[i / 6 * 8 + 2 + i % 6] = -1 - float(i);
+    }
+    EXPECT_EQ(actual, kept) << rows;
+  }
+}
+
 TEST(DynamicUpdateSliceTest, InPlaceTheUpdateAloneIsWritten) {
   OpTester tester("DYNAMIC_UPDATE_SLICE");
   tester.Input(Ints({1, 2, 3, 4})).Input(Ints({9})).Input(Longs({2}));
