@@ -23,6 +23,8 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizePrelu,        //
     RecognizeLayerNorm,    //
     RecognizeRmsNorm,      //
+    RecognizeRotary,       //
+    MoveRotaryAhead,       //
     RecognizeAttention,    //
     HeadsIntoAttention,    //
     JoinProjections,       //

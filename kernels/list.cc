@@ -129,6 +129,7 @@
   X(Rfft2d) \
   X(RightShift) \
   X(Rnn) \
+  X(Rotary) \
   X(Round) \
   X(Rsqrt) \
   X(ScatterNd) \

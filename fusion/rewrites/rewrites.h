@@ -79,13 +79,20 @@ bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 
+// Products of halves of rows by cosines and sines -> rotary embedding, in one step.
+bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
+
+// A TRANSPOSE that leaves rows whole, or a reshape, before rotary embedding stands behind it: there
+// it mostly cancels, and rows are read where a layer leaves them.
+bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
+
 // TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
 // it, for queries, keys and values together; what it gives is transposed behind it, which mostly
 // cancels.
 bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
 
 // FULLY_CONNECTED layers with dynamic range that read the same rows, and that only attention reads,
-// become one and a SPLIT_V, which takes addresses alone.
+// or rotary embedding and caches before it, become one and a SPLIT_V, which takes addresses alone.
 bool JoinProjections(Graph&, NodeId, RewriteContext&);
 
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
