@@ -1,5 +1,5 @@
 // The projections to queries, keys and values read the same rows. As one layer they quantize these
-// once; attention takes its parts out of the wider rows.
+// once; attention, rotary embedding and caches take their parts out of the wider rows.
 #include <algorithm>
 #include <cstring>
 
@@ -25,19 +25,32 @@ bool IsProjection(const Graph& graph, NodeId id) {
          op.outputs[0].type == DataType::kFloat32 && (!biased || op.inputs[2].constant());
 }
 
-// Whether attention alone reads `value`, at most reshaped so that its rows stay.
+// Whether what reads `value` as input `i` takes rows out of wider ones, or copies them in any case.
+bool TakesRows(const Graph& graph, NodeId reader, int i) {
+  return Is(graph, reader, "FUSELITE_ATTENTION") ||
+         (i == 0 && Is(graph, reader, "FUSELITE_ROTARY")) ||
+         (i == 1 && Is(graph, reader, "DYNAMIC_UPDATE_SLICE"));
+}
+
+// Whether attention alone reads `value`, or what prepares its operands: rotary embedding and
+// caches. Reshapes may stand between; before attention they leave the rows as they are.
 bool GoesToAttention(const Graph& graph, ValueId value) {
   if (graph.value(value).observed || graph.consumers(value).empty()) return false;
-  for (const auto& [reader, inputs] : graph.consumers(value)) {
-    if (Is(graph, reader, "FUSELITE_ATTENTION")) continue;
-    if (!graph.node(reader).op->reshapes || !graph.node(reader).tail.empty()) return false;
-    const ValueId reshaped = graph.node(reader).outputs[0];
-    const Shape &from = graph.value(value).info.shape, &to = graph.value(reshaped).info.shape;
-    if (to.rank() == 0 || to.dim(-1) != from.dim(-1) || !GoesToAttention(graph, reshaped)) {
-      return false;
+  const auto goes = [&](NodeId reader) {
+    const Node& node = graph.node(reader);
+    if (node.op->reshapes && node.tail.empty()) {
+      const ValueId reshaped = node.outputs[0];
+      const Shape &from = graph.value(value).info.shape, &to = graph.value(reshaped).info.shape;
+      const NodeId next = graph.SingleConsumer(reshaped);
+      const bool keeps = to.rank() > 0 && to.dim(-1) == from.dim(-1);
+      return (keeps || (next != kNone && !Is(graph, next, "FUSELITE_ATTENTION"))) &&
+             GoesToAttention(graph, reshaped);
     }
-  }
-  return true;
+    const auto input = std::ranges::find(node.inputs, value) - node.inputs.begin();
+    return TakesRows(graph, reader, static_cast<int>(input));
+  };
+  return std::ranges::all_of(graph.consumers(value), goes,
+                             [](const auto& consumer) { return consumer.first; });
 }
 
 bool SameRows(const Shape& a, const Shape& b) {
