@@ -96,16 +96,56 @@ TEST(WindowTest, TapsInsideAreThoseOfAScan) {
   }
 }
 
+// Each number alone out of range, along each axis.
 TEST(WindowTest, RefusesWhatCannotBe) {
-  EXPECT_FALSE(ResolveWindow(Row(5, 3, 0, 1, Padding::kSame)).ok());
-  EXPECT_FALSE(ResolveWindow(Row(5, 0, 1, 1, Padding::kSame)).ok());
-  EXPECT_FALSE(ResolveWindow(Row(5, 3, 1, -1, Padding::kSame)).ok());
+  using Member = int32_t WindowRequest::*;
+  const WindowRequest good = {.input_h = 5, .input_w = 5, .filter_h = 3, .filter_w = 3};
+  ASSERT_TRUE(ResolveWindow(good).ok());
+  for (const Member member :
+       {&WindowRequest::filter_h, &WindowRequest::filter_w, &WindowRequest::stride_h,
+        &WindowRequest::stride_w, &WindowRequest::dilation_h, &WindowRequest::dilation_w}) {
+    for (const int32_t wrong : {0, -1}) {
+      WindowRequest request = good;
+      request.*member = wrong;
+      EXPECT_FALSE(ResolveWindow(request).ok());
+    }
+  }
+  for (const Member member : {&WindowRequest::input_h, &WindowRequest::input_w}) {
+    WindowRequest request = good;
+    // Padded to five: the size alone is what is wrong.
+    request.extra = {.top = 3, .left = 3, .bottom = 3, .right = 3};
+    request.*member = -1;
+    EXPECT_FALSE(ResolveWindow(request).ok());
+  }
+  for (int32_t ExtraPadding::*const member :
+       {&ExtraPadding::top, &ExtraPadding::left, &ExtraPadding::bottom, &ExtraPadding::right}) {
+    WindowRequest request = good;
+    request.extra.*member = -1;
+    EXPECT_FALSE(ResolveWindow(request).ok());
+  }
   EXPECT_FALSE(ResolveWindow(Row(5, 7, 1, 1, Padding::kValid)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, INT32_MAX, 1, INT32_MAX, Padding::kSame)).ok());
   EXPECT_FALSE(ResolveWindow(Row(5, 2, INT32_MAX, 1, Padding::kSame)).ok());
-  WindowRequest negative = Row(5, 3, 1, 1, Padding::kValid);
-  negative.extra.left = -1;
-  EXPECT_FALSE(ResolveWindow(negative).ok());
+}
+
+TEST(WindowTest, PositionsStayBelowHalfOfTheirRange) {
+  // input + filter + stride = 2^30 along each axis.
+  EXPECT_TRUE(ResolveWindow(Row((1 << 30) - 2, 1, 1, 1, Padding::kValid)).ok());
+  EXPECT_FALSE(ResolveWindow(Row((1 << 30) - 1, 1, 1, 1, Padding::kValid)).ok());
+  WindowRequest tall = {.input_h = (1 << 30) - 2, .input_w = 1};
+  EXPECT_TRUE(ResolveWindow(tall).ok());
+  ++tall.input_h;
+  EXPECT_EQ(ResolveWindow(tall).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(WindowTest, WindowsBeyondTheInputHaveNoInterior) {
+  const WindowAxis axis = Axis(Row(3, 9, 1, 1, Padding::kSame));
+  EXPECT_EQ(axis.output, 3);
+  EXPECT_EQ(axis.interior_begin(), axis.interior_end());
+  // Of one filter's reach: only the window that covers all of it.
+  const WindowAxis one = Axis(Row(3, 3, 1, 1, Padding::kSame));
+  EXPECT_EQ(one.interior_begin(), 1);
+  EXPECT_EQ(one.interior_end(), 2);
 }
 
 }  // namespace
