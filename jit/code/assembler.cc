@@ -52,6 +52,10 @@ Xbyak::Address Assembler::Const64(uint64_t bits) {
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
 }
 
+Xbyak::Address Assembler::ConstLanes(const std::vector<uint32_t>& lanes) {
+  return ptr[rip + constant_lanes_[lanes]];
+}
+
 void Assembler::LoadConst64(int vector, uint64_t bits) {
   const Xbyak::Address from = ptr[rip + constants64_[bits]];
   isa_.avx512 ? vbroadcastsd(Zmm(vector), from) : vbroadcastsd(Ymm(vector), from);
@@ -109,6 +113,11 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
 
 CodeBytes Assembler::Finish(std::vector<size_t> entries) {
   for (const auto& emit : at_end_) emit();
+  if (!constant_lanes_.empty()) align(isa_.bytes);
+  for (auto& [lanes, label] : constant_lanes_) {
+    L(label);
+    for (const uint32_t lane : lanes) dd(lane);
+  }
   const int copies = isa_.avx512 ? 1 : isa_.lanes();
   align(isa_.avx512 ? 8 : 32);
   for (auto& [bits, label] : constants64_) {

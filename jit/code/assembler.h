@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "jit/code/code_cache.h"
 #include "jit/code/emission_buffer.h"
@@ -68,6 +69,8 @@ class Assembler : public Xbyak::CodeGenerator {
   void LoadConst(int vector, uint32_t bits);
   void LoadConst64(int vector, uint64_t bits);
   void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
+  // 32-bit lanes of their own, one after the other, as a memory operand.
+  Xbyak::Address ConstLanes(const std::vector<uint32_t>& lanes);
   void Zero(int vector) { vxorps(Xbyak::Xmm(vector), Xbyak::Xmm(vector), Xbyak::Xmm(vector)); }
 
   // Declares how many lanes a partial vector of this function has; clobbers eax on AVX-512. The
@@ -95,6 +98,7 @@ class Assembler : public Xbyak::CodeGenerator {
   VectorIsa isa_;
   EmissionBuffer buffer_;
   std::vector<std::function<void()>> at_end_;
+  std::map<std::vector<uint32_t>, Xbyak::Label> constant_lanes_;
   std::map<uint32_t, Xbyak::Label> constants_;
   std::map<uint64_t, Xbyak::Label> constants64_;
   std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector

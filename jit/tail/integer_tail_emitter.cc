@@ -1,6 +1,7 @@
 #include "jit/tail/integer_tail_emitter.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace fuselite::jit {
 
@@ -238,13 +239,23 @@ void IntegerTailEmitter::EmitDoubles() {
   a_.vpaddd(a_.Vec(reg), a_.Vec(reg), layer_.Operand(LayerConstant::kOffset));
 }
 
-void IntegerTailEmitter::Store(std::span<const int> regs, int width, const RegExp& address,
-                               int bytes) {
-  const int available = Narrow(regs, width);
-  Clamp(regs[0], available);
-  if (plan_.lookup)
-    LookupEmitter(a_, *plan_.lookup, layer_.table(), t_[0], t_[1]).Emit(regs[0], available);
-  StoreBytes(regs[0], address, available, bytes);
+void IntegerTailEmitter::Store(std::span<const int> regs, int group, int width,
+                               const RegExp& address, int64_t row_step, int bytes) {
+  if (static_cast<int>(regs.size()) == group) {
+    const int available = Narrow(regs, width);
+    Finish(regs[0], available);
+    return StoreBytes(regs[0], address, available, bytes);
+  }
+  NarrowFour(regs, width);
+  Finish(regs[0], width);
+  StoreRows(regs[0], group, width, address, row_step, bytes);
+}
+
+void IntegerTailEmitter::Finish(int reg, int bytes) {
+  Clamp(reg, bytes);
+  if (plan_.lookup) {
+    LookupEmitter(a_, *plan_.lookup, layer_.table(), t_[0], t_[1]).Emit(reg, bytes);
+  }
 }
 
 // To words, which saturate as the bytes after them do.
@@ -257,6 +268,14 @@ void IntegerTailEmitter::AddStoreOffset(std::initializer_list<int> words, int wi
   }
 }
 
+void IntegerTailEmitter::NarrowFour(std::span<const int> regs, int width) {
+  const auto reg = [&](int i) { return VectorOf(regs[i], width); };
+  a_.vpackssdw(reg(0), reg(0), reg(1));
+  a_.vpackssdw(reg(2), reg(2), reg(3));
+  AddStoreOffset({regs[0], regs[2]}, width);
+  plan_.is_unsigned ? a_.vpackuswb(reg(0), reg(0), reg(2)) : a_.vpacksswb(reg(0), reg(0), reg(2));
+}
+
 int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
   const auto reg = [&](int i) { return VectorOf(regs[i], width); };
   const auto to_bytes = [&](const Xmm& to, const Xmm& low, const Xmm& high) {
@@ -264,10 +283,7 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
   };
   const Xmm first = Xmm(regs[0]), t = Xmm(t_[0]);
   if (regs.size() == 4) {
-    a_.vpackssdw(reg(0), reg(0), reg(1));
-    a_.vpackssdw(reg(2), reg(2), reg(3));
-    AddStoreOffset({regs[0], regs[2]}, width);
-    to_bytes(reg(0), reg(0), reg(2));
+    NarrowFour(regs, width);
     return width;
   }
   const int available = width / 4 * static_cast<int>(regs.size());
@@ -308,6 +324,50 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
     to_bytes(first, first, first);
   }
   return available;
+}
+
+// Rows that follow each other and fill a power of two are one store. Else each is brought to the
+// front of a register.
+void IntegerTailEmitter::StoreRows(int reg, int group, int width, const RegExp& address,
+                                   int64_t row_step, int bytes) {
+  const int rows = RowsTogether(group), available = width / rows;
+  const bool follow = row_step == bytes && std::has_single_bit(static_cast<unsigned>(bytes));
+  const int row_lanes = (follow && bytes >= 4 ? bytes : available) / 4;
+  const Xmm v = VectorOf(reg, width);
+  std::vector<uint32_t> order(width / 4);
+  for (int i = 0; i < width / 4; ++i) {
+    const int row = i / row_lanes % rows, lane = i % row_lanes;
+    order[i] = lane / group * 4 + row * group + lane % group;
+  }
+  if (!std::ranges::is_sorted(order)) {
+    a_.vmovups(VectorOf(t_[0], width), a_.ConstLanes(order));
+    width == 64 ? a_.vpermd(Zmm(reg), Zmm(t_[0]), v) : a_.vpermd(Ymm(reg), Ymm(t_[0]), v);
+  }
+  if (row_lanes * 4 == bytes && row_step == bytes) {
+    return StoreBytes(reg, address, rows * bytes, rows * bytes);
+  }
+  // The first one last: it is stored from where they all are, which storing may clobber.
+  for (int row = rows - 1; row >= 0; --row) {
+    const RegExp to = address + static_cast<int>(row * row_step);
+    StoreBytes(RowOf(reg, row, width, available), to, available, bytes);
+  }
+}
+
+int IntegerTailEmitter::RowOf(int reg, int row, int width, int available) {
+  if (row == 0) return reg;
+  const Xmm t(t_[0]);
+  const int at = row * available;
+  if (available == 32) {
+    a_.vextracti64x4(Ymm(t_[0]), Zmm(reg), 1);
+  } else if (at < 16) {
+    a_.vpsrldq(t, Xmm(reg), at);
+  } else if (width == 64) {
+    a_.vextracti32x4(t, Zmm(reg), at / 16);
+  } else {
+    a_.isa().avx512 ? a_.vextracti32x4(t, Ymm(reg), 1) : a_.vextracti128(t, Ymm(reg), 1);
+    if (at > 16) a_.vpsrldq(t, t, at - 16);
+  }
+  return t_[0];
 }
 
 void IntegerTailEmitter::Clamp(int reg, int bytes) {

@@ -20,6 +20,8 @@ inline int ChannelOfLane(int group, int v, int lane) {
 }
 // The size of the next group where `vectors` are left.
 inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
+// So many rows of a group fill a vector with bytes: they are packed, clamped and looked up at once.
+inline int RowsTogether(int group) { return 4 / group; }
 
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
@@ -37,9 +39,11 @@ class IntegerTailEmitter {
   // that are not clamped yet, without Requantization::store_offset. A rescaling takes whole vectors
   // only. `constants`: the vector's; not relative to rax or rsp.
   void Requantize(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
-  // Clamps the values of a group, looks them up, and stores the first `bytes` of its channels;
-  // `regs` are clobbered.
-  void Store(std::span<const int> regs, int width, const Xbyak::RegExp& address, int bytes);
+  // Clamps the values of a group in one row, or in RowsTogether rows, looks them up, and stores the
+  // first `bytes` of the group's channels in each row. `regs` hold a row behind the other and are
+  // clobbered; the rows' bytes lie `row_step` apart.
+  void Store(std::span<const int> regs, int group, int width, const Xbyak::RegExp& address,
+             int64_t row_step, int bytes);
   // What the functions emitted so far jump to for vectors that floats do not fit. Behind the last.
   void EmitOtherForms();
 
@@ -69,9 +73,18 @@ class IntegerTailEmitter {
   void AddStoreOffset(std::initializer_list<int> words, int width);
   // To bytes in regs[0]; returns how many.
   int Narrow(std::span<const int> regs, int width);
+  // The same for four vectors, of one row or several: in each 16 bytes a row's behind the other's.
+  void NarrowFour(std::span<const int> regs, int width);
+  // Clamps bytes and looks them up.
+  void Finish(int reg, int bytes);
   void Clamp(int reg, int bytes);
   void StoreBytes(int reg, const Xbyak::RegExp& address, int available, int bytes);
   void StorePieces(int reg, Xbyak::RegExp address, int bytes);
+  // The rows of RowsTogether, as NarrowFour lays them out.
+  void StoreRows(int reg, int group, int width, const Xbyak::RegExp& address, int64_t row_step,
+                 int bytes);
+  // A row of `available` bytes, in order, of those in `reg`; in the register that is returned.
+  int RowOf(int reg, int row, int width, int available);
 
   Assembler& a_;
   Requantization plan_;

@@ -1,5 +1,6 @@
 #include "jit/tail/sum_tail_emitter.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace fuselite::jit {
@@ -67,30 +68,37 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
     integers_.Requantize(regs, tile.width, constants + v * tail_.constants() * tile.width);
   }
   if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
-  for (int row = 0; row < tile.rows; ++row) StoreBytesOfRow(tile, row);
+  for (int v = 0; v < tile.vectors;) {
+    const int group = GroupSize(tile.vectors - v), together = RowsTogether(group);
+    for (int row = 0; row < tile.rows;) {
+      const int rows = tile.rows - row >= together ? together : 1;
+      StoreBytesOfRows(tile, v, group, row, rows);
+      row += rows;
+    }
+    v += group;
+  }
   if (!tail_.residual) return;
   const int64_t on = frame_.across ? int64_t{tile.vectors} * tile.width / 4
                                    : tile.rows * tail_.residual->operand.row_stride;
   a_.add(Argument(offsetof(SumTailArgs, residual)), static_cast<uint32_t>(on));
 }
 
-void SumTailEmitter::StoreBytesOfRow(const SumTile& tile, int row) {
-  int channel = 0;
-  for (int v = 0; v < tile.vectors;) {
-    const int group = GroupSize(tile.vectors - v);
-    std::vector<int> regs;
+// The group of vectors from `v` on.
+void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows) {
+  const int channel = v * tile.width / 4;
+  const int channels = std::min(group * tile.width / 4, tile.channels - channel);
+  std::vector<int> regs;
+  for (int row = first; row < first + rows; ++row) {
     for (int i = 0; i < group; ++i) regs.push_back(tile.reg(row, v + i));
-    v += group;
-    const int channels = v == tile.vectors ? tile.channels - channel : group * tile.width / 4;
-    if (tail_.residual) {
-      const int64_t at = row * tail_.residual->operand.row_stride + channel;
-      ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
-          .Emit(regs, tile.width, frame_.rows + static_cast<int>(at), channels);
-    }
-    integers_.Store(regs, tile.width,
-                    frame_.out + static_cast<int>(row * frame_.out_step + channel), channels);
-    channel += channels;
+    if (!tail_.residual) continue;
+    const int64_t at = row * tail_.residual->operand.row_stride + channel;
+    ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
+        .Emit(std::span(regs).last(group), tile.width, frame_.rows + static_cast<int>(at),
+              channels);
   }
+  integers_.Store(regs, group, tile.width,
+                  frame_.out + static_cast<int>(first * frame_.out_step + channel), frame_.out_step,
+                  channels);
 }
 
 void SumTailEmitter::StoreFloats(const SumTile& tile, const RegExp& constants) {

@@ -57,7 +57,7 @@ class SumTailEmitter {
  private:
   Xbyak::Address Argument(size_t offset) const;
   void StoreBytes(const SumTile& tile, const Xbyak::RegExp& constants);
-  void StoreBytesOfRow(const SumTile& tile, int row);
+  void StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows);
   void StoreFloats(const SumTile& tile, const Xbyak::RegExp& constants);
   void StoreLanes(std::span<const TileValue> values);
 
