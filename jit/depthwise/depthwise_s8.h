@@ -99,7 +99,7 @@ class DepthwiseS8 {
   // The weights' zero point as the code has it.
   int32_t WeightsOffset() const { return spec_.corrects ? 128 : problem_.weights_zero_point; }
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
-                     std::byte* to) const;
+                     int32_t* first_sums, std::byte* to) const;
 
   // Blocks of equal width, of one row of outputs.
   struct Range {

@@ -61,7 +61,7 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
     reinterpret_cast<int32_t*>(LanesOf(block, c, to))[c % 4] =
         static_cast<int32_t>(b - u0 * sums[c]);
   }
-  PackConstants(bias, block, channel, vectors);
+  PackConstants(bias, block, channel, reinterpret_cast<int32_t*>(to), vectors);
   if (!spec_.corrects) return;
   std::memset(to + spec_.correction_at(block.width), 128 - problem_.weights_zero_point,
               static_cast<size_t>(block.width));
@@ -158,7 +158,7 @@ void DepthwiseS8::PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block,
 }
 
 void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block,
-                                int64_t channel, std::byte* to) const {
+                                int64_t channel, int32_t* first_sums, std::byte* to) const {
   const int lanes = block.width / 4;
   std::vector<int64_t> channels(static_cast<size_t>(lanes));
   for (int v = 0; v < spec_.group(); ++v, to += int64_t{spec_.tail.constants()} * block.width) {
@@ -167,7 +167,7 @@ void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& bl
           spec_.tail.dequantization ? v * lanes + lane : ChannelOfLane(spec_.group(), v, lane);
       channels[static_cast<size_t>(lane)] = at < block.channels ? channel + at : -1;
     }
-    tail_.PackConstants(channels, bias, to);
+    tail_.PackConstants(channels, bias, first_sums + v * lanes, to);
   }
 }
 

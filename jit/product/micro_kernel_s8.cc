@@ -209,7 +209,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
     }
     const int64_t constants =
         biases_bytes + step * groups_ + int64_t{v} * spec_.tail.constants() * isa_.bytes;
-    tail_.PackConstants(channels, bias, to + constants);
+    tail_.PackConstants(channels, bias, biases, to + constants);
   }
 }
 

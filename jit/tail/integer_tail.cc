@@ -104,9 +104,10 @@ IntegerTail FloatTail(FloatOutput floats, DataType output, Isa isa) {
 }
 
 void IntegerTail::PackConstants(std::span<const int64_t> channels, const int32_t* bias,
-                                std::byte* to) const {
+                                int32_t* first_sums, std::byte* to) const {
   if (emitted.dequantization) PackScales(scales, channels, reinterpret_cast<float*>(to));
-  if (emitted.requantization) constants.Pack(channels, bias, reinterpret_cast<int32_t*>(to));
+  if (!emitted.requantization) return;
+  constants.Pack(channels, bias, first_sums, reinterpret_cast<int32_t*>(to));
 }
 
 std::string IntegerTail::constants_key() const {

@@ -25,8 +25,10 @@ struct IntegerTail {
 
   const std::byte* layer_bytes() const { return layer ? layer->data() : nullptr; }
   // The constants that the code reads for one vector (emitted.constants() of its size); lane i is
-  // channel channels[i], or nothing where negative. A null bias is zeros.
-  void PackConstants(std::span<const int64_t> channels, const int32_t* bias, std::byte* to) const;
+  // channel channels[i], or nothing where negative. A null bias is zeros. The requantization adds
+  // to the vector's `first_sums` (RequantizationConstants::Pack).
+  void PackConstants(std::span<const int64_t> channels, const int32_t* bias, int32_t* first_sums,
+                     std::byte* to) const;
   // What decides them, for PackRequest::layout.
   std::string constants_key() const;
 };

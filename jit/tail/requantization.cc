@@ -137,7 +137,7 @@ void RequantizationConstants::SetConstant(int64_t least, int64_t largest, Channe
 }
 
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
-                                   int32_t* to) const {
+                                   int32_t* first_sums, int32_t* to) const {
   const DefaultFloatState state;
   Channel lanes[kMaxVectorLanes];
   bool floats = true, narrow = true;
@@ -155,13 +155,14 @@ void RequantizationConstants::Pack(std::span<const int64_t> channels, const int3
   }
   const std::span<const Channel> all(lanes, channels.size());
   std::fill_n(to, channels.size() * plan_.constants(), 0);
-  if (floats) return PackFloats(all, to);
+  if (floats) return PackFloats(all, first_sums, to);
   std::fill_n(to, channels.size(), !plan_.real && narrow ? kNarrowForm : kWideForm);
   if (plan_.real) return PackReal(all, to);
   narrow ? PackNarrow(all, to) : PackWide(all, to);
 }
 
-void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t* to) const {
+void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t* first_sums,
+                                         int32_t* to) const {
   bool down = false, up = false;
   for (const Channel& lane : lanes) {
     down |= lane.floats->moves_down();
@@ -174,6 +175,7 @@ void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t
     const kernels::FloatScale& floats = *lanes[i].floats;
     set(moved ? kMovedScaleSlot : kScaleSlot, std::bit_cast<int32_t>(floats.scale));
     set(kAddendSlot, std::bit_cast<int32_t>(floats.addend));
+    first_sums[i] += floats.shift;
     if (!moved) continue;
     set(kDownSlot, floats.down);
     set(kUpSlot, floats.up);
@@ -224,7 +226,7 @@ std::string RequantizationConstants::key() const {
     return HashBytes(values.data(), values.size() * sizeof(values[0])).low;
   };
   const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
-  return plan_.key() + internal::Join(" moved z", plan_.zero_point, " range", min, '.', max, " m",
+  return plan_.key() + internal::Join(" shifted z", plan_.zero_point, " range", min, '.', max, " m",
                                       hash(r.multipliers), " s", hash(r.shifts), " r",
                                       hash(stage_.real_scales), " sums", largest_sum_, '.',
                                       largest_bias_);

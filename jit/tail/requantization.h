@@ -2,7 +2,8 @@
 //
 // Each vector of channels has one of these forms, which its constants say:
 //   floats   round(fma(float(sum), scale, addend)), where that is proven to give the same bytes
-//            for every sum (kernels/tail/float_scale.h): most vectors
+//            for every sum (kernels/tail/float_scale.h): most vectors. What it asks to be added to
+//            all sums is part of the bias that they begin with
 //   moved    the same where some channels first move one sum to its neighbour: a comparison and an
 //            addition for sums that are moved down, as many for those that are moved up
 //   narrow   32-bit integers: TFLite rounds twice, x = floor((acc m + 2^30) / 2^31), then x / 2^e
@@ -99,8 +100,9 @@ class RequantizationConstants {
   // Before the first Pack: where all channels have one scale, finds its floats once.
   void Prepare();
   // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
-  // zeros.
-  void Pack(std::span<const int64_t> channels, const int32_t* bias, int32_t* to) const;
+  // zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is added.
+  void Pack(std::span<const int64_t> channels, const int32_t* bias, int32_t* first_sums,
+            int32_t* to) const;
   // What decides them, for PackRequest::layout.
   std::string key() const;
 
@@ -118,7 +120,7 @@ class RequantizationConstants {
   // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
   // Shifted to the left they must fit into 32 bits.
   void SetConstant(int64_t least, int64_t largest, Channel* c) const;
-  void PackFloats(std::span<const Channel> lanes, int32_t* to) const;
+  void PackFloats(std::span<const Channel> lanes, int32_t* first_sums, int32_t* to) const;
   void PackNarrow(std::span<const Channel> lanes, int32_t* to) const;
   void PackWide(std::span<const Channel> lanes, int32_t* to) const;
   void PackReal(std::span<const Channel> lanes, int32_t* to) const;

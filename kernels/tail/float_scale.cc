@@ -19,6 +19,8 @@ constexpr double kHopeless = 0x1p-23;
 // two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
 constexpr int kNeighbours = 2;
 constexpr double kReachOfNeighbours = 0x1p-13;
+// A scale times so many sums is exact in doubles.
+constexpr double kMostShifted = 0x1p22;
 
 bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon); }
 
@@ -57,15 +59,17 @@ class Search {
     if (farthest < 0.125 || count == 0) return FloatScale{0, static_cast<float>(Offset())};
     if (farthest >= kMostReached) return std::nullopt;
     places_ = PlacesOf(q_.scale);
+    const double reach = places_.Of(count + kStepLanes + 1);
+    shift_ = ShiftOf(reach);
     const auto nearest = static_cast<float>(value_);
-    if (places_.Of(count + kStepLanes + 1) < kExactInFloat) {
+    if (reach < kExactInFloat) {
       FindSpread(places_, count, nearest, isa_, &spread_);
     }
     if (!spread_.certain) return Thorough(nearest, std::nullopt);
     const AddendRange window = Allowed(spread_.window, below > 0);
     if (window.width() < kHopeless) return Thorough(nearest, std::nullopt);
     const FloatScale pair = WithAddend(nearest, window.middle());
-    const double missed = std::abs(pair.addend - (Offset() + window.middle()));
+    const double missed = std::abs(pair.addend - Addend(nearest, window.middle()));
     if (0.5 * window.width() - missed > Rounding()) return pair;
     return Thorough(nearest, pair);
   }
@@ -77,8 +81,18 @@ class Search {
     const int64_t result = int64_t{q_.scale.Apply(static_cast<int32_t>(sum))} + q_.zero_point;
     return static_cast<int32_t>(std::clamp<int64_t>(result, q_.min, q_.max));
   }
+  // Where steps are among sums up to `reach`.
+  int32_t ShiftOf(double reach) const {
+    const double shift = std::nearbyint(Offset() / value_);
+    if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat) return 0;
+    const auto whole = static_cast<int32_t>(shift);
+    const bool wraps = q_.least + whole < INT32_MIN || q_.largest + whole > INT32_MAX;
+    return wraps ? 0 : whole;
+  }
+  // `addend` and the zero point, less what the shift is of it.
+  double Addend(double scale, double addend) const { return Offset() - scale * shift_ + addend; }
   FloatScale WithAddend(float scale, double addend) const {
-    return {scale, static_cast<float>(Offset() + addend)};
+    return {scale, static_cast<float>(Addend(scale, addend)), shift_};
   }
 
   // A window that is this much wider on both sides than a point needs no look at the steps: results
@@ -137,6 +151,8 @@ class Search {
     }
     below_.mirrored = !q_.addend_has_sign;
     below_.offset = -above_.offset;
+    above_.shift = static_cast<float>(shift_);
+    below_.shift = -above_.shift;
     below_.sums = sums_.data() + 1;
     return Place(above_) && Place(below_);
   }
@@ -233,11 +249,12 @@ class Search {
 
   // The one sum to move of those of misplaced steps above and below zero, if there is any.
   using Sums = decltype(StepSums::at);
-  static bool Move(const MisplacedSteps& above, const Sums& sums_above, const MisplacedSteps& below,
-                   const Sums& sums_below, int32_t* sum) {
+  bool Move(const MisplacedSteps& above, const Sums& sums_above, const MisplacedSteps& below,
+            const Sums& sums_below, int32_t* sum) const {
     if (above.count + below.count > 1) return false;
     if (above.count + below.count == 0) return true;
-    const float moved = above.count > 0 ? sums_above[above.last] : -sums_below[below.last];
+    const float at = above.count > 0 ? sums_above[above.last] : -sums_below[below.last];
+    const float moved = at + static_cast<float>(shift_);
     *sum = static_cast<int32_t>(moved);
     return std::abs(moved) <= kExactInFloat / 2;  // so that its neighbours are floats, too
   }
@@ -245,8 +262,11 @@ class Search {
   // Whether what is moved is then right, and neither is moved onto the other.
   bool MovesRight(const FloatScale& pair) const {
     if (pair.moves_down() && pair.moves_up() && std::abs(pair.down - pair.up) < 3) return false;
-    return (!pair.moves_down() || FloatResult(pair, pair.down) == ResultOf(pair.down)) &&
-           (!pair.moves_up() || FloatResult(pair, pair.up) == ResultOf(pair.up));
+    const auto is_right = [&](int64_t shifted) {
+      const int64_t sum = shifted - pair.shift;
+      return FloatResult(pair, sum) == ResultOf(sum);
+    };
+    return (!pair.moves_down() || is_right(pair.down)) && (!pair.moves_up() || is_right(pair.up));
   }
 
   // Between the ends and the next step results are the ends', or beyond them in the clamp.
@@ -257,7 +277,9 @@ class Search {
 
   // What is emitted computes.
   int32_t FloatResult(const FloatScale& pair, int64_t sum) const {
-    const auto moved = static_cast<int32_t>(sum + (sum == pair.up) - (sum == pair.down));
+    const int64_t shifted = sum + pair.shift;
+    const auto moved =
+        static_cast<int32_t>(shifted + (shifted == pair.up) - (shifted == pair.down));
     const auto x = static_cast<float>(moved);
     const float addend = q_.addend_has_sign ? std::copysign(pair.addend, x) : pair.addend;
     const double rounded =
@@ -270,6 +292,7 @@ class Search {
   const double value_;
   StepPlaces places_{};
   StepSpread spread_;
+  int32_t shift_ = 0;
   int32_t first_ = 0, last_ = 0;  // the results of the ends
   SideSteps above_, below_;
   bool symmetric_ = false;  // both have the sums of the longer one

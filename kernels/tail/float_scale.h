@@ -10,6 +10,10 @@
 // half of 2^31 / multiplier nearer to zero than one rounding would have it. The addend makes up
 // for that, and has the sum's sign where steps on both sides of zero count.
 //
+// An addend that holds a zero point of -128 has no more than 17 bits behind the point. So the sums
+// take the zero point instead, as the whole number of sums that comes nearest to it, which costs
+// nothing where they begin with a bias: the addend is what that leaves, with all of its 24 bits.
+//
 // A float has 24 bits, and steps may be so near to the middle between two sums' products that it
 // takes one of them a sum too early or too late. That is wrong at one sum alone, and the formula
 // gives what is right there for the sum's neighbour: the sum before an early step is moved down by
@@ -51,6 +55,9 @@ struct FloatScale {
   static constexpr int32_t kNoneDown = INT32_MAX, kNoneUp = INT32_MIN;
 
   float scale = 0, addend = 0;
+  // What is added to every sum before all else, and is part of the sums below; 0 with
+  // addend_has_sign.
+  int32_t shift = 0;
   // The sums of which one is subtracted, and to which one is added, before the formula.
   int32_t down = kNoneDown, up = kNoneUp;
 

@@ -128,6 +128,10 @@ Misplaced VectorFindMisplaced(const SideSteps& side, const FloatScale& pair) {
   const Floats d;
   const auto scale = hn::Set(d, pair.scale);
   const auto addend = hn::Set(d, side.mirrored ? -pair.addend : pair.addend);
+  const auto shift = hn::Set(d, side.shift);
+  const auto result = [&](const float* sums) HWY_ATTR {
+    return hn::Round(hn::MulAdd(hn::Add(hn::Load(d, sums), shift), scale, addend));
+  };
   const auto lanes = static_cast<int>(hn::Lanes(d));
   auto value = hn::Iota(d, static_cast<float>(side.first) + side.offset);
   Misplaced found;
@@ -137,9 +141,8 @@ Misplaced VectorFindMisplaced(const SideSteps& side, const FloatScale& pair) {
     kind->last = i + static_cast<int>(hn::FindKnownFirstTrue(d, wrong));
   };
   for (int i = 0; i < side.count; i += lanes) {
-    const auto at = hn::MulAdd(hn::Load(d, side.sums->at.data() + i), scale, addend);
-    const auto before = hn::MulAdd(hn::Load(d, side.sums->before.data() + i), scale, addend);
-    const auto late = hn::Lt(hn::Round(at), value), early = hn::Ge(hn::Round(before), value);
+    const auto late = hn::Lt(result(side.sums->at.data() + i), value);
+    const auto early = hn::Ge(result(side.sums->before.data() + i), value);
     value = hn::Add(value, hn::Set(d, static_cast<float>(lanes)));
     if (hn::AllFalse(d, hn::Or(late, early))) continue;
     add(early, i, &found.early);

@@ -54,6 +54,7 @@ struct SideSteps {
   // The addend and the offset of results have the other sign than on the other side.
   bool mirrored = false;
   float offset = 0;
+  float shift = 0;           // FloatScale::shift, negated as sums are
   int first = 1, count = 0;  // of steps
   StepSums* sums = nullptr;
 };

@@ -13,11 +13,12 @@ bool FusesMultiplyAdd() {
 }
 
 // What the emitted code computes.
-int32_t FloatResult(const FloatScaleQuery& q, const FloatScale& pair, int32_t sum) {
+int32_t FloatResult(const FloatScaleQuery& q, const FloatScale& pair, int32_t unshifted) {
+  int32_t sum = unshifted + pair.shift;
   if (sum == pair.down) --sum;
   if (sum == pair.up) ++sum;
   const auto x = static_cast<float>(sum);
-  const float addend = q.addend_has_sign && sum < 0 ? -pair.addend : pair.addend;
+  const float addend = q.addend_has_sign && unshifted < 0 ? -pair.addend : pair.addend;
   const auto rounded = static_cast<int32_t>(std::nearbyint(std::fmaf(x, pair.scale, addend)));
   return std::clamp(rounded + (q.addend_has_sign ? q.zero_point : 0), q.min, q.max);
 }
