@@ -1,0 +1,343 @@
+// Loops, branches, composites and variables in the interpreter alone: what they give, by hand, and
+// what they refuse.
+#include "interpreter/control_flow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/tflite_builtin_codes.h"
+#include "tests/interpreter/test_graph.h"
+
+namespace fuselite::interpreter {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr DataType kFloat = DataType::kFloat32, kInt = DataType::kInt32, kBool = DataType::kBool,
+                   kHandle = DataType::kResource;
+constexpr int kIf = tflite::kTfLiteBuiltinIf, kWhile = tflite::kTfLiteBuiltinWhile,
+              kOnce = tflite::kTfLiteBuiltinCallOnce, kRead = tflite::kTfLiteBuiltinReadVariable,
+              kAssign = tflite::kTfLiteBuiltinAssignVariable,
+              kVarHandle = tflite::kTfLiteBuiltinVarHandle;
+
+class Builder : public ModelWriter {
+ public:
+  int In(const Shape& shape, DataType type = kFloat) {
+    inputs_.push_back(AddTensor("in", type, shape));
+    return inputs_.back();
+  }
+  int Out(const Shape& shape, DataType type = kFloat) { return AddTensor("out", type, shape); }
+  int Number(float value) { return AddConstant("number", kFloat, Shape(), std::vector{value}); }
+  int Op(std::string_view name, std::vector<int> inputs, const Shape& shape,
+         DataType type = kFloat) {
+    const int output = AddTensor(std::string(name), type, shape);
+    AddOperator(*kernels::FindOperator(name), std::move(inputs), {output});
+    return output;
+  }
+  void End(std::vector<int> outputs) {
+    SetInputs(std::exchange(inputs_, {}));
+    SetOutputs(std::move(outputs));
+  }
+
+ private:
+  std::vector<int> inputs_;
+};
+
+std::unique_ptr<Interpreter> OpenBuiltin(const ModelWriter& writer) {
+  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
+  InterpreterOptions options;
+  options.resolver = &kBuiltins;
+  return Open(writer, options);
+}
+
+// Of an input of floats and, where the model has another one, a bool's byte before it.
+std::string ErrorOf(const ModelWriter& writer) {
+  const auto interpreter = OpenBuiltin(writer);
+  Status status = interpreter->AllocateTensors();
+  if (status.ok()) status = interpreter->Invoke();
+  return status.ok() ? "none" : std::string(status.message());
+}
+
+// Two values that exchange their places and count up by one and ten, until the first has reached
+// `limit`; a third one that passes.
+void WriteLoop(Builder& b, float limit, bool dynamic) {
+  const int x = b.In({1}), y = b.In({1}), z = b.In({1});
+  const int p = b.Out({1}), q = b.Out({1}), r = b.Out({1});
+  b.AddControlFlow(kWhile, {1, 2}, {x, y, z}, {p, q, r});
+  b.End({p, q, r});
+  b.AddSubgraph("condition");
+  const int first = b.In({1});
+  b.In({1});
+  b.In({1});
+  b.End(
+      {b.Op("LESS", {first, b.AddConstant("limit", kFloat, {1}, std::vector{limit})}, {1}, kBool)});
+  b.AddSubgraph("body");
+  const int u = b.In({1}), v = b.In({1}), w = b.In({1});
+  int up = b.Op("ADD", {v, b.Number(1)}, {1});
+  if (dynamic) {
+    // A shape that the run tells: the body's values are not the plan's.
+    const int shape = b.Op("CAST", {b.Op("ABS", {w}, {1})}, {1}, kInt);
+    up = b.Op("RESHAPE", {up, shape}, {1});
+  }
+  b.End({up, b.Op("ADD", {u, b.Number(10)}, {1}), w});
+}
+
+TEST(While, RunsUntilItsConditionIsFalse) {
+  for (const bool dynamic : {false, true}) {
+    SCOPED_TRACE(dynamic);
+    for (int again = 0; again < 2; ++again) {
+      Builder b;
+      WriteLoop(b, 5, dynamic);
+      const auto interpreter = OpenBuiltin(b);
+      ASSERT_TRUE(interpreter->AllocateTensors().ok());
+      for (int run = 0; run < 2; ++run) {
+        *static_cast<float*>(interpreter->input(0).data) = 1;
+        *static_cast<float*>(interpreter->input(1).data) = 2;
+        *static_cast<float*>(interpreter->input(2).data) = 1;
+        const Status status = interpreter->Invoke();
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        // 1, 2 -> 3, 11 -> 12, 13.
+        EXPECT_THAT(Output(*interpreter, 0), ElementsAre(12));
+        EXPECT_THAT(Output(*interpreter, 1), ElementsAre(13));
+        EXPECT_THAT(Output(*interpreter, 2), ElementsAre(1));
+        // No turn at all.
+        *static_cast<float*>(interpreter->input(0).data) = 7;
+        ASSERT_TRUE(interpreter->Invoke().ok());
+        EXPECT_THAT(Output(*interpreter, 0), ElementsAre(7));
+        EXPECT_THAT(Output(*interpreter, 1), ElementsAre(2));
+      }
+    }
+  }
+}
+
+// A body that gives one value in two places, or its inputs in others.
+TEST(While, GivesAValueInSeveralPlaces) {
+  for (const bool exchanged : {false, true}) {
+    Builder b;
+    const int x = b.In({1}), y = b.In({1}), p = b.Out({1}), q = b.Out({1});
+    b.AddControlFlow(kWhile, {1, 2}, {x, y}, {p, q});
+    b.End({p, q});
+    b.AddSubgraph("condition");
+    const int first = b.In({1});
+    b.In({1});
+    b.End(
+        {b.Op("LESS", {first, b.AddConstant("most", kFloat, {1}, std::vector{6.0f})}, {1}, kBool)});
+    b.AddSubgraph("body");
+    const int u = b.In({1}), v = b.In({1}), sum = b.Op("ADD", {u, v}, {1});
+    b.End(exchanged ? std::vector{sum, u} : std::vector{sum, sum});
+    const auto interpreter = OpenBuiltin(b);
+    ASSERT_TRUE(interpreter->AllocateTensors().ok());
+    *static_cast<float*>(interpreter->input(0).data) = 1;
+    *static_cast<float*>(interpreter->input(1).data) = 2;
+    ASSERT_TRUE(interpreter->Invoke().ok());
+    // 1, 2 -> 3, 1 -> 4, 3 -> 7, 4; or 1, 2 -> 3, 3 -> 6, 6.
+    EXPECT_THAT(Output(*interpreter, 0), ElementsAre(exchanged ? 7 : 6));
+    EXPECT_THAT(Output(*interpreter, 1), ElementsAre(exchanged ? 4 : 6));
+  }
+}
+
+// The value grows with each turn.
+TEST(While, GivesShapesThatTurnsChange) {
+  Builder b;
+  const int x = b.In({1}), y = b.Out({1});
+  b.AddControlFlow(kWhile, {1, 2}, {x}, {y});
+  b.End({y});
+  b.AddSubgraph("condition");
+  const int axes = b.AddConstant("axes", kInt, {1}, std::vector<int32_t>{0});
+  const int sum = b.Op("SUM", {b.In({1}), axes}, Shape());
+  b.End({b.Op("LESS", {sum, b.Number(5)}, Shape(), kBool)});
+  b.AddSubgraph("body");
+  const int u = b.In({1});
+  b.End({b.Op("CONCATENATION", {u, u}, {2})});
+  const auto interpreter = OpenBuiltin(b);
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_TRUE(interpreter->AllocateTensors().ok());
+    *static_cast<float*>(interpreter->input(0).data) = 2;
+    const Status status = interpreter->Invoke();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_THAT(Output(*interpreter), ElementsAre(2, 2, 2, 2));
+    EXPECT_EQ(interpreter->output(0).shape, Shape({4}));
+  }
+}
+
+// What `callee` subgraphs take and give, and the operands of the node that runs them.
+struct Call {
+  const char* message;  // "none": it runs
+  int code;
+  std::vector<DataType> inputs, outputs;
+  std::vector<std::pair<std::vector<DataType>, std::vector<DataType>>> callees;
+};
+
+TEST(ControlFlow, RefusesSubgraphsThatDoNotFit) {
+  using Types = std::vector<DataType>;
+  const std::pair<Types, Types> same = {{kFloat}, {kFloat}}, more = {{kFloat, kFloat}, {kFloat}},
+                                gives_more = {{kFloat}, {kFloat, kFloat}},
+                                takes_int = {{kInt}, {kFloat}}, gives_int = {{kFloat}, {kInt}},
+                                asks = {{kFloat}, {kBool}}, asks_twice = {{kFloat}, {kBool, kBool}};
+  const Call cases[] = {
+      {"none", kIf, {kBool, kFloat}, {kFloat}, {same, same}},
+      {"takes 2 and gives 1 tensors, expected 1 and 1",
+       kIf,
+       {kBool, kFloat},
+       {kFloat},
+       {more, same}},
+      {"takes 2 and gives 1 tensors, expected 1 and 1",
+       kIf,
+       {kBool, kFloat},
+       {kFloat},
+       {same, more}},
+      {"takes 1 and gives 2 tensors", kIf, {kBool, kFloat}, {kFloat}, {same, gives_more}},
+      {"input 0 of subgraph 1 has another type", kIf, {kBool, kFloat}, {kFloat}, {takes_int, same}},
+      {"output 0 of subgraph 2 has another type",
+       kIf,
+       {kBool, kFloat},
+       {kFloat},
+       {same, gives_int}},
+      {"its condition is not one bool", kIf, {kFloat, kFloat}, {kFloat}, {same, same}},
+      {"has nothing to choose by", kIf, {}, {kFloat}, {same, same}},
+      {"none", kWhile, {kFloat}, {kFloat}, {asks, same}},
+      {"has other outputs than inputs", kWhile, {kFloat, kFloat}, {kFloat}, {asks, same}},
+      {"takes 2 and gives 1 tensors", kWhile, {kFloat}, {kFloat}, {more, same}},
+      {"takes 1 and gives 2 tensors", kWhile, {kFloat}, {kFloat}, {asks_twice, same}},
+      {"takes 1 and gives 2 tensors", kWhile, {kFloat}, {kFloat}, {asks, gives_more}},
+      {"input 0 of subgraph 1 has another type", kWhile, {kFloat}, {kFloat}, {takes_int, same}},
+      {"output 0 of subgraph 2 has another type", kWhile, {kFloat}, {kFloat}, {asks, gives_int}},
+      {"its condition is not one bool", kWhile, {kFloat}, {kFloat}, {same, same}},
+      {"none", kOnce, {}, {}, {{{}, {}}}},
+      {"its initializer, has inputs", kOnce, {}, {}, {{{kFloat}, {}}}},
+      {"its initializer, has inputs", kOnce, {}, {}, {{{}, {kFloat}}}},
+      {"has 1 inputs and 0 outputs", kOnce, {kFloat}, {}, {{{}, {}}}},
+  };
+  for (const Call& c : cases) {
+    SCOPED_TRACE(c.message);
+    Builder b;
+    std::vector<int> inputs, outputs, callees;
+    for (const DataType type : c.inputs) inputs.push_back(b.In({1}, type));
+    for (const DataType type : c.outputs) outputs.push_back(b.Out({1}, type));
+    for (size_t i = 0; i < c.callees.size(); ++i) callees.push_back(static_cast<int>(i) + 1);
+    b.AddControlFlow(c.code, callees, inputs, outputs);
+    b.End(outputs);
+    for (const auto& [takes, gives] : c.callees) {
+      b.AddSubgraph("callee");
+      std::vector<int> results;
+      for (const DataType type : takes) b.In({1}, type);
+      // Zeros: a loop's condition is false.
+      for (const DataType type : gives) {
+        results.push_back(
+            b.AddConstant("zero", type, {1}, std::vector<std::byte>(type == kBool ? 1 : 4)));
+      }
+      b.End(results);
+    }
+    EXPECT_THAT(ErrorOf(b), HasSubstr(c.message));
+  }
+}
+
+TEST(Variables, RefuseWhatIsNoneOfTheirs) {
+  struct Case {
+    const char* message;
+    void (*write)(Builder& b, int handle);
+  };
+  const auto read = [](Builder& b, int handle, DataType type, const Shape& shape) {
+    const int value = b.Out(shape, type);
+    b.AddOperator(kRead, {handle}, {value});
+    b.End({value});
+  };
+  static constexpr auto kAssigned = [](Builder& b, int handle) {
+    b.AddOperator(kAssign, {handle, b.AddConstant("value", kFloat, {2}, std::vector{3.0f, 4.0f})},
+                  {});
+  };
+  static const auto kReads = read;
+  const Case cases[] = {
+      {"none",
+       [](Builder& b, int handle) {
+         kAssigned(b, handle);
+         kReads(b, handle, kFloat, {2});
+       }},
+      {"none",
+       [](Builder& b, int handle) {
+         kAssigned(b, handle);
+         kReads(b, handle, kFloat, Shape());
+       }},
+      {"nothing was assigned to its variable",
+       [](Builder& b, int handle) { kReads(b, handle, kFloat, {2}); }},
+      {"its variable has another type",
+       [](Builder& b, int handle) {
+         kAssigned(b, handle);
+         kReads(b, handle, kInt, {2});
+       }},
+      {"its variable has 8 bytes, its output 12",
+       [](Builder& b, int handle) {
+         kAssigned(b, handle);
+         kReads(b, handle, kFloat, {3});
+       }},
+      {"is no handle of a variable", [](Builder& b, int) { kReads(b, b.Number(1), kFloat, {2}); }},
+      {"is no handle of a variable",
+       [](Builder& b, int) { kReads(b, b.In({2}, kInt), kFloat, {2}); }},
+      {"is no handle of a variable",
+       [](Builder& b, int) {
+         b.AddOperator(kAssign, {b.Number(1), b.Number(2)}, {});
+         b.End({});
+       }},
+      {"nothing was assigned",
+       [](Builder& b, int) {
+         const int no_variable = b.AddConstant("one", kInt, {1}, std::vector{1});
+         kReads(b, no_variable, kFloat, {2});
+       }},
+      {"its handle names no variable",
+       [](Builder& b, int) {
+         b.AddOperator(kAssign, {b.AddConstant("below", kInt, {1}, std::vector{-1}), b.Number(2)},
+                       {});
+         b.End({});
+       }},
+      {"expected 2 and 0",
+       [](Builder& b, int handle) {
+         b.AddOperator(kAssign, {handle}, {});
+         b.End({});
+       }},
+      {"expected 1 and 1",
+       [](Builder& b, int handle) {
+         b.AddOperator(kRead, {handle, handle}, {b.Out({2})});
+         b.End({});
+       }},
+      {"expected 0 and 1",
+       [](Builder& b, int handle) {
+         b.AddOperator(kVarHandle, {handle}, {b.Out({1}, kHandle)});
+         b.End({});
+       }},
+      {"its output is no resource",
+       [](Builder& b, int) {
+         b.AddOperator(kVarHandle, {}, {b.Out({1}, kInt)});
+         b.End({});
+       }},
+  };
+  for (const auto& [message, write] : cases) {
+    Builder b;
+    const int handle = b.Out(Shape(), kHandle);
+    b.AddOperator(kVarHandle, {}, {handle});
+    write(b, handle);
+    EXPECT_THAT(ErrorOf(b), HasSubstr(message));
+  }
+}
+
+// Assigned a smaller value and a larger one, over several runs.
+TEST(Variables, KeepWhatWasAssignedLast) {
+  Builder b;
+  const int x = b.In({1}), handle = b.Out(Shape(), kHandle), value = b.Out(Shape());
+  b.AddOperator(kVarHandle, {}, {handle});
+  b.AddOperator(kAssign, {handle, b.Op("CONCATENATION", {x, x, x}, {3})}, {});
+  b.AddOperator(kAssign, {handle, b.Op("NEG", {x}, {1})}, {});
+  b.AddOperator(kRead, {handle}, {value});
+  b.End({value});
+  const auto interpreter = OpenBuiltin(b);
+  ASSERT_TRUE(interpreter->AllocateTensors().ok());
+  for (const float given : {1.0f, 2.0f}) {
+    *static_cast<float*>(interpreter->input(0).data) = given;
+    ASSERT_TRUE(interpreter->Invoke().ok());
+    EXPECT_THAT(Output(*interpreter), ElementsAre(-given));
+    EXPECT_EQ(interpreter->output(0).shape, Shape({1}));
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::interpreter
