@@ -50,6 +50,67 @@ TEST_F(CApiTest, WrongOptionsAreRefusedAndNamed) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), last_error + "\n");
 }
 
+// Each member reaches its option: what the option refuses is refused under its name.
+TEST_F(CApiTest, EveryMemberIsItsOption) {
+  const std::pair<const char*, int32_t FuseliteDelegateOptions::*> numbers[] = {
+      {"num_threads", &FuseliteDelegateOptions::num_threads},
+      {"jit", &FuseliteDelegateOptions::jit},
+      {"fusion", &FuseliteDelegateOptions::fusion},
+      {"max_partitions", &FuseliteDelegateOptions::max_partitions},
+      {"min_nodes_per_partition", &FuseliteDelegateOptions::min_nodes_per_partition},
+      {"verbose", &FuseliteDelegateOptions::verbose}};
+  for (const auto& [name, member] : numbers) {
+    FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+    options.report_error = KeepError;
+    last_error.clear();
+    options.*member = INT32_MAX;
+    TfLiteDelegate* delegate = FuseliteDelegateCreate(&options);
+    EXPECT_EQ(delegate, nullptr) << name;
+    EXPECT_THAT(last_error, HasSubstr(name));
+    FuseliteDelegateDelete(delegate);
+    // -1: not given.
+    options.*member = -1;
+    delegate = FuseliteDelegateCreate(&options);
+    EXPECT_NE(delegate, nullptr) << name;
+    FuseliteDelegateDelete(delegate);
+  }
+  const std::pair<const char*, const char * FuseliteDelegateOptions::*> texts[] = {
+      {"isa", &FuseliteDelegateOptions::isa},
+      {"precision", &FuseliteDelegateOptions::precision},
+      {"max_memory", &FuseliteDelegateOptions::max_memory},
+      {"max_multiply_adds", &FuseliteDelegateOptions::max_multiply_adds}};
+  for (const auto& [name, member] : texts) {
+    FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+    options.report_error = KeepError;
+    options.*member = "nonsense";
+    EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr) << name;
+    EXPECT_THAT(last_error, AllOf(HasSubstr(name), HasSubstr("nonsense")));
+  }
+}
+
+std::string Explained(TfLiteDelegate* delegate, const char* format) {
+  char* const text = FuseliteDelegateExplain(delegate, format);
+  const std::string copy = text != nullptr ? text : "null";
+  FuseliteFree(text);
+  return copy;
+}
+
+TEST_F(CApiTest, ExplainsInTheFormThatIsAskedFor) {
+  FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+  options.isa = "scalar";
+  options.jit = options.fusion = 0;
+  TfLiteDelegate* delegate = FuseliteDelegateCreate(&options);
+  ASSERT_NE(delegate, nullptr);
+  EXPECT_EQ(Explained(delegate, "text"), "fuselite: isa scalar, jit off, fusion off\n");
+  EXPECT_THAT(Explained(delegate, "json"), ::testing::StartsWith("{"));
+  EXPECT_THAT(Explained(delegate, "dot"), ::testing::StartsWith("digraph"));
+  EXPECT_EQ(Explained(delegate, "xml"), "null");
+  EXPECT_EQ(Explained(delegate, nullptr), "null");
+  EXPECT_EQ(Explained(nullptr, "text"), "null");
+  FuseliteDelegateCancel(delegate);
+  FuseliteDelegateDelete(delegate);
+}
+
 TEST_F(CApiTest, CallersWithAShorterStructGetTheirOptions) {
   FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
   options.struct_size = offsetof(FuseliteDelegateOptions, isa);

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace fuselite::partitioner {
 namespace {
@@ -81,6 +84,137 @@ TEST(ExplanationTest, DotHasStepsHostNodesAndTheirEdges) {
   EXPECT_THAT(dot, HasSubstr("g0p0s0 -> g0n3;"));
   EXPECT_THAT(dot, Not(HasSubstr("g0p0s0 -> g0p0s0")));
   EXPECT_THAT(dot, HasSubstr("\\\"Odd"));
+}
+
+// All that there is to say: two graphs, a partition that waits for the host's preparation, shapes
+// that wait for values, steps with and without weights.
+Explanation Whole() {
+  Explanation explanation = Example();
+  explanation.options.jit = false;
+  explanation.graphs[0].verdicts[2].op = "ODD";
+  PartitionReport& first = explanation.graphs[0].partitions[0];
+  first.waiting_nodes = {1, 3};
+  first.compile_ms = 1.25;
+  first.report.arena_bytes = 2048;
+  first.report.times = {.rewrites = 1, .placement = 2, .packing = 3, .kernels = 4, .memory = 5};
+  fusion::StepReport& step = first.report.steps.emplace_back();
+  step.kernel = "reshape";
+  step.candidate = "copy";
+  step.ops = "RESHAPE";
+  step.tail = "relu";
+  step.output_shape = "[1,2]";
+  step.placement = "arena";
+  step.host_nodes = {3};
+  step.multiply_adds = 1000;
+  step.weight_bytes = 4096;
+  step.arena_offset = 64;
+  step.output_bytes = 8;
+  step.refusals = {{"jit", "no emitter"}, {"tiles", "too \"narrow\""}};
+  GraphReport& second = explanation.graphs.emplace_back();
+  second.error = "no plan";
+  second.judge_ms = 0.5;
+  Verdict& verdict = second.verdicts.emplace_back();
+  verdict.host_node = 4;
+  verdict.op = "TANH";
+  verdict.shapes = "float32[2]";
+  verdict.claimed = true;
+  second.partitions.emplace_back().nodes = {4};
+  return explanation;
+}
+
+TEST(ExplanationTest, TextSaysAllThatThereIs) {
+  EXPECT_EQ(ToText(Whole()), R"(fuselite: isa avx2, jit off, fusion on
+graph 0: 4 nodes, 3 taken, in 1 partition
+  node  operator  output  verdict
+     2  ODD               left to the host: the operator is not implemented
+partition 0: 3 nodes (0-1 3), 2.50 M multiply-adds; 2 steps on 2 threads, weights 4.10 KB, intermediate values in 2.05 KB, compiled in 1.2 ms
+  shapes depend on values at 1 3: what follows is compiled while it runs, once for each shape
+  step  nodes  operators       output  kernel    placed in  multiply-adds  weights
+     0    0-1  CONV_2D + relu          conv f32                         0        -
+     1      3  RESHAPE         [1,2]   reshape   arena             1.00 K  4.10 KB
+  faster kernels that refused:
+    not jit: no emitter (steps 0, 1)
+    not tiles: too "narrow" (step 1)
+  rewrites:
+    fuse relu (nodes 0-1, 7)
+    drop identity (node 5)
+graph 1: 1 node, 1 taken, in 1 partition
+error: no plan
+  node  operator  output      verdict
+     4  TANH      float32[2]  taken
+partition 0: 1 node (4), 0 multiply-adds, not yet prepared by the host
+)");
+}
+
+TEST(ExplanationTest, DotDrawsAllThatThereIs) {
+  EXPECT_EQ(ToDot(Whole()), R"(digraph fuselite {
+  node [fontsize=10];
+  subgraph cluster_g0p0 {
+    label="partition 0";
+    g0p0s0 [shape=box, label="CONV_2D + relu\nconv f32\n"];
+    g0p0s1 [shape=box, label="RESHAPE\nreshape\n[1,2]"];
+  }
+  g0n2 [shape=ellipse, style=filled, label="ODD\nthe operator is not implemented"];
+  g0p0s0 -> g0n2;
+  g0p0s0 -> g0p0s1;
+  subgraph cluster_g1p0 {
+    label="partition 0";
+  }
+  g1n4 [shape=ellipse, style=dashed, label="TANH\nno step of its own"];
+}
+)");
+}
+
+TEST(ExplanationTest, JsonSaysAllThatThereIs) {
+  const auto json = nlohmann::json::parse(ToJson(Whole()));
+  EXPECT_EQ(json.at("jit"), false);
+  EXPECT_EQ(json.at("graphs").at(1), nlohmann::json::parse(R"({
+    "nodes": [{"node": 4, "op": "TANH", "outputs": "float32[2]", "claimed": true,
+               "multiply_adds": 0}],
+    "partitions": [{"nodes": [4], "multiply_adds": 0, "compiled": false}],
+    "error": "no plan"})"));
+  EXPECT_FALSE(json.at("graphs").at(0).contains("error"));
+  const auto& partition = json.at("graphs").at(0).at("partitions").at(0);
+  EXPECT_EQ(partition.at("waiting_nodes"), nlohmann::json::parse("[1,3]"));
+  EXPECT_EQ(partition.at("rewrites").size(), 3u);
+  EXPECT_EQ(partition.at("opening_ms"), nlohmann::json::parse(R"({
+    "rewrites": 1, "placement": 2, "packing": 3, "kernels": 4, "memory": 5})"));
+  EXPECT_EQ(partition.at("steps").at(1), nlohmann::json::parse(R"({
+    "kernel": "reshape", "candidate": "copy", "ops": "RESHAPE", "tail": "relu", "nodes": [3],
+    "output_shape": "[1,2]", "placement": "arena", "multiply_adds": 1000, "weight_bytes": 4096,
+    "arena_offset": 64, "output_bytes": 8,
+    "refusals": [{"candidate": "jit", "reason": "no emitter"},
+                 {"candidate": "tiles", "reason": "too \"narrow\""}]})"));
+}
+
+TEST(ExplanationTest, OpeningTimesAddUp) {
+  Explanation explanation = Whole();
+  explanation.graphs[0].judge_ms = 0.25;
+  explanation.graphs[0].partitions[0].compile_ms = 16;
+  std::ostringstream out;
+  OpeningTimes(explanation).Print(out, 0);
+  EXPECT_EQ(out.str(), R"(opening                         ms
+import, verdicts, partitions  0.75
+rewrites                      1.00
+placement                     2.00
+packing of weights            3.00
+emission of code              4.00
+memory plan                   5.00
+other                         1.00
+)");
+}
+
+TEST(ExplanationTest, TheEndingOfANameChoosesTheForm) {
+  const std::pair<const char*, std::string (*)(const Explanation&)> forms[] = {
+      {"explained.json", ToJson}, {"explained.dot", ToDot}, {"explained.txt", ToText}};
+  for (const auto& [name, form] : forms) {
+    const std::string path = ::testing::TempDir() + name;
+    ASSERT_TRUE(WriteExplanation(Example(), path).ok());
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    std::filesystem::remove(path);
+    EXPECT_EQ(text.str(), form(Example())) << name;
+  }
 }
 
 TEST(ExplanationTest, AFileThatCannotBeWrittenIsAnError) {
