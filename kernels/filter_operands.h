@@ -25,10 +25,10 @@ inline Status CheckBiasHint(const OpDescription& op, DataType hint) {
 }
 
 // TFLite adds a bias as if its scale were that of the products, and refuses one whose step would be
-// off by more than 0.02 steps of the output. A bias may lack a scale, and a tail may stand behind
-// an output of another one.
+// off by more than 0.02 steps of the output; without a scale it has 0. Nothing is known where a
+// tail stands behind an output of another scale.
 inline Status CheckBiasScale(const OpDescription& op) {
-  if (!op.has_input(2) || !op.tail.empty() || op.inputs[2].quantization.empty()) return Status();
+  if (!op.has_input(2) || !op.tail.empty()) return Status();
   const double product =
       double{op.inputs[0].quantization.scale()} * double{op.inputs[1].quantization.scale()};
   const double bias = op.inputs[2].quantization.scale();

@@ -1,5 +1,7 @@
 #include "kernels/legacy_weights.h"
 
+#include <algorithm>
+
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::kernels {
@@ -23,6 +25,9 @@ bool MayHaveLegacyWeights(const OperatorDef& op) {
 void ReadLegacyWeights(OpDescription& op) {
   if (!MayHaveLegacyWeights(*op.op) || op.inputs.empty()) return;
   if (op.inputs[0].type != DataType::kFloat32) return;
+  // Several weights have one type.
+  const auto is_int8 = [](const TensorInfo& info) { return info.type == DataType::kInt8; };
+  if (std::ranges::any_of(op.inputs, is_int8)) return;
   for (TensorInfo& info : op.inputs) {
     if (info.type != DataType::kUInt8 || info.quantization.empty()) continue;
     info.type = DataType::kInt8;

@@ -92,7 +92,10 @@ inline void AddExtremeScaling(OpTester& tester, Random& random, bool real) {
 
 // A bias up to the ends of int32, whose sums still fit.
 inline void AddExtremeBias(OpTester& tester, Random& random, int32_t channels) {
-  const TestTensor bias({.type = DataType::kInt32, .shape = {channels}}, 4);
+  const TestTensor bias({.type = DataType::kInt32,
+                         .shape = {channels},
+                         .quantization = kernels::testing::BiasQuantization(tester.op)},
+                        4);
   for (int32_t i = 0; i < channels; ++i) {
     const int64_t most = random.Chance(0.2) ? int64_t{1} << random.Int(20, 30) : 5000;
     bias.at<int32_t>(i) = static_cast<int32_t>(random.Int(-most, most));

@@ -18,6 +18,12 @@ inline Quantization RandomQuantization(Random& random, int64_t channels, bool pe
   return {.scales = std::move(scales), .zero_points = std::move(zero_points)};
 }
 
+// That of a bias of `op`, whose steps are those of its products.
+inline Quantization BiasQuantization(const OpDescription& op) {
+  return {.scales = {op.inputs[0].quantization.scale() * op.inputs[1].quantization.scale()},
+          .zero_points = {0}};
+}
+
 // Every value of the type at random.
 inline TestTensor RandomTensor(Random& random, TensorInfo info, size_t misalign = 0) {
   const DataType type = info.type;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/kernels/product_cases.h"
+#include "tests/kernels/quantized_cases.h"
 
 namespace fuselite::kernels::testing {
 
@@ -113,7 +114,9 @@ inline void AddIntegerBias(const QuantizedCase& c, OpTester& tester, Random& ran
                            int32_t channels, double wide_share = 0.7) {
   if (random.Chance(0.2)) return;
   const bool wide = c.type == DataType::kInt16 && random.Chance(wide_share);
-  const TestTensor bias({.type = wide ? DataType::kInt64 : DataType::kInt32, .shape = {channels}},
+  const TestTensor bias({.type = wide ? DataType::kInt64 : DataType::kInt32,
+                         .shape = {channels},
+                         .quantization = BiasQuantization(tester.op)},
                         wide ? 8 : 4);
   bias.Fill(random, -5000, 5000);
   tester.Constant(bias);

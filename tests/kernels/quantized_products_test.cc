@@ -36,7 +36,8 @@ OpTester SmallConv(DataType x, std::vector<X> values, Quantization xq, DataType 
   tester.params<Conv2DParams>().stride_w = tester.params<Conv2DParams>().stride_h = 1;
   tester.Input(TestTensor::Of<X>(x, {1, 1, 1, 2}, values, xq));
   tester.Constant(TestTensor::Of<W>(w, {2, 1, 1, 2}, weights, wq));
-  tester.Constant(TestTensor::Of<B>(b, {2}, bias));
+  const Quantization products = BiasQuantization(tester.op);
+  tester.Constant(TestTensor::Of<B>(b, {2}, bias, products));
   return tester;
 }
 
@@ -87,7 +88,8 @@ OpTester SmallDense(DataType x, std::vector<X> values, Quantization xq, DataType
   OpTester tester("FULLY_CONNECTED");
   tester.Input(TestTensor::Of<X>(x, {1, 2}, values, xq));
   tester.Constant(TestTensor::Of<W>(w, {2, 2}, weights, wq));
-  if (!bias.empty()) tester.Constant(TestTensor::Of<B>(b, {2}, bias));
+  const Quantization products = BiasQuantization(tester.op);
+  if (!bias.empty()) tester.Constant(TestTensor::Of<B>(b, {2}, bias, products));
   return tester;
 }
 
@@ -119,6 +121,8 @@ TEST(QuantizedFullyConnectedTest, RefusesBiasesThatTFLiteReadsWrongly) {
   EXPECT_FALSE(wide.Infer().ok()) << "the bias is read as int32";
   wide.params<FullyConnectedParams>().quantized_bias_type = kI64;
   EXPECT_TRUE(wide.Infer().ok());
+  wide.op.inputs[2].quantization = {};
+  EXPECT_FALSE(wide.Infer().ok()) << "its steps are not those of the products";
 }
 
 TEST(QuantizedBatchMatMulTest, Int32OutputsHaveNoZeroPoints) {

@@ -92,3 +92,29 @@ def test_equals_litert(seed, tmp_path, load_delegate):
             interpreter.invoke()
             results.append([interpreter.get_tensor(interpreter.get_output_details()[0]["index"])])
         assert running.largest_difference(*results) < TOLERANCE * (10 if layer_norm else 1)
+
+
+@pytest.mark.parametrize("others, odd", [(np.int8, np.uint8), (np.uint8, np.int8)])
+def test_weights_of_two_types_are_left_to_litert_which_refuses_them(others, odd, tmp_path, load_delegate):
+    rng = np.random.default_rng(5)
+    graph = graphs.Graph()
+
+    def weights(dtype):
+        return graph.constant(rng.integers(0, 100, (4, 4)).astype(dtype), 0.01)
+
+    def state():
+        value = graph._tensor((1, 4), np.float32, None, 0)
+        graph.tensors[value.index].isVariable = True
+        return value
+
+    biases = [graph.constant(np.zeros(4, np.float32)) for _ in range(GATES)]
+    matrices = [weights(odd if i == 5 else others) for i in range(2 * GATES)]
+    operands = [graph.input((1, 3, 4)), *matrices, None, None, None, *biases, None, None, state(), state()]
+    name, options = "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions"
+    y = graph.op(name, operands, (1, 3, 4), options, version=3, fusedActivationFunction=4)
+    path, explain = tmp_path / "lstm.tflite", tmp_path / "explain.json"
+    path.write_bytes(graph.build([y]))
+    with pytest.raises(RuntimeError):
+        running.delegated(path, load_delegate(explain_file=explain))
+    (node,) = running.explanation(explain)["nodes"]
+    assert not node["claimed"]
