@@ -1,7 +1,12 @@
-"""Whole float models in both hosts: every output against LiteRT's reference kernels."""
+"""Whole float models in both hosts: every output against LiteRT's reference kernels.
 
+Those of FUSELITE_MODELS; where it is not set, the float networks that `fuselite zoo` writes.
+"""
+
+import os
 import threading
 
+import conftest
 import model_matrix
 import numpy as np
 import pytest
@@ -60,6 +65,25 @@ LARGE = [
 ]
 
 
+RESIZED, MIDDLE, SPLIT = ["keras_mlp_float", "digits_float", "ad01_fp32"], "keras_mobilenet_v3_small_float", "keras_mobilenet_v1_float"
+REPEATED = SMALL + ["keras_mobilenet_v2_float"]
+
+if not os.environ.get("FUSELITE_MODELS"):
+    SMALL, LARGE = [], ["mobilenet_v1", "mobilenet_v2", "transformer"]
+    PEER_ERRORS = dict.fromkeys(LARGE, 0.0)
+    RESIZED, MIDDLE, SPLIT, REPEATED = ["mobilenet_v2"], "mobilenet_v2", "mobilenet_v1", LARGE
+
+
+@pytest.fixture(scope="session")
+def models(tool, tmp_path_factory):
+    if os.environ.get("FUSELITE_MODELS"):
+        return conftest.folder_from_environment("FUSELITE_MODELS")
+    folder = tmp_path_factory.mktemp("zoo")
+    for name in LARGE:
+        tool("zoo", name, "-o", folder / f"{name}.tflite")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def expected(models):
     """expected(name, seed): inputs and outputs of LiteRT's reference kernels, computed once."""
@@ -110,7 +134,7 @@ def test_outputs_are_within_the_bound_in_every_combination(name, delegate_path, 
     assert problems == []
 
 
-@pytest.mark.parametrize("name", SMALL + ["keras_mobilenet_v2_float"])
+@pytest.mark.parametrize("name", REPEATED)
 def test_the_bits_are_the_same_on_every_run_and_thread_count(name, load_delegate, models, expected):
     inputs, _ = expected(name, 0)
     first = None
@@ -132,7 +156,7 @@ def test_is_taken_in_one_partition(name, load_delegate, models, tmp_path):
     assert graph["partitions"][0]["compiled"]
 
 
-@pytest.mark.parametrize("name", ["keras_mlp_float", "digits_float", "ad01_fp32"])
+@pytest.mark.parametrize("name", RESIZED)
 def test_replans_when_inputs_are_resized(name, load_delegate, models):
     path = models / f"{name}.tflite"
     shape = list(running.reference(path).get_input_details()[0]["shape"])
@@ -148,7 +172,7 @@ def test_replans_when_inputs_are_resized(name, load_delegate, models):
 
 
 def test_serves_several_interpreters_at_once(load_delegate, models, expected):
-    name = "keras_mobilenet_v3_small_float"
+    name = MIDDLE
     delegate = load_delegate(num_threads=2)
     interpreters = [running.delegated(models / f"{name}.tflite", delegate) for _ in range(3)]
     failures = []
@@ -177,7 +201,7 @@ def test_serves_several_interpreters_at_once(load_delegate, models, expected):
     [{"experimental_preserve_all_tensors": True}, {"experimental_disable_delegate_clustering": True}],
 )
 def test_works_with_the_interpreters_switches(options, load_delegate, models, expected):
-    name = "keras_mobilenet_v3_small_float"
+    name = MIDDLE
     inputs, outputs = expected(name, 0)
     interpreter = running.delegated(models / f"{name}.tflite", load_delegate(), **options)
     actual = running.run(interpreter, inputs)
@@ -185,7 +209,7 @@ def test_works_with_the_interpreters_switches(options, load_delegate, models, ex
 
 
 def test_writes_explanation_and_profile(load_delegate, models, expected, tmp_path):
-    name = "keras_mobilenet_v1_float"
+    name = SPLIT
     explain, profile = tmp_path / "explain.txt", tmp_path / "profile.json"
     delegate = load_delegate(explain_file=explain, profile_file=profile)
     interpreter = check(name, delegate, models, expected, seeds=(0, 1))
@@ -196,7 +220,7 @@ def test_writes_explanation_and_profile(load_delegate, models, expected, tmp_pat
 
 
 def test_limits_on_partitions_are_kept(load_delegate, models):
-    path = models / "keras_mobilenet_v1_float.tflite"
+    path = models / f"{SPLIT}.tflite"
     split = {"ops_deny": "CONV_2D"}
     many = running.delegate_kernels(running.delegated(path, load_delegate(**split)))
     assert many > 3
