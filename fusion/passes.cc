@@ -9,6 +9,7 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
+    KeepWeightsSmall,      //
     FoldConstants,         //
     RemoveIdentity,        //
     MergeReshapes,         //

@@ -179,6 +179,7 @@
   X(UnsortedSegmentMin) \
   X(UnsortedSegmentProd) \
   X(UnsortedSegmentSum) \
+  X(WeightOnlyFullyConnected) \
   X(Where) \
   X(ZerosLike)
 // clang-format on

@@ -22,12 +22,16 @@ TEST(FoldConstants, MovedWeightsBecomeWeights) {
 }
 
 // float16 weights, as converters leave them.
+ValueId Halves(GraphBuilder& b, const Shape& shape) {
+  std::vector<uint16_t> halves(static_cast<size_t>(shape.elements()));
+  for (uint16_t& half : halves) half = static_cast<uint16_t>(b.random().Int(0x2C00, 0x3C00));
+  return b.graph().AddConstant({.type = DataType::kFloat16, .shape = shape},
+                               std::as_bytes(std::span(halves)), "w");
+}
+
 TEST(FoldConstants, HalvesBecomeWeights) {
   GraphBuilder b;
-  std::vector<uint16_t> halves(5 * 3 * 3 * 4);
-  for (uint16_t& half : halves) half = static_cast<uint16_t>(b.random().Int(0x2C00, 0x3C00));
-  const ValueId weights = b.graph().AddConstant({.type = DataType::kFloat16, .shape = {5, 3, 3, 4}},
-                                                std::as_bytes(std::span(halves)), "w");
+  const ValueId weights = Halves(b, {5, 3, 3, 4});
   b.Output(b.Op("CONV_2D", {b.Input({1, 6, 6, 4}), b.Op("DEQUANTIZE", {weights}), b.Constant({5})},
                 {{"stride_w", 1}, {"stride_h", 1}}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("CONV_2D"));
@@ -44,6 +48,49 @@ TEST(FoldConstants, LeavesObservedAndGrowingOnes) {
   large.Output(large.Op("BATCH_MATMUL", {x, tiled}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(large.graph(), 0).ops(),
               ElementsAre("TILE", "BATCH_MATMUL"));
+}
+
+TEST(KeepWeightsSmall, OfOneRowByIntegersOrHalves) {
+  for (const DataType type : {DataType::kInt8, DataType::kFloat16}) {
+    GraphBuilder b;
+    const ValueId small =
+        type == DataType::kInt8 ? b.Int8Constant({512, 512}, 0.01f) : Halves(b, {512, 512});
+    const ValueId y = b.Op("FULLY_CONNECTED",
+                           {b.Input({1, 512}), b.Op("DEQUANTIZE", {small}), b.Constant({512})});
+    b.Output(b.Op("TANH", {y}));
+    const Outcome outcome = ExpectSameFused(b.graph(), 1e-4f);
+    EXPECT_THAT(outcome.ops(), ElementsAre("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED + tanh"));
+    EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0, 1, 2));
+  }
+}
+
+// Several rows, few weights, weights that the run dequantizes, and those with a zero point.
+TEST(KeepWeightsSmall, NotOfOthers) {
+  struct Case {
+    int32_t rows, units, zero_point;
+    bool constant;
+  };
+  for (const Case& c : {Case{2, 512, 0, true}, Case{1, 511, 0, true}, Case{1, 512, 1, true},
+                        Case{1, 512, 0, false}}) {
+    GraphBuilder b;
+    const ValueId weights = c.constant ? b.Int8Constant({c.units, 512}, 0.01f)
+                                       : b.Int8Op("QUANTIZE", {b.Input({c.units, 512})}, 0.01f, 0);
+    if (c.constant) b.graph().value(weights).info.quantization.zero_points = {c.zero_point};
+    b.Output(b.Op("FULLY_CONNECTED", {b.Input({c.rows, 512}), b.Op("DEQUANTIZE", {weights})}));
+    for (const std::string& ops : ExpectSameFused(b.graph(), 1e-4f).ops()) {
+      EXPECT_EQ(ops.find("WEIGHT_ONLY"), std::string::npos) << ops;
+    }
+  }
+}
+
+// What the floats are needed for besides still gets them.
+TEST(KeepWeightsSmall, WhereOthersReadTheFloats) {
+  GraphBuilder b;
+  const ValueId weights = b.Op("DEQUANTIZE", {b.Int8Constant({512, 512}, 0.01f)});
+  b.Output(b.Op("FULLY_CONNECTED", {b.Input({1, 512}), weights}));
+  b.Output(b.Op("FULLY_CONNECTED", {b.Input({3, 512}), weights}));
+  EXPECT_THAT(ExpectSameFused(b.graph(), 1e-4f).ops(),
+              ElementsAre("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED", "FULLY_CONNECTED"));
 }
 
 TEST(DeadNodes, GoWithWhatOnlyTheyNeed) {
