@@ -1,3 +1,5 @@
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -35,16 +37,47 @@ class WeightRows {
     }
     if (right.k_step == 1) return;
     copies_.resize(count_ * depth);
-    uint8_t* copy = copies_.data();
-    for (const uint8_t*& row : rows()) {
-      for (int64_t k = 0; k < depth; ++k) copy[k] = row[k * right.k_step];
-      row = copy;
-      copy += depth;
-    }
+    for (size_t i = 0; i < count_; i += kTogether) CopyColumns(right.k_step, depth, i);
   }
   std::span<const uint8_t*> rows() { return std::span(rows_).first(count_); }
 
  private:
+  // Lanes come in such groups of neighbouring channels (ChannelOfLane).
+  static constexpr size_t kTogether = 4;
+
+  // Of kTogether lanes from `lane` on. Weights known only at run time are copied in each run: a
+  // byte at a time took 7% of a vision transformer.
+  void CopyColumns(int64_t k_step, int64_t depth, size_t lane) {
+    const uint8_t** const rows = rows_.data() + lane;
+    uint8_t* const copies = copies_.data() + lane * depth;
+    const bool neighbours =
+        rows[1] == rows[0] + 1 && rows[2] == rows[0] + 2 && rows[3] == rows[0] + 3;
+    int64_t k = 0;
+    for (; neighbours && k + 4 <= depth; k += 4) {
+      const uint8_t* const from = rows[0] + k * k_step;
+      TransposeSquare(from, k_step, copies + k, depth);
+    }
+    for (size_t i = 0; i < kTogether; ++i) {
+      for (int64_t rest = k; rest < depth; ++rest)
+        copies[i * depth + rest] = rows[i][rest * k_step];
+      rows[i] = copies + i * depth;
+    }
+  }
+
+  // 4 x 4 bytes, rows `from_step` apart, to columns `to_step` apart.
+  static void TransposeSquare(const uint8_t* from, int64_t from_step, uint8_t* to,
+                              int64_t to_step) {
+    const auto row = [&](int i) {
+      int32_t bytes;
+      std::memcpy(&bytes, from + i * from_step, sizeof(bytes));
+      return _mm_cvtsi32_si128(bytes);
+    };
+    const __m128i even = _mm_unpacklo_epi8(row(0), row(1)), odd = _mm_unpacklo_epi8(row(2), row(3));
+    alignas(16) std::array<int32_t, 4> columns;
+    _mm_store_si128(reinterpret_cast<__m128i*>(columns.data()), _mm_unpacklo_epi16(even, odd));
+    for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_step, &columns[i], sizeof(columns[i]));
+  }
+
   size_t count_;
   std::array<const uint8_t*, kMaxLanes> rows_;
   std::vector<uint8_t> copies_;
