@@ -83,7 +83,7 @@ class GemmS8Emitter : public Assembler {
     walk_.Start(tile_.rows);
     StartFromBias();
     walk_.SkipWeights(tile_.vectors * isa().bytes);
-    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t /*values*/) { Step(at); });
+    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t values) { Step(at, values); });
     walk_.Settle();
     FinishTile();
   }
@@ -119,7 +119,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   // One group of the depth: each row's values times the vectors of weights.
-  void Step(int64_t displacement) {
+  void Step(int64_t displacement, int64_t values) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * spec_.weight_bytes())]; };
     if (tile_.rows > 1) {
@@ -127,7 +127,11 @@ class GemmS8Emitter : public Assembler {
     }
     for (int row = 0; row < tile_.rows; ++row) {
       const int b = broadcast(row);
-      LoadGroup(b, walk_.RowValue(row, displacement));
+      if (spec_.to_the_byte && values < GroupValues(spec_.isa)) {
+        LoadPart(b, walk_.RowValue(row, displacement), values);
+      } else {
+        LoadGroup(b, walk_.RowValue(row, displacement));
+      }
       for (int v = 0; v < vectors; ++v) {
         if (tile_.rows > 1) {
           Multiply(acc(row, v), b, Vec(weight(v)));
@@ -147,6 +151,20 @@ class GemmS8Emitter : public Assembler {
     if (isa().avx512) return vpxord(Vec(to), Vec(kFlip()), ptr_b[address]);
     vpbroadcastd(Vec(to), ptr[address]);
     vpxor(Vec(to), Vec(to), Vec(kFlip()));
+  }
+
+  // One to three bytes. A tile of one row has no use for the steps' registers.
+  void LoadPart(int to, const RegExp& address, int64_t bytes) {
+    bytes == 1 ? movzx(eax, byte[address]) : movzx(eax, word[address]);
+    if (bytes == 3) {
+      movzx(ebx, byte[address + 2]);
+      shl(ebx, 16);
+      or_(eax, ebx);
+    }
+    vmovd(Xbyak::Xmm(to), eax);
+    vpbroadcastd(Vec(to), Xbyak::Xmm(to));
+    if (!spec_.flips) return;
+    isa().avx512 ? vpxord(Vec(to), Vec(to), Vec(kFlip())) : vpxor(Vec(to), Vec(to), Vec(kFlip()));
   }
 
   void Multiply(int sum, int values, const Xbyak::Operand& weights) {
@@ -193,8 +211,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " x", int{spec.across}, spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*',
-      spec.depth.outer_step);
+      " x", int{spec.across}, spec.to_the_byte ? " bytes" : "",
+      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

@@ -21,7 +21,8 @@ inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
 
 struct GemmS8Spec {
   Isa isa = Isa::kAvx2;
-  // In values; each run is read in whole groups, so up to three bytes behind its end.
+  // In values; each run is read in whole groups, so up to three bytes behind its end, unless
+  // `to_the_byte`.
   DepthRuns depth;
   int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
@@ -29,6 +30,8 @@ struct GemmS8Spec {
   bool flips = false;     // dot products: the activations are int8 in memory
   bool corrects = false;  // rows have a correction that is added to their sums
   bool across = false;    // tiles go across
+  // Dot products, tiles of one row: nothing is read behind the end of a run.
+  bool to_the_byte = false;
   // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;

@@ -98,6 +98,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.a_runs = problem->left_runs;
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
+  spec.to_the_byte = kernel->format_.to_the_byte;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   const ProductFormatS8& f = kernel->format_;
   spec.narrow = !HasDotProduct(isa) && problem->grid.line_rows == 1 &&

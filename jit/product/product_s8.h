@@ -22,6 +22,7 @@ struct ProductFormatS8 {
   DataType weights_type = DataType::kInt8;
   int32_t zero_point = 0, weights_zero_point = 0;
   bool flips = false;        // the activations are int8 in memory and read by dot products
+  bool to_the_byte = false;  // ByteSource
   int64_t largest_bias = 0;  // absolute
   kernels::Tail tail;        // of the sums, unless there are `floats`
   // Instead of the tail. The activations are uint8 as the code reads them: with dot products their

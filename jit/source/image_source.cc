@@ -96,8 +96,14 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
   // The runs of a row that lie in one piece (DepthRuns).
   const bool rows_follow = x.dilation == 1 && d.groups == 1 && d.pixel_pitch == d.channels_in;
   const int64_t run = d.group_in() * (rows_follow && d.parts.size() == 1 ? x.filter : 1);
-  if (dot && d.padding.unpadded() && run % 4 == 0) {
-    return {.source = InputItself(input, d, 1), .value_bytes = 1, .flips = is_signed};
+  const bool whole_groups = run % 4 == 0;
+  const int64_t rows = int64_t{x.output} * d.parts.front().window.y.output * d.images;
+  const bool single = d.parts.size() == 1 && rows == 1;
+  if (dot && d.padding.unpadded() && (whole_groups || single)) {
+    return {.source = InputItself(input, d, 1),
+            .value_bytes = 1,
+            .flips = is_signed,
+            .to_the_byte = !whole_groups};
   }
   const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, info.type,
                              info.quantization.zero_point(), format);

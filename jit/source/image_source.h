@@ -23,11 +23,13 @@ std::unique_ptr<kernels::Source> Bf16Source(int input,
 
 // 8-bit activations, as dot products (bytes, 4 at a time) or pair products (int16) of `isa` read
 // them. The input itself where it can be read in groups of four bytes, which must not reach behind
-// the last pixel; `flips` tells then whether the code has to turn int8 into uint8.
+// the last pixel, or is a single row, which the code then has to read to the byte; `flips` tells
+// whether it has to turn int8 into uint8.
 struct ByteSource {
   std::unique_ptr<kernels::Source> source;
   int64_t value_bytes = 1;
   bool flips = false;
+  bool to_the_byte = false;
 };
 ByteSource MakeByteSource(int input, const kernels::ProductDescription& description,
                           const TensorInfo& info, Isa isa);
