@@ -23,7 +23,8 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   product.kernel_ = std::move(kernel);
   const ProductProblem& p = product.problem_;
   product.tiling_ = ChooseTiling(*product.kernel_, p.grid.line_rows, p.group_channels(),
-                                 std::max<int64_t>(1, p.left_runs.rows));
+                                 std::max<int64_t>(1, p.left_runs.rows),
+                                 p.grid.lines() == 1 && p.groups == 1 ? threads : 1);
   product.panels_ = product.Panels();
   product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
   product.blocks_ =

@@ -18,6 +18,10 @@ constexpr int kUnitsPerThread = 4;
 constexpr int64_t kFewRows = 4, kManyRows = 64;
 constexpr int64_t kWorthSharing = 256 << 10;
 
+// Weights of this size take more than a microsecond on their way from L2, which threads shorten
+// where each has a panel of its own.
+constexpr int64_t kWorthDividing = 128 << 10;
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The best with panels of `least` to `most` vectors, and tiles of a multiple of `run` rows.
@@ -56,12 +60,17 @@ Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns,
 
 }  // namespace
 
-Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run) {
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run,
+                    int threads) {
   const Tiling best = BestTiling(kernel, line_rows, columns, run, 1, kMaxVectors);
   const auto bytes = best.panels * static_cast<int64_t>(kernel.panel_bytes(best.vectors));
-  if (line_rows > kFewRows || !kernel.shares_panels() || bytes < kWorthSharing) return best;
-  const int vectors = BestTiling(kernel, kManyRows, columns, 1, 1, kMaxVectors).vectors;
-  return BestTiling(kernel, line_rows, columns, 1, vectors, vectors);
+  if (line_rows <= kFewRows && kernel.shares_panels() && bytes >= kWorthSharing) {
+    const int vectors = BestTiling(kernel, kManyRows, columns, 1, 1, kMaxVectors).vectors;
+    return BestTiling(kernel, line_rows, columns, 1, vectors, vectors);
+  }
+  if (best.tiles_per_line * best.panels >= threads || bytes < kWorthDividing) return best;
+  const auto most = static_cast<int>(CeilDiv(columns, kernel.lanes()) / threads);
+  return BestTiling(kernel, line_rows, columns, run, 1, std::max(1, most));
 }
 
 // Where all panels stay in the cache, blocks are small; where not, blocks are large, so that the

@@ -18,8 +18,10 @@ struct Tiling {
   double line_cycles = 0;  // of all panels of a line
 };
 // The tiling that takes the fewest cycles, by the micro-kernel's own estimate. Tiles have a
-// multiple of `run` rows: those of RowRuns. A tile of one vector must hold that many.
-Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run = 1);
+// multiple of `run` rows: those of RowRuns. A tile of one vector must hold that many. A single tile
+// of much weight is cut into a panel for each of `threads`.
+Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run = 1,
+                    int threads = 1);
 
 // The tiles of all lines in blocks. A unit of work is a block times a panel, and panels run
 // fastest: a block's rows stay in the cache while the panels pass.
