@@ -118,6 +118,11 @@ std::pair<schema::BuiltinOptions2, Offset<void>> WriteSecondOptions(FlatBufferBu
             schema::CreateStableHLOCompositeOptions(builder, name, op.subgraphs[0], attributes)
                 .Union()};
   }
+  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloCase) {
+    const auto branches = builder.CreateVector(op.subgraphs);
+    return {schema::BuiltinOptions2::StablehloCaseOptions,
+            schema::CreateStablehloCaseOptions(builder, branches).Union()};
+  }
   if (!InSecondUnion(op)) return {schema::BuiltinOptions2::NONE, 0};
   return {static_cast<schema::BuiltinOptions2>(op.def->options_type - kernels::kSecondUnion),
           WriteOptions(op.def->fields, op.params.data(), builder)};

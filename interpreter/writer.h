@@ -77,8 +77,8 @@ class ModelWriter {
                    int version = 1);
   void AddCustomOperator(std::string name, std::vector<std::byte> options, std::vector<int> inputs,
                          std::vector<int> outputs, int version = 1);
-  // IF (then, else), WHILE (condition, body) and CALL_ONCE (initializer) with the subgraphs they
-  // run.
+  // IF (then, else), WHILE (condition, body), CALL_ONCE (initializer) and STABLEHLO_CASE (the
+  // branches) with the subgraphs they run.
   void AddControlFlow(int builtin_code, std::vector<int> subgraphs, std::vector<int> inputs,
                       std::vector<int> outputs);
 

@@ -16,8 +16,9 @@ using ::testing::HasSubstr;
 
 constexpr DataType kFloat = DataType::kFloat32, kInt = DataType::kInt32, kBool = DataType::kBool,
                    kHandle = DataType::kResource;
-constexpr int kIf = tflite::kTfLiteBuiltinIf, kWhile = tflite::kTfLiteBuiltinWhile,
-              kOnce = tflite::kTfLiteBuiltinCallOnce, kRead = tflite::kTfLiteBuiltinReadVariable,
+constexpr int kIf = tflite::kTfLiteBuiltinIf, kCase = tflite::kTfLiteBuiltinStablehloCase,
+              kWhile = tflite::kTfLiteBuiltinWhile, kOnce = tflite::kTfLiteBuiltinCallOnce,
+              kRead = tflite::kTfLiteBuiltinReadVariable,
               kAssign = tflite::kTfLiteBuiltinAssignVariable,
               kVarHandle = tflite::kTfLiteBuiltinVarHandle;
 
@@ -161,6 +162,36 @@ TEST(While, GivesShapesThatTurnsChange) {
   }
 }
 
+TEST(Case, RunsTheBranchOfItsIndexAndElseTheLast) {
+  Builder b;
+  const int index = b.In({1}, kInt), x = b.In({1}), y = b.Out({1});
+  b.AddControlFlow(kCase, {1, 2, 3}, {index, x}, {y});
+  b.End({y});
+  for (const float factor : {2.0f, 3.0f, 5.0f}) {
+    b.AddSubgraph("branch");
+    b.End({b.Op("MUL", {b.In({1}), b.Number(factor)}, {1})});
+  }
+  const auto interpreter = OpenBuiltin(b);
+  ASSERT_TRUE(interpreter->AllocateTensors().ok());
+  *static_cast<float*>(interpreter->input(1).data) = 7;
+  for (const auto& [given, expected] :
+       {std::pair(0, 14.0f), {1, 21.0f}, {2, 35.0f}, {3, 35.0f}, {-1, 35.0f}}) {
+    *static_cast<int32_t*>(interpreter->input(0).data) = given;
+    ASSERT_TRUE(interpreter->Invoke().ok());
+    EXPECT_THAT(Output(*interpreter), ElementsAre(expected)) << given;
+  }
+}
+
+TEST(Case, WithoutBranchesIsNoModel) {
+  Builder b;
+  const int index = b.In({1}, kInt), y = b.Out({1});
+  b.AddControlFlow(kCase, {}, {index}, {y});
+  b.End({y});
+  const std::vector<std::byte> file = b.Finish();
+  EXPECT_THAT(LoadModelFromMemory(file, nullptr).status().message(),
+              HasSubstr("does not name its subgraphs"));
+}
+
 // What `callee` subgraphs take and give, and the operands of the node that runs them.
 struct Call {
   const char* message;  // "none": it runs
@@ -196,6 +227,13 @@ TEST(ControlFlow, RefusesSubgraphsThatDoNotFit) {
        {same, gives_int}},
       {"its condition is not one bool", kIf, {kFloat, kFloat}, {kFloat}, {same, same}},
       {"has nothing to choose by", kIf, {}, {kFloat}, {same, same}},
+      {"none", kCase, {kInt, kFloat}, {kFloat}, {same}},
+      {"its index is not one int32", kCase, {kFloat, kFloat}, {kFloat}, {same}},
+      {"input 0 of subgraph 2 has another type",
+       kCase,
+       {kInt, kFloat},
+       {kFloat},
+       {same, takes_int}},
       {"none", kWhile, {kFloat}, {kFloat}, {asks, same}},
       {"has other outputs than inputs", kWhile, {kFloat, kFloat}, {kFloat}, {asks, same}},
       {"takes 2 and gives 1 tensors", kWhile, {kFloat}, {kFloat}, {more, same}},

@@ -221,6 +221,30 @@ TEST(InterpreterTest, RunsBuiltinOperatorsOnComputedShapes) {
   ASSERT_OK(interpreter->Invoke());
 }
 
+TEST(InterpreterTest, OutputsLieInTheirInputsMemoryWhereAskedTo) {
+  ModelWriter writer;
+  WriteChain(writer, 2);
+  auto interpreter = Open(writer);
+  EXPECT_FALSE(interpreter->ShareMemory(0, 0).ok()) << "nothing is allocated";
+  ASSERT_OK(interpreter->AllocateTensors());
+  ASSERT_OK(interpreter->ShareMemory(0, 0));
+  EXPECT_EQ(interpreter->input(0).data, interpreter->output(0).data);
+  EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(3, 4));
+
+  ModelWriter other;  // a constant as an output, and one of another size
+  const int x = other.AddTensor("x", DataType::kFloat32, {2});
+  const int wide = other.AddTensor("wide", DataType::kFloat32, {3});
+  const int y = other.AddTensor("y", DataType::kFloat32, {3});
+  other.AddCustomOperator("AddOne", {}, {wide}, {y});
+  other.SetInputs({x, wide});
+  other.SetOutputs({other.AddConstant("c", DataType::kFloat32, {2}, std::vector{1.0f, 2.0f}), y});
+  interpreter = Open(other);
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_FALSE(interpreter->ShareMemory(0, 0).ok());
+  EXPECT_FALSE(interpreter->ShareMemory(0, 1).ok());
+  EXPECT_TRUE(interpreter->ShareMemory(1, 1).ok());
+}
+
 TEST(InterpreterTest, ErrorsNameTheNode) {
   ModelWriter writer;
   WriteChain(writer, 1);

@@ -268,6 +268,22 @@ TEST(Branches, GiveWhatTheChosenOneGives) {
   }
 }
 
+// An index beyond the branches runs the last one.
+TEST(Branches, OfACaseGiveWhatTheChosenOneGives) {
+  Builder b;
+  const int index = b.In({1}, kInt), by = b.In({1}, kInt), x = b.In({1, 6});
+  const int y = b.AddTensor("y", kFloat, {1, 6});
+  const int chooses = b.Op("SUB", {b.Op("ADD", {index, by}, {1}, kInt), b.Number(1)}, {1}, kInt);
+  b.AddControlFlow(tflite::kTfLiteBuiltinStablehloCase, {1, 2, 3},
+                   {chooses, b.Op("NEG", {x}, {1, 6})}, {y});
+  b.End({b.Op("TANH", {y}, {1, 6})});
+  for (const char* op : {"EXP", "ABS", "SIN"}) {
+    b.AddSubgraph(op);
+    b.End({b.Dense(b.Op(op, {b.In({1, 6})}, {1, 6}), {1, 6}, 6)});
+  }
+  ExpectDelegateAgrees(b, 24);
+}
+
 TEST(Composites, OfAnyNameAreTheirDecomposition) {
   for (const char* name : {"my.block", ""}) {
     Builder b;
