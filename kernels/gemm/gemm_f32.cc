@@ -1,7 +1,6 @@
 #include "kernels/gemm/gemm_f32.h"
 
 #include <algorithm>
-#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/gemm_f32.cc"
@@ -9,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -41,19 +41,15 @@ struct Tile {
   int64_t columns;
 };
 
-// Vectors [0, columns / lanes) whole, then what is left.
+// The last vector may have fewer columns.
 template <int kVectors>
 HWY_INLINE void StoreRow(const V* sums, const Tile& t, float* c) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
-  if (t.columns == kVectors * lanes) {
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, c + v * lanes);
-    return;
-  }
-  HWY_ALIGN float row[kVectors * hn::MaxLanes(D())];
-  for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], d, row + v * lanes);
-  std::memcpy(c, row, t.columns * sizeof(float));
+  for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sums[v], d, c + v * lanes);
+  constexpr int kLast = kVectors - 1;
+  StoreUpTo(sums[kLast], d, c + kLast * lanes, static_cast<size_t>(t.columns - kLast * lanes));
 }
 
 // kRows x kVectors vectors of c, from kVectors / 2 panels (or one vector of a single panel).
@@ -107,19 +103,33 @@ RunTileFunction TileFor(int64_t rows) {
   }
 }
 
+// The function for one row and `vectors` in [1, kMaxVectors]: it has too few accumulators in one
+// panel to hide the latency of an addition.
+template <int kVectors = kMaxVectors>
+RunTileFunction RowFor(int64_t vectors) {
+  if constexpr (kVectors == 1) {
+    return RunTile<1, 1>;
+  } else {
+    return vectors == kVectors ? RunTile<1, kVectors> : RowFor<kVectors - 1>(vectors);
+  }
+}
+
 void RunGemmF32(const GemmF32Block& block) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
   const int64_t panel = 2 * lanes;
+  const int64_t widest = block.rows == 1 ? kMaxVectors * lanes : panel;
   HWY_ALIGN float bias[kMaxVectors * hn::MaxLanes(D())];
+  if (block.bias == nullptr) std::fill_n(bias, widest, 0.0f);
   int64_t width;
   for (int64_t n = 0; n < block.columns; n += width) {
-    const int64_t left = block.columns - n;
-    // One row alone has too few accumulators in one panel to hide the latency of an addition.
-    const bool wide = block.rows == 1 && left >= 4 * panel;
-    width = wide ? 4 * panel : std::min(left, panel);
-    std::fill_n(bias, kMaxVectors * lanes, 0.0f);
-    if (block.bias != nullptr) std::memcpy(bias, block.bias + n, width * sizeof(float));
+    width = std::min(block.columns - n, widest);
+    const int64_t vectors = (width + lanes - 1) / lanes;
+    if (block.bias != nullptr) {
+      const int64_t last = (vectors - 1) * lanes;
+      std::copy_n(block.bias + n, last, bias);
+      hn::Store(LoadUpTo(d, block.bias + n + last, width - last), d, bias + last);
+    }
     Tile tile{.a = block.a,
               .a_pitch = block.a_pitch,
               .depth = block.depth,
@@ -131,15 +141,15 @@ void RunGemmF32(const GemmF32Block& block) {
               .c = block.c + n,
               .c_pitch = block.c_pitch,
               .columns = width};
-    if (wide) {
-      RunTile<1, 8>(tile);
+    if (block.rows == 1) {
+      RowFor(vectors)(tile);
       continue;
     }
     for (int64_t r = 0; r < block.rows; r += kTileRows) {
       const int64_t rows = std::min<int64_t>(kTileRows, block.rows - r);
       tile.a = block.a + r * block.a_pitch;
       tile.c = block.c + r * block.c_pitch + n;
-      (width > lanes ? TileFor<2>(rows) : TileFor<1>(rows))(tile);
+      (vectors == 2 ? TileFor<2>(rows) : TileFor<1>(rows))(tile);
     }
   }
 }

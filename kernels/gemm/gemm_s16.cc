@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -80,15 +81,17 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
       even[r][1] = AddPairs<kDot>(x, w1, even[r][1], odd[r][1]);
     }
   }
-  HWY_ALIGN int32_t row[2 * hn::MaxLanes(D32())];
+  const auto first = static_cast<size_t>(std::min(t.columns, lanes));
+  const auto second = static_cast<size_t>(t.columns) - first;
 #pragma GCC unroll 16
   for (int r = 0; r < kTile; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) {
-      const V32 sum = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
-      hn::Store(hn::Add(sum, hn::LoadU(d, t.bias + v * lanes)), d, row + v * lanes);
-    }
-    std::memcpy(t.c + r * t.c_pitch, row, t.columns * sizeof(int32_t));
+    const auto sum = [&](int v) HWY_ATTR {
+      const V32 products = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
+      return hn::Add(products, hn::LoadU(d, t.bias + v * lanes));
+    };
+    int32_t* const c = t.c + r * t.c_pitch;
+    StoreUpTo(sum(0), d, c, first);
+    if (second > 0) StoreUpTo(sum(1), d, c + lanes, second);
   }
 }
 
@@ -106,7 +109,8 @@ RunTileS16Function* TileS16For(int64_t rows) {
 template <bool kDot>
 void RunGemmS16(const GemmS16Block& block) {
   const auto panel = static_cast<int64_t>(2 * hn::Lanes(D32()));
-  HWY_ALIGN int32_t bias[2 * hn::MaxLanes(D32())];
+  HWY_ALIGN int32_t
+      bias[2 * hn::MaxLanes(D32())] = {};  // what is behind the columns counts nowhere
   for (int64_t n = 0; n < block.columns; n += panel) {
     TileS16 tile{.a = block.a,
                  .a_pitch = block.depth,
@@ -116,10 +120,7 @@ void RunGemmS16(const GemmS16Block& block) {
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
                  .columns = std::min(panel, block.columns - n)};
-    std::fill_n(bias, panel, 0);
-    if (block.bias != nullptr) {
-      std::memcpy(bias, block.bias + n, tile.columns * sizeof(int32_t));
-    }
+    if (block.bias != nullptr) std::copy_n(block.bias + n, tile.columns, bias);
     for (int64_t r = 0; r < block.rows; r += kRows) {
       tile.a = block.a + r * block.depth + block.first;
       tile.c = block.c + r * block.c_pitch + n;
