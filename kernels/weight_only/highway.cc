@@ -125,6 +125,10 @@ class WeightOnlyKernel final : public Kernel {
     static constexpr auto kTable = FUSELITE_SIMD_TABLE(kWeightOnly);
     const WeightOnlyFunctions* const functions = kTable.For(context.isa);
     if (functions == nullptr) return NoVectorTarget(context.isa);
+    // A decode of 512 features takes 1.80 ms there instead of 1.63, one by halves twice as long.
+    if (context.isa.has(Feature::kSsse3) && !context.isa.has(Feature::kAvx2)) {
+      return Unsupported("without AVX2 converting weights takes longer than reading floats");
+    }
     if (shape_.rows != 1) return Unsupported(shape_.rows, " rows repay weights of float32");
     halves_ = op.inputs[1].type == DataType::kFloat16;
     multiply_ = halves_ ? functions->half : functions->int8;

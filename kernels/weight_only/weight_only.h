@@ -17,8 +17,8 @@ Result<FullyConnectedShape> ResolveWeightOnly(const OpDescription& op);
 
 // One unit is a row.
 Result<std::unique_ptr<Kernel>> BuildWeightOnlyReference(const OpDescription&, const BuildContext&);
-// One row alone: others read floats again and again, which are then worth their memory. One unit is
-// a panel of units.
+// One row alone, with AVX2 or NEON: others read floats again and again, which are then worth their
+// memory. One unit is a panel of units.
 Result<KernelPlan> PlanWeightOnlyHighway(const OpDescription&, const PlanContext&);
 
 // The scale of each unit; ones for float16.
