@@ -1,6 +1,7 @@
 #include "jit/tail/requantization.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -84,13 +85,16 @@ RequantizationConstants::RequantizationConstants(TailStage stage, const Requanti
 void RequantizationConstants::Prepare() {
   const size_t scales =
       plan_.real ? stage_.real_scales.size() : stage_.requantize.multipliers.size();
+  if (scales != 1) return;
   const int64_t largest = largest_sum_ + largest_bias_;
   const DefaultFloatState state;
-  if (scales == 1) uniform_ = Of(0, -largest, largest, true);
+  kernels::FloatScaleQuery query;
+  uniform_ = Of(0, -largest, largest, &query);
+  if (uniform_->fits) uniform_->floats = kernels::FindFloatScale(query, isa_);
 }
 
-RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, int64_t least,
-                                                             int64_t largest, bool wanted) const {
+RequantizationConstants::Channel RequantizationConstants::Of(
+    int64_t channel, int64_t least, int64_t largest, kernels::FloatScaleQuery* query) const {
   if (least < INT32_MIN || largest > INT32_MAX) {  // sums wrap around
     least = INT32_MIN;
     largest = INT32_MAX;
@@ -98,6 +102,7 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
   Channel c{};
   if (plan_.real) {
     c.real = OfChannel(stage_.real_scales, channel);
+    c.fits = true;
   } else {
     c.multiplier = OfChannel(stage_.requantize.multipliers, channel);
     c.shift = OfChannel(stage_.requantize.shifts, channel);
@@ -105,20 +110,17 @@ RequantizationConstants::Channel RequantizationConstants::Of(int64_t channel, in
     const int64_t farthest = std::max(largest, -least);
     c.narrow =
         c.shift >= -kMaxNarrowRight && left <= kMaxNarrowLeft && farthest << left < kMaxNarrowSum;
-    const bool fits = farthest << left <= INT32_MAX;  // shifted sums do not wrap around
-    if (fits && !c.narrow) SetConstant(least, largest, &c);
-    wanted &= fits;
+    c.fits = farthest << left <= INT32_MAX;
+    if (c.fits && !c.narrow) SetConstant(least, largest, &c);
   }
-  if (!wanted) return c;
   const auto& r = stage_.requantize;
-  c.floats = kernels::FindFloatScale({.scale = {c.multiplier, c.shift, c.real},
-                                      .least = least,
-                                      .largest = largest,
-                                      .zero_point = plan_.zero_point,
-                                      .min = plan_.real ? stage_.min : r.min,
-                                      .max = plan_.real ? stage_.max : r.max,
-                                      .addend_has_sign = plan_.addend_has_sign},
-                                     isa_);
+  *query = {.scale = {c.multiplier, c.shift, c.real},
+            .least = least,
+            .largest = largest,
+            .zero_point = plan_.zero_point,
+            .min = plan_.real ? stage_.min : r.min,
+            .max = plan_.real ? stage_.max : r.max,
+            .addend_has_sign = plan_.addend_has_sign};
   return c;
 }
 
@@ -136,20 +138,39 @@ void RequantizationConstants::SetConstant(int64_t least, int64_t largest, Channe
   c->narrow = true;
 }
 
+// One channel without floats decides for its vector: they are sought only where all can have some.
+void RequantizationConstants::Find(std::span<const int64_t> channels, const int32_t* bias,
+                                   std::span<Channel> lanes) const {
+  std::array<kernels::FloatScaleQuery, kMaxVectorLanes> queries;
+  std::array<std::optional<kernels::FloatScale>, kMaxVectorLanes> found;
+  size_t count = 0;
+  bool fits = true;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    const int64_t c = channels[i];
+    if (c < 0) {
+      lanes[i] = {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
+    } else if (uniform_) {
+      lanes[i] = *uniform_;
+    } else {
+      const int64_t b = bias != nullptr ? bias[c] : 0;
+      lanes[i] = Of(c, b - largest_sum_, b + largest_sum_, &queries[count++]);
+    }
+    fits &= lanes[i].fits;
+  }
+  if (!fits || uniform_) return;
+  kernels::FindFloatScales(std::span(queries).first(count), isa_, std::span(found).first(count));
+  for (size_t i = 0, at = 0; i < channels.size(); ++i) {
+    if (channels[i] >= 0) lanes[i].floats = found[at++];
+  }
+}
+
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
                                    int32_t* first_sums, int32_t* to) const {
   const DefaultFloatState state;
   Channel lanes[kMaxVectorLanes];
+  Find(channels, bias, lanes);
   bool floats = true, narrow = true;
   for (size_t i = 0; i < channels.size(); ++i) {
-    const int64_t c = channels[i];
-    if (c < 0) {
-      lanes[i] = {
-          .multiplier = 0, .shift = 0, .real = 0, .floats = kernels::FloatScale{}, .narrow = true};
-    } else {
-      const int64_t b = bias != nullptr ? bias[c] : 0;
-      lanes[i] = uniform_ ? *uniform_ : Of(c, b - largest_sum_, b + largest_sum_, floats);
-    }
     floats &= lanes[i].floats.has_value();
     narrow &= lanes[i].narrow;
   }

@@ -108,15 +108,19 @@ class RequantizationConstants {
 
  private:
   struct Channel {
-    int32_t multiplier, shift;
-    double real;
-    std::optional<kernels::FloatScale> floats;
-    bool narrow;
+    int32_t multiplier = 0, shift = 0;
+    double real = 0;
+    std::optional<kernels::FloatScale> floats{};
+    bool narrow = false;
+    bool fits = false;  // shifted sums do not wrap around
     // Less the zero point: what all sums give, of channels that are narrow for that reason alone.
     std::optional<int32_t> constant{};
   };
-  // Floats are sought only if they are `wanted`: one channel without them decides for its vector.
-  Channel Of(int64_t channel, int64_t least, int64_t largest, bool wanted) const;
+  // All but its floats, which `query` asks for.
+  Channel Of(int64_t channel, int64_t least, int64_t largest,
+             kernels::FloatScaleQuery* query) const;
+  // What Pack needs of the channels.
+  void Find(std::span<const int64_t> channels, const int32_t* bias, std::span<Channel> lanes) const;
   // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
   // Shifted to the left they must fit into 32 bits.
   void SetConstant(int64_t least, int64_t largest, Channel* c) const;

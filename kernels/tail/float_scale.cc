@@ -33,8 +33,8 @@ double PowerOfTwo(int exponent) {
 // The steps that sums up to `largest` reach, and the next one, of `steps`.
 int Reached(double scale, int64_t largest, int32_t steps) {
   if (steps <= 0 || largest <= 0) return 0;
-  const double reached = std::floor(static_cast<double>(largest) * scale) + 2;
-  return static_cast<int>(std::min<double>(reached, steps));
+  const double reached = std::min<double>(static_cast<double>(largest) * scale, steps);
+  return std::min(static_cast<int>(reached) + 2, steps);
 }
 
 StepPlaces PlacesOf(const SumScale& scale) {
@@ -43,6 +43,18 @@ StepPlaces PlacesOf(const SumScale& scale) {
   const double unit = PowerOfTwo(30 - left) / scale.multiplier;
   return {.first = (PowerOfTwo(right) - (right > 0 ? 1 : 0)) * unit,
           .distance = PowerOfTwo(right + 1) * unit};
+}
+
+// Of what is rounded, the zero point.
+int32_t OffsetOf(const FloatScaleQuery& q) { return q.addend_has_sign ? 0 : q.zero_point; }
+
+// FloatScale::shift. Where steps are among sums up to `reach`.
+int32_t ShiftOf(const FloatScaleQuery& q, double value, double reach) {
+  const double shift = std::nearbyint(OffsetOf(q) / value);
+  if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat) return 0;
+  const auto whole = static_cast<int32_t>(shift);
+  const bool wraps = q.least + whole < INT32_MIN || q.largest + whole > INT32_MAX;
+  return wraps ? 0 : whole;
 }
 
 class Search {
@@ -60,9 +72,10 @@ class Search {
     if (farthest >= kMostReached) return std::nullopt;
     places_ = PlacesOf(q_.scale);
     const double reach = places_.Of(count + kStepLanes + 1);
-    shift_ = ShiftOf(reach);
+    shift_ = ShiftOf(q_, value_, reach);
     const auto nearest = static_cast<float>(value_);
-    if (reach < kExactInFloat) {
+    exact_ = reach < kExactInFloat;
+    if (exact_) {
       FindSpread(places_, count, nearest, isa_, &spread_);
     }
     if (!spread_.certain) return Thorough(nearest, std::nullopt);
@@ -75,19 +88,10 @@ class Search {
   }
 
  private:
-  // Of what is rounded.
-  int32_t Offset() const { return q_.addend_has_sign ? 0 : q_.zero_point; }
+  int32_t Offset() const { return OffsetOf(q_); }
   int32_t ResultOf(int64_t sum) const {
     const int64_t result = int64_t{q_.scale.Apply(static_cast<int32_t>(sum))} + q_.zero_point;
     return static_cast<int32_t>(std::clamp<int64_t>(result, q_.min, q_.max));
-  }
-  // Where steps are among sums up to `reach`.
-  int32_t ShiftOf(double reach) const {
-    const double shift = std::nearbyint(Offset() / value_);
-    if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat) return 0;
-    const auto whole = static_cast<int32_t>(shift);
-    const bool wraps = q_.least + whole < INT32_MIN || q_.largest + whole > INT32_MAX;
-    return wraps ? 0 : whole;
   }
   // `addend` and the zero point, less what the shift is of it.
   double Addend(double scale, double addend) const { return Offset() - scale * shift_ + addend; }
@@ -165,11 +169,12 @@ class Search {
   const SideSteps& Longer() const { return above_.count >= below_.count ? above_ : below_; }
 
   bool Place(const SideSteps& side) const {
-    if (spread_.certain) {
-      PlaceSteps(places_, side, isa_);
-      return true;
-    }
+    if (exact_) PlaceSteps(places_, side, isa_);
+    if (spread_.certain) return true;
     for (int i = 0; i < side.count; ++i) {
+      const double place = places_.Of(side.first + i);
+      const double part = place - static_cast<double>(static_cast<int64_t>(place));
+      if (exact_ && part > kUncertain && part < 1 - kUncertain) continue;
       const auto at = FirstSum(side, side.first + i);
       if (!at) return false;
       side.sums->at[i] = static_cast<float>(static_cast<int32_t>(*at));
@@ -291,6 +296,7 @@ class Search {
   const Isa isa_;
   const double value_;
   StepPlaces places_{};
+  bool exact_ = false;  // all first sums are floats
   StepSpread spread_;
   int32_t shift_ = 0;
   int32_t first_ = 0, last_ = 0;  // the results of the ends
@@ -298,6 +304,83 @@ class Search {
   bool symmetric_ = false;  // both have the sums of the longer one
   std::array<StepSums, 2> sums_;
   std::optional<FloatScale> best_;
+};
+
+// In a scale above kNarrow * count `count` steps mostly leave room that their spread shows, which
+// takes less time to see. With fewer than kFewestNarrow others in a vector that holds for all.
+constexpr double kNarrow = 12 * 0x1p-18;
+constexpr int kFewestNarrow = 4;
+
+// Finds the pairs of scales side by side that need no moved sum and not another scale than the
+// nearest float.
+class LaneSearch {
+ public:
+  LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa)
+      : queries_(queries), q_(queries[0]), isa_(isa) {
+    for (size_t i = 0; i < queries.size(); ++i) Add(static_cast<int>(i));
+    if (narrow_ < kFewestNarrow) {
+      taken_ = {};
+      return;
+    }
+    const auto offset = static_cast<float>(OffsetOf(q_));
+    if (q_.addend_has_sign) above_ = std::max(above_, below_);
+    if (above_ > 0) BoundsOfLanes(lanes_, above_, offset, isa_, &upper_);
+    if (below_ > 0 && !q_.addend_has_sign) BoundsOfLanes(lanes_, below_, -offset, isa_, &lower_);
+  }
+
+  // That of query i.
+  std::optional<FloatScale> Pair(int i) const {
+    if (!taken_[i]) return std::nullopt;
+    AddendRange range = {q_.addend_has_sign ? 0.0 : -INFINITY, q_.addend_has_sign ? 0.5 : INFINITY};
+    if (above_ > 0) {
+      if (!upper_.certain(i)) return std::nullopt;
+      range = {std::max<double>(range.low, upper_.low[i]),
+               std::min<double>(range.high, upper_.high[i])};
+    }
+    if (below_ > 0 && !q_.addend_has_sign) {
+      if (!lower_.certain(i)) return std::nullopt;
+      range = {std::max<double>(range.low, -lower_.high[i]),
+               std::min<double>(range.high, -lower_.low[i])};
+    }
+    const float scale = lanes_.scale[i];
+    const double zero = OffsetOf(q_) - double{scale} * shifts_[i];
+    const auto addend = static_cast<float>(zero + range.middle());
+    const double exact = double{addend} - zero;
+    // Bounds are exact up to 2^-23 of 1 or the scale.
+    const double inexact = 0x1p-22 * std::max(scale, 1.0f);
+    if (exact - range.low < inexact || range.high - exact < inexact) return std::nullopt;
+    return FloatScale{scale, addend, shifts_[i]};
+  }
+
+ private:
+  void Add(int i) {
+    const FloatScaleQuery& q = queries_[i];
+    const double value = q.scale.value();
+    const double farthest = static_cast<double>(std::max(q.largest, -q.least)) * value;
+    const int above = Reached(value, q.largest, q.max - q.zero_point);
+    const int below = Reached(value, -q.least, q.zero_point - q.min);
+    const int count = std::max(above, below);
+    if (farthest < 0.125 || farthest >= kMostReached || count == 0) return;
+    const StepPlaces places = PlacesOf(q.scale);
+    const double reach = places.Of(count + 1);
+    if (reach >= kExactInFloat) return;
+    shifts_[i] = ShiftOf(q, value, reach);
+    lanes_.Set(i, places, static_cast<float>(value));
+    taken_[i] = true;
+    narrow_ += value < kNarrow * count ? 1 : 0;
+    above_ = std::max(above_, above);
+    below_ = std::max(below_, below);
+  }
+
+  std::span<const FloatScaleQuery> queries_;
+  const FloatScaleQuery& q_;
+  const Isa isa_;
+  ScaleLanes lanes_;
+  std::array<int32_t, kStepLanes> shifts_{};
+  std::array<bool, kStepLanes> taken_{};  // which lanes are
+  int narrow_ = 0;                        // of them
+  int above_ = 0, below_ = 0;             // the most steps of a lane
+  LaneBounds upper_, lower_;
 };
 
 }  // namespace
@@ -312,6 +395,18 @@ int32_t SumScale::Apply(int32_t sum) const {
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
   return Search(query, isa).Run();
+}
+
+void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
+                     std::span<std::optional<FloatScale>> pairs) {
+  static_assert(kMostFloatScales == kStepLanes);
+  std::ranges::fill(pairs, std::nullopt);
+  if (!FusesMultiplyAdd(isa) || queries.empty()) return;
+  const LaneSearch search(queries, isa);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    pairs[i] = search.Pair(static_cast<int>(i));
+    if (!pairs[i]) pairs[i] = FindFloatScale(queries[i], isa);
+  }
 }
 
 }  // namespace fuselite::kernels

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "runtime/isa.h"
 #include "runtime/tensor.h"
@@ -73,5 +74,11 @@ struct FloatScale {
 // each of 128 steps is looked at, and up to 0.4 where no addend fits the nearest float.
 // Precondition: DefaultFloatState, under which the result holds, too.
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
+
+// The same for up to kMostFloatScales queries with one zero point, clamp and kind of addend, one
+// pair for each: in a third of the time where most need no moved sum.
+inline constexpr int kMostFloatScales = 16;
+void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
+                     std::span<std::optional<FloatScale>> pairs);
 
 }  // namespace fuselite::kernels

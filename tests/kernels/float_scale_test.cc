@@ -78,6 +78,83 @@ TEST(FloatScaleTest, PairsHoldAtEverySum) {
   EXPECT_GT(found, FusesMultiplyAdd() ? kCases * 9 / 10 : -1);
 }
 
+// Scales of one layer: with one clamp, and sums of their own.
+std::vector<FloatScaleQuery> RandomLayer(Random& random) {
+  std::vector<FloatScaleQuery> queries = {RandomQuery(random)};
+  const int64_t channels = random.Int(1, kMostFloatScales);
+  while (static_cast<int64_t>(queries.size()) < channels) {
+    FloatScaleQuery q = RandomQuery(random);
+    const FloatScaleQuery& first = queries[0];
+    if ((q.scale.real > 0) != (first.scale.real > 0)) continue;
+    q.zero_point = first.zero_point;
+    q.min = first.min;
+    q.max = first.max;
+    q.addend_has_sign = first.addend_has_sign;
+    queries.push_back(q);
+  }
+  return queries;
+}
+
+TEST(FloatScaleTest, PairsSideBySideHoldAtEverySum) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const std::vector<FloatScaleQuery> queries = RandomLayer(random);
+    std::vector<std::optional<FloatScale>> pairs(queries.size());
+    FindFloatScales(queries, DetectIsa(), pairs);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const FloatScaleQuery& q = queries[i];
+      if (!pairs[i]) continue;
+      if (q.addend_has_sign) {
+        ASSERT_TRUE(pairs[i]->addend >= 0 && pairs[i]->addend <= 0.5f);
+      }
+      for (int64_t sum = q.least; sum <= q.largest; ++sum) {
+        const auto x = static_cast<int32_t>(sum);
+        ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pairs[i], x)) << i << " at " << sum;
+      }
+    }
+  }
+}
+
+// Scales so small that many need a look at each step, on every ISA with its own vectors.
+TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
+  for (const Isa isa : {Isa(Isa::kAvx2), DetectIsa()}) {
+    if (!DetectIsa().has(Feature::kAvx2)) GTEST_SKIP() << "no fused multiplications";
+    int narrow = 0;
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      std::vector<FloatScaleQuery> queries = RandomLayer(random);
+      for (FloatScaleQuery& q : queries) {
+        if (q.scale.real > 0) {
+          q.scale.real = std::ldexp(random.Float(0.5f, 1.0f), random.Int(-12, -9));
+        } else {
+          q.scale = {.multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+                     .shift = static_cast<int32_t>(random.Int(-12, -9))};
+        }
+        q.largest = random.Int(1 << 16, 1 << 20);
+        q.least = -random.Int(1 << 16, 1 << 20);
+      }
+      std::vector<std::optional<FloatScale>> pairs(queries.size());
+      FindFloatScales(queries, isa, pairs);
+      for (size_t i = 0; i < queries.size(); ++i) {
+        const FloatScaleQuery& q = queries[i];
+        const auto alone = FindFloatScale(q, isa);
+        ASSERT_EQ(pairs[i].has_value(), alone.has_value());
+        if (!alone) continue;
+        ASSERT_EQ(pairs[i]->moves_down(), alone->moves_down());
+        ASSERT_EQ(pairs[i]->moves_up(), alone->moves_up());
+        narrow += pairs[i]->addend != alone->addend;
+        for (int64_t sum = q.least; sum <= q.largest; sum += random.Int(1, 200)) {
+          const auto x = static_cast<int32_t>(sum);
+          ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pairs[i], x)) << i << " at " << sum;
+        }
+      }
+    }
+    EXPECT_GT(narrow, 100);
+  }
+}
+
 // The least of the sums that occur whose result is `k` or more.
 int64_t FirstSumOf(const FloatScaleQuery& q, int32_t k) {
   int64_t below = q.least, at = q.largest;
