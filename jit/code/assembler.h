@@ -11,6 +11,7 @@
 
 #include "jit/code/code_cache.h"
 #include "jit/code/emission_buffer.h"
+#include "jit/code/evex.h"
 #include "runtime/isa.h"
 
 namespace fuselite::jit {
@@ -50,6 +51,9 @@ const Xbyak::Xmm& VectorOf(int i, int width);
 // pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.
 class Assembler : public Xbyak::CodeGenerator {
  public:
+  using Xmm = Xbyak::Xmm;
+  using Operand = Xbyak::Operand;
+
   explicit Assembler(Isa isa) : Assembler(isa, EmissionBuffer::Take()) {}
 
   const VectorIsa& isa() const { return isa_; }
@@ -82,6 +86,50 @@ class Assembler : public Xbyak::CodeGenerator {
   // Clobbers `temporary` for a partial vector of AVX2.
   void StoreLanes(const Xbyak::RegExp& address, int vector, bool partial, int temporary);
 
+  // Xbyak's instructions, of which those on zmm registers take less time (evex.h).
+  using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpaddd,
+      CodeGenerator::vpcmpeqd, CodeGenerator::vpackssdw;
+  void vmovaps(const Xmm& to, const Operand& from) {
+    if (!Encode(evex::kMove, to, nullptr, from)) CodeGenerator::vmovaps(to, from);
+  }
+  void vmovups(const Xmm& to, const Operand& from) {
+    if (!Encode(evex::kLoad, to, nullptr, from)) CodeGenerator::vmovups(to, from);
+  }
+  void vmovups(const Xbyak::Address& to, const Xmm& from) {
+    if (!Encode(evex::kStore, from, nullptr, to)) CodeGenerator::vmovups(to, from);
+  }
+  void vbroadcastss(const Xmm& to, const Operand& from) {
+    if (!Encode(evex::kBroadcast, to, nullptr, from)) CodeGenerator::vbroadcastss(to, from);
+  }
+  void vcvtdq2ps(const Xmm& to, const Operand& from) {
+    if (!Encode(evex::kToFloats, to, nullptr, from)) CodeGenerator::vcvtdq2ps(to, from);
+  }
+  void vcvtps2dq(const Xmm& to, const Operand& from) {
+    if (!Encode(evex::kToIntegers, to, nullptr, from)) CodeGenerator::vcvtps2dq(to, from);
+  }
+  void vpaddd(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kAdd, to, &x, y)) CodeGenerator::vpaddd(to, x, y);
+  }
+  void vpxord(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kXor, to, &x, y)) CodeGenerator::vpxord(to, x, y);
+  }
+  void vpackssdw(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kPackWords, to, &x, y)) CodeGenerator::vpackssdw(to, x, y);
+  }
+  void vpcmpeqd(const Xbyak::Opmask& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kEqual, to, &x, y)) CodeGenerator::vpcmpeqd(to, x, y);
+  }
+  void vfmadd213ps(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kMultiplyAdd213, to, &x, y)) CodeGenerator::vfmadd213ps(to, x, y);
+  }
+  void vfmadd231ps(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kMultiplyAdd231, to, &x, y)) CodeGenerator::vfmadd231ps(to, x, y);
+  }
+  void vpdpbusd(const Xmm& to, const Xmm& x, const Operand& y,
+                Xbyak::PreferredEncoding encoding = Xbyak::DefaultEncoding) {
+    if (!Encode(evex::kDot, to, &x, y)) CodeGenerator::vpdpbusd(to, x, y, encoding);
+  }
+
   // What `emit` emits comes behind the last function.
   void AtEnd(std::function<void()> emit) { at_end_.push_back(std::move(emit)); }
   // Writes the constants behind the code and gives the bytes. The last call.
@@ -93,6 +141,14 @@ class Assembler : public Xbyak::CodeGenerator {
         isa_(isa),
         buffer_(std::move(buffer)) {
     setDefaultJmpNEAR(true);
+  }
+
+  // False where EncodeEvex has no such instruction, or Xbyak has to say that there is no room.
+  bool Encode(const EvexForm& form, const Operand& to, const Operand* x, const Operand& y) {
+    if (size_ + kMostEvexBytes > maxSize_) return false;
+    const size_t bytes = EncodeEvex(form, to, x, y, top_ + size_);
+    size_ += bytes;
+    return bytes > 0;
   }
 
   VectorIsa isa_;
