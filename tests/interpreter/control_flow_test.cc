@@ -358,6 +358,21 @@ TEST(Variables, RefuseWhatIsNoneOfTheirs) {
   }
 }
 
+TEST(ControlFlow, ErrorsNameTheSubgraph) {
+  Builder b;
+  const int chooses = b.In({1}, kBool), y = b.Out({2});
+  b.AddControlFlow(kIf, {1, 1}, {chooses}, {y});
+  b.End({y});
+  b.AddSubgraph("reads");
+  const int handle = b.Out(Shape(), kHandle), value = b.Out({2});
+  b.AddOperator(kVarHandle, {}, {handle});
+  b.AddOperator(kRead, {handle}, {value});
+  b.End({value});
+  const std::string error = ErrorOf(b);
+  EXPECT_THAT(error, ::testing::StartsWith("node 0 IF: "));
+  EXPECT_THAT(error, HasSubstr("subgraph 1: node 1 READ_VARIABLE: nothing was assigned"));
+}
+
 // Assigned a smaller value and a larger one, over several runs.
 TEST(Variables, KeepWhatWasAssignedLast) {
   Builder b;

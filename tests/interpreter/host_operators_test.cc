@@ -50,7 +50,7 @@ Strings StringsOf(const TensorView& view) {
 template <class T>
 std::vector<T> Values(const TensorView& view) {
   const auto* const data = static_cast<const T*>(view.data);
-  return {data, data + view.shape.elements()};
+  return std::vector<T>(data, data + view.shape.elements());
 }
 
 // A model under construction.
@@ -271,6 +271,111 @@ TEST(HostOperators, RefuseOtherNumbersOfOperands) {
     if (inputs == 0) continue;
     EXPECT_THAT(error(inputs, outputs, true), HasSubstr("expected")) << name;
   }
+}
+
+// What is done to [2, 3] strings.
+struct Move {
+  const char* name;
+  int (*write)(Builder& b, int x);
+  Shape shape;
+  Strings expected;
+};
+
+int Ints(Builder& b, const Shape& shape, const std::vector<int32_t>& values) {
+  return b.AddConstant("ints", kInt, shape, values);
+}
+
+TEST(Strings, AreMoved) {
+  const Strings given = {"the", "", "fox", "over", "the", "a much longer word"};
+  const Move moves[] = {
+      {"RESHAPE",
+       [](Builder& b, int x) {
+         return b.Op("RESHAPE", {x, Ints(b, {1}, {6})}, kText, {6});
+       },
+       {6},
+       given},
+      {"EXPAND_DIMS",
+       [](Builder& b, int x) {
+         return b.Op("EXPAND_DIMS", {x, Ints(b, {1}, {0})}, kText, {1, 2, 3});
+       },
+       {1, 2, 3},
+       given},
+      {"SLICE",
+       [](Builder& b, int x) {
+         return b.Op("SLICE", {x, Ints(b, {2}, {0, 1}), Ints(b, {2}, {2, 2})}, kText, {2, 2});
+       },
+       {2, 2},
+       {"", "fox", "the", "a much longer word"}},
+      {"TILE",
+       [](Builder& b, int x) {
+         return b.Op("TILE", {x, Ints(b, {2}, {2, 1})}, kText, {4, 3});
+       },
+       {4, 3},
+       {"the", "", "fox", "over", "the", "a much longer word", "the", "", "fox", "over", "the",
+        "a much longer word"}},
+      {"GATHER_ND",
+       [](Builder& b, int x) {
+         return b.Op("GATHER_ND", {x, Ints(b, {2, 2}, {1, 2, 0, 0})}, kText, {2});
+       },
+       {2},
+       {"a much longer word", "the"}},
+      {"GATHER",
+       [](Builder& b, int x) {
+         const int row = b.Op("RESHAPE", {x, Ints(b, {1}, {6})}, kText, {6});
+         return b.Op("GATHER", {row, Ints(b, {3}, {5, 0, 3})}, kText, {3});
+       },
+       {3},
+       {"a much longer word", "the", "over"}},
+  };
+  for (const Move& move : moves) {
+    SCOPED_TRACE(move.name);
+    Builder b;
+    b.End({move.write(b, b.In(kText, {2, 3}))});
+    const auto interpreter = Open(b);
+    ASSERT_TRUE(interpreter->AllocateTensors().ok());
+    ASSERT_TRUE(interpreter->SetStrings(0, Table(given)).ok());
+    const Status status = interpreter->Invoke();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(interpreter->output(0).shape, move.shape);
+    EXPECT_EQ(StringsOf(interpreter->output(0)), move.expected);
+  }
+}
+
+TEST(Strings, AreComparedAndFillShapes) {
+  Builder b;
+  const int x = b.In(kText, {3}), y = b.Texts({"a", "b", "c"}), word = b.In(kText, Shape());
+  b.End({b.Op("EQUAL", {x, y}, DataType::kBool, {3}),
+         b.Op("NOT_EQUAL", {x, y}, DataType::kBool, {3}),
+         b.Op("FILL", {Ints(b, {1}, {2}), word}, kText, {2})});
+  const auto interpreter = Open(b);
+  ASSERT_TRUE(interpreter->AllocateTensors().ok());
+  ASSERT_TRUE(interpreter->SetStrings(0, Table({"a", "bb", "c"})).ok());
+  ASSERT_TRUE(interpreter->SetStrings(1, Table({"word"})).ok());
+  ASSERT_TRUE(interpreter->Invoke().ok());
+  EXPECT_THAT(Values<bool>(interpreter->output(0)), ElementsAre(true, false, true));
+  EXPECT_THAT(Values<bool>(interpreter->output(1)), ElementsAre(false, true, false));
+  EXPECT_THAT(StringsOf(interpreter->output(2)), ElementsAre("word", "word"));
+}
+
+TEST(Strings, AreRefusedWhereTheyAreNotMoved) {
+  const auto error = [](int (*write)(Builder & b)) {
+    Builder b;
+    b.End({write(b)});
+    return ErrorOf(b);
+  };
+  EXPECT_THAT(error([](Builder& b) {
+                return b.Op("GATHER", {b.In(kText, {2, 2}), Ints(b, {1}, {0})}, kText, {1, 2});
+              }),
+              HasSubstr("gathers strings of shape [2,2]"));
+  EXPECT_THAT(error([](Builder& b) {
+                return b.Op("GATHER", {b.In(kText, {2}), Ints(b, {1}, {0})}, kInt, {1});
+              }),
+              HasSubstr("output 0 is declared as int32, but is string"));
+  EXPECT_THAT(error([](Builder& b) {
+                return b.Op("GATHER", {b.In(kInt, {2}), Ints(b, {1}, {0})}, kText, {1});
+              }),
+              HasSubstr("output 0 is declared as string"));
+  EXPECT_NE(error([](Builder& b) { return b.Op("NEG", {b.In(kText, {2})}, kText, {2}); }), "none");
 }
 
 struct Grams {

@@ -12,6 +12,7 @@
 #include "kernels/generate/generate.h"
 #include "kernels/slice/slice.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/split/split.h"
 #include "runtime/cpu.h"
 #include "tests/partitioner/fake_host.h"
 
@@ -133,6 +134,16 @@ TEST_F(DelegateTest, PartitionsWithTooLittleWorkAreTheHosts) {
   Apply(DefaultOptions());
   EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4)));
   EXPECT_THAT(Reasons()[5], HasSubstr("too little work"));
+}
+
+TEST_F(DelegateTest, VerdictsDescribeAllOutputs) {
+  const int axis = host_.AddConstant({}, std::vector<int32_t>{1});
+  const int a = host_.AddTensor({1, kWidth / 2}), b = host_.AddTensor({1, kWidth / 2});
+  const kernels::Params two(kernels::SplitParams{.num_splits = 2});
+  host_.AddNode("SPLIT", {axis, input_}, {a, b}, &two);
+  host_.SetOutputs({a, b});
+  Apply(DefaultOptions());
+  EXPECT_EQ(delegate_->Explain().graphs[0].verdicts[0].shapes, "float32[1,32], float32[1,32]");
 }
 
 TEST_F(DelegateTest, OptionsLimitPartitions) {
