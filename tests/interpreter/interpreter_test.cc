@@ -101,6 +101,8 @@ TEST(InterpreterTest, ResolverPrefersWhatWasAdded) {
   ASSERT_NE(resolver.FindCustom("Mine", 1), nullptr);
   EXPECT_STREQ(resolver.FindCustom("Mine", 1)->registration.custom_name, "Mine");
   EXPECT_EQ(resolver.FindCustom("Mine", 2), nullptr);
+  EXPECT_NE(resolver.FindCustom("TFLite_Detection_PostProcess", 1), nullptr);
+  EXPECT_EQ(resolver.FindCustom("TFLite_Detection", 1), nullptr);
 }
 
 TEST(InterpreterTest, InvokeWantsMemory) {

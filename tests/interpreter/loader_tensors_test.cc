@@ -70,9 +70,9 @@ auto Scales(std::vector<float> scales, std::vector<int64_t> zero_points, int axi
   };
 }
 
-auto InBlocks(int32_t size) {
+auto InBlocks(int32_t size, int32_t scales = 5, int32_t zero_points = 6) {
   return [=](Builder& builder) {
-    const auto blocks = schema::CreateBlockwiseQuantization(builder, 5, 6, size);
+    const auto blocks = schema::CreateBlockwiseQuantization(builder, scales, zero_points, size);
     return schema::CreateQuantizationParametersDirect(
         builder, nullptr, nullptr, nullptr, nullptr,
         schema::QuantizationDetails::BlockwiseQuantization, blocks.Union(), 1);
@@ -174,6 +174,12 @@ TEST(TensorOfAFile, HasZeroPointsThatItsTypeCanSay) {
 TEST(TensorOfAFile, SaysTheSizeOfItsBlocksAndWhereTheirScalesAre) {
   EXPECT_THAT(ErrorOf({.quantization = InBlocks(32)}),
               HasSubstr("its scales are no tensor of the subgraph"));
+  // The subgraph has tensor 0 alone.
+  for (const auto& [scales, zero_points, there] :
+       {std::tuple(0, -1, true), {0, 0, true}, {1, -1, false}, {-1, -1, false}, {0, 1, false}}) {
+    const std::string error = ErrorOf({.quantization = InBlocks(32, scales, zero_points)});
+    EXPECT_EQ(error == "loaded", there) << scales << ", " << zero_points << ": " << error;
+  }
   for (const int32_t size : {0, -32}) {
     EXPECT_THAT(ErrorOf({.quantization = InBlocks(size)}),
                 HasSubstr("its block-wise quantization has no block size"));

@@ -95,6 +95,8 @@ TEST(LoaderTest, CopiesBytesThatAreNotAligned) {
 TEST(LoaderTest, NamesTheFileInErrors) {
   EXPECT_EQ(LoadModelFromFile("/no/such/file.tflite").status().ToString(),
             "not found: /no/such/file.tflite: no such file");
+  EXPECT_THAT(LoadModelFromFile("/dev/null/file.tflite").status().message(),
+              HasSubstr("Not a directory"));
   EXPECT_EQ(LoadModelFromFile("/").status().message(), "/: not a regular file");
   const auto path = std::filesystem::temp_directory_path() /
                     ("fuselite_loader_test_" + std::to_string(getpid()) + ".tflite");

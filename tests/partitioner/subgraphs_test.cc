@@ -284,6 +284,40 @@ TEST(Branches, OfACaseGiveWhatTheChosenOneGives) {
   ExpectDelegateAgrees(b, 24);
 }
 
+// What chooses is no bool, or several: the host's to refuse when it runs.
+TEST(Branches, WithoutOneThingToChooseByAreTheHosts) {
+  struct Case {
+    int code;
+    DataType type;
+    Shape shape;
+    bool taken;
+  };
+  constexpr int kIf = tflite::kTfLiteBuiltinIf, kCase = tflite::kTfLiteBuiltinStablehloCase;
+  for (const auto& [code, type, shape, taken] :
+       {Case{kIf, kBool, {1}, true}, Case{kIf, kInt, {1}, false}, Case{kIf, kBool, {2}, false},
+        Case{kCase, kInt, {1}, true}, Case{kCase, kBool, {1}, false}}) {
+    SCOPED_TRACE(std::string(DataTypeName(type)) + shape.ToString());
+    Builder b;
+    const int chooses = b.In(shape, type), x = b.In({1, 6});
+    const int y = b.AddTensor("y", kFloat, {1, 6});
+    b.AddControlFlow(code, {1, 2}, {chooses, x}, {y});
+    b.End({y});
+    for (const char* op : {"EXP", "ABS"}) {
+      b.AddSubgraph(op);
+      b.End({b.Dense(b.Op(op, {b.In({1, 6})}, {1, 6}), {1, 6}, 6)});
+    }
+    const std::vector<std::byte> file = b.Finish();
+    const auto model = LoadModelFromMemory(file, nullptr);
+    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    Options options;
+    options.isa = DetectIsa();
+    Delegate delegate(options);
+    std::unique_ptr<Interpreter> interpreter = *Interpreter::Create(*model);
+    ASSERT_TRUE(interpreter->ApplyDelegate(delegate.c_struct()).ok());
+    EXPECT_EQ(interpreter->Plan()[0] == "delegate FuseliteDelegate", taken);
+  }
+}
+
 TEST(Composites, OfAnyNameAreTheirDecomposition) {
   for (const char* name : {"my.block", ""}) {
     Builder b;
