@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
 
 #ifndef FUSELITE_KERNELS_LSTM_INTEGER_HIGHWAY_ONCE
@@ -44,10 +45,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_INLINE IntVec ScaleVec(IntVec x, const FixedPoint& by) {
-  const IntTag d;
-  return MultiplyByQuantizedMultiplierVec(x, hn::Set(d, by.multiplier), hn::Set(d, by.shift));
-}
+HWY_INLINE UniformScale ScaleOf(const FixedPoint& by) { return {by.multiplier, by.shift}; }
 
 HWY_INLINE IntVec RoundingDivideVec(IntVec x, int exponent) {
   const IntTag d;
@@ -59,8 +57,9 @@ HWY_INLINE IntVec RoundingDivideVec(IntVec x, int exponent) {
 
 void ScaleLstmSums(const int32_t* sums, int64_t n, const FixedPoint& by, const int16_t* add,
                    int16_t* to) {
+  const UniformScale scale = ScaleOf(by);
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
-    auto value = ScaleVec(LoadInt(sums + i, count), by);
+    auto value = scale(LoadInt(sums + i, count));
     if (add != nullptr) value = hn::Add(value, LoadInt(add + i, count));
     StoreInt(value, to + i, count);
   });
@@ -84,18 +83,20 @@ void UpdateLstmCell(const IntegerLstm& lstm, const int16_t* input, const int16_t
 
 void LstmIntegerOutput(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated,
                        int64_t n, int8_t* y) {
+  const UniformScale scale = ScaleOf(lstm.hidden);
   const auto zero_point = hn::Set(IntTag(), lstm.hidden_zero_point);
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
     const auto product = hn::Mul(LoadInt(gate + i, count), LoadInt(activated + i, count));
-    StoreInt(hn::Add(ScaleVec(product, lstm.hidden), zero_point), y + i, count);
+    StoreInt(hn::Add(scale(product), zero_point), y + i, count);
   });
 }
 
 void LstmIntegerProject(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y) {
+  const UniformScale scale = ScaleOf(lstm.projection);
   const auto zero_point = hn::Set(IntTag(), lstm.h_zero_point);
   const int32_t clip = lstm.state_clip;
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
-    const auto value = hn::Add(ScaleVec(LoadInt(sums + i, count), lstm.projection), zero_point);
+    const auto value = hn::Add(scale(LoadInt(sums + i, count)), zero_point);
     StoreInt(ClampInt(value, -clip, std::min(clip, 127)), y + i, count);
   });
 }
