@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -21,7 +22,7 @@ constexpr size_t kLongList = 256;
 class Description {
  public:
   explicit Description(const kernels::OpDescription& op) {
-    Add(op.op);
+    Add(reinterpret_cast<uintptr_t>(op.op));
     Add(op.params);
     Add(op.version);
     Add(op.tail_inputs);
