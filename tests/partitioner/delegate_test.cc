@@ -294,6 +294,45 @@ TEST_F(DelegateTest, CanBeAppliedAgainAndDieBeforeItsKernels) {
   EXPECT_EQ(host_.Invoke(), kTfLiteOk);
 }
 
+// Two rows by their columns: 3 at column 5 of the first, 1 and 2 at the ends of the second.
+TEST_F(DelegateTest, WeightsMayBeSparse) {
+  const int weights = host_.AddConstant({2, kWidth}, Ramp(2 * kWidth));
+  const int out = host_.AddTensor({1, 2});
+  TfLiteTensor& stored = host_.context.tensors[weights];
+  const float values[] = {3, 1, 2};
+  std::ranges::copy(values, stored.data.f);
+  stored.bytes = sizeof values;
+  const IntArrayPtr order = MakeIntArray(std::vector{0, 1});
+  const IntArrayPtr segments = MakeIntArray(std::vector{0, 1, 3});
+  const IntArrayPtr columns = MakeIntArray(std::vector{5, 0, kWidth - 1});
+  TfLiteDimensionMetadata levels[2] = {};
+  levels[0].format = kTfLiteDimDense;
+  levels[0].dense_size = 2;
+  levels[1].format = kTfLiteDimSparseCSR;
+  levels[1].array_segments = segments.get();
+  levels[1].array_indices = columns.get();
+  TfLiteSparsity sparsity{};
+  sparsity.traversal_order = order.get();
+  sparsity.dim_metadata = levels;
+  sparsity.dim_metadata_size = 2;
+  stored.sparsity = &sparsity;
+  host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_THAT(host_.kernels, SizeIs(1)) << Reasons()[0];
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  for (int i = 0; i < kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i + 1);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  EXPECT_EQ(host_.Floats(out)[0], 3 * 6);
+  EXPECT_EQ(host_.Floats(out)[1], 1 + 2 * kWidth);
+  // Values of the run come as they are.
+  stored.allocation_type = kTfLiteArenaRw;
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, IsEmpty());
+  EXPECT_THAT(Reasons()[0], HasSubstr("is sparse, but no constant"));
+  stored.sparsity = nullptr;
+}
+
 TEST_F(DelegateTest, WeightsMayBeValuesOfTheRun) {
   const int weights = host_.AddTensor({2, kWidth}), out = host_.AddTensor({1, 2});
   host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
