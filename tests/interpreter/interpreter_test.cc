@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "kernels/generate/generate.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {
@@ -221,6 +222,31 @@ TEST(InterpreterTest, RunsBuiltinOperatorsOnComputedShapes) {
   EXPECT_THAT(interpreter->Invoke().message(), HasSubstr("node 0 RESHAPE"));
   dims[0] = 6;
   ASSERT_OK(interpreter->Invoke());
+}
+
+// A shape that follows from other shapes is known before anything runs.
+TEST(InterpreterTest, KnowsShapesThatFollowFromShapes) {
+  ModelWriter writer;
+  const int x = writer.AddTensor("x", DataType::kFloat32, {2, 3});
+  const int y = writer.AddTensor("y", DataType::kFloat32, {6});
+  const int shape = writer.AddTensor("shape", DataType::kInt32, {2});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {2, 3});
+  kernels::Params params;
+  params.as<kernels::ShapeParams>().out_type = DataType::kInt32;
+  writer.AddOperator(*kernels::FindOperator("SHAPE"), params, {x}, {shape});
+  writer.AddOperator(*kernels::FindOperator("RESHAPE"), {y, shape}, {out});
+  writer.SetInputs({x, y});
+  writer.SetOutputs({out});
+  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
+  InterpreterOptions options;
+  options.resolver = &kBuiltins;
+  auto interpreter = Open(writer, options);
+  for (const Shape& given : {Shape{2, 3}, Shape{3, 2}}) {
+    ASSERT_OK(interpreter->ResizeInput(0, given.dims()));
+    ASSERT_OK(interpreter->AllocateTensors());
+    EXPECT_EQ(interpreter->output(0).shape, given);
+    EXPECT_NE(interpreter->output(0).data, nullptr);
+  }
 }
 
 TEST(InterpreterTest, OutputsLieInTheirInputsMemoryWhereAskedTo) {
