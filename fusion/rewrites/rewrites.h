@@ -6,7 +6,8 @@
 namespace fuselite::fusion {
 
 // FULLY_CONNECTED of one row by many constant weights that DEQUANTIZE makes of small integers or
-// halves reads these instead. Before FoldConstants, which would make floats of them.
+// halves reads these instead; EMBEDDING_LOOKUP of integers, too. Before FoldConstants, which would
+// make floats of them.
 bool KeepWeightsSmall(Graph&, NodeId, RewriteContext&);
 
 // A node whose inputs are all constant becomes constants, computed by the reference. Not where

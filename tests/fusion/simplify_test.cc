@@ -64,6 +64,22 @@ TEST(KeepWeightsSmall, OfOneRowByIntegersOrHalves) {
   }
 }
 
+TEST(KeepWeightsSmall, OfEmbeddings) {
+  for (const int32_t zero_point : {0, 1}) {
+    GraphBuilder b;
+    const ValueId small = b.Int8Constant({512, 512}, 0.01f);
+    b.graph().value(small).info.quantization.zero_points = {zero_point};
+    const ValueId rows =
+        b.Op("EMBEDDING_LOOKUP", {b.Ints({3, 511, 0}), b.Op("DEQUANTIZE", {small})});
+    b.Output(b.Op("MUL", {rows, b.Input({3, 512})}));
+    const Outcome outcome = ExpectSameFused(b.graph(), 0);
+    const bool kept = std::ranges::any_of(outcome.report.rewrites, [](const RewriteRecord& r) {
+      return r.what == "keep weights small";
+    });
+    EXPECT_EQ(kept, zero_point == 0);
+  }
+}
+
 // Several rows, few weights, weights that the run dequantizes, and those with a zero point.
 TEST(KeepWeightsSmall, NotOfOthers) {
   struct Case {
