@@ -204,7 +204,7 @@ Result<std::optional<bool>> LoopTurns::Test() {
     test_->execution->BindInput(static_cast<int>(i), value);
   }
   FUSELITE_RETURN_IF_ERROR(test_->execution->Run());
-  return std::optional(more_);
+  return std::optional(more_ != 0);
 }
 
 Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Segment& segment,

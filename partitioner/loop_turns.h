@@ -11,6 +11,7 @@
 // while these are equal.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -96,7 +97,7 @@ class LoopTurns {
   int side_ = 0;
   std::unique_ptr<Program> program_;  // of the condition
   Segment* test_ = nullptr;
-  bool more_ = false;
+  uint8_t more_ = 0;  // a bool that the body may hand on as a caller wrote it: any byte
 };
 
 }  // namespace fuselite::partitioner
