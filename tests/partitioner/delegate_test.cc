@@ -422,6 +422,36 @@ TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
   EXPECT_THAT(Reasons()[2], HasSubstr("too little work"));
 }
 
+// A shape is known when the graph is judged, but its node goes back to the host: to the partition
+// behind it, it is a value of the run.
+TEST_F(DelegateTest, ShapesGivenBackToTheHostAreNotKnown) {
+  const int in = host_.AddTensor({2, 32}), shape = host_.AddTensor({2}, DataType::kInt32);
+  const kernels::Params as_int(kernels::ShapeParams{.out_type = DataType::kInt32});
+  host_.AddNode("SHAPE", {in}, {shape}, &as_int);
+  const int wanted = host_.AddTensor({2}, DataType::kInt32);
+  host_.AddNode("ABS", {shape}, {wanted});
+  const int custom = Custom(input_), rows = host_.AddTensor({2, 32});
+  host_.AddNode("RESHAPE", {custom, wanted}, {rows});
+  int out = rows;
+  for (int i = 0; i < 8; ++i) {
+    const int next = host_.AddTensor({2, 32});
+    host_.AddNode("EXP", {out}, {next});
+    out = next;
+  }
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_FALSE(host_.kernels.empty());
+  for (const Shape& given : {Shape{2, 32}, Shape{4, 16}}) {
+    host_.Resize(in, given);
+    for (const int tensor : {shape, wanted}) {
+      std::ranges::copy(given.dims(), static_cast<int32_t*>(host_.Memory(tensor)));
+    }
+    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
+    EXPECT_EQ(host_.ShapeOf(out), given);
+  }
+}
+
 TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
   const int out = Layer(input_);
   host_.SetOutputs({out});
