@@ -1,88 +1,27 @@
+// Which nodes of a graph the delegate takes, and what it says of the others.
 #include "partitioner/delegate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "kernels/concatenation/concatenation.h"
 #include "kernels/generate/generate.h"
-#include "kernels/slice/slice.h"
 #include "kernels/softmax/softmax.h"
 #include "kernels/split/split.h"
 #include "runtime/cpu.h"
-#include "tests/partitioner/fake_host.h"
+#include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using testing::FakeHost;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using namespace testing;
 using namespace tflite;
-
-Options DefaultOptions() {
-  return *ParseOptions({}, [](const char*) { return nullptr; });
-}
-
-std::vector<float> Ramp(int64_t count) {
-  std::vector<float> values(count);
-  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 7) - 3;
-  return values;
-}
-
-// y = x w^T for one row, in double.
-std::vector<double> Expected(const float* x, const std::vector<float>& w, int inputs) {
-  std::vector<double> y(w.size() / inputs);
-  for (size_t o = 0; o < y.size(); ++o) {
-    for (int i = 0; i < inputs; ++i) y[o] += double{x[i]} * w[o * inputs + i];
-  }
-  return y;
-}
-
-// Fully connected layers of 64x64 in a row, each 4096 multiply-adds, with what a test puts between.
-class DelegateTest : public ::testing::Test {
- protected:
-  static constexpr int kWidth = 64;
-
-  int Layer(int input) {
-    const int output = host_.AddTensor({1, kWidth});
-    const int weights = host_.AddConstant({kWidth, kWidth}, Ramp(kWidth * kWidth));
-    host_.AddNode("FULLY_CONNECTED", {input, weights, -1}, {output});
-    return output;
-  }
-  int Layers(int input, int count) {
-    for (int i = 0; i < count; ++i) input = Layer(input);
-    return input;
-  }
-  int Custom(int input) {
-    const int output = host_.AddTensor({1, kWidth});
-    host_.AddCustomNode("Foo", {input}, {output});
-    return output;
-  }
-  void Apply(const Options& options) {
-    delegate_ = std::make_unique<Delegate>(options);
-    ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
-  }
-  std::vector<std::string> Reasons() const {
-    const Explanation explanation = delegate_->Explain();
-    std::vector<std::string> reasons;
-    for (const Verdict& verdict : explanation.graphs.at(0).verdicts) {
-      reasons.push_back(verdict.reason);
-    }
-    return reasons;
-  }
-
-  FakeHost host_;
-  std::unique_ptr<Delegate> delegate_;
-  int input_ = host_.AddTensor({1, kWidth});
-};
 
 TEST_F(DelegateTest, AWholeGraphIsTakenHoweverSmall) {
   const int in = host_.AddTensor({1, 2});
@@ -98,23 +37,6 @@ TEST_F(DelegateTest, AWholeGraphIsTakenHoweverSmall) {
   ASSERT_EQ(host_.Invoke(), kTfLiteOk);
   EXPECT_NEAR(host_.Floats(out)[0], 0.25f, 1e-6);
   EXPECT_NEAR(host_.Floats(out)[1], 0.75f, 1e-6);
-}
-
-TEST_F(DelegateTest, ComputesAChainAndFollowsMovingPointers) {
-  const std::vector<float> weights = Ramp(kWidth * kWidth);
-  const int out = Layer(input_);
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  for (int run = 0; run < 3; ++run) {
-    // The same shape at another address.
-    host_.Resize(input_, {1, kWidth});
-    host_.Resize(out, {1, kWidth});
-    for (int i = 0; i < kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i * run) / 64;
-    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-    const std::vector<double> expected = Expected(host_.Floats(input_), weights, kWidth);
-    for (int i = 0; i < kWidth; ++i) EXPECT_NEAR(host_.Floats(out)[i], expected[i], 1e-3) << i;
-  }
 }
 
 TEST_F(DelegateTest, UnknownOperatorsSplitTheGraph) {
@@ -159,30 +81,6 @@ TEST_F(DelegateTest, OptionsLimitPartitions) {
   Apply(options);
   EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(6)));
   EXPECT_THAT(Reasons()[0], HasSubstr("min_nodes_per_partition (6)"));
-}
-
-TEST_F(DelegateTest, WhatIsBeyondTheBudgetIsRefusedWhenPrepared) {
-  host_.SetOutputs({Layers(input_, 4)});
-  struct Case {
-    Budget budget;
-    const char* message;  // null: within
-  };
-  // Four layers of 64 x 64 multiply-adds; three values of 64 floats, of which two exist at a time.
-  const Case cases[] = {{{0, 4 * 4096}, nullptr},
-                        {{0, 4 * 4096 - 1}, "max_multiply_adds allows 16.4 k"},
-                        {{1 << 20, 0}, nullptr},
-                        {{64, 0}, "max_memory allows 64 B"}};
-  for (const Case& c : cases) {
-    Options options = DefaultOptions();
-    options.budget = c.budget;
-    delegate_ = std::make_unique<Delegate>(options);
-    host_.errors.clear();
-    ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
-    EXPECT_EQ(host_.Prepare() == kTfLiteOk, c.message == nullptr);
-    if (c.message == nullptr) continue;
-    ASSERT_THAT(host_.errors, SizeIs(1));
-    EXPECT_THAT(host_.errors[0], HasSubstr(c.message));
-  }
 }
 
 TEST_F(DelegateTest, DeniedOperatorsAreTheHosts) {
@@ -262,152 +160,6 @@ TEST_F(DelegateTest, OpenShapesExcuseNoScales) {
   EXPECT_THAT(Reasons(), ElementsAre(HasSubstr("scale")));
 }
 
-TEST_F(DelegateTest, ReplansAfterAResize) {
-  const std::vector<float> weights = Ramp(kWidth * kWidth);
-  const int out = Layer(input_);
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  for (int rows : {3, 1, 17}) {
-    host_.Resize(input_, {rows, kWidth});
-    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-    EXPECT_EQ(host_.ShapeOf(out), Shape({rows, kWidth}));
-    for (int i = 0; i < rows * kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i % 11);
-    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-    const float* last = host_.Floats(input_) + (rows - 1) * kWidth;
-    const std::vector<double> expected = Expected(last, weights, kWidth);
-    for (int i = 0; i < kWidth; ++i) {
-      EXPECT_NEAR(host_.Floats(out)[(rows - 1) * kWidth + i], expected[i], 1e-3);
-    }
-  }
-}
-
-TEST_F(DelegateTest, CanBeAppliedAgainAndDieBeforeItsKernels) {
-  const int out = Layer(input_);
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  ASSERT_EQ(host_.Apply(delegate_->c_struct()), kTfLiteOk);
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  EXPECT_THAT(delegate_->Explain().graphs, SizeIs(1));
-  delegate_.reset();
-  EXPECT_EQ(host_.Invoke(), kTfLiteOk);
-}
-
-// Two rows by their columns: 3 at column 5 of the first, 1 and 2 at the ends of the second.
-TEST_F(DelegateTest, WeightsMayBeSparse) {
-  const int weights = host_.AddConstant({2, kWidth}, Ramp(2 * kWidth));
-  const int out = host_.AddTensor({1, 2});
-  TfLiteTensor& stored = host_.context.tensors[weights];
-  const float values[] = {3, 1, 2};
-  std::ranges::copy(values, stored.data.f);
-  stored.bytes = sizeof values;
-  const IntArrayPtr order = MakeIntArray(std::vector{0, 1});
-  const IntArrayPtr segments = MakeIntArray(std::vector{0, 1, 3});
-  const IntArrayPtr columns = MakeIntArray(std::vector{5, 0, kWidth - 1});
-  TfLiteDimensionMetadata levels[2] = {};
-  levels[0].format = kTfLiteDimDense;
-  levels[0].dense_size = 2;
-  levels[1].format = kTfLiteDimSparseCSR;
-  levels[1].array_segments = segments.get();
-  levels[1].array_indices = columns.get();
-  TfLiteSparsity sparsity{};
-  sparsity.traversal_order = order.get();
-  sparsity.dim_metadata = levels;
-  sparsity.dim_metadata_size = 2;
-  stored.sparsity = &sparsity;
-  host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_THAT(host_.kernels, SizeIs(1)) << Reasons()[0];
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-  for (int i = 0; i < kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i + 1);
-  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-  EXPECT_EQ(host_.Floats(out)[0], 3 * 6);
-  EXPECT_EQ(host_.Floats(out)[1], 1 + 2 * kWidth);
-  // Values of the run come as they are.
-  stored.allocation_type = kTfLiteArenaRw;
-  Apply(DefaultOptions());
-  EXPECT_THAT(host_.kernels, IsEmpty());
-  EXPECT_THAT(Reasons()[0], HasSubstr("is sparse, but no constant"));
-  stored.sparsity = nullptr;
-}
-
-TEST_F(DelegateTest, WeightsMayBeValuesOfTheRun) {
-  const int weights = host_.AddTensor({2, kWidth}), out = host_.AddTensor({1, 2});
-  host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_THAT(host_.kernels, SizeIs(1));
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-  host_.Floats(input_)[5] = 2;
-  for (float value : {3.0f, -4.0f}) {
-    host_.Floats(weights)[kWidth + 5] = value;
-    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-    EXPECT_EQ(host_.Floats(out)[0], 0);
-    EXPECT_EQ(host_.Floats(out)[1], 2 * value);
-  }
-}
-
-TEST_F(DelegateTest, ShapesThatDependOnValuesArePlannedInTheRun) {
-  const int shape = host_.AddTensor({2}, DataType::kInt32);
-  const int unknown = host_.AddTensor({}), out = host_.AddTensor({});
-  host_.AddNode("RESHAPE", {input_, shape}, {unknown});
-  host_.AddNode("SOFTMAX", {unknown}, {out});
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(2)));
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-  const auto partition = [&] { return delegate_->Explain().graphs[0].partitions[0]; };
-  EXPECT_THAT(partition().waiting_nodes, ElementsAre(0));
-  for (const int32_t rows : {2, 4, 2}) {
-    auto* const dims = static_cast<int32_t*>(host_.Memory(shape));
-    dims[0] = rows;
-    dims[1] = kWidth / rows;
-    ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
-    EXPECT_EQ(host_.ShapeOf(out), Shape({rows, kWidth / rows}));
-    EXPECT_NEAR(host_.Floats(out)[0], static_cast<double>(rows) / kWidth, 1e-6);
-    EXPECT_THAT(partition().report.steps, SizeIs(2));
-  }
-  // Values that no shape follows from.
-  static_cast<int32_t*>(host_.Memory(shape))[0] = 3;
-  EXPECT_EQ(host_.Invoke(), kTfLiteError);
-  EXPECT_THAT(host_.errors.back(), HasSubstr("RESHAPE (node 0)"));
-}
-
-// in [N, 4] -> [N, 2, 2], with N read from the input's own shape, as converters write it for models
-// of any batch size.
-TEST_F(DelegateTest, ShapesComputedFromShapesAreKnown) {
-  const int in = host_.AddTensor({1, 4}), shape = host_.AddTensor({2}, DataType::kInt32);
-  const int batch = host_.AddTensor({}, DataType::kInt32);
-  const int target = host_.AddTensor({3}, DataType::kInt32), out = host_.AddTensor({1, 2, 2});
-  const int zero = host_.AddConstant({1}, std::vector<int32_t>{0});
-  const int one = host_.AddConstant({1}, std::vector<int32_t>{1});
-  const int two = host_.AddConstant({}, std::vector<int32_t>{2});
-  const kernels::Params as_int(kernels::ShapeParams{.out_type = DataType::kInt32});
-  const kernels::Params first(kernels::StridedSliceParams{.shrink_axis_mask = 1});
-  const kernels::Params three(kernels::PackParams{.values_count = 3, .axis = 0});
-  host_.AddNode("SHAPE", {in}, {shape}, &as_int);
-  host_.AddNode("STRIDED_SLICE", {shape, zero, one, one}, {batch}, &first);
-  host_.AddNode("PACK", {batch, two, two}, {target}, &three);
-  host_.AddNode("RESHAPE", {in, target}, {out});
-  host_.SetOutputs({out});
-  for (const bool fusion : {true, false}) {
-    Options options = DefaultOptions();
-    options.fusion = fusion;
-    Apply(options);
-    ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(4))) << Reasons().back();
-    for (int n : {1, 3, 2}) {
-      host_.Resize(in, {n, 4});
-      ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-      ASSERT_EQ(host_.ShapeOf(out), Shape({n, 2, 2}));
-      for (int i = 0; i < 4 * n; ++i) host_.Floats(in)[i] = static_cast<float>(i);
-      ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-      for (int i = 0; i < 4 * n; ++i) EXPECT_EQ(host_.Floats(out)[i], static_cast<float>(i));
-    }
-  }
-}
-
 // The same shape, but the host computes a part of it: then it is a value of the run.
 TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
   const int in = host_.AddTensor({1, 4}), shape = host_.AddTensor({2}, DataType::kInt32);
@@ -420,36 +172,6 @@ TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
   Apply(DefaultOptions());
   EXPECT_THAT(host_.kernels, IsEmpty());
   EXPECT_THAT(Reasons()[2], HasSubstr("too little work"));
-}
-
-// A shape is known when the graph is judged, but its node goes back to the host: to the partition
-// behind it, it is a value of the run.
-TEST_F(DelegateTest, ShapesGivenBackToTheHostAreNotKnown) {
-  const int in = host_.AddTensor({2, 32}), shape = host_.AddTensor({2}, DataType::kInt32);
-  const kernels::Params as_int(kernels::ShapeParams{.out_type = DataType::kInt32});
-  host_.AddNode("SHAPE", {in}, {shape}, &as_int);
-  const int wanted = host_.AddTensor({2}, DataType::kInt32);
-  host_.AddNode("ABS", {shape}, {wanted});
-  const int custom = Custom(input_), rows = host_.AddTensor({2, 32});
-  host_.AddNode("RESHAPE", {custom, wanted}, {rows});
-  int out = rows;
-  for (int i = 0; i < 8; ++i) {
-    const int next = host_.AddTensor({2, 32});
-    host_.AddNode("EXP", {out}, {next});
-    out = next;
-  }
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  ASSERT_FALSE(host_.kernels.empty());
-  for (const Shape& given : {Shape{2, 32}, Shape{4, 16}}) {
-    host_.Resize(in, given);
-    for (const int tensor : {shape, wanted}) {
-      std::ranges::copy(given.dims(), static_cast<int32_t*>(host_.Memory(tensor)));
-    }
-    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
-    ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
-    EXPECT_EQ(host_.ShapeOf(out), given);
-  }
 }
 
 TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
@@ -466,26 +188,6 @@ TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
   EXPECT_THAT(Reasons()[0], HasSubstr("preview"));
 }
 
-TEST_F(DelegateTest, ErrorsOfAKernelAreReportedToTheHost) {
-  const int out = Layer(input_);
-  host_.SetOutputs({out});
-  Apply(DefaultOptions());
-  EXPECT_EQ(host_.Invoke(), kTfLiteError);
-  EXPECT_THAT(host_.errors.back(), HasSubstr("not prepared"));
-  host_.fail_resize = true;
-  EXPECT_EQ(host_.Prepare(), kTfLiteError);
-  EXPECT_THAT(host_.errors.back(), HasSubstr("cannot resize"));
-  host_.fail_resize = false;
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  host_.Resize(out, {1, kWidth / 2});
-  EXPECT_EQ(host_.Invoke(), kTfLiteError);
-  EXPECT_THAT(host_.errors.back(), HasSubstr("128 bytes instead of 256"));
-  // A shape that the model's own rules forbid, as after a wrong resize.
-  host_.Resize(input_, {1, kWidth + 1});
-  EXPECT_EQ(host_.Prepare(), kTfLiteError);
-  EXPECT_THAT(host_.errors.back(), HasSubstr("FULLY_CONNECTED (node 0)"));
-}
-
 TEST_F(DelegateTest, ThreadsComeFromTheOptionThenTheHostThenTheMachine) {
   Options options = DefaultOptions();
   host_.context.recommended_num_threads = 3;
@@ -495,58 +197,6 @@ TEST_F(DelegateTest, ThreadsComeFromTheOptionThenTheHostThenTheMachine) {
   options.num_threads = 0;
   host_.context.recommended_num_threads = -1;
   EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), ReadCpuInfo().physical_cores);
-}
-
-class FilesTest : public DelegateTest {
- protected:
-  std::string Path(const std::string& name) const { return ::testing::TempDir() + name; }
-  static std::string Read(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-};
-
-TEST_F(FilesTest, ExplainFileSaysWhatBecameOfEachNode) {
-  const int out = Layers(Custom(Layers(input_, 4)), 5);
-  host_.SetOutputs({out});
-  Options options = DefaultOptions();
-  options.explain_file = Path("fuselite_explain.txt");
-  Apply(options);
-  EXPECT_THAT(Read(options.explain_file), HasSubstr("not yet prepared"));
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  const std::string text = Read(options.explain_file);
-  EXPECT_THAT(text, HasSubstr("10 nodes, 9 taken, in 2 partitions"));
-  EXPECT_THAT(text, HasSubstr("left to the host: the operator is not implemented"));
-  EXPECT_THAT(text, HasSubstr("partition 1: 5 nodes"));
-  std::filesystem::remove(options.explain_file);
-}
-
-TEST_F(FilesTest, ProfileFileHasTheStepsTimes) {
-  const int out = Layers(input_, 2);
-  host_.SetOutputs({out});
-  Options options = DefaultOptions();
-  options.profile_file = Path("fuselite_profile.txt");
-  Apply(options);
-  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
-  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
-  host_.DropKernels();
-  const std::string text = Read(options.profile_file);
-  EXPECT_THAT(text, HasSubstr("partition from node 0"));
-  EXPECT_THAT(text, HasSubstr("FULLY_CONNECTED"));
-  std::filesystem::remove(options.profile_file);
-}
-
-TEST_F(FilesTest, AFileThatCannotBeWrittenFailsNothing) {
-  const int out = Layer(input_);
-  host_.SetOutputs({out});
-  Options options = DefaultOptions();
-  options.explain_file = options.profile_file = "/nowhere/at/all.json";
-  Apply(options);
-  EXPECT_EQ(host_.Prepare(), kTfLiteOk);
-  EXPECT_EQ(host_.Invoke(), kTfLiteOk);
 }
 
 }  // namespace

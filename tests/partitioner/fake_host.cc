@@ -145,6 +145,7 @@ void FakeHost::Resize(int tensor, const Shape& shape) {
   TfLiteTensor& t = table_[tensor];
   t.dims = Own({shape.dims().begin(), shape.dims().end()});
   t.bytes = BytesOf(static_cast<DataType>(t.type), shape);
+  if (t.allocation_type == kTfLiteCustom) return;  // the user's, who sees to its size
   // Always another address: nobody may keep the old one.
   std::shared_ptr<void> memory = Allocate(t.bytes);
   t.data.data = memory.get();
@@ -174,16 +175,18 @@ TfLiteStatus FakeHost::GetPlan(TfLiteContext* context, TfLiteIntArray** plan) {
 TfLiteStatus FakeHost::GetNode(TfLiteContext* context, int index, TfLiteNode** node,
                                TfLiteRegistration** registration) {
   FakeHost& self = Self(context);
+  ++self.nodes_shown;
   *node = &self.nodes[index];
   *registration = &self.registrations[index];
   return kTfLiteOk;
 }
 
 // Runs of neighbours, as a host does that does not cluster.
-std::vector<TfLiteDelegateParams> FakeHost::Partitions(const TfLiteIntArray* taken) {
+std::vector<TfLiteDelegateParams> FakeHost::Partitions(const TfLiteIntArray* taken,
+                                                       bool splits) {
   std::vector<std::vector<int>> runs;
   for (int node : Elements(taken)) {
-    if (runs.empty() || runs.back().back() + 1 != node) runs.emplace_back();
+    if (splits || runs.empty() || runs.back().back() + 1 != node) runs.emplace_back();
     runs.back().push_back(node);
   }
   std::vector<TfLiteDelegateParams> partitions;
@@ -216,7 +219,7 @@ TfLiteStatus FakeHost::Preview(TfLiteContext* context, const TfLiteIntArray* tak
                                TfLiteDelegateParams** params, int* count) {
   FakeHost& self = Self(context);
   if (self.fail_preview) return kTfLiteError;
-  self.preview_ = self.Partitions(taken);
+  self.preview_ = self.Partitions(taken, false);
   *params = self.preview_.data();
   *count = static_cast<int>(self.preview_.size());
   return kTfLiteOk;
@@ -225,7 +228,8 @@ TfLiteStatus FakeHost::Preview(TfLiteContext* context, const TfLiteIntArray* tak
 TfLiteStatus FakeHost::Replace(TfLiteContext* context, TfLiteRegistration registration,
                                const TfLiteIntArray* taken, TfLiteDelegate* delegate) {
   FakeHost& self = Self(context);
-  for (TfLiteDelegateParams params : self.Partitions(taken)) {
+  self.nodes_shown = 0;
+  for (TfLiteDelegateParams params : self.Partitions(taken, self.splits_later)) {
     params.delegate = delegate;
     self.running_.push_back({registration, {}, params});
     Kernel& kernel = self.running_.back();

@@ -51,7 +51,9 @@ class FakeHost {
   std::deque<tflite::TfLiteRegistration> registrations;
   std::vector<std::vector<int>> kernels;  // nodes of each delegate kernel
   std::vector<std::string> errors;        // what was reported
+  int nodes_shown = 0;                    // while kernels were made for the delegate, the last time
   bool fail_plan = false, fail_preview = false, fail_resize = false;
+  bool splits_later = false;  // makes a kernel of each node, whatever was said before
 
  private:
   struct Kernel {
@@ -64,7 +66,8 @@ class FakeHost {
   int Add(tflite::TfLiteRegistration registration, std::vector<int> inputs,
           std::vector<int> outputs);
   tflite::TfLiteIntArray* Own(const std::vector<int>& values);
-  std::vector<tflite::TfLiteDelegateParams> Partitions(const tflite::TfLiteIntArray* nodes);
+  std::vector<tflite::TfLiteDelegateParams> Partitions(const tflite::TfLiteIntArray* nodes,
+                                                       bool splits);
   static FakeHost& Self(const tflite::TfLiteContext* context) {
     return *static_cast<FakeHost*>(context->impl_);
   }
