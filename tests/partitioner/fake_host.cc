@@ -182,8 +182,7 @@ TfLiteStatus FakeHost::GetNode(TfLiteContext* context, int index, TfLiteNode** n
 }
 
 // Runs of neighbours, as a host does that does not cluster.
-std::vector<TfLiteDelegateParams> FakeHost::Partitions(const TfLiteIntArray* taken,
-                                                       bool splits) {
+std::vector<TfLiteDelegateParams> FakeHost::Partitions(const TfLiteIntArray* taken, bool splits) {
   std::vector<std::vector<int>> runs;
   for (int node : Elements(taken)) {
     if (splits || runs.empty() || runs.back().back() + 1 != node) runs.emplace_back();

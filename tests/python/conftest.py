@@ -73,6 +73,23 @@ def models():
     return folder_from_environment("FUSELITE_MODELS")
 
 
+# What `fuselite zoo` writes for machines without models: networks of floats, and other forms of these.
+ZOO_FLOAT = ["mobilenet_v1", "mobilenet_v2", "transformer"]
+ZOO_INTEGER = ["mobilenet_v1_int8", "mobilenet_v1_uint8", "mobilenet_v2_int8", "transformer_int8"]
+ZOO_HYBRID = ["mobilenet_v1_dynamic", "mobilenet_v2_float16", "transformer_dynamic"]
+
+
+@pytest.fixture(scope="session")
+def networks(tool, tmp_path_factory):
+    """The folder of FUSELITE_MODELS; where it is not set, one of the zoo's networks."""
+    if os.environ.get("FUSELITE_MODELS"):
+        return folder_from_environment("FUSELITE_MODELS")
+    folder = tmp_path_factory.mktemp("zoo")
+    for name in ZOO_FLOAT + ZOO_INTEGER + ZOO_HYBRID:
+        tool("zoo", name, "-o", folder / f"{name}.tflite")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def conformance():
     return folder_from_environment("FUSELITE_CONFORMANCE")

@@ -69,19 +69,14 @@ RESIZED, MIDDLE, SPLIT = ["keras_mlp_float", "digits_float", "ad01_fp32"], "kera
 REPEATED = SMALL + ["keras_mobilenet_v2_float"]
 
 if not os.environ.get("FUSELITE_MODELS"):
-    SMALL, LARGE = [], ["mobilenet_v1", "mobilenet_v2", "transformer"]
+    SMALL, LARGE = [], conftest.ZOO_FLOAT
     PEER_ERRORS = dict.fromkeys(LARGE, 0.0)
     RESIZED, MIDDLE, SPLIT, REPEATED = ["mobilenet_v2"], "mobilenet_v2", "mobilenet_v1", LARGE
 
 
 @pytest.fixture(scope="session")
-def models(tool, tmp_path_factory):
-    if os.environ.get("FUSELITE_MODELS"):
-        return conftest.folder_from_environment("FUSELITE_MODELS")
-    folder = tmp_path_factory.mktemp("zoo")
-    for name in LARGE:
-        tool("zoo", name, "-o", folder / f"{name}.tflite")
-    return folder
+def models(networks):
+    return networks
 
 
 @pytest.fixture(scope="session")

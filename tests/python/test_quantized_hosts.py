@@ -1,8 +1,12 @@
 """What hosts do to quantized models: threads, resized inputs, the interpreter's switches. The outputs keep the bits of
-LiteRT's reference kernels."""
+LiteRT's reference kernels.
 
+Models of FUSELITE_MODELS; where it is not set, the forms of networks that `fuselite zoo` writes."""
+
+import os
 import threading
 
+import conftest
 import model_matrix
 import numpy as np
 import own_interpreter
@@ -43,6 +47,22 @@ SWITCHED = [
     "movenet_single_pose_lightning_ptq",
     "vww_96_int8",
 ]
+SHARED = ["keras_mobilenet_v2_int8", "vww_96_int8", "keras_mobilenet_v2_int8"]
+SPLIT = ["keras_mobilenet_v1_int8", "mobilenet_v1_0.25_128_quant", "vww_96_int8"]
+if not os.environ.get("FUSELITE_MODELS"):
+    RESIZABLE = {
+        "mobilenet_v1_int8": [[1, 128, 160, 3], [1, 97, 101, 3]],
+        "mobilenet_v1_uint8": [[1, 64, 96, 3], [3, 33, 33, 3]],
+        "mobilenet_v2_int8": [[1, 160, 160, 3], [2, 65, 63, 3]],
+    }
+    CONCURRENT = SWITCHED = conftest.ZOO_INTEGER
+    SHARED = ["mobilenet_v2_int8", "transformer_int8", "mobilenet_v2_int8"]
+    SPLIT = list(RESIZABLE)
+
+
+@pytest.fixture(scope="session")
+def models(networks):
+    return networks
 
 
 def path_of(models, name):
@@ -53,7 +73,9 @@ def path_of(models, name):
 
 
 def reference(path, seed, shapes=None):
-    """Inputs of the seed and the outputs of LiteRT's reference kernels."""
+    """Inputs of the seed and the outputs of LiteRT's reference kernels.
+
+Models of FUSELITE_MODELS; where it is not set, the forms of networks that `fuselite zoo` writes."""
     interpreter = running.reference(path, shapes)
     inputs = running.random_inputs(interpreter, seed)
     return inputs, running.run(interpreter, inputs)
@@ -114,7 +136,7 @@ def test_two_interpreters_at_once_share_a_delegate(models, load_delegate):
             return running.run(self.interpreter, inputs)
 
     delegate = load_delegate(num_threads=2)
-    paths = [path_of(models, name) for name in ("keras_mobilenet_v2_int8", "vww_96_int8", "keras_mobilenet_v2_int8")]
+    paths = [path_of(models, name) for name in SHARED]
     cases = [reference(path, seed) for seed, path in enumerate(paths)]
     assert invoke_in_threads([Shared(path, delegate) for path in paths], cases) == [0, 0, 0]
 
@@ -155,7 +177,7 @@ def test_the_interpreters_switches(name, switch, models, load_delegate):
             assert same(actual, expected)
 
 
-@pytest.mark.parametrize("name", ["keras_mobilenet_v1_int8", "mobilenet_v1_0.25_128_quant", "vww_96_int8"])
+@pytest.mark.parametrize("name", SPLIT)
 def test_operators_left_to_the_host_in_between(name, models, load_delegate):
     path = path_of(models, name)
     inputs, expected = reference(path, 0)

@@ -1,6 +1,8 @@
 """Whole quantized models in both hosts and every combination of options, against LiteRT's reference kernels: integers
 to the bit.
 
+Those of FUSELITE_MODELS; where it is not set, the forms of networks that `fuselite zoo` writes.
+
 FUSELITE_MATRIX=full takes every combination for the larger models too, of which the default is a selection.
 """
 
@@ -9,6 +11,7 @@ import signal
 import subprocess
 import sys
 
+import conftest
 import model_matrix
 import numpy as np
 import own_interpreter
@@ -53,8 +56,16 @@ OPENVINO_ERRORS = {
     "keras_mobilenet_v2_fp16": (2.62e-6, 1.96e-6),
     "lstm_mnist_float": (0.0, 0.0),
 }
+if not os.environ.get("FUSELITE_MODELS"):
+    QUICK, LARGE = [], conftest.ZOO_INTEGER
+    OPENVINO_ERRORS = dict.fromkeys(conftest.ZOO_HYBRID, (0.0, 0.0))
 RANGE_BOUND = 1e-5  # of the output's range, where the peers' errors are smaller
 ALL = QUICK + LARGE + list(OPENVINO_ERRORS)
+
+
+@pytest.fixture(scope="session")
+def models(networks):
+    return networks
 
 
 def path_of(models, name):

@@ -5,6 +5,7 @@ interpreters, every one with a delegate of its own. The first packs the weights;
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -44,10 +45,13 @@ def grow(host, model, small, delegate, explain):
         "keras_mobilenet_v1_float",
         "keras_mobilenet_v1_int8",
         "mobilenet_v2_1.0_224_quant",
-    ],
+    ]
+    if os.environ.get("FUSELITE_MODELS")
+    else ["mobilenet_v1_dynamic", "mobilenet_v1", "mobilenet_v1_int8", "mobilenet_v2_int8"],
 )
-def test_further_interpreters_do_not_pack_again(host, name, models, delegate_path, tmp_path):
-    paths = [models / f"{model}.tflite" for model in (name, "digits_int8")]
+def test_further_interpreters_do_not_pack_again(host, name, networks, delegate_path, tmp_path):
+    small = "digits_int8" if os.environ.get("FUSELITE_MODELS") else "transformer_int8"
+    paths = [networks / f"{model}.tflite" for model in (name, small)]
     explain = tmp_path / "explain.json"
     output = subprocess.run(
         [sys.executable, __file__, host, *map(str, paths), str(delegate_path), str(explain)],

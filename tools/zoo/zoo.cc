@@ -3,15 +3,37 @@
 #include <exception>
 #include <string>
 
+#include "tools/zoo/quantize.h"
+
 namespace fuselite::tools {
 namespace {
+
+using Build = std::vector<std::byte> (*)(uint64_t seed);
+
+template <Build build, Form form>
+std::vector<std::byte> As(uint64_t seed) {
+  return Rewrite(build(seed), form);
+}
 
 constexpr ZooModel kZoo[] = {
     {"decoder", "12 decoder layers of 1024 features with a cache, int8 weights", BuildDecoder,
      false},
     {"mobilenet_v1", "MobileNetV1 1.0 224: depthwise-separable convolutions", BuildMobileNetV1},
+    {"mobilenet_v1_dynamic", "its weights in int8, its values in floats",
+     As<BuildMobileNetV1, Form::kDynamicRange>, false},
+    {"mobilenet_v1_int8", "in integers, with a scale for each channel",
+     As<BuildMobileNetV1, Form::kInt8>, false},
+    {"mobilenet_v1_uint8", "in integers of the older form, with a scale for each layer",
+     As<BuildMobileNetV1, Form::kUint8>, false},
     {"mobilenet_v2", "MobileNetV2 1.0 224: inverted residuals", BuildMobileNetV2},
+    {"mobilenet_v2_float16", "its weights in float16", As<BuildMobileNetV2, Form::kFloat16>, false},
+    {"mobilenet_v2_int8", "in integers, with a scale for each channel",
+     As<BuildMobileNetV2, Form::kInt8>, false},
     {"transformer", "4 encoder layers over 128 tokens of 192 features", BuildTransformer},
+    {"transformer_dynamic", "its weights in int8, its values in floats",
+     As<BuildTransformer, Form::kDynamicRange>, false},
+    {"transformer_int8", "in integers, with a scale for each channel",
+     As<BuildTransformer, Form::kInt8>, false},
 };
 
 }  // namespace

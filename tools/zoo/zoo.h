@@ -16,7 +16,8 @@ struct ZooModel {
   std::string_view name;
   std::string_view description;
   std::vector<std::byte> (*build)(uint64_t seed);
-  bool in_demo = true;  // false: hundreds of megabytes, for `fuselite generate`
+  // false: hundreds of megabytes, for `fuselite generate`, or another form of one that is there.
+  bool in_demo = true;
 };
 
 std::span<const ZooModel> Zoo();
