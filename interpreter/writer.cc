@@ -22,6 +22,7 @@ struct OperatorSpec {
   int builtin_code = 0;
   std::vector<int> subgraphs;
   std::string composite_name;
+  std::string variable_name;
 };
 
 struct CodeSpec {
@@ -99,6 +100,11 @@ std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBu
   if (op.builtin_code == tflite::kTfLiteBuiltinCallOnce && run.size() == 1) {
     return {schema::BuiltinOptions::CallOnceOptions,
             schema::CreateCallOnceOptions(builder, run[0]).Union()};
+  }
+  if (op.builtin_code == tflite::kTfLiteBuiltinVarHandle && !op.variable_name.empty()) {
+    const auto name = builder.CreateString(op.variable_name);
+    return {schema::BuiltinOptions::VarHandleOptions,
+            schema::CreateVarHandleOptions(builder, 0, name).Union()};
   }
   if (op.def == nullptr || op.def->options_type == 0 || InSecondUnion(op)) {
     return {schema::BuiltinOptions::NONE, 0};
@@ -279,6 +285,11 @@ void ModelWriter::AddControlFlow(int builtin_code, std::vector<int> subgraphs,
                                  std::vector<int> inputs, std::vector<int> outputs) {
   impl_->Add({builtin_code, "", 1}, std::move(inputs), std::move(outputs)).subgraphs =
       std::move(subgraphs);
+}
+
+void ModelWriter::AddVariableHandle(std::string name, int handle) {
+  impl_->Add({tflite::kTfLiteBuiltinVarHandle, "", 1}, {}, {handle}).variable_name =
+      std::move(name);
 }
 
 void ModelWriter::AddComposite(std::string name, std::vector<std::byte> attributes,

@@ -82,6 +82,9 @@ class ModelWriter {
   void AddControlFlow(int builtin_code, std::vector<int> subgraphs, std::vector<int> inputs,
                       std::vector<int> outputs);
 
+  // VAR_HANDLE of the variable with this name; empty: without one, which is a variable of its own.
+  void AddVariableHandle(std::string name, int handle);
+
   // STABLEHLO_COMPOSITE with its decomposition; `attributes` as FlexBuffers, or empty.
   void AddComposite(std::string name, std::vector<std::byte> attributes, int decomposition,
                     std::vector<int> inputs, std::vector<int> outputs);

@@ -6,12 +6,16 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/log.h"
 #include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using namespace testing;
 using namespace tflite;
 
@@ -65,6 +69,72 @@ TEST_F(FilesTest, AFileThatCannotBeWrittenFailsNothing) {
   Apply(options);
   EXPECT_EQ(host_.Prepare(), kTfLiteOk);
   EXPECT_EQ(host_.Invoke(), kTfLiteOk);
+}
+
+TEST_F(FilesTest, AFileThatCannotBeWrittenIsSaidToWhoeverListens) {
+  host_.SetOutputs({Layer(input_)});
+  Options options = DefaultOptions();
+  options.explain_file = "/nowhere/at/all.json";
+  for (const bool verbose : {false, true}) {
+    options.verbose = verbose;
+    ::testing::internal::CaptureStderr();
+    Apply(options);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find("fuselite: /nowhere/at/all.json") != said.npos, verbose);
+    EXPECT_EQ(said.find("FULLY_CONNECTED") != said.npos, verbose);
+    EXPECT_EQ(said.empty(), !verbose);
+  }
+}
+
+// Messages of the log, one a line, with their level.
+class LogTest : public FilesTest {
+ protected:
+  void SetUp() override {
+    SetLogLevel(LogLevel::kDebug);
+    SetLogSink(
+        [](LogLevel level, std::string_view message, void* lines) {
+          static_cast<std::vector<std::string>*>(lines)->push_back(
+              std::string(LogLevelName(level)) + ": " + std::string(message));
+        },
+        &lines_);
+  }
+  void TearDown() override {
+    SetLogLevel(LogLevel::kOff);
+    SetLogSink(nullptr);
+  }
+  std::vector<std::string> lines_;
+};
+
+TEST_F(LogTest, SaysWhatWasTakenAndWhyNot) {
+  host_.SetOutputs({Layers(Custom(Layers(input_, 4)), 5)});
+  Options options = DefaultOptions();
+  options.isa = Isa::kScalar;
+  options.jit = false;
+  Apply(options);
+  EXPECT_THAT(lines_, Contains("info: isa scalar, jit off, fusion on; took 9 of 10 nodes, "
+                               "partitions: 2"));
+  EXPECT_THAT(lines_, Contains("debug: node 4 custom operator Foo is left to the host: the "
+                               "operator is not implemented"));
+  EXPECT_THAT(lines_, Each(Not(HasSubstr("error"))));
+  EXPECT_THAT(lines_, Each(Not(HasSubstr("node 3"))));
+  lines_.clear();
+  options.jit = true;
+  options.fusion = false;
+  Apply(options);
+  EXPECT_THAT(lines_, Contains(HasSubstr("jit on, fusion off")));
+}
+
+TEST_F(LogTest, SaysWhatWasGivenUp) {
+  host_.SetOutputs({Layer(input_)});
+  host_.fail_plan = true;
+  Apply(DefaultOptions());
+  EXPECT_THAT(lines_, Contains("error: the host does not show its execution plan"));
+  host_.fail_plan = false;
+  lines_.clear();
+  Options options = DefaultOptions();
+  options.explain_file = "/nowhere/at/all.json";
+  Apply(options);
+  EXPECT_THAT(lines_, Contains(HasSubstr("warning: /nowhere/at/all.json")));
 }
 
 }  // namespace

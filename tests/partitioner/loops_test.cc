@@ -1,0 +1,210 @@
+// Loops in our interpreter, with the delegate and without it: values, and how often the host calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/partitioner/subgraph_models.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace interpreter;
+using namespace testing;
+using kernels::testing::Random;
+
+using Body = std::vector<int> (*)(Builder& b, int count, const std::vector<int>& values);
+
+// One WHILE over floats of these shapes, which begin with the model's inputs.
+void WriteLoop(Builder& b, const std::vector<Shape>& shapes, Body body, int32_t limit) {
+  std::vector<int> first = {b.Number(0)}, last = {b.AddTensor("count", kInt, Shape())};
+  for (const Shape& shape : shapes) {
+    first.push_back(b.In(shape));
+    last.push_back(b.AddTensor("last", kFloat, shape));
+  }
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, first, last);
+  b.End(last);
+  b.Below(limit, shapes);
+  b.AddSubgraph("body");
+  const int count = b.In(Shape(), kInt);
+  std::vector<int> values;
+  for (const Shape& shape : shapes) values.push_back(b.In(shape));
+  std::vector<int> results = body(b, count, values);
+  results.insert(results.begin(), b.Next(count));
+  b.End(results);
+}
+
+constexpr int32_t kLimits[] = {0, 1, 2, 3, 15, 16, 17, 33, 258, 259, 600};
+
+// How often the host calls a body whose turns are computed at once: it is watched for two turns in
+// the first run, then 256 turns are one call.
+std::vector<int> CallsAtOnce(int32_t limit) {
+  const auto calls = [](int32_t turns) { return (turns + 255) / 256; };
+  const int32_t watched = std::min(limit, 2);
+  return {watched + calls(limit - watched), calls(limit), calls(limit)};
+}
+
+enum class Turns { kAtOnce, kOneByOne };
+
+void ExpectLoopAgrees(const std::vector<Shape>& shapes, Body body, Turns turns = Turns::kAtOnce) {
+  for (const int32_t limit : kLimits) {
+    SCOPED_TRACE("to " + std::to_string(limit));
+    Builder b;
+    WriteLoop(b, shapes, body, limit);
+    Delegated delegated = ExpectDelegateAgrees(b);
+    delegated.calls[2].resize(3);
+    EXPECT_EQ(delegated.calls[2],
+              turns == Turns::kAtOnce ? CallsAtOnce(limit) : std::vector<int>(3, limit));
+  }
+}
+
+TEST(Loop, OfALayer) {
+  ExpectLoopAgrees({{1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
+    return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8})};
+  });
+}
+
+TEST(Loop, ThatExchangesItsValues) {
+  ExpectLoopAgrees(
+      {{2, 5}, {2, 5}, {3}},
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{v[1], b.Op("TANH", {b.Op("SUB", {v[0], v[1]}, {2, 5})}, {2, 5}), v[2]};
+      },
+      Turns::kOneByOne);
+  ExpectLoopAgrees(
+      {{4}, {4}},
+      [](Builder&, int, const std::vector<int>& v) {
+        return std::vector{v[1], v[0]};
+      },
+      Turns::kOneByOne);
+  ExpectLoopAgrees({{4}, {4}}, [](Builder& b, int, const std::vector<int>& v) {
+    const int sum = b.Op("ADD", {v[0], v[1]}, {4});
+    const int mean = b.Op("MUL", {sum, b.Weights({4})}, {4});
+    return std::vector{mean, mean};
+  });
+}
+
+// A value that no node reads comes from another one: of each turn, not of the host's last.
+TEST(Loop, ThatKeepsTheValueOfTheTurnBefore) {
+  ExpectLoopAgrees(
+      {{1, 8}, {1, 8}},
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8}), v[0]};
+      },
+      Turns::kOneByOne);
+  ExpectLoopAgrees(
+      {{4}, {4}, {4}},
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{b.Op("MUL", {v[0], b.Weights({4})}, {4}), v[0], v[1]};
+      },
+      Turns::kOneByOne);
+}
+
+// What a turn gives may be a constant, another one than the loop began with.
+TEST(Loop, ThatGoesOnWithAConstant) {
+  ExpectLoopAgrees({{4}, {1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
+    const int sum = b.Op("MEAN", {v[0], b.AddConstant("axis", kInt, {1}, std::vector{0})}, Shape());
+    return std::vector{
+        b.Weights({4}),
+        b.Op("TANH", {b.Op("ADD", {b.Dense(v[1], {1, 8}, 8), sum}, {1, 8})}, {1, 8})};
+  });
+}
+
+// The host is watched anew for what a loop of other shapes hands on.
+TEST(Loop, OfOtherShapesThanBefore) {
+  Builder b;
+  WriteLoop(
+      b, {{2, 8}},
+      [](Builder& body, int, const std::vector<int>& v) {
+        return std::vector{body.Op("TANH", {body.Dense(v[0], {2, 8}, 8)}, {2, 8})};
+      },
+      20);
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Delegate delegate(BestOptions());
+  std::unique_ptr<Interpreter> alone = *Interpreter::Create(*model),
+                               delegated = *Interpreter::Create(*model);
+  ASSERT_TRUE(delegated->ApplyDelegate(delegate.c_struct()).ok());
+  delegated->SetProfiling(true);
+  for (const int32_t rows : {2, 5, 2}) {
+    SCOPED_TRACE(rows);
+    for (Interpreter* each : {alone.get(), delegated.get()}) {
+      ASSERT_TRUE(each->ResizeInput(0, Shape({rows, 8}).dims()).ok());
+      ASSERT_TRUE(each->AllocateTensors().ok());
+    }
+    for (const int calls : {3, 1}) {
+      for (Interpreter* each : {alone.get(), delegated.get()}) {
+        Random random(rows);
+        Fill(each->input(0), random);
+        ASSERT_TRUE(each->Invoke().ok());
+      }
+      EXPECT_EQ(std::ranges::count(delegated->TakeEvents(), 2, &NodeEvent::subgraph), calls);
+      for (int i = 0; i < 2; ++i) ExpectSame(alone->output(i), delegated->output(i));
+    }
+  }
+}
+
+// Two layers to a row and the state, as recurrent cells have them; the sequence stays.
+std::vector<int> Cell(Builder& b, int count, const std::vector<int>& v) {
+  const int row = b.Op("GATHER", {v[0], count}, {1, 6});
+  const int both = b.Op("ADD", {b.Dense(row, {1, 6}, 8), b.Dense(v[1], {1, 8}, 8)}, {1, 8});
+  return {v[0], b.Op("TANH", {both}, {1, 8})};
+}
+
+TEST(Loop, OverTheRowsOfASequence) { ExpectLoopAgrees({{600, 1, 6}, {1, 8}}, Cell); }
+
+// The rows change while the loop runs: what was computed of them ahead is of no use.
+TEST(Loop, OverRowsThatItChanges) {
+  ExpectLoopAgrees({{600, 1, 6}, {1, 8}}, [](Builder& b, int count, const std::vector<int>& v) {
+    std::vector<int> results = Cell(b, count, v);
+    results[0] = b.Op("MUL", {v[0], b.Weights({6})}, {600, 1, 6});
+    return results;
+  });
+  ExpectLoopAgrees({{600, 1, 6}, {1, 8}}, [](Builder& b, int count, const std::vector<int>& v) {
+    const int back = b.Op("SUB", {b.Number(599), count}, Shape(), kInt);
+    return Cell(b, back, v);
+  });
+}
+
+// A condition over a value that the body computes.
+TEST(Loop, UntilASumIsLarge) {
+  Builder b;
+  const int x = b.In({1, 4}), last = b.AddTensor("last", kFloat, {1, 4});
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {x}, {last});
+  b.End({last});
+  b.AddSubgraph("condition");
+  const int axes = b.AddConstant("axes", kInt, {2}, std::vector<int32_t>{0, 1});
+  const int value = b.In({1, 4});
+  const int sum = b.Op("SUM", {b.Op("ABS", {value}, {1, 4}), axes}, Shape());
+  const int most = b.AddConstant("most", kFloat, Shape(), std::vector{50.0f});
+  b.End({b.Op("LESS", {sum, most}, Shape(), kBool)});
+  b.AddSubgraph("body");
+  const int before = b.In({1, 4});
+  const int one = b.AddConstant("one", kFloat, Shape(), std::vector{1.5f});
+  b.End({b.Op("MUL", {b.Op("ADD", {b.Op("ABS", {before}, {1, 4}), one}, {1, 4}), one}, {1, 4})});
+  EXPECT_THAT(ExpectDelegateAgrees(b).calls[2], ::testing::ElementsAre(2, 1, 1));
+}
+
+// Two loops of one body: it runs with each one's values.
+TEST(Loop, TwiceOfTheSameBody) {
+  for (const int32_t limit : {1, 5}) {
+    Builder b;
+    const int x = b.In({1, 8});
+    int value = x;
+    for (int i = 0; i < 2; ++i) {
+      const int count = b.AddTensor("count", kInt, Shape()),
+                last = b.AddTensor("last", kFloat, {1, 8});
+      b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(i), value}, {count, last});
+      value = b.Op("NEG", {last}, {1, 8});
+    }
+    b.End({value});
+    b.Below(limit, {{1, 8}});
+    b.AddSubgraph("body");
+    const int count = b.In(Shape(), kInt), y = b.In({1, 8});
+    b.End({b.Next(count), b.Op("TANH", {b.Dense(y, {1, 8}, 8)}, {1, 8})});
+    // Which loop calls is not to be seen, so that none goes on by itself.
+    EXPECT_THAT(ExpectDelegateAgrees(b).calls[2], ::testing::Each(2 * limit - 1));
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner

@@ -1,0 +1,178 @@
+// Variables in our interpreter, with the delegate and without it: values, and who has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/partitioner/subgraph_models.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace interpreter;
+using namespace testing;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A variable without a name, that CALL_ONCE fills.
+class Stateful : public Builder {
+ public:
+  int Handle(const char* name = "") {
+    const int handle = AddTensor("handle", DataType::kResource, Shape());
+    AddVariableHandle(name, handle);
+    return handle;
+  }
+  int Read(int handle) {
+    const int value = AddTensor("value", kFloat, {1, 8});
+    AddOperator(tflite::kTfLiteBuiltinReadVariable, {handle}, {value});
+    return value;
+  }
+  void Assign(int handle, int value) {
+    AddOperator(tflite::kTfLiteBuiltinAssignVariable, {handle, value}, {});
+  }
+  void CallOnce() { AddControlFlow(tflite::kTfLiteBuiltinCallOnce, {1}, {}, {}); }
+  void Initializer() {
+    AddSubgraph("initializer");
+    Assign(Handle(), Weights({1, 8}));
+    End({});
+  }
+};
+
+TEST(Variables, AddUp) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  const int sum = b.Op("ADD", {b.Read(handle), b.Dense(x, {1, 8}, 8)}, {1, 8});
+  b.Assign(handle, sum);
+  b.End({b.Op("TANH", {sum}, {1, 8})});
+  b.Initializer();
+  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+}
+
+TEST(Variables, ReadBeforeAnAssignmentStayWhatTheyWere) {
+  for (const bool moved : {false, true}) {
+    Stateful b;
+    const int x = b.In({1, 8});
+    b.CallOnce();
+    const int handle = b.Handle(), old = b.Read(handle);
+    const int kept = moved ? b.Op("ABS", {old}, {1, 8}) : old;
+    b.Assign(handle, b.Op("NEG", {x}, {1, 8}));
+    const int next = b.Read(handle);
+    b.End({b.Op("SUB", {kept, next}, {1, 8}), b.Op("NEG", {next}, {1, 8})});
+    b.Initializer();
+    EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+  }
+}
+
+// Two names are two variables; a name that comes twice is one.
+TEST(Variables, AreToldApartByTheirNames) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int first = b.Handle("a"), second = b.Handle("b"), again = b.Handle("a");
+  b.Assign(first, b.Op("ADD", {b.Read(first), x}, {1, 8}));
+  b.Assign(second, b.Op("SUB", {b.Read(second), x}, {1, 8}));
+  b.End({b.Op("MUL", {b.Read(again), b.Read(second)}, {1, 8}), b.Read(again)});
+  b.AddSubgraph("initializer");
+  b.Assign(b.Handle("a"), b.Weights({1, 8}));
+  b.Assign(b.Handle("b"), b.Weights({1, 8}));
+  b.End({});
+  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+}
+
+using Init = void (*)(Stateful& b);
+
+// A graph that adds to its variable, with this initializer; null: none.
+Delegated RunWith(Init initializer, const Options& options = BestOptions()) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  if (initializer != nullptr) b.CallOnce();
+  const int handle = b.Handle();
+  if (initializer == nullptr) b.Assign(handle, b.Op("NEG", {x}, {1, 8}));
+  const int sum = b.Op("ADD", {b.Read(handle), b.Dense(x, {1, 8}, 8)}, {1, 8});
+  b.Assign(handle, sum);
+  b.End({b.Op("TANH", {sum}, {1, 8})});
+  if (initializer != nullptr) {
+    b.AddSubgraph("initializer");
+    initializer(b);
+    b.End({});
+  }
+  return ExpectDelegateAgrees(b, options);
+}
+
+// Where not everything that happens to a variable is to be seen, all of it is the host's, who says
+// why; the results are the host's in any case.
+TEST(Variables, ThatOthersUseAreTheHosts) {
+  EXPECT_THAT(RunWith([](Stateful& b) {
+                b.Assign(b.Handle(), b.Weights({1, 8}));
+              }).reasons,
+              IsEmpty());
+  EXPECT_THAT(RunWith(nullptr).reasons, Contains(HasSubstr("no CALL_ONCE gives variable")));
+  EXPECT_THAT(RunWith([](Stateful& b) {
+                b.Assign(b.Handle(), b.Op("NEG", {b.Weights({1, 8})}, {1, 8}));
+              }).reasons,
+              Contains(HasSubstr("CALL_ONCE runs NEG")));
+  Options options = BestOptions();
+  options.ops_deny = {"READ_VARIABLE"};
+  EXPECT_THAT(RunWith(
+                  [](Stateful& b) {
+                    b.Assign(b.Handle(), b.Weights({1, 8}));
+                  },
+                  options)
+                  .reasons,
+              Contains(HasSubstr("READ_VARIABLE, which is left to the host, uses the variables")));
+}
+
+// A branch that another graph runs assigns it, too.
+TEST(Variables, OfSeveralSubgraphsAreTheHosts) {
+  for (const bool same : {false, true}) {
+    Stateful b;
+    const int chooses = b.In({1}, kBool), x = b.In({1, 8});
+    b.CallOnce();
+    const int handle = b.Handle("a"), y = b.AddTensor("y", kFloat, {1, 8});
+    b.AddControlFlow(tflite::kTfLiteBuiltinIf, {2, 3}, {chooses, x}, {y});
+    b.End({b.Op("ADD", {b.Read(handle), y}, {1, 8})});
+    b.AddSubgraph("initializer");
+    b.Assign(b.Handle("a"), b.Weights({1, 8}));
+    b.End({});
+    for (const char* op : {"EXP", "ABS"}) {
+      b.AddSubgraph(op);
+      const int z = b.Op(op, {b.In({1, 8})}, {1, 8});
+      b.Assign(b.Handle(same ? "a" : "b"), z);
+      b.End({z});
+    }
+    const Delegated delegated = ExpectDelegateAgrees(b, BestOptions(), 6);
+    const auto uses = Contains(HasSubstr("uses the same variables"));
+    if (same) {
+      EXPECT_THAT(delegated.reasons, uses);
+    } else {
+      EXPECT_THAT(delegated.reasons, Not(uses));
+    }
+  }
+}
+
+// Left to the host, which refuses it: claimed, it would assign nothing without a word.
+TEST(Variables, AreAssignedAValue) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  b.Assign(handle, -1);
+  b.End({b.Op("ADD", {b.Read(handle), x}, {1, 8})});
+  b.Initializer();
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Options options;
+  options.isa = DetectIsa();
+  Delegate delegate(options);
+  std::unique_ptr<Interpreter> interpreter = *Interpreter::Create(*model);
+  Status status = interpreter->ApplyDelegate(delegate.c_struct());
+  if (status.ok()) status = interpreter->AllocateTensors();
+  if (status.ok()) status = interpreter->Invoke();
+  EXPECT_FALSE(status.ok());
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner
