@@ -6,9 +6,9 @@
 #include <string>
 
 #include "interpreter/loader_internal.h"
-#include "interpreter/mapped_file.h"
 #include "interpreter/printable.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/mapped_file.h"
 
 namespace fuselite::interpreter {
 namespace {
