@@ -34,7 +34,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
 }
 
 AlignedBuffer::~AlignedBuffer() {
-  if (whole_ == nullptr) std::free(data_);
+  if (owner_ == nullptr) std::free(data_);
 }
 
 }  // namespace fuselite

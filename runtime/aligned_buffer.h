@@ -1,4 +1,4 @@
-// Memory aligned for vectors, owned.
+// Memory aligned for vectors.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // data() is null where memory is exhausted and bytes > 0.
   explicit AlignedBuffer(size_t bytes);
-  // A part of `whole`, which lives as long as one of its parts. Precondition: `at` is a multiple of
-  // kAlignment, and the part with what is readable behind it lies in `whole`.
-  AlignedBuffer(std::shared_ptr<const AlignedBuffer> whole, size_t at, size_t bytes)
-      : data_(whole->data_ + at), size_(bytes), whole_(std::move(whole)) {}
+  // Memory that `owner` keeps: a part of a larger piece, or of a mapped file. Precondition: `data`
+  // is a multiple of kAlignment, and what is readable behind the bytes is the owner's too.
+  AlignedBuffer(std::shared_ptr<const void> owner, std::byte* data, size_t bytes)
+      : data_(data), size_(bytes), owner_(std::move(owner)) {}
   AlignedBuffer(AlignedBuffer&& other) noexcept { swap(other); }
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
     swap(other);
@@ -48,11 +48,11 @@ class AlignedBuffer {
   void swap(AlignedBuffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
-    std::swap(whole_, other.whole_);
+    std::swap(owner_, other.owner_);
   }
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  std::shared_ptr<const AlignedBuffer> whole_;  // whose part this is; null: the memory is its own
+  std::shared_ptr<const void> owner_;  // whose memory this is; null: its own
 };
 
 }  // namespace fuselite

@@ -19,7 +19,7 @@ AlignedBuffer BufferRegion::Take(size_t bytes) {
   const size_t taken = AlignUp(bytes) + kAlignment, at = used_;
   if (pages_->data() == nullptr || taken > pages_->size() - at) return AlignedBuffer(bytes);
   used_ += taken;
-  return AlignedBuffer(pages_, at, bytes);
+  return AlignedBuffer(pages_, pages_->data() + at, bytes);
 }
 
 }  // namespace fuselite
