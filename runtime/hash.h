@@ -1,5 +1,4 @@
-// A fast hash of bytes: 128 bits, the same on every machine of one endianness and in every release
-// that keeps kHashVersion.
+// A fast hash of bytes: XXH3's 128 bits, the same on every machine and in every release.
 #pragma once
 
 #include <compare>
@@ -8,16 +7,13 @@
 
 namespace fuselite {
 
-// Part of what is stored on disk: raise it when HashBytes gives other values.
-inline constexpr int kHashVersion = 1;
-
 struct Hash128 {
   uint64_t low = 0, high = 0;
   friend bool operator==(const Hash128&, const Hash128&) = default;
   friend auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 
-// Tells contents apart, about 10 GB/s; no defence against somebody who searches for collisions.
+// Tells contents apart; no defence against somebody who searches for collisions.
 // `data` needs no alignment and may be null where bytes is 0.
 Hash128 HashBytes(const void* data, size_t bytes, uint64_t seed = 0);
 
