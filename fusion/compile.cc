@@ -2,6 +2,8 @@
 
 #include <exception>
 #include <new>
+#include <optional>
+#include <vector>
 
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
@@ -10,20 +12,23 @@
 #include "fusion/validate.h"
 #include "runtime/buffer_region.h"
 #include "runtime/stopwatch.h"
+#include "runtime/weights_cache.h"
 
 namespace fuselite::fusion {
 namespace {
 
-// Times what it lets through, and has it lie in one region.
+// Times what it lets through, and has it lie in one region or in the cache.
 class TimedStore : public PackedStore {
  public:
-  // `bytes`: that will be packed at least.
-  TimedStore(PackedStore& store, size_t bytes) : store_(store), region_(bytes) {}
+  // `bytes`: that will be packed at least. `cache` may be null.
+  TimedStore(PackedStore& store, size_t bytes, WeightsCache* cache)
+      : store_(store), region_(bytes), cache_(cache) {}
   Result<PackedWeights> GetOrPack(const PackRequest& request,
                                   const std::function<void(std::byte*)>& pack) override {
     Stopwatch watch;
     PackRequest placed = request;
     placed.region = &region_;
+    placed.cache = cache_;
     Result<PackedWeights> packed = store_.GetOrPack(placed, pack);
     milliseconds += watch.Lap();
     return packed;
@@ -33,6 +38,7 @@ class TimedStore : public PackedStore {
  private:
   PackedStore& store_;
   BufferRegion region_;
+  WeightsCache* cache_;
 };
 
 // The bytes of the weights that products pack, which makes them no smaller, and of what stands
@@ -52,6 +58,43 @@ size_t BytesToPack(const Graph& graph) {
   return bytes;
 }
 
+// The cache of the host's constants, as far as they may be weights; none where there are none, or
+// nothing is to be cached. Rewrites join and fold weights in another way in each signature.
+std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& options) {
+  constexpr size_t kLeastWeights = 1024;
+  if (!options.on()) return std::nullopt;
+  std::vector<WeightsSource> sources;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (!value.info.constant() || value.info.bytes() < kLeastWeights) continue;
+    const auto* data = static_cast<const std::byte*>(value.info.data);
+    sources.push_back({{data, value.info.bytes()}, value.storage == nullptr});
+  }
+  if (sources.empty()) return std::nullopt;
+  return WeightsCache(options, sources);
+}
+
+// Lower, with the weights out of the cache and into it; `cache` may be null.
+Result<std::shared_ptr<const Executable>> LowerCached(Graph& graph, const StoragePlan& plan,
+                                                      const CompileOptions& options,
+                                                      Planner& planner, WeightsCache* cache,
+                                                      CompileReport& report) {
+  TimedStore store(options.store ? *options.store : ProcessPackedStore(), BytesToPack(graph),
+                   cache);
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
+                            Lower(graph, plan, planner, store, report));
+  report.times.packing += store.milliseconds;
+  report.times.kernels -= store.milliseconds;
+  if (cache != nullptr) {
+    Stopwatch watch;
+    cache->Save();
+    const CacheReport& told = cache->report();
+    if (told.found + told.made > 0) report.caches.push_back(told);
+    report.times.packing += watch.Lap();
+  }
+  return executable;
+}
+
 Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const CompileOptions& options,
                                                        Planner& planner, CompileReport& report) {
   for (ValueId v : graph.outputs) {
@@ -61,6 +104,8 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   FUSELITE_RETURN_IF_ERROR(options.budget.CheckMultiplyAdds(GraphCost(graph)));
   AlignConstants(graph);
   Stopwatch watch;
+  std::optional<WeightsCache> cache = CacheOf(graph, options.cache);
+  report.times.packing = watch.Lap();
   RewriteContext rewriting(planner, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);
   report.times.rewrites = watch.Lap();
@@ -70,11 +115,9 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     PlanInPlace(graph, rewriting, plan);
   }
   report.times.placement = watch.Lap();
-  TimedStore store(options.store ? *options.store : ProcessPackedStore(), BytesToPack(graph));
-  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
-                            Lower(graph, plan, planner, store, report));
-  report.times.packing = store.milliseconds;
-  report.times.kernels -= store.milliseconds;
+  FUSELITE_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Executable> executable,
+      LowerCached(graph, plan, options, planner, cache ? &*cache : nullptr, report));
   const double scratch = static_cast<double>(executable->scratch_bytes()) * options.threads;
   FUSELITE_RETURN_IF_ERROR(
       options.budget.CheckMemory(static_cast<double>(executable->arena_bytes()) + scratch));

@@ -11,6 +11,7 @@
 #include "fusion/rewrite.h"
 #include "runtime/budget.h"
 #include "runtime/executable.h"
+#include "runtime/weights_cache.h"
 
 namespace fuselite::fusion {
 
@@ -22,6 +23,7 @@ struct CompileOptions {
   int threads = 1;
   Budget budget;
   PackedStore* store = nullptr;  // null: the process's
+  CacheOptions cache;
 };
 
 // One step as `fuselite explain` shows it.
@@ -44,7 +46,7 @@ struct StepReport {
 struct CompileTimes {
   double rewrites = 0;   // with the plans that they asked for
   double placement = 0;  // of values in each other's memory
-  double packing = 0;    // of weights
+  double packing = 0;    // of weights, with what was read and written of the cache
   double kernels = 0;    // what else makes a kernel of its plan: code that is emitted, tables
   double memory = 0;     // the arena, and which steps wait for which
 
@@ -56,6 +58,7 @@ struct CompileReport {
   std::vector<StepReport> steps;
   std::vector<RewriteRecord> rewrites;
   size_t arena_bytes = 0;
+  std::vector<CacheReport> caches;  // none where nothing is cached
 };
 
 // A planner for the kernels that these options ask for.

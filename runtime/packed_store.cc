@@ -1,12 +1,15 @@
 #include "runtime/packed_store.h"
 
+#include <array>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "runtime/hash.h"
+#include "runtime/weights_cache.h"
 
 namespace fuselite {
 namespace {
@@ -16,13 +19,26 @@ struct Key {
   size_t source_bytes, source2_bytes, bytes;
   std::string layout;
   friend auto operator<=>(const Key&, const Key&) = default;
+
+  Hash128 Hash() const {
+    const std::array<uint64_t, 7> words = {source.low,   source.high,   source2.low, source2.high,
+                                           source_bytes, source2_bytes, bytes};
+    const Hash128 numbers = HashBytes(words.data(), sizeof words);
+    const Hash128 text = HashBytes(layout.data(), layout.size());
+    const std::array<Hash128, 2> both = {numbers, text};
+    return HashBytes(both.data(), sizeof both);
+  }
 };
 
 Key KeyOf(const PackRequest& request) {
-  return {HashBytes(request.source, request.source_bytes),
-          HashBytes(request.source2, request.source2 ? request.source2_bytes : 0),
+  const auto hash = [&](const void* data, size_t bytes) {
+    return request.cache != nullptr ? request.cache->HashOf(data, bytes) : HashBytes(data, bytes);
+  };
+  const size_t source2_bytes = request.source2 ? request.source2_bytes : 0;
+  return {hash(request.source, request.source_bytes),
+          hash(request.source2, source2_bytes),
           request.source_bytes,
-          request.source2 ? request.source2_bytes : 0,
+          source2_bytes,
           request.bytes,
           request.layout};
 }
@@ -50,17 +66,33 @@ class MemoryStore : public PackedStore {
  private:
   Result<PackedWeights> GetOrPackThrowing(const PackRequest& request,
                                           const std::function<void(std::byte*)>& pack) {
-    const std::shared_ptr<Slot> slot = SlotFor(KeyOf(request));
+    Key key = KeyOf(request);
+    const std::optional<Hash128> on_disk =
+        request.cache != nullptr ? std::optional(key.Hash()) : std::nullopt;
+    const std::shared_ptr<Slot> slot = SlotFor(std::move(key));
     const std::lock_guard lock(slot->packing);
-    if (PackedWeights packed = slot->packed.lock()) return packed;
+    PackedWeights packed = slot->packed.lock();
+    if (packed == nullptr && on_disk) {
+      packed = request.cache->Find(*on_disk, request.bytes);
+      slot->packed = packed;
+      if (packed != nullptr) return packed;
+    }
+    if (packed == nullptr) {
+      FUSELITE_ASSIGN_OR_RETURN(packed, Pack(request, pack));
+      slot->packed = packed;
+    }
+    if (on_disk) request.cache->Keep(*on_disk, packed);
+    return packed;
+  }
 
+  static Result<PackedWeights> Pack(const PackRequest& request,
+                                    const std::function<void(std::byte*)>& pack) {
     auto buffer = std::make_shared<AlignedBuffer>(
         request.region ? request.region->Take(request.bytes) : AlignedBuffer(request.bytes));
     if (buffer->data() == nullptr) {
       return OutOfMemory("packed weights (", request.layout, ") need ", request.bytes, " bytes");
     }
     pack(buffer->data());
-    slot->packed = buffer;
     return PackedWeights(std::move(buffer));
   }
 

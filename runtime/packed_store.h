@@ -10,6 +10,8 @@
 
 namespace fuselite {
 
+class WeightsCache;
+
 using PackedWeights = std::shared_ptr<const AlignedBuffer>;
 
 // What makes two packings the same: the source's bytes (by hash) and how they are arranged.
@@ -22,6 +24,9 @@ struct PackRequest {
   size_t bytes = 0;    // of the packed form
   // Where a packing that is made now should lie; null: anywhere. Decides no bytes.
   BufferRegion* region = nullptr;
+  // Where a packing may lie from an earlier process, and where one that is made now is kept for
+  // later ones; null: nowhere. Decides no bytes.
+  WeightsCache* cache = nullptr;
 };
 
 // Thread-safe. Requests for the same packing wait for one of them to do it; others are not held
