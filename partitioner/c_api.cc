@@ -116,6 +116,8 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
     given.Add("profile_file", all.profile_file);
     given.Add("max_memory", all.max_memory);
     given.Add("max_multiply_adds", all.max_multiply_adds);
+    given.Add("cache_dir", all.cache_dir);
+    given.Add("cache_mode", all.cache_mode);
     return Create(given.All(), all.report_error, all.node_name);
   });
 }

@@ -174,6 +174,7 @@ fusion::CompileOptions DelegateState::CompileOptionsFor(const TfLiteContext* con
   compile.precision = options_.precision;
   compile.threads = ThreadsFor(context);
   compile.budget = options_.budget;
+  compile.cache = options_.cache;
   return compile;
 }
 

@@ -270,6 +270,7 @@ void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* con
     report.report.steps.insert(report.report.steps.end(), part.steps.begin(), part.steps.end());
     report.report.rewrites.insert(report.report.rewrites.end(), part.rewrites.begin(),
                                   part.rewrites.end());
+    report.report.caches.insert(report.report.caches.end(), part.caches.begin(), part.caches.end());
     report.report.arena_bytes = std::max(report.report.arena_bytes, part.arena_bytes);
     executables.push_back(segment.executable);
   };

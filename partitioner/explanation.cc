@@ -90,6 +90,13 @@ void PrintSteps(const fusion::CompileReport& report, std::ostream& out) {
   table.Print(out, 2);
 }
 
+void PrintCache(const CacheReport& cache, std::ostream& out) {
+  out << "  cache: " << cache.found << " of " << cache.found + cache.made
+      << " packed weights were in " << cache.file;
+  if (!cache.problem.empty()) out << "; " << cache.problem;
+  out << '\n';
+}
+
 void PrintPartition(const PartitionReport& partition, size_t index, std::ostream& out) {
   out << "partition " << index << ": " << Plural(partition.nodes.size(), "node") << " ("
       << Ranges(partition.nodes) << "), " << Count(partition.cost) << " multiply-adds";
@@ -109,6 +116,7 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
         << ": what follows is compiled while it runs, once for each shape\n";
   }
   PrintSteps(report, out);
+  for (const CacheReport& cache : report.caches) PrintCache(cache, out);
 
   Grouped refusals, rewrites;
   for (size_t i = 0; i < report.steps.size(); ++i) {

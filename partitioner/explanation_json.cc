@@ -41,6 +41,13 @@ Json PartitionJson(const PartitionReport& partition) {
                         {"memory", times.memory}};
   json["waiting_nodes"] = partition.waiting_nodes;
   json["arena_bytes"] = partition.report.arena_bytes;
+  json["caches"] = Json::array();
+  for (const CacheReport& cache : partition.report.caches) {
+    json["caches"].push_back({{"file", cache.file},
+                              {"found", cache.found},
+                              {"made", cache.made},
+                              {"problem", cache.problem}});
+  }
   json["rewrites"] = Json::array();
   for (const fusion::RewriteRecord& rewrite : partition.report.rewrites) {
     json["rewrites"].push_back({{"rewrite", rewrite.what}, {"nodes", rewrite.host_nodes}});

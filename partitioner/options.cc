@@ -121,6 +121,15 @@ Status ParsePrecision(std::string_view value, kernels::Precision& result) {
   return Status();
 }
 
+Status ParseCacheMode(std::string_view value, CacheMode& result) {
+  constexpr std::string_view kNames[] = {"off", "read", "readwrite"};
+  constexpr CacheMode kValues[] = {CacheMode::kOff, CacheMode::kRead, CacheMode::kReadWrite};
+  const auto name = std::ranges::find(kNames, Lower(value));
+  if (name == std::end(kNames)) return UnknownWord(value, kNames);
+  result = kValues[name - std::begin(kNames)];
+  return Status();
+}
+
 std::string Upper(std::string_view text) {
   std::string upper(text);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -191,6 +200,15 @@ constexpr OptionRow kTable[] = {
      [](std::string_view v, Options& o) {
        return ParseAmount(v, "KMGT", 1000, o.budget.max_multiply_adds);
      }},
+    {"cache_dir", "a path", "none",
+     "keep packed weights in this folder, for the next time the model is opened",
+     [](std::string_view v, Options& o) {
+       o.cache.directory = v;
+       return Status();
+     }},
+    {"cache_mode", "off, read, readwrite", "readwrite",
+     "read: take what lies in the folder of cache_dir, and write nothing there",
+     [](std::string_view v, Options& o) { return ParseCacheMode(v, o.cache.mode); }},
     {"verbose", kSwitch, "off", "print the verdicts and errors to the standard error output",
      [](std::string_view v, Options& o) { return ParseBool(v, o.verbose); }},
     {"explain_file", "a path", "none",

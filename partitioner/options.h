@@ -13,6 +13,7 @@
 #include "runtime/budget.h"
 #include "runtime/isa.h"
 #include "runtime/status.h"
+#include "runtime/weights_cache.h"
 
 namespace fuselite::partitioner {
 
@@ -28,6 +29,7 @@ struct Options {
   int min_nodes_per_partition = 1;  // a partition that is the whole graph is always taken
   std::vector<std::string> ops_deny;
   Budget budget;  // of each partition
+  CacheOptions cache;
   bool verbose = false;
   std::string explain_file;  // empty: none
   std::string profile_file;

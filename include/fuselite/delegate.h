@@ -47,6 +47,8 @@ typedef struct FuseliteDelegateOptions {
   const char* node_name;
   const char* max_memory;        /* "2G" */
   const char* max_multiply_adds; /* "1e12" */
+  const char* cache_dir;
+  const char* cache_mode; /* "off", "read", "readwrite" */
 } FuseliteDelegateOptions;
 
 /* Everything unset. */

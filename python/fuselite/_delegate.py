@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         ops_deny: str | list[str]
         max_memory: int | str
         max_multiply_adds: float | str
+        cache_dir: str
+        cache_mode: str
         verbose: bool
         explain_file: str
         profile_file: str

@@ -77,6 +77,7 @@ TEST_F(CApiTest, EveryMemberIsItsOption) {
   const std::pair<const char*, const char * FuseliteDelegateOptions::*> texts[] = {
       {"isa", &FuseliteDelegateOptions::isa},
       {"precision", &FuseliteDelegateOptions::precision},
+      {"cache_mode", &FuseliteDelegateOptions::cache_mode},
       {"max_memory", &FuseliteDelegateOptions::max_memory},
       {"max_multiply_adds", &FuseliteDelegateOptions::max_multiply_adds}};
   for (const auto& [name, member] : texts) {

@@ -46,6 +46,8 @@ TEST(OptionsTest, DefaultsAreThoseOfTheTable) {
   EXPECT_TRUE(options->ops_deny.empty());
   EXPECT_EQ(options->budget.max_memory, 0);
   EXPECT_EQ(options->budget.max_multiply_adds, 0);
+  EXPECT_FALSE(options->cache.on());
+  EXPECT_EQ(options->cache.mode, CacheMode::kReadWrite);
 }
 
 TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
@@ -59,6 +61,8 @@ TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
                                                      {"ops_deny", "softmax,CONV_2D"},
                                                      {"max_memory", "1.5G"},
                                                      {"max_multiply_adds", "2e9"},
+                                                     {"cache_dir", "folder"},
+                                                     {"cache_mode", "read"},
                                                      {"verbose", "on"},
                                                      {"explain_file", "e.txt"},
                                                      {"profile_file", "p.json"}};
@@ -78,6 +82,8 @@ TEST(OptionsTest, EveryOptionIsReadFromStringsAndFromTheEnvironment) {
     EXPECT_THAT(options->ops_deny, ElementsAre("SOFTMAX", "CONV_2D"));
     EXPECT_EQ(options->budget.max_memory, 1.5 * (1 << 30));
     EXPECT_EQ(options->budget.max_multiply_adds, 2e9);
+    EXPECT_EQ(options->cache.directory, "folder");
+    EXPECT_EQ(options->cache.mode, CacheMode::kRead);
     EXPECT_TRUE(options->verbose);
     EXPECT_EQ(options->explain_file, "e.txt");
     EXPECT_EQ(options->profile_file, "p.json");
@@ -129,6 +135,7 @@ TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
   EXPECT_THAT(ErrorOf({{"isa", "avx512vni"}}),
               AllOf(HasSubstr("option isa"), HasSubstr("nearest valid value is avx512vnni")));
   EXPECT_THAT(ErrorOf({{"precision", "fats"}}), HasSubstr("nearest valid value is fast"));
+  EXPECT_THAT(ErrorOf({{"cache_mode", "reed"}}), HasSubstr("nearest valid value is read "));
   EXPECT_THAT(ErrorOf({{"num_threads", "5000"}}), HasSubstr("nearest valid value is 1024"));
   EXPECT_THAT(ErrorOf({{"num_threads", "-3"}}), HasSubstr("nearest valid value is 0"));
   EXPECT_THAT(ErrorOf({{"max_partitions", "1.5"}}), HasSubstr("not a whole number"));
