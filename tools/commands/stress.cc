@@ -35,8 +35,11 @@ struct Outcome {
 };
 
 std::vector<Scenario> AllScenarios() {
-  std::vector<Scenario> all(LifecycleScenarios().begin(), LifecycleScenarios().end());
-  all.insert(all.end(), SurroundingScenarios().begin(), SurroundingScenarios().end());
+  std::vector<Scenario> all;
+  for (const std::span<const Scenario> some :
+       {LifecycleScenarios(), SurroundingScenarios(), CacheScenarios()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
   return all;
 }
 

@@ -32,6 +32,8 @@ struct Scenario {
 std::span<const Scenario> LifecycleScenarios();
 // What the process around them does: memory, threads, signals, stack, floating-point state.
 std::span<const Scenario> SurroundingScenarios();
+// What becomes of the folder in which packed weights are kept.
+std::span<const Scenario> CacheScenarios();
 
 // An interpreter with the delegate. `batch`: of the first dimension of every input, where not 0.
 Result<Session> OpenSubject(const StressContext& context, int batch = 0);
