@@ -34,10 +34,11 @@ void RunParts(const std::vector<PlannedPart>& parts, const KernelArgs& args, int
 std::array<int64_t, Shape::kMaxRank> ByteStrides(const TensorInfo& info) {
   std::array<int64_t, Shape::kMaxRank> strides{};
   int64_t stride = BitWidth(info.type) / 8;
-  const int64_t pitch = info.pitch() * stride;
-  for (int d = info.shape.rank() - 1; d >= 0; --d) {
+  const int last = info.shape.rank() - 1;
+  for (int d = last; d >= 0; --d) {
     strides[d] = stride;
-    stride = d == info.shape.rank() - 1 ? pitch : stride * info.shape[d];
+    // Not beyond the outermost dimension: the bytes of the whole may be more than 64 bits count.
+    if (d > 0) stride *= d == last ? info.pitch() : info.shape[d];
   }
   return strides;
 }

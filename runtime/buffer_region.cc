@@ -1,13 +1,12 @@
 #include "runtime/buffer_region.h"
 
+#include "runtime/sanitizers.h"
+
 namespace fuselite {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kJoins = false;  // buffers stay apart, so that the sanitizer sees what leaves one
-#else
-constexpr bool kJoins = true;
-#endif
+// Buffers stay apart where the sanitizer is to see what leaves one.
+constexpr bool kJoins = !kAddressSanitizer;
 // Behind the huge pages, small ones for what reaches over their end: one short of a huge page.
 constexpr size_t kBeyond = kHugePage - 4096;
 

@@ -96,7 +96,7 @@ Status CheckOperands(const OpDescription& op, int input, int bias, int channels)
 Status InferConv3D(OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
-  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, 0, 2, filter.dim(-1)));
+  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, 0, 2, filter.rank() == 5 ? filter[4] : 0));
   if (in[4] != filter[3] || in.elements() == 0 || filter.elements() == 0) {
     return InvalidArgument("a filter of ", filter, " for an input of ", in);
   }

@@ -14,6 +14,7 @@
 #include "interpreter/interpreter.h"
 #include "interpreter/writer.h"
 #include "partitioner/delegate.h"
+#include "runtime/sanitizers.h"
 #include "tests/runtime/child.h"
 
 namespace fuselite::fuzz {
@@ -24,13 +25,7 @@ constexpr rlim_t kMemory = rlim_t{64} << 20;
 constexpr rlim_t kSeconds = 1;
 
 // Sanitizers map terabytes and take ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimited = false;
-#elif defined(__has_feature)
-constexpr bool kLimited = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
-#else
-constexpr bool kLimited = true;
-#endif
+constexpr bool kLimited = !kAddressSanitizer && !kThreadSanitizer;
 
 inline bool Limit() {
   if (!kLimited) return true;

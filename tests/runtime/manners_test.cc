@@ -15,6 +15,7 @@
 #include "runtime/float_state.h"
 #include "runtime/parallel.h"
 #include "runtime/parallel_team.h"
+#include "runtime/sanitizers.h"
 #include "tests/runtime/child.h"
 
 namespace fuselite {
@@ -22,6 +23,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
+
+// Of a process that has had threads, it ends every child that starts one.
+constexpr char kSanitized[] = "ThreadSanitizer does not follow threads into a child";
 
 // How many threads came to a region of `wanted` that waits for them, for `patience` at most.
 int ThreadsThatJoin(int wanted, std::chrono::milliseconds patience = 10s) {
@@ -47,12 +51,14 @@ TEST(Fork, BeforeTheFirstRegion) {
 }
 
 TEST(Fork, AfterARegionBothSidesGoOn) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   ASSERT_EQ(ThreadsThatJoin(4), 4);
   EXPECT_EQ(InChild([] { return ThreadsThatJoin(4); }), "exit 4");
   EXPECT_EQ(ThreadsThatJoin(4), 4);
 }
 
 TEST(Fork, GrandchildrenAndManyTimes) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(ThreadsThatJoin(2), 2);
     EXPECT_EQ(InChild([] {
@@ -64,6 +70,7 @@ TEST(Fork, GrandchildrenAndManyTimes) {
 }
 
 TEST(Fork, WhileAnotherThreadIsInARegion) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   std::atomic<bool> stop{false};
   std::thread other([&] {
     while (!stop) ParallelRegion(2, [](int, int) {});
@@ -76,6 +83,7 @@ TEST(Fork, WhileAnotherThreadIsInARegion) {
 }
 
 TEST(Refusal, ByTheUsersLimit) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   EXPECT_EQ(InChild([] {
               if (getuid() == 0 && setuid(65534) != 0) return 10;  // the limit does not bind root
               const rlimit none{1, 1};
@@ -96,6 +104,7 @@ int CreateSome(pthread_t* thread, const pthread_attr_t* attributes, void* (*main
 }
 
 TEST(Refusal, AtEveryThread) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   for (int granted = 0; granted <= 3; ++granted) {
     EXPECT_EQ(InChild([granted] {
                 grants = granted;
@@ -155,6 +164,7 @@ class PidsGroup {
 };
 
 TEST(Refusal, ByAControlGroup) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   if (EmulatorHasThreads()) GTEST_SKIP() << kEmulated;
   for (int limit = 1; limit <= 6; ++limit) {
     const PidsGroup group(limit);
@@ -234,6 +244,7 @@ TEST(Signals, StayWithTheHostsThreads) {
 }
 
 TEST(Threads, TheirNumberIsBoundedWhateverIsAskedFor) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   if (EmulatorHasThreads()) GTEST_SKIP() << kEmulated;
   EXPECT_EQ(InChild([] {
               for (int i = 0; i < 100; ++i) {
@@ -249,6 +260,7 @@ TEST(Threads, TheirNumberIsBoundedWhateverIsAskedFor) {
 }
 
 TEST(Threads, GoWhenTheyAreReleasedAndComeBack) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   if (EmulatorHasThreads()) GTEST_SKIP() << kEmulated;
   EXPECT_EQ(InChild([] {
               for (int i = 0; i < 3; ++i) {
