@@ -176,8 +176,11 @@ TfLiteStatus FakeHost::GetNode(TfLiteContext* context, int index, TfLiteNode** n
                                TfLiteRegistration** registration) {
   FakeHost& self = Self(context);
   ++self.nodes_shown;
-  *node = &self.nodes[index];
-  *registration = &self.registrations[index];
+  const auto shown = self.shows.find(index);
+  const Shows shows = shown == self.shows.end() ? Shows::kAll : shown->second;
+  if (shows == Shows::kError) return kTfLiteError;
+  *node = shows == Shows::kNoNode ? nullptr : &self.nodes[index];
+  *registration = shows == Shows::kNoRegistration ? nullptr : &self.registrations[index];
   return kTfLiteOk;
 }
 
@@ -228,6 +231,7 @@ TfLiteStatus FakeHost::Replace(TfLiteContext* context, TfLiteRegistration regist
                                const TfLiteIntArray* taken, TfLiteDelegate* delegate) {
   FakeHost& self = Self(context);
   self.nodes_shown = 0;
+  if (self.fail_replace) return kTfLiteError;
   for (TfLiteDelegateParams params : self.Partitions(taken, self.splits_later)) {
     params.delegate = delegate;
     self.running_.push_back({registration, {}, params});

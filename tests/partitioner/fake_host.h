@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,10 @@ class FakeHost {
   std::vector<std::string> errors;        // what was reported
   int nodes_shown = 0;                    // while kernels were made for the delegate, the last time
   bool fail_plan = false, fail_preview = false, fail_resize = false;
+  // What is shown of a node: an error, or nothing although all went well.
+  enum class Shows { kAll, kError, kNoNode, kNoRegistration };
+  std::map<int, Shows> shows;  // by node; of others, all
+  bool fail_replace = false;
   bool splits_later = false;  // makes a kernel of each node, whatever was said before
 
  private:
