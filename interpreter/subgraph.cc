@@ -123,6 +123,8 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
     node->registration =
         found->def ? BuiltinRegistration(*found->def, op.version) : found->registration;
     node->registration.version = op.version;
+    // The resolver, whose own copy of the name this was, may be gone after this.
+    if (custom) node->registration.custom_name = op.custom_name.c_str();
     node->node.might_have_side_effect = HasSideEffect(*node);
     if (found->def != nullptr) node->node.user_data = NewBuiltinOp(*found->def, op.version);
     plan_.push_back(AddNode(std::move(node)));

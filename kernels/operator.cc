@@ -49,6 +49,16 @@ Status CheckPresence(const OpDescription& op) {
   return Status();
 }
 
+// Plans of kernels count bytes in 63 bits, which elements of up to 16 bytes stay within.
+Status CheckSizes(const OpDescription& op) {
+  constexpr int64_t kMost = int64_t{1} << 58;
+  for (const TensorInfo& output : op.outputs) {
+    if (output.elements() <= kMost) continue;
+    return OutOfMemory("no machine has the memory for an output of ", output.shape);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status CheckSignature(const OpDescription& op) {
@@ -66,7 +76,8 @@ Status CheckSignature(const OpDescription& op) {
 
 Status Infer(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckSignature(op));
-  return op.op->infer(op);
+  FUSELITE_RETURN_IF_ERROR(op.op->infer(op));
+  return CheckSizes(op);
 }
 
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {

@@ -67,7 +67,8 @@ TEST(PadTest, Refuses) {
   EXPECT_EQ(code({0, 1, 2, 0}), StatusCode::kOk);
   EXPECT_EQ(code({0, -1, 0, 0}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({0, 1}), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({0, 1 << 30, 0, 1 << 30}), StatusCode::kOk);
+  EXPECT_EQ(code({0, 1 << 28, 0, 1 << 28}), StatusCode::kOk);
+  EXPECT_EQ(code({0, 1 << 30, 0, 1 << 30}), StatusCode::kOutOfMemory);  // 2^60 elements
   EXPECT_EQ(code({0, 2147483647, 0, 0}), StatusCode::kInvalidArgument);
   OpTester value("PADV2");
   value.Input(TestTensor::Of<int8_t>(DataType::kInt8, {1}, {1}, {{1.0f}, {0}}));
