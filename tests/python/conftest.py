@@ -91,6 +91,17 @@ def networks(tool, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def small_networks(networks):
+    """small_networks(1_000_000): the networks of at most so many bytes; of the zoo all, which are few."""
+
+    def chosen(most):
+        paths = sorted(networks.glob("*.tflite"))
+        return [path for path in paths if not os.environ.get("FUSELITE_MODELS") or path.stat().st_size <= most]
+
+    return chosen
+
+
+@pytest.fixture(scope="session")
 def conformance():
     return folder_from_environment("FUSELITE_CONFORMANCE")
 

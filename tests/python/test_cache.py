@@ -2,16 +2,18 @@
 
 import gc
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
+import conftest
 import numpy as np
 import pytest
 import running
 
 ZOO = ["mobilenet_v1", "mobilenet_v2", "transformer"]
-SHARED = [
+FURTHER = [
     "keras_mobilenet_v1_dynrange",
     "keras_mobilenet_v3_large_int8",
     "keras_mobilenet_v2_float",
@@ -19,6 +21,8 @@ SHARED = [
     "lstm_mnist_float",
     "resnet8_cifar10_int8",
 ]
+if not os.environ.get("FUSELITE_MODELS"):
+    FURTHER = conftest.ZOO_INTEGER + conftest.ZOO_HYBRID
 
 
 def outputs_and_caches(path, delegate, explain):
@@ -57,9 +61,9 @@ def test_a_model_of_the_zoo_is_the_same_out_of_the_cache(tool, load_delegate, tm
     check_model(path, load_delegate, tmp_path, **options)
 
 
-@pytest.mark.parametrize("name", SHARED)
-def test_a_model_is_the_same_out_of_the_cache(models, load_delegate, tmp_path, name):
-    check_model(models / f"{name}.tflite", load_delegate, tmp_path)
+@pytest.mark.parametrize("name", FURTHER)
+def test_a_model_is_the_same_out_of_the_cache(networks, load_delegate, tmp_path, name):
+    check_model(networks / f"{name}.tflite", load_delegate, tmp_path)
 
 
 def test_another_process_maps_the_file(tool, load_delegate, delegate_path, tmp_path):

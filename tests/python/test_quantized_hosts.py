@@ -73,9 +73,7 @@ def path_of(models, name):
 
 
 def reference(path, seed, shapes=None):
-    """Inputs of the seed and the outputs of LiteRT's reference kernels.
-
-Models of FUSELITE_MODELS; where it is not set, the forms of networks that `fuselite zoo` writes."""
+    """Inputs of the seed and the outputs of LiteRT's reference kernels."""
     interpreter = running.reference(path, shapes)
     inputs = running.random_inputs(interpreter, seed)
     return inputs, running.run(interpreter, inputs)

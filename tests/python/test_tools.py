@@ -84,8 +84,8 @@ NOT_IN_OUR_HOST = {"ops/l2_norm_composite"}
 
 @pytest.mark.parametrize("name", [name for name in test_models.PEER_ERRORS if name not in NOT_IN_OUR_HOST])
 @pytest.mark.parametrize("fusion", ["on", "off"])
-def test_our_own_host_gives_the_outputs_of_litert(tool, models, tmp_path, name, fusion):
-    path = models / f"{name}.tflite"
+def test_our_own_host_gives_the_outputs_of_litert(tool, networks, tmp_path, name, fusion):
+    path = networks / f"{name}.tflite"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
     interpreter = running.reference(path)
@@ -315,8 +315,9 @@ def test_diff_is_within_and_fails_past_the_tolerance(tool, tmp_path):
     assert "differs beyond" in tool("diff", "zoo:transformer", "--tolerance", 0, status=1)
 
 
-def test_diff_allows_for_steps_of_quantized_rows(tool, models):
-    path = models / "keras_vit_tiny_dynrange.tflite"
+def test_diff_allows_for_steps_of_quantized_rows(tool, networks):
+    name = "keras_vit_tiny_dynrange" if os.environ.get("FUSELITE_MODELS") else "transformer_dynamic"
+    path = networks / f"{name}.tflite"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
     assert "within" in tool("diff", path)
