@@ -60,6 +60,104 @@ class NonNegativeScale {
   int shift_;
 };
 
+// The same by a multiplier and a shift for each lane.
+class NonNegativeScales {
+ public:
+  HWY_INLINE NonNegativeScales(V32 multipliers, V32 shifts)
+      : even_(multipliers),
+        odd_(OddLanes(multipliers)),
+        nudge_even_(Nudge(hn::And(hn::BitCast(Wide(), shifts), hn::Set(Wide(), 0xFF)))),
+        nudge_odd_(Nudge(hn::BitCast(Wide(), OddLanes(shifts)))),
+        right_(hn::Sub(shifts, hn::Set(D32(), 1))) {}
+
+  HWY_INLINE V32 operator()(V32 x) const {
+    const D32 d;
+    const auto even = hn::Add(hn::MulEven(x, even_), nudge_even_);
+    const auto odd = hn::Add(hn::MulEven(OddLanes(x), odd_), nudge_odd_);
+    const auto high = hn::OddEven(hn::BitCast(d, odd), OddLanes(hn::BitCast(d, even)));
+    return hn::Shr(high, right_);
+  }
+
+ private:
+  using Wide = hn::RepartitionToWide<D32>;
+  using WideVec = hn::Vec<Wide>;
+
+  static HWY_INLINE V32 OddLanes(V32 x) {
+    const hn::RebindToUnsigned<Wide> du;
+    return hn::BitCast(D32(), hn::ShiftRight<32>(hn::BitCast(du, x)));
+  }
+  static HWY_INLINE WideVec Nudge(WideVec shift) {
+    const auto unit = hn::Set(Wide(), int64_t{1} << 30);
+    return hn::Add(unit, hn::Shl(unit, shift));
+  }
+
+  V32 even_, odd_;
+  WideVec nudge_even_, nudge_odd_;
+  V32 right_;
+};
+
+// One element of each of kRowsTogether rows after the other: column c begins at c * kRowsTogether.
+// Rows that are not there repeat the last one.
+template <class T>
+HWY_INLINE void LoadColumns(const T* in, int64_t pitch, int64_t rows, int64_t n, T* columns) {
+  for (int64_t r = 0; r < kRowsTogether; ++r) {
+    const T* x = in + std::min(r, rows - 1) * pitch;
+    for (int64_t c = 0; c < n; ++c) columns[c * kRowsTogether + r] = x[c];
+  }
+}
+
+// The exponentials of rows that lie as columns.
+template <class T>
+HWY_INLINE void ExpColumns(const int32_t* table, T* columns, int64_t n, int32_t* exps) {
+  const hn::FixedTag<T, kRowsTogether> d;
+  const hn::FixedTag<uint8_t, kRowsTogether> du;
+  auto largest = hn::Load(d, columns);
+  for (int64_t c = 1; c < n; ++c) {
+    largest = hn::Max(largest, hn::Load(d, columns + c * kRowsTogether));
+  }
+  HWY_ALIGN uint8_t below[kRowsTogether];
+  for (int64_t c = 0; c < n; ++c, exps += kRowsTogether) {
+    const auto x = hn::Load(d, columns + c * kRowsTogether);
+    hn::Store(hn::BitCast(du, hn::Sub(largest, x)), du, below);
+    for (int64_t r = 0; r < kRowsTogether; ++r) exps[r] = table[255 - below[r]];
+  }
+}
+
+// `rows` <= kRowsTogether rows of fewer than 16 elements: the rows are the lanes. Their sums are
+// below 16, so that no shift is above 27.
+template <class In, class Out>
+HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int64_t rows,
+                              int32_t* exps) {
+  const D32 d;
+  const hn::Rebind<Out, D32> narrow;
+  const int64_t n = p.n;
+  HWY_ALIGN In columns[kRowsTogether * kRowsTogether];
+  HWY_ALIGN Out results[kRowsTogether * kRowsTogether];
+  LoadColumns(in, p.in_pitch, rows, n, columns);
+  ExpColumns(p.table, columns, n, exps);
+  const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
+  for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (int64_t c = 0; c < n; ++c) {
+      sum = hn::Add(sum, RoundingShift(hn::Load(d, exps + c * kRowsTogether + r), 12));
+    }
+    // PartsOfSum; a sum below 2^23 is exact in float, whose exponent tells its leading zeros.
+    const auto as_float = hn::BitCast(d, hn::ConvertTo(hn::RebindToFloat<D32>(), sum));
+    const auto zeros = hn::Sub(hn::Set(d, 127 + 31), hn::ShiftRight<23>(as_float));
+    const auto fraction = hn::Xor(hn::Shl(sum, zeros), hn::Set(d, INT32_MIN));
+    const auto over_unit = hn::Sub(hn::Set(d, 12 + 31 - 8 * static_cast<int>(sizeof(Out))), zeros);
+    const NonNegativeScales rescale(FixedOneOverOnePlusVec(fraction), over_unit);
+    for (int64_t c = 0; c < n; ++c) {
+      const int64_t at = c * kRowsTogether + r;
+      const auto y = hn::Add(rescale(hn::Load(d, exps + at)), least);
+      hn::StoreU(hn::DemoteTo(narrow, y), narrow, results + at);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < n; ++c) out[r * p.out_pitch + c] = results[c * kRowsTogether + r];
+  }
+}
+
 // `rows` <= kRowsTogether rows.
 template <class In, class Out>
 HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int64_t rows,
@@ -96,7 +194,11 @@ HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int
 
 template <class In, class Out>
 void SoftmaxBlock(const SoftmaxRows& p, const void* in, void* out, int64_t rows, int32_t* exps) {
-  SoftmaxBlockOf(p, static_cast<const In*>(in), static_cast<Out*>(out), rows, exps);
+  const auto* x = static_cast<const In*>(in);
+  auto* y = static_cast<Out*>(out);
+  // One row alone is no faster with the others beside it that are not there.
+  if (p.n < 16 && rows > 4) return NarrowBlockOf(p, x, y, rows, exps);
+  SoftmaxBlockOf(p, x, y, rows, exps);
 }
 
 SoftmaxBlockFunction* SoftmaxBlockFor(DataType in, DataType out) {
