@@ -1,3 +1,4 @@
+#include "kernels/fixed_point.h"
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/row_kernel.h"
 
@@ -8,9 +9,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/row_sums-inl.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -24,17 +28,75 @@ void L2NormalizationRow(const float* in, float* out, size_t n) {
   RowMap(in, out, n, [&](auto x) HWY_ATTR { return hn::Div(x, norm); });
 }
 
+// The sum of (x - zero_point)^2, which fits into 32 bits (CheckQuantized).
+template <class T>
+HWY_INLINE int32_t SumOfSquares(const T* in, size_t n, int32_t zero_point) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto zero = hn::Set(d, zero_point);
+  const size_t lanes = hn::Lanes(d);
+  auto sum = hn::Zero(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::Sub(hn::PromoteTo(d, hn::LoadU(narrow, in + i)), zero);
+    sum = hn::Add(sum, hn::Mul(x, x));
+  }
+  if (i < n) {
+    const auto last = hn::Sub(hn::PromoteTo(d, LoadPartial(narrow, in + i, n - i)), zero);
+    const auto x = hn::IfThenElseZero(hn::FirstN(d, n - i), last);
+    sum = hn::Add(sum, hn::Mul(x, x));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// In units of 1/128, as the reference: uint8 multiplies by 128 first, int8 folds that into the
+// shift. Narrowing clamps to the type's range.
+template <class T>
+void QuantizedRow(const T* in, T* out, size_t n, int32_t zero_point) {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  const hn::ScalableTag<int32_t> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const FixedPoint inverse = FixedInverseSqrt(SumOfSquares(in, n, zero_point));
+  const UniformScale scale(inverse.multiplier, inverse.shift + (kSigned ? 7 : 0));
+  const auto in_zero = hn::Set(d, zero_point), out_zero = hn::Set(d, kSigned ? 0 : 128);
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto x = hn::Sub(hn::PromoteTo(d, LoadUpTo(narrow, in + i, n - i)), in_zero);
+    const auto y = hn::Add(scale(kSigned ? x : hn::ShiftLeft<7>(x)), out_zero);
+    StoreUpTo(hn::DemoteTo(narrow, y), narrow, out + i, n - i);
+  }
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+template <class T, class Row>
+std::unique_ptr<Kernel> MakeQuantized(const OpDescription& op, Isa isa, Row row) {
+  const TensorInfo& in = op.inputs[0];
+  return MakeQuantizedRowKernel<T, T>(
+      "l2_normalization " + std::string(DataTypeName(in.type)) + " " + SimdName(isa), op, 1, 0,
+      [row, n = in.shape.dim(-1), zero_point = in.quantization.zero_point()](
+          const KernelArgs&, const T* x, T* y) { row(x, y, n, zero_point); });
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildL2NormalizationHighway(const OpDescription& op,
                                                             const BuildContext& context) {
-  if (op.inputs[0].type != DataType::kFloat32) {
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+  constexpr auto kInt8Row = FUSELITE_SIMD_TABLE(QuantizedRow<int8_t>);
+  constexpr auto kUInt8Row = FUSELITE_SIMD_TABLE(QuantizedRow<uint8_t>);
+  if (op.inputs[0].type == DataType::kInt8) {
+    FUSELITE_ASSIGN_OR_RETURN(auto* const row, kInt8Row.Require(context.isa));
+    return MakeQuantized<int8_t>(op, context.isa, row);
+  }
+  if (op.inputs[0].type == DataType::kUInt8) {
+    FUSELITE_ASSIGN_OR_RETURN(auto* const row, kUInt8Row.Require(context.isa));
+    return MakeQuantized<uint8_t>(op, context.isa, row);
   }
   constexpr auto kRow = FUSELITE_SIMD_TABLE(L2NormalizationRow);
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(context.isa));

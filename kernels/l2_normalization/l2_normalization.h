@@ -10,8 +10,8 @@ struct L2NormalizationParams {
 };
 
 // y[r][c] = x[r][c] / max(sqrt(sum_j x[r][j]^2), 1e-6). float32; rows may be pitched; one unit is
-// one row. int8 and uint8 in the reference, with TFLite's fixed-point inverse square root: the
-// output's scale is 1/128, its zero point 0 or 128.
+// one row. int8 and uint8 with TFLite's fixed-point inverse square root: the output's scale is
+// 1/128, its zero point 0 or 128.
 Result<std::unique_ptr<Kernel>> BuildL2NormalizationReference(const OpDescription&,
                                                               const BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildL2NormalizationHighway(const OpDescription&,

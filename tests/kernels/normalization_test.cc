@@ -217,6 +217,36 @@ TEST_P(NormalizationIsaTest, QuantizedLogSoftmaxHasTheBitsOfTheReference) {
   }
 }
 
+TEST_P(NormalizationIsaTest, QuantizedL2NormalizationHasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({DataType::kInt8, DataType::kUInt8});
+    const int32_t low = type == DataType::kInt8 ? -128 : 0;
+    OpTester tester("L2_NORMALIZATION");
+    TensorInfo info{.type = type,
+                    .shape = {static_cast<int32_t>(random.Pick({1, 5})),
+                              static_cast<int32_t>(random.Pick({1, 2, 7, 16, 33, 197, 32768}))},
+                    .quantization = {{0.02f}, {low + random.Pick({0, 3, 128, 255})}}};
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+    TestTensor x(info, random.Int(0, 3));
+    const int32_t zero_point = info.quantization.zero_point();
+    const bool narrow = random.Chance(0.3);  // around the zero point: the inverse root is large
+    x.Fill(random, narrow ? std::max(low, zero_point - 1) : low,
+           narrow ? std::min(low + 255, zero_point + 1) : low + 255);
+    tester.Input(x);
+    tester.Output(type, {{1.0f / 128}, {type == DataType::kInt8 ? 0 : 128}});
+    ASSERT_TRUE(tester.Infer().ok());
+    PitchOutput(tester, random);
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    const bool vectors = GetParam().has_vectors();
+    ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
+    if (vectors) ExpectSame<int8_t>((*expected)[0], (*actual)[0], "l2_normalization");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, NormalizationIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
