@@ -48,6 +48,24 @@ constexpr int64_t kByteTerms = 256;
 using ByteTag = hn::ScalableTag<uint8_t>;
 using SmallByteTag = hn::FixedTag<uint8_t, 16>;
 
+// Adds sums of 16 bits, of a vector's even and odd bytes, to totals[0 ..] from byte `skip` on.
+template <class DW>
+HWY_INLINE void AddSums(DW dw, hn::Vec<DW> even, hn::Vec<DW> odd, size_t skip, uint32_t* totals) {
+  const hn::RepartitionToWide<DW> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto wide_even = hn::BitCast(d, even), wide_odd = hn::BitCast(d, odd);
+  const auto low = hn::Set(d, 0xFFFF);
+  HWY_ALIGN uint32_t sums[4 * hn::MaxLanes(d)];
+  hn::StoreInterleaved4(hn::And(wide_even, low), hn::And(wide_odd, low),
+                        hn::ShiftRight<16>(wide_even), hn::ShiftRight<16>(wide_odd), d, sums);
+  if (skip == 0) {
+    for (size_t i = 0; i < 4 * lanes; i += lanes) {
+      hn::StoreU(hn::Add(hn::LoadU(d, totals + i), hn::Load(d, sums + i)), d, totals + i);
+    }
+  }
+  for (size_t i = skip; skip > 0 && i < 4 * lanes; ++i) totals[i] += sums[i];
+}
+
 // Adds a vector's lanes of `terms` <= kByteTerms terms to totals[0 ..]; the first `skip` lanes are
 // left out.
 template <class D>
@@ -62,11 +80,7 @@ HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms
     even = hn::Add(even, hn::And(x, low));
     odd = hn::Add(odd, hn::ShiftRight<8>(x));
   }
-  HWY_ALIGN uint16_t evens[hn::MaxLanes(dw)], odds[hn::MaxLanes(dw)];
-  hn::Store(even, dw, evens);
-  hn::Store(odd, dw, odds);
-  const uint16_t* const sums[] = {evens, odds};
-  for (size_t i = skip; i < hn::Lanes(d); ++i) totals[i] += sums[i % 2][i / 2];
+  AddSums(dw, even, odd, skip, totals);
 }
 
 template <bool kMax, class V>
@@ -131,13 +145,20 @@ HWY_INLINE void ExtremesOfRows(const uint8_t* x, int64_t count, int64_t stride, 
   }
 }
 
-// All terms: rows(x, count, stride). Where few channels are all of a row, `together` rows are taken
-// as one of more channels first: joined(x, count, together).
+// How many rows of few channels are taken as one of 16 to 128 channels: few enough that four such
+// rows, where there are as many, repay folding them into one.
+HWY_INLINE int64_t RowsTogether(const ReducePlan& plan, int64_t n) {
+  const bool dense = plan.lanes == n && plan.run_stride == n;
+  if (!dense || n >= 16) return 1;
+  return std::clamp(plan.run_count / 4, (15 + n) / n, 128 / n);
+}
+
+// All terms: rows(x, count, stride). Where few channels are all of a row, several rows are taken as
+// one of more channels first: joined(x, count, together).
 template <class Rows, class Joined>
 HWY_INLINE void ForRows(const ReducePlan& plan, const uint8_t* in, size_t n, Rows rows,
                         Joined joined) {
-  const bool dense = plan.lanes == static_cast<int64_t>(n) && plan.run_stride == plan.lanes;
-  const int64_t together = dense && n < 16 ? 128 / plan.lanes : 1;
+  const int64_t together = RowsTogether(plan, static_cast<int64_t>(n));
   for (int64_t run = 0; run < plan.runs; ++run) {
     const uint8_t* x = in + plan.RunOffset(run);
     const int64_t whole = together > 1 ? plan.run_count / together : 0;
@@ -154,10 +175,13 @@ HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t fl
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
       [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        HWY_ALIGN uint32_t parts[128] = {};
+        HWY_ALIGN uint32_t parts[128];
         const size_t wide = together * n;
+        std::fill(parts, parts + wide, 0);
         SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
-        for (size_t i = 0; i < wide; ++i) totals[i % n] += parts[i];
+        for (const uint32_t* part = parts; part != parts + wide; part += n) {
+          for (size_t c = 0; c < n; ++c) totals[c] += part[c];
+        }
       });
 }
 

@@ -175,9 +175,11 @@ std::unique_ptr<Kernel> MakeIntegers(const OpDescription& op, Isa isa, IntegerTo
 
 template <class T>
 std::unique_ptr<Kernel> MakePlain(const OpDescription& op, Isa isa, IntegerTotals* totals) {
-  const int64_t divisor =
-      ReduceKindOf(*op.op) == ReduceKind::kMean ? PlanReduce(op).terms() : int64_t{1};
-  return MakeIntegers<T>(op, isa, totals, [divisor](int64_t total) { return total / divisor; });
+  if (ReduceKindOf(*op.op) != ReduceKind::kMean) {
+    return MakeIntegers<T>(op, isa, totals, [](int64_t total) { return total; });
+  }
+  const int64_t terms = PlanReduce(op).terms();
+  return MakeIntegers<T>(op, isa, totals, [terms](int64_t total) { return total / terms; });
 }
 
 }  // namespace
