@@ -118,7 +118,8 @@ HWY_INLINE void StoreResult(D d, V v, hn::TFromD<D>* out) {
   hn::StoreU(v, d, out);
 }
 
-// Lanes of 8 bits become truth values where they stand, wider ones by way of their bits.
+// Lanes of 8 bits become truth values where they stand, those of 16 are narrowed, wider ones go by
+// way of their bits.
 template <class D>
 HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
   using T = hn::TFromD<D>;
@@ -126,6 +127,11 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
     const hn::RebindToUnsigned<D> du;
     const auto ones = hn::Set(du, uint8_t{1});
     hn::StoreU(hn::And(hn::BitCast(du, hn::VecFromMask(d, mask)), ones), du, out);
+  } else if constexpr (sizeof(T) == 2) {
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<uint8_t, D> narrow;
+    const auto truths = hn::And(hn::BitCast(di, hn::VecFromMask(d, mask)), hn::Set(di, int16_t{1}));
+    hn::StoreU(hn::DemoteTo(narrow, truths), narrow, out);
   } else {
     constexpr size_t kLanes = hn::MaxLanes(D());
     uint8_t bits[(kLanes + 7) / 8 + 8];
