@@ -83,9 +83,12 @@ void SumFourLines(const T* in, T* out, const CumsumBlock& block) {
 
 template <class T>
 void Cumsum(const void* in, void* out, const CumsumBlock& block) {
+  // Sums of so few neighbours stay in registers, where a row of vectors would have to be begun anew
+  // for every element.
+  constexpr int64_t kFewLines = 16;
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
-  if (block.line == 1) {
+  if (block.line == 1 && block.count >= kFewLines) {
     return block.exclusive ? SumNeighbours<true>(from, to, block)
                            : SumNeighbours<false>(from, to, block);
   }
