@@ -2,9 +2,11 @@
 // values, computed for every column and picked from by the stride.
 //
 // The loops are plain ones that the compiler turns into vectors of each target (this file is
-// compiled with -O3). Each output takes its taps in the reference's order.
+// compiled with -O3). Outputs of floats take their taps in the reference's order; integers, whose
+// order does not matter, take those of a column once for all windows that share it.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -25,6 +27,9 @@
 #define FUSELITE_KERNELS_POOL_ROWS_ONCE_
 namespace fuselite::kernels {
 
+// A pixel's totals are copied in blocks of so many bytes.
+constexpr size_t kPickedBytes = 16;
+
 struct PoolRows {
   WindowAxis x;
   int64_t channels;
@@ -34,9 +39,12 @@ struct PoolRows {
   // Values of a row with its padding, and of one that has an output at every column.
   int64_t padded() const { return x.reach() * channels; }
   int64_t dense() const { return (int64_t{x.output - 1} * x.stride + 1) * channels; }
-  // In each of three parts: the row with its padding, totals, totals that the stride picks.
+  // In each of three parts: the row with its padding, totals, totals that the stride picks in
+  // blocks that reach over their end.
   size_t scratch_bytes() const { return 3 * PartBytes(); }
-  size_t PartBytes() const { return (static_cast<size_t>(padded()) * sizeof(float) + 63) & ~63; }
+  size_t PartBytes() const {
+    return (static_cast<size_t>(padded()) * sizeof(float) + kPickedBytes + 63) & ~63;
+  }
 };
 // The outputs of one row, from `rows` rows of the input.
 using PoolRowFunction = void(const PoolRows& pool, const void* in, int64_t rows, void* out,
@@ -64,27 +72,32 @@ HWY_INLINE void TakeTap(const T* HWY_RESTRICT in, int64_t count, Total* HWY_REST
   }
 }
 
-// The row behind its padding, which changes no total: the least value for a maximum, else 0.
+// What changes no total: the least value for a maximum, else 0.
+template <PoolKind kKind, class T>
+constexpr T None() {
+  return kKind == PoolKind::kMax ? std::numeric_limits<T>::lowest() : T{0};
+}
+
+// The row behind its padding.
 template <PoolKind kKind, class T>
 HWY_INLINE const T* Padded(const PoolRows& pool, const T* in, T* row) {
   const int64_t before = int64_t{pool.x.before} * pool.channels, count = pool.padded();
   const int64_t inside = std::min(count - before, int64_t{pool.x.input} * pool.channels);
   if (before == 0 && inside == count) return in;
-  const T none = kKind == PoolKind::kMax ? std::numeric_limits<T>::lowest() : T{0};
-  std::fill(row, row + before, none);
+  std::fill(row, row + before, None<kKind, T>());
   std::copy_n(in, inside, row + before);
-  std::fill(row + before + inside, row + count, none);
+  std::fill(row + before + inside, row + count, None<kKind, T>());
   return row;
 }
 
 template <class Total>
 HWY_INLINE const Total* Picked(const PoolRows& pool, const Total* totals, Total* picked) {
   if (pool.x.stride == 1) return totals;
-  const int64_t step = pool.x.stride * pool.channels;
-  for (int64_t x = 0; x < pool.x.output; ++x) {
-    for (int64_t c = 0; c < pool.channels; ++c) {
-      picked[x * pool.channels + c] = totals[x * step + c];
-    }
+  const size_t bytes = pool.channels * sizeof(Total), step = pool.x.stride * bytes;
+  const auto* from = reinterpret_cast<const std::byte*>(totals);
+  auto* to = reinterpret_cast<std::byte*>(picked);
+  for (int64_t x = 0; x < pool.x.output; ++x, from += step, to += bytes) {
+    for (size_t i = 0; i < bytes; i += kPickedBytes) std::memcpy(to + i, from + i, kPickedBytes);
   }
   return picked;
 }
@@ -96,6 +109,14 @@ HWY_INLINE float RoundedMean(int32_t total, float count) {
   const int32_t half = static_cast<int32_t>(count) / 2;
   const int32_t nudged = !std::is_signed_v<T> || total > 0 ? total + half : total - half;
   return static_cast<float>(static_cast<int32_t>(static_cast<float>(nudged) / count));
+}
+
+template <class T>
+HWY_INLINE void FinishMaxima(const PoolRows& pool, const T* HWY_RESTRICT totals,
+                             T* HWY_RESTRICT out) {
+  const auto low = static_cast<T>(pool.low), high = static_cast<T>(pool.high);
+  const int64_t count = int64_t{pool.x.output} * pool.channels;
+  for (int64_t i = 0; i < count; ++i) out[i] = std::min(std::max(totals[i], low), high);
 }
 
 template <PoolKind kKind, class T, class Total>
@@ -117,22 +138,51 @@ HWY_INLINE void Finish(const PoolRows& pool, const Total* HWY_RESTRICT totals, f
   }
 }
 
+// The rows' totals of each column, with those of its padding, and from these the windows'.
 template <PoolKind kKind, class T, class Total>
-void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std::byte* scratch) {
-  auto* const padded = reinterpret_cast<T*>(scratch);
-  auto* const totals = reinterpret_cast<Total*>(scratch + pool.PartBytes());
-  auto* const picked = reinterpret_cast<Total*>(scratch + 2 * pool.PartBytes());
-  const int64_t dense = pool.dense();
-  std::fill(totals, totals + dense,
-            kKind == PoolKind::kMax ? std::numeric_limits<Total>::lowest() : Total{0});
+HWY_INLINE void TotalsByColumns(const PoolRows& pool, const T* in, int64_t rows, Total* columns,
+                                Total* totals) {
+  const int64_t before = int64_t{pool.x.before} * pool.channels, count = pool.padded();
+  const int64_t pitch = int64_t{pool.x.input} * pool.channels;
+  std::fill(columns, columns + count, None<kKind, Total>());
   for (int64_t y = 0; y < rows; ++y) {
-    const T* from = static_cast<const T*>(in) + y * pool.x.input * pool.channels;
-    const T* row = Padded<kKind>(pool, from, padded);
+    TakeTap<kKind>(in + y * pitch, std::min(count - before, pitch), columns + before);
+  }
+  for (int32_t x = 0; x < pool.x.filter; ++x) {
+    TakeTap<kKind>(columns + x * pool.channels, pool.dense(), totals);
+  }
+}
+
+// The same tap by tap.
+template <PoolKind kKind, class T, class Total>
+HWY_INLINE void TotalsByTaps(const PoolRows& pool, const T* in, int64_t rows, T* padded,
+                             Total* totals) {
+  for (int64_t y = 0; y < rows; ++y) {
+    const T* row = Padded<kKind>(pool, in + y * pool.x.input * pool.channels, padded);
     for (int32_t x = 0; x < pool.x.filter; ++x) {
-      TakeTap<kKind>(row + x * pool.channels, dense, totals);
+      TakeTap<kKind>(row + x * pool.channels, pool.dense(), totals);
     }
   }
-  Finish<kKind>(pool, Picked(pool, totals, picked), static_cast<float>(rows), static_cast<T*>(out));
+}
+
+template <PoolKind kKind, class T, class Total>
+void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std::byte* scratch) {
+  const T* const from = static_cast<const T*>(in);
+  T* const to = static_cast<T*>(out);
+  auto* const totals = reinterpret_cast<Total*>(scratch + pool.PartBytes());
+  auto* const picked = reinterpret_cast<Total*>(scratch + 2 * pool.PartBytes());
+  std::fill(totals, totals + pool.dense(), None<kKind, Total>());
+  if constexpr (std::is_integral_v<T>) {
+    TotalsByColumns<kKind>(pool, from, rows, reinterpret_cast<Total*>(scratch), totals);
+  } else {
+    TotalsByTaps<kKind>(pool, from, rows, reinterpret_cast<T*>(scratch), totals);
+  }
+  const Total* const results = Picked(pool, totals, picked);
+  if constexpr (std::is_integral_v<T> && kKind == PoolKind::kMax) {
+    FinishMaxima(pool, results, to);
+  } else {
+    Finish<kKind>(pool, results, static_cast<float>(rows), to);
+  }
 }
 
 // Sums of up to 256 bytes fit into 16 bits.
