@@ -44,7 +44,7 @@ struct FloorDiv {
 
 // With the divisor's sign.
 struct FloorMod {
-  static constexpr const char* kRefusal = "an integer is divided by 0";
+  static constexpr const char* kRefusal = "a number is divided by 0";
   template <class T>
   static bool Refuses(T y) {
     return std::is_integral_v<T> && y == 0;
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 }
 
 template <class F>
-constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
+constexpr Candidate kCandidates[] = {{"highway", BuildFloor}, {"reference", Build<F>}};
 template <>
 constexpr Candidate kCandidates<Pow>[] = {{"highway", BuildPowers}, {"reference", Build<Pow>}};
 

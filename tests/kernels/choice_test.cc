@@ -114,6 +114,43 @@ TEST(FloorTest, LimitsOfIntegers) {
   }
 }
 
+// Every type that has vectors, to the bit: divisors of one or of each element, the limits of types.
+TEST(FloorTest, HighwayHasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({kF32, kI32, DataType::kInt16, DataType::kInt8});
+    const char* name = type == kF32 || random.Chance(0.5) ? "FLOOR_DIV" : "FLOOR_MOD";
+    const double limit = type == DataType::kInt8 ? 128 : type == kI32 ? 2147483648.0 : 32768;
+    const int32_t columns = static_cast<int32_t>(random.Int(1, 300));
+    const auto operand = [&](bool one, double low, double high) {
+      TensorInfo info{.type = type, .shape = {one ? 1 : 3, one ? 1 : columns}};
+      info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+      TestTensor x(info, 4 * random.Int(0, 3));
+      x.Fill(random, low, high);
+      return x;
+    };
+    const bool small = random.Chance(0.5);
+    const double most = small ? 12 : limit - 1, sign = random.Pick({1, -1});
+    OpTester tester(name);
+    tester.Input(operand(random.Chance(0.2), small ? -12 : -limit, most));
+    tester.Input(operand(random.Chance(0.4), sign > 0 ? 1 : -most, sign > 0 ? most : -1));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = tester.Run("highway", isa, seed);
+      ASSERT_EQ(actual.ok(), isa.has_vectors()) << actual.status().ToString();
+      if (!actual.ok()) continue;
+      switch (BitWidth(type)) {
+        case 8: ExpectSame<int8_t>((*expected)[0], (*actual)[0], name); break;
+        case 16: ExpectSame<int16_t>((*expected)[0], (*actual)[0], name); break;
+        default: ExpectSame<int32_t>((*expected)[0], (*actual)[0], name);
+      }
+    }
+  }
+}
+
 TEST(PowTest, FloatsAndIntegers) {
   const TestTensor f = TestTensor::Of<float>(kF32, {3}, {4, 2, -3});
   const TestTensor g = TestTensor::Of<float>(kF32, {3}, {0.5f, -1, 2});
