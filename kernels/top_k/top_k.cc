@@ -1,9 +1,12 @@
 #include "kernels/top_k/top_k.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -40,15 +43,44 @@ Status InferTopK(OpDescription& op) {
   return SetOutput(op, 1, positions, shape);
 }
 
+// What is ordered as the values are, zeros of both signs being one; a NaN is below all.
+template <class T>
+int32_t Rank(T value) {
+  if constexpr (std::is_integral_v<T>) return value;
+  if (std::isnan(value)) return std::numeric_limits<int32_t>::min();
+  const auto bits = std::bit_cast<int32_t>(static_cast<float>(value) + 0.0f);
+  return bits < 0 ? bits ^ std::numeric_limits<int32_t>::max() : bits;
+}
+
+// Puts the `k` largest keys in front, in descending order. A heap rejects most keys with one
+// comparison where few are asked for.
+template <class Key, class Greater>
+void SortLargest(Key* keys, int64_t size, int64_t k, Greater greater) {
+  if (8 * k <= size) return std::partial_sort(keys, keys + k, keys + size, greater);
+  if (k < size) std::nth_element(keys, keys + k, keys + size, greater);
+  std::sort(keys, keys + k, greater);
+}
+
+// Positions of the `k` largest, the lower one first where values are equal. A value's rank and its
+// position make one number, which sorts without looking up what a position stands for.
 template <class T, class Position>
-void TopRow(const T* row, int64_t size, int64_t k, int32_t* order, T* values, Position* indices) {
+void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Position* indices) {
+  constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
+  for (int64_t i = 0; i < size; ++i) keys[i] = int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i);
+  SortLargest(keys, size, k, std::greater<>());
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t position = kLast - (keys[i] & kLast);
+    values[i] = row[position];
+    indices[i] = static_cast<Position>(position);
+  }
+}
+
+template <class Position>
+void TopRow(const int64_t* row, int64_t size, int64_t k, int64_t* order, int64_t* values,
+            Position* indices) {
   std::iota(order, order + size, 0);
-  std::partial_sort(order, order + k, order + size, [row](int32_t a, int32_t b) {
-    const T x = row[a], y = row[b];
-    if (x > y || y > x) return x > y;
-    const bool x_nan = std::isnan(x), y_nan = std::isnan(y);
-    return x_nan != y_nan ? y_nan : a < b;
-  });
+  SortLargest(order, size, k,
+              [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
     indices[i] = static_cast<Position>(order[i]);
@@ -62,11 +94,11 @@ std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
   return MakeKernel("topk " + std::string(DataTypeName(op.inputs[0].type)),
                     {.units = k ? op.inputs[0].elements() / size : 0,
                      .grain = GrainFor(4 * size),
-                     .scratch_bytes = static_cast<size_t>(size) * sizeof(int32_t)},
+                     .scratch_bytes = static_cast<size_t>(size) * sizeof(int64_t)},
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
                       for (int64_t row = begin; row < end; ++row) {
                         TopRow(static_cast<const T*>(args.inputs[0]) + row * size, size, k,
-                               reinterpret_cast<int32_t*>(args.scratch),
+                               reinterpret_cast<int64_t*>(args.scratch),
                                static_cast<T*>(args.outputs[0]) + row * k,
                                static_cast<Position*>(args.outputs[1]) + row * k);
                       }

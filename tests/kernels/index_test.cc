@@ -196,6 +196,39 @@ TEST(TopKTest, Sorts) {
   EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
 }
 
+// Few and many of a row, in which values repeat: what a stable sort gives, NaNs last.
+template <class T>
+void ExpectLargest(DataType type, Random& random) {
+  const int64_t size = random.Int(1, 300), k = random.Int(1, size);
+  TestTensor x({.type = type, .shape = {1, static_cast<int32_t>(size)}}, 0);
+  x.Fill(random, -20, 20);
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto special = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN};
+    for (int64_t i = 0; i < size; i += 3) x.at<T>(i) = random.Pick(special);
+  }
+  std::vector<int32_t> order(size);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+    const T left = x.at<T>(a), right = x.at<T>(b);
+    return left > right || (left == left && right != right);
+  });
+  OpTester tester("TOPK_V2");
+  tester.Input(x).Constant(Scalar(static_cast<int32_t>(k))).Output().Output();
+  const std::vector<int32_t> positions = Values<int32_t>(tester, 1);
+  EXPECT_TRUE(std::ranges::equal(positions, std::span(order).first(k))) << size << ", " << k;
+}
+
+TEST(TopKTest, EqualValuesKeepTheirOrder) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    ExpectLargest<float>(kF32, random);
+    ExpectLargest<int8_t>(kI8, random);
+    ExpectLargest<int32_t>(kI32, random);
+    ExpectLargest<int64_t>(DataType::kInt64, random);
+  }
+}
+
 TEST(CumsumTest, Directions) {
   const auto run = [](int32_t axis, CumsumParams params) {
     OpTester tester("CUMSUM");
