@@ -87,6 +87,11 @@ HWY_INLINE hn::Vec<F> LoadFloat(const From* in, size_t n) {
     return LoadUpTo(F(), in, n);
   } else if constexpr (std::is_same_v<From, Half>) {
     return FloatOfHalf(LoadWide(reinterpret_cast<const uint16_t*>(in), n));
+  } else if constexpr (sizeof(From) == 8 || std::is_same_v<From, uint32_t>) {
+    // Targets below AVX-512 convert these one by one.
+    HWY_ALIGN float values[hn::MaxLanes(F())] = {};
+    for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(in[i]);
+    return hn::Load(F(), values);
   } else {
     return hn::ConvertTo(F(), LoadWide(in, n));
   }
@@ -150,6 +155,8 @@ CastFunction* CastToFloat(DataType from) {
     case DataType::kInt16: return CastValues<int16_t, float>;
     case DataType::kUInt16: return CastValues<uint16_t, float>;
     case DataType::kInt32: return CastValues<int32_t, float>;
+    case DataType::kUInt32: return CastValues<uint32_t, float>;
+    case DataType::kInt64: return CastValues<int64_t, float>;
     default: return nullptr;
   }
 }
@@ -163,6 +170,8 @@ CastFunction* CastToHalf(DataType from) {
     case DataType::kInt16: return CastValues<int16_t, Half>;
     case DataType::kUInt16: return CastValues<uint16_t, Half>;
     case DataType::kInt32: return CastValues<int32_t, Half>;
+    case DataType::kUInt32: return CastValues<uint32_t, Half>;
+    case DataType::kInt64: return CastValues<int64_t, Half>;
     default: return nullptr;
   }
 }
