@@ -159,6 +159,24 @@ void TailEmitter::Divide(int v, int by, int temporary) {
   a_.vmulps(x, x, r);
 }
 
+// 1 / sqrt(v). The approximation y to 14 bits takes a Newton step, y + y e / 2 with e = 1 - v y y,
+// which is twice as fast as root and division of 16 floats. Where v is 0 or infinite e is a NaN,
+// which the minimum takes for 1: y, which is infinite or 0, stays.
+void TailEmitter::InverseRoot(int v) {
+  const Xmm x = a_.Vec(v), y = a_.Vec(t(0)), e = a_.Vec(t(1));
+  if (!a_.isa().avx512) {
+    a_.vsqrtps(x, x);
+    a_.LoadConst(t(0), 1.0f);
+    return a_.vdivps(x, y, x);
+  }
+  a_.vrsqrt14ps(y, x);
+  a_.vmulps(e, x, y);
+  a_.vfnmadd213ps(e, y, a_.Const(1.0f));
+  a_.vminps(e, e, a_.Const(1.0f));
+  a_.vmulps(x, y, a_.Const(0.5f));
+  a_.vfmadd213ps(x, e, y);
+}
+
 // 1 / (1 + exp(-v)); the bounds keep 1 + exp and its inverse normal.
 void TailEmitter::Logistic(int v) {
   const Xmm x = a_.Vec(v);
@@ -273,10 +291,7 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
     case UnaryKind::kTanh: return Tanh(v);
     case UnaryKind::kExp: return Exp(v, -104.0f, 89.0f);
     case UnaryKind::kSqrt: return a_.vsqrtps(x, x);
-    case UnaryKind::kRsqrt:
-      a_.vsqrtps(x, x);
-      a_.LoadConst(t(0), 1.0f);
-      return a_.vdivps(x, t0, x);
+    case UnaryKind::kRsqrt: return InverseRoot(v);
     case UnaryKind::kAbs: return a_.vandps(x, x, a_.Const(~kSignBit));
     case UnaryKind::kNeg: return a_.vxorps(x, x, a_.Const(kSignBit));
     case UnaryKind::kFloor: return Round(v, v, kDown);
