@@ -37,7 +37,13 @@ class WeightRows {
     }
     if (right.k_step == 1) return;
     copies_.resize(count_ * depth);
-    for (size_t i = 0; i < count_; i += kTogether) CopyColumns(right.k_step, depth, i);
+    for (size_t i = 0; i < count_; i += kTogether) {
+      if (i == 0 || std::ranges::max(channels.subspan(i, kTogether)) >= 0) {
+        CopyColumns(right.k_step, depth, i);
+      } else {
+        std::fill_n(rows_.begin() + i, kTogether, rows_[0]);
+      }
+    }
   }
   std::span<const uint8_t*> rows() { return std::span(rows_).first(count_); }
 
@@ -273,10 +279,13 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
       for (const uint8_t*& row : rows) row += run.length;
     }
   }
+  const auto absent = [&](size_t lane) { return lane < channels.size() && channels[lane] < 0; };
   for (size_t lane = 0; lane < channels.size(); ++lane) {
-    if (channels[lane] >= 0) continue;
+    if (!absent(lane)) continue;
+    const size_t first = lane;
+    while (absent(lane)) ++lane;
     for (int64_t g = 0; g < groups_; ++g) {
-      std::memset(to + g * step + lane * form.bytes(), 0, form.bytes());
+      std::memset(to + g * step + first * form.bytes(), 0, (lane - first) * form.bytes());
     }
   }
 }
