@@ -181,7 +181,9 @@ void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
     case BinaryKind::kReverseDiv: return a_.vdivps(v, y, v);
     // Both instructions give their second operand where one is NaN, and of two zeros.
     case BinaryKind::kMaximum: return a_.vmaxps(v, v, y);
+    case BinaryKind::kReverseMaximum: return a_.vmaxps(v, y, v);
     case BinaryKind::kMinimum: return a_.vminps(v, v, y);
+    case BinaryKind::kReverseMinimum: return a_.vminps(v, y, v);
     case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
     case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectBelowZero(reg, y_reg);
   }

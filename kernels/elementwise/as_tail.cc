@@ -100,10 +100,7 @@ bool ToTailStage(const OpDescription& op, int flowing_input, TailStage* stage,
   BinaryKind effective = *kind;
   if (flowing_input == 1) {
     if (effective == BinaryKind::kPrelu) return false;
-    // What they give of two zeros, or beside a NaN, is the second operand: here what flows.
-    if (effective == BinaryKind::kMaximum || effective == BinaryKind::kMinimum) return false;
-    if (effective == BinaryKind::kSub) effective = BinaryKind::kReverseSub;
-    if (effective == BinaryKind::kDiv) effective = BinaryKind::kReverseDiv;
+    effective = Reversed(effective);
   }
   const std::optional<TailOperandUse> use = AsTailOperand(y, x.shape);
   if (!use) return false;

@@ -71,12 +71,6 @@ std::unique_ptr<Kernel> IntegerKernel(BinaryKind kind, const OpDescription& op) 
       });
 }
 
-// x - y where only y goes along the row and x repeats: the stage runs over y, x is its operand.
-BinaryKind Reversed(BinaryKind kind) {
-  if (kind == BinaryKind::kSub) return BinaryKind::kReverseSub;
-  return kind == BinaryKind::kDiv ? BinaryKind::kReverseDiv : kind;
-}
-
 class BroadcastRunner {
  public:
   BroadcastRunner(BinaryKind kind, const OpDescription& op, ApplyTailFunction* apply, Tail clamp)
@@ -85,6 +79,7 @@ class BroadcastRunner {
         own_(std::move(clamp)),
         rest_(op.tail),
         output_type_(op.outputs[0].type) {
+    // x - y where only y goes along the row and x repeats: the stage runs over y, x is its operand.
     flowing_ = plan_.stride(0) == 0 && plan_.stride(1) == 1 ? 1 : 0;
     const TailOperand operand{.input = 0, .channel_stride = plan_.stride(1 - flowing_)};
     own_.stages.insert(own_.stages.begin(),

@@ -42,14 +42,18 @@ enum class BinaryKind : uint8_t {
   kSub,         // x - y
   kReverseSub,  // y - x
   kMul,
-  kDiv,         // x / y
-  kReverseDiv,  // y / x
-  kMaximum,
-  kMinimum,
+  kDiv,             // x / y
+  kReverseDiv,      // y / x
+  kMaximum,         // x > y ? x : y
+  kReverseMaximum,  // y > x ? y : x, which differs for NaN and zeros of two signs
+  kMinimum,         // x < y ? x : y
+  kReverseMinimum,  // y < x ? y : x
   kSquaredDifference,
   kPrelu,  // x < 0 ? x y : x
 };
-inline constexpr int kBinaryKindCount = 10;
+inline constexpr int kBinaryKindCount = 12;
 std::string_view BinaryName(BinaryKind kind);
+// What gives the same with x and y exchanged. Precondition: not kPrelu.
+BinaryKind Reversed(BinaryKind kind);
 
 }  // namespace fuselite::kernels

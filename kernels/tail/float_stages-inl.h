@@ -155,7 +155,9 @@ HWY_INLINE void BinaryRun(BinaryKind kind, const float* x, const float* y, int s
     case BinaryKind::kDiv: return zip([](V v, V w) HWY_ATTR { return hn::Div(v, w); });
     case BinaryKind::kReverseDiv: return zip([](V v, V w) HWY_ATTR { return hn::Div(w, v); });
     case BinaryKind::kMaximum: return zip([](V v, V w) HWY_ATTR { return StdMax(w, v); });
+    case BinaryKind::kReverseMaximum: return zip([](V v, V w) HWY_ATTR { return StdMax(v, w); });
     case BinaryKind::kMinimum: return zip([](V v, V w) HWY_ATTR { return StdMin(w, v); });
+    case BinaryKind::kReverseMinimum: return zip([](V v, V w) HWY_ATTR { return StdMin(v, w); });
     case BinaryKind::kSquaredDifference:
       return zip([](V v, V w) HWY_ATTR {
         const V difference = hn::Sub(v, w);

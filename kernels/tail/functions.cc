@@ -51,9 +51,11 @@ float ApplyBinary(BinaryKind kind, float x, float y) {
     case BinaryKind::kMul: return x * y;
     case BinaryKind::kDiv: return x / y;
     case BinaryKind::kReverseDiv: return y / x;
-    // Two zeros, or a NaN beside anything, give y.
+    // Two zeros, or a NaN beside anything, give the number behind the colon.
     case BinaryKind::kMaximum: return x > y ? x : y;
+    case BinaryKind::kReverseMaximum: return y > x ? y : x;
     case BinaryKind::kMinimum: return x < y ? x : y;
+    case BinaryKind::kReverseMinimum: return y < x ? y : x;
     case BinaryKind::kSquaredDifference: return (x - y) * (x - y);
     case BinaryKind::kPrelu: return x < 0 ? x * y : x;
   }

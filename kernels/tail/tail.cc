@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <sstream>
+#include <utility>
 
 namespace fuselite::kernels {
 
@@ -15,10 +16,32 @@ std::string_view UnaryName(UnaryKind kind) {
 }
 
 std::string_view BinaryName(BinaryKind kind) {
-  static constexpr std::string_view kNames[kBinaryKindCount] = {
-      "add",     "sub",     "reverse_sub",        "mul",  "div", "reverse_div",
-      "maximum", "minimum", "squared_difference", "prelu"};
+  static constexpr std::string_view kNames[kBinaryKindCount] = {"add",
+                                                                "sub",
+                                                                "reverse_sub",
+                                                                "mul",
+                                                                "div",
+                                                                "reverse_div",
+                                                                "maximum",
+                                                                "reverse_maximum",
+                                                                "minimum",
+                                                                "reverse_minimum",
+                                                                "squared_difference",
+                                                                "prelu"};
   return kNames[static_cast<int>(kind)];
+}
+
+BinaryKind Reversed(BinaryKind kind) {
+  constexpr std::pair<BinaryKind, BinaryKind> kPairs[] = {
+      {BinaryKind::kSub, BinaryKind::kReverseSub},
+      {BinaryKind::kDiv, BinaryKind::kReverseDiv},
+      {BinaryKind::kMaximum, BinaryKind::kReverseMaximum},
+      {BinaryKind::kMinimum, BinaryKind::kReverseMinimum}};
+  for (const auto& [forward, backward] : kPairs) {
+    if (kind == forward) return backward;
+    if (kind == backward) return forward;
+  }
+  return kind;
 }
 
 TailStage TailStage::Unary(UnaryKind kind, float a, float b) {
