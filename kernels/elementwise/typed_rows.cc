@@ -142,17 +142,21 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
   }
 }
 
-// Rows shorter than a vector are computed one by one; the last vector of others overlaps.
-template <class T, class F>
-void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
+// Rows shorter than a vector take half of one, down to 8 bytes, and are computed one by one below;
+// the last vector of others overlaps.
+template <class F, class D>
+HWY_INLINE void RowBy(D d, RowOperand x, RowOperand y, void* out, int64_t n) {
+  using T = hn::TFromD<D>;
   constexpr bool kTruth = std::is_same_v<decltype(F::Values(T{}, T{})), bool>;
-  const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* a = static_cast<const T*>(x.data);
   const auto* b = static_cast<const T*>(y.data);
   using Result = std::conditional_t<kTruth, uint8_t, T>;
   auto* to = static_cast<Result*>(out);
   if (n < lanes) {
+    if constexpr (hn::MaxLanes(D()) * sizeof(T) > 8) {
+      return RowBy<F>(hn::Half<D>(), x, y, out, n);
+    }
     for (int64_t i = 0; i < n; ++i) {
       to[i] = static_cast<Result>(F::Values(a[i * x.stride], b[i * y.stride]));
     }
@@ -167,6 +171,11 @@ void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
     }
     if (i + lanes == n) return;
   }
+}
+
+template <class T, class F>
+void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
+  RowBy<F>(hn::ScalableTag<T>(), x, y, out, n);
 }
 
 template <class F>
