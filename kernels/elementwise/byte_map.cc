@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/byte_permutes.h"
 #include "kernels/make_kernel.h"
 #include "kernels/tail/apply.h"
 
@@ -204,43 +205,71 @@ std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool sign
   return std::nullopt;
 }
 
-Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::string& name,
-                                            std::vector<uint8_t> table, int knee, Isa isa) {
-  constexpr auto kMap = FUSELITE_SIMD_TABLE(MapByLines);
-  FUSELITE_ASSIGN_OR_RETURN(auto* const map, kMap.Require(isa));
-  const DataType in = op.inputs[0].type, out = op.outputs[0].type;
-  std::optional<ByteLines> lines;
-  if (!table.empty()) {  // else it is a draft
-    lines = FindByteLines(table, in == DataType::kInt8, out == DataType::kInt8, knee);
-  }
+namespace {
+
+// n bytes from `in` to `out`.
+using MapBytes = std::function<void(const uint8_t* in, uint8_t* out, int64_t n)>;
+
+std::unique_ptr<Kernel> MakeMap(const OpDescription& op, std::string name, MapBytes map) {
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  const bool in_place = op.inputs[0].pitch() == op.outputs[0].pitch();
+  return MakeKernel(std::move(name),
+                    {.units = plan.units(),
+                     .grain = GrainFor(plan.unit_elements()),
+                     .in_place_input = in_place ? 0 : -1},
+                    [=, map = std::move(map)](const KernelArgs& args, int64_t begin, int64_t end) {
+                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+                        map(static_cast<const uint8_t*>(args.inputs[0]) + piece.offsets[0],
+                            static_cast<uint8_t*>(args.outputs[0]) + piece.offsets[1], piece.count);
+                      });
+                    });
+}
+
+// By the vectors of a tail.
+MapBytes MapByTail(const OpDescription& op, std::vector<uint8_t> table, Isa isa) {
   Tail tail;
   tail.stages.emplace_back().kind = TailStage::Kind::kLookup;
   tail.stages[0].table = std::move(table);
-  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
-  const bool in_place = op.inputs[0].pitch() == op.outputs[0].pitch();
-  return MakeKernel(
-      name + (lines ? " line " : " ") + SimdName(isa),
-      {.units = plan.units(),
-       .grain = GrainFor(plan.unit_elements()),
-       .in_place_input = in_place ? 0 : -1},
-      [=, apply = ApplyTail(isa)](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          const auto* from = static_cast<const uint8_t*>(args.inputs[0]) + piece.offsets[0];
-          auto* to = static_cast<uint8_t*>(args.outputs[0]) + piece.offsets[1];
-          if (lines) return map(*lines, from, to, piece.count);
-          apply(tail, args.inputs,
-                {.source = from,
-                 .source_pitch = piece.count,
-                 .source_type = in,
-                 .destination = to,
-                 .destination_pitch = piece.count,
-                 .destination_type = out,
-                 .row = 0,
-                 .rows = 1,
-                 .channel = 0,
-                 .channels = piece.count});
+  return [tail = std::move(tail), apply = ApplyTail(isa), in = op.inputs[0].type,
+          out = op.outputs[0].type](const uint8_t* from, uint8_t* to, int64_t n) {
+    apply(tail, nullptr,
+          {.source = from,
+           .source_pitch = n,
+           .source_type = in,
+           .destination = to,
+           .destination_pitch = n,
+           .destination_type = out,
+           .row = 0,
+           .rows = 1,
+           .channel = 0,
+           .channels = n});
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::string& name,
+                                            std::vector<uint8_t> table, int knee, Isa isa) {
+  constexpr auto kMap = FUSELITE_SIMD_TABLE(MapByLines);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const by_lines, kMap.Require(isa));
+  const bool draft = table.empty();
+  if (BytePermutes* const permutes = BytePermutesFor(isa); permutes != nullptr && !draft) {
+    return MakeMap(
+        op, name + " permutes " + SimdName(isa),
+        [permutes, table = std::move(table)](const uint8_t* in, uint8_t* out, int64_t n) {
+          permutes(std::span<const uint8_t, 256>(table), in, out, n);
         });
-      });
+  }
+  std::optional<ByteLines> lines;
+  if (!draft) {
+    lines = FindByteLines(table, op.inputs[0].type == DataType::kInt8,
+                          op.outputs[0].type == DataType::kInt8, knee);
+  }
+  if (!lines) return MakeMap(op, name + ' ' + SimdName(isa), MapByTail(op, std::move(table), isa));
+  return MakeMap(op, name + " line " + SimdName(isa),
+                 [by_lines, lines](const uint8_t* in, uint8_t* out, int64_t n) {
+                   by_lines(*lines, in, out, static_cast<size_t>(n));
+                 });
 }
 
 Result<KernelPlan> PlanByteMap(

@@ -32,9 +32,9 @@ struct ByteLines {
 std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool signed_in,
                                        bool signed_out, int knee);
 
-// The kernel that maps input 0 to the output, bytes both, by lines where FindByteLines has some and
-// by the table elsewhere, with vectors. Rows may be pitched, and the output may lie in the input's
-// place.
+// The kernel that maps input 0 to the output, bytes both, with vectors: by permutations of the
+// table where the machine has them, else by lines where FindByteLines has some, else by a tail's
+// lookup. Rows may be pitched, and the output may lie in the input's place.
 Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::string& name,
                                             std::vector<uint8_t> table, int knee, Isa isa);
 
