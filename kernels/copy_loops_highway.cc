@@ -161,8 +161,37 @@ void ReverseBy(D d, const std::byte* in, std::byte* out, const CopyDim& rows, in
   }
 }
 
+// Rows of up to 16 bytes that follow each other: as many whole ones as 16 bytes hold are turned at
+// a time, over whose end the next ones are written. `first`: the first row's first element.
+template <class T>
+void ReverseShortRows(const std::byte* first, std::byte* out, int64_t rows, int64_t count) {
+  const hn::FixedTag<uint8_t, 16> d;
+  const int64_t row_bytes = count * static_cast<int64_t>(sizeof(T));
+  const int64_t together = 16 / row_bytes * row_bytes;
+  HWY_ALIGN uint8_t order[16] = {};
+  for (int64_t i = 0; i < together; ++i) {
+    const int64_t element = i % row_bytes / sizeof(T);
+    order[i] = static_cast<uint8_t>(i / row_bytes * row_bytes + (count - 1 - element) * sizeof(T) +
+                                    i % sizeof(T));
+  }
+  const auto turned = hn::Load(d, order);
+  const int64_t bytes = rows * row_bytes;
+  int64_t i = 0;
+  for (; i + 16 <= bytes; i += together) {
+    hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, As<uint8_t>(first + i)), turned), d,
+               As<uint8_t>(out + i));
+  }
+  ScalarCopyLoops().reverse(first + i + row_bytes - sizeof(T), out + i,
+                            {(bytes - i) / row_bytes, row_bytes, row_bytes}, count, sizeof(T));
+}
+
 template <class T>
 void ReverseTyped(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count) {
+  const int64_t row_bytes = count * static_cast<int64_t>(sizeof(T));
+  if (row_bytes <= 16 && rows.size > 1 && rows.in_stride == row_bytes &&
+      rows.out_stride == row_bytes) {
+    return ReverseShortRows<T>(in - row_bytes + sizeof(T), out, rows.size, count);
+  }
   const hn::ScalableTag<T> whole;
   const hn::CappedTag<T, 16 / sizeof(T)> block;
   if (count >= static_cast<int64_t>(hn::Lanes(whole))) {
