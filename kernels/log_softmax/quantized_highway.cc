@@ -34,6 +34,28 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What becomes of elements that are `centred` around their rows' largest.
+class LogSoftmaxOf {
+ public:
+  HWY_INLINE LogSoftmaxOf(const QuantizedLogSoftmax& function, int32_t least, int32_t most)
+      : multiplier_(hn::Set(D32(), function.difference.scale.multiplier)),
+        least_(hn::Set(D32(), least)),
+        most_(hn::Set(D32(), most)),
+        shift_(function.difference.scale.shift) {}
+
+  // `excluded`: QuantizedLogSoftmax::Excluded(log_sum).
+  HWY_INLINE V32 operator()(V32 centred, V32 log_sum, V32 excluded) const {
+    const auto scaled = FixedMul(hn::ShiftLeftSame(centred, shift_), multiplier_);
+    const auto sixteenths = FixedDivide<22>(hn::Sub(scaled, log_sum));
+    const auto value = hn::Min(hn::Max(hn::Add(sixteenths, most_), least_), most_);
+    return hn::IfThenElse(hn::Gt(centred, excluded), value, least_);
+  }
+
+ private:
+  V32 multiplier_, least_, most_;
+  int shift_;
+};
+
 // The outputs of one row. So many elements may be read from x on, and written from y on.
 template <class T>
 HWY_INLINE void LogSoftmaxRowOf(const LogSoftmaxRows& p, const T* x, int32_t largest,
@@ -41,20 +63,53 @@ HWY_INLINE void LogSoftmaxRowOf(const LogSoftmaxRows& p, const T* x, int32_t lar
   const D32 d;
   const hn::Rebind<T, D32> narrow;
   constexpr int32_t kMin = std::numeric_limits<T>::min(), kMax = std::numeric_limits<T>::max();
-  const ScaledDifference& difference = p.function.difference;
-  const auto multiplier = hn::Set(d, difference.scale.multiplier);
-  const auto excluded = hn::Set(d, p.function.Excluded(log_sum));
-  const auto least = hn::Set(d, kMin), most = hn::Set(d, kMax);
+  const LogSoftmaxOf function(p.function, kMin, kMax);
+  const auto logs = hn::Set(d, log_sum), excluded = hn::Set(d, p.function.Excluded(log_sum));
   StoreRow(y, p.n, write_room, [&](size_t i) HWY_ATTR {
     const auto bytes = HWY_LIKELY(i + hn::Lanes(d) <= read_room)
                            ? hn::LoadU(narrow, x + i)
                            : LoadPartial(narrow, x + i, p.n - i);
     const auto centred = hn::Sub(hn::PromoteTo(d, bytes), hn::Set(d, largest));
-    const auto scaled = FixedMul(hn::ShiftLeftSame(centred, difference.scale.shift), multiplier);
-    const auto sixteenths = FixedDivide<22>(hn::Sub(scaled, hn::Set(d, log_sum)));
-    const auto value = hn::Min(hn::Max(hn::Add(sixteenths, most), least), most);
-    return hn::IfThenElse(hn::Gt(centred, excluded), value, least);
+    return function(centred, logs, excluded);
   });
+}
+
+// Rows of fewer than 16 elements.
+template <class T>
+HWY_INLINE void NarrowBlockOf(const LogSoftmaxRows& p, const T* in, T* out, int64_t rows,
+                              int32_t* exps) {
+  const D32 d;
+  const hn::Rebind<T, D32> narrow;
+  const hn::Rebind<uint8_t, D32> bytes;
+  const LogSoftmaxOf function(p.function, std::numeric_limits<T>::min(),
+                              std::numeric_limits<T>::max());
+  HWY_ALIGN uint8_t below[kRowsTogether * kRowsTogether];
+  HWY_ALIGN T results[kRowsTogether * kRowsTogether];
+  HWY_ALIGN int32_t logs[kRowsTogether], powers[kRowsTogether], excluded[kRowsTogether];
+  LoadBelowLargest(in, p.in_pitch, rows, p.n, below);
+  ExpColumns(p.table, below, p.n, exps);
+  for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
+    hn::Store(SumOfColumns(exps + r, p.n), d, logs + r);
+  }
+  for (int64_t r = 0; r < kRowsTogether; ++r) {
+    const FixedLogParts parts = SplitLogOfQ12(logs[r]);
+    logs[r] = parts.r;
+    powers[r] = parts.power;
+  }
+  for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
+    hn::Store(FixedLogVec(hn::Load(d, logs + r), hn::Load(d, powers + r)), d, logs + r);
+  }
+  for (int64_t r = 0; r < kRowsTogether; ++r) excluded[r] = p.function.Excluded(logs[r]);
+  for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto log_sum = hn::Load(d, logs + r), limit = hn::Load(d, excluded + r);
+    for (int64_t c = 0; c < p.n; ++c) {
+      const int64_t at = c * kRowsTogether + r;
+      const auto centred = hn::Neg(hn::PromoteTo(d, hn::LoadU(bytes, below + at)));
+      const auto y = function(centred, log_sum, limit);
+      hn::StoreU(hn::DemoteTo(narrow, y), narrow, results + at);
+    }
+  }
+  StoreColumns(results, p.n, out, p.out_pitch, rows);
 }
 
 template <class T>
@@ -63,11 +118,12 @@ void LogSoftmaxBlock(const LogSoftmaxRows& p, const void* in, void* out, int64_t
   const D32 d;
   const auto* from = static_cast<const T*>(in);
   auto* to = static_cast<T*>(out);
+  if (AreNarrow(p.n, rows)) return NarrowBlockOf(p, from, to, rows, exps);
   HWY_ALIGN int32_t logs[kRowsTogether] = {}, powers[kRowsTogether] = {};
   int32_t largest[kRowsTogether];
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = from + r * p.in_pitch;
-    largest[r] = RowMaxOf(x, p.n);
+    largest[r] = RowExtreme<true>(x, p.n);
     const int64_t sum = ExpRowOf(p.table, x, largest[r], exps, p.n);
     const FixedLogParts parts = SplitLogOfQ12(
         static_cast<int32_t>(std::min<int64_t>(sum, std::numeric_limits<int32_t>::max())));

@@ -49,20 +49,27 @@ HWY_INLINE float CombineOne(float total, float value) {
   return total + value;
 }
 
+// The product of all lanes, by halves: one after the other they would wait for each other.
+template <class DV>
+HWY_INLINE float ProductOfLanes(DV d, hn::Vec<DV> v) {
+  if constexpr (hn::MaxLanes(DV()) > 4) {
+    const hn::Half<DV> half;
+    return ProductOfLanes(half, hn::Mul(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    HWY_ALIGN float parts[4];
+    hn::Store(v, d, parts);
+    return (parts[0] * parts[1]) * (parts[2] * parts[3]);
+  }
+}
+
 // Reduces all lanes, none of which is a NaN where an extreme is asked for.
 template <ReduceKind kKind>
 HWY_INLINE float Joined(V totals) {
   const D d;
   if constexpr (kKind == ReduceKind::kMax) return hn::GetLane(hn::MaxOfLanes(d, totals));
   if constexpr (kKind == ReduceKind::kMin) return hn::GetLane(hn::MinOfLanes(d, totals));
-  if constexpr (kKind == ReduceKind::kSum || kKind == ReduceKind::kMean) {
-    return hn::GetLane(hn::SumOfLanes(d, totals));
-  }
-  HWY_ALIGN float parts[hn::MaxLanes(d)];
-  hn::Store(totals, d, parts);
-  float total = parts[0];
-  for (size_t i = 1; i < hn::Lanes(d); ++i) total = CombineOne<kKind>(total, parts[i]);
-  return total;
+  if constexpr (kKind == ReduceKind::kProd) return ProductOfLanes(d, totals);
+  return hn::GetLane(hn::SumOfLanes(d, totals));
 }
 
 // `kVectors` vectors of lanes through all terms, in the order of the reference. `n` < Lanes lanes

@@ -18,6 +18,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/row_bytes-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
 
 #ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_BYTES_ONCE_
@@ -83,11 +84,6 @@ HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms
   AddSums(dw, even, odd, skip, totals);
 }
 
-template <bool kMax, class V>
-HWY_INLINE V Extreme(V a, V b) {
-  return kMax ? hn::Max(a, b) : hn::Min(a, b);
-}
-
 // The same of maxima or minima.
 template <bool kMax, class D>
 HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
@@ -95,7 +91,7 @@ HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t t
   const auto sign = hn::Set(d, flip);
   auto total = hn::LoadU(d, totals);
   for (int64_t t = 0; t < terms; ++t, in += stride) {
-    total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, in), sign));
+    total = ExtremeOf<kMax>(total, hn::Xor(hn::LoadU(d, in), sign));
   }
   hn::StoreU(total, d, totals);
 }
@@ -221,33 +217,26 @@ HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t f
   return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(dw, total)));
 }
 
-template <bool kMax>
-HWY_INLINE uint8_t ExtremeOfRuns(const ReducePlan& plan, const uint8_t* in, uint8_t flip) {
-  const ByteTag d;
-  const size_t lanes = hn::Lanes(d), n = plan.run_count;
-  const auto sign = hn::Set(d, flip);
-  auto total = hn::Set(d, kMax ? 0 : 255);
-  uint8_t result = kMax ? 0 : 255;
-  const auto join = [&](uint8_t value) {
-    result = kMax ? std::max(result, value) : std::min(result, value);
-  };
+// Of values as they are.
+template <bool kMax, class T>
+HWY_INLINE uint8_t ExtremeOfRuns(const ReducePlan& plan, const uint8_t* in) {
+  T extreme = kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   for (int64_t run = 0; run < plan.runs; ++run) {
-    const uint8_t* x = in + plan.RunOffset(run);
-    size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, x + i), sign));
-    }
-    if (i == n) continue;
-    if (n >= lanes) {
-      total = Extreme<kMax>(total, hn::Xor(hn::LoadU(d, x + n - lanes), sign));
-    } else {
-      for (; i < n; ++i) join(static_cast<uint8_t>(x[i] ^ flip));
-    }
+    const auto* x = reinterpret_cast<const T*>(in + plan.RunOffset(run));
+    const T of_run = RowExtreme<kMax>(x, static_cast<size_t>(plan.run_count));
+    extreme = kMax ? std::max(extreme, of_run) : std::min(extreme, of_run);
   }
-  HWY_ALIGN uint8_t all[hn::MaxLanes(d)];
-  hn::Store(total, d, all);
-  for (size_t i = 0; i < lanes; ++i) join(all[i]);
-  return result;
+  return static_cast<uint8_t>(extreme);
+}
+
+template <bool kMax>
+HWY_INLINE void ReduceRunsTo(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in,
+                             int64_t first, uint8_t* out, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t* x = in + plan.OuterOffset(first + static_cast<int64_t>(i));
+    out[i] =
+        f.flip != 0 ? ExtremeOfRuns<kMax, int8_t>(plan, x) : ExtremeOfRuns<kMax, uint8_t>(plan, x);
+  }
 }
 
 // Rescale, of sums of bytes that were read `flip` higher.
@@ -289,16 +278,12 @@ void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t
 // Outputs [first, first + n), n <= kByteBlock, that have one lane each.
 void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, int64_t first,
                 uint8_t* out, size_t n) {
+  if (f.kind == ReduceKind::kMax) return ReduceRunsTo<true>(f, plan, in, first, out, n);
+  if (f.kind == ReduceKind::kMin) return ReduceRunsTo<false>(f, plan, in, first, out, n);
   HWY_ALIGN uint32_t sums[kByteBlock] = {};
   for (size_t i = 0; i < n; ++i) {
-    const uint8_t* x = in + plan.OuterOffset(first + static_cast<int64_t>(i));
-    switch (f.kind) {
-      case ReduceKind::kMax: out[i] = ExtremeOfRuns<true>(plan, x, f.flip) ^ f.flip; break;
-      case ReduceKind::kMin: out[i] = ExtremeOfRuns<false>(plan, x, f.flip) ^ f.flip; break;
-      default: sums[i] = SumRuns(plan, x, f.flip);
-    }
+    sums[i] = SumRuns(plan, in + plan.OuterOffset(first + static_cast<int64_t>(i)), f.flip);
   }
-  if (f.kind == ReduceKind::kMax || f.kind == ReduceKind::kMin) return;
   RescaleSums(f.rescale, sums, out, f.flip, plan.terms(), n);
 }
 

@@ -96,33 +96,6 @@ class NonNegativeScales {
   V32 right_;
 };
 
-// One element of each of kRowsTogether rows after the other: column c begins at c * kRowsTogether.
-// Rows that are not there repeat the last one.
-template <class T>
-HWY_INLINE void LoadColumns(const T* in, int64_t pitch, int64_t rows, int64_t n, T* columns) {
-  for (int64_t r = 0; r < kRowsTogether; ++r) {
-    const T* x = in + std::min(r, rows - 1) * pitch;
-    for (int64_t c = 0; c < n; ++c) columns[c * kRowsTogether + r] = x[c];
-  }
-}
-
-// The exponentials of rows that lie as columns.
-template <class T>
-HWY_INLINE void ExpColumns(const int32_t* table, T* columns, int64_t n, int32_t* exps) {
-  const hn::FixedTag<T, kRowsTogether> d;
-  const hn::FixedTag<uint8_t, kRowsTogether> du;
-  auto largest = hn::Load(d, columns);
-  for (int64_t c = 1; c < n; ++c) {
-    largest = hn::Max(largest, hn::Load(d, columns + c * kRowsTogether));
-  }
-  HWY_ALIGN uint8_t below[kRowsTogether];
-  for (int64_t c = 0; c < n; ++c, exps += kRowsTogether) {
-    const auto x = hn::Load(d, columns + c * kRowsTogether);
-    hn::Store(hn::BitCast(du, hn::Sub(largest, x)), du, below);
-    for (int64_t r = 0; r < kRowsTogether; ++r) exps[r] = table[255 - below[r]];
-  }
-}
-
 // `rows` <= kRowsTogether rows of fewer than 16 elements: the rows are the lanes. Their sums are
 // below 16, so that no shift is above 27.
 template <class In, class Out>
@@ -131,16 +104,13 @@ HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int6
   const D32 d;
   const hn::Rebind<Out, D32> narrow;
   const int64_t n = p.n;
-  HWY_ALIGN In columns[kRowsTogether * kRowsTogether];
+  HWY_ALIGN uint8_t below[kRowsTogether * kRowsTogether];
   HWY_ALIGN Out results[kRowsTogether * kRowsTogether];
-  LoadColumns(in, p.in_pitch, rows, n, columns);
-  ExpColumns(p.table, columns, n, exps);
+  LoadBelowLargest(in, p.in_pitch, rows, n, below);
+  ExpColumns(p.table, below, n, exps);
   const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
   for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
-    auto sum = hn::Zero(d);
-    for (int64_t c = 0; c < n; ++c) {
-      sum = hn::Add(sum, RoundingShift(hn::Load(d, exps + c * kRowsTogether + r), 12));
-    }
+    const auto sum = SumOfColumns(exps + r, n);
     // PartsOfSum; a sum below 2^23 is exact in float, whose exponent tells its leading zeros.
     const auto as_float = hn::BitCast(d, hn::ConvertTo(hn::RebindToFloat<D32>(), sum));
     const auto zeros = hn::Sub(hn::Set(d, 127 + 31), hn::ShiftRight<23>(as_float));
@@ -153,9 +123,7 @@ HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int6
       hn::StoreU(hn::DemoteTo(narrow, y), narrow, results + at);
     }
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < n; ++c) out[r * p.out_pitch + c] = results[c * kRowsTogether + r];
-  }
+  StoreColumns(results, n, out, p.out_pitch, rows);
 }
 
 // `rows` <= kRowsTogether rows.
@@ -168,7 +136,7 @@ HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int
   int shifts[kRowsTogether];
   for (int64_t r = 0; r < rows; ++r) {
     const In* x = in + r * p.in_pitch;
-    const int64_t sum = ExpRowOf(p.table, x, RowMaxOf(x, n), exps + r * p.exps_pitch, n);
+    const int64_t sum = ExpRowOf(p.table, x, RowExtreme<true>(x, n), exps + r * p.exps_pitch, n);
     const ReciprocalParts parts = PartsOfSum(sum, 8 * sizeof(Out));
     scales[r] = parts.fraction;
     shifts[r] = parts.bits_over_unit;
@@ -196,8 +164,7 @@ template <class In, class Out>
 void SoftmaxBlock(const SoftmaxRows& p, const void* in, void* out, int64_t rows, int32_t* exps) {
   const auto* x = static_cast<const In*>(in);
   auto* y = static_cast<Out*>(out);
-  // One row alone is no faster with the others beside it that are not there.
-  if (p.n < 16 && rows > 4) return NarrowBlockOf(p, x, y, rows, exps);
+  if (AreNarrow(p.n, rows)) return NarrowBlockOf(p, x, y, rows, exps);
   SoftmaxBlockOf(p, x, y, rows, exps);
 }
 

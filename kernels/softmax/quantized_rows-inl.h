@@ -15,6 +15,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/row_bytes-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -23,41 +24,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D32 = hn::ScalableTag<int32_t>;
 using V32 = hn::Vec<D32>;
-
-// The largest of 16 bytes, by folding them onto each other.
-template <class T>
-HWY_INLINE T MaxOfBytes(hn::Vec<hn::FixedTag<T, 16>> v) {
-  const hn::FixedTag<T, 16> d;
-  v = hn::Max(v, hn::CombineShiftRightBytes<8>(d, v, v));
-  v = hn::Max(v, hn::CombineShiftRightBytes<4>(d, v, v));
-  v = hn::Max(v, hn::CombineShiftRightBytes<2>(d, v, v));
-  return hn::GetLane(hn::Max(v, hn::CombineShiftRightBytes<1>(d, v, v)));
-}
-
-// The last vector overlaps the one before.
-template <class T>
-HWY_INLINE int32_t RowMaxOf(const T* in, size_t n) {
-  const hn::ScalableTag<T> d;
-  const hn::FixedTag<T, 16> small;
-  if (n < 16) {
-    // Without branches: which value is larger cannot be foretold.
-    int32_t largest = in[0];
-    for (size_t i = 1; i < n; ++i) largest = HWY_MAX(largest, static_cast<int32_t>(in[i]));
-    return largest;
-  }
-  auto largest = hn::LoadU(small, in + n - 16);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  if (n >= lanes) {
-    auto most = hn::LoadU(d, in);
-    for (i = lanes; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(d, in + i));
-    HWY_ALIGN T all[hn::MaxLanes(d)];
-    hn::Store(most, d, all);
-    for (size_t k = 0; k < lanes; k += 16) largest = hn::Max(largest, hn::Load(small, all + k));
-  }
-  for (; i + 16 <= n; i += 16) largest = hn::Max(largest, hn::LoadU(small, in + i));
-  return MaxOfBytes<T>(largest);
-}
 
 // round(v / 2^shift) of v >= 0, halves up; without overflow. Precondition: shift > 0.
 HWY_INLINE V32 RoundingShift(V32 v, int shift) {
@@ -115,6 +81,56 @@ HWY_INLINE void StoreRow(T* y, size_t n, size_t room, F f) {
     } else {
       StorePartial(v, narrow, y + i, n - i);
     }
+  }
+}
+
+// --- Rows of fewer than 16 elements: the rows are the lanes, one element of each at a time.
+// Column c of kRowsTogether rows begins at c * kRowsTogether.
+
+// A few rows alone are no faster with others beside them that are not there.
+HWY_INLINE bool AreNarrow(int64_t n, int64_t rows) { return n < kRowsTogether && rows > 4; }
+
+// How far each element is below its row's largest, as columns. Rows that are not there repeat the
+// last one.
+template <class T>
+HWY_INLINE void LoadBelowLargest(const T* in, int64_t pitch, int64_t rows, int64_t n,
+                                 uint8_t* below) {
+  const hn::FixedTag<T, kRowsTogether> d;
+  const hn::FixedTag<uint8_t, kRowsTogether> du;
+  T* const columns = reinterpret_cast<T*>(below);
+  for (int64_t r = 0; r < kRowsTogether; ++r) {
+    const T* x = in + std::min(r, rows - 1) * pitch;
+    for (int64_t c = 0; c < n; ++c) columns[c * kRowsTogether + r] = x[c];
+  }
+  auto largest = hn::Load(d, columns);
+  for (int64_t c = 1; c < n; ++c) {
+    largest = hn::Max(largest, hn::Load(d, columns + c * kRowsTogether));
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    const auto difference = hn::Sub(largest, hn::Load(d, columns + c * kRowsTogether));
+    hn::Store(hn::BitCast(du, difference), du, below + c * kRowsTogether);
+  }
+}
+
+// Their exponentials; `table` goes up to exp(0) at its end.
+HWY_INLINE void ExpColumns(const int32_t* table, const uint8_t* below, int64_t n, int32_t* exps) {
+  for (int64_t i = 0; i < n * kRowsTogether; ++i) exps[i] = table[255 - below[i]];
+}
+
+// The rounded sums of a vector of rows, the first of which has its first exponential at `exps`.
+HWY_INLINE V32 SumOfColumns(const int32_t* exps, int64_t n) {
+  const D32 d;
+  auto sum = hn::Zero(d);
+  for (int64_t c = 0; c < n; ++c) {
+    sum = hn::Add(sum, RoundingShift(hn::Load(d, exps + c * kRowsTogether), 12));
+  }
+  return sum;
+}
+
+template <class T>
+HWY_INLINE void StoreColumns(const T* columns, int64_t n, T* out, int64_t pitch, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < n; ++c) out[r * pitch + c] = columns[c * kRowsTogether + r];
   }
 }
 
