@@ -191,9 +191,9 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();
-  // Sums of int16 have 24 bits up to here; those of bytes always do.
-  if (!is_max && type == DataType::kInt16 && taps > 511) {
-    return Unsupported("a mean of ", taps, " int16 values");
+  // Sums, and half of their count more, are below 2^24 up to here.
+  if (!is_max && taps > (type == DataType::kInt16 ? 511 : 65535)) {
+    return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   const int64_t pitch = op.inputs[0].pitch();
   IntegerPool pool{pitch, pitch * shape.window.x.input, 0, 0};

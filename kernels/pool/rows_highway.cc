@@ -102,13 +102,16 @@ HWY_INLINE const Total* Picked(const PoolRows& pool, const Total* totals, Total*
   return picked;
 }
 
-// The mean of integers: halves away from zero, or up where T has no sign. Sums below 2^24 are exact
-// in float, and their quotient is cut to the right integer (kernels/pool/integer_highway.cc).
+// The mean of integers: halves away from zero, or up where T has no sign. Sums are exact in Real,
+// and their quotient is cut to the right integer (kernels/pool/integer_highway.cc): those of bytes
+// are below 2^24, others need double.
 template <class T>
 HWY_INLINE float RoundedMean(int32_t total, float count) {
+  using Real = std::conditional_t<sizeof(T) == 1, float, double>;
   const int32_t half = static_cast<int32_t>(count) / 2;
   const int32_t nudged = !std::is_signed_v<T> || total > 0 ? total + half : total - half;
-  return static_cast<float>(static_cast<int32_t>(static_cast<float>(nudged) / count));
+  return static_cast<float>(
+      static_cast<int32_t>(static_cast<Real>(nudged) / static_cast<Real>(count)));
 }
 
 template <class T>
@@ -253,6 +256,9 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   // a row has so few that starting its loops takes longer than they do.
   constexpr int64_t kMostBytes = 160, kMostBytesApart = 31;
   constexpr int32_t kFewOutputs = 4;
+  // Sums of integers, and half of their count more: those of bytes are below 2^24, others below
+  // 2^31.
+  constexpr int32_t kMostSummed = 65535;
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPoolRow.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
@@ -265,8 +271,8 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   }
   const PoolKind kind = PoolKindOf(*op.op);
   const int32_t taps = shape.window.taps();
-  if (kind != PoolKind::kMax && type == DataType::kInt16 && taps > 511) {
-    return Unsupported("a mean of ", taps, " int16 values");
+  if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummed) {
+    return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   PoolRows pool{shape.window.x, shape.channels, 0, 0, ColumnsInside(shape)};
   FUSELITE_RETURN_IF_ERROR(SetRange(op, &pool));

@@ -135,45 +135,60 @@ TEST_P(PoolIsaTest, HighwayHasTheBitsOfTheReference) {
   }
 }
 
-// Sums and quotients at the ends of their ranges: windows around the 256 taps that 16 bits hold and
-// the 511 that int16 may have.
+// A window as large as the image. Its values are extremes alone, or with a few others that bring
+// the quotient next to an integer.
+OpTester LargeWindow(DataType type, int32_t size, int32_t channels, uint64_t seed, Random& random) {
+  const bool wide = type == DataType::kInt16;
+  const int32_t low = type == DataType::kUInt8 ? 0 : wide ? -32768 : -128;
+  const int32_t high = type == DataType::kUInt8 ? 255 : wide ? 32767 : 127;
+  TestTensor x({.type = type,
+                .shape = {1, size, size, channels},
+                .quantization = {.scales = {0.1f}, .zero_points = {0}}});
+  const int64_t extreme = seed % 2 ? low : high;
+  x.Fill(random, static_cast<double>(extreme), static_cast<double>(extreme));
+  for (int64_t i = 0; seed > 2 && i < 20 * size; ++i) {
+    const int64_t at = random.Int(0, x.info().elements() - 1);
+    const int64_t value = random.Int(low, high);
+    if (wide) {
+      x.at<int16_t>(at) = static_cast<int16_t>(value);
+    } else {
+      x.at<uint8_t>(at) = static_cast<uint8_t>(value);
+    }
+  }
+  return Pool("AVERAGE_POOL_2D", x, size, 1, Padding::kValid);
+}
+
+void CompareLargeWindow(OpTester tester, bool taken, Isa isa, uint64_t seed) {
+  const Status inferred = tester.Infer();
+  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  const auto expected = tester.Run("reference", Isa::kScalar);
+  ASSERT_TRUE(expected.ok());
+  const auto actual = tester.Run("highway", isa, seed);
+  if (!taken) {
+    EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+  } else if (tester.op.inputs[0].type == DataType::kInt16) {
+    Compare<int16_t>((*expected)[0], actual, isa);
+  } else {
+    Compare<uint8_t>((*expected)[0], actual, isa);
+  }
+}
+
+// Sums and quotients at the ends of their ranges: windows around the 256 taps that 16 bits hold,
+// the 511 that int16 may have, and the 65535 that bytes may have, and int16 of few channels.
 TEST_P(PoolIsaTest, LargeIntegerWindows) {
   for (const DataType type : {DataType::kInt8, DataType::kUInt8, DataType::kInt16}) {
-    for (const int32_t size : {15, 16, 17, 22, 23, 40}) {
-      for (uint64_t seed = 1; seed <= 6; ++seed) {
-        Random random(seed);
-        SCOPED_TRACE(random.Trace());
-        const bool wide = type == DataType::kInt16;
-        const int32_t low = type == DataType::kUInt8 ? 0 : wide ? -32768 : -128;
-        const int32_t high = type == DataType::kUInt8 ? 255 : wide ? 32767 : 127;
-        TestTensor x({.type = type,
-                      .shape = {1, size, size, 37},
-                      .quantization = {.scales = {0.1f}, .zero_points = {0}}});
-        // Extremes alone, or with a few others that bring the quotient next to an integer.
-        const int64_t extreme = seed % 2 ? low : high;
-        x.Fill(random, static_cast<double>(extreme), static_cast<double>(extreme));
-        for (int64_t i = 0; seed > 2 && i < 20 * size; ++i) {
-          const int64_t at = random.Int(0, x.info().elements() - 1);
-          const int64_t value = random.Int(low, high);
-          if (wide) {
-            x.at<int16_t>(at) = static_cast<int16_t>(value);
-          } else {
-            x.at<uint8_t>(at) = static_cast<uint8_t>(value);
-          }
-        }
-        OpTester tester = Pool("AVERAGE_POOL_2D", x, size, 1, Padding::kValid);
-        ASSERT_TRUE(tester.Infer().ok());
-        const auto expected = tester.Run("reference", Isa::kScalar);
-        ASSERT_TRUE(expected.ok());
-        const auto actual = tester.Run("highway", GetParam(), seed);
-        if (wide && size * size > 511) {
-          EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-        } else if (wide) {
-          Compare<int16_t>((*expected)[0], actual, GetParam());
-        } else {
-          Compare<uint8_t>((*expected)[0], actual, GetParam());
-        }
+    const int32_t most = type == DataType::kInt16 ? 511 : 65535;
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      for (const int32_t size : {15, 16, 17, 22, 23, 40}) {
+        CompareLargeWindow(LargeWindow(type, size, 37, seed, random), size * size <= most,
+                           GetParam(), seed);
+        CompareLargeWindow(LargeWindow(type, size, 3, seed, random), true, GetParam(), seed);
       }
+      CompareLargeWindow(LargeWindow(type, 255, 3, seed, random), true, GetParam(), seed);
+      if (type == DataType::kInt16) continue;
+      CompareLargeWindow(LargeWindow(type, 256, 3, seed, random), false, GetParam(), seed);
     }
   }
 }
