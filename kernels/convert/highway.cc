@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "kernels/convert/convert.h"
@@ -10,10 +9,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/convert/quantize_block-inl.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/join_bytes-inl.h"
 #include "kernels/simd_math/partial-inl.h"
-#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -55,76 +53,28 @@ void QuantizeRun(const float* in, T* out, size_t count, float scale, int32_t zer
   }
 }
 
-// The same for bytes, four vectors at a time by the scale's reciprocal, where a product takes a
-// tenth of a quotient's time. Its error is below 3 2^-24 of a value that counts up to 511 steps
-// from zero: only what lies within kDoubt of the middle of two steps may round differently, and the
-// whole block is divided then, one block in a hundred.
+// The same for bytes, a block at a time by the scale's reciprocal, where a product takes a tenth of
+// a quotient's time. A block that may round differently is divided: one in a hundred.
 template <class T>
-class QuantizeBytes {
-  using D = hn::ScalableTag<float>;
-  using V = hn::Vec<D>;
-  static constexpr float kDoubt = 0x1p-13f;
-  // Adding 1.5 2^23 rounds to an integer, which is in the low bits then.
-  static constexpr float kRounding = 12582912.0f;
-  static constexpr int32_t kLow = std::numeric_limits<T>::min(),
-                           kHigh = std::numeric_limits<T>::max();
-
- public:
-  // Whether the reciprocal has its full precision, and steps are as few as kDoubt supposes.
-  static bool Takes(float scale, int32_t zero_point) {
-    return scale > 0x1p-100f && scale < 0x1p100f && kLow <= zero_point && zero_point <= kHigh;
-  }
-
-  HWY_INLINE QuantizeBytes(float scale, int32_t zero_point)
-      : scale_(scale),
-        zero_point_(zero_point),
-        inverse_(hn::Set(D(), 1 / scale)),
-        least_(hn::Set(D(), static_cast<float>(kLow - zero_point))),
-        most_(hn::Set(D(), static_cast<float>(kHigh - zero_point))),
-        rounding_(hn::Set(D(), kRounding)),
-        join_(std::bit_cast<uint32_t>(kRounding) + static_cast<uint32_t>(kLow - zero_point),
-              kLow < 0) {}
-
-  HWY_INLINE void operator()(const float* in, T* out, size_t count) const {
-    const size_t block = 4 * hn::Lanes(D());
-    if (count < block) return QuantizeRun(in, out, count, scale_, zero_point_);
-    for (size_t i = 0; i + block <= count; i += block) Block(in + i, out + i);
-    // What is left over is computed with some of what comes before it.
-    if (count % block != 0) Block(in + count - block, out + count - block);
-  }
-
- private:
-  // Sums whose low bits are the steps from zero; `doubt` has the largest distance from a step.
-  HWY_INLINE V Rounded(const float* in, V* doubt) const {
-    const auto quotient = hn::Mul(hn::LoadU(D(), in), inverse_);
-    const auto bounded = hn::Min(StdMax(least_, quotient), most_);
-    const auto rounded = hn::Add(bounded, rounding_);
-    *doubt = hn::Max(*doubt, hn::Abs(hn::Sub(bounded, hn::Sub(rounded, rounding_))));
-    return rounded;
-  }
-
-  HWY_INLINE void Block(const float* in, T* out) const {
-    const D d;
-    const size_t lanes = hn::Lanes(d);
-    V doubt = hn::Zero(d);
-    const auto a = Rounded(in, &doubt), b = Rounded(in + lanes, &doubt),
-               c = Rounded(in + 2 * lanes, &doubt), e = Rounded(in + 3 * lanes, &doubt);
-    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Lt(doubt, hn::Set(d, 0.5f - kDoubt))))) {
-      return QuantizeRun(in, out, 4 * lanes, scale_, zero_point_);
+HWY_INLINE void QuantizeByReciprocal(const float* in, T* out, size_t count, float scale,
+                                     int32_t zero_point) {
+  const QuantizeBlock<T> quantize(scale, zero_point);
+  const size_t block = quantize.size();
+  if (count < block) return QuantizeRun(in, out, count, scale, zero_point);
+  const auto some = [&](size_t i) HWY_ATTR {
+    if (HWY_UNLIKELY(!quantize(in + i, out + i))) {
+      QuantizeRun(in + i, out + i, block, scale, zero_point);
     }
-    hn::StoreU(join_(a, b, c, e), hn::ScalableTag<uint8_t>(), reinterpret_cast<uint8_t*>(out));
-  }
-
-  float scale_;
-  int32_t zero_point_;
-  V inverse_, least_, most_, rounding_;
-  JoinBytes join_;
-};
+  };
+  for (size_t i = 0; i + block <= count; i += block) some(i);
+  // What is left over is computed with some of what comes before it.
+  if (count % block != 0) some(count - block);
+}
 
 template <class T>
 void QuantizeToBytes(const float* in, T* out, int64_t n, float scale, int32_t zero_point) {
-  if (QuantizeBytes<T>::Takes(scale, zero_point)) {
-    return QuantizeBytes<T>(scale, zero_point)(in, out, n);
+  if (QuantizeBlock<T>::Takes(scale, zero_point)) {
+    return QuantizeByReciprocal(in, out, n, scale, zero_point);
   }
   QuantizeRun(in, out, n, scale, zero_point);
 }

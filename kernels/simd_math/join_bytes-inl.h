@@ -23,6 +23,7 @@ class JoinBytes {
  public:
   using Words = hn::ScalableTag<uint32_t>;
   using Bytes = hn::ScalableTag<uint8_t>;
+  using Indices = decltype(hn::SetTableIndices(Words(), static_cast<const uint32_t*>(nullptr)));
 
   HWY_INLINE JoinBytes(uint32_t base, bool is_signed)
       : base_(hn::Set(Words(), base * 0x01010101u)),
@@ -44,9 +45,6 @@ class JoinBytes {
     return hn::BitCast(Bytes(), hn::TableLookupLanes(hn::BitCast(d, words), places_));
   }
 
- private:
-  using Indices = decltype(hn::SetTableIndices(Words(), static_cast<const uint32_t*>(nullptr)));
-
   // Word k of block b goes to word b of quarter k.
   static HWY_INLINE Indices Places() {
     const Words d;
@@ -58,6 +56,7 @@ class JoinBytes {
     return hn::SetTableIndices(d, from);
   }
 
+ private:
   hn::Vec<Words> base_;
   hn::Vec<Bytes> sign_, within_blocks_;
   Indices places_;
