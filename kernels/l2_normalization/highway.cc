@@ -23,6 +23,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void L2NormalizationRow(const float* in, float* out, size_t n) {
   const hn::ScalableTag<float> d;
+  if (n <= 4) {  // by vectors one takes as long as four of these
+    float sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += in[i] * in[i];
+    const float norm = std::max(std::sqrt(sum), 1e-6f);
+    for (size_t i = 0; i < n; ++i) out[i] = in[i] / norm;
+    return;
+  }
   const float sum = RowSum(in, n, [](auto x) HWY_ATTR { return hn::Mul(x, x); });
   const auto norm = hn::Set(d, std::max(std::sqrt(sum), 1e-6f));
   RowMap(in, out, n, [&](auto x) HWY_ATTR { return hn::Div(x, norm); });
