@@ -91,6 +91,13 @@ void RequantizationConstants::Prepare() {
   kernels::FloatScaleQuery query;
   uniform_ = Of(0, -largest, largest, &query);
   if (uniform_->fits) uniform_->floats = kernels::FindFloatScale(query, isa_);
+  std::array<Channel, kMaxVectorLanes> lanes;
+  lanes.fill(*uniform_);
+  const auto all = std::span(lanes).first(VectorIsa(isa_).lanes());
+  std::array<int32_t, kMaxVectorLanes> first_sums{};
+  uniform_constants_.resize(all.size() * plan_.constants());
+  PackLanes(all, first_sums.data(), uniform_constants_.data());
+  uniform_shift_ = first_sums[0];
 }
 
 RequantizationConstants::Channel RequantizationConstants::Of(
@@ -149,15 +156,13 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
     const int64_t c = channels[i];
     if (c < 0) {
       lanes[i] = {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
-    } else if (uniform_) {
-      lanes[i] = *uniform_;
     } else {
       const int64_t b = bias != nullptr ? bias[c] : 0;
       lanes[i] = Of(c, b - largest_sum_, b + largest_sum_, &queries[count++]);
     }
     fits &= lanes[i].fits;
   }
-  if (!fits || uniform_) return;
+  if (!fits) return;
   kernels::FindFloatScales(std::span(queries).first(count), isa_, std::span(found).first(count));
   for (size_t i = 0, at = 0; i < channels.size(); ++i) {
     if (channels[i] >= 0) lanes[i].floats = found[at++];
@@ -166,20 +171,32 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
 
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
                                    int32_t* first_sums, int32_t* to) const {
-  const DefaultFloatState state;
-  Channel lanes[kMaxVectorLanes];
-  Find(channels, bias, lanes);
-  bool floats = true, narrow = true;
-  for (size_t i = 0; i < channels.size(); ++i) {
-    floats &= lanes[i].floats.has_value();
-    narrow &= lanes[i].narrow;
+  if (uniform_ && uniform_constants_.size() == channels.size() * plan_.constants()) {
+    std::ranges::copy(uniform_constants_, to);
+    for (size_t i = 0; i < channels.size(); ++i) first_sums[i] += uniform_shift_;
+    return;
   }
-  const std::span<const Channel> all(lanes, channels.size());
-  std::fill_n(to, channels.size() * plan_.constants(), 0);
-  if (floats) return PackFloats(all, first_sums, to);
-  std::fill_n(to, channels.size(), !plan_.real && narrow ? kNarrowForm : kWideForm);
-  if (plan_.real) return PackReal(all, to);
-  narrow ? PackNarrow(all, to) : PackWide(all, to);
+  const DefaultFloatState state;
+  std::array<Channel, kMaxVectorLanes> lanes;
+  if (uniform_) {  // in a vector that is not the widest
+    lanes.fill(*uniform_);
+  } else {
+    Find(channels, bias, lanes);
+  }
+  PackLanes(std::span(lanes).first(channels.size()), first_sums, to);
+}
+
+void RequantizationConstants::PackLanes(std::span<const Channel> lanes, int32_t* first_sums,
+                                        int32_t* to) const {
+  const auto all = [&](auto of) { return std::ranges::all_of(lanes, of); };
+  std::fill_n(to, lanes.size() * plan_.constants(), 0);
+  if (all([](const Channel& c) { return c.floats.has_value(); })) {
+    return PackFloats(lanes, first_sums, to);
+  }
+  const bool narrow = all([](const Channel& c) { return c.narrow; });
+  std::fill_n(to, lanes.size(), !plan_.real && narrow ? kNarrowForm : kWideForm);
+  if (plan_.real) return PackReal(lanes, to);
+  narrow ? PackNarrow(lanes, to) : PackWide(lanes, to);
 }
 
 void RequantizationConstants::PackFloats(std::span<const Channel> lanes, int32_t* first_sums,

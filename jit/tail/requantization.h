@@ -97,7 +97,7 @@ class RequantizationConstants {
   RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
                           int64_t largest_bias, Isa isa);
 
-  // Before the first Pack: where all channels have one scale, finds its floats once.
+  // Before the first Pack: where all channels have one scale, finds its constants once.
   void Prepare();
   // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
   // zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is added.
@@ -119,6 +119,7 @@ class RequantizationConstants {
   // All but its floats, which `query` asks for.
   Channel Of(int64_t channel, int64_t least, int64_t largest,
              kernels::FloatScaleQuery* query) const;
+  void PackLanes(std::span<const Channel> lanes, int32_t* first_sums, int32_t* to) const;
   // What Pack needs of the channels.
   void Find(std::span<const int64_t> channels, const int32_t* bias, std::span<Channel> lanes) const;
   // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
@@ -134,6 +135,9 @@ class RequantizationConstants {
   int64_t largest_sum_ = 0, largest_bias_ = 0;
   Isa isa_;
   std::optional<Channel> uniform_;
+  // A vector of that channel as Pack leaves it, and what is added to each of its first sums.
+  std::vector<int32_t> uniform_constants_;
+  int32_t uniform_shift_ = 0;
 };
 
 }  // namespace fuselite::jit
