@@ -163,7 +163,7 @@ Status Subgraph::PropagateShapes() {
   const bool asked = std::ranges::any_of(delegates_, [](const tflite::TfLiteDelegate* delegate) {
     return (delegate->flags & tflite::kTfLiteDelegateFlagsRequirePropagatedShapes) != 0;
   });
-  if (!asked || delegates_undone_) return Status();
+  if (!asked) return Status();
   for (int index : original_plan_) {
     FUSELITE_RETURN_IF_ERROR(PrepareNode(*nodes_[index]));
     if (HasDynamicOutput(*nodes_[index])) break;

@@ -115,6 +115,13 @@ const Wrong kWrong[] = {
        blocks.block_size = 2;
        Tensor(m, 1).quantization->details.Set(std::move(blocks));
      }},
+    {"its options lie past the end of the file",
+     [](auto& m) { Operator(m, 0).large_custom_options_offset = uint64_t{1} << 40; }},
+    {"its options lie past the end of the file",
+     [](auto& m) {
+       Operator(m, 0).large_custom_options_offset = 8;
+       Operator(m, 0).large_custom_options_size = UINT64_MAX;
+     }},
     {"quantized dimension 2 of rank 2",
      [](auto& m) { Tensor(m, 1).quantization->quantized_dimension = 2; }},
     // Nodes.
@@ -230,6 +237,26 @@ TEST_P(WrongModel, IsRefusedInOneLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HostileModels, WrongModel, ::testing::ValuesIn(kWrong));
+
+// Options of gigabytes lie behind the tables.
+TEST(HostileModels, OptionsBehindTheTablesAreFound) {
+  const Bytes right = Right();
+  const auto model = std::unique_ptr<schema::ModelT>(schema::UnPackModel(right.data()));
+  Operator(*model, 0).large_custom_options_offset = 2;  // a place for the number
+  Operator(*model, 0).large_custom_options_size = 3;
+  const uint64_t offset = Pack(*model).size();
+  Operator(*model, 0).large_custom_options_offset = offset;
+  Bytes file = Pack(*model);
+  ASSERT_EQ(file.size(), offset);
+  for (const int byte : {1, 2, 3}) file.push_back(std::byte(byte));
+  const auto loaded = interpreter::LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_THAT((*loaded)->subgraphs[0].operators[0].custom_options,
+              ::testing::ElementsAre(std::byte{1}, std::byte{2}, std::byte{3}));
+  // One byte less, and they are cut off.
+  file.pop_back();
+  EXPECT_FALSE(interpreter::LoadModelFromMemory(file, nullptr).ok());
+}
 
 TEST(HostileModels, TheRightOneRuns) {
   EXPECT_EQ(Outcome(Right(), false), "ok");

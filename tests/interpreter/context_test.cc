@@ -79,6 +79,27 @@ TEST(Context, ResizesTensors) {
                }).ok());
 }
 
+TEST(Context, ResizesNoFixedMemory) {
+  const int shape[] = {3};
+  EXPECT_TRUE(Ask([&](TfLiteContext* context) {
+                TfLiteTensor* const tensor = &context->tensors[1];
+                tensor->allocation_type = kTfLiteArenaRwPersistent;
+                EXPECT_EQ(context->ResizeTensorExplicit(context, tensor, 1, shape), kTfLiteOk);
+                EXPECT_EQ(tensor->bytes, 12u);
+                tensor->allocation_type = kTfLiteArenaRw;
+                return kTfLiteOk;
+              }).ok());
+  const Status status = Ask([&](TfLiteContext* context) {
+    TfLiteTensor* const tensor = &context->tensors[1];
+    tensor->allocation_type = kTfLiteMmapRo;
+    const TfLiteStatus refused = context->ResizeTensorExplicit(context, tensor, 1, shape);
+    EXPECT_EQ(tensor->bytes, 8u);
+    tensor->allocation_type = kTfLiteArenaRw;
+    return refused;
+  });
+  EXPECT_THAT(status.message(), HasSubstr("fixed memory"));
+}
+
 TEST(Context, AddsTensors) {
   EXPECT_TRUE(Ask([](TfLiteContext* context) {
                 int first = -1;

@@ -264,6 +264,30 @@ TEST(CustomOperatorsTest, HaveTemporaries) {
   EXPECT_THAT(RunOn(interpreter, {1, 2, 3, 4, 5}), ElementsAre(5, 4, 3, 2, 1));
 }
 
+TEST(CustomOperatorsTest, MayHaveNoTemporaries) {
+  static TfLiteStatus none, missing, negative;
+  const OperatorPtr op = MakeOperator(
+      "Plain",
+      [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        const int list[] = {0};
+        none = TfLiteOpaqueNodeSetTemporaries(node, nullptr, 0);
+        missing = TfLiteOpaqueNodeSetTemporaries(node, nullptr, 1);
+        negative = TfLiteOpaqueNodeSetTemporaries(node, list, -1);
+        return PrepareLikeInput(context, node);
+      },
+      [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+        return TfLiteOpaqueTensorCopyFromBuffer(TfLiteOpaqueNodeGetOutput(context, node, 0),
+                                                Floats(input), TfLiteOpaqueTensorByteSize(input));
+      });
+  Chain chain(2);
+  chain.Custom("Plain");
+  EXPECT_THAT(RunOn(Open(chain.Load(), {op.get()}), {1, 2}), ElementsAre(1, 2));
+  EXPECT_EQ(none, kTfLiteOk);
+  EXPECT_EQ(missing, kTfLiteError);
+  EXPECT_EQ(negative, kTfLiteError);
+}
+
 TEST(CustomOperatorsTest, BuildTensorsWithDataAndQuantization) {
   OperatorPtr op = ReverseOperator();
   TfLiteOperatorSetInvoke(op.get(), [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {

@@ -94,6 +94,20 @@ TEST_F(CApiInterpreterTest, SaysWhatIsWrong) {
   EXPECT_THAT(FuseliteLastError(), HasSubstr("not a .tflite file"));
 }
 
+TEST_F(CApiInterpreterTest, TakesNullWhereThereIsNothing) {
+  EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, 0, nullptr, 1), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("null"));
+  // A scalar has no dimensions.
+  EXPECT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, nullptr, 0), kFuseliteOk);
+  const int32_t none[] = {0, 3};
+  ASSERT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, none, 2), kFuseliteOk);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, nullptr, 0), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterCopyOut(interpreter_, 0, nullptr, 0), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterCopyOut(interpreter_, 0, nullptr, 12), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("null"));
+}
+
 TEST_F(CApiInterpreterTest, TakesNullHandles) {
   FuseliteTensor tensor;
   EXPECT_EQ(FuseliteModelLoadFile(nullptr), nullptr);

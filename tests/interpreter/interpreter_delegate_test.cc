@@ -225,6 +225,138 @@ TEST(DelegateTest, CanBeTakenOff) {
   EXPECT_EQ(delegate.invokes, 0);
 }
 
+// Values that a delegate keeps are fetched for the host's nodes and for the caller, and only then.
+TEST(DelegateTest, ValuesThatItKeepsAreFetched) {
+  ModelWriter writer;
+  WriteChain(writer, 4);
+  for (const bool cluster : {true, false}) {
+    SCOPED_TRACE(cluster);
+    TestDelegate delegate;
+    delegate.keeps = true;
+    delegate.claims = {0, 2, 3};  // the host's node reads one of its values, the caller another
+    InterpreterOptions options;
+    options.cluster_partitions = cluster;
+    auto interpreter = Open(writer, options);
+    ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+    ASSERT_OK(interpreter->AllocateTensors());
+    for (int run = 1; run <= 2; ++run) {
+      EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(5, 6));
+      EXPECT_EQ(delegate.copies, 2 * run);
+    }
+    delegate.fail_copy = true;
+    EXPECT_THAT(interpreter->Invoke().message(), HasSubstr("its memory is gone"));
+  }
+}
+
+// Of two kernels of one delegate, the second reads what the first keeps.
+TEST(DelegateTest, ValuesThatItKeepsForItselfAreNotFetched) {
+  ModelWriter writer;
+  for (int i = 0; i < 5; ++i) writer.AddTensor("t" + std::to_string(i), DataType::kFloat32, {2});
+  writer.AddCustomOperator("AddOne", {}, {0}, {1});
+  writer.AddCustomOperator("AddOne", {}, {0}, {2});
+  writer.AddCustomOperator("Sum", {}, {2, 1}, {3});
+  writer.AddCustomOperator("Sum", {}, {3, 2}, {4});
+  writer.SetInputs({0});
+  writer.SetOutputs({4});
+  TestDelegate delegate;
+  delegate.keeps = true;
+  delegate.claims = {0, 2};
+  InterpreterOptions options;
+  options.cluster_partitions = false;
+  auto interpreter = Open(writer, options);
+  ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(6, 9));
+  EXPECT_EQ(delegate.copies, 1);  // for the host's last node
+}
+
+TEST(DelegateTest, OutputsThatCannotBeFetchedAreAnError) {
+  ModelWriter writer;
+  WriteChain(writer, 2);
+  TestDelegate delegate;
+  delegate.keeps = delegate.fail_copy = true;
+  delegate.claims = {0, 1};
+  auto interpreter = Open(writer);
+  ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_THAT(interpreter->Invoke().message(),
+              HasSubstr("reading an output back from its delegate"));
+}
+
+TEST(DelegateTest, WhatItKeepsIsFreedWhenItIsTakenOff) {
+  ModelWriter writer;
+  WriteChain(writer, 3);
+  for (const bool frees : {true, false}) {
+    TestDelegate delegate;
+    delegate.keeps = true;
+    delegate.claims = {0, 1, 2};
+    if (!frees) delegate.delegate.FreeBufferHandle = nullptr;
+    auto interpreter = Open(writer);
+    ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+    ASSERT_OK(interpreter->AllocateTensors());
+    EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(4, 5));
+    EXPECT_EQ(delegate.kept.size(), 1u);
+    ASSERT_OK(interpreter->RemoveDelegates());
+    EXPECT_EQ(delegate.kept.size(), frees ? 0u : 1u);
+    ASSERT_OK(interpreter->AllocateTensors());
+    EXPECT_THAT(RunOn(*interpreter, {3, 4}), ElementsAre(6, 7));
+    EXPECT_EQ(delegate.copies, 1);
+  }
+}
+
+// Delegates that ask for it find the shapes of the values between the nodes that they took.
+TEST(DelegateTest, ShapesAreToldInsideOfPartitionsWhereThatIsAskedFor) {
+  ModelWriter writer;
+  WriteChain(writer, 3);
+  for (const bool asks : {true, false}) {
+    TestDelegate delegate;
+    delegate.claims = {0, 1, 2};
+    delegate.delegate.flags = kDynamic;
+    if (asks) delegate.delegate.flags |= tflite::kTfLiteDelegateFlagsRequirePropagatedShapes;
+    auto interpreter = Open(writer);
+    ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+    const int32_t dims[] = {3};
+    ASSERT_OK(interpreter->ResizeInput(0, dims));
+    ASSERT_OK(interpreter->AllocateTensors());
+    const std::vector<int> shape = {asks ? 3 : 2};
+    EXPECT_THAT(delegate.shapes_inside, ElementsAre(shape, shape));
+    EXPECT_THAT(RunOn(*interpreter, {1, 2, 3}), ElementsAre(4, 5, 6));
+  }
+}
+
+// Behind a value whose shape is known only when it is there, no shapes are told.
+TEST(DelegateTest, ShapesAreToldUpToTheFirstThatDependsOnValues) {
+  static int prepares;
+  prepares = 0;
+  OpResolver resolver;
+  resolver.AddAll(TestOperators());
+  tflite::TfLiteRegistration watched = resolver.FindCustom("AddOne", 1)->registration;
+  static const auto prepare = watched.prepare;
+  watched.prepare = [](tflite::TfLiteContext* context, tflite::TfLiteNode* node) {
+    ++prepares;
+    return prepare(context, node);
+  };
+  resolver.AddCustom("Watched", watched);
+  ModelWriter writer;
+  for (int i = 0; i < 4; ++i) writer.AddTensor("t" + std::to_string(i), DataType::kFloat32, {2});
+  writer.AddCustomOperator("AddOne", {}, {0}, {1});
+  writer.AddCustomOperator("Count", {}, {1}, {2});
+  writer.AddCustomOperator("Watched", {}, {2}, {3});
+  writer.SetInputs({0});
+  writer.SetOutputs({3});
+  TestDelegate delegate;
+  delegate.claims = {0};
+  delegate.delegate.flags = kDynamic | tflite::kTfLiteDelegateFlagsRequirePropagatedShapes;
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  auto interpreter = Open(writer, options);
+  ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_EQ(prepares, 0);
+  EXPECT_THAT(RunOn(*interpreter, {2, 0}), ElementsAre(1, 1, 1));
+  EXPECT_EQ(prepares, 1);
+}
+
 // Outside of a delegate's Prepare the graph is not to be looked at.
 TEST(DelegateTest, ContextIsClosedToKernels) {
   ModelWriter writer;

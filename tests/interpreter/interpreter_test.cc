@@ -283,6 +283,71 @@ TEST(InterpreterTest, ErrorsNameTheNode) {
   EXPECT_EQ(interpreter->Invoke().message(), "node 1 custom operator Fails: failed as asked");
 }
 
+// An operator may have nothing to prepare; without anything to run, it is refused.
+TEST(InterpreterTest, OperatorsNeedNoPrepareToRun) {
+  OpResolver resolver;
+  resolver.AddAll(TestOperators());
+  tflite::TfLiteRegistration op = resolver.FindCustom("AddOne", 1)->registration;
+  op.prepare = nullptr;
+  resolver.AddCustom("Unprepared", op);
+  op.invoke = nullptr;
+  resolver.AddCustom("Hollow", op);
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  for (const char* name : {"Unprepared", "Hollow"}) {
+    ModelWriter writer;
+    WriteChain(writer, 1);
+    writer.AddTensor("out", DataType::kFloat32, {2});
+    writer.AddCustomOperator(name, {}, {1}, {2});
+    writer.SetOutputs({2});
+    auto interpreter = Open(writer, options);
+    const Status status = interpreter->AllocateTensors();
+    if (std::string(name) == "Hollow") {
+      EXPECT_THAT(status.message(), HasSubstr("no functions that the interpreter can call"));
+      continue;
+    }
+    ASSERT_OK(status);
+    EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(3, 4));
+  }
+}
+
+// A node does not meet a tensor that an operator has left without memory.
+TEST(InterpreterTest, InputsHaveMemory) {
+  static bool named, empty;
+  OpResolver resolver;
+  resolver.AddAll(TestOperators());
+  tflite::TfLiteRegistration op = resolver.FindCustom("AddOne", 1)->registration;
+  op.invoke = [](tflite::TfLiteContext*, tflite::TfLiteNode*) { return tflite::kTfLiteOk; };
+  resolver.AddCustom("Nothing", op);
+  op.invoke = [](tflite::TfLiteContext* context, tflite::TfLiteNode* node) {
+    tflite::TfLiteTensor& out = context->tensors[node->outputs->data[0]];
+    out.data.raw = nullptr;
+    if (!named) out.name = nullptr;
+    if (empty) out.bytes = 0;
+    return tflite::kTfLiteOk;
+  };
+  resolver.AddCustom("Loses", op);
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  for (const auto& [with_name, without_elements] :
+       {std::pair(true, false), {false, false}, {true, true}}) {
+    named = with_name;
+    empty = without_elements;
+    ModelWriter writer;
+    for (const char* name : {"in", "lost", "out"}) writer.AddTensor(name, DataType::kFloat32, {2});
+    writer.AddCustomOperator("Loses", {}, {0}, {1});
+    writer.AddCustomOperator("Nothing", {}, {1}, {2});
+    writer.SetInputs({0});
+    writer.SetOutputs({2});
+    auto interpreter = Open(writer, options);
+    ASSERT_OK(interpreter->AllocateTensors());
+    const std::string message(interpreter->Invoke().message());
+    EXPECT_EQ(message, empty ? ""
+                             : "node 1 custom operator Nothing: its input tensor 1 \"" +
+                                   std::string(named ? "lost" : "") + "\" has no memory");
+  }
+}
+
 TEST(InterpreterTest, RecordsTimes) {
   ModelWriter writer;
   WriteChain(writer, 3);

@@ -117,6 +117,12 @@ TfLiteStatus PrepareKernel(TfLiteContext* context, TfLiteNode* node) {
     context->ReportError(context, "the kernel does not want to");
     return tflite::kTfLiteError;
   }
+  kernel->owner->shapes_inside.clear();
+  for (const auto& [inputs, output] : kernel->nodes) {
+    if (std::ranges::count(Elements(node->outputs), output) > 0) continue;
+    const auto inside = Elements(context->tensors[output].dims);
+    kernel->owner->shapes_inside.emplace_back(inside.begin(), inside.end());
+  }
   const auto dims = Elements(context->tensors[node->inputs->data[0]].dims);
   for (int output : Elements(node->outputs)) {
     const TfLiteStatus status = context->ResizeTensor(context, &context->tensors[output],
@@ -126,6 +132,15 @@ TfLiteStatus PrepareKernel(TfLiteContext* context, TfLiteNode* node) {
   return tflite::kTfLiteOk;
 }
 
+// Takes the values of a tensor away, which the host then finds to be stale.
+void Keep(TestDelegate& owner, TfLiteTensor& tensor, int index) {
+  const std::span<float> values(tensor.data.f, tensor.bytes / sizeof(float));
+  owner.kept[index].assign(values.begin(), values.end());
+  std::ranges::fill(values, -1.0f);
+  tensor.data_is_stale = true;
+  tensor.buffer_handle = index;
+}
+
 TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
   auto* kernel = static_cast<DelegateKernel*>(node->user_data);
   ++kernel->owner->invokes;
@@ -133,8 +148,11 @@ TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
     return std::ranges::count(Elements(node->inputs), tensor) == 0 &&
            std::ranges::count(Elements(node->outputs), tensor) == 0;
   };
+  TestDelegate& owner = *kernel->owner;
   const auto view = [&](int index) {
     TfLiteTensor tensor = context->tensors[index];
+    const auto kept = owner.kept.find(index);
+    if (tensor.data_is_stale && kept != owner.kept.end()) tensor.data.f = kept->second.data();
     if (!inside(index)) return tensor;
     // Values inside a partition have the shape of its first input.
     tensor.bytes = context->tensors[node->inputs->data[0]].bytes;
@@ -150,7 +168,27 @@ TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
       Sum(view(inputs[0]), view(inputs[1]), view(output));
     }
   }
+  for (int output : Elements(node->outputs)) {
+    if (owner.keeps) Keep(owner, context->tensors[output], output);
+  }
   return tflite::kTfLiteOk;
+}
+
+TfLiteStatus CopyKept(TfLiteContext* context, tflite::TfLiteDelegate* delegate,
+                      tflite::TfLiteBufferHandle handle, TfLiteTensor* tensor) {
+  auto& owner = *static_cast<TestDelegate*>(delegate->data_);
+  ++owner.copies;
+  if (owner.fail_copy) {
+    context->ReportError(context, "its memory is gone");
+    return tflite::kTfLiteError;
+  }
+  std::ranges::copy(owner.kept.at(handle), tensor->data.f);
+  return tflite::kTfLiteOk;
+}
+
+void FreeKept(TfLiteContext*, tflite::TfLiteDelegate* delegate,
+              tflite::TfLiteBufferHandle* handle) {
+  static_cast<TestDelegate*>(delegate->data_)->kept.erase(*handle);
 }
 
 TfLiteStatus PrepareDelegate(TfLiteContext* context, tflite::TfLiteDelegate* delegate) {
@@ -241,6 +279,8 @@ std::vector<float> RunOn(Interpreter& interpreter, const std::vector<float>& inp
 TestDelegate::TestDelegate() {
   delegate.data_ = this;
   delegate.Prepare = PrepareDelegate;
+  delegate.CopyFromBufferHandle = CopyKept;
+  delegate.FreeBufferHandle = FreeKept;
 }
 
 }  // namespace fuselite::interpreter

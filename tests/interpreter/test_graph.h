@@ -2,6 +2,7 @@
 // told.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct TestDelegate {
   std::vector<int> claims;           // node indices; empty: none
   bool fail_prepare = false;         // of the delegate
   bool fail_kernel_prepare = false;  // of its kernels
+  // What its kernels give stays in `kept`, of which the host gets copies when it asks.
+  bool keeps = false;
+  bool fail_copy = false;
   // What it saw.
   struct Partition {
     std::vector<int> nodes, inputs, outputs;
@@ -44,6 +48,10 @@ struct TestDelegate {
   int kernels_alive = 0;
   int kernel_prepares = 0;
   int invokes = 0;
+  // Of the last kernel that was prepared: the shapes of its values that nobody else sees.
+  std::vector<std::vector<int>> shapes_inside;
+  std::map<int, std::vector<float>> kept;  // by tensor, whose number is the handle
+  int copies = 0;
 };
 
 }  // namespace fuselite::interpreter

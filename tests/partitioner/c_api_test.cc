@@ -143,6 +143,8 @@ TEST_F(CApiTest, ThePluginRefusesNullStrings) {
   char* values[] = {value.data()};
   char* nothing[] = {nullptr};
   EXPECT_EQ(tflite_plugin_create_delegate(nothing, values, 1, KeepError), nullptr);
+  EXPECT_EQ(tflite_plugin_create_delegate(values, nullptr, 1, KeepError), nullptr);
+  EXPECT_EQ(tflite_plugin_create_delegate(nullptr, values, 1, KeepError), nullptr);
   EXPECT_EQ(last_error, "fuselite: an option's key or value is null");
   EXPECT_EQ(tflite_plugin_create_delegate(strings, nothing, 1, KeepError), nullptr);
   EXPECT_EQ(tflite_plugin_create_delegate(nullptr, nullptr, 1, nullptr), nullptr);

@@ -153,9 +153,13 @@ TEST_F(PlansTest, OutputsOfTheSameShapeStayWhereTheyAre) {
 // Until a run, nobody may take what the last shapes left for their values.
 TEST_F(PlansTest, OutputsOfUnknownShapeHaveNoMemoryBeforeARun) {
   const int out = Reshaped("EXP");
-  host_.context.tensors[out].allocation_type = kTfLiteArenaRw;
+  const int between = out - 1;
+  for (const int tensor : {between, out}) {
+    host_.context.tensors[tensor].allocation_type = kTfLiteArenaRw;
+  }
   Open({out});
   EXPECT_EQ(host_.context.tensors[out].allocation_type, kTfLiteDynamic);
+  EXPECT_EQ(host_.context.tensors[between].allocation_type, kTfLiteArenaRw);  // ours alone
   EXPECT_EQ(host_.Memory(out), nullptr);
   // What a run has given is left alone.
   ASSERT_EQ(InvokeTo(2, 32), kTfLiteOk);

@@ -58,6 +58,17 @@ TEST(ExplanationTest, TextSaysWhatBecameOfEachNode) {
   EXPECT_THAT(text, HasSubstr("    fuse relu (nodes 0-1, 7)\n    drop identity (node 5)\n"));
 }
 
+TEST(ExplanationTest, TextSaysWhatLayInTheCache) {
+  Explanation explanation = Example();
+  EXPECT_THAT(ToText(explanation), Not(HasSubstr("cache")));
+  EXPECT_THAT(ToText(explanation), Not(HasSubstr("shapes depend on values")));
+  explanation.graphs[0].partitions[0].report.caches = {{"/here.pack", 3, 1, ""},
+                                                       {"/there.pack", 0, 2, "it was cut off"}};
+  EXPECT_THAT(ToText(explanation),
+              HasSubstr("  cache: 3 of 4 packed weights were in /here.pack\n"
+                        "  cache: 0 of 2 packed weights were in /there.pack; it was cut off\n"));
+}
+
 TEST(ExplanationTest, TextListsNodesThatNoStepShows) {
   Explanation explanation = Example();
   EXPECT_THAT(ToText(explanation), Not(HasSubstr("0  CONV_2D")));

@@ -163,6 +163,8 @@ TEST(OptionsTest, TheNearestNumberIsNamed) {
   EXPECT_EQ(nearest("2.6"), "3");
   EXPECT_EQ(nearest("1e3"), "1000");
   EXPECT_EQ(nearest("1e300"), "1024");
+  EXPECT_EQ(nearest("1e999"), "1024");
+  EXPECT_EQ(nearest("-1e999"), "0");
   EXPECT_EQ(nearest("99999999999999999999"), "1024");
   EXPECT_EQ(nearest("-7"), "0");
   EXPECT_EQ(nearest("many"), "0");

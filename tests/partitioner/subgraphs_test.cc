@@ -143,6 +143,17 @@ TEST(Composites, OfOtherResultsThanDeclaredAreTheHosts) {
   EXPECT_THAT(Open(b).reasons, ::testing::Not(::testing::IsEmpty()));
 }
 
+// The operator inside of it that cannot be is named.
+TEST(Composites, OfOperandsThatDoNotFitAreTheHosts) {
+  Builder b;
+  const int x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});
+  b.AddComposite("my.block", {}, 1, {x}, {y});
+  b.End({y});
+  b.AddSubgraph("decomposition");
+  b.End({b.Op("ADD", {b.Op("NEG", {b.In({1, 6})}, {1, 6}), b.Weights({1, 5})}, {1, 6})});
+  EXPECT_THAT(Open(b).reasons, ::testing::Contains(::testing::HasSubstr("ADD")));
+}
+
 TEST(Composites, OfOperatorsOfTheHostsAreTheHosts) {
   Builder b;
   const int x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});

@@ -124,6 +124,34 @@ TEST(Variables, ThatOthersUseAreTheHosts) {
               Contains(HasSubstr("READ_VARIABLE, which is left to the host, uses the variables")));
 }
 
+// A handle is one number, whatever its type is called.
+TEST(Variables, AreNamedByOneNumber) {
+  struct Case {
+    DataType type;
+    Shape shape;
+    bool taken;
+  };
+  for (const auto& [type, shape, taken] :
+       {Case{DataType::kResource, {}, true}, Case{DataType::kResource, {1}, true},
+        Case{DataType::kResource, {2}, false}, Case{kInt, {1}, true}, Case{kFloat, {1}, false}}) {
+    SCOPED_TRACE(std::string(DataTypeName(type)) + shape.ToString());
+    Stateful b;
+    const int x = b.In({1, 8});
+    b.CallOnce();
+    const int handle = b.AddTensor("handle", type, shape);
+    b.AddVariableHandle("", handle);
+    b.End({b.Op("ADD", {b.Read(handle), x}, {1, 8})});
+    b.Initializer();
+    const auto stranger = Contains(HasSubstr("whose handle is no VAR_HANDLE's"));
+    const Delegated delegated = Open(b);
+    if (taken) {
+      EXPECT_THAT(delegated.reasons, IsEmpty());
+    } else {
+      EXPECT_THAT(delegated.reasons, stranger);
+    }
+  }
+}
+
 // A branch that another graph runs assigns it, too.
 TEST(Variables, OfSeveralSubgraphsAreTheHosts) {
   for (const bool same : {false, true}) {
