@@ -1,6 +1,9 @@
 #include "fusion/compile.h"
 
+#include <filesystem>
+
 #include "fusion/cost.h"
+#include "fusion/evaluate.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -62,6 +65,36 @@ TEST(Compile, RefusesAGraphThatReadsWhatNobodyMakes) {
   EXPECT_THAT(executable.status().ToString(), HasSubstr("reads value 0 before it is made"));
 }
 
+TEST(Compile, RefusesAGraphThatMakesAValueTwice) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 4}), y = b.Op("NEG", {x});
+  b.Op("ABS", {x});
+  b.Output(y);
+  Node again = b.graph().node(b.graph().order().back());
+  again.outputs = {y};
+  b.graph().Replace(b.graph().order().back(), std::move(again));
+  const auto executable = Compile(b.graph(), Fused(), nullptr);
+  ASSERT_FALSE(executable.ok());
+  EXPECT_THAT(executable.status().ToString(), HasSubstr("a second time"));
+}
+
+// What a file has at any address is computed from a copy.
+TEST(Evaluate, TakesConstantsAtAnyAddress) {
+  for (const size_t shift : {0, 1, 2}) {
+    const float values[] = {1, -2, 3};
+    std::vector<std::byte> bytes(sizeof values + shift);
+    std::memcpy(bytes.data() + shift, values, sizeof values);
+    GraphBuilder b;
+    Value value;
+    value.info = {.type = DataType::kFloat32, .shape = {3}, .data = bytes.data() + shift};
+    b.Output(b.Op("NEG", {b.graph().AddValue(std::move(value))}));
+    const auto made = Evaluate(b.graph(), b.graph().order()[0]);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    const auto* negated = static_cast<const float*>(made->at(0).info.data);
+    EXPECT_THAT(std::vector<float>(negated, negated + 3), ElementsAre(-1, 2, -3));
+  }
+}
+
 TEST(Compile, CountsMultiplyAddsOfTheGraph) {
   GraphBuilder b;
   b.Output(b.Dense(b.Dense(b.Input({2, 16}), 8), 4));
@@ -99,6 +132,33 @@ TEST(Compile, PacksTheWeightsOnceForAllExecutablesOfAProcess) {
     executables.push_back(*executable);
     EXPECT_EQ(store.bytes > before, i == 0) << "executable " << i;
   }
+}
+
+// In a folder, weights outlive those who packed them; what has few bytes is packed anew.
+TEST(Compile, FindsWeightsInTheFolderOfAnother) {
+  const std::string folder = ::testing::TempDir() + "fuselite_compile_test";
+  for (const int units : {64, 2}) {
+    GraphBuilder b;
+    b.Output(b.Dense(b.Input({1, 16}), units));
+    for (const bool found : {false, true}) {
+      CountingStore store;
+      CompileOptions options = Fused();
+      options.store = &store;
+      options.cache.directory = folder;
+      CompileReport report;
+      const auto executable = Compile(b.graph(), options, &report);
+      ASSERT_TRUE(executable.ok()) << executable.status().ToString();
+      if (units == 2) {
+        EXPECT_THAT(report.caches, ::testing::IsEmpty());
+        continue;
+      }
+      ASSERT_EQ(report.caches.size(), 1u);
+      EXPECT_EQ(report.caches[0].problem, "");
+      EXPECT_EQ(report.caches[0].found, found ? 1 : 0);
+      EXPECT_EQ(report.caches[0].made, found ? 0 : 1);
+    }
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -201,6 +201,18 @@ TEST(FoldScale, OfInputChannels) {
               ElementsAre("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"));
 }
 
+// A layer whose rows lie across the innermost dimension takes one factor, and none for each
+// channel.
+TEST(FoldScale, OfRowsOfSeveralLines) {
+  for (const bool scalar : {true, false}) {
+    GraphBuilder b;
+    const ValueId scale = scalar ? b.Scalar(0.5f) : b.Constant({6});
+    const ValueId x = b.Op("MUL", {b.Input({4, 6}), scale});
+    b.Output(b.Op("FULLY_CONNECTED", {x, b.Constant({5, 12}), b.Constant({5})}));
+    EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops().size(), scalar ? 1u : 2u);
+  }
+}
+
 TEST(FoldScale, OfGroupedConvolutions) {
   GraphBuilder b;
   const ValueId x = b.Op("MUL", {b.Input({1, 4, 4, 6}), b.Constant({6})});

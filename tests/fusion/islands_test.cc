@@ -39,6 +39,23 @@ TEST(SinkDequantize, OneOperatorOfEachKind) {
       Contains(Property(&RewriteRecord::ToString, "move DEQUANTIZE behind SLICE: nodes 1, 5")));
 }
 
+// So do values of 16 bits, but not where a float would overflow.
+TEST(SinkDequantize, OfSixteenBits) {
+  for (const float scale : {kScale, 1e31f}) {
+    Islands b;
+    const TensorInfo wide{.type = DataType::kInt16,
+                          .quantization = {.scales = {scale}, .zero_points = {0}}};
+    const ValueId x = b.Op("QUANTIZE", {b.Input({5, 7})}, {}, 1, wide)[0];
+    b.Output(b.Op("TRANSPOSE", {b.Float(x), b.Ints({1, 0})}));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+    if (scale == kScale) {
+      EXPECT_THAT(ops, ElementsAre("QUANTIZE", "TRANSPOSE", "DEQUANTIZE"));
+    } else {
+      EXPECT_THAT(ops, ElementsAre("QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
+    }
+  }
+}
+
 TEST(SinkDequantize, AnotherQuantizationIsATableBehind) {
   Islands b;
   const ValueId x = b.Op("TRANSPOSE", {b.Float(b.In({5, 7})), b.Ints({1, 0})});

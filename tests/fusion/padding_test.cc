@@ -85,6 +85,22 @@ TEST(FoldPadding, IntoAQuantizedMaximum) {
   }
 }
 
+// Codes of uint8 stand for nothing below zero where that is code 0.
+TEST(FoldPadding, IntoAMaximumOfUnsignedCodes) {
+  for (const int32_t zero_point : {0, 5}) {
+    Int8Builder b;
+    const TensorInfo codes{.type = DataType::kUInt8,
+                           .quantization = {.scales = {0.02f}, .zero_points = {zero_point}}};
+    const auto op = [&](const char* name, std::vector<ValueId> inputs, const Attributes& a = {}) {
+      return b.Op(name, inputs, a, 1, codes)[0];
+    };
+    const ValueId x = op("QUANTIZE", {b.Input({1, 9, 9, 3})});
+    const ValueId padded = op("PAD", {x, b.Ints({4, 2}, {0, 0, 1, 1, 1, 1, 0, 0})});
+    b.Out(op("MAX_POOL_2D", {padded}, kPool3));
+    EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 0).ops().size(), zero_point == 0 ? 3u : 4u);
+  }
+}
+
 TEST(FoldPadding, IntoAMaximumOfWhatIsNotNegative) {
   for (const bool relu : {false, true}) {
     GraphBuilder b;

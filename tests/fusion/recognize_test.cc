@@ -127,16 +127,19 @@ TEST(Prelu, NotOfAnotherCondition) {
   EXPECT_EQ(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops().size(), 3u);
 }
 
-// x^3 as products, or as SQUARE times x.
-ValueId Cube(GraphBuilder& b, ValueId x, bool square) {
-  return square ? b.Op("MUL", {b.Op("SQUARE", {x}), x}) : b.Op("MUL", {x, b.Op("MUL", {x, x})});
+// x^3 as products, as SQUARE times x, or as a power.
+enum class Cubes { kProducts, kSquare, kPower };
+ValueId Cube(GraphBuilder& b, ValueId x, Cubes cubes) {
+  if (cubes == Cubes::kPower) return b.Op("POW", {x, b.Scalar(3)});
+  const ValueId square = cubes == Cubes::kSquare ? b.Op("SQUARE", {x}) : b.Op("MUL", {x, x});
+  return b.Op("MUL", {square, x});
 }
 
 TEST(Gelu, ByTanhFromItsParts) {
-  for (const bool square : {false, true}) {
+  for (const Cubes cubes : {Cubes::kProducts, Cubes::kSquare, Cubes::kPower}) {
     GraphBuilder b;
     const ValueId x = b.Dense(b.Input({3, 7}), 9);
-    const ValueId cubic = b.Op("MUL", {Cube(b, x, square), b.Scalar(0.044715f)});
+    const ValueId cubic = b.Op("MUL", {Cube(b, x, cubes), b.Scalar(0.044715f)});
     const ValueId inner = b.Op("MUL", {b.Scalar(0.7978845608f), b.Op("ADD", {x, cubic})});
     const ValueId gate = b.Op("ADD", {b.Op("TANH", {inner}), b.Scalar(1)});
     b.Output(b.Op("MUL", {b.Op("MUL", {x, b.Scalar(0.5f)}), gate}));
@@ -148,7 +151,7 @@ TEST(Gelu, ByTanhFromItsParts) {
 TEST(Gelu, NotWithAnotherFactor) {
   GraphBuilder b;
   const ValueId x = b.Input({3, 7});
-  const ValueId cubic = b.Op("MUL", {Cube(b, x, false), b.Scalar(0.05f)});
+  const ValueId cubic = b.Op("MUL", {Cube(b, x, Cubes::kProducts), b.Scalar(0.05f)});
   const ValueId inner = b.Op("MUL", {b.Scalar(0.7978845608f), b.Op("ADD", {x, cubic})});
   const ValueId gate = b.Op("ADD", {b.Op("TANH", {inner}), b.Scalar(1)});
   b.Output(b.Op("MUL", {b.Op("MUL", {x, b.Scalar(0.5f)}), gate}));
@@ -221,15 +224,18 @@ TEST(LayerNorm, NotWhereAMeanRepeatsByRow) {
 }
 
 TEST(LayerNorm, CentredFirst) {
-  for (const bool quotient : {false, true}) {
+  enum class Squares { kOfDifferences, kSquare, kProduct };
+  for (const Squares squares : {Squares::kOfDifferences, Squares::kSquare, Squares::kProduct}) {
     for (const bool scaled : {false, true}) {
       GraphBuilder b;
       const ValueId x = b.Input({2, 5, 12});
       const ValueId mean = b.Op("MEAN", {x, b.Ints({2})}, kKeepDims);
       const ValueId centred = b.Op("SUB", {x, mean});
       ValueId v;
-      if (quotient) {
-        const ValueId variance = b.Op("MEAN", {b.Op("SQUARE", {centred}), b.Ints({2})}, kKeepDims);
+      if (squares != Squares::kOfDifferences) {
+        const ValueId square = squares == Squares::kSquare ? b.Op("SQUARE", {centred})
+                                                           : b.Op("MUL", {centred, centred});
+        const ValueId variance = b.Op("MEAN", {square, b.Ints({2})}, kKeepDims);
         v = b.Op("DIV", {centred, b.Op("SQRT", {b.Op("ADD", {variance, b.Scalar(1e-5f)})})});
       } else {
         v = b.Op("MUL", {centred, InverseDeviation(b, x, mean)});

@@ -16,9 +16,9 @@ constexpr int32_t kCount = 21, kWidth = 5, kCells = 7;
 
 // A body that reads row `index` of `x`, and `state`.
 struct Body : GraphBuilder {
-  explicit Body(int32_t batch = 1, int32_t count = kCount)
+  explicit Body(int32_t batch = 1, int32_t count = kCount, DataType counts = DataType::kInt32)
       : x(Input({count, batch, kWidth})),
-        index(Input({}, DataType::kInt32)),
+        index(Input({}, counts)),
         state(Input({batch, kCells})),
         row(Op("GATHER", {x, index})) {}
 
@@ -62,11 +62,11 @@ void ExpectSameResults(Body& body) {
   const int64_t count = body.shape(body.x)[0], row_elements = body.shape(body.x).elements(1, 3);
   const std::vector<float> x = RandomFloats(body.random(), count * row_elements);
   const std::vector<float> state = RandomFloats(body.random(), body.shape(body.state).elements());
-  for (int32_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {  // whose first half is the number in 32 bits
     std::map<ValueId, const void*> inputs = {
         {body.x, x.data()}, {body.index, &i}, {body.state, state.data()}};
     const auto expected = Run(whole, inputs);
-    const int32_t begin = std::min<int32_t>(i / ahead.rows * ahead.rows, count - ahead.rows);
+    const int64_t begin = std::min<int64_t>(i / ahead.rows * ahead.rows, count - ahead.rows);
     const auto block = Run(ahead.graph, {{ahead.graph.inputs[0], x.data() + begin * row_elements}});
     for (size_t k = 0; k < ahead.results.size(); ++k) {
       const int64_t size = rest.value(ahead.results[k]).info.elements();
@@ -80,6 +80,12 @@ TEST(RowsAhead, AProductOfARow) {
   Body body;
   const ValueId product = body.Dense(body.row, kCells);
   body.Output(body.Op("ADD", {product, body.state}));
+  ExpectSameResults(body);
+}
+
+TEST(RowsAhead, CountedBy64Bits) {
+  Body body(1, kCount, DataType::kInt64);
+  body.Output(body.Op("ADD", {body.Dense(body.row, kCells), body.state}));
   ExpectSameResults(body);
 }
 

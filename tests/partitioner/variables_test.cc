@@ -81,6 +81,20 @@ TEST(Variables, AreToldApartByTheirNames) {
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
 }
 
+// Each reader sees the assignment before it.
+TEST(Variables, MayBeAssignedTwice) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  b.Assign(handle, b.Op("ADD", {b.Read(handle), x}, {1, 8}));
+  const int between = b.Read(handle);
+  b.Assign(handle, b.Op("NEG", {between}, {1, 8}));
+  b.End({b.Op("EXP", {between}, {1, 8}), b.Op("ABS", {b.Read(handle)}, {1, 8})});
+  b.Initializer();
+  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+}
+
 using Init = void (*)(Stateful& b);
 
 // A graph that adds to its variable, with this initializer; null: none.
