@@ -118,7 +118,7 @@ int Interpreter::FindOutput(const Signature& signature, std::string_view name) {
 
 Status Interpreter::ResizeInput(int i, std::span<const int32_t> dims) {
   return Guarded([&]() -> Status {
-    if (i < 0 || static_cast<size_t>(i) >= inputs().size()) {
+    if (static_cast<size_t>(i) >= inputs().size()) {
       return InvalidArgument("there is no input ", i, ", the model has ", inputs().size());
     }
     return main().ResizeInput(inputs()[i], dims);

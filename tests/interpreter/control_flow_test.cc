@@ -60,33 +60,37 @@ std::string ErrorOf(const ModelWriter& writer) {
   return status.ok() ? "none" : std::string(status.message());
 }
 
+// `x` in a shape that the run tells: the values behind it are not the plan's.
+int Reshaped(Builder& b, int x, int length) {
+  const int shape = b.Op("CAST", {b.Op("ABS", {length}, {1})}, {1}, kInt);
+  return b.Op("RESHAPE", {x, shape}, {1});
+}
+
 // Two values that exchange their places and count up by one and ten, until the first has reached
 // `limit`; a third one that passes.
-void WriteLoop(Builder& b, float limit, bool dynamic) {
+enum class Dynamic { kNowhere, kBody, kCondition };
+void WriteLoop(Builder& b, float limit, Dynamic dynamic) {
   const int x = b.In({1}), y = b.In({1}), z = b.In({1});
   const int p = b.Out({1}), q = b.Out({1}), r = b.Out({1});
   b.AddControlFlow(kWhile, {1, 2}, {x, y, z}, {p, q, r});
   b.End({p, q, r});
   b.AddSubgraph("condition");
-  const int first = b.In({1});
+  int first = b.In({1});
   b.In({1});
-  b.In({1});
+  const int length = b.In({1});
+  if (dynamic == Dynamic::kCondition) first = Reshaped(b, first, length);
   b.End(
       {b.Op("LESS", {first, b.AddConstant("limit", kFloat, {1}, std::vector{limit})}, {1}, kBool)});
   b.AddSubgraph("body");
   const int u = b.In({1}), v = b.In({1}), w = b.In({1});
   int up = b.Op("ADD", {v, b.Number(1)}, {1});
-  if (dynamic) {
-    // A shape that the run tells: the body's values are not the plan's.
-    const int shape = b.Op("CAST", {b.Op("ABS", {w}, {1})}, {1}, kInt);
-    up = b.Op("RESHAPE", {up, shape}, {1});
-  }
+  if (dynamic == Dynamic::kBody) up = Reshaped(b, up, w);
   b.End({up, b.Op("ADD", {u, b.Number(10)}, {1}), w});
 }
 
 TEST(While, RunsUntilItsConditionIsFalse) {
-  for (const bool dynamic : {false, true}) {
-    SCOPED_TRACE(dynamic);
+  for (const Dynamic dynamic : {Dynamic::kNowhere, Dynamic::kBody, Dynamic::kCondition}) {
+    SCOPED_TRACE(static_cast<int>(dynamic));
     for (int again = 0; again < 2; ++again) {
       Builder b;
       WriteLoop(b, 5, dynamic);

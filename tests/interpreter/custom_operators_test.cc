@@ -264,6 +264,8 @@ TEST(CustomOperatorsTest, HaveTemporaries) {
   EXPECT_THAT(RunOn(interpreter, {1, 2, 3, 4, 5}), ElementsAre(5, 4, 3, 2, 1));
 }
 
+TEST(CustomOperatorsTest, NoneIsDeletedWithoutHarm) { TfLiteOperatorDelete(nullptr); }
+
 TEST(CustomOperatorsTest, MayHaveNoTemporaries) {
   static TfLiteStatus none, missing, negative;
   const OperatorPtr op = MakeOperator(

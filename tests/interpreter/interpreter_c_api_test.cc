@@ -117,6 +117,7 @@ TEST_F(CApiInterpreterTest, TakesNullHandles) {
   EXPECT_NE(FuseliteInterpreterTensor(interpreter_, 0, nullptr), kFuseliteOk);
   EXPECT_EQ(FuseliteInterpreterInputCount(nullptr), 0u);
   EXPECT_EQ(FuseliteInterpreterInput(nullptr, 0), -1);
+  EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, SIZE_MAX, nullptr, 0), kFuseliteOk);
   FuseliteModelDelete(nullptr);
   FuseliteInterpreterDelete(nullptr);
   FuseliteInterpreterCancel(nullptr);
