@@ -4,7 +4,8 @@ A probe (abi_probe/) is loaded as a delegate and writes down the graph that it s
 operands are compared with LiteRT's Python interface; the operators' parameters with the file, read by flatc
 through our schema, so that the schema is checked as well.
 
-Paths come from the environment: FUSELITE_BUILD (a build folder), FUSELITE_MODELS (a folder of .tflite files).
+Paths come from the environment: FUSELITE_BUILD (a build folder), FUSELITE_MODELS (a folder of .tflite files; where it is
+not set, networks that `fuselite zoo` writes).
 """
 
 import json
@@ -22,33 +23,34 @@ litert = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT (ai-ed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "interpreter" / "schema" / "tflite.fbs"
 PROBE = pathlib.Path(os.environ.get("FUSELITE_BUILD", ROOT / "build" / "release")) / "tests/python/abi_probe.so"
-MODELS = os.environ.get("FUSELITE_MODELS")
 
-pytestmark = [
-    pytest.mark.skipif(not PROBE.exists(), reason=f"{PROBE} is not built"),
-    pytest.mark.skipif(not MODELS, reason="FUSELITE_MODELS names no folder"),
-]
+pytestmark = pytest.mark.skipif(not PROBE.exists(), reason=f"{PROBE} is not built")
 
 NAMES = ["vww_96_float", "resnet8_cifar10_int8", "mobilenet_v1_0.25_128_quant", "kws_float", "digits_float"]
+WITH_SUMS = ["resnet8_cifar10_float", "digits_float"]
+if not os.environ.get("FUSELITE_MODELS"):
+    NAMES = ["mobilenet_v1", "mobilenet_v1_uint8", "mobilenet_v2_int8", "transformer_int8"]
+    WITH_SUMS = ["mobilenet_v2", "transformer"]
 TYPES = {np.float32: 1, np.int32: 2, np.uint8: 3, np.int64: 4, np.bool_: 6, np.int16: 7, np.int8: 9}
 
 
-def model(name):
-    return str(pathlib.Path(MODELS) / f"{name}.tflite")
+@pytest.fixture
+def model(name, networks):
+    return networks / f"{name}.tflite"
 
 
-def open_model(name, delegates=(), threads=2):
+def open_model(model, delegates=(), threads=2):
     interpreter = litert.Interpreter(
-        model(name), experimental_delegates=list(delegates), num_threads=threads,
+        str(model), experimental_delegates=list(delegates), num_threads=threads,
         experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     interpreter.allocate_tensors()
     return interpreter
 
 
-def probe(name, path, claim="none"):
+def probe(model, path, claim="none"):
     """The interpreter with the probe applied, and the probe's lines: (kind, number or None, {key: value})."""
     delegate = litert.load_delegate(str(PROBE), {"output": str(path), "claim": claim})
-    interpreter = open_model(name, [delegate])
+    interpreter = open_model(model, [delegate])
     lines = []
     for line in path.read_text().splitlines():
         line, _, tensor_name = line.partition(" name=")
@@ -70,10 +72,10 @@ def operator_names():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tensors_are_read_as_litert_says(name, tmp_path):
-    _, lines = probe(name, tmp_path / "graph.txt")
+def test_tensors_are_read_as_litert_says(model, tmp_path):
+    _, lines = probe(model, tmp_path / "graph.txt")
     tensors = {number: values for kind, number, values in lines if kind == "tensor"}
-    details = open_model(name).get_tensor_details()
+    details = open_model(model).get_tensor_details()
     assert len(details) > 10
     for detail in details:
         seen = tensors[detail["index"]]
@@ -94,11 +96,11 @@ def test_tensors_are_read_as_litert_says(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nodes_are_read_as_litert_says(name, tmp_path):
-    _, lines = probe(name, tmp_path / "graph.txt")
+def test_nodes_are_read_as_litert_says(model, tmp_path):
+    _, lines = probe(model, tmp_path / "graph.txt")
     nodes = [(number, values) for kind, number, values in lines if kind == "node"]
     names = operator_names()
-    details = open_model(name)._get_ops_details()
+    details = open_model(model)._get_ops_details()
     assert len(nodes) == len(details) > 5
     for (number, seen), detail in zip(nodes, details):
         assert number == detail["index"]
@@ -138,15 +140,15 @@ def expected_params(name, options, seen):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_the_files(name, tmp_path):
+def test_parameters_are_the_files(model, tmp_path):
     flatc = shutil.which("flatc")
     assert flatc, "flatc is a dependency of the build"
     copy = tmp_path / "model.tflite"
-    shutil.copy(model(name), copy)
+    shutil.copy(model, copy)
     subprocess.run([flatc, "--json", "--strict-json", "--defaults-json", "-o", tmp_path, SCHEMA, "--", copy],
                    check=True, capture_output=True)
     file = json.loads((tmp_path / "model.json").read_text(errors="replace"))
-    _, lines = probe(name, tmp_path / "graph.txt")
+    _, lines = probe(model, tmp_path / "graph.txt")
     nodes = [values for kind, _, values in lines if kind == "node"]
     names = operator_names()
     operators = file["subgraphs"][0]["operators"]
@@ -162,11 +164,11 @@ def test_parameters_are_the_files(name, tmp_path):
     assert checked >= 3
 
 
-@pytest.mark.parametrize("name", ["resnet8_cifar10_float", "digits_float"])
-def test_claimed_nodes_are_computed_here(name, tmp_path):
-    interpreter, lines = probe(name, tmp_path / "graph.txt", claim="add")
+@pytest.mark.parametrize("name", WITH_SUMS)
+def test_claimed_nodes_are_computed_here(model, tmp_path):
+    interpreter, lines = probe(model, tmp_path / "graph.txt", claim="add")
     partitions = [values for kind, _, values in lines if kind == "partition"]
-    plain = open_model(name)
+    plain = open_model(model)
     adds = {op["index"]: op for op in plain._get_ops_details() if op["op_name"] == "ADD"}
     claimed = [index for partition in partitions for index in ints(partition["nodes"])]
     assert claimed and set(claimed) <= set(adds)
