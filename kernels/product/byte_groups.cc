@@ -103,16 +103,47 @@ void PackRest(const ByteGroups& form, const uint8_t* row, int64_t first, int64_t
   }
 }
 
+using PackSquaresFunction = void(const ByteGroups& form, std::span<const uint8_t* const> rows,
+                                 int64_t count, std::byte* to, int64_t step);
+
+// The values behind the last square of all rows, filled up to one more with what becomes zero.
+void PackLastSquare(PackSquaresFunction* pack_squares, const ByteGroups& form,
+                    std::span<const uint8_t* const> rows, int64_t first, int64_t count,
+                    std::byte* to, int64_t step) {
+  constexpr size_t kMostRows = 16, kMostValues = 16, kMostGroups = 8, kMostBytes = 64;
+  const auto zero = static_cast<uint8_t>(static_cast<uint8_t>(form.offset) ^ form.flip);
+  uint8_t values[kMostRows][kMostValues];
+  const uint8_t* filled[kMostRows];
+  for (size_t row = 0; row < rows.size(); ++row) {
+    std::fill_n(values[row], kMostValues, zero);
+    std::copy_n(rows[row] + first, count - first, values[row]);
+    filled[row] = values[row];
+  }
+  alignas(16) std::byte square[kMostGroups * kMostBytes];
+  pack_squares(form, std::span(filled).first(rows.size()), form.square_values(), square,
+               kMostBytes);
+  const std::byte* group = square;
+  for (; first < count; first += form.values(), group += kMostBytes, to += step) {
+    std::memcpy(to, group, rows.size() * form.bytes());
+  }
+}
+
 }  // namespace
 
 void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const> rows,
                 int64_t count, std::byte* to, int64_t step) {
   int64_t packed = 0;
-  if (auto* const pack_squares = kPackSquares.For(isa)) {
+  auto* const pack_squares = kPackSquares.For(isa);
+  if (pack_squares != nullptr) {
     packed = count / form.square_values() * form.square_values();
     pack_squares(form, rows, packed, to, step);
   }
+  if (packed == count) return;
   std::byte* rest = to + packed / form.values() * step;
+  const bool has_zero = form.offset == static_cast<int8_t>(form.offset);
+  if (pack_squares != nullptr && has_zero && rows.size() <= 16) {
+    return PackLastSquare(pack_squares, form, rows, packed, count, rest, step);
+  }
   for (size_t row = 0; row < rows.size(); ++row) {
     PackRest(form, rows[row], packed, count, rest + row * form.bytes(), step);
   }

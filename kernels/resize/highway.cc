@@ -35,35 +35,40 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-HWY_INLINE V LoadFloats(const float* p, size_t n) { return LoadUpTo(D(), p, n); }
-HWY_INLINE V LoadFloats(const uint8_t* p, size_t n) {
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const float* p, size_t n) {
+  return LoadUpTo(d, p, n);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const uint8_t* p, size_t n) {
   const hn::Rebind<uint8_t, D> narrow;
   const hn::RebindToSigned<D> di;
-  return hn::ConvertTo(D(), hn::PromoteTo(di, LoadUpTo(narrow, p, n)));
+  return hn::ConvertTo(d, hn::PromoteTo(di, LoadUpTo(narrow, p, n)));
 }
 
-HWY_INLINE void StoreResult(V value, float* p, size_t n) { StoreUpTo(value, D(), p, n); }
+template <class D>
+HWY_INLINE void StoreResult(D d, hn::Vec<D> value, float* p, size_t n) {
+  StoreUpTo(value, d, p, n);
+}
 // Rounds half up; truncates, then saturates.
-HWY_INLINE void StoreResult(V value, uint8_t* p, size_t n) {
+template <class D>
+HWY_INLINE void StoreResult(D d, hn::Vec<D> value, uint8_t* p, size_t n) {
   const hn::Rebind<uint8_t, D> narrow;
   const hn::RebindToSigned<D> di;
-  const auto whole = hn::ConvertTo(di, hn::Add(value, hn::Set(D(), 0.5f)));
+  const auto whole = hn::ConvertTo(di, hn::Add(value, hn::Set(d, 0.5f)));
   StoreUpTo(hn::DemoteTo(narrow, whole), narrow, p, n);
 }
 
 // A row's pixels side by side, each times `weight`.
 template <class T>
 void RowProducts(const T* in, const ResizeRow& row, float weight, float* out) {
-  const D d;
+  const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool dense = row.in_pitch == row.channels;
   const int64_t run = dense ? row.in_w * row.channels : row.channels;
   for (int64_t x = 0; x < (dense ? 1 : row.in_w); ++x) {
     for (int64_t i = 0; i < run; i += lanes) {
-      const auto value = LoadFloats(in + x * row.in_pitch + i, run - i);
+      const auto value = LoadFloats(d, in + x * row.in_pitch + i, run - i);
       hn::StoreU(hn::Mul(value, hn::Set(d, weight)), d, out + x * run + i);
     }
   }
@@ -71,30 +76,40 @@ void RowProducts(const T* in, const ResizeRow& row, float weight, float* out) {
 
 // The products and sums of the reference, in its order: the same bits. The vertical products come
 // first there, so that a row's pixels share them.
-template <class T>
-void ResizeRowOf(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
-  const D d;
+template <class D, class T>
+HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const Tap* xs, int64_t width, T* to) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  RowProducts(static_cast<const T*>(row.top), row, 1 - y.t, row.top_products);
-  RowProducts(static_cast<const T*>(row.bottom), row, y.t, row.bottom_products);
   // A whole vector may be stored as long as what lies behind it is still to come.
   const bool dense = row.out_pitch == row.channels;
   for (int64_t x = 0; x < width; ++x) {
     const int64_t left = xs[x].low * row.channels, right = xs[x].high * row.channels;
     const auto x0 = hn::Set(d, 1 - xs[x].t), x1 = hn::Set(d, xs[x].t);
-    T* out = static_cast<T*>(row.out) + x * row.out_pitch;
+    T* out = to + x * row.out_pitch;
     const int64_t room = dense ? (width - x) * row.channels : row.channels;
     for (int64_t c = 0; c < row.channels; c += lanes) {
-      const auto product = [&](const float* products, int64_t at, V weight) HWY_ATTR {
+      const auto product = [&](const float* products, int64_t at, hn::Vec<D> weight) HWY_ATTR {
         return hn::Mul(hn::LoadU(d, products + at + c), weight);
       };
       const auto near_left =
           hn::Add(product(row.top_products, left, x0), product(row.bottom_products, left, x0));
       const auto sum = hn::Add(hn::Add(near_left, product(row.top_products, right, x1)),
                                product(row.bottom_products, right, x1));
-      StoreResult(sum, out + c, room - c);
+      StoreResult(d, sum, out + c, room - c);
     }
   }
+}
+
+// Wide vectors of few channels would cross from one cache line to the next at nearly every load.
+template <class T>
+void ResizeRowOf(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
+  RowProducts(static_cast<const T*>(row.top), row, 1 - y.t, row.top_products);
+  RowProducts(static_cast<const T*>(row.bottom), row, y.t, row.bottom_products);
+  T* const out = static_cast<T*>(row.out);
+  if (row.channels <= 4) return ResizePixels(hn::FixedTag<float, 4>(), row, xs, width, out);
+  if (row.channels <= 8) {
+    return ResizePixels(hn::CappedTag<float, 8>(), row, xs, width, out);
+  }
+  ResizePixels(hn::ScalableTag<float>(), row, xs, width, out);
 }
 
 void ResizeFloatRow(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {

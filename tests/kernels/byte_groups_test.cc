@@ -33,7 +33,7 @@ TEST(ByteGroupsTest, GroupsOfRowsLieSideBySide) {
         .shape = random.Pick({ByteGroups::kQuads, ByteGroups::kPairs, ByteGroups::kWidePairs}),
         .flip = static_cast<uint8_t>(random.Chance(0.5) ? 0x80 : 0)};
     if (form.shape == ByteGroups::kWidePairs)
-      form.offset = static_cast<int32_t>(random.Int(-128, 127));
+      form.offset = static_cast<int32_t>(random.Int(-160, 160));
     const int64_t count = random.Int(0, 70), row_count = 4 * random.Int(1, 4);
     const int64_t groups = (count + form.values() - 1) / form.values();
     const auto step =
