@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/description_hash.h"
+#include "kernels/image_slices.h"
 
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
 #if FUSELITE_JIT
@@ -56,7 +57,7 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
       Result<kernels::KernelPlan> plan = candidate.Plan(op, context);
       choice.status = plan.status();
       if (plan.ok()) {
-        choice.plan = *std::move(plan);
+        choice.plan = kernels::InSlices(candidate, op, *std::move(plan), context);
         choice.candidate = candidate.name;
         choice.reference = !choice.emitted && list.size() > 1 && &candidate == &list.back();
         if (choice.emitted) choice.refusals.clear();
