@@ -57,7 +57,7 @@ class UpdateKernel final : public Kernel {
         update_pitch_(op.inputs[1].pitch()),
         bytes_(operand_.elements() * element_bytes),
         rows_(update_.elements() == 0 ? 0 : update_.elements() / Width()),
-        in_one_piece_(InOnePiece()) {}
+        in_one_piece_(rows_ > 0 && InOnePiece()) {}
 
   std::string_view name() const override { return name_; }
   int phases() const override { return 2; }
@@ -65,7 +65,8 @@ class UpdateKernel final : public Kernel {
     return phase == 0 ? (bytes_ + kPiece - 1) / kPiece : rows_;
   }
   int64_t grain(int phase) const override {
-    return phase == 0 ? 1 : std::max<int64_t>(1, kPiece / (Width() * element_bytes_));
+    if (phase == 0 || rows_ == 0) return 1;
+    return std::max<int64_t>(1, kPiece / (Width() * element_bytes_));
   }
   int in_place_input() const override { return 0; }
 
