@@ -145,12 +145,11 @@ Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
   return MakeKernel(std::string("pool f32 ") + SimdName(context.isa), work,
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
                       const auto* in = static_cast<const float*>(args.inputs[0]);
-                      for (int64_t p = begin; p < end; ++p) {
-                        const PoolTaps taps = TapsOf(shape, p);
+                      ForPixels(shape, begin, end, [&](int64_t p, const PoolTaps& taps) {
                         pixel_function(pool, taps, in + taps.first * pitch, tail.Row(args, p),
                                        shape.channels);
                         tail.Finish(args, p);
-                      }
+                      });
                     });
 }
 

@@ -211,10 +211,9 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
        out_pitch = op.outputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* in = static_cast<const std::byte*>(args.inputs[0]);
         auto* out = static_cast<std::byte*>(args.outputs[0]);
-        for (int64_t p = begin; p < end; ++p) {
-          const PoolTaps at = TapsOf(shape, p);
+        ForPixels(shape, begin, end, [&](int64_t p, const PoolTaps& at) {
           pixel(pool, at, in + at.first * pitch * size, out + p * out_pitch * size, shape.channels);
-        }
+        });
       });
 }
 

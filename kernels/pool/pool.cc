@@ -120,17 +120,6 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
   return shape;
 }
 
-PoolTaps TapsOf(const PoolShape& shape, int64_t pixel_out) {
-  const auto& [y, x] = shape.window;
-  const int64_t image = pixel_out / x.output / y.output;
-  const int32_t start_y = y.start(static_cast<int32_t>(pixel_out / x.output % y.output));
-  const int32_t start_x = x.start(static_cast<int32_t>(pixel_out % x.output));
-  const int32_t top = std::max(start_y, 0), left = std::max(start_x, 0);
-  return {.first = (image * y.input + top) * x.input + left,
-          .rows = std::min(start_y + y.filter, y.input) - top,
-          .columns = std::min(start_x + x.filter, x.input) - left};
-}
-
 const OperatorDef& AveragePool2DOperator() {
   static const OperatorDef kDef =
       MakePool("AVERAGE_POOL_2D", tflite::kTfLiteBuiltinAveragePool2d, 3, kTypes);

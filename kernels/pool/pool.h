@@ -1,6 +1,8 @@
 // AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D: images NHWC, padding left out of every window.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/operator.h"
 #include "kernels/window.h"
 
@@ -32,7 +34,27 @@ struct PoolTaps {
   int32_t rows, columns;
   int32_t count() const { return rows * columns; }
 };
-PoolTaps TapsOf(const PoolShape& shape, int64_t pixel_out);
+// f(pixel, taps) for the output pixels [begin, end). Divides once: for each pixel that would take
+// longer than the maxima of a small window.
+template <class F>
+void ForPixels(const PoolShape& shape, int64_t begin, int64_t end, F f) {
+  const auto& [y, x] = shape.window;
+  int64_t line = begin / x.output;
+  auto column = static_cast<int32_t>(begin % x.output);
+  for (int64_t pixel = begin; pixel < end; ++line, column = 0) {
+    const int64_t image = line / y.output;
+    const int32_t start_y = y.start(static_cast<int32_t>(line % y.output));
+    const int32_t top = std::max(start_y, 0);
+    const int32_t rows = std::min(start_y + y.filter, y.input) - top;
+    const int64_t row = (image * y.input + top) * x.input;
+    for (; column < x.output && pixel < end; ++column, ++pixel) {
+      const int32_t start_x = x.start(column), left = std::max(start_x, 0);
+      f(pixel, PoolTaps{.first = row + left,
+                        .rows = rows,
+                        .columns = std::min(start_x + x.filter, x.input) - left});
+    }
+  }
+}
 
 // A unit is an output pixel, or a row of them. float32: sums in row-major order of the window,
 // divided by the number of taps, then the clamp of the fused activation, then the tail. Average and

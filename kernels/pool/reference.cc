@@ -52,8 +52,7 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const PoolSh
   return MakeKernel(
       "pool f32 reference", work,
       [=, pitch = op.inputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t pixel = begin; pixel < end; ++pixel) {
-          const PoolTaps taps = TapsOf(shape, pixel);
+        ForPixels(shape, begin, end, [&](int64_t pixel, const PoolTaps& taps) {
           const auto* in = static_cast<const float*>(args.inputs[0]) + taps.first * pitch;
           float* out = tail.Row(args, pixel);
           for (int32_t c = 0; c < shape.channels; ++c) {
@@ -61,7 +60,7 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const OpDescription& op, const PoolSh
             out[c] = std::clamp(Finish(kind, total, taps.count()), low, high);
           }
           tail.Finish(args, pixel);
-        }
+        });
       });
 }
 
@@ -77,8 +76,7 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op, const Pool
   return MakeKernel("pool " + std::string(DataTypeName(op.inputs[0].type)) + " reference", work,
                     [=, pitch = op.inputs[0].pitch(), out_pitch = op.outputs[0].pitch()](
                         const KernelArgs& args, int64_t begin, int64_t end) {
-                      for (int64_t pixel = begin; pixel < end; ++pixel) {
-                        const PoolTaps taps = TapsOf(shape, pixel);
+                      ForPixels(shape, begin, end, [&](int64_t pixel, const PoolTaps& taps) {
                         const auto* in = static_cast<const T*>(args.inputs[0]) + taps.first * pitch;
                         auto* out = static_cast<T*>(args.outputs[0]) + pixel * out_pitch;
                         for (int32_t c = 0; c < shape.channels; ++c) {
@@ -87,7 +85,7 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const OpDescription& op, const Pool
                               Finish(kind, total, taps.count(), std::is_signed_v<T>);
                           out[c] = static_cast<T>(std::min(std::max(value, low), high));
                         }
-                      }
+                      });
                     });
 }
 
