@@ -260,6 +260,14 @@ HWY_INLINE void RescaleSums(const Rescale& r, const uint32_t* sums, uint8_t* out
   }
 }
 
+HWY_INLINE void FlipTo(const uint8_t* totals, uint8_t flip, uint8_t* out, size_t n) {
+  const ByteTag d;
+  const auto sign = hn::Set(d, flip);
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    StoreUpTo(hn::Xor(hn::Load(d, totals + i), sign), d, out + i, n - i);
+  }
+}
+
 // Outputs [lane, lane + n), n <= kByteBlock, of one outer index; `in` at its first term.
 void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, uint8_t* out,
                    size_t n) {
@@ -267,8 +275,7 @@ void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t
     HWY_ALIGN uint8_t totals[kByteBlock];
     f.kind == ReduceKind::kMax ? ExtremesOfColumns<true>(plan, in, f.flip, totals, n)
                                : ExtremesOfColumns<false>(plan, in, f.flip, totals, n);
-    for (size_t i = 0; i < n; ++i) out[i] = totals[i] ^ f.flip;
-    return;
+    return FlipTo(totals, f.flip, out, n);
   }
   HWY_ALIGN uint32_t totals[kByteBlock] = {};
   SumColumns(plan, in, f.flip, totals, n);

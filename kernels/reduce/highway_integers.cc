@@ -16,6 +16,8 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/uniform_scale-inl.h"
 
 #ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_INTEGERS_ONCE_
 #define FUSELITE_KERNELS_REDUCE_HIGHWAY_INTEGERS_ONCE_
@@ -30,6 +32,8 @@ constexpr int64_t kShortSums = 65536;
 // whose first term is at `in`, or of outer indices with a run each, of the whole input `in`.
 using IntegerTotals = void(const ReducePlan& plan, const void* in, int64_t first, int64_t n,
                            int64_t* totals);
+// Outputs from n <= kIntegerBlock totals of int16.
+using RescaleTotals = void(const Rescale& rescale, const int64_t* totals, int64_t n, int16_t* out);
 
 }  // namespace fuselite::kernels
 #endif
@@ -37,6 +41,7 @@ using IntegerTotals = void(const ReducePlan& plan, const void* in, int64_t first
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 // Wraps around in the type of the total.
 template <ReduceKind kKind, class T>
@@ -131,6 +136,23 @@ IntegerTotals* TotalsOfShorts(const ReducePlan& plan, ReduceKind kind) {
                                     : TotalsOf<ReduceKind::kSum, int64_t, int16_t>(along_runs);
 }
 
+void RescaleShorts(const Rescale& rescale, const int64_t* totals, int64_t n, int16_t* out) {
+  const UniformScale::D d;
+  const hn::Rebind<int16_t, UniformScale::D> narrow;
+  HWY_ALIGN int32_t centred[kIntegerBlock];
+  for (int64_t i = 0; i < n; ++i) {
+    centred[i] = static_cast<int32_t>(totals[i] - rescale.input_zero_points);
+  }
+  const UniformScale scale(rescale.multiplier, rescale.shift);
+  const auto zero_point = hn::Set(d, rescale.zero_point);
+  const auto min = hn::Set(d, rescale.min), max = hn::Set(d, rescale.max);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto y = hn::Add(scale(hn::Load(d, centred + i)), zero_point);
+    StoreUpTo(hn::DemoteTo(narrow, hn::Min(hn::Max(y, min), max)), narrow, out + i, n - i);
+  }
+}
+
 IntegerTotals* TotalsFor(DataType type, ReduceKind kind, const ReducePlan& plan) {
   const bool along_runs = AlongRuns(plan);
   switch (type) {
@@ -148,6 +170,7 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
+// finish(totals, n, out) makes the outputs of n totals.
 template <class T, class F>
 std::unique_ptr<Kernel> MakeIntegers(const OpDescription& op, Isa isa, IntegerTotals* totals_of,
                                      F finish) {
@@ -168,18 +191,21 @@ std::unique_ptr<Kernel> MakeIntegers(const OpDescription& op, Isa isa, IntegerTo
           const T* in = static_cast<const T*>(args.inputs[0]);
           totals_of(plan, along_runs ? in : in + plan.OuterOffset(o), first, n, totals);
           T* out = static_cast<T*>(args.outputs[0]) + (along_runs ? 0 : o * plan.lanes) + first;
-          for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(finish(totals[i]));
+          finish(totals, n, out);
         }
       });
 }
 
 template <class T>
 std::unique_ptr<Kernel> MakePlain(const OpDescription& op, Isa isa, IntegerTotals* totals) {
-  if (ReduceKindOf(*op.op) != ReduceKind::kMean) {
-    return MakeIntegers<T>(op, isa, totals, [](int64_t total) { return total; });
-  }
+  const auto each = [&](auto result) {
+    return MakeIntegers<T>(op, isa, totals, [result](const int64_t* from, int64_t n, T* out) {
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(result(from[i]));
+    });
+  };
+  if (ReduceKindOf(*op.op) != ReduceKind::kMean) return each([](int64_t total) { return total; });
   const int64_t terms = PlanReduce(op).terms();
-  return MakeIntegers<T>(op, isa, totals, [terms](int64_t total) { return total / terms; });
+  return each([terms](int64_t total) { return total / terms; });
 }
 
 }  // namespace
@@ -187,6 +213,7 @@ std::unique_ptr<Kernel> MakePlain(const OpDescription& op, Isa isa, IntegerTotal
 Result<std::unique_ptr<Kernel>> BuildReduceIntegers(const OpDescription& op,
                                                     const BuildContext& context) {
   constexpr auto kTotals = FUSELITE_SIMD_TABLE(TotalsFor);
+  constexpr auto kRescale = FUSELITE_SIMD_TABLE(RescaleShorts);
   FUSELITE_ASSIGN_OR_RETURN(auto* const totals_for, kTotals.Require(context.isa));
   const DataType type = op.inputs[0].type;
   const ReduceKind kind = ReduceKindOf(*op.op);
@@ -199,7 +226,11 @@ Result<std::unique_ptr<Kernel>> BuildReduceIntegers(const OpDescription& op,
     return MakePlain<int16_t>(op, context.isa, totals);
   }
   if (kind == ReduceKind::kProd) return Unsupported("products of int16 have scalar code alone");
-  return MakeIntegers<int16_t>(op, context.isa, totals, MakeRescale(op, plan.terms()));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const rescale, kRescale.Require(context.isa));
+  return MakeIntegers<int16_t>(
+      op, context.isa, totals,
+      [rescale, scale = MakeRescale(op, plan.terms())](
+          const int64_t* from, int64_t n, int16_t* out) { rescale(scale, from, n, out); });
 }
 
 }  // namespace fuselite::kernels
