@@ -74,7 +74,31 @@ HWY_INLINE void LogSoftmaxRowOf(const LogSoftmaxRows& p, const T* x, int32_t lar
   });
 }
 
-// Rows of fewer than 16 elements.
+// SplitLogOfQ12 in every lane, of numbers from 1 to 2^24, whose leading zeros the exponent of a
+// float tells.
+HWY_INLINE void SplitLogVec(V32 x, V32* r, V32* power) {
+  const D32 d;
+  const hn::RebindToFloat<D32> df;
+  constexpr int kExponentBits = 31 - fixed_log::kPowerBits;
+  const auto zeros = [&](V32 v) HWY_ATTR {
+    return hn::Sub(hn::Set(d, 127 + 31), hn::ShiftRight<23>(hn::BitCast(d, hn::ConvertTo(df, v))));
+  };
+  const auto exponent = [&](V32 bits) HWY_ATTR {
+    return hn::ShiftLeft<kExponentBits>(hn::Sub(hn::Set(d, 12), bits));
+  };
+  const auto saturated = [&](V32 shifted) HWY_ATTR {  // of up to 2^31.5
+    return hn::IfThenElse(hn::Lt(shifted, hn::Zero(d)), hn::Set(d, INT32_MAX), shifted);
+  };
+  const auto quarter = hn::Set(d, 1 << (kExponentBits - 2)), root = hn::Set(d, 1518500250);
+  const auto zeros_a = zeros(x), one = hn::Set(d, 1);
+  const auto r_a = saturated(hn::ShiftLeft<1>(FixedMul(hn::Shl(x, hn::Sub(zeros_a, one)), root)));
+  const auto headroom_b = hn::Sub(zeros(FixedMul(x, root)), one);
+  const auto r_b = saturated(hn::Shl(x, headroom_b));
+  *r = hn::Min(r_a, r_b);
+  *power = hn::Max(hn::Add(exponent(zeros_a), quarter), hn::Sub(exponent(headroom_b), quarter));
+}
+
+// Rows of up to 16 elements.
 template <class T>
 HWY_INLINE void NarrowBlockOf(const LogSoftmaxRows& p, const T* in, T* out, int64_t rows,
                               int32_t* exps) {
@@ -85,19 +109,13 @@ HWY_INLINE void NarrowBlockOf(const LogSoftmaxRows& p, const T* in, T* out, int6
                               std::numeric_limits<T>::max());
   HWY_ALIGN uint8_t below[kRowsTogether * kRowsTogether];
   HWY_ALIGN T results[kRowsTogether * kRowsTogether];
-  HWY_ALIGN int32_t logs[kRowsTogether], powers[kRowsTogether], excluded[kRowsTogether];
+  HWY_ALIGN int32_t logs[kRowsTogether], excluded[kRowsTogether];
   LoadBelowLargest(in, p.in_pitch, rows, p.n, below);
   ExpColumns(p.table, below, p.n, exps);
   for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
-    hn::Store(SumOfColumns(exps + r, p.n), d, logs + r);
-  }
-  for (int64_t r = 0; r < kRowsTogether; ++r) {
-    const FixedLogParts parts = SplitLogOfQ12(logs[r]);
-    logs[r] = parts.r;
-    powers[r] = parts.power;
-  }
-  for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
-    hn::Store(FixedLogVec(hn::Load(d, logs + r), hn::Load(d, powers + r)), d, logs + r);
+    V32 fraction, power;
+    SplitLogVec(SumOfColumns(exps + r, p.n), &fraction, &power);
+    hn::Store(FixedLogVec(fraction, power), d, logs + r);
   }
   for (int64_t r = 0; r < kRowsTogether; ++r) excluded[r] = p.function.Excluded(logs[r]);
   for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {

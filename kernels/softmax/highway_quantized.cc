@@ -96,8 +96,8 @@ class NonNegativeScales {
   V32 right_;
 };
 
-// `rows` <= kRowsTogether rows of fewer than 16 elements: the rows are the lanes. Their sums are
-// below 16, so that no shift is above 27.
+// `rows` <= kRowsTogether rows of up to 16 elements: the rows are the lanes. Their sums are at most
+// 16, so that no shift is above 27.
 template <class In, class Out>
 HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int64_t rows,
                               int32_t* exps) {
@@ -111,7 +111,7 @@ HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int6
   const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
   for (int64_t r = 0; r < kRowsTogether; r += static_cast<int64_t>(hn::Lanes(d))) {
     const auto sum = SumOfColumns(exps + r, n);
-    // PartsOfSum; a sum below 2^23 is exact in float, whose exponent tells its leading zeros.
+    // PartsOfSum; a sum up to 2^23 is exact in float, whose exponent tells its leading zeros.
     const auto as_float = hn::BitCast(d, hn::ConvertTo(hn::RebindToFloat<D32>(), sum));
     const auto zeros = hn::Sub(hn::Set(d, 127 + 31), hn::ShiftRight<23>(as_float));
     const auto fraction = hn::Xor(hn::Shl(sum, zeros), hn::Set(d, INT32_MIN));

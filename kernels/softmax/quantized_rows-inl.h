@@ -84,11 +84,11 @@ HWY_INLINE void StoreRow(T* y, size_t n, size_t room, F f) {
   }
 }
 
-// --- Rows of fewer than 16 elements: the rows are the lanes, one element of each at a time.
+// --- Rows of up to 16 elements: the rows are the lanes, one element of each at a time.
 // Column c of kRowsTogether rows begins at c * kRowsTogether.
 
 // A few rows alone are no faster with others beside them that are not there.
-HWY_INLINE bool AreNarrow(int64_t n, int64_t rows) { return n < kRowsTogether && rows > 4; }
+HWY_INLINE bool AreNarrow(int64_t n, int64_t rows) { return n <= kRowsTogether && rows > 4; }
 
 // How far each element is below its row's largest, as columns. Rows that are not there repeat the
 // last one.
