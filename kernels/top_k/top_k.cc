@@ -52,8 +52,7 @@ int32_t Rank(T value) {
   return bits < 0 ? bits ^ std::numeric_limits<int32_t>::max() : bits;
 }
 
-// Puts the `k` largest keys in front, in descending order. A heap rejects most keys with one
-// comparison where few are asked for.
+// Puts the `k` largest keys in front, in descending order.
 template <class Key, class Greater>
 void SortLargest(Key* keys, int64_t size, int64_t k, Greater greater) {
   if (8 * k <= size) return std::partial_sort(keys, keys + k, keys + size, greater);
@@ -66,8 +65,22 @@ void SortLargest(Key* keys, int64_t size, int64_t k, Greater greater) {
 template <class T, class Position>
 void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Position* indices) {
   constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
-  for (int64_t i = 0; i < size; ++i) keys[i] = int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i);
-  SortLargest(keys, size, k, std::greater<>());
+  const auto key = [&](int64_t i) { return int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i); };
+  if (8 * k <= size) {
+    // A heap of the largest so far rejects most values with one comparison.
+    for (int64_t i = 0; i < k; ++i) keys[i] = key(i);
+    std::make_heap(keys, keys + k, std::greater<>());
+    for (int64_t i = k; i < size; ++i) {
+      if (key(i) < keys[0]) continue;
+      std::pop_heap(keys, keys + k, std::greater<>());
+      keys[k - 1] = key(i);
+      std::push_heap(keys, keys + k, std::greater<>());
+    }
+    std::sort_heap(keys, keys + k, std::greater<>());
+  } else {
+    for (int64_t i = 0; i < size; ++i) keys[i] = key(i);
+    SortLargest(keys, size, k, std::greater<>());
+  }
   for (int64_t i = 0; i < k; ++i) {
     const int64_t position = kLast - (keys[i] & kLast);
     values[i] = row[position];
