@@ -20,7 +20,9 @@ Result<WindowAxis> ResolveAxis(const char* axis, int32_t input, int32_t filter, 
   }
   const int64_t padded = int64_t{input} + extra_before + extra_after;
   const int64_t reach = (int64_t{filter} - 1) * dilation + 1;
-  WindowAxis result{.input = input, .filter = filter, .stride = stride, .dilation = dilation};
+  // A single tap has no neighbour that dilation would move away.
+  WindowAxis result{
+      .input = input, .filter = filter, .stride = stride, .dilation = filter == 1 ? 1 : dilation};
   int64_t output, before = 0, after = 0;
   if (padding == Padding::kSame) {
     output = (padded + stride - 1) / stride;
