@@ -115,6 +115,17 @@ Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op) {
   return shape;
 }
 
+Status RequireWorthPacking(const OpDescription& op, const BatchMatMulShape& shape) {
+  // Packing takes 0.3 to 0.9 microseconds for each matrix on a Zen 4, the reference 1.5 nanoseconds
+  // for each product.
+  constexpr int64_t kProducts = 256;
+  const int64_t products = int64_t{shape.rows} * shape.depth * shape.columns;
+  if (op.inputs[1].constant() || op.inputs[1].type == kF32 || products > kProducts) {
+    return Status();
+  }
+  return Unsupported(products, " products of a matrix do not repay packing it at each run");
+}
+
 BatchMatMulStrides StridesOf(const OpDescription& op) {
   const auto& params = op.params.as<BatchMatMulParams>();
   const int64_t x = op.inputs[0].pitch(), y = op.inputs[1].pitch();

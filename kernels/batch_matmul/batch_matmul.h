@@ -39,6 +39,10 @@ struct BatchMatMulShape {
 // Validates ranks, sizes and parameters; everything that a kernel relies on.
 Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op);
 
+// Refuses matrices y of integers that are known only at run time where one has so few products that
+// packing it takes longer than the reference takes for them.
+Status RequireWorthPacking(const OpDescription& op, const BatchMatMulShape& shape);
+
 // Distances in elements between neighbours in the operands: matrices, rows, terms and columns.
 struct BatchMatMulStrides {
   int64_t x_matrix, x_row, x_term;

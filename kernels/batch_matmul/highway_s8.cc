@@ -11,6 +11,7 @@ class BatchMatMulS8Kernel final : public ProductKernelS16 {
     const auto& params = op.params.as<BatchMatMulParams>();
     const TensorInfo& x = op.inputs[0];
     const TensorInfo& y = op.inputs[1];
+    FUSELITE_RETURN_IF_ERROR(RequireWorthPacking(op, shape_));
     if (params.adj_x) return Unsupported("adj_x of ", DataTypeName(x.type));
     const BatchMatMulStrides strides = StridesOf(op);
     const Size size{.products = shape_.batches(),

@@ -13,6 +13,7 @@ Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op) {
   if (shape.depth == 0 || shape.output.elements() == 0) {
     return Unsupported("nothing is computed in an empty product");
   }
+  FUSELITE_RETURN_IF_ERROR(RequireWorthPacking(op, shape));
   ProductDescription product;
   product.name = "batch_matmul";
   FUSELITE_RETURN_IF_ERROR(product.SetRows(left.elements() / shape.depth, shape.rows));

@@ -138,6 +138,23 @@ TEST(QuantizedBatchMatMulTest, Int32OutputsHaveNoZeroPoints) {
   EXPECT_FALSE(infer(0, 1));
 }
 
+// Packing takes longer than so few products; a constant is packed once.
+TEST(QuantizedBatchMatMulTest, FewProductsOfRunTimeMatricesAreTheReferences) {
+  const auto run = [](int32_t rows, bool constant) {
+    OpTester tester("BATCH_MATMUL");
+    tester.Input(TestTensor({.type = kI8, .shape = {rows, 16}, .quantization = Per({0.5f})}));
+    const TestTensor y({.type = kI8, .shape = {16, 2}, .quantization = Per({0.5f})});
+    constant ? tester.Constant(y) : tester.Input(y);
+    tester.Output(kI8, Per({1.0f}));
+    EXPECT_TRUE(tester.Infer().ok());
+    return tester.Run("highway", RunnableIsas().back()).status().code();
+  };
+  if (!RunnableIsas().back().has_vectors()) GTEST_SKIP() << "no vector target on this machine";
+  EXPECT_EQ(run(8, false), StatusCode::kUnsupported);
+  EXPECT_EQ(run(9, false), StatusCode::kOk);
+  EXPECT_EQ(run(8, true), StatusCode::kOk);
+}
+
 TEST(QuantizedInferTest, RefusesWhatHasNoMeaning) {
   const auto infer = [](const Quantization& x, const Quantization& w, const Quantization& y) {
     OpTester tester =
