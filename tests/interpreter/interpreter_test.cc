@@ -348,6 +348,30 @@ TEST(InterpreterTest, InputsHaveMemory) {
   }
 }
 
+// What nobody keeps cannot be fetched: it is what lies there.
+TEST(InterpreterTest, StaleValuesWithoutADelegateAreTaken) {
+  OpResolver resolver;
+  resolver.AddAll(TestOperators());
+  tflite::TfLiteRegistration op = resolver.FindCustom("AddOne", 1)->registration;
+  static const auto add_one = op.invoke;
+  op.invoke = [](tflite::TfLiteContext* context, tflite::TfLiteNode* node) {
+    context->tensors[node->outputs->data[0]].data_is_stale = true;
+    return add_one(context, node);
+  };
+  resolver.AddCustom("Stale", op);
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  ModelWriter writer;
+  for (const char* name : {"in", "between", "out"}) writer.AddTensor(name, DataType::kFloat32, {2});
+  writer.AddCustomOperator("Stale", {}, {0}, {1});
+  writer.AddCustomOperator("Stale", {}, {1}, {2});
+  writer.SetInputs({0});
+  writer.SetOutputs({2});
+  auto interpreter = Open(writer, options);
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(3, 4));
+}
+
 TEST(InterpreterTest, RecordsTimes) {
   ModelWriter writer;
   WriteChain(writer, 3);
