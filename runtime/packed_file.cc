@@ -43,6 +43,11 @@ Result<std::span<const FileEntry>> EntriesOf(std::span<const std::byte> file) {
   for (const FileEntry& entry : entries) {
     if (!Lies(entry, first, file.size())) return InvalidArgument("its index was changed");
   }
+  // What is found by a key is the one entry that has it.
+  const auto not_below = [](const FileEntry& a, const FileEntry& b) { return a.key >= b.key; };
+  if (std::ranges::adjacent_find(entries, not_below) != entries.end()) {
+    return InvalidArgument("its index was changed");
+  }
   return entries;
 }
 

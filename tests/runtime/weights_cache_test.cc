@@ -246,6 +246,30 @@ TEST_F(WeightsCacheTest, FilesThatAreNotOursAreNotTaken) {
   EXPECT_THAT(ProblemOfFile(), HasSubstr("not a regular file"));
 }
 
+// Found by its key, an entry would be checked and another one taken on into the next file.
+TEST_F(WeightsCacheTest, KeysInAFileAreDistinctAndInOrder) {
+  const fs::path path = folder_ / "keys";
+  fs::create_directories(folder_);
+  const std::array<std::byte, 64> bytes{};
+  const std::vector<PackedBytes> packings = {{{1, 0}, bytes}, {{2, 0}, bytes}, {{3, 0}, bytes}};
+  ASSERT_TRUE(WritePackedFile(path, packings).ok());
+  ASSERT_TRUE(PackedFile::Open(path).ok());
+  for (const uint64_t key : {1, 3, 4}) {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    FileHeader header;
+    std::array<FileEntry, 3> entries;
+    stream.read(reinterpret_cast<char*>(&header), sizeof header);
+    stream.read(reinterpret_cast<char*>(&entries), sizeof entries);
+    entries[1].key = {key, 0};
+    header.index = HashBytes(&entries, sizeof entries);
+    stream.seekp(0);
+    stream.write(reinterpret_cast<const char*>(&header), sizeof header);
+    stream.write(reinterpret_cast<const char*>(&entries), sizeof entries);
+    stream.close();
+    EXPECT_THAT(PackedFile::Open(path).status().message(), HasSubstr("its index was changed"));
+  }
+}
+
 TEST_F(WeightsCacheTest, FilesOfOthersAreNotTaken) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   WeightsCache first = Open();
