@@ -285,7 +285,7 @@ TEST(RmsNorm, FromItsParts) {
         ValueId r = b.Op(quotient ? "SQRT" : "RSQRT", {m});
         if (gain == "of r") r = b.Op("MUL", {r, b.Constant({12})});
         ValueId y = quotient ? b.Op("DIV", {x, r}) : b.Op("MUL", {r, x});
-        if (gain != "" && gain != "of r") y = b.Op("MUL", {y, b.Constant({1, 12})});
+        if (!gain.empty() && gain != "of r") y = b.Op("MUL", {y, b.Constant({1, 12})});
         b.Output(b.Dense(y, 3));
         EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
                     ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM", "FULLY_CONNECTED"));

@@ -113,7 +113,7 @@ const Wrong kWrong[] = {
        schema::BlockwiseQuantizationT blocks;
        blocks.scales = 6;
        blocks.block_size = 2;
-       Tensor(m, 1).quantization->details.Set(std::move(blocks));
+       Tensor(m, 1).quantization->details.Set(blocks);
      }},
     {"its options lie past the end of the file",
      [](auto& m) { Operator(m, 0).large_custom_options_offset = uint64_t{1} << 40; }},
@@ -204,7 +204,7 @@ const Wrong kWrong[] = {
      [](auto& m) {
        schema::BlockwiseQuantizationT blocks;
        blocks.block_size = 0;
-       Tensor(m, 1).quantization->details.Set(std::move(blocks));
+       Tensor(m, 1).quantization->details.Set(blocks);
      }},
     // Sparse constants: little in the file, much in memory.
     {"more than 256 times as many",
