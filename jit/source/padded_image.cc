@@ -1,7 +1,9 @@
 #include "jit/source/padded_image.h"
 
+#include <algorithm>
 #include <cstring>
-#include <type_traits>
+
+#include "kernels/copy_loops.h"
 
 namespace fuselite::jit {
 
@@ -14,42 +16,32 @@ PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t p
       fill_(fill),
       image_(window) {}
 
-namespace {
-
-// Rows below this are filled together, and copied by moves of 16 bytes: a call for each of their
-// three parts would take longer.
-constexpr int64_t kShortRow = 256;
-
-// `bytes` from `from` to `to`, without a call.
-inline void CopyShort(const std::byte* from, std::byte* to, int64_t bytes) {
-  const auto move = [&](int64_t at, auto size) { std::memcpy(to + at, from + at, size); };
-  using std::integral_constant;
-  if (bytes >= 16) {
-    for (int64_t at = 0; at + 16 < bytes; at += 16) move(at, integral_constant<size_t, 16>());
-    return move(bytes - 16, integral_constant<size_t, 16>());
+void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin,
+                                int64_t end) const {
+  static const kernels::CopyLoops loops = kernels::CopyLoopsFor(Isa::kAvx2);
+  std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
+  const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * pixel_;
+  for (int64_t row = begin; row < end;) {
+    const int64_t image = row / image_.height, first = row % image_.height;
+    const int64_t last = std::min(image_.height, first + end - row);
+    const int64_t top = std::max(first, image_.top);
+    const int64_t bottom = std::min(last, image_.top + image_.input_height);
+    if (top < bottom) {
+      loops.rows(input + (image * image_.input_height + top - image_.top) * in_row,
+                 copy + (row - first + top) * row_bytes() + image_.before() * pixel_,
+                 {bottom - top, in_row, row_bytes()}, inside);
+    }
+    row += last - first;
   }
-  if (bytes >= 8) {
-    move(0, integral_constant<size_t, 8>());
-    return move(bytes - 8, integral_constant<size_t, 8>());
-  }
-  if (bytes >= 4) {
-    move(0, integral_constant<size_t, 4>());
-    return move(bytes - 4, integral_constant<size_t, 4>());
-  }
-  for (int64_t at = 0; at < bytes; ++at) to[at] = from[at];
 }
-
-}  // namespace
 
 void PaddedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
                            int64_t end) const {
-  if (row_bytes() <= kShortRow) {
-    std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
-    return image_.Make(
-        input, pitch_, pitch_ == pixel_, copy, pixel_, begin, end, [](std::byte*, int64_t) {},
-        [&](const std::byte* from, std::byte* to, int64_t pixels) {
-          CopyShort(from, to, pixels * pixel_);
-        });
+  // Rows up to this are filled together and copied by one loop: a call for each of their three
+  // parts would take longer.
+  constexpr int64_t kShortRow = 256;
+  if (pitch_ == pixel_ && row_bytes() <= kShortRow) {
+    return CopyShortRows(input, copy, begin, end);
   }
   image_.Make(
       input, pitch_, pitch_ == pixel_, copy, pixel_, begin, end,

@@ -29,6 +29,9 @@ class PaddedImage {
   void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
 
  private:
+  // Dense rows, without a call for each.
+  void CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
+
   int64_t height() const { return needed_ ? image_.height : image_.input_height; }
   int64_t width() const { return needed_ ? image_.width : image_.input_width; }
 

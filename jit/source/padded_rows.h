@@ -23,14 +23,17 @@ struct PaddedRows {
   int64_t input_height, input_width;
   int64_t top, left;
 
+  // The pixels of padding before a row's own, and those of its own that the windows reach.
+  int64_t before() const { return std::min(left, width); }
+  int64_t inside() const { return std::max<int64_t>(0, std::min(input_width, width - before())); }
+
   // Makes rows [begin, end) of the copies of all images. Pixels of the input are `input_pixel`
   // bytes apart, those of the copies `pixel`. `fill(to, pixels)` writes padding;
   // `copy(from, to, pixels)` pixels that follow each other in both: `dense` says whether they do.
   template <class Fill, class Copy>
   void Make(const std::byte* input, int64_t input_pixel, bool dense, std::byte* copies,
             int64_t pixel, int64_t begin, int64_t end, Fill fill, Copy copy) const {
-    const int64_t before = std::min(left, width);
-    const int64_t inside = std::max<int64_t>(0, std::min(input_width, width - before));
+    const int64_t before = this->before(), inside = this->inside();
     for (int64_t row = begin; row < end; ++row) {
       std::byte* to = copies + row * width * pixel;
       const int64_t y = row % height - top;

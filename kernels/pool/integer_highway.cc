@@ -191,8 +191,9 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();
-  // Sums, and half of their count more, are below 2^24 up to here.
-  if (!is_max && taps > (type == DataType::kInt16 ? 511 : 65535)) {
+  // Sums and half of their count must stay below 2^24, which so many int16 do.
+  constexpr int32_t kMostInt16Taps = 511;
+  if (!is_max && taps > (type == DataType::kInt16 ? kMostInt16Taps : kMostSummedTaps)) {
     return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   const int64_t pitch = op.inputs[0].pitch();

@@ -112,7 +112,7 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
   // The taps must fit into 32 bits, and a mean's integer sum with half of its count, too.
   const DataType type = op.inputs[0].type;
   const bool mean = PoolKindOf(*op.op) == PoolKind::kAverage && type != DataType::kFloat32;
-  const int64_t most = !mean ? 1 << 30 : type == DataType::kInt16 ? 65535 : 1 << 23;
+  const int64_t most = !mean ? 1 << 30 : type == DataType::kInt16 ? kMostSummedTaps : 1 << 23;
   if (int64_t{params.filter_height} * params.filter_width > most) {
     return Unsupported("a window of ", params.filter_height, " x ", params.filter_width,
                        " is too large");

@@ -28,6 +28,9 @@ struct PoolShape {
 PoolKind PoolKindOf(const OperatorDef& op);
 Result<PoolShape> ResolvePool(const OpDescription& op);
 
+// The sum of so many bytes and half of their count is below 2^24, that of so many int16 below 2^31.
+constexpr int32_t kMostSummedTaps = 65535;
+
 // The taps of one output pixel: `rows` x `columns` of the input, never empty, from `first` on.
 struct PoolTaps {
   int64_t first;  // pixel of the input

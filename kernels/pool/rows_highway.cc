@@ -256,9 +256,6 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   // a row has so few that starting its loops takes longer than they do.
   constexpr int64_t kMostBytes = 160, kMostBytesApart = 31;
   constexpr int32_t kFewOutputs = 4;
-  // Sums of integers, and half of their count more: those of bytes are below 2^24, others below
-  // 2^31.
-  constexpr int32_t kMostSummed = 65535;
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPoolRow.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
@@ -271,7 +268,7 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   }
   const PoolKind kind = PoolKindOf(*op.op);
   const int32_t taps = shape.window.taps();
-  if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummed) {
+  if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummedTaps) {
     return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   PoolRows pool{shape.window.x, shape.channels, 0, 0, ColumnsInside(shape)};

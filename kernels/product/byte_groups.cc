@@ -106,14 +106,17 @@ void PackRest(const ByteGroups& form, const uint8_t* row, int64_t first, int64_t
 using PackSquaresFunction = void(const ByteGroups& form, std::span<const uint8_t* const> rows,
                                  int64_t count, std::byte* to, int64_t step);
 
-// The values behind the last square of all rows, filled up to one more with what becomes zero.
+constexpr size_t kMostSquareRows = 16;
+
+// The values behind the last square of up to `kMostSquareRows` rows, filled up to one more with
+// what becomes zero.
 void PackLastSquare(PackSquaresFunction* pack_squares, const ByteGroups& form,
                     std::span<const uint8_t* const> rows, int64_t first, int64_t count,
                     std::byte* to, int64_t step) {
-  constexpr size_t kMostRows = 16, kMostValues = 16, kMostGroups = 8, kMostBytes = 64;
+  constexpr size_t kMostValues = 16, kMostGroups = 8, kMostBytes = 64;
   const auto zero = static_cast<uint8_t>(static_cast<uint8_t>(form.offset) ^ form.flip);
-  uint8_t values[kMostRows][kMostValues];
-  const uint8_t* filled[kMostRows];
+  uint8_t values[kMostSquareRows][kMostValues];
+  const uint8_t* filled[kMostSquareRows];
   for (size_t row = 0; row < rows.size(); ++row) {
     std::fill_n(values[row], kMostValues, zero);
     std::copy_n(rows[row] + first, count - first, values[row]);
@@ -141,7 +144,7 @@ void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const>
   if (packed == count) return;
   std::byte* rest = to + packed / form.values() * step;
   const bool has_zero = form.offset == static_cast<int8_t>(form.offset);
-  if (pack_squares != nullptr && has_zero && rows.size() <= 16) {
+  if (pack_squares != nullptr && has_zero && rows.size() <= kMostSquareRows) {
     return PackLastSquare(pack_squares, form, rows, packed, count, rest, step);
   }
   for (size_t row = 0; row < rows.size(); ++row) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 
 #include "kernels/make_kernel.h"
@@ -52,12 +51,26 @@ int32_t Rank(T value) {
   return bits < 0 ? bits ^ std::numeric_limits<int32_t>::max() : bits;
 }
 
-// Puts the `k` largest keys in front, in descending order.
-template <class Key, class Greater>
-void SortLargest(Key* keys, int64_t size, int64_t k, Greater greater) {
-  if (8 * k <= size) return std::partial_sort(keys, keys + k, keys + size, greater);
-  if (k < size) std::nth_element(keys, keys + k, keys + size, greater);
-  std::sort(keys, keys + k, greater);
+// Fills `keys`, of `size`, so that its first `k` are the largest of `key_of(0 … size-1)` in
+// descending order.
+template <class KeyOf, class Greater>
+void TakeLargest(int64_t size, int64_t k, int64_t* keys, KeyOf key_of, Greater greater) {
+  if (8 * k > size) {
+    for (int64_t i = 0; i < size; ++i) keys[i] = key_of(i);
+    if (k < size) std::nth_element(keys, keys + k, keys + size, greater);
+    return std::sort(keys, keys + k, greater);
+  }
+  // A heap of the largest so far rejects most values with one comparison.
+  for (int64_t i = 0; i < k; ++i) keys[i] = key_of(i);
+  std::make_heap(keys, keys + k, greater);
+  for (int64_t i = k; k > 0 && i < size; ++i) {
+    const int64_t key = key_of(i);
+    if (!greater(key, keys[0])) continue;
+    std::pop_heap(keys, keys + k, greater);
+    keys[k - 1] = key;
+    std::push_heap(keys, keys + k, greater);
+  }
+  std::sort_heap(keys, keys + k, greater);
 }
 
 // Positions of the `k` largest, the lower one first where values are equal. A value's rank and its
@@ -65,22 +78,10 @@ void SortLargest(Key* keys, int64_t size, int64_t k, Greater greater) {
 template <class T, class Position>
 void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Position* indices) {
   constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
-  const auto key = [&](int64_t i) { return int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i); };
-  if (8 * k <= size) {
-    // A heap of the largest so far rejects most values with one comparison.
-    for (int64_t i = 0; i < k; ++i) keys[i] = key(i);
-    std::make_heap(keys, keys + k, std::greater<>());
-    for (int64_t i = k; i < size; ++i) {
-      if (key(i) < keys[0]) continue;
-      std::pop_heap(keys, keys + k, std::greater<>());
-      keys[k - 1] = key(i);
-      std::push_heap(keys, keys + k, std::greater<>());
-    }
-    std::sort_heap(keys, keys + k, std::greater<>());
-  } else {
-    for (int64_t i = 0; i < size; ++i) keys[i] = key(i);
-    SortLargest(keys, size, k, std::greater<>());
-  }
+  const auto key_of = [row](int64_t i) {
+    return int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i);
+  };
+  TakeLargest(size, k, keys, key_of, std::greater<>());
   for (int64_t i = 0; i < k; ++i) {
     const int64_t position = kLast - (keys[i] & kLast);
     values[i] = row[position];
@@ -88,12 +89,14 @@ void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Pos
   }
 }
 
+// An int64 leaves no room for its position, so that positions sort by what they stand for.
 template <class Position>
 void TopRow(const int64_t* row, int64_t size, int64_t k, int64_t* order, int64_t* values,
             Position* indices) {
-  std::iota(order, order + size, 0);
-  SortLargest(order, size, k,
-              [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+  const auto greater = [row](int64_t a, int64_t b) {
+    return row[a] != row[b] ? row[a] > row[b] : a < b;
+  };
+  TakeLargest(size, k, order, std::identity(), greater);
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
     indices[i] = static_cast<Position>(order[i]);
