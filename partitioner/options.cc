@@ -169,7 +169,7 @@ constexpr OptionRow kTable[] = {
        if (v == "-1") v = "0";
        return ParseInt(v, 0, kMaxThreads, o.num_threads);
      }},
-    {"isa", "scalar, ssse3, sse4, avx2, avxvnni, avx512, avx512vnni, avx512bf16, neon",
+    {"isa", "scalar, ssse3, sse4, avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx, neon",
      "the machine's best", "the highest instruction set to use",
      [](std::string_view v, Options& o) { return ParseIsa(v, o.isa); }},
     {"jit", kSwitch, "on", "emit code for the model's own shapes",

@@ -2,6 +2,10 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #define FUSELITE_X86 1
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
@@ -19,6 +23,7 @@ constexpr IsaPreset kPresets[] = {
     {"avx512", Isa::kAvx512, Feature::kAvx512},
     {"avx512vnni", Isa::kAvx512Vnni, Feature::kAvx512Vnni},
     {"avx512bf16", Isa::kAvx512Bf16, Feature::kAvx512Bf16},
+    {"amx", Isa::kAmx, Feature::kAmxInt8},
     {"neon", Isa::kNeon, Feature::kNeon},
 };
 
@@ -47,6 +52,17 @@ uint64_t ReadXcr0() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (uint64_t{high} << 32) | low;
+}
+
+// Whether the process may use the state of tiles. Linux allocates it only for those that asked
+// (since 5.16), and threads and children inherit the permission.
+bool MayUseTiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 bool HasAll(uint32_t value, std::initializer_list<int> bits) {
@@ -82,7 +98,10 @@ Isa Detect() {
   if (!add(HasAll(l7.ebx, {16, 17, 28, 30, 31}), Feature::kAvx512)) return isa;
   add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
   if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;
-  add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16);
+  if (!add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16)) return isa;
+  // Bits 17 and 18 of XCR0 are the tiles' shapes and values; TILE, INT8.
+  const bool amx = (xcr0 & 0x60000) == 0x60000 && HasAll(l7.edx, {24, 25});
+  add(amx && MayUseTiles(), Feature::kAmxInt8);
   return isa;
 }
 

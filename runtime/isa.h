@@ -25,6 +25,7 @@ enum class Feature : uint8_t {
   kAvx512Vnni,  // dot products of 8 bits in their EVEX form
   kAvx512Vbmi,  // bytes permuted across a whole vector
   kAvx512Bf16,
+  kAmxInt8,  // tiles, and their products of 8 bits
   // aarch64
   kNeon,     // the baseline
   kDotProd,  // SDOT, UDOT
@@ -47,7 +48,7 @@ class Isa {
   constexpr uint32_t bits() const { return bits_; }
 
   // The presets.
-  static const Isa kScalar, kSsse3, kSse4, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf16,
+  static const Isa kScalar, kSsse3, kSse4, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx,
       kNeon;
 
  private:
@@ -67,6 +68,7 @@ inline constexpr Isa Isa::kAvx512 = Isa::kAvx2.with(Feature::kAvx512);  // Skyla
 inline constexpr Isa Isa::kAvx512Vnni =
     Isa::kAvx512.with(Feature::kAvx512Vnni).with(Feature::kAvx512Vbmi);
 inline constexpr Isa Isa::kAvx512Bf16 = Isa::kAvx512Vnni.with(Feature::kAvx512Bf16);
+inline constexpr Isa Isa::kAmx = Isa::kAvx512Bf16.with(Feature::kAmxInt8);
 inline constexpr Isa Isa::kNeon = Isa::kScalar.with(Feature::kNeon);
 
 // A set that has a name. It is named after one feature: machines that have it are named so, even if
@@ -83,7 +85,10 @@ std::span<const IsaPreset> IsaPresets();
 std::string_view IsaName(Isa isa);
 std::optional<Isa> IsaFromName(std::string_view name);  // nullopt for an unknown name
 
-// All that the machine has on which the process runs, the operating system's state included.
+// All that the machine has on which the process runs, the operating system's state included. Where
+// there are tiles the first call asks the kernel to let the process use them, which it refuses
+// where a thread's alternate signal stack has no room for their 8 KiB; then they are not in the
+// set.
 Isa DetectIsa();
 // The presets that this machine can run, each cut to what it has, from the empty one up: what tests
 // iterate over.

@@ -27,7 +27,8 @@ struct GemmS8Spec {
   int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
-  bool flips = false;     // dot products: the activations are int8 in memory
+  // Dot products: the activations are int8 in memory. AMX multiplies them as they are.
+  bool flips = false;
   bool corrects = false;  // rows have a correction that is added to their sums
   bool across = false;    // tiles go across
   // Dot products, tiles of one row: nothing is read behind the end of a run.
@@ -36,6 +37,8 @@ struct GemmS8Spec {
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
   bool prefetch_weights = false;  // they come from memory; tiles have one row
+  // AMX (gemm_amx_emitter.h): the rows of a block. 0: sums are in vector registers.
+  int amx_rows = 0;
   SumTail tail;
 
   // How many bytes a vector's weights take for one group of the depth.

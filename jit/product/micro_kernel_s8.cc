@@ -5,6 +5,7 @@
 
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
+#include "kernels/product/tiling.h"
 
 namespace fuselite::jit {
 
@@ -22,6 +23,10 @@ constexpr int kMaxLanes = 16;
 // The weights of a single row that are taken for a part of more than the last cache holds: those of
 // smaller layers are mostly in it, and a product from there takes 8% longer where it prefetches.
 constexpr int64_t kWeightsInMemory = 1 << 20;
+
+std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
+  return kernel;
+}
 
 // The columns of a matrix of bytes as rows, which they are already, or copies.
 class WeightRows {
@@ -114,7 +119,31 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
+  kernel->amx_twin_ = kernel->WithAmx();
+  if (kernel->amx_twin_ == nullptr || problem->grid.line_rows == 1) return Shared(kernel);
+  const auto cycles = [&](const MicroKernelS8& one) {
+    return kernels::ChooseTiling(one, problem->grid.line_rows, problem->group_channels(),
+                                 std::max<int64_t>(1, problem->left_runs.rows))
+        .line_cycles;
+  };
+  if (cycles(*kernel->amx_twin_) < cycles(*kernel)) return Shared(kernel->amx_twin_);
+  return Shared(kernel);
+}
+
+std::shared_ptr<MicroKernelS8> MicroKernelS8::WithAmx() const {
+  if (!isa_.features.has(Feature::kAmxInt8) || !CheckAmxGemm(spec_).ok()) return nullptr;
+  std::shared_ptr<MicroKernelS8> twin(new MicroKernelS8(*this));
+  twin->amx_ = true;
+  return twin;
+}
+
+const kernels::MicroKernel* MicroKernelS8::many_rows() const {
+  if (!spec_.tail.dequantization || !isa_.dot) return nullptr;
+  return amx_twin_ ? amx_twin_.get() : this;
+}
+
+int MicroKernelS8::max_rows(int vectors) const {
+  return amx_ ? MaxAmxTileRows(spec_, vectors) : MaxS8TileRows(isa_, vectors);
 }
 
 void MicroKernelS8::PlanTail(const ProductProblem& problem) {
@@ -144,11 +173,14 @@ std::string MicroKernelS8::types() const {
   return std::string(DataTypeName(format_.type));
 }
 
-std::string MicroKernelS8::target() const { return std::string(isa_.dot_name()) + " jit"; }
+std::string MicroKernelS8::target() const {
+  return std::string(amx_ ? "amx" : isa_.dot_name()) + " jit";
+}
 
 // For one group of the depth, on a core with two multiplications and two loads a cycle (compare
 // MicroKernelF32), and for a tile's start and end.
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
+  if (amx_) return AmxTileCycles(spec_, rows, vectors);
   const double multiplies = rows * vectors / 2.0 * (isa_.dot ? 1.0 : 1.5);
   const double loads = (rows + vectors) / 2.0;
   const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
@@ -169,7 +201,8 @@ void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count
       sum.AddEach(reinterpret_cast<const uint8_t*>(bytes), step, count, values);
     }
   }
-  for (int64_t i = 0; i < count; ++i) values[i] *= scale;
+  const auto added = static_cast<int32_t>(SignedActivations() ? 128 * depth_ : 0);
+  for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - added) * scale;
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(
@@ -185,7 +218,12 @@ Status MicroKernelS8::EmitOwn(std::span<const Tile> tiles, const std::string& na
   if (spec_.tail.stores_sums()) spec_.out_step = int64_t{tiles.front().vectors} * isa_.bytes;
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, isa_));
   spec_.tail = tail_.emitted;
-  FUSELITE_ASSIGN_OR_RETURN(code_, EmitGemmS8(spec_, tiles, name));
+  if (amx_) {
+    spec_.amx_rows = AmxBlockRows(spec_, tiles.front().rows);
+    shapes_ = ShapesOf(spec_);
+  }
+  FUSELITE_ASSIGN_OR_RETURN(
+      code_, amx_ ? EmitAmxGemm(spec_, tiles, name) : EmitGemmS8(spec_, tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
   call_.tail.set_layer(tail_.layer_bytes());
   return Status();
@@ -201,6 +239,14 @@ void MicroKernelS8::Run(const TileRun& run) const {
   call_.tail.Bind(run.inputs, run.row, run.channel,
                   reinterpret_cast<const RowScale*>(run.row_values), &args.tail);
   call_.entries[run.tile](&args);
+}
+
+void MicroKernelS8::Enter() const {
+  if (amx_) EnterAmx(shapes_);
+}
+
+void MicroKernelS8::Leave() const {
+  if (amx_) LeaveAmx();
 }
 
 std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int v) const {
@@ -224,8 +270,8 @@ std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int
   return channels;
 }
 
-// With values u = a + 128 (or a) and s = w - 128 (or w) that the dot product multiplies, zero
-// points u0 and s0 in their terms, and K terms:
+// With values u = a + 128 (or a, as SignedActivations are) and s = w - 128 (or w) that the dot
+// product multiplies, zero points u0 and s0 in their terms, and K terms:
 //   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
 // where the last part differs by row (RowValues). Pair products have s0 = 0 and u = a.
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
@@ -234,7 +280,8 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
   const bool dot = isa_.dot;
   const int32_t s0 = dot ? WeightsOffset() : 0;
-  const int64_t u0 = format_.zero_point + (dot && format_.type == DataType::kInt8 ? 128 : 0);
+  const bool shifted = dot && format_.type == DataType::kInt8 && !SignedActivations();
+  const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
   const auto* bias = static_cast<const int32_t*>(right.bias);
   for (int v = 0; v < panel.vectors; ++v) {
     const std::vector<int64_t> channels = LaneChannels(panel, v);
@@ -291,10 +338,13 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
 }
 
 std::string MicroKernelS8::layout() const {
-  std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
-                                    '.', static_cast<int>(format_.weights_type), " z",
-                                    format_.zero_point, '.', format_.weights_zero_point, " g",
-                                    GroupValues(isa_.features), spec_.narrow ? " narrow" : "");
+  std::string text =
+      internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
+                     static_cast<int>(format_.weights_type), " z", format_.zero_point, '.',
+                     format_.weights_zero_point, " g", GroupValues(isa_.features),
+                     spec_.narrow          ? " narrow"
+                     : SignedActivations() ? " signed"
+                                           : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return text + tail_.constants_key();
 }

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "jit/product/gemm_s8_emitter.h"
+#include "jit/product/gemm_amx_emitter.h"
 #include "jit/tail/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/operator.h"
@@ -45,7 +45,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   std::string types() const override;
   std::string target() const override;
   int lanes() const override { return isa_.lanes(); }
-  int max_rows(int vectors) const override { return MaxS8TileRows(isa_, vectors); }
+  int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
   int64_t row_bytes() const override { return groups_ * 4; }
   int64_t small_block_bytes() const override { return 32 << 10; }
@@ -59,7 +59,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // Dot products take 48 bytes of weights a cycle from the three vectors of such a panel (16 on
   // AVX-VNNI), which is more than memory gives. Pair products have other panels for a single row
   // (GemmS8Spec::narrow).
-  bool shares_panels() const override { return spec_.tail.dequantization.has_value() && isa_.dot; }
+  const kernels::MicroKernel* many_rows() const override;
+  bool goes_across() const override { return !amx_; }
   // What the weights' zero point adds to every sum of the row.
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
@@ -67,11 +68,17 @@ class MicroKernelS8 final : public kernels::MicroKernel {
                                                            kernels::TileOrder order,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
+  void Enter() const override;
+  void Leave() const override;
 
  private:
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
+  // The same product with AMX; null where it has none.
+  std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);
+  // Whether int8 activations are multiplied as they are, not as uint8, 128 larger.
+  bool SignedActivations() const { return amx_ && spec_.flips; }
   // The weights' zero point as the dot product's operand has it.
   int32_t WeightsOffset() const {
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
@@ -95,7 +102,10 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   VectorIsa isa_;
   GemmS8Spec spec_;
   IntegerTail tail_;
-  int64_t groups_ = 0;  // of the depth
+  bool amx_ = false;
+  AmxShapes shapes_;
+  std::shared_ptr<const MicroKernelS8> amx_twin_;  // of a kernel without, where there is one
+  int64_t groups_ = 0;                             // of the depth
   int64_t depth_ = 0;
   SharedCode code_;
 };

@@ -83,9 +83,12 @@ class MicroKernel {
   virtual void RowValues(const std::byte* /*left*/, int64_t /*step*/, int64_t /*count*/,
                          int32_t* /*values*/) const {}
 
-  // Whether a few rows are fast enough over panels as wide as many rows want them. Then both read
+  // What many rows are multiplied by, where a few are fast enough over its panels. Then both read
   // the same packed weights: those of a prompt and of each next token.
-  virtual bool shares_panels() const { return false; }
+  virtual const MicroKernel* many_rows() const { return nullptr; }
+
+  // Whether Emit takes TileOrder::kAcross.
+  virtual bool goes_across() const { return true; }
 
   // The same micro-kernel with the code that Run calls. What was not emitted does not run. Where
   // tiles go across, panels are panel_bytes() apart, and calls of several tiles have whole panels.
@@ -93,6 +96,23 @@ class MicroKernel {
                                                           TileOrder order,
                                                           const std::string& name) const = 0;
   virtual void Run(const TileRun& run) const = 0;
+
+  // Bring a thread's registers into the state that Run finds and leave it again. What Emit gave
+  // runs between them, and no code of others does.
+  virtual void Enter() const {}
+  virtual void Leave() const {}
+};
+
+// A thread's runs of one micro-kernel.
+class EnteredMicroKernel {
+ public:
+  explicit EnteredMicroKernel(const MicroKernel& kernel) : kernel_(kernel) { kernel_.Enter(); }
+  ~EnteredMicroKernel() { kernel_.Leave(); }
+  EnteredMicroKernel(const EnteredMicroKernel&) = delete;
+  EnteredMicroKernel& operator=(const EnteredMicroKernel&) = delete;
+
+ private:
+  const MicroKernel& kernel_;
 };
 
 }  // namespace fuselite::kernels

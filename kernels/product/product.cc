@@ -25,13 +25,16 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   product.tiling_ = ChooseTiling(*product.kernel_, p.grid.line_rows, p.group_channels(),
                                  std::max<int64_t>(1, p.left_runs.rows),
                                  p.grid.lines() == 1 && p.groups == 1 ? threads : 1);
+  if (product.tiling_.tiles_per_line == 0) {
+    return Unsupported("no tile holds a run of ", p.left_runs.rows, " rows");
+  }
   product.panels_ = product.Panels();
   product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
   product.blocks_ =
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
   const bool one_tile = product.tiling_.tiles_per_line * p.grid.lines() == 1;
-  if (one_tile && p.groups == 1 && p.rest.apply == nullptr) {
+  if (one_tile && product.kernel_->goes_across() && p.groups == 1 && p.rest.apply == nullptr) {
     product.one_tile_ = product.MakeOneTile();
   }
   product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
@@ -129,6 +132,7 @@ size_t Product::scratch_bytes() const {
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
   if (one_tile_) return RunOneTile(operands, begin, end);
+  const EnteredMicroKernel entered(*kernel_);
   const int64_t all_tiles = tiling_.tiles_per_line * problem_.grid.lines();
   // Small products begin with the first block: two divisions would take as long as a tile's start.
   int64_t block = 0, panel = begin;

@@ -76,15 +76,16 @@ class Product {
   size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail
   void Run(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
-  // Whether one tile has all rows, as in products of one row; then there is one group, and nothing
-  // is left of the tail.
+  // Whether one tile has all rows, as in products of one row; then there is one group, nothing is
+  // left of the tail, and the micro-kernel goes across.
   bool one_tile() const { return one_tile_.has_value(); }
   // Run() of such a product: panels [begin, end) in one call of the micro-kernel, or two. The
   // search for a unit's place would take as long as the arithmetic of a small layer.
   void RunOneTile(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
   // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
-  // as they need them. At most block_tiles() of them where scratch_bytes() is not 0.
+  // as they need them, and have entered kernel(). At most block_tiles() of them where
+  // scratch_bytes() is not 0.
   void RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
   const Tiling& tiling() const { return tiling_; }

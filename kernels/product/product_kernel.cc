@@ -230,8 +230,9 @@ Result<Product> PlanFasterProduct(const ProductKernelSpec& spec, const DepthRuns
   if (!spec.tail_is_linear || twice > product.kernel().max_rows(1)) return product;
   const std::optional<ProductProblem> joined = WithLinesJoined(problem);
   if (!joined) return product;
-  FUSELITE_ASSIGN_OR_RETURN(Product other, PlanProduct(spec, depth, *joined, threads));
-  return Cycles(other) < Cycles(product) ? std::move(other) : std::move(product);
+  Result<Product> other = PlanProduct(spec, depth, *joined, threads);
+  const bool faster = other.ok() && Cycles(*other) < Cycles(product);
+  return faster ? *std::move(other) : std::move(product);
 }
 
 // The kernel of one product whose rows are one tile, over constant weights: a fully connected layer

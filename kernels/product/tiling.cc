@@ -13,7 +13,7 @@ constexpr int64_t kLargeBlock = 384 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
-// Few rows whose panels are those of many (MicroKernel::shares_panels), where the weights are worth
+// Few rows whose panels are those of many (MicroKernel::many_rows), where the weights are worth
 // it: smaller ones are read from L2 faster by wide panels, and packed twice without much memory.
 constexpr int64_t kFewRows = 4, kManyRows = 64;
 constexpr int64_t kWorthSharing = 256 << 10;
@@ -64,8 +64,9 @@ Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t column
                     int threads) {
   const Tiling best = BestTiling(kernel, line_rows, columns, run, 1, kMaxVectors);
   const auto bytes = best.panels * static_cast<int64_t>(kernel.panel_bytes(best.vectors));
-  if (line_rows <= kFewRows && kernel.shares_panels() && bytes >= kWorthSharing) {
-    const int vectors = BestTiling(kernel, kManyRows, columns, 1, 1, kMaxVectors).vectors;
+  const MicroKernel* const many = line_rows <= kFewRows ? kernel.many_rows() : nullptr;
+  if (many != nullptr && bytes >= kWorthSharing) {
+    const int vectors = BestTiling(*many, kManyRows, columns, 1, 1, kMaxVectors).vectors;
     return BestTiling(kernel, line_rows, columns, 1, vectors, vectors);
   }
   if (best.tiles_per_line * best.panels >= threads || bytes < kWorthDividing) return best;

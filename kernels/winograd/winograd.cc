@@ -173,6 +173,7 @@ class WinogradKernel final : public Kernel {
                   static_cast<size_t>(chunk) * AlignUp(products_.front().packed_bytes())};
     const int64_t rows = product.tiling().rows;
     const int64_t count = (tiles.last - tiles.first + rows - 1) / rows;
+    const EnteredMicroKernel entered(product.kernel());
     for (int64_t panel = 0; panel < product.panels(); ++panel) {
       product.RunTiles(operands, 0, 0, count, panel);
     }

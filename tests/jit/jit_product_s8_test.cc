@@ -32,7 +32,7 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
 // Code of every level is emitted, also where this machine does not run it, as long as it can pack.
 TEST(JitProductInt8Test, EveryLevelIsEmitted) {
   if (!DetectIsa().includes(Isa::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx}) {
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       Random random(seed);
       SCOPED_TRACE(random.Trace());

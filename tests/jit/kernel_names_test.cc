@@ -227,6 +227,26 @@ TEST(KernelNamesTest, StayTheSame) {
           "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
 }
 
+// Deep products of many rows take tiles; a row, and few terms, do not repay them.
+TEST(KernelNamesTest, ThoseOfAmxStayTheSame) {
+  const auto expect = [](const Layer& layer, const std::string& name) {
+    OpTester tester = Make(layer);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    EXPECT_EQ(NameOf(tester, Isa::kAmx), name);
+  };
+  expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1}, "conv int8 14x64 amx jit");
+  expect({"CONV_2D", Types::kInt8, {1, 7, 7, 512}, {512, 3, 3, 512}, 1}, "conv int8 28x16 amx jit");
+  expect({"CONV_2D", Types::kInt8, {1, 56, 56, 4}, {64, 1, 1, 4}, 1},
+         "conv int8 6x64 avx512vnni jit");
+  expect({"FULLY_CONNECTED", Types::kInt8, {197, 192}, {768, 192}, 1},
+         "fully_connected int8 16x64 amx jit");
+  expect({"FULLY_CONNECTED", Types::kInt8, {1, 1280}, {1000, 1280}, 1},
+         "fully_connected int8 1x128 avx512vnni jit");
+  expect({"TRANSPOSE_CONV", Types::kInt8, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
+         "transpose_conv int8 16x64 amx jit");
+}
+
 // With precision=fast, on a machine with AVX512-BF16 and on one without.
 void ExpectFast(const Layer& layer, const std::string& bf16, const std::string& other) {
   OpTester tester = Make(layer);

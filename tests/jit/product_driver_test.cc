@@ -102,7 +102,9 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     }
   }
   std::string layout() const override { return internal::Join("plain k", depth_.depth()); }
-  bool shares_panels() const override { return limits_.shares_panels; }
+  const kernels::MicroKernel* many_rows() const override {
+    return limits_.shares_panels ? this : nullptr;
+  }
   bool needs_row_values() const override { return format_.weights_zero_point != 0; }
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override {

@@ -10,7 +10,7 @@ from ai_edge_litert import interpreter as litert
 
 HOSTS = ["litert", "own"]
 ISAS = (
-    ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16"]
+    ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"]
     if platform.machine() in ("x86_64", "AMD64")
     else ["scalar", "neon"]
 )

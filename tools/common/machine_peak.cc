@@ -84,6 +84,28 @@ FUSELITE_LOOP(AvxVnniBytes, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 FUSELITE_LOOP(Avx512VnniBytes, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 #undef FUSELITE_LINE
 
+// Tiles of 16 rows and 64 bytes; 0 to 3 are the sums.
+void AmxBytes(int64_t rounds) {
+  struct {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } const shapes;
+  asm volatile(
+      "ldtilecfg %1\n"
+      "1:\n"
+      ".rept 3\n"
+      "tdpbssd %%tmm5, %%tmm4, %%tmm0\ntdpbssd %%tmm5, %%tmm4, %%tmm1\n"
+      "tdpbssd %%tmm5, %%tmm4, %%tmm2\ntdpbssd %%tmm5, %%tmm4, %%tmm3\n"
+      ".endr\n"
+      "dec %0\n"
+      "jnz 1b\n"
+      "tilerelease\n"
+      : "+r"(rounds)
+      : "m"(shapes)
+      : "cc");
+}
+
 Loop FloatLoop(Isa isa) {
   if (isa.has(Feature::kAvx512)) return {Avx512Floats, 32};
   if (isa.has(Feature::kAvx2)) return {AvxFloats, 16};
@@ -92,6 +114,7 @@ Loop FloatLoop(Isa isa) {
 }
 
 Loop Int8Loop(Isa isa) {
+  if (isa.has(Feature::kAmxInt8)) return {AmxBytes, 2 * 16 * 16 * 64};
   if (isa.has(Feature::kAvx512Vnni)) return {Avx512VnniBytes, 128};
   if (isa.has(Feature::kAvx512)) return {Avx512Bytes, 128};
   if (isa.has(Feature::kAvxVnni)) return {AvxVnniBytes, 64};
