@@ -29,7 +29,9 @@ class MicroKernelF32 : public kernels::MicroKernel {
   int lanes() const override { return isa_.lanes(); }
   int max_rows(int vectors) const override { return MaxTileRows(isa_, vectors); }
   double TileCycles(int rows, int vectors) const override;
-  int64_t row_bytes() const override { return steps_ * int64_t{DepthWalker::kStepBytes}; }
+  int64_t row_bytes() const override {
+    return spec_.depth.FreshBytes(spec_.a_step, spec_.bf16 ? 2 : 4);
+  }
   int64_t small_block_bytes() const override { return 64 << 10; }
   size_t panel_bytes(int vectors) const override {
     return static_cast<size_t>(vectors) * isa_.bytes * (steps_ + 1);

@@ -47,7 +47,9 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int lanes() const override { return isa_.lanes(); }
   int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
-  int64_t row_bytes() const override { return groups_ * 4; }
+  int64_t row_bytes() const override {
+    return spec_.depth.FreshBytes(spec_.a_step, isa_.dot ? 1 : 2);
+  }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
     return static_cast<size_t>(PanelBytes(spec_, vectors));

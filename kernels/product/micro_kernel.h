@@ -67,8 +67,8 @@ class MicroKernel {
   virtual int lanes() const = 0;                               // channels of a vector
   virtual int max_rows(int vectors) const = 0;                 // 0: there is no such tile
   virtual double TileCycles(int rows, int vectors) const = 0;  // start and stores included
-  virtual int64_t row_bytes() const = 0;                       // that a left row is read from
-  virtual int64_t small_block_bytes() const = 0;               // see ChooseBlocks
+  virtual int64_t row_bytes() const = 0;  // that a left row adds to those of the row before it
+  virtual int64_t small_block_bytes() const = 0;  // see ChooseBlocks
 
   // Panels are `panel_bytes` long; `to` is aligned to kAlignment. What decides their bytes, beside
   // the matrix and the tiling, is in `layout`.

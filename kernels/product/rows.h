@@ -19,6 +19,12 @@ struct DepthRuns {
   int64_t outer = 1, outer_step = 0;
   std::vector<Run> runs;
 
+  // What a row reads that the one before it, `row_step` bytes back, does not: windows overlap.
+  int64_t FreshBytes(int64_t row_step, int64_t value_bytes) const {
+    const int64_t all = depth() * value_bytes;
+    return row_step > 0 ? std::min(all, row_step * outer) : all;
+  }
+
   // The terms of one sum.
   int64_t depth() const { return steps(1); }
   // The steps of a walk that takes `values` values at a time, the last of a run perhaps fewer.

@@ -9,7 +9,7 @@ constexpr int kMaxVectors = 8;
 // Half of a 1 MiB L2, the smallest of current server cores: panels that fit stay there.
 constexpr int64_t kPanelsThatStay = 512 << 10;
 // A part of that L2 for a block's rows where the panels come from further away.
-constexpr int64_t kLargeBlock = 384 << 10;
+constexpr int64_t kLargeBlock = 400 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
