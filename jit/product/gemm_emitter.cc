@@ -32,7 +32,7 @@ class GemmEmitter : public Assembler {
     SetPartial(tile.last_lanes);
     if (spec_.bf16) {
       mov(eax, 0x55555555);
-      kmovd(kFirstOfPairs, eax);
+      kmovd(first_of_pairs_, eax);
     }
     mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
@@ -128,7 +128,7 @@ class GemmEmitter : public Assembler {
   // row it may be nobody's memory, and elsewhere an infinity, which times zero is no number.
   void Broadcast(int to, const RegExp& value, int64_t values) {
     if (values == spec_.step_values()) return vbroadcastss(Vec(to), ptr[value]);
-    vpbroadcastw(Vec(to) | kFirstOfPairs | T_z, ptr[value]);
+    vpbroadcastw(Vec(to) | first_of_pairs_ | T_z, ptr[value]);
   }
 
   void Multiply(int sum, int values, const Xbyak::Operand& weights) {
@@ -173,7 +173,7 @@ class GemmEmitter : public Assembler {
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 a_ = rbp, w_ = r14, pointer_ = r15;
   // The low words of all lanes; no function of the tail uses this mask.
-  const Xbyak::Opmask kFirstOfPairs = k3;
+  const Xbyak::Opmask first_of_pairs_ = k3;
   DepthWalker walk_;
 };
 

@@ -9,10 +9,8 @@
 namespace fuselite::jit::testing {
 namespace {
 
-using kernels::BatchMatMulParams;
 using kernels::Conv2DParams;
 using kernels::DepthwiseConv2DParams;
-using kernels::FullyConnectedParams;
 using kernels::Padding;
 using kernels::TransposeConvParams;
 

@@ -206,11 +206,12 @@ double MeasureCopyBandwidth(size_t bytes, int threads) {
   const size_t copies = std::max<size_t>(1, (size_t{1} << 20) / bytes);
   return SumOfRates(threads, [&](int i) {
     char* data = buffers[static_cast<size_t>(i)].data();
+    const size_t half = bytes / 2;
     for (size_t copy = 0; copy < copies; ++copy) {
-      std::memcpy(data + bytes / 2, data, bytes / 2);
+      std::memcpy(data + half, data, half);
       asm volatile("" : : "r"(data) : "memory");  // each copy counts
     }
-    return static_cast<double>(bytes / 2 * 2 * copies);
+    return static_cast<double>(2 * half * copies);
   });
 }
 
