@@ -32,6 +32,7 @@ class InterpolatedTable {
       // A function that is not finite somewhere has no table there: TFLite's cast is undefined.
       return std::isnan(x) ? int16_t{0} : static_cast<int16_t>(std::min(std::max(x, kMin), kMax));
     };
+    std::array<int16_t, kPieces + 1> entries;
     for (int i = 0; i < kPieces; ++i) {
       const Real x = low + static_cast<Real>(i) * step;
       const Real value = std::round(at(x) * inverse);
@@ -39,20 +40,25 @@ class InterpolatedTable {
       const Real middle = std::round(at(x + half_step) * inverse);
       // Half of what the line is off in the piece's middle.
       const Real error = std::round((std::round((next + value) / 2) - middle) / 2);
-      entries_[i] = entry(value - error);
+      entries[i] = entry(value - error);
     }
-    entries_[kPieces] = entry(std::round(at(high) * inverse));
+    entries[kPieces] = entry(std::round(at(high) * inverse));
+    for (int i = 0; i < kPieces; ++i) {
+      pieces_[i] = {entries[i], static_cast<int16_t>(entries[i + 1] - entries[i])};
+    }
   }
 
   int16_t operator()(int32_t x) const {
-    const int32_t i = 256 + (x >> 7);
-    const auto slope = static_cast<int16_t>(entries_[i + 1] - entries_[i]);
-    return static_cast<int16_t>(entries_[i] + ((slope * (x & 0x7f) + 64) >> 7));
+    const Piece piece = pieces_[kPieces / 2 + (x >> 7)];
+    return static_cast<int16_t>(piece.start + ((piece.slope * (x & 0x7f) + 64) >> 7));
   }
 
  private:
   static constexpr int kPieces = 512;
-  std::array<int16_t, kPieces + 1> entries_;
+  struct Piece {
+    int16_t start, slope;  // per 128 inputs, modulo 2^16 as TFLite's
+  };
+  std::array<Piece, kPieces> pieces_;
 };
 
 }  // namespace fuselite::kernels

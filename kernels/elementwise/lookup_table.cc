@@ -20,6 +20,7 @@ namespace fuselite::kernels {
 namespace {
 
 using Function = std::function<int32_t(int32_t)>;  // of the quantized value; clamped afterwards
+using ShortTable = InterpolatedTable<float>;
 
 struct Scales {
   float in, out;
@@ -162,7 +163,7 @@ Result<Function> Interpolated(const OpDescription& op, const Scales& s) {
     if (x <= 0 && stage.unary == UnaryKind::kRsqrt) return high;
     return ApplyUnary(stage.unary, x, stage.a, stage.b);
   };
-  return Function(InterpolatedTable<float>({s.in, s.in_zero}, {s.out, s.out_zero}, real));
+  return Function(ShortTable({s.in, s.in_zero}, {s.out, s.out_zero}, real));
 }
 
 Result<Function> Sigmoid(const OpDescription& op, const Scales& s) {
@@ -209,30 +210,42 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
   }
 }
 
-// A table of all values, of which a step takes one load.
-template <class T>
-std::unique_ptr<Kernel> MakeLookup(const OpDescription& op, const Function& function, bool filled) {
-  using Index = std::make_unsigned_t<T>;
-  std::vector<T> table(filled ? size_t{1} << (8 * sizeof(T)) : 0);
-  for (size_t x = 0; x < table.size(); ++x) table[x] = static_cast<T>(function(static_cast<T>(x)));
+// Each value through `map`, a function from T to T.
+template <class T, class Map>
+std::unique_ptr<Kernel> MakeMap(const OpDescription& op, Map map) {
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   const T least = FailsOnNegatives(op) ? static_cast<T>(op.inputs[0].quantization.zero_point())
                                        : std::numeric_limits<T>::min();
   return MakeKernel("lookup " + std::string(DataTypeName(op.inputs[0].type)),
                     {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-                    [plan, least, name = op.op->name, table = std::move(table)](
+                    [plan, least, name = op.op->name, map = std::move(map)](
                         const KernelArgs& args, int64_t begin, int64_t end) -> Status {
                       bool negative = false;
                       plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
                         const auto* x = static_cast<const T*>(args.inputs[0]) + piece.offsets[0];
                         auto* y = static_cast<T*>(args.outputs[0]) + piece.offsets[1];
+                        bool below = false;  // in memory it would be the loop's longest chain
                         for (int64_t i = 0; i < piece.count; ++i) {
-                          negative |= x[i] < least;
-                          y[i] = table[static_cast<Index>(x[i])];
+                          below |= x[i] < least;
+                          y[i] = map(x[i]);
                         }
+                        negative |= below;
                       });
                       return negative ? InvalidArgument(name, " of a negative number") : Status();
                     });
+}
+
+// A table of all values, of which a step takes one load; but what is interpolated stays so: its
+// 2 KiB stay in L1, and all int16 values would be 128.
+template <class T>
+std::unique_ptr<Kernel> MakeLookup(const OpDescription& op, const Function& function, bool filled) {
+  using Index = std::make_unsigned_t<T>;
+  if (const auto* const interpolated = function.target<ShortTable>()) {
+    return MakeMap<T>(op, *interpolated);
+  }
+  std::vector<T> table(filled ? size_t{1} << (8 * sizeof(T)) : 0);
+  for (size_t x = 0; x < table.size(); ++x) table[x] = static_cast<T>(function(static_cast<T>(x)));
+  return MakeMap<T>(op, [table = std::move(table)](T x) { return table[static_cast<Index>(x)]; });
 }
 
 }  // namespace
@@ -258,7 +271,8 @@ Result<Function> MakeQuantizedFunction(const OpDescription& op) {
       return InvalidArgument("zero point ", zero, " of ", DataTypeName(type));
     }
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Function function, FunctionOf(op, s));
+  FUSELITE_ASSIGN_OR_RETURN(Function function, FunctionOf(op, s));
+  if (function.target<ShortTable>() != nullptr) return function;
   return Function([=](int32_t x) { return std::clamp(function(x), min, max); });
 }
 
