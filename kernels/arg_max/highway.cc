@@ -205,10 +205,35 @@ HWY_INLINE int64_t FirstOf(const T* row, int64_t size, T value) {
 }
 
 template <class T, bool max>
+int64_t ArgOfLongRow(const T* row, int64_t size) {
+  return FirstOf<T>(row, size, ExtremeOf<T, max>(row, size));
+}
+
+// Without branches, of which a short row would predict about one wrongly.
+template <class T, bool max>
+HWY_INLINE int64_t ArgOfShortRow(const T* row, int64_t size) {
+  T best = Worst<T, max>();
+  int64_t index = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const bool better = max ? row[i] > best : row[i] < best;
+    best = better ? row[i] : best;
+    index = better ? i : index;
+  }
+  return best == Worst<T, max>() ? ArgOfLongRow<T, max>(row, size) : index;
+}
+
+template <class T, bool max>
 void ArgLongRows(const void* in, int64_t, int64_t rows, int64_t size, ArgOutput out) {
+  constexpr int64_t kShortRow = 8;
+  if (size <= kShortRow) {
+    for (int64_t r = 0; r < rows; ++r) {
+      out.Set(r, ArgOfShortRow<T, max>(static_cast<const T*>(in) + r * size, size));
+    }
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r) {
     const T* row = static_cast<const T*>(in) + r * size;
-    out.Set(r, FirstOf<T>(row, size, ExtremeOf<T, max>(row, size)));
+    out.Set(r, ArgOfLongRow<T, max>(row, size));
   }
 }
 
