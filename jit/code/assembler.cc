@@ -42,6 +42,18 @@ void Assembler::EndFunction() {
   ret();
 }
 
+void Assembler::CountDown(const Xbyak::Address& count, const std::function<void()>& emit) {
+  Xbyak::Label next, done;
+  cmp(count, 0);
+  je(done, T_NEAR);
+  align(16);
+  L(next);
+  emit();
+  dec(count);
+  jnz(next, T_NEAR);
+  L(done);
+}
+
 Xbyak::Address Assembler::Const(uint32_t bits) {
   Xbyak::Label& label = constants_[bits];
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];

@@ -64,6 +64,8 @@ class Assembler : public Xbyak::CodeGenerator {
   // Starts a function: saves what the callee must save. Returns its place, an entry of Finish.
   size_t BeginFunction();
   void EndFunction();
+  // What `emit` emits runs `count` times, which counts down to 0: not at all where it is 0 before.
+  void CountDown(const Xbyak::Address& count, const std::function<void()>& emit);
 
   // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
   Xbyak::Address Const(uint32_t bits);

@@ -11,10 +11,10 @@ using Xbyak::Reg64;
 
 namespace {
 
-constexpr int kGroupBytes = 4;                 // of the depth, as both sides have them
-constexpr int kVectorBytes = 64;               // of sums, and of a group's weights
-constexpr int kMostBlocks = 4;                 // the tiles that hold sums
-constexpr int64_t kGroups = AmxShapes::kRows;  // of the depth in one step
+constexpr int kGroupBytes = 4;                      // of the depth, as both sides have them
+constexpr int kVectorBytes = AmxShapes::kRowBytes;  // of sums, and of a group's weights
+constexpr int kMostBlocks = 4;                      // the tiles that hold sums
+constexpr int64_t kGroups = AmxShapes::kRows;       // of the depth in one step
 
 // Up to so many steps the depth is straight code.
 constexpr int64_t kStraightSteps = 12;
@@ -62,15 +62,7 @@ class GemmAmxEmitter : public Assembler {
     mov(a_step_, spec_.a_step);
     mov(row_bytes_, row_bytes());
     xor_(same_row_, same_row_);
-    Xbyak::Label next, done;
-    cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
-    je(done, T_NEAR);
-    align(16);
-    L(next);
-    EmitTile();
-    dec(qword[args_ + offsetof(GemmS8Args, tiles)]);
-    jnz(next, T_NEAR);
-    L(done);
+    CountDown(qword[args_ + offsetof(GemmS8Args, tiles)], [this] { EmitTile(); });
     mov(rsp, frame_);
     EndFunction();
     return entry;

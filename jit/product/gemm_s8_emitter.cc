@@ -45,15 +45,7 @@ class GemmS8Emitter : public Assembler {
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
     walk_.Prepare(spec_.a_step, spec_.a_runs);
-    Xbyak::Label next, done;
-    cmp(qword[args_ + offsetof(GemmS8Args, tiles)], 0);
-    je(done, T_NEAR);
-    align(16);
-    L(next);
-    EmitTile();
-    dec(qword[args_ + offsetof(GemmS8Args, tiles)]);
-    jnz(next, T_NEAR);
-    L(done);
+    CountDown(qword[args_ + offsetof(GemmS8Args, tiles)], [this] { EmitTile(); });
     EndFunction();
     return entry;
   }

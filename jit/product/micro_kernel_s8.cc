@@ -119,8 +119,10 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
+  const bool one_row = problem->grid.line_rows == 1;
+  if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
-  if (kernel->amx_twin_ == nullptr || problem->grid.line_rows == 1) return Shared(kernel);
+  if (kernel->amx_twin_ == nullptr || one_row) return Shared(kernel);
   const auto cycles = [&](const MicroKernelS8& one) {
     return kernels::ChooseTiling(one, problem->grid.line_rows, problem->group_channels(),
                                  std::max<int64_t>(1, problem->left_runs.rows))
