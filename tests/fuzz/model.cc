@@ -64,7 +64,7 @@ class ModelGrower {
                                 info.type,
                                 info.shape,
                                 info.quantization,
-                                DrawValues(info, random_),
+                                drawn.DrawValuesOf(i, random_),
                                 false,
                                 {}});
     }

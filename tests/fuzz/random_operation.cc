@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/fuzz/fitting_operands.h"
+
 namespace fuselite::fuzz {
 namespace {
 
@@ -28,17 +30,25 @@ void DrawList(Random& random, List& list) {
 }
 
 void DrawField(const Field& field, Random& random, void* params) {
-  if (random.Chance(0.5)) return;  // the default
+  if (random.Chance(0.3)) return;  // the default
   auto* at = static_cast<std::byte*>(params) + field.offset;
   const auto set = [&](auto value) { std::memcpy(at, &value, sizeof value); };
   switch (field.kind) {
-    case FieldKind::kInt32: return set(static_cast<int32_t>(random.Int(-2, 6)));
+    case FieldKind::kInt32: {
+      // Sizes, strides and numbers of operands begin at 1.
+      const bool axis = field.name.find("axis") != std::string_view::npos;
+      const int64_t any = axis ? random.Int(-2, 2) : random.Int(-2, 6);
+      return set(static_cast<int32_t>(axis || random.Chance(0.3) ? any : random.Int(1, 3)));
+    }
     case FieldKind::kInt64: return set(random.Int(-2, 6));
     case FieldKind::kFloat: return set(random.Pick({0.0f, 1.0f, 0.5f, -1.0f, 1e-3f, 40.0f}));
     case FieldKind::kBool: return set(random.Chance(0.5));
-    case FieldKind::kActivation: return set(static_cast<int32_t>(random.Int(0, 5)));
+    case FieldKind::kActivation:
+      return set(static_cast<int32_t>(random.Chance(0.6) ? 0 : random.Int(0, 5)));
     case FieldKind::kPadding: return set(static_cast<int32_t>(random.Int(0, 1)));
-    case FieldKind::kDataType: return set(AnyType(random));
+    case FieldKind::kDataType:
+      return set(random.Chance(0.7) ? random.Pick({DataType::kInt32, DataType::kInt64})
+                                    : AnyType(random));
     case FieldKind::kEnum8: return set(static_cast<int32_t>(random.Int(0, 3)));
     case FieldKind::kIntList:
     case FieldKind::kLongList: return DrawList(random, *reinterpret_cast<kernels::IntList*>(at));
@@ -81,10 +91,10 @@ Quantization DrawQuantization(DataType type, const Shape& shape, Random& random)
   Quantization q;
   const bool integer = type == DataType::kInt8 || type == DataType::kUInt8 ||
                        type == DataType::kInt16 || type == DataType::kInt4;
-  if (!integer || random.Chance(0.1)) return q;
+  if (!integer || random.Chance(0.05)) return q;
   const bool wide = type == DataType::kInt16;
   int64_t count = 1;
-  if (shape.rank() > 0 && random.Chance(0.2)) {
+  if (shape.rank() > 0 && random.Chance(0.1)) {
     q.axis = static_cast<int>(random.Int(0, shape.rank() - 1));
     count = shape[q.axis];
   }
@@ -107,6 +117,58 @@ TensorInfo DrawTensor(DataType type, const Shape& shape, Random& random) {
   return info;
 }
 
+// A row of the operator's types; where any type is taken, one for all operands.
+kernels::TypeRow DrawTypes(const OperatorDef& op, Random& random) {
+  kernels::TypeRow row;
+  if (!op.types.empty() && !random.Chance(0.03)) {
+    row = op.types[random.Int(0, static_cast<int64_t>(op.types.size()) - 1)];
+  }
+  const DataType any = AnyType(random);
+  for (DataType& type : row.inputs) {
+    if (type == DataType::kNone) type = any;
+  }
+  if (row.output == DataType::kNone) row.output = row.inputs[0];
+  return row;
+}
+
+void DrawInputs(RandomOperation& drawn, const kernels::TypeRow& row, const Shape& first,
+                Random& random) {
+  const OperatorDef& op = *drawn.op;
+  const int max_inputs = op.max_inputs < 0 ? op.min_inputs + 3 : op.max_inputs;
+  const int64_t count = random.Int(op.min_inputs, std::max(op.min_inputs, max_inputs));
+  const bool fitting = random.Chance(0.8);
+  for (int64_t i = 0; i < count; ++i) {
+    // What stands behind the third operand is one of many, or goes with the third.
+    const bool many = op.max_inputs < 0;
+    const DataType type = row.inputs[i < 3 ? i : many ? 0 : 2];
+    const auto fit = fitting ? DrawFittingOperand(op.name, i, type, first, random) : std::nullopt;
+    const bool present = i < op.min_inputs || random.Chance(0.8);
+    const Shape shape = fit ? fit->info.shape : i == 0 ? first : DrawOther(random, first);
+    drawn.inputs.push_back(present ? DrawTensor(fit ? fit->info.type : type, shape, random)
+                                   : TensorInfo());
+    const bool valued = present && fit && !fit->values.empty();
+    drawn.values.push_back(valued ? fit->values : std::vector<std::byte>());
+    drawn.constant.push_back(present && random.Chance(valued ? 0.9 : i == 0 ? 0.15 : 0.6));
+  }
+}
+
+// Parameters that say how many operands or results there are.
+void FitCounts(RandomOperation& drawn) {
+  for (const Field& field : drawn.op->fields) {
+    const bool in = field.name == "values_count";
+    if (!in && field.name != "num_splits" && field.name != "num") continue;
+    const auto count = static_cast<int32_t>(in ? drawn.inputs.size() : drawn.outputs.size());
+    std::memcpy(static_cast<std::byte*>(drawn.params.data()) + field.offset, &count, sizeof count);
+  }
+}
+
+// The shape that the other operands are drawn for.
+Shape DrawFirst(const OperatorDef& op, Random& random) {
+  const int rank = FittingRank(op.name);
+  if (rank > 0 && random.Chance(0.9)) return DrawShape(random, rank, rank);
+  return DrawShape(random, random.Chance(0.7) ? 2 : 0, 5);
+}
+
 }  // namespace
 
 std::span<const OperatorDef* const> DrawableOperators() {
@@ -126,29 +188,23 @@ RandomOperation DrawOperation(const OperatorDef& op, Random& random) {
   drawn.op = &op;
   kernels::SetDefaults(op.fields, drawn.params.data());
   for (const Field& field : op.fields) DrawField(field, random, drawn.params.data());
-  kernels::TypeRow row;
-  const DataType any = AnyType(random);
-  if (!op.types.empty() && !random.Chance(0.03)) {
-    row = op.types[random.Int(0, static_cast<int64_t>(op.types.size()) - 1)];
-  }
-  const auto type_of = [&](DataType type) { return type == DataType::kNone ? any : type; };
-  const int max_inputs = op.max_inputs < 0 ? op.min_inputs + 3 : op.max_inputs;
-  const int64_t count = random.Int(op.min_inputs, std::max(op.min_inputs, max_inputs));
-  const Shape first = DrawShape(random, random.Chance(0.7) ? 2 : 0, 5);
-  for (int64_t i = 0; i < count; ++i) {
-    const bool present = i < op.min_inputs || random.Chance(0.8);
-    const DataType type = i < 3 ? type_of(row.inputs[i]) : type_of(row.inputs[0]);
-    const Shape shape = i == 0 ? first : DrawOther(random, first);
-    drawn.inputs.push_back(present ? DrawTensor(type, shape, random) : TensorInfo());
-    drawn.constant.push_back(present && random.Chance(i == 0 ? 0.1 : 0.6));
-  }
+  const kernels::TypeRow row = DrawTypes(op, random);
+  const Shape first = DrawFirst(op, random);
+  DrawInputs(drawn, row, first, random);
   const int max_outputs = op.max_outputs < 0 ? op.min_outputs + 2 : op.max_outputs;
   const int64_t outputs = random.Int(op.min_outputs, std::max(op.min_outputs, max_outputs));
+  const bool same = random.Chance(0.4);
   for (int64_t i = 0; i < outputs; ++i) {
-    const DataType type = row.output == DataType::kNone ? type_of(row.inputs[0]) : row.output;
-    drawn.outputs.push_back(DrawTensor(type, first, random));
+    drawn.outputs.push_back(DrawTensor(row.output, first, random));
+    const bool alike = !drawn.inputs.empty() && drawn.inputs[0].type == row.output;
+    if (same && alike) drawn.outputs.back().quantization = drawn.inputs[0].quantization;
   }
+  if (random.Chance(0.9)) FitCounts(drawn);
   return drawn;
+}
+
+std::vector<std::byte> RandomOperation::DrawValuesOf(size_t input, Random& random) const {
+  return values[input].empty() ? DrawValues(inputs[input], random) : values[input];
 }
 
 std::vector<std::byte> DrawValues(const TensorInfo& info, Random& random) {

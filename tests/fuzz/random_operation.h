@@ -14,9 +14,13 @@ using kernels::testing::Random;
 struct RandomOperation {
   const kernels::OperatorDef* op = nullptr;
   kernels::Params params;
-  std::vector<TensorInfo> inputs;  // without bytes; absent where an operand is left out
-  std::vector<bool> constant;      // whether the model has the value
+  std::vector<TensorInfo> inputs;              // without bytes; absent where an operand is left out
+  std::vector<bool> constant;                  // whether the model has the value
+  std::vector<std::vector<std::byte>> values;  // of each input that needs some; empty: any
   std::vector<TensorInfo> outputs;
+
+  // What input `input` holds: its values, or any.
+  std::vector<std::byte> DrawValuesOf(size_t input, Random& random) const;
 };
 
 // `op`: an operator that has kernels. Tensors have at most a few thousand elements.

@@ -1,0 +1,166 @@
+#include "tests/fuzz/fitting_cases.h"
+
+#include "kernels/attention/attention.h"
+#include "kernels/blockwise/blockwise.h"
+#include "kernels/recurrent/svdf.h"
+#include "tests/kernels/hybrid_cases.h"
+#include "tests/kernels/lstm_cases.h"
+#include "tests/kernels/product_cases.h"
+#include "tests/kernels/quantized_product_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
+
+namespace fuselite::fuzz {
+namespace {
+
+using namespace kernels;
+using namespace kernels::testing;
+
+constexpr DataType kF32 = DataType::kFloat32;
+
+int32_t Dim(Random& random, int32_t low, int32_t high) {
+  return static_cast<int32_t>(random.Int(low, high));
+}
+
+TestTensor Floats(Random& random, const Shape& shape, float magnitude) {
+  TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
+  tensor.Fill(random, -magnitude, magnitude);
+  return tensor;
+}
+
+TestTensor Bytes(Random& random, DataType type, const Shape& shape) {
+  TestTensor tensor(
+      {.type = type, .shape = shape, .quantization = {.scales = {0.002f}, .zero_points = {0}}});
+  const bool is_signed = type == DataType::kInt8;
+  tensor.Fill(random, is_signed ? -127 : 0, is_signed ? 127 : 255);
+  return tensor;
+}
+
+OpTester Product(Random& random) {
+  static const QuantizedProductCases kIntegers = {
+      .types = {DataType::kInt8, DataType::kUInt8, DataType::kInt16}};
+  switch (random.Int(0, 14)) {
+    case 0: return RandomConv2D(random, {});
+    case 1: return RandomDepthwiseConv2D(random, {});
+    case 2: return RandomFullyConnected(random);
+    case 3: return RandomBatchMatMul(random, random.Chance(0.5));
+    case 4: return RandomSmallGroups(random, {});
+    case 5: return RandomTransposeConv(random);
+    case 6: return RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
+    case 7: return RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
+    case 8: return RandomHybridDepthwise(random, Dim(random, 1, 3));
+    case 9: return RandomHybridBatchMatMul(random, 0.3);
+    case 10: return RandomQuantizedConv2D(random, kIntegers);
+    case 11: return RandomQuantizedDepthwise(random, kIntegers);
+    case 12: return RandomQuantizedFullyConnected(random, kIntegers);
+    case 13: return RandomQuantizedBatchMatMul(random, kIntegers);
+    default: return RandomQuantizedTransposeConv(random, kIntegers.types);
+  }
+}
+
+// Steps feed one another: what a rounding moves in one is there in the next.
+FittingCase Lstm(Random& random) {
+  const bool hybrid = random.Chance(0.4);
+  OpTester tester = MakeLstm(RandomLstmCase(random), [&](int input, const Shape& shape) {
+    if (hybrid && IsWeights(input)) return Bytes(random, DataType::kInt8, shape);
+    return Floats(random, shape, input == kLstmX ? 1.0f : 0.2f);
+  });
+  tester.params<LstmParams>().asymmetric_quantize_inputs = hybrid && random.Chance(0.5);
+  return {std::move(tester), hybrid ? 3e-2f : 1e-3f};
+}
+
+FittingCase Svdf(Random& random) {
+  const int32_t batch = Dim(random, 1, 3), inputs = Dim(random, 1, 40), rank = Dim(random, 1, 3);
+  const int32_t units = Dim(random, 1, 20), memory = Dim(random, 1, 10), filters = units * rank;
+  const DataType weights = random.Pick({kF32, kF32, DataType::kInt8});
+  OpTester tester("SVDF");
+  tester.params<SvdfParams>() = {.rank = rank,
+                                 .activation = random.Pick({Activation::kNone, Activation::kRelu}),
+                                 .asymmetric_quantize_inputs = random.Chance(0.5)};
+  const auto matrix = [&](const Shape& shape) {
+    return weights == kF32 ? Floats(random, shape, 0.3f) : Bytes(random, weights, shape);
+  };
+  tester.Input(Floats(random, {batch, inputs}, 1));
+  tester.Constant(matrix({filters, inputs})).Constant(matrix({filters, memory}));
+  random.Chance(0.5) ? tester.Constant(Floats(random, {units}, 1)) : tester.Absent();
+  tester.Input(Floats(random, {batch, memory * filters}, 0.3f));
+  return {std::move(tester), weights == kF32 ? 1e-4f : 1e-2f};
+}
+
+// RNN and its form over a sequence.
+FittingCase Rnn(Random& random) {
+  const bool sequence = random.Chance(0.6);
+  const int32_t batch = Dim(random, 1, 3), inputs = Dim(random, 1, 40), units = Dim(random, 1, 40);
+  const DataType weights = random.Pick({kF32, DataType::kInt8, DataType::kUInt8});
+  OpTester tester(sequence ? "UNIDIRECTIONAL_SEQUENCE_RNN" : "RNN");
+  const auto matrix = [&](const Shape& shape) {
+    return weights == kF32 ? Floats(random, shape, 0.1f) : Bytes(random, weights, shape);
+  };
+  tester.Input(
+      Floats(random, sequence ? Shape{batch, Dim(random, 1, 5), inputs} : Shape{batch, inputs}, 1));
+  tester.Constant(matrix({units, inputs})).Constant(matrix({units, units}));
+  tester.Constant(Floats(random, {units}, 1)).Input(Floats(random, {batch, units}, 0.3f));
+  return {std::move(tester), weights == kF32 ? 1e-4f : 3e-2f};
+}
+
+FittingCase Attention(Random& random) {
+  const int32_t n = Dim(random, 1, 2), group = Dim(random, 1, 3), queries = Dim(random, 1, 40);
+  const int32_t keys = Dim(random, 1, 70), depth = Dim(random, 1, 40), values = Dim(random, 1, 70);
+  OpTester tester("FUSELITE_ATTENTION");
+  auto& params = tester.params<AttentionParams>();
+  params.scale = random.Pick({1.0f, 0.125f});
+  params.logit_cap = random.Pick({0.0f, 3.0f});
+  params.heads_inside = random.Chance(0.5);
+  params.keys_by_rows = params.heads_inside || random.Chance(0.5);
+  const int32_t key_heads = Dim(random, 1, 3),
+                heads = params.heads_inside ? group * key_heads : key_heads;
+  const auto order = [&](int32_t head_count, int32_t rows, int32_t width) {
+    return params.heads_inside ? Shape{n, rows, head_count, width}
+                               : Shape{n, head_count, rows, width};
+  };
+  tester.Input(Floats(random, order(heads, queries, depth), 1));
+  tester.Input(Floats(
+      random, params.keys_by_rows ? order(key_heads, keys, depth) : order(key_heads, depth, keys),
+      1));
+  tester.Input(Floats(random, order(key_heads, keys, values), 2));
+  if (random.Chance(0.5)) {
+    tester.Input(Floats(random,
+                        random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys},
+                                     Shape{queries, keys}}),
+                        3));
+  }
+  return {std::move(tester)};
+}
+
+FittingCase Blockwise(Random& random) {
+  const int32_t block = random.Pick({32, 64, 128}), blocks = Dim(random, 1, 4);
+  const int32_t units = Dim(random, 1, 150), rows = random.Pick({1, 3, 70});
+  OpTester tester("FUSELITE_BLOCKWISE_FULLY_CONNECTED");
+  tester.params<FullyConnectedParams>().activation = RandomClamp(random);
+  const DataType type = random.Pick({DataType::kInt4, DataType::kInt8, DataType::kInt2});
+  TestTensor weights({.type = type, .shape = {units, block * blocks}});
+  auto* bytes = weights.data<uint8_t>();
+  for (size_t i = 0; i < weights.info().bytes(); ++i) {
+    bytes[i] = static_cast<uint8_t>(random.Int(0, 255));
+  }
+  TestTensor scales({.type = kF32, .shape = {units, blocks}});
+  scales.Fill(random, 0.01, 0.2);
+  tester.Input(Floats(random, {rows, block * blocks}, 2)).Constant(weights);
+  random.Chance(0.5) ? tester.Input(Floats(random, {units}, 3)) : tester.Absent();
+  tester.Constant(scales);
+  return {std::move(tester), 1e-2f};
+}
+
+}  // namespace
+
+FittingCase DrawFittingCase(Random& random) {
+  switch (random.Int(0, 9)) {
+    case 0: return Lstm(random);
+    case 1: return Svdf(random);
+    case 2: return Rnn(random);
+    case 3: return Attention(random);
+    case 4: return Blockwise(random);
+    default: return {Product(random)};
+  }
+}
+
+}  // namespace fuselite::fuzz
