@@ -1,9 +1,21 @@
 #include "fusion/rewrites/replace.h"
 
+#include <algorithm>
+
 #include "fusion/match.h"
 #include "fusion/stages.h"
 
 namespace fuselite::fusion {
+namespace {
+
+// Whether one of the nodes makes what `reader` reads.
+bool Makes(const Graph& graph, const std::vector<NodeId>& nodes, const Node& reader) {
+  return std::ranges::any_of(reader.inputs, [&](ValueId input) {
+    return input != kNone && std::ranges::count(nodes, graph.producer(input)) > 0;
+  });
+}
+
+}  // namespace
 
 Node MakeNode(std::string_view name, std::vector<ValueId> inputs) {
   Node node;
@@ -23,7 +35,7 @@ Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) 
 
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
                     std::string_view what, RewriteContext& context) {
-  if (!node.op) return false;
+  if (!node.op || Makes(graph, others, node)) return false;
   node.outputs = graph.node(id).outputs;
   std::vector<NodeId> replaced = others;
   replaced.push_back(id);

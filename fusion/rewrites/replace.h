@@ -18,7 +18,8 @@ Node MakeChain(const Graph& graph, ValueId x, std::vector<kernels::TailStage> st
 
 // `node` takes over the outputs and the place of the pattern's last node `id`, the `others` of the
 // pattern go: those that only it reads, which the caller made sure of. Nothing happens, and false
-// is returned, where RewriteContext::AcceptsComposite says no.
+// is returned, where `node` reads what one of the others makes (y + y, y a normalized row, as a
+// shift of y) and where RewriteContext::AcceptsComposite says no.
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
                     std::string_view what, RewriteContext& context);
 

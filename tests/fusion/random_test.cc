@@ -1,18 +1,34 @@
 // Random graphs, with and without fusion.
+#include "tests/fusion/random_bytes.h"
 #include "tests/fusion/random_graph.h"
+#include "tests/fusion/random_rows.h"
 
 namespace fuselite::fusion::testing {
 namespace {
 
-TEST(RandomGraphs, FusedEqualsUnfused) {
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+// `nodes(seed)`: how many, or how many phrases of them.
+template <class Grower, class Nodes>
+void CompareGraphs(uint64_t seeds, Nodes nodes) {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomGraph grower{Random(seed)};
-    const Graph& graph = grower.Grow(4 + static_cast<int>(seed % 30));
+    Grower grower{Random(seed)};
+    const Graph& graph = grower.Grow(nodes(static_cast<int>(seed)));
     if (graph.outputs.empty()) continue;
     ExpectSameFused(graph, 1e-3f);
     if (::testing::Test::HasFailure()) return;
   }
+}
+
+TEST(RandomGraphs, OfImagesFusedEqualUnfused) {
+  CompareGraphs<RandomGraph>(150, [](int seed) { return 4 + seed % 30; });
+}
+
+TEST(RandomGraphs, OfRowsFusedEqualUnfused) {
+  CompareGraphs<RandomRows>(100, [](int seed) { return 1 + seed % 8; });
+}
+
+TEST(RandomGraphs, OfBytesFusedEqualUnfused) {
+  CompareGraphs<RandomBytes>(150, [](int seed) { return 2 + seed % 25; });
 }
 
 TEST(RandomGraphs, StayValidAfterEveryRewrite) {

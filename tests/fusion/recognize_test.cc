@@ -257,6 +257,16 @@ TEST(LayerNorm, NotWhereSomebodyReadsTheMean) {
   EXPECT_GT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops().size(), 2u);
 }
 
+// One row has as many elements as a shift.
+TEST(LayerNorm, IsNoShiftOfItself) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 12});
+  const ValueId mean = b.Op("MEAN", {x, b.Ints({-1})}, kKeepDims);
+  const ValueId y = b.Op("MUL", {b.Op("SUB", {x, mean}), InverseDeviation(b, x, mean)});
+  b.Output(b.Op("ADD", {y, y}));
+  ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+}
+
 TEST(LayerNorm, NotOverAnotherDimension) {
   GraphBuilder b;
   const ValueId x = b.Input({5, 12});

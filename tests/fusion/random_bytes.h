@@ -1,0 +1,129 @@
+// Random graphs of int8 images.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+
+// Grows a graph of int8 values [batch, height, width, channels] between QUANTIZE and DEQUANTIZE:
+// layers, residuals, functions of one value, what moves bytes, and islands of floats.
+class RandomBytes {
+ public:
+  explicit RandomBytes(Random random) : b_(random) {
+    pool_.push_back(b_.In({Int(1, 2), 6, 5, Int(1, 9)}));
+  }
+
+  const Graph& Grow(int nodes) {
+    for (int i = 0; i < nodes; ++i) Add();
+    for (ValueId v : pool_) {
+      const bool last = b_.graph().consumers(v).empty() || b_.random().Chance(0.05);
+      if (last) b_.Out(v);
+    }
+    return b_.graph();
+  }
+
+ private:
+  int Int(int low, int high) { return static_cast<int>(b_.random().Int(low, high)); }
+  bool Chance(double p) { return b_.random().Chance(p); }
+  float Scale() { return b_.random().Pick({0.01f, 0.02f, 0.05f, 0.1f}); }
+  int32_t Zero() { return static_cast<int32_t>(b_.random().Int(-128, 127)); }
+  Attributes Activation() {
+    return {{"fused_activation_function", b_.random().Pick({0.0, kRelu, kRelu6})}};
+  }
+  void Keep(ValueId v) { pool_.push_back(v); }
+  const Quantization& quantization(ValueId v) { return b_.graph().value(v).info.quantization; }
+  // What keeps the bytes of `x` as they are.
+  ValueId Moved(const char* op, const std::vector<ValueId>& inputs, const Attributes& how = {}) {
+    const Quantization& q = quantization(inputs[0]);
+    return b_.Int8Op(op, inputs, q.scales[0], q.zero_points[0], how);
+  }
+  ValueId Like(ValueId v) {
+    std::vector<ValueId> like;
+    for (ValueId other : pool_) {
+      if (b_.shape(other) == b_.shape(v)) like.push_back(other);
+    }
+    return like[b_.random().Int(0, static_cast<int64_t>(like.size()) - 1)];
+  }
+
+  void Add() {
+    const int64_t back = Chance(0.75) ? 1 : Int(2, 4);
+    const ValueId x = pool_[std::max<int64_t>(0, static_cast<int64_t>(pool_.size()) - back)];
+    switch (Int(0, 11)) {
+      case 0:
+      case 1: return Keep(b_.Conv8(x, Int(1, 9), 1, Scale(), Zero(), Activation()));
+      case 2: return Keep(b_.Conv8(x, b_.shape(x).dim(-1), 3, Scale(), Zero(), Activation()));
+      case 3: return Keep(b_.Depthwise8(x, 3, Scale(), Zero(), Activation()));
+      case 4: return Keep(Function(x));
+      case 5: return Keep(Gate(x));
+      case 6: return Keep(b_.Int8Op("QUANTIZE", {x}, Scale(), Zero()));
+      case 7: return Keep(Island(x));
+      case 8: return Keep(Move(x));
+      case 9: return Keep(Pool(x));
+      default: return Keep(Sum(x));
+    }
+  }
+
+  ValueId Function(ValueId x) {
+    switch (Int(0, 4)) {
+      case 0: return b_.Int8Op("LOGISTIC", {x}, 1.0f / 256, -128);
+      case 1: return b_.Int8Op("TANH", {x}, 1.0f / 128, 0);
+      case 2: return b_.Int8Op("HARD_SWISH", {x}, Scale(), Zero());
+      case 3: return b_.Int8Op("LEAKY_RELU", {x}, Scale(), Zero(), {{"alpha", 0.25}});
+      default: return b_.Int8Op("RELU6", {x}, Scale(), Zero());
+    }
+  }
+  ValueId Gate(ValueId x) {
+    const ValueId gate = b_.Int8Op("LOGISTIC", {x}, 1.0f / 256, -128);
+    if (Chance(0.3)) Keep(gate);
+    return Chance(0.5) ? b_.Int8Op("MUL", {x, gate}, Scale(), Zero())
+                       : b_.Int8Op("MUL", {gate, x}, Scale(), Zero());
+  }
+  ValueId Island(ValueId x) {
+    ValueId v = b_.Op("DEQUANTIZE", {x});
+    for (int i = Int(0, 3); i > 0; --i) {
+      v = Chance(0.5) ? b_.Op("MUL", {v, b_.Scalar(0.7f)})
+                      : b_.Op(b_.random().Pick({"TANH", "RELU", "ABS", "NEG"}), {v});
+    }
+    return b_.Int8Op("QUANTIZE", {v}, Scale(), Zero());
+  }
+  ValueId Move(ValueId x) {
+    const Shape& s = b_.shape(x);
+    switch (Int(0, 3)) {
+      case 0: return Moved("RESHAPE", {x, b_.Ints({s[0], s[2], s[1], s[3]})});
+      case 1: return Moved("TRANSPOSE", {x, b_.Ints({0, 2, 1, 3})});
+      case 2: {
+        const auto side = [&] { return static_cast<int32_t>(Int(0, 1)); };
+        if (s.elements() > 1 << 12) return x;
+        return Moved("PAD", {x, b_.Ints({4, 2}, {0, 0, side(), side(), side(), side(), 0, 0})});
+      }
+      default: {
+        if (s.elements() > 1 << 12) return x;
+        const ValueId other = b_.Int8Op("QUANTIZE", {Like(x)}, quantization(x).scales[0],
+                                        quantization(x).zero_points[0]);
+        return Moved("CONCATENATION", {x, other}, {{"axis", b_.random().Pick({1.0, 3.0})}});
+      }
+    }
+  }
+  ValueId Pool(ValueId x) {
+    const Attributes window = {{"filter_width", 2},
+                               {"filter_height", 2},
+                               {"stride_w", Chance(0.5) + 1},
+                               {"stride_h", 1},
+                               {"padding", kSame}};
+    return Moved(Chance(0.5) ? "MAX_POOL_2D" : "AVERAGE_POOL_2D", {x}, window);
+  }
+  ValueId Sum(ValueId x) {
+    const char* op = b_.random().Pick({"ADD", "SUB", "MUL"});
+    const ValueId y =
+        Chance(0.3) ? b_.Int8Constant({1, 1, 1, b_.shape(x).dim(-1)}, Scale()) : Like(x);
+    return b_.Int8Op(op, {x, y}, Scale(), Zero(), Activation());
+  }
+
+  Int8Builder b_;
+  std::vector<ValueId> pool_;
+};
+
+}  // namespace fuselite::fusion::testing
