@@ -16,6 +16,9 @@ class RandomBytes {
     pool_.push_back(b_.In({Int(1, 2), 6, 5, Int(1, 9)}));
   }
 
+  // What fused values may differ by.
+  float tolerance() const { return 1e-3f; }
+
   const Graph& Grow(int nodes) {
     for (int i = 0; i < nodes; ++i) Add();
     for (ValueId v : pool_) {

@@ -18,6 +18,9 @@ class RandomGraph {
     pool_.push_back(b_.Input({b_.shape(pool_[0])[0], 6, 5, channels}));
   }
 
+  // What fused values may differ by.
+  float tolerance() const { return 1e-3f; }
+
   const Graph& Grow(int nodes) {
     for (int i = 0; i < nodes; ++i) Add();
     // Whatever nobody read, and a value from the middle now and then.

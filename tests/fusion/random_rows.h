@@ -13,9 +13,12 @@ namespace fuselite::fusion::testing {
 // so that values stay small and differences of roundings too.
 class RandomRows {
  public:
-  explicit RandomRows(Random random) : b_(random) {
+  explicit RandomRows(Random random) : b_(random), hybrid_(b_.random().Chance(0.4)) {
     pool_.push_back(b_.Input({Int(1, 2), Int(1, 9), kChannels}));
   }
+
+  // What fused values may differ by. A last bit may take a quantized value to the next step.
+  float tolerance() const { return hybrid_ ? 5e-2f : 1e-3f; }
 
   const Graph& Grow(int phrases) {
     for (int i = 0; i < phrases; ++i) Add();
@@ -58,7 +61,7 @@ class RandomRows {
   ValueId Number(float value) { return b_.Scalar(Chance(0.9) ? value : value * 1.25f); }
 
   ValueId Layer(ValueId x) {
-    const ValueId weights = Chance(0.5) ? b_.Int8Constant({kChannels, kChannels}, 0.002f)
+    const ValueId weights = hybrid_ ? b_.Int8Constant({kChannels, kChannels}, 0.002f)
                                         : b_.Constant({kChannels, kChannels}, -0.3f, 0.3f);
     return b_.Op("FULLY_CONNECTED", {x, weights, b_.Constant({kChannels})},
                  {{"keep_num_dims", 1}, {"asymmetric_quantize_inputs", Int(0, 1)}});
@@ -191,6 +194,7 @@ class RandomRows {
   }
 
   GraphBuilder b_;
+  bool hybrid_;  // layers have int8 weights
   std::vector<ValueId> pool_;
 };
 

@@ -11,7 +11,7 @@ template <class Grower>
 void Compare(kernels::testing::Random random, int nodes) {
   Grower grower(random);
   const fusion::Graph& grown = grower.Grow(nodes);
-  if (!grown.outputs.empty()) fusion::testing::ExpectSameFused(grown, 1e-3f);
+  if (!grown.outputs.empty()) fusion::testing::ExpectSameFused(grown, grower.tolerance());
 }
 
 }  // namespace
