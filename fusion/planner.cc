@@ -73,16 +73,23 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
 
 }  // namespace
 
-Planner::Planner(const kernels::PlanContext& context, bool jit)
-    : context_(context), jit_(jit), emission_(jit ? CheckEmission() : Status()) {}
+Planner::Planner(const kernels::PlanContext& context, bool jit, const Budget& budget)
+    : context_(context), jit_(jit), budget_(budget), emission_(jit ? CheckEmission() : Status()) {}
 
 const Choice& Planner::Choose(const kernels::OpDescription& op) {
   const auto [entry, is_new] = choices_.try_emplace(HashOf(op));
+  Choice& choice = entry->second;
   if (is_new) {
-    entry->second = Ask(op, context_, jit_, emission_);
-    entry->second.key = entry->first;
+    Status allowed = budget_.CheckMemory(op.outputs);
+    if (allowed.ok()) {
+      choice = Ask(op, context_, jit_, emission_);
+    } else {
+      choice.status = std::move(allowed);
+      choice.beyond_budget = true;
+    }
+    choice.key = entry->first;
   }
-  return entry->second;
+  return choice;
 }
 
 void Planner::Release(const Choice& choice) { choices_.erase(Hash128(choice.key)); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "runtime/budget.h"
 #include "runtime/hash.h"
 
 namespace fuselite::fusion {
@@ -21,9 +22,10 @@ struct Refusal {
 // The first candidate of an operation's lists that accepts it.
 struct Choice {
   Hash128 key;  // of the operation, in the planner
-  // Fails, with the last refusal, only on what kernels::Infer would not accept: the reference takes
-  // everything else. Then the rest means nothing.
+  // Fails with the budget's refusal, or with the last candidate's on what kernels::Infer would not
+  // accept: the reference takes everything else. Then the rest means nothing.
   Status status;
+  bool beyond_budget = false;
   std::optional<kernels::KernelPlan> plan;
   std::string_view candidate;
   int rank = 0;            // its place in the lists, 0 the best one; those of one operator compare
@@ -39,8 +41,9 @@ struct Choice {
 class Planner {
  public:
   // With `jit`, emitted kernels come first. Where the system refuses executable memory none is
-  // planned, and its reason is theirs.
-  Planner(const kernels::PlanContext& context, bool jit);
+  // planned, and its reason is theirs. What gives more than `budget` allows is not planned, since
+  // kernels may hold tables as long as an output's sides.
+  Planner(const kernels::PlanContext& context, bool jit, const Budget& budget);
 
   // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
   // the planner, or until it is released or the constants that `op` names go.
@@ -55,6 +58,7 @@ class Planner {
  private:
   kernels::PlanContext context_;
   bool jit_;
+  Budget budget_;
   Status emission_;  // why nothing can be emitted here; OK where it can, or need not
   std::map<Hash128, Choice> choices_;  // by the operation's description
 };

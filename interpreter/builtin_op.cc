@@ -44,6 +44,7 @@ class BuiltinOp {
     }
     FUSELITE_RETURN_IF_ERROR(status);
     FUSELITE_RETURN_IF_ERROR(graph.CountWork(kernels::Cost(op_)));
+    FUSELITE_RETURN_IF_ERROR(graph.host().budget.CheckMemory(op_.outputs));
     known_ = IsKnown();
     if (known_) {
       for (int output : Elements(node.outputs)) graph.SetPersistent(graph.tensor(output));
@@ -64,7 +65,9 @@ class BuiltinOp {
           op_.inputs[i].data = graph.tensor(input).data.raw;
       }
       FUSELITE_RETURN_IF_ERROR(kernels::Infer(op_));
-      FUSELITE_RETURN_IF_ERROR(graph.host().budget.CheckMultiplyAdds(kernels::Cost(op_)));
+      const Budget& budget = graph.host().budget;
+      FUSELITE_RETURN_IF_ERROR(budget.CheckMultiplyAdds(kernels::Cost(op_)));
+      FUSELITE_RETURN_IF_ERROR(budget.CheckMemory(op_.outputs));
       FUSELITE_RETURN_IF_ERROR(ResizeOutputs(graph, node));
       FUSELITE_RETURN_IF_ERROR(Build());
     }

@@ -67,7 +67,10 @@ bool ReadsUnknown(const TensorTable& table, const Verdict& verdict) {
 
 // Whether some kernel computes the operation, whose cost is then added.
 Status JudgeOperation(const Judging& judging, const kernels::OpDescription& op, Verdict& verdict) {
-  FUSELITE_RETURN_IF_ERROR(judging.planner.Choose(op).status);
+  const fusion::Choice& choice = judging.planner.Choose(op);
+  // Ours to refuse when it is compiled, and not for the host to compute.
+  if (choice.beyond_budget) return Status();
+  FUSELITE_RETURN_IF_ERROR(choice.status);
   verdict.cost +=
       op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
   return Status();

@@ -30,6 +30,14 @@ Status Budget::CheckMemory(double bytes) const {
                      "max_memory allows ", Short(max_memory, "B"));
 }
 
+Status Budget::CheckMemory(std::span<const TensorInfo> values) const {
+  double bytes = 0;
+  for (const TensorInfo& value : values) {
+    bytes += static_cast<double>(value.elements()) * BitWidth(value.type) / 8;
+  }
+  return CheckMemory(bytes);
+}
+
 Status Budget::CheckMultiplyAdds(double count) const {
   if (max_multiply_adds <= 0 || count <= max_multiply_adds) return Status();
   return Unsupported("a run of the model takes ", Short(count, ""), " multiply-adds, and ",

@@ -2,7 +2,10 @@
 // suffices for a run of minutes in gigabytes, rightly by its shapes.
 #pragma once
 
+#include <span>
+
 #include "runtime/status.h"
+#include "runtime/tensor.h"
 
 namespace fuselite {
 
@@ -18,6 +21,9 @@ struct Budget {
 
   // kOutOfMemory and kUnsupported, with the number asked for and the limit.
   Status CheckMemory(double bytes) const;
+  // Of `values` alone: what an operation gives, before tables as long as an output's sides are
+  // made for it.
+  Status CheckMemory(std::span<const TensorInfo> values) const;
   Status CheckMultiplyAdds(double count) const;
 };
 

@@ -88,6 +88,7 @@ std::vector<Tap> BilinearTaps(int32_t in, int32_t out, ResizeParams params) {
 
 std::vector<FixedTap> FixedBilinearTaps(int32_t in, int32_t out, ResizeParams params) {
   constexpr int64_t kOne = 1 << 10;
+  if (out == 0) return {};
   int64_t scale = (kOne * in + out / 2) / out;
   if (params.align_corners && out > 1) scale = (kOne * (in - 1) + (out - 1) / 2) / (out - 1);
   std::vector<FixedTap> taps(out);

@@ -16,17 +16,18 @@ struct ResizeParams {
   bool half_pixel_centers;
 };
 
-// The sizes of an inferred resize, in elements.
+// The sizes of an inferred resize, in elements. An output without elements has no pixels either,
+// however high and wide its shape is.
 struct ResizeShape {
   explicit ResizeShape(const OpDescription& op)
       : in_h(op.inputs[0].shape[1]),
         in_w(op.inputs[0].shape[2]),
-        out_h(op.outputs[0].shape[1]),
-        out_w(op.outputs[0].shape[2]),
+        out_h(op.outputs[0].elements() ? op.outputs[0].shape[1] : 0),
+        out_w(op.outputs[0].elements() ? op.outputs[0].shape[2] : 0),
         channels(op.outputs[0].shape[3]),
         in_pitch(op.inputs[0].pitch()),
         out_pitch(op.outputs[0].pitch()),
-        rows(channels ? int64_t{op.outputs[0].shape[0]} * out_h : 0) {}
+        rows(int64_t{op.outputs[0].shape[0]} * out_h) {}
 
   int32_t in_h, in_w, out_h, out_w;
   int64_t channels;

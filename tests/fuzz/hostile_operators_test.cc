@@ -179,5 +179,27 @@ TEST(HostileOperators, ConditionsThatAreNoBools) {
   }
 }
 
+// Images of 2^30 columns, as many as `batch`.
+Bytes ManyColumns(int32_t batch) {
+  constexpr int32_t kColumns = 1 << 30;
+  ModelWriter writer;
+  const Quantization q{.scales = {0.5f}, .zero_points = {0}};
+  const int in = writer.AddTensor("in", DataType::kInt8, {batch, 2, 2, 1}, q);
+  const int size = writer.AddConstant<int32_t>("size", DataType::kInt32, {2}, {1, kColumns});
+  const int out = writer.AddTensor("out", DataType::kInt8, {batch, 1, kColumns, 1}, q);
+  writer.AddOperator(Op("RESIZE_BILINEAR"), {in, size}, {out});
+  writer.SetInputs({in});
+  writer.SetOutputs({out});
+  return writer.Finish();
+}
+
+TEST(Resize, OfNoImagesHoldsNoTable) {
+  for (const bool delegated : {false, true}) {
+    EXPECT_EQ(Outcome(ManyColumns(0), delegated), Status().ToString());
+  }
+}
+
+TEST(Resize, BeyondTheBudgetIsNotEvenPlanned) { ExpectRefused(ManyColumns(1), "max_memory"); }
+
 }  // namespace
 }  // namespace fuselite::fuzz

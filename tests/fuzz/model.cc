@@ -2,11 +2,15 @@
 // run in our interpreter with its own kernels and with the delegate.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
 #include "interpreter/interpreter.h"
-#include "interpreter/writer.h"
 #include "partitioner/delegate.h"
-#include "tests/fuzz/change_model.h"
-#include "tests/fuzz/random_operation.h"
+#include "tests/fuzz/model_grower.h"
 #include "tests/fuzz/target.h"
 
 namespace fuselite::fuzz {
@@ -15,67 +19,6 @@ namespace {
 using namespace interpreter;
 
 constexpr Budget kBudget{.max_memory = 64 << 20, .max_multiply_adds = 3'000'000};
-
-// A file of a few operators, each of which may read what stands before it.
-class ModelGrower {
- public:
-  explicit ModelGrower(Random& random) : random_(random) {}
-
-  std::vector<std::byte> Grow() {
-    const int64_t nodes = random_.Int(1, 6);
-    for (int64_t i = 0; i < nodes; ++i) Add();
-    writer_.SetInputs(inputs_);
-    writer_.SetOutputs(outputs_);
-    std::vector<std::byte> bytes = writer_.Finish();
-    if (random_.Chance(0.5)) {
-      const auto count = static_cast<int>(random_.Int(1, 6));
-      bytes = ChangeModel(bytes, count, random_);
-    }
-    const int64_t changes = random_.Chance(0.1) ? random_.Int(1, 8) : 0;
-    for (int64_t i = 0; i < changes; ++i) {
-      const int64_t place = random_.Int(0, static_cast<int64_t>(bytes.size()) - 1);
-      bytes[place] = static_cast<std::byte>(random_.Int(0, 255));
-    }
-    return bytes;
-  }
-
- private:
-  void Add() {
-    const auto operators = DrawableOperators();
-    const auto& op = *operators[random_.Int(0, static_cast<int64_t>(operators.size()) - 1)];
-    const RandomOperation drawn = DrawOperation(op, random_);
-    std::vector<int> in, out;
-    for (size_t i = 0; i < drawn.inputs.size(); ++i) in.push_back(Operand(drawn, i));
-    // Shapes that the file states need not be those that come out.
-    for (const TensorInfo& output : drawn.outputs) {
-      out.push_back(writer_.AddTensor("made", output.type, output.shape, output.quantization));
-      made_.push_back(out.back());
-      outputs_.push_back(out.back());
-    }
-    writer_.AddOperator(op, drawn.params, in, out, static_cast<int>(random_.Int(1, 3)));
-  }
-
-  int Operand(const RandomOperation& drawn, size_t i) {
-    const TensorInfo& info = drawn.inputs[i];
-    if (info.absent()) return -1;
-    if (i == 0 && !made_.empty() && random_.Chance(0.7)) return made_.back();
-    if (drawn.constant[i]) {
-      return writer_.AddTensor({"constant",
-                                info.type,
-                                info.shape,
-                                info.quantization,
-                                drawn.DrawValuesOf(i, random_),
-                                false,
-                                {}});
-    }
-    inputs_.push_back(writer_.AddTensor("in", info.type, info.shape, info.quantization));
-    return inputs_.back();
-  }
-
-  Random& random_;
-  ModelWriter writer_;
-  std::vector<int> inputs_, outputs_, made_;
-};
 
 bool IsFloat(DataType type) {
   return type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt16 &&
@@ -99,6 +42,37 @@ void FillInputs(Interpreter& interpreter, uint64_t seed) {
   }
 }
 
+// Cancels what runs for longer than a tenth of a second: a changed loop may have no end.
+class Deadline {
+ public:
+  explicit Deadline(Interpreter& interpreter)
+      : thread_([this, &interpreter] {
+          std::unique_lock lock(mutex_);
+          const auto over = [this] { return over_; };
+          if (!ended_.wait_for(lock, std::chrono::milliseconds(100), over)) interpreter.Cancel();
+        }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    ended_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+Status Invoke(Interpreter& interpreter, const Model& model) {
+  std::optional<Deadline> deadline;
+  if (model.subgraphs.size() > 1) deadline.emplace(interpreter);
+  return interpreter.Invoke();
+}
+
 // The interpreter after a run, or null where something was refused.
 std::unique_ptr<Interpreter> Run(const std::shared_ptr<const Model>& model,
                                  partitioner::Delegate* delegate, uint64_t seed) {
@@ -111,7 +85,7 @@ std::unique_ptr<Interpreter> Run(const std::shared_ptr<const Model>& model,
   }
   if (!(*interpreter)->AllocateTensors().ok()) return nullptr;
   FillInputs(**interpreter, seed);
-  return (*interpreter)->Invoke().ok() ? *std::move(interpreter) : nullptr;
+  return Invoke(**interpreter, *model).ok() ? *std::move(interpreter) : nullptr;
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// Files of a few drawn operators, with branches, loops and variables among them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "interpreter/writer.h"
+#include "tests/fuzz/random_operation.h"
+
+namespace fuselite::fuzz {
+
+class ModelGrower {
+ public:
+  explicit ModelGrower(Random& random) : random_(random) {}
+
+  // The bytes of a file, mostly a right one.
+  std::vector<std::byte> Grow();
+
+ private:
+  // What stands in the current subgraph.
+  struct Graph {
+    std::vector<int> inputs, outputs, made;
+  };
+
+  void Add();
+  int Operand(const RandomOperation& drawn, size_t i);
+
+  // One value through a subgraph: the main graph's last floats, or an input of its own.
+  int Floats();
+  int Made(DataType type, const Shape& shape);
+  void AddBranches();
+  void AddLoop();
+  void AddVariable();
+  void AddSubgraphs();
+  // Functions of one value, which becomes the result.
+  int Chain(int value);
+  void AddBranch(const char* name);
+  void AddCondition();
+  void AddBody();
+  void AddInitializer();
+
+  Random& random_;
+  interpreter::ModelWriter writer_;
+  Graph graph_;
+  int branches_ = -1, loop_ = -1, initializer_ = -1;  // the first of their subgraphs
+  int subgraphs_ = 1;
+  bool exchanged_ = false;  // the loop's results
+};
+
+}  // namespace fuselite::fuzz
