@@ -136,8 +136,7 @@ CompileTimes& CompileTimes::operator+=(const CompileTimes& more) {
 }
 
 Planner PlannerFor(const CompileOptions& options) {
-  return Planner({options.isa, options.precision, options.threads}, options.jit,
-                 options.budget);
+  return Planner({options.isa, options.precision, options.threads}, options.jit, options.budget);
 }
 
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,

@@ -106,7 +106,8 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
     const OpImplementation* found = custom ? resolver.FindCustom(op.custom_name, op.version)
                                            : resolver.FindBuiltin(op.builtin_code, op.version);
     if (found == nullptr) {
-      missing.insert(Model::OperatorName(op));
+      const std::string version = op.version == 1 ? "" : " version " + std::to_string(op.version);
+      missing.insert(Model::OperatorName(op) + version);
       continue;
     }
     auto node = std::make_unique<Node>();

@@ -62,7 +62,7 @@ class RandomRows {
 
   ValueId Layer(ValueId x) {
     const ValueId weights = hybrid_ ? b_.Int8Constant({kChannels, kChannels}, 0.002f)
-                                        : b_.Constant({kChannels, kChannels}, -0.3f, 0.3f);
+                                    : b_.Constant({kChannels, kChannels}, -0.3f, 0.3f);
     return b_.Op("FULLY_CONNECTED", {x, weights, b_.Constant({kChannels})},
                  {{"keep_num_dims", 1}, {"asymmetric_quantize_inputs", Int(0, 1)}});
   }

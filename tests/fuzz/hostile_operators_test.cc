@@ -179,6 +179,18 @@ TEST(HostileOperators, ConditionsThatAreNoBools) {
   }
 }
 
+// The interpreter's own operators have no C struct, and so no version beside those they know.
+TEST(Hashtable, OfAnotherVersionIsRefused) {
+  for (const int version : {2, 3}) {
+    ModelWriter writer;
+    const int table = writer.AddTensor("table", DataType::kResource, {1});
+    writer.AddOperator(Op("HASHTABLE"), {}, {table}, version);
+    writer.SetInputs({});
+    writer.SetOutputs({table});
+    ExpectRefused(writer.Finish(), ("HASHTABLE version " + std::to_string(version)).c_str());
+  }
+}
+
 // Images of 2^30 columns, as many as `batch`.
 Bytes ManyColumns(int32_t batch) {
   constexpr int32_t kColumns = 1 << 30;
