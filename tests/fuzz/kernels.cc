@@ -20,9 +20,9 @@ int64_t DrawPitch(const TensorInfo& info, Random& random) {
 
 // `values` are dense.
 void Fill(const TestTensor& tensor, const std::vector<std::byte>& values) {
-  if (values.empty()) return;
   const TensorInfo& info = tensor.info();
   const auto rows = static_cast<size_t>(info.row_pitch ? tensor.rows() : 1);
+  if (rows == 0 || values.empty()) return;
   const size_t row = values.size() / rows;
   const size_t step = static_cast<size_t>(info.row_pitch) * BitWidth(info.type) / 8;
   for (size_t i = 0; i < rows; ++i) {
