@@ -1,10 +1,9 @@
 // Random graphs of int8 images.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include "tests/fusion/graph_builder.h"
+#include "tests/fusion/value_pool.h"
 
 namespace fuselite::fusion::testing {
 
@@ -13,7 +12,7 @@ namespace fuselite::fusion::testing {
 class RandomBytes {
  public:
   explicit RandomBytes(Random random) : b_(random) {
-    pool_.push_back(b_.In({Int(1, 2), 6, 5, Int(1, 9)}));
+    pool_.Keep(b_.In({Int(1, 2), 6, 5, Int(1, 9)}));
   }
 
   // What fused values may differ by.
@@ -21,10 +20,7 @@ class RandomBytes {
 
   const Graph& Grow(int nodes) {
     for (int i = 0; i < nodes; ++i) Add();
-    for (ValueId v : pool_) {
-      const bool last = b_.graph().consumers(v).empty() || b_.random().Chance(0.05);
-      if (last) b_.Out(v);
-    }
+    for (ValueId v : pool_.Ends()) b_.Out(v);
     return b_.graph();
   }
 
@@ -36,24 +32,15 @@ class RandomBytes {
   Attributes Activation() {
     return {{"fused_activation_function", b_.random().Pick({0.0, kRelu, kRelu6})}};
   }
-  void Keep(ValueId v) { pool_.push_back(v); }
+  void Keep(ValueId v) { pool_.Keep(v); }
   const Quantization& quantization(ValueId v) { return b_.graph().value(v).info.quantization; }
   // What keeps the bytes of `x` as they are.
   ValueId Moved(const char* op, const std::vector<ValueId>& inputs, const Attributes& how = {}) {
     const Quantization& q = quantization(inputs[0]);
     return b_.Int8Op(op, inputs, q.scales[0], q.zero_points[0], how);
   }
-  ValueId Like(ValueId v) {
-    std::vector<ValueId> like;
-    for (ValueId other : pool_) {
-      if (b_.shape(other) == b_.shape(v)) like.push_back(other);
-    }
-    return like[b_.random().Int(0, static_cast<int64_t>(like.size()) - 1)];
-  }
-
   void Add() {
-    const int64_t back = Chance(0.75) ? 1 : Int(2, 4);
-    const ValueId x = pool_[std::max<int64_t>(0, static_cast<int64_t>(pool_.size()) - back)];
+    const ValueId x = pool_.Recent();
     switch (Int(0, 11)) {
       case 0:
       case 1: return Keep(b_.Conv8(x, Int(1, 9), 1, Scale(), Zero(), Activation()));
@@ -104,7 +91,7 @@ class RandomBytes {
       }
       default: {
         if (s.elements() > 1 << 12) return x;
-        const ValueId other = b_.Int8Op("QUANTIZE", {Like(x)}, quantization(x).scales[0],
+        const ValueId other = b_.Int8Op("QUANTIZE", {pool_.Like(x)}, quantization(x).scales[0],
                                         quantization(x).zero_points[0]);
         return Moved("CONCATENATION", {x, other}, {{"axis", b_.random().Pick({1.0, 3.0})}});
       }
@@ -121,12 +108,12 @@ class RandomBytes {
   ValueId Sum(ValueId x) {
     const char* op = b_.random().Pick({"ADD", "SUB", "MUL"});
     const ValueId y =
-        Chance(0.3) ? b_.Int8Constant({1, 1, 1, b_.shape(x).dim(-1)}, Scale()) : Like(x);
+        Chance(0.3) ? b_.Int8Constant({1, 1, 1, b_.shape(x).dim(-1)}, Scale()) : pool_.Like(x);
     return b_.Int8Op(op, {x, y}, Scale(), Zero(), Activation());
   }
 
   Int8Builder b_;
-  std::vector<ValueId> pool_;
+  ValuePool pool_{b_};
 };
 
 }  // namespace fuselite::fusion::testing

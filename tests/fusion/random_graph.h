@@ -1,10 +1,9 @@
 // Random graphs of images.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include "tests/fusion/graph_builder.h"
+#include "tests/fusion/value_pool.h"
 
 namespace fuselite::fusion::testing {
 
@@ -14,8 +13,8 @@ class RandomGraph {
  public:
   explicit RandomGraph(Random random) : b_(random) {
     const int channels = static_cast<int>(b_.random().Int(1, 9));
-    pool_.push_back(b_.Input({Batch(), 6, 5, channels}));
-    pool_.push_back(b_.Input({b_.shape(pool_[0])[0], 6, 5, channels}));
+    pool_.Keep(b_.Input({Batch(), 6, 5, channels}));
+    pool_.Keep(b_.Input({b_.shape(pool_.first())[0], 6, 5, channels}));
   }
 
   // What fused values may differ by.
@@ -23,33 +22,16 @@ class RandomGraph {
 
   const Graph& Grow(int nodes) {
     for (int i = 0; i < nodes; ++i) Add();
-    // Whatever nobody read, and a value from the middle now and then.
-    for (ValueId v : pool_) {
-      const bool last = b_.graph().consumers(v).empty() || b_.random().Chance(0.03);
-      if (last && b_.graph().producer(v) != kNone) b_.Output(v);
-    }
+    for (ValueId v : pool_.Ends()) b_.Output(v);
     return b_.graph();
   }
 
  private:
   int Batch() { return static_cast<int>(b_.random().Int(1, 2)); }
-  // The newest value mostly: long chains.
-  ValueId Recent() {
-    const int64_t back = b_.random().Chance(0.75) ? 1 : b_.random().Int(2, 4);
-    return pool_[std::max<int64_t>(0, static_cast<int64_t>(pool_.size()) - back)];
-  }
-  void Keep(ValueId v) { pool_.push_back(v); }
-  // Another value of the same shape, or kNone.
-  ValueId Like(ValueId v) {
-    std::vector<ValueId> like;
-    for (ValueId other : pool_) {
-      if (b_.shape(other) == b_.shape(v)) like.push_back(other);
-    }
-    return like[b_.random().Int(0, static_cast<int64_t>(like.size()) - 1)];
-  }
+  void Keep(ValueId v) { pool_.Keep(v); }
 
   void Add() {
-    const ValueId x = Recent();
+    const ValueId x = pool_.Recent();
     switch (b_.random().Int(0, 13)) {
       case 0:
       case 1: return Keep(b_.Conv(x, static_cast<int>(b_.random().Int(1, 9)), 1, Activation()));
@@ -58,7 +40,7 @@ class RandomGraph {
       case 4:
       case 5: return Keep(Unary(x));
       case 6:
-      case 7: return Keep(Binary(x, Like(x)));
+      case 7: return Keep(Binary(x, pool_.Like(x)));
       case 8: return Keep(Binary(x, Operand(x)));
       case 9: return Keep(b_.Op("MUL", {b_.Op("LOGISTIC", {x}), x}));
       case 10: return Concatenate(x);
@@ -90,7 +72,7 @@ class RandomGraph {
     return b_.random().Chance(0.5) ? b_.Input(shape) : b_.Constant(shape);
   }
   void Concatenate(ValueId x) {
-    std::vector<ValueId> parts = {b_.Conv(x, 3, 1), Like(x)};
+    std::vector<ValueId> parts = {b_.Conv(x, 3, 1), pool_.Like(x)};
     // Batches and rows of one graph came to gigabytes, three times as many with each node.
     if (b_.shape(x).dim(-1) > 20 || b_.shape(x).elements() > 1 << 14) return;
     parts[1] = b_.random().Chance(0.7) ? b_.Conv(parts[1], 3, 1) : parts[0];
@@ -119,7 +101,7 @@ class RandomGraph {
   }
 
   GraphBuilder b_;
-  std::vector<ValueId> pool_;
+  ValuePool pool_{b_};
 };
 
 }  // namespace fuselite::fusion::testing

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fusion/graph_builder.h"
+#include "tests/fusion/value_pool.h"
 
 namespace fuselite::fusion::testing {
 
@@ -14,7 +14,7 @@ namespace fuselite::fusion::testing {
 class RandomRows {
  public:
   explicit RandomRows(Random random) : b_(random), hybrid_(b_.random().Chance(0.4)) {
-    pool_.push_back(b_.Input({Int(1, 2), Int(1, 9), kChannels}));
+    pool_.Keep(b_.Input({Int(1, 2), Int(1, 9), kChannels}));
   }
 
   // What fused values may differ by. A last bit may take a quantized value to the next step.
@@ -22,10 +22,7 @@ class RandomRows {
 
   const Graph& Grow(int phrases) {
     for (int i = 0; i < phrases; ++i) Add();
-    for (ValueId v : pool_) {
-      const bool last = b_.graph().consumers(v).empty() || b_.random().Chance(0.03);
-      if (last && b_.graph().producer(v) != kNone) b_.Output(v);
-    }
+    for (ValueId v : pool_.Ends()) b_.Output(v);
     return b_.graph();
   }
 
@@ -34,25 +31,24 @@ class RandomRows {
 
   int Int(int low, int high) { return static_cast<int>(b_.random().Int(low, high)); }
   bool Chance(double p) { return b_.random().Chance(p); }
-  int rows() const { return b_.shape(pool_[0])[1]; }
-  int batches() const { return b_.shape(pool_[0])[0]; }
+  int rows() const { return b_.shape(pool_.first())[1]; }
+  int batches() const { return b_.shape(pool_.first())[0]; }
 
   void Add() {
-    const int64_t back = Chance(0.8) ? 1 : Int(1, 3);
-    const ValueId x = pool_[std::max<int64_t>(0, static_cast<int64_t>(pool_.size()) - back)];
+    const ValueId x = pool_.Recent();
     switch (Int(0, 9)) {
       case 0: return Keep(Layer(Norm(x)));
       case 1: return Keep(Gate(Layer(Norm(x))));
       case 2: return Keep(b_.Op("MUL", {Gate(Layer(Norm(x))), Layer(Norm(x))}));
       case 3: return Keep(Norm(x));
-      case 4: return Keep(b_.Op("ADD", {x, pool_[Int(0, static_cast<int>(pool_.size()) - 1)]}));
+      case 4: return Keep(b_.Op("ADD", {x, pool_.Like(x)}));
       case 5: return Keep(There(x));
       case 6: return Keep(RotaryRows(x));
       case 7: return Keep(Scaled(x));
       default: return Keep(b_.Op("ADD", {x, Attention(Norm(x))}));
     }
   }
-  void Keep(ValueId v) { pool_.push_back(v); }
+  void Keep(ValueId v) { pool_.Keep(v); }
 
   ValueId Swapped(const char* op, ValueId x, ValueId y) {
     return Chance(0.5) ? b_.Op(op, {x, y}) : b_.Op(op, {y, x});
@@ -195,7 +191,7 @@ class RandomRows {
 
   GraphBuilder b_;
   bool hybrid_;  // layers have int8 weights
-  std::vector<ValueId> pool_;
+  ValuePool pool_{b_};
 };
 
 }  // namespace fuselite::fusion::testing
