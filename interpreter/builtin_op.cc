@@ -155,8 +155,8 @@ class BuiltinOp {
   }
   // TFLite gathers strings out of vectors only.
   Status CheckStrings(const Subgraph& graph) const {
-    if (def_.builtin_code != tflite::kTfLiteBuiltinGather || !IsString(graph, operands_[0]) ||
-        op_.inputs[0].shape.rank() == 1) {
+    if (def_.builtin_code != tflite::kTfLiteBuiltinGather || operands_.empty() ||
+        !IsString(graph, operands_[0]) || op_.inputs[0].shape.rank() == 1) {
       return Status();
     }
     return InvalidArgument("gathers strings of shape ", op_.inputs[0].shape,
