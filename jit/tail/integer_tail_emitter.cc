@@ -67,15 +67,19 @@ void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) 
   }
 }
 
+// The functions come before their calls: for a label that is not placed yet the assembler keeps a
+// list of the places to fill in, with an allocation for each call.
 void IntegerTailEmitter::EmitOtherForms() {
-  for (Detour& detour : detours_) EmitDetour(detour);
-  detours_.clear();
-  for (auto& [width, label] : other_forms_) {
+  for (const Detour& detour : detours_) {
+    const auto [form, is_first] = other_forms_.try_emplace(detour.width);
+    if (!is_first) continue;
     a_.align(16);
-    a_.L(label);
-    EmitOtherForm(width);
+    a_.L(form->second);
+    EmitOtherForm(detour.width);
     a_.ret();
   }
+  for (Detour& detour : detours_) EmitDetour(detour);
+  detours_.clear();
   other_forms_.clear();
 }
 
