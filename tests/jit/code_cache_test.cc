@@ -96,6 +96,37 @@ TEST(CodeCacheTest, NothingIsWritableAndExecutable) {
   EXPECT_THAT(all, ::testing::Not(HasSubstr("rwx")));
 }
 
+// Code of one mapping: what is released leaves what lies beside it as it is.
+TEST(CodeCacheTest, KeepsNeighboursOfWhatIsReleased) {
+  CodeCache cache;
+  std::vector<SharedCode> codes;
+  for (uint8_t i = 0; i < 9; ++i) {
+    auto code = cache.GetOrEmit(std::to_string(i), "neighbour",
+                                [i] { return Result<CodeBytes>(Returning(i)); });
+    ASSERT_TRUE(code.ok()) << code.status().ToString();
+    codes.push_back(*code);
+  }
+  const void* released = codes[4]->bytes().data();
+  for (size_t i = 0; i < codes.size(); i += 2) codes[i] = nullptr;
+  EXPECT_NE(PermissionsAt(released), "r-xp");
+  for (size_t i = 1; i < codes.size(); i += 2) EXPECT_EQ(Call(codes[i]), static_cast<int>(i));
+}
+
+// More than what is left of a mapping, and than a mapping has.
+TEST(CodeCacheTest, PlacesLargeCode) {
+  CodeCache cache;
+  std::vector<SharedCode> codes;
+  for (const size_t bytes : {size_t{700} << 10, size_t{700} << 10, size_t{3} << 20}) {
+    CodeBytes code = Returning(static_cast<uint8_t>(codes.size()));
+    code.bytes.resize(bytes, 0xcc);
+    auto placed =
+        cache.GetOrEmit(std::to_string(codes.size()), "large", [&] { return Result(code); });
+    ASSERT_TRUE(placed.ok()) << placed.status().ToString();
+    codes.push_back(*placed);
+  }
+  for (size_t i = 0; i < codes.size(); ++i) EXPECT_EQ(Call(codes[i]), static_cast<int>(i));
+}
+
 TEST(CodeCacheTest, EmitsOnceForManyThreads) {
   CodeCache cache;
   std::atomic<int> emitted = 0;
