@@ -50,6 +50,9 @@ struct Stage {
   int64_t units = 1;  // to be shared: the phase's, or 1 for a row
   int64_t grain = 1;
   bool waits = false;  // for all stages before it: it needs their results, or reuses their memory
+
+  // Whether one thread runs all parts, whole.
+  bool is_row() const { return parts.size() > 1 || units != parts[0].units; }
 };
 
 class Executable {

@@ -68,7 +68,7 @@ class Execution {
   struct StepSlots {
     size_t inputs, outputs;  // first indices in slots_
   };
-  // One phase of a step as a run on one thread makes it: nothing is left to look up.
+  // One phase of a step as thread 0 runs the whole of it: nothing is left to look up.
   struct Call {
     const Kernel* kernel = nullptr;
     KernelArgs args{};
@@ -84,11 +84,12 @@ class Execution {
   void Rebind(Binding& binding, void* data);
   Status CheckBound() const;
   void MakeCalls();
-  KernelArgs ArgsOf(int step, int thread) const;
+  std::byte* ScratchOf(int thread) const;
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
   void RunThread(RunState& state, int thread, int threads);
-  void RunStage(RunState& state, const Stage& stage, const SharedWork::Range& range, int thread);
+  void RunStage(RunState& state, std::span<const Call> calls, const SharedWork::Range* range,
+                int thread);
 
   const std::shared_ptr<const Executable> executable_;
   std::vector<void*> slots_;  // the operands of all steps, one after the other

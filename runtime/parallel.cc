@@ -180,6 +180,10 @@ bool SharedWork::Finish(int64_t units) {
   }
 }
 
+bool SharedWork::Begun() const {
+  return Untagged(tag_, cells_[0].word.load(std::memory_order_relaxed)) > 0;
+}
+
 bool SharedWork::Done() const {
   return Untagged(tag_, cells_[threads_].word.load(std::memory_order_acquire)) == blocks_;
 }

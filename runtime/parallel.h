@@ -52,6 +52,8 @@ class SharedWork {
   bool Claim(int thread, int& victim, Range& range);
   // Reports claimed units as done. True for the call that completed the list.
   bool Finish(int64_t units);
+  // Whether thread 0 has claimed of its part, or somebody else for it.
+  bool Begun() const;
   // Whether all units are done; what was written by then is visible.
   bool Done() const;
 
