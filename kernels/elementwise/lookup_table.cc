@@ -122,12 +122,21 @@ int32_t Multiplier16(const FixedPoint& m) {
              : (m.multiplier + (1 << 15)) >> 16;
 }
 
+// x 2^-exponent, rounded, with an exponent of up to 31. From 16 on the mask of the bits that are
+// shifted out is -1 on 16 bits: as in the reference, the result is -1 of negative numbers then, and
+// 1 of all others.
+int32_t RoundingDivide16(int32_t x, int exponent) {
+  const auto mask = static_cast<int16_t>((int64_t{1} << exponent) - 1);
+  const int32_t remainder = x & mask, threshold = (mask >> 1) + (x < 0 ? 1 : 0);
+  return (x >> exponent) + (remainder > threshold ? 1 : 0);
+}
+
 // x relu6(x + 3) / 6: `gate` is the second factor in [0, 1], 15 bits of fraction.
 Result<Function> HardSwish(const Scales& s) {
   const float fine = (1.0f / 128.0f) * s.in;
   const FixedPoint output = ToFixedPoint(fine / s.out);
   const FixedPoint reluish = ToFixedPoint(fine / (3.0f / 32768.0f));
-  if (output.shift > 0 || output.shift < -15 || reluish.shift < -15 || reluish.shift > 16) {
+  if (output.shift > 0 || reluish.shift > 16) {
     return Unsupported("hard-swish from scale ", s.in, " to ", s.out);
   }
   return Function(
@@ -138,9 +147,9 @@ Result<Function> HardSwish(const Scales& s) {
         if (reluish.shift > 0) gate = Saturate16(gate * (1 << (reluish.shift - 1)));
         gate = RoundingHighMul16(gate, gate_factor);
         if (reluish.shift > 0) gate = Saturate16(gate * 2);
-        if (reluish.shift < 0) gate = RoundingDivideByPowerOfTwo(gate, -reluish.shift);
+        if (reluish.shift < 0) gate = RoundingDivide16(gate, -reluish.shift);
         gate = (gate + (1 << 15)) >> 1;
-        return RoundingDivideByPowerOfTwo(HighMul16(gate, scaled), -output.shift) + s.out_zero;
+        return RoundingDivide16(HighMul16(gate, scaled), -output.shift) + s.out_zero;
       });
 }
 
