@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -24,7 +25,7 @@ void Raise(int32_t by, QuantizedAdd* q) {
 }
 void Raise(int32_t by, QuantizedSum* f) { Raise(by, &f->q); }
 void Raise(int32_t by, QuantizedSquaredDifference* f) { Raise(by, &f->sum.q); }
-template <class F>  // QuantizedProduct, QuantizedPrelu
+template <class F>  // QuantizedProduct, QuantizedPrelu, QuantizedQuotient
 void Raise(int32_t by, F* f) {
   f->x_zero += by;
   f->y_zero += by;
@@ -40,11 +41,26 @@ Result<QuantizedFunction> Raised(Result<F> function, int32_t by) {
   return QuantizedFunction(*function);
 }
 
+Result<QuantizedFunction> WithDivisors(Result<QuantizedQuotient> function, int32_t by) {
+  if (!function.ok()) return function.status();
+  QuantizedQuotient exact = *function;
+  Raise(by, &exact);
+  auto divisors = std::make_shared<TabledQuotient::Divisors>();
+  for (int32_t y = 0; y < 256; ++y) {
+    const FixedReciprocal r =
+        exact.Refuses(y) ? FixedReciprocal{0, 0} : Reciprocal(std::abs(y - exact.y_zero), 31);
+    divisors->inverse[y] = r.scale;
+    divisors->right[y] = r.bits_over_unit - exact.scale.shift;
+  }
+  return QuantizedFunction(TabledQuotient{exact, std::move(divisors), exact.min, exact.max});
+}
+
 Result<QuantizedFunction> ExactFunction(BinaryKind kind, const OpDescription& op, int32_t raise) {
   switch (kind) {
     case BinaryKind::kAdd:
     case BinaryKind::kSub: return Raised(MakeQuantizedSum(kind, op), raise);
     case BinaryKind::kMul: return Raised(MakeQuantizedProduct(op), raise);
+    case BinaryKind::kDiv: return WithDivisors(MakeQuantizedQuotient(op), raise);
     case BinaryKind::kPrelu: return Raised(MakeQuantizedPrelu(op), raise);
     case BinaryKind::kSquaredDifference: return Raised(MakeQuantizedSquaredDifference(op), raise);
     default: return Unsupported("quantized ", BinaryName(kind), " has no vector version");
@@ -188,6 +204,29 @@ int InPlaceInput(const OpDescription& op) {
   return -1;
 }
 
+// Whether `byte` is among the second operands of a block.
+bool DividesBy(int byte, const RowBlock& b) {
+  const auto* y = static_cast<const uint8_t*>(b.y);
+  const size_t n = b.y_step == 0 ? 1 : static_cast<size_t>(b.n);
+  const int64_t rows = b.y_stride == 0 ? std::min<int64_t>(b.rows, 1) : b.rows;
+  for (int64_t row = 0; row < rows; ++row, y += b.y_stride) {
+    if (std::memchr(y, byte, n) != nullptr) return true;
+  }
+  return false;
+}
+
+// The blocks of units [begin, end), in which nothing is divided by 0.
+Status DivideRows(const JoinedRows& joined, QuantizedRowsFunction* rows, const RowFunction& f,
+                  const KernelArgs& args, int64_t begin, int64_t end) {
+  const int zero = std::get<TabledQuotient>(f.function).exact.y_zero ^ f.flip;
+  bool refused = false;
+  joined.ForEach(args, begin, end, [&](const RowBlock& block) {
+    refused = refused || DividesBy(zero, block);
+    if (!refused) rows(f, block);
+  });
+  return refused ? InvalidArgument("a quantized value is divided by 0") : Status();
+}
+
 // `search`: for a function that rounds once, which takes trying all pairs of operands.
 Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& op, Isa isa,
                                          bool search) {
@@ -208,13 +247,17 @@ Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& o
                   .grain = GrainFor(joined.plan().unit_elements()),
                   .scratch_bytes = joined.scratch_bytes(),
                   .in_place_input = InPlaceInput(op)};
-  return MakeKernel(std::string(BinaryName(kind)) + ' ' + std::string(DataTypeName(type)) +
-                        (rounded ? " rounded " : " ") + SimdName(isa),
+  return MakeKernel(internal::Join(BinaryName(kind), ' ', DataTypeName(type),
+                                   rounded ? " rounded " : " ", SimdName(isa)),
                     work,
-                    [=, f = RowFunction{function, type, flip}](const KernelArgs& args,
-                                                               int64_t begin, int64_t end) {
+                    [=, f = RowFunction{function, type, flip}](
+                        const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                      if (kind == BinaryKind::kDiv) {
+                        return DivideRows(joined, rows, f, args, begin, end);
+                      }
                       joined.ForEach(args, begin, end,
                                      [&](const RowBlock& block) { rows(f, block); });
+                      return {};
                     });
 }
 

@@ -2,6 +2,8 @@
 // quantized_rows.cc plans.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <variant>
 
 #include "kernels/elementwise/joined_rows.h"
@@ -38,9 +40,21 @@ struct RoundedSquaredDifference {
   int32_t min, max;
 };
 
+// A QuantizedQuotient of bytes as unsigned values, with what it makes of each divisor beforehand.
+// The operand by which nothing is divided has an inverse of 0.
+struct TabledQuotient {
+  struct Divisors {
+    std::array<int32_t, 256> inverse;  // FixedReciprocal::scale of the divisor without its sign
+    std::array<int32_t, 256> right;    // bits to shift by, beside those of the dividend
+  };
+  QuantizedQuotient exact;
+  std::shared_ptr<const Divisors> divisors;
+  int32_t min, max;
+};
+
 using QuantizedFunction =
     std::variant<QuantizedSum, QuantizedProduct, QuantizedPrelu, QuantizedSquaredDifference,
-                 RoundedSum, RoundedProduct, RoundedSquaredDifference>;
+                 TabledQuotient, RoundedSum, RoundedProduct, RoundedSquaredDifference>;
 
 // How rows of values become rows of results. Bytes are XORed with `flip` on their way in and out:
 // with 0x80, int8 becomes uint8, 128 higher, and the function is one of unsigned values. The

@@ -287,6 +287,38 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
   }
 }
 
+// Divisors on one side of their zero point, and now and then on it, which fails both.
+TEST_P(QuantizedElementwiseIsaTest, QuotientsHaveTheBitsOfTheReference) {
+  const Shapes kShapes[] = {{{3, 67}, {3, 67}},  {{2, 1, 1, 33}, {2, 5, 33}}, {{131}, {1}},
+                            {{1}, {16}},         {{2, 50, 70, 3}, {3}},       {{5, 1030}, {5, 1}},
+                            {{70, 1}, {70, 96}}, {{4, 1, 7}, {1, 5, 7}},      {{40, 700}, {40, 1}}};
+  if (!GetParam().has_vectors()) return;
+  int divided = 0, refused = 0;
+  for (uint64_t seed = 1; seed <= 800; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({DataType::kInt8, DataType::kUInt8});
+    const Shapes& shapes = kShapes[random.Int(0, std::ssize(kShapes) - 1)];
+    TestTensor divisor = RandomTensor(random, type, shapes.y);
+    const int32_t zero = divisor.info().quantization.zero_point();
+    const int32_t low = type == DataType::kInt8 ? -128 : 0, high = low + 255;
+    const int least_gap = seed % 4 != 0;
+    zero - low < 128 ? divisor.Fill(random, zero + least_gap, high)
+                     : divisor.Fill(random, low, zero - least_gap);
+    OpTester tester("DIV");
+    tester.Input(RandomTensor(random, type, shapes.x)).Input(divisor);
+    tester.Output(type, RandomTensor(random, type, {1}).info().quantization);
+    if (!tester.Infer().ok()) continue;
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    ASSERT_EQ(expected.status().ToString(), actual.status().ToString());
+    expected.ok() ? ++divided : ++refused;
+    if (expected.ok()) ExpectSame<int8_t>((*expected)[0], (*actual)[0], "DIV");
+  }
+  EXPECT_GT(divided, 250);
+  EXPECT_GT(refused, 5);
+}
+
 TEST_P(QuantizedElementwiseIsaTest, ComparisonsHaveTheBitsOfTheReference) {
   const Shapes kShapes[] = {{{3, 67}, {3, 67}},  {{2, 50, 70, 3}, {3}}, {{131}, {1}},
                             {{70, 1}, {70, 96}}, {{5, 33}, {5, 1}},     {{1, 7}, {4, 1, 7}}};
