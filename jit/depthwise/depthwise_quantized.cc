@@ -8,22 +8,26 @@
 #include "jit/depthwise/row_walker.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
-#include "jit/source/image_source.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/product/constant.h"
+#include "kernels/source/image_source.h"
 
 namespace fuselite::jit {
 namespace {
 
 using kernels::Activation;
+using kernels::ActivationFormat;
 using kernels::BuildContext;
 using kernels::Conv2DParams;
 using kernels::Conv2DShape;
+using kernels::ConvertedImage;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::KernelPlan;
 using kernels::OpDescription;
+using kernels::QuantizedImage;
+using kernels::QuantizedSource;
 using kernels::Source;
 
 // The phases of the image, then the convolution. Scales are those of images that were quantized at
@@ -174,7 +178,7 @@ Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, Depthwis
     const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
                                problem.zero_point, ActivationFormat::kAsIs);
     problem.window = image.Padded(layer.window);
-    source = RepeatedSource(0, image);
+    source = kernels::RepeatedSource(0, image);
   }
   SetMemory(*source, &problem);
   FoldPixels(pixels, &problem);
@@ -212,7 +216,7 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
                              problem.zero_point, ActivationFormat::kAsIs, repeat);
   problem.window = image.Padded(layer.window);
-  auto source = RepeatedSource(0, image);
+  auto source = kernels::RepeatedSource(0, image);
   SetMemory(*source, &problem);
   FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
   return PlanOf(std::move(depthwise), std::move(source), true);

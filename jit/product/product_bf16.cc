@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "jit/source/bf16.h"
-#include "jit/source/image_source.h"
+#include "jit/source/bf16_image.h"
 #include "kernels/product/byte_groups.h"
 
 namespace fuselite::jit {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "jit/source/image_source.h"
 #include "kernels/product/product_kernel.h"
+#include "kernels/source/image_source.h"
 
 namespace fuselite::jit {
 
@@ -151,7 +151,7 @@ Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
                        const kernels::Tail& tail, Isa isa) {
     return MicroKernelF32::Make(depth, problem, tail, IsaFor(problem.group_channels(), isa));
   };
-  return PlanFloatProduct(op, context, {kFloat, FloatSource, make});
+  return PlanFloatProduct(op, context, {kFloat, kernels::FloatSource, make});
 }
 
 Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,

@@ -1,10 +1,10 @@
 #include "jit/product/product_hybrid.h"
 
 #include "jit/product/product_s8.h"
-#include "jit/source/image_source.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
+#include "kernels/source/image_source.h"
 
 namespace fuselite::jit {
 
@@ -49,9 +49,9 @@ Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activati
   return output;
 }
 
-QuantizedImage::Layout HybridLayout(const ProductDescription& d, Isa isa) {
-  QuantizedImage::Layout layout =
-      QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
+kernels::QuantizedImage::Layout HybridLayout(const ProductDescription& d, Isa isa) {
+  kernels::QuantizedImage::Layout layout =
+      kernels::QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
   if (d.hybrid->scale_per_row) {  // each row is an image then
     layout.images = d.padding.x.input;
     layout.width = 1;
@@ -81,8 +81,8 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                             .row_zero_points = asymmetric && dot,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
-  spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
-                                                  HybridLayout(d, context.isa), context.isa);
+  spec.source = std::make_unique<kernels::QuantizedSource>(
+      op.op->product_inputs->x, HybridLayout(d, context.isa), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;

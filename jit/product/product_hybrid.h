@@ -1,11 +1,11 @@
 // Products of float32 activations, quantized at run time, and int8 weights.
 #pragma once
 
-#include "jit/source/quantized_image.h"
 #include "jit/tail/dequantize_emitter.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/operator.h"
 #include "kernels/product/description.h"
+#include "kernels/source/quantized_image.h"
 
 namespace fuselite::jit {
 
@@ -23,7 +23,8 @@ Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const kernels::OpDescriptio
 Status CheckHybridOperands(const kernels::OpDescription& op, Isa isa);
 
 // How the left side of a hybrid product lies once it is quantized, for `isa`.
-QuantizedImage::Layout HybridLayout(const kernels::ProductDescription& description, Isa isa);
+kernels::QuantizedImage::Layout HybridLayout(const kernels::ProductDescription& description,
+                                             Isa isa);
 
 struct FloatRows {
   int64_t line_rows = 1;         // as DivideFloatTail takes them

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "jit/source/image_source.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
+#include "kernels/source/image_source.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::jit {
@@ -60,7 +60,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
-  ByteSource source = MakeByteSource(inputs.x, d, in, context.isa);
+  kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, HasDotProduct(context.isa));
   ProductFormatS8 format{.type = in.type,
                          .weights_type = ReadableType(weights.type),
                          .zero_point = in.quantization.zero_point(),

@@ -4,6 +4,7 @@
 
 #include "jit/source/bf16.h"
 #include "kernels/make_kernel.h"
+#include "kernels/source/transposed_source.h"
 
 namespace fuselite::jit {
 namespace {
@@ -54,6 +55,37 @@ void Bf16Image::CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t
     RoundToBf16(input + (line + x - left_) * pitch_, pixels * channels_, to);
   }
   std::fill_n(to, (end - last) * channels_, uint16_t{0});
+}
+
+namespace {
+
+class RoundedSource final : public kernels::Source {
+ public:
+  RoundedSource(int input, const Bf16Image& image) : input_(input), image_(image) {}
+
+  kernels::ImageMemory memory() const override {
+    return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
+  }
+  size_t shared_bytes() const override { return image_.bytes(); }
+  std::vector<kernels::Phase> phases() const override {
+    return {{.units = image_.units(),
+             .grain = image_.grain(),
+             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+               image_.Copy(static_cast<const float*>(args.inputs[input_]), args.shared, begin, end);
+             }}};
+  }
+
+ private:
+  int input_;
+  Bf16Image image_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernels::Source> Bf16Source(int input, const kernels::ProductDescription& d) {
+  if (d.left_transposed) return kernels::TransposedBf16Source(input, d);
+  return std::make_unique<RoundedSource>(
+      input, Bf16Image(d.padding, d.images, d.channels_in, d.pixel_pitch));
 }
 
 }  // namespace fuselite::jit

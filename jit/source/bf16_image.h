@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "kernels/product/description.h"
+#include "kernels/product/source.h"
 #include "kernels/window.h"
 
 namespace fuselite::jit {
@@ -35,5 +38,11 @@ class Bf16Image {
   int64_t top_, left_;
   int64_t piece_ = 1, pieces_ = 1;  // pixels of a piece, and pieces of a row
 };
+
+// float32 as products of bfloat16 read it: rounded, with zeros around the image. A value is read
+// by no more than the pairs of its own run (GemmSpec), so nothing lies behind the last pixel.
+// `input` is the operator's input that holds the values.
+std::unique_ptr<kernels::Source> Bf16Source(int input,
+                                            const kernels::ProductDescription& description);
 
 }  // namespace fuselite::jit

@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "jit/tail/tail_emitter.h"
+#include "kernels/product/source.h"
 
 namespace fuselite::jit {
 
-// How a row of activations was quantized: x ~ scale * (u - zero_point), u an unsigned byte. Of
-// int16 the zero point is taken off already, and 0.
-struct RowScale {
-  float scale;
-  int32_t zero_point;
-};
+using kernels::RowScale;
 
 // What decides the code. The weights' scales are constants in memory, a vector for each vector of
 // channels.

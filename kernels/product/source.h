@@ -16,6 +16,13 @@ struct ImageMemory {
   bool dense = false;                     // no gaps between the values of neighbouring pixels
 };
 
+// How a row of activations was quantized at run time: x ~ scale * (u - zero_point), u an unsigned
+// byte. Of int16 the zero point is taken off already, and 0.
+struct RowScale {
+  float scale;
+  int32_t zero_point;
+};
+
 // Where a run finds what a source leaves.
 struct SourcePlaces {
   int input = -1;              // an input as it is; negative: KernelArgs::shared, from its start

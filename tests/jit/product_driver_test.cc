@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "jit/product/product_hybrid.h"
-#include "jit/source/image_source.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/product/product_kernel.h"
+#include "kernels/source/image_source.h"
 #include "tests/jit/int8_cases.h"
 #include "tests/kernels/hybrid_cases.h"
 #include "tests/kernels/product_cases.h"
@@ -252,7 +252,7 @@ Result<kernels::KernelPlan> PlanFloats(const OpDescription& op,
   format.bias = Read<float>;
   format.store = [](double sum, const RowScale*, int64_t, std::byte* to) { Write<float>(to, sum); };
   kernels::ProductKernelSpec spec;
-  spec.source = FloatSource(op.op->product_inputs->x, d);
+  spec.source = kernels::FloatSource(op.op->product_inputs->x, d);
   spec.tail_is_linear = op.tail.empty();
   return PlanPlain(op, context, d, std::move(spec), format, tail, false);
 }
@@ -265,7 +265,7 @@ Result<kernels::KernelPlan> PlanBytes(const OpDescription& op,
       MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
-  ByteSource source = MakeByteSource(inputs.x, d, in, current_isa);
+  kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, HasDotProduct(current_isa));
   const bool is_signed = in.type == DataType::kInt8;
   // Bytes that dot products read are unsigned, 128 more; `flips`: not yet.
   const int32_t zero_point = in.quantization.zero_point() +
@@ -323,8 +323,8 @@ Result<kernels::KernelPlan> PlanHybrid(const OpDescription& op,
                  weights_first ? value * weights * scale->scale : value * (scale->scale * weights));
   };
   kernels::ProductKernelSpec spec;
-  spec.source = std::make_unique<QuantizedSource>(op.op->product_inputs->x,
-                                                  HybridLayout(d, current_isa), DetectIsa());
+  spec.source = std::make_unique<kernels::QuantizedSource>(
+      op.op->product_inputs->x, HybridLayout(d, current_isa), DetectIsa());
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !hybrid.scale_per_row;
   spec.tail_is_linear = true;

@@ -1,16 +1,9 @@
-#include "jit/source/image_source.h"
+#include "kernels/source/image_source.h"
 
-#include "jit/code/assembler.h"
-#include "jit/source/bf16_image.h"
-#include "jit/source/padded_image.h"
-#include "jit/source/transposed_source.h"
+#include "kernels/source/padded_image.h"
+#include "kernels/source/transposed_source.h"
 
-namespace fuselite::jit {
-
-using kernels::ImageMemory;
-using kernels::Phase;
-using kernels::ProductDescription;
-using kernels::Source;
+namespace fuselite::kernels {
 
 namespace {
 
@@ -38,31 +31,10 @@ class CopiedSource final : public Source {
   Image image_;
 };
 
-class RoundedSource final : public Source {
- public:
-  RoundedSource(int input, const Bf16Image& image) : input_(input), image_(image) {}
-
-  ImageMemory memory() const override {
-    return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
-  }
-  size_t shared_bytes() const override { return image_.bytes(); }
-  std::vector<Phase> phases() const override {
-    return {{.units = image_.units(),
-             .grain = image_.grain(),
-             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-               image_.Copy(static_cast<const float*>(args.inputs[input_]), args.shared, begin, end);
-             }}};
-  }
-
- private:
-  int input_;
-  Bf16Image image_;
-};
-
 std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int64_t value_bytes) {
   const int64_t pixel = d.pixel_pitch * value_bytes;
   const int64_t row = pixel * d.padding.x.input, image = row * d.padding.y.input;
-  return std::make_unique<kernels::InputSource>(
+  return std::make_unique<InputSource>(
       input, ImageMemory{pixel, row, image, d.pixel_pitch == d.channels_in});
 }
 
@@ -77,15 +49,10 @@ std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d) {
   return std::make_unique<CopiedSource<PaddedImage>>(input, image);
 }
 
-std::unique_ptr<Source> Bf16Source(int input, const ProductDescription& d) {
-  if (d.left_transposed) return TransposedBf16Source(input, d);
-  return std::make_unique<RoundedSource>(
-      input, Bf16Image(d.padding, d.images, d.channels_in, d.pixel_pitch));
-}
-
-ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa) {
-  const bool dot = HasDotProduct(isa), is_signed = info.type == DataType::kInt8;
-  const kernels::WindowAxis& x = d.parts.front().window.x;
+ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info,
+                          bool dot) {
+  const bool is_signed = info.type == DataType::kInt8;
+  const WindowAxis& x = d.parts.front().window.x;
   const ActivationFormat format = !dot        ? ActivationFormat::kWide
                                   : is_signed ? ActivationFormat::kFlipped
                                               : ActivationFormat::kAsIs;
@@ -128,4 +95,4 @@ std::vector<Phase> QuantizedSource::phases() const {
   return phases;
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -3,18 +3,18 @@
 
 #include <cstdint>
 
-#include "jit/source/padded_rows.h"
 #include "kernels/make_kernel.h"
+#include "kernels/source/padded_rows.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
 // The image that a convolution reads: the input itself where no window reaches into padding, else
 // a dense copy with `fill` bytes around it, cut to what the windows reach.
 class PaddedImage {
  public:
   // Pixels of the input are `pixel_bytes` long and `pitch_bytes` apart.
-  PaddedImage(const kernels::Window& window, int64_t batch, int64_t pixel_bytes,
-              int64_t pitch_bytes, int fill = 0);
+  PaddedImage(const Window& window, int64_t batch, int64_t pixel_bytes, int64_t pitch_bytes,
+              int fill = 0);
 
   bool needed() const { return needed_; }
   // These describe the image that is read.
@@ -25,7 +25,7 @@ class PaddedImage {
   // These describe the copy.
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
   int64_t rows() const { return batch_ * height(); }
-  int64_t grain() const { return kernels::GrainFor(row_bytes() / 8); }
+  int64_t grain() const { return GrainFor(row_bytes() / 8); }
   void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
 
  private:
@@ -41,4 +41,4 @@ class PaddedImage {
   PaddedRows image_;
 };
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

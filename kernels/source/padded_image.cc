@@ -1,13 +1,13 @@
-#include "jit/source/padded_image.h"
+#include "kernels/source/padded_image.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/copy_loops.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
-PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t pixel_bytes,
+PaddedImage::PaddedImage(const Window& window, int64_t batch, int64_t pixel_bytes,
                          int64_t pitch_bytes, int fill)
     : needed_(!window.unpadded()),
       batch_(batch),
@@ -18,7 +18,7 @@ PaddedImage::PaddedImage(const kernels::Window& window, int64_t batch, int64_t p
 
 void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin,
                                 int64_t end) const {
-  static const kernels::CopyLoops loops = kernels::CopyLoopsFor(Isa::kAvx2);
+  static const CopyLoops loops = CopyLoopsFor(Isa::kAvx2);
   std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
   const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * pixel_;
   for (int64_t row = begin; row < end;) {
@@ -51,4 +51,4 @@ void PaddedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begi
       });
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -1,20 +1,17 @@
-#include "jit/source/quantized_image.h"
+#include "kernels/source/quantized_image.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "jit/source/converted_image.h"
 #include "kernels/make_kernel.h"
+#include "kernels/source/converted_image.h"
 #include "runtime/aligned_buffer.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
-using kernels::DynamicRange;
-using kernels::DynamicScale;
-
-QuantizedImage::Layout QuantizedImage::LayoutFor(const kernels::Window& window, int64_t images,
+QuantizedImage::Layout QuantizedImage::LayoutFor(const Window& window, int64_t images,
                                                  int64_t channels, int64_t pitch) {
-  const auto missing = [](const kernels::WindowAxis& axis) {
+  const auto missing = [](const WindowAxis& axis) {
     return std::max<int64_t>(0, axis.reach() - axis.before - axis.input);
   };
   return {.images = images,
@@ -30,13 +27,13 @@ QuantizedImage::Layout QuantizedImage::LayoutFor(const kernels::Window& window, 
 
 QuantizedImage::QuantizedImage(const Layout& layout, Isa isa)
     : l_(layout),
-      functions_(kernels::FindShortRowFunctions(isa)),
+      functions_(FindShortRowFunctions(isa)),
       groups_(l_.images, l_.height * l_.width, l_.channels, l_.pitch, l_.width) {
   scales_at_ = AlignUp(l_.images * image_bytes() + ConvertedImage::kSlack);
   ranges_at_ = scales_at_ + AlignUp(l_.images * sizeof(RowScale));
 }
 
-int64_t QuantizedImage::grain() const { return kernels::GrainFor(groups_.chunk_values() / 4); }
+int64_t QuantizedImage::grain() const { return GrainFor(groups_.chunk_values() / 4); }
 
 size_t QuantizedImage::shared_bytes() const {
   return ranges_at_ + (groups_.several_chunks() ? AlignUp(units() * sizeof(DynamicRange)) : 0);
@@ -57,7 +54,7 @@ void QuantizedImage::Run(const float* x, std::byte* shared, int phase, int64_t b
 
 void QuantizedImage::ConvertRows(const float* x, std::byte* shared, int64_t begin,
                                  int64_t end) const {
-  constexpr int kMax = kernels::ShortRowFunctions::kMaxScales;
+  constexpr int kMax = ShortRowFunctions::kMaxScales;
   auto* to_scales = reinterpret_cast<RowScale*>(shared + scales_at_);
   for (int64_t row = begin; row < end; row += kMax) {
     const int64_t count = std::min<int64_t>(kMax, end - row);
@@ -67,7 +64,7 @@ void QuantizedImage::ConvertRows(const float* x, std::byte* shared, int64_t begi
     for (int64_t i = 0; i < count; ++i) {
       ranges[i] = {from[i * l_.pitch], from[i * l_.pitch]};
       functions_->extend_range(from + i * l_.pitch, l_.channels, &ranges[i]);
-      if (!l_.asymmetric) scales[i] = kernels::MakeDynamicScale(ranges[i], false);
+      if (!l_.asymmetric) scales[i] = MakeDynamicScale(ranges[i], false);
     }
     if (l_.asymmetric) functions_->make_scales(ranges, count, scales);
     for (int64_t i = 0; i < count; ++i) {
@@ -119,4 +116,4 @@ std::byte* QuantizedImage::Fill(std::byte* to, int64_t pixels, const DynamicScal
   return to + bytes;
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -1,16 +1,11 @@
-#include "jit/source/transposed_source.h"
+#include "kernels/source/transposed_source.h"
 
 #include <algorithm>
 
 #include "kernels/make_kernel.h"
 #include "kernels/short_floats.h"
 
-namespace fuselite::jit {
-
-using kernels::ImageMemory;
-using kernels::Phase;
-using kernels::ProductDescription;
-using kernels::Source;
+namespace fuselite::kernels {
 
 namespace {
 
@@ -41,7 +36,7 @@ class Transposed final : public Source {
   std::vector<Phase> phases() const override {
     const int64_t units = (rows_ + kRowsOfUnit - 1) / kRowsOfUnit;
     return {{.units = matrices_ * units,
-             .grain = kernels::GrainFor(kRowsOfUnit * depth_),
+             .grain = GrainFor(kRowsOfUnit * depth_),
              .run = [this, units](const KernelArgs& args, int64_t begin, int64_t end) {
                for (int64_t unit = begin; unit < end; ++unit) {
                  CopyRows(args, unit / units, unit % units * kRowsOfUnit);
@@ -76,7 +71,7 @@ std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d)
 }
 
 std::unique_ptr<Source> TransposedBf16Source(int input, const ProductDescription& d) {
-  return Make<float, uint16_t>(input, d, kernels::FloatToBFloat16);
+  return Make<float, uint16_t>(input, d, FloatToBFloat16);
 }
 
 std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d, DataType type,
@@ -94,4 +89,4 @@ std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d,
   return Make<uint8_t, int16_t>(input, d, widen);
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "jit/source/padded_rows.h"
-#include "jit/tail/dequantize_emitter.h"
 #include "kernels/gemm/short_rows.h"
+#include "kernels/product/source.h"
+#include "kernels/source/padded_rows.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
 // The first phases of a kernel: they leave the images, one behind the other, in `shared`. An image
 // has one scale; rows of a matrix are images of one pixel.
@@ -23,13 +23,12 @@ class QuantizedImage {
     bool bytes = true;  // else int16
 
     // The windows over the padded image, which they do not leave.
-    kernels::Window Padded(const kernels::Window& window) const {
+    Window Padded(const Window& window) const {
       return OverPadded(window, top + height + bottom, left + width + right);
     }
   };
   // Padded to what the windows reach.
-  static Layout LayoutFor(const kernels::Window& window, int64_t images, int64_t channels,
-                          int64_t pitch);
+  static Layout LayoutFor(const Window& window, int64_t images, int64_t channels, int64_t pitch);
 
   // `isa` has a vector target.
   QuantizedImage(const Layout& layout, Isa isa);
@@ -53,14 +52,14 @@ class QuantizedImage {
   bool rows_only() const { return image_bytes() == pixel_bytes(); }
   void ConvertRows(const float* x, std::byte* shared, int64_t begin, int64_t end) const;
   void Convert(const float* x, std::byte* shared, int64_t unit) const;
-  void ConvertLine(const float* from, const kernels::DynamicScale& scale, std::byte* to) const;
+  void ConvertLine(const float* from, const DynamicScale& scale, std::byte* to) const;
   // Returns what is behind.
-  std::byte* Fill(std::byte* to, int64_t pixels, const kernels::DynamicScale& scale) const;
+  std::byte* Fill(std::byte* to, int64_t pixels, const DynamicScale& scale) const;
 
   Layout l_;
-  const kernels::ShortRowFunctions* functions_;
-  kernels::DynamicGroups groups_;
+  const ShortRowFunctions* functions_;
+  DynamicGroups groups_;
   size_t scales_at_ = 0, ranges_at_ = 0;
 };
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

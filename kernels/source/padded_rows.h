@@ -7,11 +7,11 @@
 
 #include "kernels/window.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
 // Where the images' rows belong in dense copies, which are cut to what the windows reach.
 struct PaddedRows {
-  explicit PaddedRows(const kernels::Window& window)
+  explicit PaddedRows(const Window& window)
       : height(window.y.reach()),
         width(window.x.reach()),
         input_height(window.y.input),
@@ -55,12 +55,12 @@ struct PaddedRows {
 };
 
 // The windows over a copy of the image with its padding, `height` x `width`.
-inline kernels::Window OverPadded(const kernels::Window& window, int64_t height, int64_t width) {
-  kernels::Window padded = window;
+inline Window OverPadded(const Window& window, int64_t height, int64_t width) {
+  Window padded = window;
   padded.y.input = static_cast<int32_t>(height);
   padded.x.input = static_cast<int32_t>(width);
-  for (kernels::WindowAxis* axis : {&padded.y, &padded.x}) axis->before = axis->after = 0;
+  for (WindowAxis* axis : {&padded.y, &padded.x}) axis->before = axis->after = 0;
   return padded;
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "jit/source/padded_rows.h"
+#include "kernels/source/padded_rows.h"
 #include "runtime/tensor.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 
 // What activations are in memory when multiplied.
 enum class ActivationFormat : uint8_t {
@@ -22,7 +22,7 @@ class ConvertedImage {
 
   // Pixels of the input have `channels` values of `type` (int8 or uint8) and are `pitch` apart. In
   // the copy each stands `repeat` times, if more than once as it is.
-  ConvertedImage(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch,
+  ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
                  DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
 
   // These describe the copy.
@@ -32,7 +32,7 @@ class ConvertedImage {
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + kSlack); }
 
   // The windows over one, which they do not leave.
-  kernels::Window Padded(const kernels::Window& window) const {
+  Window Padded(const Window& window) const {
     return OverPadded(window, image_.height, image_.width);
   }
 
@@ -53,4 +53,4 @@ class ConvertedImage {
   PaddedRows image_;
 };
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

@@ -1,0 +1,102 @@
+#include "kernels/source/converted_image.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/make_kernel.h"
+
+namespace fuselite::kernels {
+
+namespace {
+
+// Plain loops, of which the compiler makes vectors (-O3).
+void Flip(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ 0x80;
+}
+
+template <class In>
+void Widen(const In* __restrict from, int16_t* __restrict to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
+template <int kTimes>
+void RepeatTimes(const uint8_t* __restrict from, int64_t n, uint8_t* __restrict to) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int t = 0; t < kTimes; ++t) to[i * kTimes + t] = from[i];
+  }
+}
+
+// In stores of eight, which go on into what the next values overwrite; nothing behind the end.
+void Repeat(const uint8_t* from, int64_t n, int32_t repeat, uint8_t* to) {
+  if (repeat == 2) return RepeatTimes<2>(from, n, to);
+  if (repeat == 4) return RepeatTimes<4>(from, n, to);
+  int64_t i = 0;
+  for (; (n - i - 1) * repeat >= 8; ++i) {
+    const uint64_t eight = from[i] * 0x0101010101010101u;
+    for (int32_t done = 0; done < repeat; done += 8) {
+      std::memcpy(to + i * repeat + done, &eight, 8);
+    }
+  }
+  for (; i < n; ++i) std::memset(to + i * repeat, from[i], repeat);
+}
+
+}  // namespace
+
+ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
+                               DataType type, int32_t zero_point, ActivationFormat format,
+                               int32_t repeat)
+    : batch_(batch),
+      channels_(channels),
+      pitch_(pitch),
+      is_signed_(type == DataType::kInt8),
+      zero_point_(zero_point),
+      format_(format),
+      repeat_(repeat),
+      image_(window) {}
+
+// Copying takes little, but the rows of a small image may lie in the caches of the threads that
+// computed them: each fetches its own again where the ranges are small.
+int64_t ConvertedImage::grain() const { return GrainFor(4 * row_bytes()); }
+
+void ConvertedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
+                              int64_t end) const {
+  image_.Make(
+      input, pitch_, pitch_ == channels_, copy, pixel_bytes(), begin, end,
+      [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeat_); },
+      [&](const std::byte* from, std::byte* to, int64_t pixels) {
+        Convert(from, to, pixels * channels_);
+      });
+}
+
+void ConvertedImage::Fill(std::byte* to, int64_t values) const {
+  if (format_ == ActivationFormat::kWide) {
+    std::fill_n(reinterpret_cast<int16_t*>(to), values, static_cast<int16_t>(zero_point_));
+  } else {
+    const int flip = format_ == ActivationFormat::kFlipped ? 0x80 : 0;
+    std::memset(to, (zero_point_ ^ flip) & 0xFF, values);
+  }
+}
+
+void ConvertedImage::Convert(const std::byte* from, std::byte* to, int64_t values) const {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(from);
+  switch (format_) {
+    case ActivationFormat::kAsIs:
+      if (repeat_ == 1) {
+        std::memcpy(to, from, values);
+      } else {
+        Repeat(bytes, values, repeat_, reinterpret_cast<uint8_t*>(to));
+      }
+      break;
+    case ActivationFormat::kFlipped: Flip(bytes, reinterpret_cast<uint8_t*>(to), values); break;
+    case ActivationFormat::kWide:
+      auto* words = reinterpret_cast<int16_t*>(to);
+      if (is_signed_) {
+        Widen(reinterpret_cast<const int8_t*>(from), words, values);
+      } else {
+        Widen(bytes, words, values);
+      }
+      break;
+  }
+}
+
+}  // namespace fuselite::kernels
