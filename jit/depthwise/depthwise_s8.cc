@@ -187,7 +187,7 @@ void DepthwiseS8::ApplyRest(const KernelArgs& args, int64_t row, int64_t channel
   const int64_t pixels = window().x.output, pitch = problem_.out_pitch;
   std::byte* out =
       static_cast<std::byte*>(args.outputs[0]) + (row * pixels * pitch + channel) * out_bytes_;
-  const bool on_sums = tail_.rest.on_sums;
+  const bool on_sums = tail_.rest.waits();
   tail_.rest.Apply(args, {.stored = on_sums ? args.scratch : out,
                           .pitch = on_sums ? spec_.out_pixel_bytes / 4 : pitch,
                           .out = out,

@@ -49,18 +49,6 @@ Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activati
   return output;
 }
 
-kernels::QuantizedImage::Layout HybridLayout(const ProductDescription& d, Isa isa) {
-  kernels::QuantizedImage::Layout layout =
-      kernels::QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
-  if (d.hybrid->scale_per_row) {  // each row is an image then
-    layout.images = d.padding.x.input;
-    layout.width = 1;
-  }
-  layout.asymmetric = d.hybrid->asymmetric;
-  layout.bytes = HasDotProduct(isa);
-  return layout;
-}
-
 Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                               const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
@@ -82,7 +70,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<kernels::QuantizedSource>(
-      op.op->product_inputs->x, HybridLayout(d, context.isa), context.isa);
+      op.op->product_inputs->x, HybridLayout(d, dot), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;

@@ -5,7 +5,6 @@
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/operator.h"
 #include "kernels/product/description.h"
-#include "kernels/source/quantized_image.h"
 
 namespace fuselite::jit {
 
@@ -21,10 +20,6 @@ Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const kernels::OpDescriptio
 // Whether the operands are what hybrid kernels take: float32, int8 or int4 weights, and a float32
 // output.
 Status CheckHybridOperands(const kernels::OpDescription& op, Isa isa);
-
-// How the left side of a hybrid product lies once it is quantized, for `isa`.
-kernels::QuantizedImage::Layout HybridLayout(const kernels::ProductDescription& description,
-                                             Isa isa);
 
 struct FloatRows {
   int64_t line_rows = 1;         // as DivideFloatTail takes them

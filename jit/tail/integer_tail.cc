@@ -65,7 +65,7 @@ IntegerTail DivideIntegerTail(Tail tail, DataType output, const VectorIsa& isa,
   }
   if (taken.ok()) return divided;
   divided.rest.apply = kernels::ApplyTail(isa.features);
-  divided.rest.on_sums = !divided.emitted.requantization;
+  if (!divided.emitted.requantization) divided.rest.in_scratch = DataType::kInt32;
   if (!divided.rest.tail.empty()) divided.rest.why = taken.message();
   return divided;
 }

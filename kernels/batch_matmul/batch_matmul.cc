@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
@@ -87,7 +88,7 @@ Status InferBatchMatMul(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", PlanBatchMatMulHighway},
+    {"highway", PlanHighwayProduct},
     {"reference", BuildBatchMatMulReference},
 };
 

@@ -60,10 +60,5 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
 // The parts of the reference that take integers, and float32 with integers.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription&);
-// float32, and what the 8-bit part takes.
-Result<KernelPlan> PlanBatchMatMulHighway(const OpDescription&, const PlanContext&);
-// The part of the Highway version that takes int8, or float32 that it quantizes, with int8. x is
-// not transposed (adj_x).
-Result<KernelPlan> PlanBatchMatMulHighwayS8(const OpDescription&, const PlanContext&);
 
 }  // namespace fuselite::kernels

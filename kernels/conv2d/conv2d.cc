@@ -5,6 +5,7 @@
 #include "kernels/filter_operands.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/product/description.h"
 #include "runtime/tflite_abi.h"
 
@@ -64,7 +65,7 @@ Status InferConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", PlanConv2DHighway},
+    {"highway", PlanHighwayProduct},
     {"reference", BuildConv2DReference},
 };
 

@@ -42,11 +42,6 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 // uint8) and int16 with int8 weights, to the bit of TFLite's reference kernels, int4 weights among
 // them; and float32 with int8 or int4 weights (hybrid).
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
-// float32, and what the 8-bit part takes.
-Result<KernelPlan> PlanConv2DHighway(const OpDescription&, const PlanContext&);
-// The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
-// with 8-bit or 4-bit weights.
-Result<KernelPlan> PlanConv2DHighwayS8(const OpDescription&, const PlanContext&);
 
 // Float32 activations with integer weights are quantized image by image; asymmetrically where the
 // filters' scales differ or there are groups, otherwise symmetrically with the first scale.

@@ -34,11 +34,8 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedReference(const OpDescription
 // The parts of the reference that take integers, and float32 with integer weights.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescription&);
-// float32, and what the 8-bit part takes.
+// All types: PlanHighwayProduct, or where ReadsWeightsUnpacked, BuildFullyConnectedUnpacked.
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
-// The part of the Highway version that takes 8-bit activations, or float32 ones that it quantizes,
-// with 8-bit or 4-bit weights.
-Result<KernelPlan> PlanFullyConnectedHighwayS8(const OpDescription&, const PlanContext&);
 
 // Whether the weights are read where they lie: few rows by weights known only at run time, of
 // float32 or of the input's 8 bits.

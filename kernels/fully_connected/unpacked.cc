@@ -8,6 +8,7 @@
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/gemm/unpacked_row.h"
 #include "kernels/make_kernel.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/simd.h"
 
 namespace fuselite::kernels {
@@ -141,6 +142,11 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
     return BuildFloats(op, shape, *functions, context.isa);
   }
   return BuildBytes(op, shape, *functions, context.isa);
+}
+
+Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription& op, const PlanContext& context) {
+  if (!ReadsWeightsUnpacked(op)) return PlanHighwayProduct(op, context);
+  return OwnPlan(BuildFullyConnectedUnpacked(op, WithoutStore(context)));
 }
 
 }  // namespace fuselite::kernels

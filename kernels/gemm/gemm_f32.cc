@@ -26,24 +26,10 @@ constexpr int kTileRows = 14;
 #else
 constexpr int kTileRows = 6;
 #endif
-constexpr int kMaxVectors = 8;
-
-struct Tile {
-  const float* a;
-  int64_t a_pitch;
-  int64_t depth;
-  const float* b;
-  int64_t panel_stride;  // floats from one panel to the next
-  const float* bias;     // of all the tile's columns, padded
-  V min, max;
-  float* c;
-  int64_t c_pitch;
-  int64_t columns;
-};
 
 // The last vector may have fewer columns.
 template <int kVectors>
-HWY_INLINE void StoreRow(const V* sums, const Tile& t, float* c) {
+HWY_INLINE void StoreRow(const V* sums, const TileF32& t, float* c) {
   const D d;
   const int64_t lanes = hn::Lanes(d);
 #pragma GCC unroll 8
@@ -52,75 +38,76 @@ HWY_INLINE void StoreRow(const V* sums, const Tile& t, float* c) {
   StoreUpTo(sums[kLast], d, c + kLast * lanes, static_cast<size_t>(t.columns - kLast * lanes));
 }
 
-// kRows x kVectors vectors of c, from kVectors / 2 panels (or one vector of a single panel).
 template <int kRows, int kVectors>
-HWY_NOINLINE void RunTile(const Tile& t) {
+HWY_NOINLINE void RunTile(const TileF32& t) {
   const D d;
-  const int64_t lanes = hn::Lanes(d);
-  const int64_t panel = 2 * lanes;
+  const int64_t lanes = hn::Lanes(d), step = t.step, pair_step = t.pair_step;
   V acc[kRows][kVectors];
+  int64_t rows[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
+    rows[r] = t.rows[r];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
   }
   const float* HWY_RESTRICT b = t.b;
-  const int64_t pitch = t.a_pitch;
-  const float* HWY_RESTRICT a = t.a;
-  for (int64_t k = 0; k < t.depth; ++k, b += panel, ++a) {
-    V w[kVectors];
+  for (int64_t p = 0; p < t.piece_count; ++p) {
+    const std::byte* HWY_RESTRICT a = reinterpret_cast<const std::byte*>(t.a) + t.pieces[p].offset;
+    for (int64_t k = t.pieces[p].terms; k > 0; --k, b += step, a += sizeof(float)) {
+      V w[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      w[v] = hn::LoadU(d, b + v / 2 * t.panel_stride + v % 2 * lanes);
-    }
+      for (int v = 0; v < kVectors; ++v) {
+        w[v] = hn::LoadU(d, b + v / 2 * pair_step + v % 2 * lanes);
+      }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a[r * pitch]);
+      for (int r = 0; r < kRows; ++r) {
+        const V x = hn::Set(d, *reinterpret_cast<const float*>(a + rows[r]));
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
+      }
     }
   }
+  const V min = hn::Set(d, t.min), max = hn::Set(d, t.max);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const V sum = hn::Add(acc[r][v], hn::LoadU(d, t.bias + v * lanes));
-      acc[r][v] = StdMin(StdMax(sum, t.min), t.max);
+      acc[r][v] = StdMin(StdMax(sum, min), max);
     }
     StoreRow<kVectors>(acc[r], t, t.c + r * t.c_pitch);
   }
 }
 
-using RunTileFunction = void (*)(const Tile&);
-
-// The function for `rows` in [1, kTileRows].
-template <int kVectors, int kRows = kTileRows>
-RunTileFunction TileFor(int64_t rows) {
+template <int kVectors, int kRows>
+TileF32Function* RowsFor(int rows) {
   if constexpr (kRows == 1) {
     return RunTile<1, kVectors>;
   } else {
-    return rows == kRows ? RunTile<kRows, kVectors> : TileFor<kVectors, kRows - 1>(rows);
+    return rows == kRows ? RunTile<kRows, kVectors> : RowsFor<kVectors, kRows - 1>(rows);
   }
 }
 
-// The function for one row and `vectors` in [1, kMaxVectors]: it has too few accumulators in one
-// panel to hide the latency of an addition.
-template <int kVectors = kMaxVectors>
-RunTileFunction RowFor(int64_t vectors) {
+template <int kVectors = GemmF32::kMostVectors>
+TileF32Function* TileFor(int rows, int vectors) {
+  constexpr int kMostRows = kVectors <= 2 ? kTileRows : kVectors <= 4 ? 2 : 1;
   if constexpr (kVectors == 1) {
-    return RunTile<1, 1>;
+    return RowsFor<1, kMostRows>(rows);
   } else {
-    return vectors == kVectors ? RunTile<1, kVectors> : RowFor<kVectors - 1>(vectors);
+    return vectors == kVectors ? RowsFor<kVectors, kMostRows>(rows)
+                               : TileFor<kVectors - 1>(rows, vectors);
   }
 }
 
 void RunGemmF32(const GemmF32Block& block) {
   const D d;
-  const int64_t lanes = hn::Lanes(d);
-  const int64_t panel = 2 * lanes;
-  const int64_t widest = block.rows == 1 ? kMaxVectors * lanes : panel;
-  HWY_ALIGN float bias[kMaxVectors * hn::MaxLanes(D())];
+  const int64_t lanes = hn::Lanes(d), panel = 2 * lanes;
+  const int64_t widest = block.rows == 1 ? GemmF32::kMostVectors * lanes : panel;
+  HWY_ALIGN float bias[GemmF32::kMostVectors * hn::MaxLanes(D())];
   if (block.bias == nullptr) std::fill_n(bias, widest, 0.0f);
+  const DepthPiece all{.offset = 0, .terms = block.depth};
+  int64_t rows[kTileRows];
+  for (int r = 0; r < kTileRows; ++r) rows[r] = r * block.a_pitch * int64_t{sizeof(float)};
   int64_t width;
   for (int64_t n = 0; n < block.columns; n += width) {
     width = std::min(block.columns - n, widest);
@@ -130,32 +117,32 @@ void RunGemmF32(const GemmF32Block& block) {
       std::copy_n(block.bias + n, last, bias);
       hn::Store(LoadUpTo(d, block.bias + n + last, width - last), d, bias + last);
     }
-    Tile tile{.a = block.a,
-              .a_pitch = block.a_pitch,
-              .depth = block.depth,
-              .b = block.b + n * block.depth,
-              .panel_stride = panel * block.depth,
-              .bias = bias,
-              .min = hn::Set(d, block.min),
-              .max = hn::Set(d, block.max),
-              .c = block.c + n,
-              .c_pitch = block.c_pitch,
-              .columns = width};
-    if (block.rows == 1) {
-      RowFor(vectors)(tile);
-      continue;
-    }
+    TileF32 tile{.a = block.a,
+                 .rows = rows,
+                 .pieces = &all,
+                 .piece_count = 1,
+                 .b = block.b + n * block.depth,
+                 .step = panel,
+                 .pair_step = panel * block.depth,
+                 .bias = bias,
+                 .min = block.min,
+                 .max = block.max,
+                 .c = block.c + n,
+                 .c_pitch = block.c_pitch,
+                 .columns = width};
     for (int64_t r = 0; r < block.rows; r += kTileRows) {
-      const int64_t rows = std::min<int64_t>(kTileRows, block.rows - r);
       tile.a = block.a + r * block.a_pitch;
       tile.c = block.c + r * block.c_pitch + n;
-      (vectors == 2 ? TileFor<2>(rows) : TileFor<1>(rows))(tile);
+      const auto together = static_cast<int>(std::min<int64_t>(kTileRows, block.rows - r));
+      TileFor(together, static_cast<int>(vectors))(tile);
     }
   }
 }
 
-constexpr GemmF32 kGemmF32 = {
-    .tile_rows = kTileRows, .panel = 2 * hn::MaxLanes(D()), .run = RunGemmF32};
+constexpr GemmF32 kGemmF32 = {.tile_rows = kTileRows,
+                              .panel = 2 * hn::MaxLanes(D()),
+                              .run = RunGemmF32,
+                              .tile = TileFor<GemmF32::kMostVectors>};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

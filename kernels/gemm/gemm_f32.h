@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/depth_pieces.h"
 #include "runtime/isa.h"
 
 namespace fuselite::kernels {
@@ -29,10 +30,39 @@ struct GemmF32Block {
   int64_t c_pitch;
 };
 
+// A register tile of the same product, whose left rows need not be dense.
+struct TileF32 {
+  const float* a;            // the first row
+  const int64_t* rows;       // where each row begins behind it, in bytes
+  const DepthPiece* pieces;  // of a row, whose values are summed in this order
+  int64_t piece_count;
+  // Packed: for each term `step` floats, every two vectors of them `pair_step` behind the two
+  // before.
+  const float* b;
+  int64_t step, pair_step;
+  const float* bias;  // of whole vectors
+  float min, max;
+  float* c;
+  int64_t c_pitch;
+  int64_t columns;  // the last vector may have fewer
+};
+using TileF32Function = void(const TileF32& tile);
+
 struct GemmF32 {
+  static constexpr int kMostVectors = 8, kMostRows = 14;
+
   int tile_rows;  // of the register tile: row counts divisible by it are fastest
   int panel;
   void (*run)(const GemmF32Block& block);
+  // The function for `rows` in [1, max_rows(vectors)].
+  TileF32Function* (*tile)(int rows, int vectors);
+
+  int lanes() const { return panel / 2; }
+  // Few rows have too few accumulators in one panel to hide the latency of an addition.
+  int max_rows(int vectors) const {
+    if (vectors > kMostVectors) return 0;
+    return vectors <= 2 ? tile_rows : vectors <= 4 ? 2 : 1;
+  }
 
   int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
   size_t PackedBytes(int64_t depth, int64_t columns) const {

@@ -29,17 +29,6 @@ constexpr int kRows = 12;
 constexpr int kRows = 5;
 #endif
 
-struct TileS16 {
-  const int16_t* a;
-  int64_t a_pitch;
-  int64_t depth;
-  const int16_t* b;
-  const int32_t* bias;  // of all the tile's columns, padded
-  int32_t* c;
-  int64_t c_pitch;
-  int64_t columns;
-};
-
 // even + odd grows by the products of pairs. kDot: in one instruction, which Debian 12's Highway
 // has no word for; its multiplication and addition take two.
 template <bool kDot>
@@ -58,81 +47,113 @@ HWY_INLINE V32 AddPairs(hn::Vec<D16> x, hn::Vec<D16> w, V32 even, V32& odd) {
   return hn::ReorderWidenMulAccumulate(D32(), x, w, even, odd);
 }
 
-template <int kTile, bool kDot>
+template <int kTile, int kVectors, bool kDot>
 HWY_NOINLINE void RunTileS16(const TileS16& t) {
   const D32 d;
   const D16 d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V32 even[kTile][2], odd[kTile][2];
+  const int64_t step = t.step;
+  V32 even[kTile][kVectors], odd[kTile][kVectors];
+  int64_t rows[kTile];
 #pragma GCC unroll 16
   for (int r = 0; r < kTile; ++r) {
-    even[r][0] = even[r][1] = odd[r][0] = odd[r][1] = hn::Zero(d);
+    rows[r] = t.rows[r];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) even[r][v] = odd[r][v] = hn::Zero(d);
   }
   const int16_t* HWY_RESTRICT b = t.b;
-  const int16_t* HWY_RESTRICT a = t.a;
-  for (int64_t k = 0; k < t.depth; k += 2, a += 2, b += 4 * lanes) {
-    const auto w0 = hn::LoadU(d16, b), w1 = hn::LoadU(d16, b + 2 * lanes);
+  for (int64_t p = 0; p < t.piece_count; ++p) {
+    const std::byte* HWY_RESTRICT a = reinterpret_cast<const std::byte*>(t.a) + t.pieces[p].offset;
+    for (int64_t k = t.pieces[p].terms; k > 0; --k, a += sizeof(int32_t), b += step) {
+      hn::Vec<D16> w[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) w[v] = hn::LoadU(d16, b + 2 * v * lanes);
 #pragma GCC unroll 16
-    for (int r = 0; r < kTile; ++r) {
-      int32_t pair;
-      std::memcpy(&pair, a + r * t.a_pitch, sizeof(pair));
-      const auto x = hn::BitCast(d16, hn::Set(d, pair));
-      even[r][0] = AddPairs<kDot>(x, w0, even[r][0], odd[r][0]);
-      even[r][1] = AddPairs<kDot>(x, w1, even[r][1], odd[r][1]);
+      for (int r = 0; r < kTile; ++r) {
+        int32_t pair;
+        std::memcpy(&pair, a + rows[r], sizeof(pair));
+        const auto x = hn::BitCast(d16, hn::Set(d, pair));
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          even[r][v] = AddPairs<kDot>(x, w[v], even[r][v], odd[r][v]);
+        }
+      }
     }
   }
-  const auto first = static_cast<size_t>(std::min(t.columns, lanes));
-  const auto second = static_cast<size_t>(t.columns) - first;
 #pragma GCC unroll 16
   for (int r = 0; r < kTile; ++r) {
+    int32_t* const c = t.c + r * t.c_pitch;
     const auto sum = [&](int v) HWY_ATTR {
       const V32 products = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
       return hn::Add(products, hn::LoadU(d, t.bias + v * lanes));
     };
-    int32_t* const c = t.c + r * t.c_pitch;
-    StoreUpTo(sum(0), d, c, first);
-    if (second > 0) StoreUpTo(sum(1), d, c + lanes, second);
+#pragma GCC unroll 8
+    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sum(v), d, c + v * lanes);
+    constexpr int kLast = kVectors - 1;
+    StoreUpTo(sum(kLast), d, c + kLast * lanes, static_cast<size_t>(t.columns - kLast * lanes));
   }
 }
 
-using RunTileS16Function = void(const TileS16&);
-
-template <bool kDot, int kTile = kRows>
-RunTileS16Function* TileS16For(int64_t rows) {
+template <bool kDot, int kVectors, int kTile>
+TileS16Function* RowsS16For(int rows) {
   if constexpr (kTile == 1) {
-    return RunTileS16<1, kDot>;
+    return RunTileS16<1, kVectors, kDot>;
   } else {
-    return rows == kTile ? RunTileS16<kTile, kDot> : TileS16For<kDot, kTile - 1>(rows);
+    return rows == kTile ? RunTileS16<kTile, kVectors, kDot>
+                         : RowsS16For<kDot, kVectors, kTile - 1>(rows);
+  }
+}
+
+template <bool kDot, int kVectors = GemmS16::kMostVectors>
+TileS16Function* TileS16For(int rows, int vectors) {
+  constexpr int kMostRows = kVectors <= 2 ? kRows : kVectors <= 4 ? 2 : 1;
+  if constexpr (kVectors == 1) {
+    return RowsS16For<kDot, 1, kMostRows>(rows);
+  } else {
+    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows)
+                               : TileS16For<kDot, kVectors - 1>(rows, vectors);
   }
 }
 
 template <bool kDot>
 void RunGemmS16(const GemmS16Block& block) {
-  const auto panel = static_cast<int64_t>(2 * hn::Lanes(D32()));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D32())), panel = 2 * lanes;
   HWY_ALIGN int32_t
       bias[2 * hn::MaxLanes(D32())] = {};  // what is behind the columns counts nowhere
+  const DepthPiece all{.offset = 0, .terms = block.depth / 2};
+  int64_t rows[kRows];
+  for (int r = 0; r < kRows; ++r) rows[r] = r * block.depth * int64_t{sizeof(int16_t)};
   for (int64_t n = 0; n < block.columns; n += panel) {
     TileS16 tile{.a = block.a,
-                 .a_pitch = block.depth,
-                 .depth = block.terms > 0 ? block.terms : block.depth,
-                 .b = block.b + n * block.depth + block.first * panel,
+                 .rows = rows,
+                 .pieces = &all,
+                 .piece_count = 1,
+                 .b = block.b + n * block.depth,
+                 .step = 2 * panel,
                  .bias = bias,
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
                  .columns = std::min(panel, block.columns - n)};
     if (block.bias != nullptr) std::copy_n(block.bias + n, tile.columns, bias);
     for (int64_t r = 0; r < block.rows; r += kRows) {
-      tile.a = block.a + r * block.depth + block.first;
+      tile.a = block.a + r * block.depth;
       tile.c = block.c + r * block.c_pitch + n;
-      TileS16For<kDot>(std::min<int64_t>(kRows, block.rows - r))(tile);
+      const auto together = static_cast<int>(std::min<int64_t>(kRows, block.rows - r));
+      TileS16For<kDot>(together, tile.columns > lanes ? 2 : 1)(tile);
     }
   }
 }
 
 // Without and with dot products.
 constexpr GemmS16 kGemmS16[] = {
-    {.tile_rows = kRows, .panel = 2 * hn::MaxLanes(D32()), .run = RunGemmS16<false>},
-    {.tile_rows = kRows, .panel = 2 * hn::MaxLanes(D32()), .run = RunGemmS16<true>},
+    {.tile_rows = kRows,
+     .panel = 2 * hn::MaxLanes(D32()),
+     .run = RunGemmS16<false>,
+     .tile = TileS16For<false, GemmS16::kMostVectors>},
+    {.tile_rows = kRows,
+     .panel = 2 * hn::MaxLanes(D32()),
+     .run = RunGemmS16<true>,
+     .tile = TileS16For<true, GemmS16::kMostVectors>},
 };
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/depth_pieces.h"
 #include "runtime/isa.h"
 #include "runtime/tensor.h"
 
@@ -25,14 +26,38 @@ struct GemmS16Block {
   const int32_t* bias;  // null for none
   int32_t* c;
   int64_t c_pitch;
-  // The terms [first, first + terms) alone, both even; all where `terms` is 0.
-  int64_t first = 0, terms = 0;
 };
 
+// A register tile of the same product, whose left rows need not be dense.
+struct TileS16 {
+  const int16_t* a;          // the first row
+  const int64_t* rows;       // where each row begins behind it, in bytes
+  const DepthPiece* pieces;  // of a row, in pairs
+  int64_t piece_count;
+  const int16_t* b;  // packed: for each pair of terms `step` values
+  int64_t step;
+  const int32_t* bias;  // of whole vectors
+  int32_t* c;
+  int64_t c_pitch;
+  int64_t columns;  // the last vector may have fewer
+};
+using TileS16Function = void(const TileS16& tile);
+
 struct GemmS16 {
+  static constexpr int kMostVectors = 8, kMostRows = 12;
+
   int tile_rows;
   int panel;
   void (*run)(const GemmS16Block& block);
+  // The function for `rows` in [1, max_rows(vectors)].
+  TileS16Function* (*tile)(int rows, int vectors);
+
+  int lanes() const { return panel / 2; }
+  // Few rows have too few sums in one panel to hide the latency of an addition.
+  int max_rows(int vectors) const {
+    if (vectors > kMostVectors) return 0;
+    return vectors <= 2 ? tile_rows : vectors <= 4 ? 2 : 1;
+  }
 
   int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
   // int16 values of one packed matrix.

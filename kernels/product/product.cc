@@ -5,7 +5,6 @@
 namespace fuselite::kernels {
 namespace {
 
-constexpr int64_t kSum = sizeof(int32_t);
 // A range of units is worth a thread's attention when it takes about a microsecond.
 constexpr double kGrainCycles = 2500;
 // What a cycle brings of weights that are read once, for a single tile: from L2.
@@ -15,7 +14,7 @@ constexpr double kStreamedBytes = 32;
 
 Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads) {
-  if (problem.grid.rows() == 0 || problem.channels == 0 || kernel->row_bytes() == 0) {
+  if (problem.grid.rows() == 0 || problem.channels == 0) {
     return Unsupported("nothing is computed in an empty product");
   }
   Product product;
@@ -126,8 +125,8 @@ int64_t Product::grain() const {
 }
 
 size_t Product::scratch_bytes() const {
-  if (!problem_.rest.on_sums) return 0;
-  return static_cast<size_t>(blocks_.tiles * tiling_.rows * panel_lanes() * kSum);
+  if (!problem_.rest.waits()) return 0;
+  return static_cast<size_t>(blocks_.tiles * tiling_.rows * waiting_row_bytes());
 }
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
@@ -211,7 +210,7 @@ void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t fi
     now.left = left + p.left_runs.Offset(row, p.left.row);
     now.row = line_row + row * p.out.row;
     now.row_values = row_values + row * p.row_values.row;
-    now.out = p.rest.on_sums ? operands.args.scratch + (row - first_row) * panel_lanes() * kSum
+    now.out = p.rest.waits() ? operands.args.scratch + (row - first_row) * waiting_row_bytes()
                              : OutputAt(operands, now.row, now.channel);
     kernel_->Run(now);
   };
@@ -230,8 +229,8 @@ void Product::ApplyRest(const ProductOperands& operands, int64_t row, int64_t ro
   const ProductProblem& p = problem_;
   std::byte* out = OutputAt(operands, row, channels.first);
   const int64_t out_pitch = p.out_row_bytes / p.out_value_bytes;
-  TailRest::Part part{.stored = p.rest.on_sums ? operands.args.scratch : out,
-                      .pitch = p.rest.on_sums ? panel_lanes() : out_pitch,
+  TailRest::Part part{.stored = p.rest.waits() ? operands.args.scratch : out,
+                      .pitch = p.rest.waits() ? panel_lanes() : out_pitch,
                       .out = out,
                       .out_pitch = out_pitch,
                       .row = row,
@@ -243,7 +242,7 @@ void Product::ApplyRest(const ProductOperands& operands, int64_t row, int64_t ro
   part.rows = 1;
   for (int64_t i = 0; i < rows; ++i) {
     p.rest.Apply(operands.args, part);
-    part.stored += p.rest.on_sums ? panel_lanes() * kSum : p.out.row * p.out_row_bytes;
+    part.stored += p.rest.waits() ? waiting_row_bytes() : p.out.row * p.out_row_bytes;
     part.out += p.out.row * p.out_row_bytes;
     part.row += p.out.row;
   }

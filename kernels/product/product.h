@@ -47,7 +47,7 @@ struct ProductOperands {
 
 class Product {
  public:
-  // kUnsupported for products without rows, columns or terms.
+  // kUnsupported for products without rows or columns.
   static Result<Product> Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads);
   // The same product with the micro-kernel's code, without which it does not run.
@@ -109,6 +109,10 @@ class Product {
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
   int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
+  // Of values that wait in scratch memory for the rest of their tail.
+  int64_t waiting_row_bytes() const {
+    return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;
+  }
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
                  const PanelChannels& channels) const;

@@ -320,7 +320,8 @@ Result<std::vector<Product>> PlanProducts(const OpDescription& op,
   for (const ProductPart& part : description.parts) {
     const ProductProblem problem = problems.Make(part);
     const DepthRuns depth = DepthOf(description, part, spec.source->memory());
-    if (problem.grid.rows() == 0 || problem.channels == 0 || depth.depth() == 0) {
+    if (problem.grid.rows() == 0 || problem.channels == 0 ||
+        (depth.depth() == 0 && !spec.takes_empty_sums)) {
       return Unsupported("nothing is computed in an empty product");
     }
     FUSELITE_ASSIGN_OR_RETURN(Product product,

@@ -23,6 +23,9 @@ struct ProductKernelSpec {
   // Whether tiles may go from the last row of a line, or of an image, to the first of the next one:
   // where the tail's operands allow it.
   bool tail_is_linear = false;
+  // Whether the micro-kernel computes products of no terms, which are their biases: those of a
+  // transposed convolution whose filter is narrower than its stride.
+  bool takes_empty_sums = false;
   // Makes the micro-kernel of one product, whose rows lie as `problem` and `depth` say; fills in
   // problem->rest. Refuses, with the reason, what it does not compute.
   std::function<Result<std::shared_ptr<const MicroKernel>>(const DepthRuns& depth,

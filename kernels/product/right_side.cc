@@ -1,5 +1,6 @@
 #include "kernels/product/right_side.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/make_kernel.h"
@@ -98,7 +99,8 @@ void RightSide::Pack(const Product& product, size_t part, int64_t matrix, const 
 
 Phase RightSide::PackingPhase(std::span<const Product> products, size_t shared_at) const {
   // Parts with taps of their own are packed whole, so that their taps are gathered once.
-  const bool whole = !taps_.front().empty();
+  const bool whole =
+      std::ranges::any_of(taps_, [](const std::vector<int64_t>& taps) { return !taps.empty(); });
   const auto parts = static_cast<int64_t>(products.size());
   const int64_t panels = whole ? 1 : products.front().panels();
   return {.units = matrices_ * parts * panels,

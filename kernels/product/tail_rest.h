@@ -16,12 +16,16 @@ inline std::string TailApart(const std::string& why_rest) {
 
 struct TailRest {
   ApplyTailFunction* apply = nullptr;  // null: nothing is left
-  // Micro-kernels store int32 sums to scratch memory where not even the first stage is emitted;
-  // otherwise values of the output's type where they belong.
-  bool on_sums = false;
+  // Micro-kernels store values of this type to scratch memory where the output's is another one:
+  // int32 sums where not even the first stage is emitted. kNone: values of the output's type,
+  // where they belong.
+  DataType in_scratch = DataType::kNone;
   DataType output = DataType::kNone;
   Tail tail{};
   std::string why{};  // the reason why it is not emitted, for TailApart
+
+  bool waits() const { return in_scratch != DataType::kNone; }
+  DataType stored() const { return waits() ? in_scratch : output; }
 
   // Rows [row, row + rows) and channels of the output. `stored` is the first value that was stored,
   // `pitch` lies between its rows; `out` and `out_pitch` say the same of the output. Pitches count
@@ -37,7 +41,7 @@ struct TailRest {
     apply(tail, args.inputs,
           {.source = part.stored,
            .source_pitch = part.pitch,
-           .source_type = on_sums ? DataType::kInt32 : output,
+           .source_type = stored(),
            .destination = part.out,
            .destination_pitch = part.out_pitch,
            .destination_type = output,

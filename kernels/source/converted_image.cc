@@ -48,7 +48,7 @@ ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t chan
     : batch_(batch),
       channels_(channels),
       pitch_(pitch),
-      is_signed_(type == DataType::kInt8),
+      type_(type),
       zero_point_(zero_point),
       format_(format),
       repeat_(repeat),
@@ -61,7 +61,7 @@ int64_t ConvertedImage::grain() const { return GrainFor(4 * row_bytes()); }
 void ConvertedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
                               int64_t end) const {
   image_.Make(
-      input, pitch_, pitch_ == channels_, copy, pixel_bytes(), begin, end,
+      input, pitch_ * BitWidth(type_) / 8, pitch_ == channels_, copy, pixel_bytes(), begin, end,
       [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeat_); },
       [&](const std::byte* from, std::byte* to, int64_t pixels) {
         Convert(from, to, pixels * channels_);
@@ -90,7 +90,9 @@ void ConvertedImage::Convert(const std::byte* from, std::byte* to, int64_t value
     case ActivationFormat::kFlipped: Flip(bytes, reinterpret_cast<uint8_t*>(to), values); break;
     case ActivationFormat::kWide:
       auto* words = reinterpret_cast<int16_t*>(to);
-      if (is_signed_) {
+      if (type_ == DataType::kInt16) {
+        std::memcpy(to, from, values * sizeof(int16_t));
+      } else if (type_ == DataType::kInt8) {
         Widen(reinterpret_cast<const int8_t*>(from), words, values);
       } else {
         Widen(bytes, words, values);

@@ -1,4 +1,4 @@
-// An image of 8-bit values as the integer kernels read it: padded, and in another format.
+// An image of 8 or 16 bits as the integer kernels read it: padded, and in another format.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class ConvertedImage {
  public:
   static constexpr int64_t kSlack = 64;  // readable bytes behind the copy
 
-  // Pixels of the input have `channels` values of `type` (int8 or uint8) and are `pitch` apart. In
+  // Pixels of the input have `channels` values of `type` (int8 or uint8, or
+  // int16 with kWide) and are `pitch` apart. In
   // the copy each stands `repeat` times, if more than once as it is.
   ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
                  DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
@@ -46,7 +47,7 @@ class ConvertedImage {
   void Convert(const std::byte* from, std::byte* to, int64_t values) const;
 
   int64_t batch_, channels_, pitch_;
-  bool is_signed_;
+  DataType type_;
   int32_t zero_point_;
   ActivationFormat format_;
   int32_t repeat_;

@@ -63,12 +63,14 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
   // The runs of a row that lie in one piece (DepthRuns).
   const bool rows_follow = x.dilation == 1 && d.groups == 1 && d.pixel_pitch == d.channels_in;
   const int64_t run = d.group_in() * (rows_follow && d.parts.size() == 1 ? x.filter : 1);
-  const bool whole_groups = run % 4 == 0;
+  const bool whole_groups = run * BitWidth(info.type) / 8 % 4 == 0;
   const int64_t rows = int64_t{x.output} * d.parts.front().window.y.output * d.images;
   const bool single = d.parts.size() == 1 && rows == 1;
-  if (dot && d.padding.unpadded() && (whole_groups || single)) {
-    return {.source = InputItself(input, d, 1),
-            .value_bytes = 1,
+  const bool reads_as_is = dot ? whole_groups || single
+                               : info.type == DataType::kInt16 && whole_groups;
+  if (d.padding.unpadded() && reads_as_is) {
+    return {.source = InputItself(input, d, value_bytes),
+            .value_bytes = value_bytes,
             .flips = is_signed,
             .to_the_byte = !whole_groups};
   }
@@ -76,6 +78,18 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
                              info.quantization.zero_point(), format);
   return {.source = std::make_unique<CopiedSource<ConvertedImage>>(input, image),
           .value_bytes = value_bytes};
+}
+
+QuantizedImage::Layout HybridLayout(const ProductDescription& d, bool bytes) {
+  QuantizedImage::Layout layout =
+      QuantizedImage::LayoutFor(d.padding, d.images, d.channels_in, d.pixel_pitch);
+  if (d.hybrid->scale_per_row) {  // each row is an image then
+    layout.images = d.padding.x.input;
+    layout.width = 1;
+  }
+  layout.asymmetric = d.hybrid->asymmetric;
+  layout.bytes = bytes;
+  return layout;
 }
 
 std::unique_ptr<Source> RepeatedSource(int input, const ConvertedImage& image) {

@@ -15,7 +15,7 @@ namespace fuselite::kernels {
 // `input` is the operator's input that holds the values, here and below.
 std::unique_ptr<Source> FloatSource(int input, const ProductDescription& description);
 
-// 8-bit activations, as dot products (bytes, 4 at a time) read them where `dot`, or as pair
+// 8-bit activations, or 16-bit ones without `dot`, as dot products (bytes, 4 at a time) read them where `dot`, or as pair
 // products (int16) do. The input itself where it can be read in groups of four bytes, which must
 // not reach behind the last pixel, or is a single row, which the code then has to read to the byte;
 // `flips` tells whether it has to turn int8 into uint8.
@@ -27,6 +27,9 @@ struct ByteSource {
 };
 ByteSource MakeByteSource(int input, const ProductDescription& description, const TensorInfo& info,
                           bool dot);
+
+// How the activations of a hybrid product are quantized: to `bytes`, or to int16.
+QuantizedImage::Layout HybridLayout(const ProductDescription& description, bool bytes);
 
 // An image whose channels each stand `repeat` times, for depthwise convolutions with multipliers.
 // The windows' padding holds the zero point.

@@ -85,6 +85,7 @@ std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& d,
                                     [](uint8_t x) { return static_cast<uint8_t>(x ^ 0x80); });
     case ActivationFormat::kWide: break;
   }
+  if (type == DataType::kInt16) return Make<int16_t, int16_t>(input, d, widen);
   if (type == DataType::kInt8) return Make<int8_t, int16_t>(input, d, widen);
   return Make<uint8_t, int16_t>(input, d, widen);
 }

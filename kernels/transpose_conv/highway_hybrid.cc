@@ -6,6 +6,7 @@
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/gemm/short_rows_kernel.h"
 #include "kernels/make_kernel.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/simd.h"
 #include "kernels/transpose_conv/panels_f32.h"
 #include "kernels/transpose_conv/term_sums.h"
@@ -135,6 +136,12 @@ void TransposeConvHybridKernel::RunPhase(const KernelArgs& args, int64_t row, in
 Result<KernelPlan> PlanTransposeConvHighwayHybrid(const OpDescription& op,
                                                   const PlanContext& context) {
   return PlanThenPack(TransposeConvHybridKernel(), op, context);
+}
+
+Result<KernelPlan> PlanTransposeConvHighway(const OpDescription& op, const PlanContext& context) {
+  const bool hybrid =
+      op.inputs[2].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32;
+  return hybrid ? PlanTransposeConvHighwayHybrid(op, context) : PlanHighwayProduct(op, context);
 }
 
 }  // namespace fuselite::kernels

@@ -73,9 +73,6 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   FUSELITE_ASSIGN_OR_RETURN(const TransposeConvShape shape, ResolveTransposeConv(op));
   const auto& params = op.params.as<TransposeConvParams>();
   const auto& [y, x] = shape.window;
-  if (y.filter < y.stride || x.filter < x.stride) {
-    return Unsupported("a filter narrower than the stride is no list of products");
-  }
   // Outputs whose remainders are beyond would each have a product of their own.
   if (int64_t{y.stride} * x.stride > 1024) return Unsupported("a stride beyond 32x32");
   if (op.inputs[2].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {

@@ -43,11 +43,8 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&
                                                             const BuildContext&);
 // The part of the reference that takes float32 with int8 weights.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescription&);
-// float32 with constant filters, and what the other parts take.
+// PlanHighwayProduct, and what the hybrid part takes.
 Result<KernelPlan> PlanTransposeConvHighway(const OpDescription&, const PlanContext&);
-// The part of the Highway version that takes 8-bit or 16-bit activations with constant 8-bit
-// filters.
-Result<KernelPlan> PlanTransposeConvHighwayS8(const OpDescription&, const PlanContext&);
 // The part of the Highway version that takes float32 with constant int8 filters.
 Result<KernelPlan> PlanTransposeConvHighwayHybrid(const OpDescription&, const PlanContext&);
 

@@ -71,7 +71,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
         left_step_(problem.left.row),
         left_runs_(problem.left_runs),
         out_step_(problem.out.row * problem.out_row_bytes),
-        scratch_(problem.rest.on_sums) {}
+        scratch_(problem.rest.waits()) {}
 
   std::string types() const override { return format_.types; }
   std::string target() const override { return "plain"; }
@@ -219,7 +219,7 @@ Result<kernels::KernelPlan> PlanPlain(const OpDescription& op, const kernels::Pl
           ProductProblem* problem) -> Result<std::shared_ptr<const kernels::MicroKernel>> {
     if (on_sums || !tail.empty()) {
       problem->rest = {.apply = kernels::ApplyTailReference,
-                       .on_sums = on_sums,
+                       .in_scratch = on_sums ? DataType::kInt32 : DataType::kNone,
                        .output = op.outputs[0].type,
                        .tail = tail,
                        .why = "plain"};
@@ -324,7 +324,7 @@ Result<kernels::KernelPlan> PlanHybrid(const OpDescription& op,
   };
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<kernels::QuantizedSource>(
-      op.op->product_inputs->x, HybridLayout(d, current_isa), DetectIsa());
+      op.op->product_inputs->x, kernels::HybridLayout(d, bytes), DetectIsa());
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !hybrid.scale_per_row;
   spec.tail_is_linear = true;

@@ -1,0 +1,270 @@
+#include "kernels/micro_kernels/product_s16.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/gemm/hybrid_tail.h"
+#include "kernels/gemm/quantized_tail.h"
+#include "kernels/micro_kernels/product_f32.h"
+#include "kernels/micro_kernels/sums_s16.h"
+#include "kernels/product/constant.h"
+#include "kernels/simd.h"
+#include "kernels/source/image_source.h"
+
+namespace fuselite::kernels {
+namespace {
+
+bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
+
+// What becomes of the sums, and their operands.
+struct FormatS16 {
+  OperandsS16 operands;
+  std::string types;                 // for the kernel's name
+  QuantizedTail tail;                // of integer activations
+  std::optional<HybridTail> hybrid;  // of float32 ones, instead
+  DataType output = DataType::kNone;
+
+  // The type that tiles are stored in.
+  DataType stored() const { return hybrid ? DataType::kFloat32 : tail.source_type; }
+  const Tail& rest() const { return hybrid ? hybrid->tail.rest : tail.tail; }
+};
+
+// Values are stored where they belong if they have the output's type, and wait in scratch memory
+// for the rest of their tail where not. Sums of 32 bits wait in any case where there is a rest.
+TailRest RestOf(const FormatS16& format, Isa isa) {
+  const bool in_place = format.stored() == format.output;
+  const bool tailed = !in_place || !format.rest().empty();
+  return {.apply = tailed ? ApplyTail(isa) : nullptr,
+          .in_scratch = in_place ? DataType::kNone : format.stored(),
+          .output = format.output,
+          .tail = format.rest()};
+}
+
+class HighwayMicroKernelS16 final : public MicroKernel {
+ public:
+  HighwayMicroKernelS16(std::shared_ptr<const FormatS16> format, const GemmS16& gemm,
+                        const DepthRuns& depth, const ProductProblem& problem, Isa isa)
+      : format_(std::move(format)),
+        isa_(isa),
+        sums_(gemm, format_->operands, depth, problem, isa),
+        store_hybrid_(FindHybridRow(isa)),
+        wide_rows_(FindWideRowFunctions(isa)),
+        value_bytes_(BitWidth(format_->stored()) / 8),
+        out_step_(problem.out.row * problem.out_row_bytes),
+        row_values_step_(problem.row_values.row),
+        waits_(problem.rest.waits()) {}
+
+  std::string types() const override { return format_->types; }
+  std::string target() const override { return SimdName(isa_); }
+  int lanes() const override { return sums_.gemm().lanes(); }
+  int max_rows(int vectors) const override { return sums_.gemm().max_rows(vectors); }
+  double TileCycles(int rows, int vectors) const override;
+  // With what waits for its tail, as wide as most panels.
+  int64_t row_bytes() const override {
+    return sums_.left().fresh_bytes() + (waits_ ? 2 * lanes() * value_bytes_ : 0);
+  }
+  int64_t small_block_bytes() const override { return 32 << 10; }
+  size_t panel_bytes(int vectors) const override { return sums_.panel_bytes(vectors); }
+  void PackPanel(const RightMatrix& right, const PanelChannels& channels,
+                 std::byte* to) const override {
+    sums_.PackPanel(right, channels, to);
+  }
+  std::string layout() const override { return sums_.layout(); }
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
+                                                  const std::string& name) const override;
+  void Run(const TileRun& run) const override;
+
+ private:
+  // A tile's place: what Run says of the first one.
+  struct Place {
+    const std::byte *left, *panel, *row_values;
+    std::byte* out;
+    int64_t channel;
+    const void* const* inputs;
+  };
+  void StoreFloats(const TileSteps& tile, const Place& at, const int32_t* sums) const;
+  void RunWide(const TileSteps& tile, const Place& at, int32_t* sums) const;
+  template <class Sum>
+  void StoreWide(const TileSteps& tile, const Place& at, const Sum* sums) const;
+
+  std::shared_ptr<const FormatS16> format_;
+  Isa isa_;
+  SumsS16 sums_;
+  HybridRowFunction* store_hybrid_;
+  const WideRowFunctions* wide_rows_;
+  int64_t value_bytes_, out_step_, row_values_step_;
+  bool waits_;
+  std::array<TileSteps, 4> steps_{};
+};
+
+// Of a core with two loads and two arithmetic instructions a cycle (compare the float one), which
+// take one or two for a pair and its sum.
+double HighwayMicroKernelS16::TileCycles(int rows, int vectors) const {
+  const bool dot = isa_.has(isa_.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
+  const double multiplies = rows * vectors / (dot ? 2.0 : 1.0);
+  const double loads = (rows + vectors) / 2.0;
+  const double step = std::max({multiplies, loads, dot ? 5.0 : 2.0}) + 0.25 * vectors + 0.1 * rows;
+  constexpr double kPieceCycles = 6, kStartCycles = 20;
+  return static_cast<double>(sums_.pairs() * sums_.planes()) * step +
+         kPieceCycles * static_cast<double>(sums_.left().pieces().size()) + 4.0 * rows * vectors +
+         kStartCycles;
+}
+
+Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelS16::Emit(
+    std::span<const Tile> tiles, TileOrder order, const std::string& /*name*/) const {
+  auto kernel = std::make_shared<HighwayMicroKernelS16>(*this);
+  if (waits_) kernel->out_step_ = int64_t{tiles.front().vectors} * lanes() * value_bytes_;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    kernel->steps_[i] =
+        TileSteps(*this, sums_.left(), tiles[i], order, kernel->out_step_, value_bytes_);
+  }
+  return std::shared_ptr<const MicroKernel>(std::move(kernel));
+}
+
+void HighwayMicroKernelS16::Run(const TileRun& run) const {
+  constexpr int kMostLanes = 16, kMostVectors = 2 * GemmS16::kMostRows;  // of a tile
+  static_assert(GemmS16::kMostVectors <= kMostVectors);
+  alignas(64) int32_t sums[kMostVectors * kMostLanes];
+  const TileSteps& tile = steps_[run.tile];
+  Place at{run.left, run.panel, run.row_values, run.out, run.channel, run.inputs};
+  for (int64_t i = 0; i < run.tiles; ++i) {
+    if (format_->operands.wide) {
+      RunWide(tile, at, sums);
+    } else if (format_->hybrid) {
+      sums_.Sum(tile, at.left, at.panel, sums, tile.width);
+      StoreFloats(tile, at, sums);
+    } else {
+      sums_.Sum(tile, at.left, at.panel, reinterpret_cast<int32_t*>(at.out),
+                out_step_ / value_bytes_);
+    }
+    at.left += tile.left;
+    at.panel += tile.panel;
+    at.row_values += tile.row * row_values_step_;
+    at.out += tile.out;
+    at.channel += tile.channel;
+  }
+}
+
+void HighwayMicroKernelS16::StoreFloats(const TileSteps& tile, const Place& at,
+                                        const int32_t* sums) const {
+  const HybridTail& tail = *format_->hybrid;
+  HybridRow row{.sums = sums,
+                .n = tile.columns,
+                .scale = 0,
+                .scales = tail.scales.data() + at.channel,
+                .weights_first = tail.weights_first,
+                .bias = nullptr,
+                .min = tail.tail.min,
+                .max = tail.tail.max,
+                .to = nullptr};
+  if (tail.bias >= 0) row.bias = static_cast<const float*>(at.inputs[tail.bias]) + at.channel;
+  for (int64_t r = 0; r < tile.rows; ++r, row.sums += tile.width) {
+    row.scale = reinterpret_cast<const RowScale*>(at.row_values + r * row_values_step_)->scale;
+    row.to = reinterpret_cast<float*>(at.out + r * out_step_);
+    store_hybrid_(row);
+  }
+}
+
+void HighwayMicroKernelS16::RunWide(const TileSteps& tile, const Place& at, int32_t* sums) const {
+  if (sums_.narrow()) {
+    sums_.Sum(tile, at.left, at.panel, sums, tile.width);
+    return StoreWide(tile, at, sums);
+  }
+  constexpr int kMostLanes = 16, kMostVectors = 2 * GemmS16::kMostRows;
+  int64_t totals[kMostVectors * kMostLanes];
+  sums_.SumWide(tile, at.left, at.panel, sums, totals);
+  StoreWide(tile, at, totals);
+}
+
+template <class Sum>
+void HighwayMicroKernelS16::StoreWide(const TileSteps& tile, const Place& at,
+                                      const Sum* sums) const {
+  const KernelArgs args{at.inputs, nullptr, nullptr, nullptr};
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    auto* const to = reinterpret_cast<int16_t*>(at.out + r * out_step_);
+    wide_rows_->scale(
+        format_->tail.WideRowOf(args, at.channel, tile.columns, sums + r * tile.width, to));
+  }
+}
+
+Status CheckOperands(const OpDescription& op, const FormatS16& format) {
+  const ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  const QuantizedTail& tail = format.tail;
+  if (!format.hybrid && !IsByte(in.type) && in.type != DataType::kInt16) {
+    return Unsupported(DataTypeName(in.type), " activations are neither 8-bit nor 16-bit");
+  }
+  const bool shorts = weights.type == DataType::kInt16 && tail.wide;
+  if (!IsByte(ReadableType(weights.type)) && !shorts) {
+    return Unsupported(DataTypeName(weights.type), " weights are not 8-bit");
+  }
+  if (tail.wide && tail.source_type != DataType::kInt16) return Unsupported("sums of 64 bits");
+  if (!tail.wide && tail.bias_type != DataType::kNone && tail.bias_type != DataType::kInt32) {
+    return Unsupported("a bias of ", DataTypeName(tail.bias_type));
+  }
+  if (std::abs(format.operands.left_zero_point) > 255 ||
+      std::abs(format.operands.right_zero_point) > (shorts ? 0 : 255)) {
+    return Unsupported("a zero point beyond 8 bits");
+  }
+  return Status();
+}
+
+Result<FormatS16> MakeFormat(const OpDescription& op, const ProductDescription& d) {
+  const ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  FormatS16 format;
+  format.output = op.outputs[0].type;
+  format.operands = {.weights = ReadableType(weights.type),
+                     .stored_weights = weights.type,
+                     .right_zero_point = weights.quantization.zero_point()};
+  if (d.hybrid) {
+    format.types = internal::Join("hybrid ", DataTypeName(weights.type));
+    format.hybrid = d.hybrid->tail;
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(
+        format.tail, MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
+    format.types = DataTypeName(in.type);
+    format.operands.left_zero_point = in.quantization.zero_point();
+    format.operands.wide = format.tail.wide;
+    format.operands.biased = format.tail.bias_type == DataType::kInt32;
+  }
+  FUSELITE_RETURN_IF_ERROR(CheckOperands(op, format));
+  return format;
+}
+
+}  // namespace
+
+Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanContext& context) {
+  const GemmS16* const gemm = FindGemmS16(context.isa);
+  if (gemm == nullptr) return NoVectorTarget(context.isa);
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  FUSELITE_ASSIGN_OR_RETURN(FormatS16 made, MakeFormat(op, d));
+  const auto format = std::make_shared<const FormatS16>(std::move(made));
+  const ProductInputs& inputs = *op.op->product_inputs;
+  ProductKernelSpec spec;
+  if (d.hybrid) {
+    if (d.left_transposed) return Unsupported("adj_x of float32 with 8-bit weights");
+    spec.source = std::make_unique<QuantizedSource>(inputs.x, HybridLayout(d, false), context.isa);
+    spec.row_value_bytes = sizeof(RowScale);
+    spec.row_values_per_image = !d.hybrid->scale_per_row;
+  } else {
+    spec.source = MakeByteSource(inputs.x, d, op.inputs[inputs.x], false).source;
+  }
+  spec.value_bytes = sizeof(int16_t);
+  spec.takes_empty_sums = true;
+  spec.tail_is_linear = true;  // tiles have no operands but channels' biases
+  spec.micro_kernel = [&](const DepthRuns& depth,
+                          ProductProblem* problem) -> Result<std::shared_ptr<const MicroKernel>> {
+    problem->rest = RestOf(*format, context.isa);
+    return std::shared_ptr<const MicroKernel>(
+        std::make_shared<HighwayMicroKernelS16>(format, *gemm, depth, *problem, context.isa));
+  };
+  return PlanProductKernel(op, d, spec, context);
+}
+
+Result<KernelPlan> PlanHighwayProduct(const OpDescription& op, const PlanContext& context) {
+  const bool floats = op.inputs[op.op->product_inputs->weights].type == DataType::kFloat32;
+  return floats ? PlanHighwayProductF32(op, context) : PlanHighwayProductS16(op, context);
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,71 @@
+// Register tiles of integer products, and their sums.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/gemm_s16.h"
+#include "kernels/gemm/wide_row.h"
+#include "kernels/micro_kernels/left_rows.h"
+
+namespace fuselite::kernels {
+
+// The operands of a product's sums: sum[row][n] = bias[n] + sum over k of (left[row][k] - left's
+// zero point) * (right[k][n] - right's zero point), or the products alone.
+struct OperandsS16 {
+  // Of the weights, as ReadableConstant gives them, and what they were quantized to.
+  DataType weights = DataType::kInt8, stored_weights = DataType::kInt8;
+  int32_t left_zero_point = 0, right_zero_point = 0;
+  bool wide = false;    // the sums need 64 bits where there are many terms; no bias is added
+  bool biased = false;  // by int32 values
+};
+
+// Panels hold for each vector of channels the bias, then for each pair of terms the weights of all
+// the panel's channels. Pairs end where a piece of the depth does. 16-bit weights are two planes of
+// bytes, the low ones first.
+class SumsS16 {
+ public:
+  SumsS16(const GemmS16& gemm, const OperandsS16& operands, const DepthRuns& depth,
+          const ProductProblem& problem, Isa isa);
+
+  const GemmS16& gemm() const { return gemm_; }
+  const LeftRows& left() const { return left_; }
+  int64_t pairs() const { return pairs_; }
+  int64_t planes() const { return operands_.weights == DataType::kInt16 ? 2 : 1; }
+  size_t panel_bytes(int vectors) const {
+    return static_cast<size_t>(vectors * gemm_.lanes() * (pairs_ * planes() + 1) *
+                               static_cast<int64_t>(sizeof(int32_t)));
+  }
+  void PackPanel(const RightMatrix& right, const PanelChannels& channels, std::byte* to) const;
+  std::string layout() const;
+
+  // Whether sums of 32 bits hold all that is summed.
+  bool narrow() const { return narrow_; }
+  // Those of a tile. Rows of `sums` are `pitch` apart. Precondition: narrow().
+  void Sum(const TileSteps& tile, const std::byte* left, const std::byte* panel, int32_t* sums,
+           int64_t pitch) const;
+  // The same of 64 bits. Rows of `totals` are as long as `tile.width`, as are those of `scratch`.
+  void SumWide(const TileSteps& tile, const std::byte* left, const std::byte* panel,
+               int32_t* scratch, int64_t* totals) const;
+
+ private:
+  // Pieces whose sums fit into 32 bits, behind `pairs` of others.
+  struct Chunk {
+    std::vector<DepthPiece> pieces;
+    int64_t pairs = 0;
+  };
+  void CutIntoChunks(int64_t most_pairs);
+  void AddBias(const RightMatrix& right, const PanelChannels& channels, int32_t* bias) const;
+
+  const GemmS16& gemm_;
+  const WideRowFunctions* rows_;
+  OperandsS16 operands_;
+  DepthRuns depth_;
+  LeftRows left_;
+  int64_t pairs_ = 0;
+  bool narrow_ = true;
+  std::vector<Chunk> chunks_;  // of wide sums
+};
+
+}  // namespace fuselite::kernels
