@@ -88,30 +88,34 @@ TileF32Function* RowsFor(int rows) {
   }
 }
 
-template <int kVectors = GemmF32::kMostVectors>
+// All that NextTileVectors gives.
+template <int kVectors = kMostTileVectors>
 TileF32Function* TileFor(int rows, int vectors) {
-  constexpr int kMostRows = kVectors <= 2 ? kTileRows : kVectors <= 4 ? 2 : 1;
+  constexpr int kMostRows = kVectors <= 2 ? kTileRows : kVectors <= MostTileVectors(2) ? 2 : 1;
   if constexpr (kVectors == 1) {
     return RowsFor<1, kMostRows>(rows);
   } else {
-    return vectors == kVectors ? RowsFor<kVectors, kMostRows>(rows)
-                               : TileFor<kVectors - 1>(rows, vectors);
+    return vectors == kVectors       ? RowsFor<kVectors, kMostRows>(rows)
+           : TileFor < kVectors == 2 ? 1
+                                     : kVectors - 2 > (rows, vectors);
   }
 }
 
 void RunGemmF32(const GemmF32Block& block) {
   const D d;
   const int64_t lanes = hn::Lanes(d), panel = 2 * lanes;
-  const int64_t widest = block.rows == 1 ? GemmF32::kMostVectors * lanes : panel;
-  HWY_ALIGN float bias[GemmF32::kMostVectors * hn::MaxLanes(D())];
+  const int64_t widest = block.rows == 1 ? kMostTileVectors * lanes : panel;
+  HWY_ALIGN float bias[kMostTileVectors * hn::MaxLanes(D())];
   if (block.bias == nullptr) std::fill_n(bias, widest, 0.0f);
   const DepthPiece all{.offset = 0, .terms = block.depth};
   int64_t rows[kTileRows];
   for (int r = 0; r < kTileRows; ++r) rows[r] = r * block.a_pitch * int64_t{sizeof(float)};
   int64_t width;
   for (int64_t n = 0; n < block.columns; n += width) {
-    width = std::min(block.columns - n, widest);
-    const int64_t vectors = (width + lanes - 1) / lanes;
+    const int64_t left = std::min(block.columns - n, widest);
+    const int vectors = NextTileVectors(block.rows == 1 ? 1 : kTileRows,
+                                        static_cast<int>((left + lanes - 1) / lanes));
+    width = std::min(left, vectors * lanes);
     if (block.bias != nullptr) {
       const int64_t last = (vectors - 1) * lanes;
       std::copy_n(block.bias + n, last, bias);
@@ -134,7 +138,7 @@ void RunGemmF32(const GemmF32Block& block) {
       tile.a = block.a + r * block.a_pitch;
       tile.c = block.c + r * block.c_pitch + n;
       const auto together = static_cast<int>(std::min<int64_t>(kTileRows, block.rows - r));
-      TileFor(together, static_cast<int>(vectors))(tile);
+      TileFor(together, vectors)(tile);
     }
   }
 }
@@ -142,7 +146,7 @@ void RunGemmF32(const GemmF32Block& block) {
 constexpr GemmF32 kGemmF32 = {.tile_rows = kTileRows,
                               .panel = 2 * hn::MaxLanes(D()),
                               .run = RunGemmF32,
-                              .tile = TileFor<GemmF32::kMostVectors>};
+                              .tile = TileFor<kMostTileVectors>};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

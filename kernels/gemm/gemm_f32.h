@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/depth_pieces.h"
+#include "kernels/gemm/register_tile.h"
 #include "runtime/isa.h"
 
 namespace fuselite::kernels {
@@ -49,21 +49,15 @@ struct TileF32 {
 using TileF32Function = void(const TileF32& tile);
 
 struct GemmF32 {
-  static constexpr int kMostVectors = 8, kMostRows = 14;
+  static constexpr int kMostRows = 14;  // of a tile on any target
 
   int tile_rows;  // of the register tile: row counts divisible by it are fastest
   int panel;
   void (*run)(const GemmF32Block& block);
-  // The function for `rows` in [1, max_rows(vectors)].
+  // The function for `rows` in [1, tile_rows] and `vectors` in [1, MostTileVectors(rows)].
   TileF32Function* (*tile)(int rows, int vectors);
 
   int lanes() const { return panel / 2; }
-  // Few rows have too few accumulators in one panel to hide the latency of an addition.
-  int max_rows(int vectors) const {
-    if (vectors > kMostVectors) return 0;
-    return vectors <= 2 ? tile_rows : vectors <= 4 ? 2 : 1;
-  }
-
   int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
   size_t PackedBytes(int64_t depth, int64_t columns) const {
     return static_cast<size_t>(panels(columns) * panel * depth) * sizeof(float);

@@ -52,7 +52,7 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
   const D32 d;
   const D16 d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t step = t.step;
+  const int64_t step = t.step, pair_step = t.pair_step;
   V32 even[kTile][kVectors], odd[kTile][kVectors];
   int64_t rows[kTile];
 #pragma GCC unroll 16
@@ -67,7 +67,8 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
     for (int64_t k = t.pieces[p].terms; k > 0; --k, a += sizeof(int32_t), b += step) {
       hn::Vec<D16> w[kVectors];
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) w[v] = hn::LoadU(d16, b + 2 * v * lanes);
+      for (int v = 0; v < kVectors; ++v)
+        w[v] = hn::LoadU(d16, b + v / 2 * pair_step + v % 2 * 2 * lanes);
 #pragma GCC unroll 16
       for (int r = 0; r < kTile; ++r) {
         int32_t pair;
@@ -104,14 +105,15 @@ TileS16Function* RowsS16For(int rows) {
   }
 }
 
-template <bool kDot, int kVectors = GemmS16::kMostVectors>
+// All that NextTileVectors gives.
+template <bool kDot, int kVectors = kMostTileVectors>
 TileS16Function* TileS16For(int rows, int vectors) {
-  constexpr int kMostRows = kVectors <= 2 ? kRows : kVectors <= 4 ? 2 : 1;
+  constexpr int kMostRows = kVectors <= 2 ? kRows : kVectors <= MostTileVectors(2) ? 2 : 1;
   if constexpr (kVectors == 1) {
     return RowsS16For<kDot, 1, kMostRows>(rows);
   } else {
-    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows)
-                               : TileS16For<kDot, kVectors - 1>(rows, vectors);
+    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows) : TileS16For < kDot,
+           kVectors == 2 ? 1 : kVectors - 2 > (rows, vectors);
   }
 }
 
@@ -130,6 +132,7 @@ void RunGemmS16(const GemmS16Block& block) {
                  .piece_count = 1,
                  .b = block.b + n * block.depth,
                  .step = 2 * panel,
+                 .pair_step = 0,
                  .bias = bias,
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
@@ -149,11 +152,11 @@ constexpr GemmS16 kGemmS16[] = {
     {.tile_rows = kRows,
      .panel = 2 * hn::MaxLanes(D32()),
      .run = RunGemmS16<false>,
-     .tile = TileS16For<false, GemmS16::kMostVectors>},
+     .tile = TileS16For<false, kMostTileVectors>},
     {.tile_rows = kRows,
      .panel = 2 * hn::MaxLanes(D32()),
      .run = RunGemmS16<true>,
-     .tile = TileS16For<true, GemmS16::kMostVectors>},
+     .tile = TileS16For<true, kMostTileVectors>},
 };
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

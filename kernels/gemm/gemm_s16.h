@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/depth_pieces.h"
+#include "kernels/gemm/register_tile.h"
 #include "runtime/isa.h"
 #include "runtime/tensor.h"
 
@@ -34,8 +34,10 @@ struct TileS16 {
   const int64_t* rows;       // where each row begins behind it, in bytes
   const DepthPiece* pieces;  // of a row, in pairs
   int64_t piece_count;
-  const int16_t* b;  // packed: for each pair of terms `step` values
-  int64_t step;
+  // Packed: for each pair of terms `step` values, every two vectors of them `pair_step` behind the
+  // two before.
+  const int16_t* b;
+  int64_t step, pair_step;
   const int32_t* bias;  // of whole vectors
   int32_t* c;
   int64_t c_pitch;
@@ -44,21 +46,15 @@ struct TileS16 {
 using TileS16Function = void(const TileS16& tile);
 
 struct GemmS16 {
-  static constexpr int kMostVectors = 8, kMostRows = 12;
+  static constexpr int kMostRows = 12;  // of a tile on any target
 
   int tile_rows;
   int panel;
   void (*run)(const GemmS16Block& block);
-  // The function for `rows` in [1, max_rows(vectors)].
+  // The function for `rows` in [1, tile_rows] and `vectors` in [1, MostTileVectors(rows)].
   TileS16Function* (*tile)(int rows, int vectors);
 
   int lanes() const { return panel / 2; }
-  // Few rows have too few sums in one panel to hide the latency of an addition.
-  int max_rows(int vectors) const {
-    if (vectors > kMostVectors) return 0;
-    return vectors <= 2 ? tile_rows : vectors <= 4 ? 2 : 1;
-  }
-
   int64_t panels(int64_t columns) const { return (columns + panel - 1) / panel; }
   // int16 values of one packed matrix.
   int64_t PackedValues(int64_t depth, int64_t columns) const {

@@ -13,6 +13,8 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
+// For each row of a tile, however long.
+constexpr double kTailRowCycles = 40;
 
 // Packed panels hold the bias, then for each term the weights of all the panel's channels.
 class HighwayMicroKernelF32 final : public MicroKernel {
@@ -25,13 +27,16 @@ class HighwayMicroKernelF32 final : public MicroKernel {
         terms_(depth.depth()),
         out_step_(problem.out.row * problem.out_row_bytes),
         waits_(problem.rest.waits()),
+        tailed_(problem.rest.apply != nullptr),
         min_(min),
         max_(max) {}
 
   std::string types() const override { return "f32"; }
   std::string target() const override { return SimdName(isa_); }
   int lanes() const override { return gemm_.lanes(); }
-  int max_rows(int vectors) const override { return gemm_.max_rows(vectors); }
+  int max_rows(int vectors) const override {
+    return vectors <= kMostTileVectors ? std::min(gemm_.tile_rows, left_.rows_together()) : 0;
+  }
   double TileCycles(int rows, int vectors) const override;
   int64_t row_bytes() const override { return left_.fresh_bytes(); }
   int64_t small_block_bytes() const override { return 64 << 10; }
@@ -51,22 +56,19 @@ class HighwayMicroKernelF32 final : public MicroKernel {
   LeftRows left_;
   int64_t terms_;
   int64_t out_step_;
-  bool waits_;
+  bool waits_, tailed_;
   float min_, max_;
-  std::array<TileSteps, 4> steps_{};
+  std::array<TileSteps<TileF32Function>, 4> steps_{};
 };
 
-// Of a core with two loads and two arithmetic instructions a cycle, each addition 4 cycles behind
-// the one that it continues. What comes on top, a part of each load, lets larger tiles win.
 double HighwayMicroKernelF32::TileCycles(int rows, int vectors) const {
   const bool fuses = isa_.has(Feature::kAvx2) || isa_.has(Feature::kNeon);
-  const double multiplies = rows * vectors / (fuses ? 2.0 : 1.0);
-  const double loads = (rows + vectors) / 2.0;
-  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
-  constexpr double kPieceCycles = 6, kStartCycles = 20;
-  return static_cast<double>(terms_) * step +
-         kPieceCycles * static_cast<double>(left_.pieces().size()) + 2.0 * rows * vectors +
-         kStartCycles;
+  return CyclesOfTile({.steps = terms_,
+                       .pieces = static_cast<int64_t>(left_.pieces().size()),
+                       .arithmetic = fuses ? 1.0 : 2.0,
+                       .latency = 4,
+                       .row = tailed_ ? kTailRowCycles : 0},
+                      rows, vectors);
 }
 
 void HighwayMicroKernelF32::PackPanel(const RightMatrix& right, const PanelChannels& channels,
@@ -78,12 +80,18 @@ void HighwayMicroKernelF32::PackPanel(const RightMatrix& right, const PanelChann
   if (right.bias != nullptr) {
     std::memcpy(packed, static_cast<const float*>(right.bias) + channels.first, used * kFloat);
   }
-  PackPanelsF32({.base = static_cast<const float*>(right.values) + channels.first * right.n_step,
-                 .k_stride = right.k_step,
-                 .n_stride = right.n_step,
-                 .depth = terms_,
-                 .columns = used},
-                width, 0, 1, packed + width);
+  // Two vectors at a time, a last one by itself.
+  for (int first = 0; first < width;) {
+    const int panel = NextTileVectors(GemmF32::kMostRows, (width - first) / lanes()) * lanes();
+    const int64_t channel = channels.first + first;
+    PackPanelsF32({.base = static_cast<const float*>(right.values) + channel * right.n_step,
+                   .k_stride = right.k_step,
+                   .n_stride = right.n_step,
+                   .depth = terms_,
+                   .columns = used - first},
+                  panel, 0, 1, packed + width + first * terms_);
+    first += panel;
+  }
 }
 
 Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelF32::Emit(
@@ -92,34 +100,42 @@ Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelF32::Emit(
   const int64_t panel_lanes = int64_t{tiles.front().vectors} * lanes();
   if (waits_) kernel->out_step_ = panel_lanes * kFloat;
   for (size_t i = 0; i < tiles.size(); ++i) {
-    kernel->steps_[i] = TileSteps(*this, left_, tiles[i], order, kernel->out_step_, kFloat);
+    kernel->steps_[i] =
+        TileSteps(*this, left_, tiles[i], order, kernel->out_step_, kFloat, gemm_.tile);
   }
   return std::shared_ptr<const MicroKernel>(std::move(kernel));
 }
 
 void HighwayMicroKernelF32::Run(const TileRun& run) const {
-  const TileSteps& step = steps_[run.tile];
-  TileF32Function* const function = gemm_.tile(step.rows, step.vectors);
-  const std::byte *left = run.left, *panel = run.panel;
-  std::byte* out = run.out;
-  for (int64_t i = 0; i < run.tiles; ++i) {
-    const auto* weights = reinterpret_cast<const float*>(panel);
-    function({.a = reinterpret_cast<const float*>(left),
-              .rows = left_.rows(),
-              .pieces = left_.pieces().data(),
-              .piece_count = static_cast<int64_t>(left_.pieces().size()),
-              .b = weights + step.width,
-              .step = step.width,
-              .pair_step = int64_t{2} * lanes(),
-              .bias = weights,
-              .min = min_,
-              .max = max_,
-              .c = reinterpret_cast<float*>(out),
-              .c_pitch = out_step_ / kFloat,
-              .columns = step.columns});
-    left += step.left;
-    panel += step.panel;
-    out += step.out;
+  const auto& step = steps_[run.tile];
+  // Of a few terms, a tile takes little longer than it takes to say what it is.
+  TileF32 tiles[kMostTileVectors];
+  for (int i = 0; i < step.parts; ++i) {
+    const auto& part = step.part[i];
+    const auto* const bias = reinterpret_cast<const float*>(run.panel);
+    tiles[i] = {.a = reinterpret_cast<const float*>(run.left),
+                .rows = left_.rows(),
+                .pieces = left_.pieces().data(),
+                .piece_count = static_cast<int64_t>(left_.pieces().size()),
+                .b = bias + step.width + part.first * terms_,
+                .step = int64_t{std::min(part.vectors, 2)} * lanes(),
+                .pair_step = int64_t{2} * lanes() * terms_,
+                .bias = bias + part.first,
+                .min = min_,
+                .max = max_,
+                .c = reinterpret_cast<float*>(run.out) + part.first,
+                .c_pitch = out_step_ / kFloat,
+                .columns = part.columns};
+  }
+  for (int64_t tile = 0; tile < run.tiles; ++tile) {
+    for (int i = 0; i < step.parts; ++i) {
+      TileF32& at = tiles[i];
+      step.part[i].function(at);
+      at.a += step.left / kFloat;
+      at.b += step.panel / kFloat;
+      at.bias += step.panel / kFloat;
+      at.c += step.out / kFloat;
+    }
   }
 }
 

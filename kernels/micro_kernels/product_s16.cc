@@ -14,6 +14,11 @@
 namespace fuselite::kernels {
 namespace {
 
+// For each row of a tile, however long.
+constexpr double kTailRowCycles = 40;
+// Of a tile: 16 lanes are the most on any target.
+constexpr int kMostSums = GemmS16::kMostRows * kMostTileVectors * 16;
+
 bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
 
 // What becomes of the sums, and their operands.
@@ -52,17 +57,22 @@ class HighwayMicroKernelS16 final : public MicroKernel {
         value_bytes_(BitWidth(format_->stored()) / 8),
         out_step_(problem.out.row * problem.out_row_bytes),
         row_values_step_(problem.row_values.row),
-        waits_(problem.rest.waits()) {}
+        waits_(problem.rest.waits()) {
+    if (!waits_) return;
+    const int64_t widest = int64_t{kMostTileVectors} * lanes();
+    waiting_bytes_ = std::min(widest, problem.group_channels()) * value_bytes_;
+  }
 
   std::string types() const override { return format_->types; }
   std::string target() const override { return SimdName(isa_); }
   int lanes() const override { return sums_.gemm().lanes(); }
-  int max_rows(int vectors) const override { return sums_.gemm().max_rows(vectors); }
-  double TileCycles(int rows, int vectors) const override;
-  // With what waits for its tail, as wide as most panels.
-  int64_t row_bytes() const override {
-    return sums_.left().fresh_bytes() + (waits_ ? 2 * lanes() * value_bytes_ : 0);
+  int max_rows(int vectors) const override {
+    const int most = std::min(sums_.gemm().tile_rows, sums_.left().rows_together());
+    return vectors <= kMostTileVectors ? most : 0;
   }
+  double TileCycles(int rows, int vectors) const override;
+  // With what waits for its tail.
+  int64_t row_bytes() const override { return sums_.left().fresh_bytes() + waiting_bytes_; }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override { return sums_.panel_bytes(vectors); }
   void PackPanel(const RightMatrix& right, const PanelChannels& channels,
@@ -82,10 +92,10 @@ class HighwayMicroKernelS16 final : public MicroKernel {
     int64_t channel;
     const void* const* inputs;
   };
-  void StoreFloats(const TileSteps& tile, const Place& at, const int32_t* sums) const;
-  void RunWide(const TileSteps& tile, const Place& at, int32_t* sums) const;
+  void StoreFloats(const SumsS16::Steps& tile, const Place& at, const int32_t* sums) const;
+  void RunWide(const SumsS16::Steps& tile, const Place& at, int32_t* sums) const;
   template <class Sum>
-  void StoreWide(const TileSteps& tile, const Place& at, const Sum* sums) const;
+  void StoreWide(const SumsS16::Steps& tile, const Place& at, const Sum* sums) const;
 
   std::shared_ptr<const FormatS16> format_;
   Isa isa_;
@@ -93,21 +103,19 @@ class HighwayMicroKernelS16 final : public MicroKernel {
   HybridRowFunction* store_hybrid_;
   const WideRowFunctions* wide_rows_;
   int64_t value_bytes_, out_step_, row_values_step_;
+  int64_t waiting_bytes_ = 0;
   bool waits_;
-  std::array<TileSteps, 4> steps_{};
+  std::array<SumsS16::Steps, 4> steps_{};
 };
 
-// Of a core with two loads and two arithmetic instructions a cycle (compare the float one), which
-// take one or two for a pair and its sum.
 double HighwayMicroKernelS16::TileCycles(int rows, int vectors) const {
   const bool dot = isa_.has(isa_.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
-  const double multiplies = rows * vectors / (dot ? 2.0 : 1.0);
-  const double loads = (rows + vectors) / 2.0;
-  const double step = std::max({multiplies, loads, dot ? 5.0 : 2.0}) + 0.25 * vectors + 0.1 * rows;
-  constexpr double kPieceCycles = 6, kStartCycles = 20;
-  return static_cast<double>(sums_.pairs() * sums_.planes()) * step +
-         kPieceCycles * static_cast<double>(sums_.left().pieces().size()) + 4.0 * rows * vectors +
-         kStartCycles;
+  return CyclesOfTile({.steps = sums_.pairs() * sums_.planes(),
+                       .pieces = static_cast<int64_t>(sums_.left().pieces().size()),
+                       .arithmetic = dot ? 1.0 : 2.0,
+                       .latency = dot ? 5.0 : 2.0,
+                       .row = kTailRowCycles},
+                      rows, vectors);
 }
 
 Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelS16::Emit(
@@ -115,17 +123,15 @@ Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelS16::Emit(
   auto kernel = std::make_shared<HighwayMicroKernelS16>(*this);
   if (waits_) kernel->out_step_ = int64_t{tiles.front().vectors} * lanes() * value_bytes_;
   for (size_t i = 0; i < tiles.size(); ++i) {
-    kernel->steps_[i] =
-        TileSteps(*this, sums_.left(), tiles[i], order, kernel->out_step_, value_bytes_);
+    kernel->steps_[i] = TileSteps(*this, sums_.left(), tiles[i], order, kernel->out_step_,
+                                  value_bytes_, sums_.gemm().tile);
   }
   return std::shared_ptr<const MicroKernel>(std::move(kernel));
 }
 
 void HighwayMicroKernelS16::Run(const TileRun& run) const {
-  constexpr int kMostLanes = 16, kMostVectors = 2 * GemmS16::kMostRows;  // of a tile
-  static_assert(GemmS16::kMostVectors <= kMostVectors);
-  alignas(64) int32_t sums[kMostVectors * kMostLanes];
-  const TileSteps& tile = steps_[run.tile];
+  alignas(64) int32_t sums[kMostSums];
+  const SumsS16::Steps& tile = steps_[run.tile];
   Place at{run.left, run.panel, run.row_values, run.out, run.channel, run.inputs};
   for (int64_t i = 0; i < run.tiles; ++i) {
     if (format_->operands.wide) {
@@ -145,7 +151,7 @@ void HighwayMicroKernelS16::Run(const TileRun& run) const {
   }
 }
 
-void HighwayMicroKernelS16::StoreFloats(const TileSteps& tile, const Place& at,
+void HighwayMicroKernelS16::StoreFloats(const SumsS16::Steps& tile, const Place& at,
                                         const int32_t* sums) const {
   const HybridTail& tail = *format_->hybrid;
   HybridRow row{.sums = sums,
@@ -165,19 +171,19 @@ void HighwayMicroKernelS16::StoreFloats(const TileSteps& tile, const Place& at,
   }
 }
 
-void HighwayMicroKernelS16::RunWide(const TileSteps& tile, const Place& at, int32_t* sums) const {
+void HighwayMicroKernelS16::RunWide(const SumsS16::Steps& tile, const Place& at,
+                                    int32_t* sums) const {
   if (sums_.narrow()) {
     sums_.Sum(tile, at.left, at.panel, sums, tile.width);
     return StoreWide(tile, at, sums);
   }
-  constexpr int kMostLanes = 16, kMostVectors = 2 * GemmS16::kMostRows;
-  int64_t totals[kMostVectors * kMostLanes];
+  int64_t totals[kMostSums];
   sums_.SumWide(tile, at.left, at.panel, sums, totals);
   StoreWide(tile, at, totals);
 }
 
 template <class Sum>
-void HighwayMicroKernelS16::StoreWide(const TileSteps& tile, const Place& at,
+void HighwayMicroKernelS16::StoreWide(const SumsS16::Steps& tile, const Place& at,
                                       const Sum* sums) const {
   const KernelArgs args{at.inputs, nullptr, nullptr, nullptr};
   for (int64_t r = 0; r < tile.rows; ++r) {

@@ -21,8 +21,8 @@ struct OperandsS16 {
   bool biased = false;  // by int32 values
 };
 
-// Panels hold for each vector of channels the bias, then for each pair of terms the weights of all
-// the panel's channels. Pairs end where a piece of the depth does. 16-bit weights are two planes of
+// Panels hold the bias of all channels, then for two vectors of channels at a time the weights of
+// each pair of terms. Pairs end where a piece of the depth does. 16-bit weights are two planes of
 // bytes, the low ones first.
 class SumsS16 {
  public:
@@ -42,12 +42,13 @@ class SumsS16 {
 
   // Whether sums of 32 bits hold all that is summed.
   bool narrow() const { return narrow_; }
+  using Steps = TileSteps<TileS16Function>;
   // Those of a tile. Rows of `sums` are `pitch` apart. Precondition: narrow().
-  void Sum(const TileSteps& tile, const std::byte* left, const std::byte* panel, int32_t* sums,
+  void Sum(const Steps& tile, const std::byte* left, const std::byte* panel, int32_t* sums,
            int64_t pitch) const;
   // The same of 64 bits. Rows of `totals` are as long as `tile.width`, as are those of `scratch`.
-  void SumWide(const TileSteps& tile, const std::byte* left, const std::byte* panel,
-               int32_t* scratch, int64_t* totals) const;
+  void SumWide(const Steps& tile, const std::byte* left, const std::byte* panel, int32_t* scratch,
+               int64_t* totals) const;
 
  private:
   // Pieces whose sums fit into 32 bits, behind `pairs` of others.
@@ -56,7 +57,13 @@ class SumsS16 {
     int64_t pairs = 0;
   };
   void CutIntoChunks(int64_t most_pairs);
-  void AddBias(const RightMatrix& right, const PanelChannels& channels, int32_t* bias) const;
+  // Writes a register tile's weights, of `source` but for its depth and first term.
+  void PackVectors(GemmS16Source source, int panel, int16_t* to) const;
+  // A tile of sums from these pieces, of which the first is `pairs` behind the start of `weights`.
+  void SumPieces(const Steps& tile, const std::vector<DepthPiece>& pieces, const std::byte* left,
+                 const int32_t* bias, const int16_t* weights, int64_t pairs, int32_t* sums,
+                 int64_t pitch) const;
+  void TakeZeroPoint(const int16_t* weights, int panel, int32_t* bias) const;
 
   const GemmS16& gemm_;
   const WideRowFunctions* rows_;
