@@ -69,8 +69,8 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                             .row_zero_points = asymmetric && dot,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
-  spec.source = std::make_unique<kernels::QuantizedSource>(
-      op.op->product_inputs->x, HybridLayout(d, dot), context.isa);
+  spec.source = std::make_unique<kernels::QuantizedSource>(op.op->product_inputs->x,
+                                                           HybridLayout(d, dot), context.isa);
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;

@@ -66,8 +66,8 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
   const bool whole_groups = run * BitWidth(info.type) / 8 % 4 == 0;
   const int64_t rows = int64_t{x.output} * d.parts.front().window.y.output * d.images;
   const bool single = d.parts.size() == 1 && rows == 1;
-  const bool reads_as_is = dot ? whole_groups || single
-                               : info.type == DataType::kInt16 && whole_groups;
+  const bool reads_as_is =
+      dot ? whole_groups || single : info.type == DataType::kInt16 && whole_groups;
   if (d.padding.unpadded() && reads_as_is) {
     return {.source = InputItself(input, d, value_bytes),
             .value_bytes = value_bytes,

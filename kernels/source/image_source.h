@@ -15,10 +15,10 @@ namespace fuselite::kernels {
 // `input` is the operator's input that holds the values, here and below.
 std::unique_ptr<Source> FloatSource(int input, const ProductDescription& description);
 
-// 8-bit activations, or 16-bit ones without `dot`, as dot products (bytes, 4 at a time) read them where `dot`, or as pair
-// products (int16) do. The input itself where it can be read in groups of four bytes, which must
-// not reach behind the last pixel, or is a single row, which the code then has to read to the byte;
-// `flips` tells whether it has to turn int8 into uint8.
+// 8-bit activations, or 16-bit ones without `dot`, as dot products (bytes, 4 at a time) read them
+// where `dot`, or as pair products (int16) do. The input itself where it can be read in groups of
+// four bytes, which must not reach behind the last pixel, or is a single row, which the code then
+// has to read to the byte; `flips` tells whether it has to turn int8 into uint8.
 struct ByteSource {
   std::unique_ptr<Source> source;
   int64_t value_bytes = 1;
