@@ -18,7 +18,8 @@ PaddedImage::PaddedImage(const Window& window, int64_t batch, int64_t pixel_byte
 
 void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin,
                                 int64_t end) const {
-  static const CopyLoops loops = CopyLoopsFor(Isa::kAvx2);
+  // The bytes are the same on every ISA, so it is the machine that decides.
+  static const CopyLoops loops = CopyLoopsFor(DetectIsa() & Isa::kAvx2.with(Feature::kNeon));
   std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
   const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * pixel_;
   for (int64_t row = begin; row < end;) {
