@@ -44,21 +44,23 @@ class InterpolatedTable {
     }
     entries[kPieces] = entry(std::round(at(high) * inverse));
     for (int i = 0; i < kPieces; ++i) {
-      pieces_[i] = {entries[i], static_cast<int16_t>(entries[i + 1] - entries[i])};
+      const auto slope = static_cast<uint32_t>(entries[i + 1] - entries[i]);
+      pieces_[i] = static_cast<int32_t>(slope << 16 | static_cast<uint16_t>(entries[i]));
     }
   }
 
   int16_t operator()(int32_t x) const {
-    const Piece piece = pieces_[kPieces / 2 + (x >> 7)];
-    return static_cast<int16_t>(piece.start + ((piece.slope * (x & 0x7f) + 64) >> 7));
+    const int32_t piece = pieces_[kPieces / 2 + (x >> 7)], slope = piece >> 16;
+    return static_cast<int16_t>(static_cast<int16_t>(piece) + ((slope * (x & 0x7f) + 64) >> 7));
   }
+
+  // The pieces of the inputs from 128 i on, for i in [-256, 256): in the low half the value at
+  // their start, in the high half what the next piece's start is above it, modulo 2^16 as TFLite's.
+  const int32_t* middle_piece() const { return &pieces_[kPieces / 2]; }
 
  private:
   static constexpr int kPieces = 512;
-  struct Piece {
-    int16_t start, slope;  // per 128 inputs, modulo 2^16 as TFLite's
-  };
-  std::array<Piece, kPieces> pieces_;
+  std::array<int32_t, kPieces> pieces_;
 };
 
 }  // namespace fuselite::kernels

@@ -305,6 +305,12 @@ Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
   return table;
 }
 
+Result<InterpolatedTable<float>> MakeInterpolatedTable(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
+  if (const auto* const table = function.target<ShortTable>()) return *table;
+  return Unsupported(op.op->name, " is not interpolated");
+}
+
 Result<KernelPlan> PlanReferenceLookup(const OpDescription& op) {
   const auto make = [](const OpDescription& described,
                        bool filled) -> Result<std::unique_ptr<Kernel>> {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/interpolated_table.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
@@ -21,6 +22,13 @@ bool FailsOnNegatives(const OpDescription& op);
 // The 256 entries of a unary operator whose input and output are int8, or uint8: entry uint8(x) is
 // uint8(y). Fails where the operator FailsOnNegatives().
 Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op);
+
+// The table of an int16 operator that TFLite interpolates (EXP, GELU, LOG, RSQRT); fails for
+// others.
+Result<InterpolatedTable<float>> MakeInterpolatedTable(const OpDescription& op);
+
+// A unary operator that has such a table, with vectors.
+Result<std::unique_ptr<Kernel>> BuildInterpolated(const OpDescription& op, Isa isa);
 
 // The kernel of a unary operator of int8 or int16 that also fails where it should, by a table of
 // all values. No tail.

@@ -71,6 +71,7 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
   const DataType type = op.inputs[0].type;
   if (IsQuantized(op) && (type == DataType::kInt16 || FailsOnNegatives(op))) {
     if (kCandidate == TailCandidate::kReference) return PlanReferenceLookup(op);
+    if (type == DataType::kInt16) return OwnPlan(BuildInterpolated(op, context.isa));
     return Unsupported("goes through the reference's table");
   }
   if (IsQuantized(op)) {

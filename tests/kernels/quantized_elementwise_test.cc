@@ -117,7 +117,11 @@ TEST(QuantizedElementwiseTest, RootsOfNegativeNumbersFailTheRun) {
     tester.Output(type, quantization);
     EXPECT_TRUE(tester.Infer().ok());
     EXPECT_EQ(FailsOnNegatives(tester.op), type == DataType::kInt16 || zero_point > -128);
-    return tester.Run("reference", Isa::kScalar).status().code();
+    const StatusCode code = tester.Run("reference", Isa::kScalar).status().code();
+    if (type == DataType::kInt16 && name == "RSQRT") {  // with vectors, too
+      EXPECT_EQ(tester.Run("highway", DetectIsa()).status().code(), code);
+    }
+    return code;
   };
   for (const char* name : {"SQRT", "RSQRT"}) {
     EXPECT_EQ(run(name, DataType::kInt8, -5, -6), StatusCode::kInvalidArgument) << name;
@@ -372,6 +376,28 @@ TEST_P(QuantizedElementwiseIsaTest, UsualScalesAreRoundedOnce) {
     rounded += (*kernel)->name().find("rounded") != std::string_view::npos;
   }
   EXPECT_GE(rounded, 55);
+}
+
+// All 65,536 values and some more, so that the last vector is not full.
+TEST_P(QuantizedElementwiseIsaTest, InterpolationHasTheBitsOfTheReference) {
+  if (!GetParam().has_vectors()) return;
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester(random.Pick({"EXP", "GELU", "LOG", "RSQRT"}));
+    const bool positive = tester.op.op->name == "RSQRT";
+    std::vector<int16_t> values(65536 + random.Int(1, 40));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<int16_t>(positive ? i & 0x7fff : i);
+    }
+    tester.Input(Values<int16_t>(DataType::kInt16, values, random.Float(1e-4f, 1e-2f), 0));
+    tester.Output(DataType::kInt16, {{random.Float(1e-5f, 1e-2f)}, {0}});
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    ASSERT_TRUE(expected.ok() && actual.ok()) << actual.status().ToString();
+    ExpectSame<int16_t>((*expected)[0], (*actual)[0], tester.op.op->name);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, QuantizedElementwiseIsaTest, ::testing::ValuesIn(RunnableIsas()),
