@@ -16,6 +16,14 @@
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
 
+#ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_ONCE_
+#define FUSELITE_KERNELS_REDUCE_HIGHWAY_ONCE_
+namespace fuselite::kernels {
+// The most outputs with short runs that a unit has.
+constexpr int64_t kShortRunBlock = 256;
+}  // namespace fuselite::kernels
+#endif
+
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
@@ -23,6 +31,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
+using D4 = hn::FixedTag<float, 4>;
 
 template <ReduceKind kKind>
 HWY_INLINE float Start() {
@@ -33,7 +42,7 @@ HWY_INLINE float Start() {
 }
 
 // Max and Min keep the total where the value is NaN, as the reference's comparison does.
-template <ReduceKind kKind>
+template <ReduceKind kKind, class V>
 HWY_INLINE V Combine(V total, V value) {
   if constexpr (kKind == ReduceKind::kProd) return hn::Mul(total, value);
   if constexpr (kKind == ReduceKind::kMax) return StdMax(total, value);
@@ -41,25 +50,22 @@ HWY_INLINE V Combine(V total, V value) {
   return hn::Add(total, value);
 }
 
-template <ReduceKind kKind>
-HWY_INLINE float CombineOne(float total, float value) {
-  if constexpr (kKind == ReduceKind::kProd) return total * value;
-  if constexpr (kKind == ReduceKind::kMax) return value > total ? value : total;
-  if constexpr (kKind == ReduceKind::kMin) return value < total ? value : total;
-  return total + value;
-}
-
-// The product of all lanes, by halves: one after the other they would wait for each other.
-template <class DV>
-HWY_INLINE float ProductOfLanes(DV d, hn::Vec<DV> v) {
+// Four lanes that together reduce to what all do, by halves.
+template <ReduceKind kKind, class DV>
+HWY_INLINE hn::Vec<D4> FourLanes(DV d, hn::Vec<DV> v) {
   if constexpr (hn::MaxLanes(DV()) > 4) {
     const hn::Half<DV> half;
-    return ProductOfLanes(half, hn::Mul(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    return FourLanes<kKind>(half, Combine<kKind>(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   } else {
-    HWY_ALIGN float parts[4];
-    hn::Store(v, d, parts);
-    return (parts[0] * parts[1]) * (parts[2] * parts[3]);
+    return v;
   }
+}
+
+// The product of all lanes: one after the other they would wait for each other.
+HWY_INLINE float ProductOfLanes(V v) {
+  HWY_ALIGN float parts[4];
+  hn::Store(FourLanes<ReduceKind::kProd>(D(), v), D4(), parts);
+  return (parts[0] * parts[1]) * (parts[2] * parts[3]);
 }
 
 // Reduces all lanes, none of which is a NaN where an extreme is asked for.
@@ -68,7 +74,7 @@ HWY_INLINE float Joined(V totals) {
   const D d;
   if constexpr (kKind == ReduceKind::kMax) return hn::GetLane(hn::MaxOfLanes(d, totals));
   if constexpr (kKind == ReduceKind::kMin) return hn::GetLane(hn::MinOfLanes(d, totals));
-  if constexpr (kKind == ReduceKind::kProd) return ProductOfLanes(d, totals);
+  if constexpr (kKind == ReduceKind::kProd) return ProductOfLanes(totals);
   return hn::GetLane(hn::SumOfLanes(d, totals));
 }
 
@@ -138,19 +144,77 @@ void ReduceRunsOf(const ReducePlan& plan, const float* in, float* out) {
   *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
 }
 
-// `n` outputs from `first` on, each with a run that is shorter than a vector.
+// a, b, c, e reduced.
+template <ReduceKind kKind>
+HWY_INLINE hn::Vec<D4> JoinedByFour(hn::Vec<D4> a, hn::Vec<D4> b, hn::Vec<D4> c, hn::Vec<D4> e) {
+  const D4 d;
+  const hn::FixedTag<double, 2> pairs;
+  const auto fold = [&](hn::Vec<D4> x, hn::Vec<D4> y) HWY_ATTR {  // x, y, x, y
+    return hn::BitCast(pairs,
+                       Combine<kKind>(hn::InterleaveLower(d, x, y), hn::InterleaveUpper(d, x, y)));
+  };
+  const auto low = fold(a, b), high = fold(c, e);
+  return Combine<kKind>(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                        hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)));
+}
+
+// Four outputs from runs that begin `rows[i]` behind `in`, in vectors of `DV`.
+template <ReduceKind kKind, class DV>
+HWY_INLINE hn::Vec<D4> ReduceFourRuns(DV d, const ReducePlan& plan, const float* in,
+                                      const int64_t* rows) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), n = plan.run_count;
+  const auto start = hn::Set(d, Start<kKind>());
+  auto a = start, b = start, c = start, e = start;
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const float* x = run == 0 ? in : in + plan.RunOffset(run);
+    const float *xa = x + rows[0], *xb = x + rows[1], *xc = x + rows[2], *xe = x + rows[3];
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      a = Combine<kKind>(a, hn::LoadU(d, xa + i));
+      b = Combine<kKind>(b, hn::LoadU(d, xb + i));
+      c = Combine<kKind>(c, hn::LoadU(d, xc + i));
+      e = Combine<kKind>(e, hn::LoadU(d, xe + i));
+    }
+    if (i == n) continue;
+    const auto inside = hn::FirstN(d, n - i);
+    const auto rest = [&](const float* p) HWY_ATTR {
+      return hn::IfThenElse(inside, LoadPartial(d, p + i, n - i), start);
+    };
+    a = Combine<kKind>(a, rest(xa));
+    b = Combine<kKind>(b, rest(xb));
+    c = Combine<kKind>(c, rest(xc));
+    e = Combine<kKind>(e, rest(xe));
+  }
+  const auto joined = JoinedByFour<kKind>(FourLanes<kKind>(d, a), FourLanes<kKind>(d, b),
+                                          FourLanes<kKind>(d, c), FourLanes<kKind>(d, e));
+  if (kKind != ReduceKind::kMean) return joined;
+  return hn::Div(joined, hn::Set(D4(), static_cast<float>(plan.terms())));
+}
+
+// `n` <= kShortRunBlock outputs from `first` on, each with a short run: four at a time, so that
+// they neither wait for their additions nor join their lanes alone.
+template <ReduceKind kKind, class DV>
+HWY_INLINE void ReduceShortRunsBy(DV d, const ReducePlan& plan, const float* in, int64_t first,
+                                  float* out, size_t n) {
+  int64_t rows[kShortRunBlock + 3], *end = rows;
+  rows[0] = 0;  // which the compiler cannot know to be set below
+  plan.ForOuter(first, first + static_cast<int64_t>(n), [&](int64_t offset) { *end++ = offset; });
+  std::fill(end, end + 3, rows[0]);
+  size_t o = 0;
+  for (; o + 4 <= n; o += 4) {
+    hn::StoreU(ReduceFourRuns<kKind>(d, plan, in, rows + o), D4(), out + o);
+  }
+  if (o < n) StorePartial(ReduceFourRuns<kKind>(d, plan, in, rows + o), D4(), out + o, n - o);
+}
+
 template <ReduceKind kKind>
 void ReduceShortRunsOf(const ReducePlan& plan, const float* in, int64_t first, float* out,
                        size_t n) {
-  for (size_t o = 0; o < n; ++o) {
-    const float* outer = in + plan.OuterOffset(first + static_cast<int64_t>(o));
-    float total = Start<kKind>();
-    for (int64_t run = 0; run < plan.runs; ++run) {
-      const float* x = outer + plan.RunOffset(run);
-      for (int64_t i = 0; i < plan.run_count; ++i) total = CombineOne<kKind>(total, x[i]);
-    }
-    out[o] = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
+  if (plan.run_count <= 4) return ReduceShortRunsBy<kKind>(D4(), plan, in, first, out, n);
+  if (plan.run_count <= 8) {
+    return ReduceShortRunsBy<kKind>(hn::CappedTag<float, 8>(), plan, in, first, out, n);
   }
+  ReduceShortRunsBy<kKind>(D(), plan, in, first, out, n);
 }
 
 // Outputs [lane, lane + n) of one outer index; `in` at the outer index's first term.
@@ -222,16 +286,16 @@ std::unique_ptr<Kernel> MakeCopy(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> BuildShortRuns(const OpDescription& op, const ReducePlan& plan,
                                                Isa isa) {
   constexpr auto kShortRuns = FUSELITE_SIMD_TABLE(ReduceShortRuns);
-  constexpr int64_t kBlock = 256;
+  const int64_t block = std::clamp<int64_t>(8192 / plan.terms() & ~int64_t{3}, 4, kShortRunBlock);
   FUSELITE_ASSIGN_OR_RETURN(auto* const reduce, kShortRuns.Require(isa));
   return MakeKernel(
       std::string("reduce short runs f32 ") + SimdName(isa),
-      {.units = (plan.outer + kBlock - 1) / kBlock, .grain = GrainFor(plan.terms() * kBlock)},
+      {.units = (plan.outer + block - 1) / block, .grain = GrainFor(plan.terms() * block)},
       [=, kind = ReduceKindOf(*op.op)](const KernelArgs& args, int64_t begin, int64_t end) {
-        const int64_t first = begin * kBlock;
-        reduce(kind, plan, static_cast<const float*>(args.inputs[0]), first,
-               static_cast<float*>(args.outputs[0]) + first,
-               std::min(plan.outer, end * kBlock) - first);
+        for (int64_t first = begin * block; begin < end; ++begin, first += block) {
+          reduce(kind, plan, static_cast<const float*>(args.inputs[0]), first,
+                 static_cast<float*>(args.outputs[0]) + first, std::min(plan.outer - first, block));
+        }
       });
 }
 
@@ -248,7 +312,8 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   if (op.inputs[0].type != DataType::kFloat32) return BuildReduceIntegers(op, context);
   if (plan.terms() == 0) return Unsupported("a reduction of nothing");
   const bool along_runs = AlongRuns(plan);
-  constexpr int64_t kShortRun = 8;
+  // Longer runs fill the four vectors that one output has alone.
+  constexpr int64_t kShortRun = 256;
   if (along_runs && plan.run_count < kShortRun) return BuildShortRuns(op, plan, context.isa);
   auto* const reduce = along_runs ? runs : kLanes.For(context.isa);
   const int64_t blocks = (plan.lanes + kLaneBlock - 1) / kLaneBlock;

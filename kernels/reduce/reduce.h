@@ -36,6 +36,17 @@ struct ReducePlan {
   // Where outer output `o` begins in the input.
   int64_t OuterOffset(int64_t o) const { return Offset(kept, o); }
   int64_t RunOffset(int64_t run) const { return Offset(reduced, run); }
+  // f(OuterOffset(o)) for o in [begin, end), with a division for each row of the last kept
+  // dimension instead of one for each output.
+  template <class F>
+  void ForOuter(int64_t begin, int64_t end, F f) const {
+    const Dim last = kept.empty() ? Dim{1, 0} : kept.back();
+    while (begin < end) {
+      int64_t offset = OuterOffset(begin);
+      const int64_t row_end = std::min(end, begin - begin % last.size + last.size);
+      for (; begin < row_end; ++begin, offset += last.stride) f(offset);
+    }
+  }
 
  private:
   static int64_t Offset(const std::vector<Dim>& dims, int64_t index) {
