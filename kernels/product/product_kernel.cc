@@ -100,8 +100,7 @@ class ProductKernel final : public PhasedKernel {
       scratch_bytes_ = std::max(scratch_bytes_, product.scratch_bytes());
     }
     packed_at_ = AlignUp(source_->shared_bytes());
-    values_at_ = packed_at_ + right_.shared_bytes();
-    shared_bytes_ = values_at_;
+    shared_bytes_ = packed_at_ + right_.shared_bytes();
     MakePhases();
   }
 
@@ -118,27 +117,44 @@ class ProductKernel final : public PhasedKernel {
     }
     const Product& first = products_.front();
     finds_row_values_ = first.kernel().needs_row_values();
-    if (finds_row_values_) {
-      phases_.push_back(RowValuesPhase());
-      shared_bytes_ += left_matrices_ * first.row_value_count() * sizeof(int32_t);
-    }
+    if (finds_row_values_) phases_.push_back(RowValuesPhase());
     phases_.push_back(MultiplyingPhase());
   }
 
+  static int64_t RowValueUnits(const Product& product) {
+    return (product.row_value_count() + kRowsPerUnit - 1) / kRowsPerUnit;
+  }
+
+  // Those of the products in turn, each of all left matrices.
   Phase RowValuesPhase() {
-    const int64_t count = products_.front().row_value_count();
-    const int64_t units = (count + kRowsPerUnit - 1) / kRowsPerUnit;
-    return {.units = left_matrices_ * units,
+    int64_t units = 0;
+    for (const Product& product : products_) {
+      row_values_at_.push_back(shared_bytes_);
+      units += left_matrices_ * RowValueUnits(product);
+      shared_bytes_ += AlignUp(left_matrices_ * product.row_value_count() * sizeof(int32_t));
+    }
+    return {.units = units,
             .grain = 4,
-            .run = [this, count, units](const KernelArgs& args, int64_t begin, int64_t end) {
-              auto* values = reinterpret_cast<int32_t*>(args.shared + values_at_);
-              for (int64_t unit = begin; unit < end; ++unit) {
-                const int64_t matrix = unit / units, first = unit % units * kRowsPerUnit;
-                products_.front().FindRowValues(places_.Pixels(args) + matrix * left_matrix_bytes_,
-                                                values + matrix * count, first,
-                                                std::min(count, first + kRowsPerUnit));
+            .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+              int64_t first = 0;  // unit of the product at hand
+              for (size_t part = 0; part < products_.size(); ++part) {
+                const int64_t units = left_matrices_ * RowValueUnits(products_[part]);
+                for (int64_t unit = std::max(begin - first, int64_t{0});
+                     unit < std::min(end - first, units); ++unit) {
+                  FindRowValues(args, part, unit);
+                }
+                first += units;
               }
             }};
+  }
+
+  void FindRowValues(const KernelArgs& args, size_t part, int64_t unit) const {
+    const Product& product = products_[part];
+    const int64_t units = RowValueUnits(product), count = product.row_value_count();
+    const int64_t matrix = unit / units, first = unit % units * kRowsPerUnit;
+    auto* const values = reinterpret_cast<int32_t*>(args.shared + row_values_at_[part]);
+    product.FindRowValues(places_.Pixels(args) + matrix * left_matrix_bytes_,
+                          values + matrix * count, first, std::min(count, first + kRowsPerUnit));
   }
 
   Phase MultiplyingPhase() {
@@ -173,7 +189,7 @@ class ProductKernel final : public PhasedKernel {
     const BatchMatMulShape::Pair pair = batch_ ? batch_->PairOf(batch) : BatchMatMulShape::Pair{};
     const int64_t rows = product.problem().grid.rows();
     const std::byte* row_values =
-        finds_row_values_ ? args.shared + values_at_ : places_.RowValues(args);
+        finds_row_values_ ? args.shared + row_values_at_[part] : places_.RowValues(args);
     product.Run({.args = args,
                  .left = places_.Pixels(args) + pair.x * left_matrix_bytes_,
                  .panels = right_.Panels(args, packed_at_, part, pair.y),
@@ -188,7 +204,8 @@ class ProductKernel final : public PhasedKernel {
   RightSide right_;
   std::optional<BatchMatMulShape> batch_;
   int64_t left_matrices_ = 1, left_matrix_bytes_ = 0;
-  size_t packed_at_ = 0, values_at_ = 0;  // in KernelArgs::shared
+  size_t packed_at_ = 0;               // in KernelArgs::shared
+  std::vector<size_t> row_values_at_;  // there, of each product where they are found
   bool finds_row_values_ = false;
 };
 
@@ -326,9 +343,6 @@ Result<std::vector<Product>> PlanProducts(const OpDescription& op,
     }
     FUSELITE_ASSIGN_OR_RETURN(Product product,
                               PlanFasterProduct(spec, depth, problem, context.threads));
-    if (product.kernel().needs_row_values() && description.parts.size() > 1) {
-      return Unsupported("a zero point of weights has no emitter here");
-    }
     products.push_back(std::move(product));
   }
   return products;

@@ -142,12 +142,8 @@ void CompareExtremeCases(int cases, bool real, Make make) {
   });
 }
 
-// Products take no other zero point of the weights here.
 inline OpTester RandomTransposeConvOfBytes(Random& random, const QuantizedProductCases& cases) {
-  OpTester tester = kernels::testing::RandomQuantizedTransposeConv(random, cases.types, 3);
-  TensorInfo& weights = tester.op.inputs[1];
-  if (weights.type == DataType::kUInt8) weights.quantization.zero_points = {128};
-  return tester;
+  return kernels::testing::RandomQuantizedTransposeConv(random, cases.types, 3);
 }
 
 // Random operators of `make(random, kBytes)` with random tails.
