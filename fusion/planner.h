@@ -54,6 +54,7 @@ class Planner {
 
   const kernels::PlanContext& context() const { return context_; }
   bool jit() const { return jit_; }
+  const Budget& budget() const { return budget_; }
 
  private:
   kernels::PlanContext context_;

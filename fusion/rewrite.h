@@ -41,6 +41,12 @@ class RewriteContext {
   // The kernel that computes an operation of the graph.
   const Choice& Choose(const kernels::OpDescription& op) { return planner_.Choose(op); }
 
+  // Whether the budget allows constants like these; what it refuses is left to Lower(), which says
+  // so.
+  bool Allows(std::span<const TensorInfo> constants) const {
+    return planner_.budget().CheckMemory(constants).ok();
+  }
+
   // For the report.
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/cost.h"
 #include "fusion/evaluate.h"
 #include "kernels/evaluation.h"
 #include "runtime/tflite_arrays.h"
@@ -66,6 +67,20 @@ std::vector<bool> KeepNeeded(const fusion::Graph& graph, std::vector<bool> const
       needed.insert(node.inputs.begin(), node.inputs.end());
   }
   return constant;
+}
+
+// What the nodes give exists from here on, all of it.
+Status CheckBudget(const fusion::Graph& graph, const std::vector<bool>& nodes,
+                   const Budget& budget) {
+  double multiply_adds = 0;
+  std::vector<TensorInfo> made;
+  for (fusion::NodeId id : graph.order()) {
+    if (!nodes[id]) continue;
+    multiply_adds += fusion::NodeCost(graph, id);
+    for (fusion::ValueId v : graph.node(id).outputs) made.push_back(graph.value(v).info);
+  }
+  FUSELITE_RETURN_IF_ERROR(budget.CheckMultiplyAdds(multiply_adds));
+  return budget.CheckMemory(made);
 }
 
 // Computes the nodes, which become constants.
@@ -144,9 +159,11 @@ void ConstantMakers::Follow(Partition& partition) const {
   });
 }
 
-Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built) {
+Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built, const Budget& budget) {
   fusion::Graph& graph = built.graph;
-  FUSELITE_RETURN_IF_ERROR(Evaluate(graph, KeepNeeded(graph, FindConstantNodes(graph))));
+  const std::vector<bool> nodes = KeepNeeded(graph, FindConstantNodes(graph));
+  FUSELITE_RETURN_IF_ERROR(CheckBudget(graph, nodes, budget));
+  FUSELITE_RETURN_IF_ERROR(Evaluate(graph, nodes));
   std::vector<ConstantOutput> constants;
   for (size_t i = 0; i < graph.outputs.size();) {
     const fusion::Value& value = graph.value(graph.outputs[i]);

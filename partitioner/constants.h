@@ -9,6 +9,7 @@
 #include "partitioner/build_graph.h"
 #include "partitioner/import.h"
 #include "partitioner/verdict.h"
+#include "runtime/budget.h"
 
 namespace fuselite::partitioner {
 
@@ -43,7 +44,8 @@ struct ConstantOutput {
 };
 
 // Takes the outputs that depend on constants alone out of the graph, with their values. Errors are
-// those of the nodes' runs: an index out of range.
-Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built);
+// those of the nodes' runs, an index out of range, and the refusal of `budget`, to which what is
+// computed here is held before any of it is: no other place counts it.
+Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built, const Budget& budget);
 
 }  // namespace fuselite::partitioner

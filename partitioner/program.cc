@@ -154,7 +154,7 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
   segment.end = segment.built.end;
   segment.waits = segment.end == segment.begin && segment.begin < size();
   if (segment.waits) return Status();
-  FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built));
+  FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built, options.budget));
   if (loops_ && options.fusion) FUSELITE_RETURN_IF_ERROR(TakeLoopRows(segment, options));
   FUSELITE_RETURN_IF_ERROR(Finish(segment, options, ready ? ready->planner.get() : nullptr));
   segment.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -203,7 +203,8 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
   Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
   if (!built.ok()) return At(partition_, waiting.begin, built.status());
   segment->built = *std::move(built);
-  FUSELITE_ASSIGN_OR_RETURN(segment->constants, TakeConstantOutputs(segment->built));
+  FUSELITE_ASSIGN_OR_RETURN(segment->constants,
+                            TakeConstantOutputs(segment->built, options.budget));
   FUSELITE_RETURN_IF_ERROR(Finish(*segment, options, nullptr));
   return Keep(std::move(segment));
 }

@@ -18,7 +18,8 @@ std::string Short(double number, const char* unit) {
     ++prefix;
   }
   char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s%s", number, kPrefixes[prefix], unit);
+  const bool bare = prefix == 0 && *unit == '\0';
+  std::snprintf(text, sizeof text, "%.3g%s%s%s", number, bare ? "" : " ", kPrefixes[prefix], unit);
   return text;
 }
 

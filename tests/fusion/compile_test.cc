@@ -101,6 +101,23 @@ TEST(Compile, CountsMultiplyAddsOfTheGraph) {
   EXPECT_EQ(GraphCost(b.graph()), 2 * 16 * 8 + 2 * 8 * 4);
 }
 
+// Four times as many bytes with each node: what is folded does not get around the budget.
+TEST(Compile, HoldsFoldedConstantsToTheBudget) {
+  GraphBuilder b;
+  ValueId big = b.Constant({1, 16});
+  for (int i = 0; i < 3; ++i) {
+    big = b.Op("CONCATENATION", {big, big, big, big}, {{"axis", 1.0}});
+  }
+  b.Output(b.Op("ADD", {b.Input({1}), b.Op("MEAN", {big, b.Ints({1})})}));
+  CompileOptions options = Fused();
+  options.budget.max_memory = 3 * 4096;
+  EXPECT_TRUE(Compile(b.graph(), options, nullptr).ok());
+  options.budget.max_memory = 4095;
+  const auto refused = Compile(b.graph(), options, nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.status().message(), HasSubstr("asks for 4.1 kB of memory"));
+}
+
 // Adds up the bytes that are packed anew.
 class CountingStore : public PackedStore {
  public:

@@ -213,5 +213,20 @@ TEST(Resize, OfNoImagesHoldsNoTable) {
 
 TEST(Resize, BeyondTheBudgetIsNotEvenPlanned) { ExpectRefused(ManyColumns(1), "max_memory"); }
 
+// What depends on constants alone is computed when the model is prepared.
+TEST(Constants, OfGigabytesAreNotComputed) {
+  ModelWriter writer;
+  const int in = writer.AddTensor("in", DataType::kFloat32, {1 << 10});
+  const int dims = writer.AddConstant<int32_t>("dims", DataType::kInt32, {2}, {1 << 17, 1 << 17});
+  const int one = writer.AddConstant<float>("one", DataType::kFloat32, {}, {1});
+  const int filled = writer.AddTensor("filled", DataType::kFloat32, {1 << 17, 1 << 17});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {1 << 10});
+  writer.AddOperator(Op("FILL"), {dims, one}, {filled});
+  writer.AddOperator(Op("NEG"), {in}, {out});
+  writer.SetInputs({in});
+  writer.SetOutputs({filled, out});
+  ExpectRefused(writer.Finish(), "asks for 68.7 GB of memory");
+}
+
 }  // namespace
 }  // namespace fuselite::fuzz

@@ -103,6 +103,33 @@ TEST_F(ConstantsTest, OutputsOfTheGraphAreGiven) {
   EXPECT_EQ(RunWith(2, input_, 2, out), 5);
 }
 
+// A FILL of a small file can ask for gigabytes, all of them ahead of the first run.
+TEST_F(ConstantsTest, OutputsOfTheGraphAreHeldToTheBudgetBeforeTheyAreMade) {
+  // Nine of 64 floats, and less than that in the run.
+  std::vector<int> outputs;
+  for (int i = 0; i < 9; ++i) outputs.push_back(Made("NEG", three_));
+  outputs.push_back(Work(input_));
+  host_.SetOutputs(outputs);
+  struct Case {
+    Budget budget;
+    const char* message;  // null: within
+  };
+  const Case cases[] = {{{9 * 256, 0}, nullptr},
+                        {{9 * 256 - 1, 0}, "asks for 2.3 kB of memory"},
+                        {{0, 9 * 64}, nullptr},
+                        {{0, 9 * 64 - 1}, "takes 576 multiply-adds"}};
+  for (const Case& c : cases) {
+    Options options = DefaultOptions();
+    options.budget = c.budget;
+    Apply(options);
+    host_.errors.clear();
+    EXPECT_EQ(host_.Prepare() == kTfLiteOk, c.message == nullptr);
+    if (c.message == nullptr) continue;
+    ASSERT_THAT(host_.errors, SizeIs(1));
+    EXPECT_THAT(host_.errors[0], HasSubstr(c.message));
+  }
+}
+
 TEST_F(ConstantsTest, WhatIsDeniedIsAValueOfTheRun) {
   const int made = Made("NEG", three_);
   const int out = Work(With("SUB", input_, made));
