@@ -111,12 +111,16 @@ CompileOptions Fused();
 // The same, each node a step of its own.
 CompileOptions Unfused();
 
-// |difference| <= tolerance * max(1, |expected|); 0 demands the same bits.
+// |difference| <= tolerance * max(1, |expected|) + roundings; 0 and 0 demand the same bits.
 void ExpectClose(const std::vector<std::vector<float>>& expected,
-                 const std::vector<std::vector<float>>& actual, float tolerance);
+                 const std::vector<std::vector<float>>& actual, float tolerance,
+                 float roundings = 0);
 
 // Runs both ways and compares. Returns the fused outcome.
 Outcome ExpectSameFused(const Graph& graph, float tolerance);
+// The same for a graph whose values may grow to any size, and then cancel: what is left of them has
+// the roundings of the largest value that the graph computes.
+Outcome ExpectSameFusedAtAnySize(const Graph& graph, float tolerance);
 // The same, and for each graph that differs from this one in one place (neighbours.h).
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 

@@ -39,16 +39,33 @@ class RandomBytes {
     const Quantization& q = quantization(inputs[0]);
     return b_.Int8Op(op, inputs, q.scales[0], q.zero_points[0], how);
   }
+  // What gives codes of a drawn scale and zero point. Draws stand in statements of their own, here
+  // and elsewhere: in which order arguments are computed is the compiler's choice, and an input
+  // means the same graph to all of them.
+  ValueId Coded(const char* op, const std::vector<ValueId>& inputs, const Attributes& how = {}) {
+    const float scale = Scale();
+    return b_.Int8Op(op, inputs, scale, Zero(), how);
+  }
+  ValueId Conv(ValueId x, int channels, int filter) {
+    const float scale = Scale();
+    const int32_t zero = Zero();
+    return b_.Conv8(x, channels, filter, scale, zero, Activation());
+  }
+  ValueId Depthwise(ValueId x) {
+    const float scale = Scale();
+    const int32_t zero = Zero();
+    return b_.Depthwise8(x, 3, scale, zero, Activation());
+  }
   void Add() {
     const ValueId x = pool_.Recent();
     switch (Int(0, 11)) {
       case 0:
-      case 1: return Keep(b_.Conv8(x, Int(1, 9), 1, Scale(), Zero(), Activation()));
-      case 2: return Keep(b_.Conv8(x, b_.shape(x).dim(-1), 3, Scale(), Zero(), Activation()));
-      case 3: return Keep(b_.Depthwise8(x, 3, Scale(), Zero(), Activation()));
+      case 1: return Keep(Conv(x, Int(1, 9), 1));
+      case 2: return Keep(Conv(x, b_.shape(x).dim(-1), 3));
+      case 3: return Keep(Depthwise(x));
       case 4: return Keep(Function(x));
       case 5: return Keep(Gate(x));
-      case 6: return Keep(b_.Int8Op("QUANTIZE", {x}, Scale(), Zero()));
+      case 6: return Keep(Coded("QUANTIZE", {x}));
       case 7: return Keep(Island(x));
       case 8: return Keep(Move(x));
       case 9: return Keep(Pool(x));
@@ -60,16 +77,15 @@ class RandomBytes {
     switch (Int(0, 4)) {
       case 0: return b_.Int8Op("LOGISTIC", {x}, 1.0f / 256, -128);
       case 1: return b_.Int8Op("TANH", {x}, 1.0f / 128, 0);
-      case 2: return b_.Int8Op("HARD_SWISH", {x}, Scale(), Zero());
-      case 3: return b_.Int8Op("LEAKY_RELU", {x}, Scale(), Zero(), {{"alpha", 0.25}});
-      default: return b_.Int8Op("RELU6", {x}, Scale(), Zero());
+      case 2: return Coded("HARD_SWISH", {x});
+      case 3: return Coded("LEAKY_RELU", {x}, {{"alpha", 0.25}});
+      default: return Coded("RELU6", {x});
     }
   }
   ValueId Gate(ValueId x) {
     const ValueId gate = b_.Int8Op("LOGISTIC", {x}, 1.0f / 256, -128);
     if (Chance(0.3)) Keep(gate);
-    return Chance(0.5) ? b_.Int8Op("MUL", {x, gate}, Scale(), Zero())
-                       : b_.Int8Op("MUL", {gate, x}, Scale(), Zero());
+    return Chance(0.5) ? Coded("MUL", {x, gate}) : Coded("MUL", {gate, x});
   }
   ValueId Island(ValueId x) {
     ValueId v = b_.Op("DEQUANTIZE", {x});
@@ -77,7 +93,7 @@ class RandomBytes {
       v = Chance(0.5) ? b_.Op("MUL", {v, b_.Scalar(0.7f)})
                       : b_.Op(b_.random().Pick({"TANH", "RELU", "ABS", "NEG"}), {v});
     }
-    return b_.Int8Op("QUANTIZE", {v}, Scale(), Zero());
+    return Coded("QUANTIZE", {v});
   }
   ValueId Move(ValueId x) {
     const Shape& s = b_.shape(x);
@@ -109,7 +125,7 @@ class RandomBytes {
     const char* op = b_.random().Pick({"ADD", "SUB", "MUL"});
     const ValueId y =
         Chance(0.3) ? b_.Int8Constant({1, 1, 1, b_.shape(x).dim(-1)}, Scale()) : pool_.Like(x);
-    return b_.Int8Op(op, {x, y}, Scale(), Zero(), Activation());
+    return Coded(op, {x, y}, Activation());
   }
 
   Int8Builder b_;

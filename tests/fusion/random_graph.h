@@ -34,7 +34,10 @@ class RandomGraph {
     const ValueId x = pool_.Recent();
     switch (b_.random().Int(0, 13)) {
       case 0:
-      case 1: return Keep(b_.Conv(x, static_cast<int>(b_.random().Int(1, 9)), 1, Activation()));
+      case 1: {
+        const auto channels = static_cast<int>(b_.random().Int(1, 9));
+        return Keep(b_.Conv(x, channels, 1, Activation()));
+      }
       case 2: return Keep(b_.Conv(x, b_.shape(x).dim(-1), 3, Activation()));
       case 3: return Keep(Shrink(b_.Depthwise(x, 3, Activation()), 0.2f));
       case 4:

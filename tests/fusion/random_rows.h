@@ -59,7 +59,8 @@ class RandomRows {
   ValueId Layer(ValueId x) {
     const ValueId weights = hybrid_ ? b_.Int8Constant({kChannels, kChannels}, 0.002f)
                                     : b_.Constant({kChannels, kChannels}, -0.3f, 0.3f);
-    return b_.Op("FULLY_CONNECTED", {x, weights, b_.Constant({kChannels})},
+    const ValueId bias = b_.Constant({kChannels});
+    return b_.Op("FULLY_CONNECTED", {x, weights, bias},
                  {{"keep_num_dims", 1}, {"asymmetric_quantize_inputs", Int(0, 1)}});
   }
 
@@ -112,7 +113,8 @@ class RandomRows {
         Chance(0.3) ? b_.Op("POW", {x, b_.Scalar(3)}) : b_.Op("MUL", {Square(x), x});
     const ValueId inner = Swapped("ADD", x, Swapped("MUL", cube, Number(0.044715f)));
     const ValueId t = b_.Op("TANH", {Swapped("MUL", inner, Number(0.7978845608f))});
-    return Swapped("MUL", Swapped("MUL", x, Number(0.5f)), Swapped("ADD", t, Number(1)));
+    const ValueId half = Swapped("MUL", x, Number(0.5f));
+    return Swapped("MUL", half, Swapped("ADD", t, Number(1)));
   }
 
   ValueId Reshape(ValueId x, const std::vector<int32_t>& to) {
@@ -158,7 +160,8 @@ class RandomRows {
     const auto halves = b_.Op("SPLIT", {b_.Ints(Shape(), {3}), x}, {{"num_splits", 2}}, 2);
     const ValueId x0 = halves[Chance(0.1) ? 1 : 0], x1 = halves[1];
     const ValueId first = b_.Op("SUB", {Swapped("MUL", x0, cos), Swapped("MUL", x1, sin)});
-    const ValueId second = Swapped("ADD", Swapped("MUL", x1, cos), Swapped("MUL", x0, sin));
+    const ValueId straight = Swapped("MUL", x1, cos);
+    const ValueId second = Swapped("ADD", straight, Swapped("MUL", x0, sin));
     return b_.Op("CONCATENATION", {first, second}, {{"axis", 3}});
   }
 
