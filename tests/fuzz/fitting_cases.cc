@@ -2,9 +2,8 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/blockwise/blockwise.h"
-#include "kernels/recurrent/svdf.h"
+#include "tests/fuzz/fitting_tensors.h"
 #include "tests/kernels/hybrid_cases.h"
-#include "tests/kernels/lstm_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/quantized_product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -16,24 +15,6 @@ using namespace kernels;
 using namespace kernels::testing;
 
 constexpr DataType kF32 = DataType::kFloat32;
-
-int32_t Dim(Random& random, int32_t low, int32_t high) {
-  return static_cast<int32_t>(random.Int(low, high));
-}
-
-TestTensor Floats(Random& random, const Shape& shape, float magnitude) {
-  TestTensor tensor({.type = kF32, .shape = shape}, 4 * random.Int(0, 3));
-  tensor.Fill(random, -magnitude, magnitude);
-  return tensor;
-}
-
-TestTensor Bytes(Random& random, DataType type, const Shape& shape) {
-  TestTensor tensor(
-      {.type = type, .shape = shape, .quantization = {.scales = {0.002f}, .zero_points = {0}}});
-  const bool is_signed = type == DataType::kInt8;
-  tensor.Fill(random, is_signed ? -127 : 0, is_signed ? 127 : 255);
-  return tensor;
-}
 
 OpTester Product(Random& random) {
   static const QuantizedProductCases kIntegers = {
@@ -55,51 +36,6 @@ OpTester Product(Random& random) {
     case 13: return RandomQuantizedBatchMatMul(random, kIntegers);
     default: return RandomQuantizedTransposeConv(random, kIntegers.types);
   }
-}
-
-// Steps feed one another: what a rounding moves in one is there in the next.
-FittingCase Lstm(Random& random) {
-  const bool hybrid = random.Chance(0.4);
-  OpTester tester = MakeLstm(RandomLstmCase(random), [&](int input, const Shape& shape) {
-    if (hybrid && IsWeights(input)) return Bytes(random, DataType::kInt8, shape);
-    return Floats(random, shape, input == kLstmX ? 1.0f : 0.2f);
-  });
-  tester.params<LstmParams>().asymmetric_quantize_inputs = hybrid && random.Chance(0.5);
-  return {std::move(tester), hybrid ? 3e-2f : 1e-3f};
-}
-
-FittingCase Svdf(Random& random) {
-  const int32_t batch = Dim(random, 1, 3), inputs = Dim(random, 1, 40), rank = Dim(random, 1, 3);
-  const int32_t units = Dim(random, 1, 20), memory = Dim(random, 1, 10), filters = units * rank;
-  const DataType weights = random.Pick({kF32, kF32, DataType::kInt8});
-  OpTester tester("SVDF");
-  tester.params<SvdfParams>() = {.rank = rank,
-                                 .activation = random.Pick({Activation::kNone, Activation::kRelu}),
-                                 .asymmetric_quantize_inputs = random.Chance(0.5)};
-  const auto matrix = [&](const Shape& shape) {
-    return weights == kF32 ? Floats(random, shape, 0.3f) : Bytes(random, weights, shape);
-  };
-  tester.Input(Floats(random, {batch, inputs}, 1));
-  tester.Constant(matrix({filters, inputs})).Constant(matrix({filters, memory}));
-  random.Chance(0.5) ? tester.Constant(Floats(random, {units}, 1)) : tester.Absent();
-  tester.Input(Floats(random, {batch, memory * filters}, 0.3f));
-  return {std::move(tester), weights == kF32 ? 1e-4f : 1e-2f};
-}
-
-// RNN and its form over a sequence.
-FittingCase Rnn(Random& random) {
-  const bool sequence = random.Chance(0.6);
-  const int32_t batch = Dim(random, 1, 3), inputs = Dim(random, 1, 40), units = Dim(random, 1, 40);
-  const DataType weights = random.Pick({kF32, DataType::kInt8, DataType::kUInt8});
-  OpTester tester(sequence ? "UNIDIRECTIONAL_SEQUENCE_RNN" : "RNN");
-  const auto matrix = [&](const Shape& shape) {
-    return weights == kF32 ? Floats(random, shape, 0.1f) : Bytes(random, weights, shape);
-  };
-  tester.Input(
-      Floats(random, sequence ? Shape{batch, Dim(random, 1, 5), inputs} : Shape{batch, inputs}, 1));
-  tester.Constant(matrix({units, inputs})).Constant(matrix({units, units}));
-  tester.Constant(Floats(random, {units}, 1)).Input(Floats(random, {batch, units}, 0.3f));
-  return {std::move(tester), weights == kF32 ? 1e-4f : 3e-2f};
 }
 
 FittingCase Attention(Random& random) {
@@ -153,12 +89,15 @@ FittingCase Blockwise(Random& random) {
 }  // namespace
 
 FittingCase DrawFittingCase(Random& random) {
-  switch (random.Int(0, 9)) {
-    case 0: return Lstm(random);
-    case 1: return Svdf(random);
-    case 2: return Rnn(random);
-    case 3: return Attention(random);
-    case 4: return Blockwise(random);
+  switch (random.Int(0, 11)) {
+    case 0: return Attention(random);
+    case 1: return Blockwise(random);
+    case 2:
+    case 3: return DrawRecurrentCase(random);
+    case 4:
+    case 5: return DrawIndexedCase(random);
+    case 6: return DrawCustomCase(random);
+    case 7: return DrawTailCase(random);
     default: return {Product(random)};
   }
 }

@@ -1,5 +1,6 @@
-// Operators of which hardly any drawn operands fit one another: products, recurrent cells,
-// attention, weights in blocks.
+// Operators of which hardly any drawn operands fit one another: products, attention, weights in
+// blocks, recurrent cells, windows and indices that parameters describe, custom operators and those
+// that rewrites make, tails.
 #pragma once
 
 #include "tests/kernels/op_tester.h"
@@ -12,6 +13,12 @@ struct FittingCase {
   float tolerance = 1e-4f;
 };
 
+// Any of those below, or a product.
 FittingCase DrawFittingCase(kernels::testing::Random& random);
+
+FittingCase DrawRecurrentCase(kernels::testing::Random& random);
+FittingCase DrawIndexedCase(kernels::testing::Random& random);
+FittingCase DrawCustomCase(kernels::testing::Random& random);
+FittingCase DrawTailCase(kernels::testing::Random& random);
 
 }  // namespace fuselite::fuzz

@@ -78,6 +78,45 @@ inline LstmCase RandomLstmCase(Random& random) {
   return c;
 }
 
+// Operands of the int8 form; sums of products have scales around 2^-12.
+inline TestTensor RandomIntegerLstmInput(Random& random, int input, const Shape& shape) {
+  const auto fill = [&](DataType type, float scale, int32_t zero_point, int low, int high) {
+    TestTensor tensor({.type = type, .shape = shape, .quantization = {{scale}, {zero_point}}},
+                      4 * random.Int(0, 3));
+    tensor.Fill(random, low, high);
+    return tensor;
+  };
+  const float scale = random.Float(0.002f, 0.03f);
+  const auto zero_point = static_cast<int32_t>(random.Int(-128, 127));
+  if (input >= kLstmPeephole && input < kLstmBias) {
+    return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
+  }
+  if (input >= kLstmLayerNorm) return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
+  if (IsWeights(input)) return fill(DataType::kInt8, scale, 0, -127, 127);
+  if (input == kLstmX) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmOutputState) return fill(DataType::kInt8, scale, zero_point, -128, 127);
+  if (input == kLstmCellState) {
+    const float power = std::ldexp(1.0f, static_cast<int>(random.Int(-15, -9)));
+    return fill(DataType::kInt16, power, 0, -32768, 32767);
+  }
+  return fill(DataType::kInt32, 1, 0, -3000, 3000);
+}
+
+// The int8 form with the scales of five intermediate values.
+inline OpTester RandomIntegerLstm(Random& random) {
+  LstmCase c = RandomLstmCase(random);
+  if (c.peephole && c.projection) c.outputs = std::min(c.outputs, c.cells);
+  OpTester tester = MakeLstm(c, [&](int input, const Shape& shape) {
+    return RandomIntegerLstmInput(random, input, shape);
+  });
+  for (int i = 0; i < 5; ++i) {
+    tester.op.intermediates.push_back(
+        {{random.Float(0.002f, 0.02f)}, {static_cast<int32_t>(random.Int(-128, 127))}});
+  }
+  tester.Output(DataType::kInt8, {{0.01f}, {0}});
+  return tester;
+}
+
 // Runs a candidate of `tester`, which gets states of its own with the values of `plain`'s.
 inline Result<std::vector<TestTensor>> RunLstm(const OpTester& plain, OpTester& tester,
                                                std::string_view candidate, Isa isa, uint64_t seed,

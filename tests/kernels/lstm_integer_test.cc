@@ -109,30 +109,6 @@ TEST(IntegerLstmTest, NeedsTheQuantizationThatItUses) {
   EXPECT_THAT(weights.Infer().message(), ::testing::HasSubstr("no single scale"));
 }
 
-// Operands of the int8 form; sums of products have scales around 2^-12.
-TestTensor RandomIntegerInput(Random& random, int input, const Shape& shape) {
-  const auto fill = [&](DataType type, float scale, int32_t zero_point, int low, int high) {
-    TestTensor tensor({.type = type, .shape = shape, .quantization = {{scale}, {zero_point}}},
-                      4 * random.Int(0, 3));
-    tensor.Fill(random, low, high);
-    return tensor;
-  };
-  const float scale = random.Float(0.002f, 0.03f);
-  const auto zero_point = static_cast<int32_t>(random.Int(-128, 127));
-  if (input >= kLstmPeephole && input < kLstmBias) {
-    return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
-  }
-  if (input >= kLstmLayerNorm) return fill(DataType::kInt16, scale / 64, 0, -32767, 32767);
-  if (IsWeights(input)) return fill(DataType::kInt8, scale, 0, -127, 127);
-  if (input == kLstmX) return fill(DataType::kInt8, scale, zero_point, -128, 127);
-  if (input == kLstmOutputState) return fill(DataType::kInt8, scale, zero_point, -128, 127);
-  if (input == kLstmCellState) {
-    const float power = std::ldexp(1.0f, static_cast<int>(random.Int(-15, -9)));
-    return fill(DataType::kInt16, power, 0, -32768, 32767);
-  }
-  return fill(DataType::kInt32, 1, 0, -3000, 3000);
-}
-
 class IntegerLstmIsaTest : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(IntegerLstmIsaTest, HighwayEqualsTheReference) {
@@ -140,15 +116,7 @@ TEST_P(IntegerLstmIsaTest, HighwayEqualsTheReference) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    LstmCase c = RandomLstmCase(random);
-    if (c.peephole && c.projection) c.outputs = std::min(c.outputs, c.cells);
-    OpTester plain = MakeLstm(
-        c, [&](int input, const Shape& shape) { return RandomIntegerInput(random, input, shape); });
-    for (int i = 0; i < 5; ++i) {
-      plain.op.intermediates.push_back(
-          {{random.Float(0.002f, 0.02f)}, {static_cast<int32_t>(random.Int(-128, 127))}});
-    }
-    plain.Output(DataType::kInt8, {{0.01f}, {0}});
+    const OpTester plain = RandomIntegerLstm(random);
     OpTester reference = plain, fast = plain;
     const auto expected =
         RunLstm(plain, reference, "reference", Isa::kScalar, seed, random.Int(0, 3));

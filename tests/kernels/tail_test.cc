@@ -6,6 +6,7 @@
 #include "kernels/operator.h"
 #include "kernels/tail/apply.h"
 #include "tests/kernels/op_tester.h"
+#include "tests/kernels/tail_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -163,20 +164,6 @@ TEST_P(TailTest, BinaryReadsEveryOperandLayout) {
   }
 }
 
-int32_t RandomAccumulator(Random& random) {
-  switch (random.Int(0, 3)) {
-    case 0: return static_cast<int32_t>(random.Int(INT32_MIN, INT32_MAX));
-    case 1: return static_cast<int32_t>(random.Int(-300, 300));
-    case 2: return random.Pick<int32_t>({INT32_MIN, INT32_MIN + 1, INT32_MAX, 0, -1, 1});
-    default: return static_cast<int32_t>(random.Int(-200000, 200000));
-  }
-}
-
-int32_t RandomMultiplier(Random& random) {
-  if (random.Chance(0.1)) return random.Pick<int32_t>({0, 1 << 30, INT32_MAX, (1 << 30) + 1});
-  return static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
-}
-
 template <class Out>
 void TestRequantize(ApplyTailFunction* apply, DataType type) {
   constexpr int32_t kLow = std::numeric_limits<Out>::min(), kHigh = std::numeric_limits<Out>::max();
@@ -185,19 +172,7 @@ void TestRequantize(ApplyTailFunction* apply, DataType type) {
     SCOPED_TRACE(random.Trace());
     auto tile = MakeTile<int32_t, Out>(random, DataType::kInt32, type, random.Chance(0.5));
     for (int32_t& x : tile.source) x = RandomAccumulator(random);
-    TailStage stage;
-    stage.kind = TailStage::Kind::kRequantize;
-    Requantize& r = stage.requantize;
-    // Shifts beyond a layer's usual ones give values to which no zero point can be added in int32.
-    const bool extreme = random.Chance(0.3);
-    const int64_t entries = random.Chance(0.5) ? 1 : tile.channels + tile.channel;
-    for (int64_t c = 0; c < entries; ++c) {
-      r.multipliers.push_back(RandomMultiplier(random));
-      r.shifts.push_back(static_cast<int32_t>(extreme ? random.Int(-31, 30) : random.Int(-16, -1)));
-    }
-    r.zero_point = extreme ? 0 : static_cast<int32_t>(random.Int(kLow, kHigh));
-    r.min = static_cast<int32_t>(random.Int(kLow, 0));
-    r.max = static_cast<int32_t>(random.Int(1, kHigh));
+    const TailStage stage = RandomRequantize(random, tile.channels + tile.channel, kLow, kHigh);
     const Tail tail{{stage}};
     ASSERT_EQ(tile.Run(&ApplyTailReference, tail, {}), tile.Run(apply, tail, {}));
   }
@@ -207,30 +182,6 @@ TEST_P(TailTest, RequantizesToTheBit) {
   TestRequantize<int8_t>(apply(), DataType::kInt8);
   TestRequantize<uint8_t>(apply(), DataType::kUInt8);
   TestRequantize<int16_t>(apply(), DataType::kInt16);
-}
-
-TailStage RandomQuantizedAdd(Random& random, int64_t width, int32_t low, int32_t high) {
-  TailStage stage;
-  stage.kind = TailStage::Kind::kQuantizedAdd;
-  stage.operand = {.input = 0,
-                   .row_stride = random.Pick<int64_t>({0, 1, width}),
-                   .channel_stride = static_cast<int32_t>(random.Int(0, 1))};
-  QuantizedAdd& q = stage.add;
-  q.left_shift = high < 256 ? 20 : 14;
-  q.x_offset = static_cast<int32_t>(random.Int(-high, -low));
-  q.y_offset = static_cast<int32_t>(random.Int(-high, -low));
-  q.x_multiplier = RandomMultiplier(random);
-  q.y_multiplier = RandomMultiplier(random);
-  q.negate_x = random.Chance(0.3);
-  q.negate_y = !q.negate_x && random.Chance(0.3);
-  q.output_multiplier = RandomMultiplier(random);
-  q.x_shift = static_cast<int32_t>(random.Int(-4, -1));
-  q.y_shift = static_cast<int32_t>(random.Int(-4, -1));
-  q.output_shift = static_cast<int32_t>(random.Int(-20, -8));
-  q.output_offset = static_cast<int32_t>(random.Int(low, high));
-  q.min = static_cast<int32_t>(random.Int(low, 0));
-  q.max = static_cast<int32_t>(random.Int(1, high));
-  return stage;
 }
 
 template <class T>
@@ -245,12 +196,7 @@ void TestQuantizedStages(ApplyTailFunction* apply, DataType type) {
     for (T& y : operand) y = static_cast<T>(random.Int(kLow, kHigh));
     Tail tail;
     if (sizeof(T) == 1 && random.Chance(0.4)) {
-      TailStage lookup;
-      lookup.kind = TailStage::Kind::kLookup;
-      for (int i = 0; i < 256; ++i) {
-        lookup.table.push_back(static_cast<uint8_t>(random.Int(0, 255)));
-      }
-      tail.stages.push_back(lookup);
+      tail.stages.push_back(RandomLookup(random));
     }
     if (tail.empty() || random.Chance(0.7)) {
       tail.stages.push_back(RandomQuantizedAdd(random, tile.channels, kLow, kHigh));
