@@ -59,6 +59,9 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
     if (!inner.ok()) {
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
+    if (inner->host_call != nullptr) {
+      return Unsupported("node ", index, " of subgraph ", subgraph, " is run by the host");
+    }
     inner->host_node = host_node;
     body->nodes.nodes.push_back(*std::move(inner));
   }

@@ -129,7 +129,8 @@ int ConstantMakers::LeaveToHostsReaders(std::vector<Verdict>& verdicts) const {
                         ", which is left to the host, may need its result as a constant";
       ++withdrawn;
     }
-    if (verdict->claimed) continue;
+    // A node that the host's kernel runs reads as the host's own nodes do.
+    if (verdict->claimed && verdict->node.host_call == nullptr) continue;
     for (int tensor : verdict->inputs) host_reader.emplace(tensor, &*verdict);
   }
   return withdrawn;

@@ -8,6 +8,7 @@
 
 #include "partitioner/guard.h"
 #include "partitioner/host_age.h"
+#include "partitioner/host_call.h"
 #include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
@@ -98,7 +99,8 @@ void FreeKernel(TfLiteContext* /*context*/, void* kernel) {
 TfLiteStatus PrepareKernel(TfLiteContext* context, TfLiteNode* node) {
   return GuardKernel(context, "prepare", [&]() -> Status {
     auto* kernel = static_cast<DelegateKernel*>(node->user_data);
-    return kernel != nullptr ? kernel->Prepare(context) : Internal("the partition was not read");
+    return kernel != nullptr ? kernel->Prepare(context, node)
+                             : Internal("the partition was not read");
   });
 }
 
@@ -198,7 +200,7 @@ Result<LiveValues> DelegateKernel::InputsOf(const TfLiteContext* context, bool b
   return live;
 }
 
-Status DelegateKernel::Prepare(TfLiteContext* context) {
+Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   const int threads = state_->ThreadsFor(context);
   if (threads != threads_) {
     FlushProfile();
@@ -217,7 +219,8 @@ Status DelegateKernel::Prepare(TfLiteContext* context) {
   // LiteRT prepares the body of a loop whenever it begins: what was learnt holds.
   const bool other = turns_ == nullptr || first_ != before || program_->made() != made;
   if (loop_ != nullptr && other) turns_ = std::make_unique<LoopTurns>(loop_);
-  return ShapeOutputs(context);
+  FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
+  return ShapeOutputs(context, live);
 }
 
 void DelegateKernel::UseJudgement(const TfLiteContext* context) {
@@ -231,27 +234,77 @@ void DelegateKernel::UseJudgement(const TfLiteContext* context) {
   program_->UseGraph(*std::move(judged->built), std::move(judged->planner));
 }
 
-Status DelegateKernel::ShapeOutputs(TfLiteContext* context) {
-  for (const BoundTensor& output : first_->built.outputs) {
-    if (!program_->IsOutput(output.tensor)) continue;
+Status DelegateKernel::SetTemporaries(TfLiteNode* node) const {
+  const std::set<int>& between = program_->between();
+  if (between.empty()) return Status();
+  IntArrayPtr temporaries = MakeIntArray(std::vector<int>(between.begin(), between.end()));
+  if (temporaries == nullptr) return OutOfMemory("no memory for a list of tensors");
+  const IntArrayPtr before(std::exchange(node->temporaries, temporaries.release()));
+  return Status();
+}
+
+// As far as shapes are known before a run; the rest is dynamic.
+Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
+  const Partition& partition = program_->partition();
+  int begin = 0;
+  for (const Segment* segment = first_; begin < program_->size();) {
+    if (begin > 0) {
+      FUSELITE_ASSIGN_OR_RETURN(
+          segment, program_->SegmentAt(begin, context, live, state_->CompileOptionsFor(context)));
+    }
+    if (!segment->waits) {
+      FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));
+      Program::AddResults(*segment, live);
+      begin = segment->end;
+      continue;
+    }
+    const ImportedNode& node = partition.nodes[begin];
+    if (node.host_call == nullptr) break;
+    Status status = node.host_call->Prepare(context);
+    if (!status.ok()) return status.In(std::string(node.op->name));
+    const bool dynamic = std::ranges::any_of(node.outputs, [&](int tensor) {
+      return context->tensors[tensor].allocation_type == kTfLiteDynamic;
+    });
+    if (dynamic) break;
+    for (int tensor : node.outputs) {
+      FUSELITE_ASSIGN_OR_RETURN(live[tensor].info, ImportHostTensor(*context, tensor));
+    }
+    ++begin;
+  }
+  for (int i = begin; i < program_->size(); ++i) {
+    for (int index : partition.nodes[i].outputs) {
+      TfLiteTensor& tensor = context->tensors[index];
+      if (!program_->IsPlaced(index) || IsMemoryOfTheUser(tensor)) continue;
+      if (tensor.allocation_type == kTfLiteDynamic) continue;
+      tensor.allocation_type = kTfLiteDynamic;
+      tensor.data.data = nullptr;
+    }
+  }
+  return Status();
+}
+
+Status DelegateKernel::RunHostCall(TfLiteContext* context, const ImportedNode& node,
+                                   LiveValues& live) {
+  FUSELITE_RETURN_IF_ERROR(node.host_call->Invoke(context));
+  for (int tensor : node.outputs) {
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context, tensor));
+    FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, {tensor, info, info.bytes()}));
+    live[tensor] = {std::move(info), nullptr, data};
+  }
+  return Status();
+}
+
+Status DelegateKernel::ShapeOutputs(TfLiteContext* context, const Segment& segment) {
+  for (const BoundTensor& output : segment.built.outputs) {
+    if (!program_->IsPlaced(output.tensor)) continue;
     TfLiteTensor& tensor = context->tensors[output.tensor];
     // What was a constant for other shapes is none any more.
     if (tensor.allocation_type == kTfLitePersistentRo) tensor.allocation_type = kTfLiteDynamic;
     FUSELITE_RETURN_IF_ERROR(Resize(context, output.tensor, output.info.shape));
   }
-  for (const ConstantOutput& constant : first_->constants) {
-    if (!program_->IsOutput(constant.tensor)) continue;
+  for (const ConstantOutput& constant : segment.constants) {
+    if (!program_->IsPlaced(constant.tensor)) continue;
     FUSELITE_RETURN_IF_ERROR(Publish(context, constant));
-  }
-  const Partition& partition = program_->partition();
-  for (int i = first_->end; i < program_->size(); ++i) {
-    for (int index : partition.nodes[i].outputs) {
-      TfLiteTensor& tensor = context->tensors[index];
-      if (!program_->IsOutput(index) || IsMemoryOfTheUser(tensor)) continue;
-      if (tensor.allocation_type == kTfLiteDynamic) continue;
-      tensor.allocation_type = kTfLiteDynamic;
-      tensor.data.data = nullptr;
-    }
   }
   return Status();
 }
@@ -279,6 +332,14 @@ void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* con
     if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
     for (const std::shared_ptr<LoopRows>& rows : segment->rows) add(rows->block());
     add(*segment);
+  }
+  for (const ImportedNode& node : partition.nodes) {
+    if (node.host_call != nullptr) report.host_run_nodes.push_back(node.host_node);
+  }
+  if (path.empty()) {  // nothing but such nodes
+    state_->SetCompiled(context, std::move(report), {});
+    reported_ = program_->made();
+    return;
   }
   const int end = path.back()->end;
   if (end < program_->size() && !path.back()->waits) {
@@ -342,8 +403,11 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
   };
   const auto bind_variables = [&](Segment& segment) { return BindVariables(context, segment); };
   const auto run = [&](Segment& segment) { return RunSegment(segment); };
+  const auto call = [&](const ImportedNode& node, LiveValues& values) {
+    return RunHostCall(context, node, values);
+  };
   const Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
-                                      {place, bind_variables, run});
+                                      {place, bind_variables, run, call});
   if (status.ok() && program_->made() != reported_) Report(context, program_->path());
   return status;
 }

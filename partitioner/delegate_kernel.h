@@ -26,7 +26,7 @@ class DelegateKernel {
   // Compiles for the shapes that the host has now, as far as these decide, unless that is done
   // already, and gives the outputs their shapes. May come at any time, in the middle of an invoke
   // of the graph too.
-  Status Prepare(tflite::TfLiteContext* context);
+  Status Prepare(tflite::TfLiteContext* context, tflite::TfLiteNode* node);
   Status Eval(tflite::TfLiteContext* context);
 
   // The host's registration for a kernel like this, with a name that lives as long as `state`,
@@ -41,7 +41,11 @@ class DelegateKernel {
   // the inputs of now.
   void UseJudgement(const tflite::TfLiteContext* context);
   // Gives the outputs whose shapes are known theirs, and lets the others be given theirs by runs.
-  Status ShapeOutputs(tflite::TfLiteContext* context);
+  Status ShapeOutputs(tflite::TfLiteContext* context, LiveValues live);
+  Status ShapeOutputs(tflite::TfLiteContext* context, const Segment& segment);
+  // Lets the host plan memory for what lies between our nodes and those that its kernel runs.
+  Status SetTemporaries(tflite::TfLiteNode* node) const;
+  Status RunHostCall(tflite::TfLiteContext* context, const ImportedNode& node, LiveValues& live);
   // Runs the only segment there is.
   Status EvalFixed(tflite::TfLiteContext* context);
   // Runs one segment after the other.

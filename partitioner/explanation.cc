@@ -115,6 +115,10 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
     out << "  shapes depend on values at " << Ranges(partition.waiting_nodes)
         << ": what follows is compiled while it runs, once for each shape\n";
   }
+  if (!partition.host_run_nodes.empty()) {
+    out << "  the host's kernel runs the subgraphs of " << Ranges(partition.host_run_nodes)
+        << " inside the partition: the host does not say in which order they give their results\n";
+  }
   PrintSteps(report, out);
   for (const CacheReport& cache : report.caches) PrintCache(cache, out);
 

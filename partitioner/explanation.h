@@ -19,6 +19,9 @@ struct PartitionReport {
   double compile_ms = 0;
   // The nodes whose outputs' shapes depend on values. `report` has what the last shapes led to.
   std::vector<int> waiting_nodes;
+  // Those whose subgraphs the host's kernel runs inside the partition: loops turn by turn, unless
+  // the body's partition computes several turns in one call.
+  std::vector<int> host_run_nodes;
   fusion::CompileReport report;
 };
 

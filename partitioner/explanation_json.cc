@@ -40,6 +40,7 @@ Json PartitionJson(const PartitionReport& partition) {
                         {"kernels", times.kernels},
                         {"memory", times.memory}};
   json["waiting_nodes"] = partition.waiting_nodes;
+  json["host_run_nodes"] = partition.host_run_nodes;
   json["arena_bytes"] = partition.report.arena_bytes;
   json["caches"] = Json::array();
   for (const CacheReport& cache : partition.report.caches) {

@@ -10,6 +10,7 @@
 #include "partitioner/branches.h"
 #include "partitioner/builtin_names.h"
 #include "partitioner/composites.h"
+#include "partitioner/host_call.h"
 #include "partitioner/subgraphs.h"
 #include "runtime/tflite_arrays.h"
 
@@ -55,17 +56,6 @@ Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator
   return custom.read_options(options, imported.params.data());
 }
 
-// Why no operator of ours stands for one of the host.
-std::string_view ReasonFor(int builtin_code) {
-  switch (builtin_code) {
-    case kTfLiteBuiltinWhile:
-      return "hosts do not say in which order a subgraph gives its results, so that loops stay "
-             "theirs; what their subgraphs compute is taken, and all turns in one call where that "
-             "is the whole body";
-    default: return "the operator is not implemented";
-  }
-}
-
 // Which function the one operator of another subgraph is.
 Status ImportRegion(TfLiteContext* context, bool whole_structs, ImportedNode& imported) {
   const std::optional<int> region = kernels::RegionOf(*imported.op, imported.params);
@@ -84,12 +74,18 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
     return ImportComposite(context, node, whole_structs, nesting, imported);
   }
   const int code = registration.builtin_code;
+  if (code == kTfLiteBuiltinWhile) {
+    return ImportHostCall(context, node, registration, whole_structs, nesting, imported);
+  }
   if (code == kTfLiteBuiltinIf || code == kTfLiteBuiltinStablehloCase) {
-    return ImportBranches(context, node, code, whole_structs, nesting, imported);
+    Status inlined = ImportBranches(context, node, code, whole_structs, nesting, imported);
+    if (inlined.ok() || code != kTfLiteBuiltinIf) return inlined;
+    imported.branches.clear();
+    return ImportHostCall(context, node, registration, whole_structs, nesting, imported);
   }
   const kernels::CustomOperator* const custom = FindCustom(registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
-  if (imported.op == nullptr) return Unsupported(ReasonFor(registration.builtin_code));
+  if (imported.op == nullptr) return Unsupported("the operator is not implemented");
   if (imported.op->candidates.empty()) {
     return Unsupported(
         "its state or its strings are the host's; it runs in fuselite's own interpreter, too");

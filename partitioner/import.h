@@ -15,6 +15,7 @@
 namespace fuselite::partitioner {
 
 struct InlinedBody;
+class HostCall;
 
 // A node that some operator of ours stands for; tensors are the host's indices.
 struct ImportedNode {
@@ -29,6 +30,8 @@ struct ImportedNode {
   std::shared_ptr<const InlinedBody> body{};
   // The subgraphs of a node that runs one of them (branches.h), which its first input chooses.
   std::vector<std::shared_ptr<const InlinedBody>> branches{};
+  // For a node that the host's own kernel runs inside the partition (host_call.h).
+  std::shared_ptr<HostCall> host_call{};
 };
 
 // kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose

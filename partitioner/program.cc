@@ -47,8 +47,18 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
       loops_(loops),
       inputs_(partition_.inputs.begin(), partition_.inputs.end()),
       outputs_(partition_.outputs.begin(), partition_.outputs.end()) {
+  std::set<int> made;
   for (int i = 0; i < size(); ++i) {
     for (int tensor : partition_.nodes[i].inputs) last_readers_[tensor] = i;
+    for (int tensor : partition_.nodes[i].outputs) made.insert(tensor);
+  }
+  for (const ImportedNode& node : partition_.nodes) {
+    if (node.host_call == nullptr) continue;
+    for (const std::vector<int>* tensors : {&node.inputs, &node.outputs}) {
+      for (int tensor : *tensors) {
+        if (made.contains(tensor) && !IsOutput(tensor)) between_.insert(tensor);
+      }
+    }
   }
 }
 
@@ -278,6 +288,12 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
   path_.clear();
   for (int begin = 0; begin < size();) {
     FUSELITE_ASSIGN_OR_RETURN(Segment * segment, SegmentAt(begin, context, live, options));
+    if (segment->waits && partition_.nodes[begin].host_call != nullptr) {
+      const Status status = host.call(partition_.nodes[begin], live);
+      if (!status.ok()) return At(partition_, begin, status);
+      ++begin;
+      continue;
+    }
     if (segment->waits) {
       const bool branches = !partition_.nodes[begin].branches.empty();
       FUSELITE_ASSIGN_OR_RETURN(segment, branches ? MakeBranch(*segment, context, live, options)
@@ -288,6 +304,15 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
     begin = segment->end;
   }
   return Status();
+}
+
+void Program::AddResults(const Segment& segment, LiveValues& live) {
+  for (const BoundTensor& output : segment.built.outputs) {
+    live[output.tensor] = {output.info, nullptr, nullptr};
+  }
+  for (const ConstantOutput& constant : segment.constants) {
+    live[constant.tensor] = {constant.value.info, constant.value.storage, nullptr};
+  }
 }
 
 Status Program::RunSegment(Segment& segment, LiveValues& live, const Host& host) {
@@ -311,7 +336,7 @@ Status Program::RunSegment(Segment& segment, LiveValues& live, const Host& host)
 }
 
 Result<void*> Program::Place(int tensor, const TensorInfo& info, const Host& host) {
-  if (IsOutput(tensor)) return host.place(tensor, info);
+  if (IsPlaced(tensor)) return host.place(tensor, info);
   const size_t bytes = info.bytes();
   AlignedBuffer& memory = memory_[tensor];
   if (bytes == 0) return no_bytes;

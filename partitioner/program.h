@@ -72,6 +72,13 @@ class Program {
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
+  // Whether the tensor lies in the host's memory: it is an output, or a node that the host's kernel
+  // runs reads or writes it.
+  bool IsPlaced(int tensor) const { return IsOutput(tensor) || between_.contains(tensor); }
+  // Those that only such nodes need, for which the host has planned nothing.
+  const std::set<int>& between() const { return between_; }
+  // Adds what is known of the segment's results before a run.
+  static void AddResults(const Segment& segment, LiveValues& live);
 
   // The segment from node `begin` on, for what `live` has of the values before it. With `waits` set
   // where it is a node whose shapes depend on values. Valid until the next call for this `begin`.
@@ -90,6 +97,8 @@ class Program {
     FunctionRef<Result<void*>(int tensor, const TensorInfo& info)> place;
     FunctionRef<Status(Segment& segment)> bind_variables;
     FunctionRef<Status(Segment& segment)> run;
+    // Runs a node by the host's kernel and adds its results.
+    FunctionRef<Status(const ImportedNode& node, LiveValues& live)> call;
   };
   // Runs all segments, beginning with the partition's inputs in `live`.
   Status Run(const tflite::TfLiteContext* context, LiveValues& live,
@@ -135,7 +144,7 @@ class Program {
   const Partition partition_;
   const std::shared_ptr<const GraphVariables> variables_;
   const bool loops_;
-  std::set<int> inputs_, outputs_;
+  std::set<int> inputs_, outputs_, between_;
   std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
   // By their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;

@@ -1,0 +1,132 @@
+#include "partitioner/host_call.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "partitioner/subgraphs.h"
+#include "runtime/tflite_arrays.h"
+#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite_params.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace tflite;
+
+// How often it turns, and what shapes that gives, is never known before.
+const kernels::OperatorDef& Definition(int code) {
+  const auto define = [](std::string_view name, int of) {
+    kernels::OperatorDef def;
+    def.name = name;
+    def.builtin_code = of;
+    def.max_inputs = def.max_outputs = -1;
+    def.infer = [](kernels::OpDescription&) {
+      return DynamicShape("what its subgraphs give is known at run time");
+    };
+    return def;
+  };
+  static const kernels::OperatorDef kWhile = define("WHILE", kTfLiteBuiltinWhile);
+  static const kernels::OperatorDef kIf = define("IF", kTfLiteBuiltinIf);
+  return code == kTfLiteBuiltinIf ? kIf : kWhile;
+}
+
+Status CheckNodes(TfLiteContext* context, int subgraph, bool whole_structs, Nesting& nesting) {
+  FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
+  if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
+  for (int index : plan) {
+    if (nesting.nodes-- <= 0) {
+      return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
+    }
+    const Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs, &nesting);
+    if (!inner.ok()) {
+      return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
+    }
+  }
+  return Status();
+}
+
+// Resources, variants and strings are the host's to hand on.
+Status CheckTensors(const TfLiteContext& context, std::span<const int> tensors) {
+  for (int tensor : tensors) {
+    FUSELITE_RETURN_IF_ERROR(ImportHostTensor(context, tensor).status());
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<HostCall>> HostCall::Take(const TfLiteNode& node,
+                                                 const TfLiteRegistration& registration) {
+  if (registration.prepare == nullptr || registration.invoke == nullptr) {
+    return Unsupported("the host does not show the kernel that runs its subgraphs");
+  }
+  std::shared_ptr<HostCall> call(new HostCall);
+  TfLiteNode& own = call->node_;
+  own.inputs = MakeIntArray(Elements(node.inputs)).release();
+  own.outputs = MakeIntArray(Elements(node.outputs)).release();
+  own.intermediates = MakeIntArray({}).release();
+  own.temporaries = MakeIntArray({}).release();
+  if (own.inputs == nullptr || own.outputs == nullptr || own.intermediates == nullptr ||
+      own.temporaries == nullptr) {
+    return OutOfMemory("no memory for a node");
+  }
+  own.user_data = node.user_data;
+  own.builtin_data = node.builtin_data;
+  call->prepare_ = registration.prepare;
+  call->invoke_ = registration.invoke;
+  return call;
+}
+
+HostCall::~HostCall() {
+  for (TfLiteIntArray* array :
+       {node_.inputs, node_.outputs, node_.intermediates, node_.temporaries}) {
+    std::free(array);
+  }
+}
+
+std::vector<std::vector<int>> HostCall::InputShapes(const TfLiteContext* context) const {
+  std::vector<std::vector<int>> shapes;
+  for (int tensor : Elements(node_.inputs)) {
+    const std::span<const int> dims = Elements(context->tensors[tensor].dims);
+    shapes.emplace_back(dims.begin(), dims.end());
+  }
+  return shapes;
+}
+
+Status HostCall::Prepare(TfLiteContext* context) {
+  prepared_.clear();
+  if (prepare_(context, &node_) != kTfLiteOk) return Internal("the host does not prepare it");
+  prepared_ = InputShapes(context);
+  return Status();
+}
+
+Status HostCall::Invoke(TfLiteContext* context) {
+  if (prepared_ != InputShapes(context)) FUSELITE_RETURN_IF_ERROR(Prepare(context));
+  return invoke_(context, &node_) == kTfLiteOk ? Status() : Internal("the host does not run it");
+}
+
+Status ImportHostCall(TfLiteContext* context, const TfLiteNode& node,
+                      const TfLiteRegistration& registration, bool whole_structs, Nesting& nesting,
+                      ImportedNode& imported) {
+  if (!whole_structs) return Unsupported("the host does not show its subgraphs");
+  if (node.builtin_data == nullptr) return InvalidArgument("has no options");
+  if (nesting.depth == 0) return Unsupported("its subgraphs are nested too deep");
+  FUSELITE_RETURN_IF_ERROR(CheckTensors(*context, Elements(node.inputs)));
+  FUSELITE_RETURN_IF_ERROR(CheckTensors(*context, Elements(node.outputs)));
+  // The structs of both are two indices of subgraphs.
+  static_assert(sizeof(TfLiteWhileParams) == sizeof(TfLiteIfParams));
+  const auto& params = *static_cast<const TfLiteWhileParams*>(node.builtin_data);
+  --nesting.depth;
+  Status status = CheckNodes(context, params.cond_subgraph_index, whole_structs, nesting);
+  if (status.ok()) {
+    status = CheckNodes(context, params.body_subgraph_index, whole_structs, nesting);
+  }
+  ++nesting.depth;
+  FUSELITE_RETURN_IF_ERROR(status);
+  FUSELITE_ASSIGN_OR_RETURN(imported.host_call, HostCall::Take(node, registration));
+  imported.op = &Definition(registration.builtin_code);
+  return Status();
+}
+
+}  // namespace fuselite::partitioner

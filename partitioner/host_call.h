@@ -1,0 +1,49 @@
+// WHILE, and IF where its branches cannot be inlined: nodes of a partition that the host's own
+// kernel runs. The interface does not tell in which order a subgraph gives its results; the host's
+// kernel knows it, and runs subgraphs that the delegate has taken.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "partitioner/import.h"
+#include "runtime/status.h"
+#include "runtime/tflite_abi.h"
+
+namespace fuselite::partitioner {
+
+// A node of the host and its kernel, which the host keeps as long as its interpreter lives, under
+// whatever delegate stands in the node's place. The node's tensors are the host's; those between
+// nodes of one partition must be given memory by the partition's kernel.
+class HostCall {
+ public:
+  // kUnsupported where the host shows no kernel that could be called.
+  static Result<std::shared_ptr<HostCall>> Take(const tflite::TfLiteNode& node,
+                                                const tflite::TfLiteRegistration& registration);
+  ~HostCall();
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
+
+  // Gives the outputs their shapes, or makes them dynamic. The inputs must have theirs.
+  Status Prepare(tflite::TfLiteContext* context);
+  // Prepares anew where inputs have other shapes than before. The inputs must have memory.
+  Status Invoke(tflite::TfLiteContext* context);
+
+ private:
+  HostCall() = default;
+  std::vector<std::vector<int>> InputShapes(const tflite::TfLiteContext* context) const;
+
+  tflite::TfLiteNode node_{};
+  decltype(tflite::TfLiteRegistration::prepare) prepare_ = nullptr;
+  decltype(tflite::TfLiteRegistration::invoke) invoke_ = nullptr;
+  std::vector<std::vector<int>> prepared_;  // the inputs' shapes
+};
+
+// Makes `imported` a node that its host's kernel runs. The reason why not, where a node of its
+// subgraphs is not ours, so that nothing would be gained. Inside the delegate's Prepare only;
+// `whole_structs` and `nesting` as ImportNode's.
+Status ImportHostCall(tflite::TfLiteContext* context, const tflite::TfLiteNode& node,
+                      const tflite::TfLiteRegistration& registration, bool whole_structs,
+                      Nesting& nesting, ImportedNode& imported);
+
+}  // namespace fuselite::partitioner
