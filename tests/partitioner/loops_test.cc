@@ -56,6 +56,23 @@ void ExpectLoopAgrees(const std::vector<Shape>& shapes, Body body, Turns turns =
   }
 }
 
+// The host's kernel runs the loop in the middle of the partition, between values of ours.
+TEST(Loop, SplitsNoPartition) {
+  Builder b;
+  const Shape shape = {1, 8};
+  const int x = b.In(shape), from = b.Op("NEG", {x}, shape);
+  const int count = b.AddTensor("count", kInt, Shape()), last = b.AddTensor("last", kFloat, shape);
+  const int other = b.AddTensor("other", kFloat, shape);
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), from, x},
+                   {count, last, other});
+  b.End({b.Op("TANH", {b.Op("ADD", {last, from}, shape)}, shape), other});
+  b.Below(5, {shape, shape});
+  b.AddSubgraph("body");
+  const int turn = b.In(Shape(), kInt), one = b.In(shape), two = b.In(shape);
+  b.End({b.Next(turn), b.Op("ADD", {one, two}, shape), b.Op("SIN", {one}, shape)});
+  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+}
+
 TEST(Loop, OfALayer) {
   ExpectLoopAgrees({{1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
     return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8})};
