@@ -1,5 +1,6 @@
 #include "kernels/fixed_point.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace fuselite::kernels {
@@ -135,8 +136,9 @@ FixedPoint FixedInverseSqrt(int32_t x) {
 
 Result<ScaledDifference> MakeScaledDifference(double beta, double scale) {
   constexpr int kIntegerBits = 5, kFractionBits = 31 - kIntegerBits;
-  const double real = beta * scale * (1 << kFractionBits);
-  if (!(real > 1 && real < 1 << 30)) {
+  constexpr double kMost = std::numeric_limits<int32_t>::max();  // as TFLite saturates it
+  const double real = std::min(beta * scale * (1 << kFractionBits), kMost);
+  if (!(real > 1)) {
     return Unsupported("an input scale of ", scale, " and a beta of ", beta);
   }
   ScaledDifference result{.scale = ToFixedPoint(real)};

@@ -16,9 +16,27 @@ def test_hard_swish(scales, dtype, load_delegate):
     info = np.iinfo(dtype)
     values = np.arange(info.min, info.max + 1).astype(dtype).reshape(1, 256)
     zero_points = (info.min + 100, info.min + 7)
+    check("HARD_SWISH", {}, values, scales, zero_points, load_delegate)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("scale", [15.9, 16.0, 22.8, 31.9, 32.5, 1000.0])
+@pytest.mark.parametrize("name", ["SOFTMAX", "LOG_SOFTMAX"])
+def test_softmax(name, scale, dtype, load_delegate):
+    info = np.iinfo(dtype)
+    values = np.random.default_rng(1).integers(info.min, info.max + 1, (40, 33)).astype(dtype)
+    values[:, 5] = values[:, 7] = info.max - 1
+    fields, out = ({"beta": 1.0}, (1 / 256, info.min)) if name == "SOFTMAX" else ({}, (16 / 256, info.max))
+    check(name, fields, values, (scale, out[0]), (info.min + 100, out[1]), load_delegate)
+
+
+def check(name, fields, values, scales, zero_points, load_delegate):
     g = graphs.Graph()
-    x = g.input(values.shape, dtype, scales[0], zero_points[0])
-    y = g.op("HARD_SWISH", [x], values.shape, dtype=dtype, scale=scales[1], zero_point=zero_points[1])
+    x = g.input(values.shape, values.dtype, scales[0], zero_points[0])
+    options = "SoftmaxOptions" if fields else None
+    y = g.op(
+        name, [x], values.shape, options, dtype=values.dtype, scale=scales[1], zero_point=zero_points[1], **fields
+    )
     model = bytes(g.build([y]))
 
     def in_litert(delegates):
