@@ -87,8 +87,16 @@ Status InferBatchMatMul(OpDescription& op) {
   return MakeHybridTail(op, Activation::kNone, shape.columns).status();
 }
 
+Result<KernelPlan> PlanBatchMatMulHighway(const OpDescription& op, const PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
+  if (ReadsMatricesUnpacked(op, shape)) {
+    return OwnPlan(BuildBatchMatMulUnpacked(op, context.isa));
+  }
+  return PlanHighwayProduct(op, context);
+}
+
 constexpr Candidate kCandidates[] = {
-    {"highway", PlanHighwayProduct},
+    {"highway", PlanBatchMatMulHighway},
     {"reference", BuildBatchMatMulReference},
 };
 
@@ -120,6 +128,9 @@ Status RequireWorthPacking(const OpDescription& op, const BatchMatMulShape& shap
   // Packing takes 0.3 to 0.9 microseconds for each matrix on a Zen 4, the reference 1.5 nanoseconds
   // for each product.
   constexpr int64_t kProducts = 256;
+  if (ReadsMatricesUnpacked(op, shape)) {
+    return Unsupported("few rows do not repay packing matrices at each run");
+  }
   const int64_t products = int64_t{shape.rows} * shape.depth * shape.columns;
   if (op.inputs[1].constant() || op.inputs[1].type == kF32 || products > kProducts) {
     return Status();

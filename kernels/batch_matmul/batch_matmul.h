@@ -39,8 +39,8 @@ struct BatchMatMulShape {
 // Validates ranks, sizes and parameters; everything that a kernel relies on.
 Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op);
 
-// Refuses matrices y of integers that are known only at run time where one has so few products that
-// packing it takes longer than the reference takes for them.
+// Refuses matrices y that are known only at run time where packing one takes longer than its
+// products without: what ReadsMatricesUnpacked, and integers of few products.
 Status RequireWorthPacking(const OpDescription& op, const BatchMatMulShape& shape);
 
 // Distances in elements between neighbours in the operands: matrices, rows, terms and columns.
@@ -60,5 +60,9 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
 // The parts of the reference that take integers, and float32 with integers.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription&);
+// Whether what follows computes it: float32 or int8 by a y of the same type that is known only at
+// run time, with few rows or few columns, the other side's terms side by side.
+bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shape);
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription&, Isa isa);
 
 }  // namespace fuselite::kernels

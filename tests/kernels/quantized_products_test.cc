@@ -142,17 +142,18 @@ TEST(QuantizedBatchMatMulTest, Int32OutputsHaveNoZeroPoints) {
 TEST(QuantizedBatchMatMulTest, FewProductsOfRunTimeMatricesAreTheReferences) {
   const auto run = [](int32_t rows, bool constant) {
     OpTester tester("BATCH_MATMUL");
-    tester.Input(TestTensor({.type = kI8, .shape = {rows, 16}, .quantization = Per({0.5f})}));
-    const TestTensor y({.type = kI8, .shape = {16, 2}, .quantization = Per({0.5f})});
+    tester.Input(TestTensor({.type = kI8, .shape = {rows, 4}, .quantization = Per({0.5f})}));
+    const TestTensor y({.type = kI8, .shape = {4, 4}, .quantization = Per({0.5f})});
     constant ? tester.Constant(y) : tester.Input(y);
     tester.Output(kI8, Per({1.0f}));
     EXPECT_TRUE(tester.Infer().ok());
     return tester.Run("highway", RunnableIsas().back()).status().code();
   };
   if (!RunnableIsas().back().has_vectors()) GTEST_SKIP() << "no vector target on this machine";
-  EXPECT_EQ(run(8, false), StatusCode::kUnsupported);
-  EXPECT_EQ(run(9, false), StatusCode::kOk);
-  EXPECT_EQ(run(8, true), StatusCode::kOk);
+  EXPECT_EQ(run(16, false), StatusCode::kUnsupported);
+  EXPECT_EQ(run(17, false), StatusCode::kOk);
+  EXPECT_EQ(run(16, true), StatusCode::kOk);
+  EXPECT_EQ(run(3, false), StatusCode::kUnsupported) << "few rows, but columns of spread terms";
 }
 
 TEST(QuantizedInferTest, RefusesWhatHasNoMeaning) {
@@ -235,6 +236,36 @@ TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
         return RandomQuantizedBatchMatMul(random, {.types = {kI8, kI8, kI8, kI16}});
       },
       CompareOrLeave);
+}
+
+// Few rows or few columns, terms side by side or not, to the bit; more lines than a block has.
+TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
+  CompareRandomly(
+      150,
+      [](Random& random) {
+        const int32_t few = static_cast<int32_t>(random.Int(1, 3));
+        const int32_t many = random.Pick({1, 5, 64, 65, 150}), depth = random.Pick({1, 7, 33, 200});
+        const bool down = random.Chance(0.5);
+        OpTester tester("BATCH_MATMUL");
+        auto& params = tester.params<BatchMatMulParams>();
+        params.adj_y = !down || random.Chance(0.5);
+        const int32_t rows = down ? many : few, columns = down ? few : many;
+        const auto operand = [&](int32_t a, int32_t b) {
+          return RandomTensor(random,
+                              {.type = kI8,
+                               .shape = {3, a, b},
+                               .quantization = RandomQuantization(random, 1, false, -128, 127)});
+        };
+        tester.Input(operand(rows, depth));
+        tester.Input(params.adj_y ? operand(columns, depth) : operand(depth, columns));
+        Quantization output = RandomQuantization(random, 1, false, -128, 127);
+        output.scales = {output.scale() * 10};
+        tester.Output(kI8, output);
+        EXPECT_TRUE(tester.Infer().ok());
+        EXPECT_TRUE(ReadsMatricesUnpacked(tester.op, ResolveBatchMatMul(tester.op).value()));
+        return tester;
+      },
+      CompareTyped);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// Products of few rows or columns, which are read where they lie.
+#include <algorithm>
+
+#include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/gemm/unpacked_product.h"
+#include "kernels/make_kernel.h"
+#include "kernels/simd.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// Fewer repay packing the others at each run: on a Zen 4, from 2 to 5 of them.
+constexpr int64_t kWorthPacking = 4;
+
+// Whether each column of y is multiplied by the rows of x, instead of each row of x by the columns
+// of y.
+bool GoesDown(const BatchMatMulShape& shape, const BatchMatMulStrides& strides) {
+  const bool dense = strides.x_term == 1 && strides.x_row == shape.depth;
+  const bool fewer = shape.columns <= shape.rows || strides.y_term != 1;
+  return dense && shape.columns < kWorthPacking && fewer;
+}
+
+}  // namespace
+
+bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shape) {
+  const DataType type = op.inputs[0].type;
+  if (type != op.inputs[1].type || (type != DataType::kFloat32 && type != DataType::kInt8) ||
+      op.inputs[1].constant() || shape.depth == 0) {
+    return false;
+  }
+  const BatchMatMulStrides strides = StridesOf(op);
+  if (GoesDown(shape, strides)) return true;
+  return strides.y_term == 1 && strides.y_column == shape.depth && shape.rows < kWorthPacking;
+}
+
+Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription& op, Isa isa) {
+  constexpr int64_t kBlock = UnpackedProduct::kBlock;
+  FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
+  const BatchMatMulStrides s = StridesOf(op);
+  const bool down = GoesDown(shape, s);
+  FUSELITE_ASSIGN_OR_RETURN(
+      const UnpackedProduct product,
+      UnpackedProduct::Make(op, Activation::kNone, DataType::kNone, shape.columns, shape.depth,
+                            down, down ? s.y_term : s.x_term, isa));
+  const int64_t lines = down ? shape.columns : shape.rows,
+                others = down ? shape.rows : shape.columns;
+  const int64_t blocks = (others + kBlock - 1) / kBlock;
+  return MakeKernel(
+      internal::Join("batch_matmul ", DataTypeName(op.inputs[0].type), " unpacked ", SimdName(isa)),
+      {.units = shape.batches() * lines * blocks,
+       .grain = GrainFor(int64_t{shape.depth} * std::min(others, kBlock) / 4),
+       .scratch_bytes = product.scratch_bytes()},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t batch = unit / blocks / lines, line = unit / blocks % lines;
+          const int64_t first = unit % blocks * kBlock, n = std::min(kBlock, others - first);
+          const BatchMatMulShape::Pair pair = shape.PairOf(batch);
+          const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
+          if (down) {
+            product.Run(args, y + line * s.y_column, x + first * s.x_row, n,
+                        batch * shape.rows + first, line);
+          } else {
+            product.Run(args, x + line * s.x_row, y + first * s.y_column, n,
+                        batch * shape.rows + line, first);
+          }
+        }
+      });
+}
+
+}  // namespace fuselite::kernels
