@@ -21,6 +21,7 @@ TEST(JitProductInt8Test, FullyConnectedEqualsTheReference) {
 TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
   CompareInt8Cases(100, [](Random& random, QuantizedProductCases cases) {
     cases.types = {DataType::kInt8};
+    cases.min_lines = 4;
     return kernels::testing::RandomQuantizedBatchMatMul(random, cases);
   });
 }

@@ -419,10 +419,11 @@ TEST(ProductDriverTest, FullyConnected) {
 
 TEST(ProductDriverTest, BatchedProducts) {
   CompareFloats<void>(
-      [](Random& random) { return kernels::testing::RandomBatchMatMul(random, true); },
+      [](Random& random) { return kernels::testing::RandomBatchMatMul(random, true, 4); },
       [](OpTester& tester) -> double { return kernels::testing::BatchMatMulDepth(tester); });
   CompareBytes([](Random& random, QuantizedProductCases cases) {
     cases.types = {DataType::kInt8};
+    cases.min_lines = 4;
     return kernels::testing::RandomQuantizedBatchMatMul(random, cases);
   });
   CompareHybrid(

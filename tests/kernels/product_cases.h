@@ -121,15 +121,15 @@ inline OpTester RandomFullyConnected(Random& random, int32_t min_rows = 1) {
   return tester;
 }
 
-// Transposes the left side only where `adjoint_left` allows it.
-inline OpTester RandomBatchMatMul(Random& random, bool adjoint_left, int32_t min_rows = 1) {
+// Transposes the left side only where `adjoint_left` allows it. `min_lines`: of rows and of columns.
+inline OpTester RandomBatchMatMul(Random& random, bool adjoint_left, int32_t min_lines = 1) {
   OpTester tester("BATCH_MATMUL");
   auto& params = tester.params<BatchMatMulParams>();
   params.adj_x = adjoint_left && random.Chance(0.3);
   params.adj_y = random.Chance(0.5);
-  const auto rows = static_cast<int32_t>(random.Int(min_rows, 40));
+  const auto rows = static_cast<int32_t>(random.Int(min_lines, 40));
   const auto depth = static_cast<int32_t>(random.Int(1, 70));
-  const auto columns = static_cast<int32_t>(random.Int(1, 70));
+  const auto columns = static_cast<int32_t>(random.Int(min_lines, 70));
   const auto matrix = [&](Shape shape, int32_t outer, int32_t inner, bool adjoint) {
     if (adjoint) std::swap(outer, inner);
     shape.push_back(outer);

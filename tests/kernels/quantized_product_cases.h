@@ -2,6 +2,7 @@
 // bias, of every parameter. They serve the tests of Highway's kernels and those of emitted ones.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ struct QuantizedProductCases {
   // For BATCH_MATMUL: left sides that are broadcast, constant right ones, int32 outputs; and left
   // sides that are transposed.
   bool any_matmul = true, adjoint_left = true;
+  // And how many rows and columns these have at least: fewer than 4 are not packed.
+  int32_t min_lines = 1;
 };
 
 // What surrounds the weights of a random case.
@@ -229,10 +232,11 @@ inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProduc
   auto& params = tester.params<BatchMatMulParams>();
   params.adj_x = cases.adjoint_left && random.Chance(0.2);
   params.adj_y = random.Chance(0.5);
-  const auto rows = static_cast<int32_t>(random.Int(1, 30));
+  const auto rows = static_cast<int32_t>(random.Int(cases.min_lines, 30));
   const auto depth = static_cast<int32_t>(random.Int(1, 100));
   // More than the 256 products of a matrix that are left to the reference (RequireWorthPacking).
-  const auto columns = static_cast<int32_t>(random.Int(256 / (rows * depth) + 1, 300));
+  const int32_t fewest = std::max(256 / (rows * depth) + 1, cases.min_lines);
+  const auto columns = static_cast<int32_t>(random.Int(fewest, 300));
   const auto outer = static_cast<int32_t>(random.Int(1, 3));
   const auto inner = static_cast<int32_t>(random.Int(1, 3));
   const int32_t x_inner = !cases.any_matmul || random.Chance(0.7) ? inner : 1;
