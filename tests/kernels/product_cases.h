@@ -121,7 +121,8 @@ inline OpTester RandomFullyConnected(Random& random, int32_t min_rows = 1) {
   return tester;
 }
 
-// Transposes the left side only where `adjoint_left` allows it. `min_lines`: of rows and of columns.
+// Transposes the left side only where `adjoint_left` allows it. There are at least `min_lines` rows
+// and as many columns.
 inline OpTester RandomBatchMatMul(Random& random, bool adjoint_left, int32_t min_lines = 1) {
   OpTester tester("BATCH_MATMUL");
   auto& params = tester.params<BatchMatMulParams>();
