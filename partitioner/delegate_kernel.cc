@@ -287,6 +287,7 @@ Status DelegateKernel::RunHostCall(TfLiteContext* context, const ImportedNode& n
                                    LiveValues& live) {
   FUSELITE_RETURN_IF_ERROR(node.host_call->Invoke(context));
   for (int tensor : node.outputs) {
+    if (!program_->IsNeeded(tensor)) continue;  // hosts give no memory to what nobody reads
     FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context, tensor));
     FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, {tensor, info, info.bytes()}));
     live[tensor] = {std::move(info), nullptr, data};

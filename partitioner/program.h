@@ -72,6 +72,8 @@ class Program {
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
+  // Whether anything needs the tensor, a later node or the host.
+  bool IsNeeded(int tensor) const { return IsOutput(tensor) || last_readers_.contains(tensor); }
   // Whether the tensor lies in the host's memory: it is an output, or a node that the host's kernel
   // runs reads or writes it.
   bool IsPlaced(int tensor) const { return IsOutput(tensor) || between_.contains(tensor); }

@@ -258,7 +258,8 @@ Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanCont
   }
   spec.value_bytes = sizeof(int16_t);
   spec.takes_empty_sums = true;
-  spec.tail_is_linear = true;  // tiles have no operands but channels' biases
+  spec.packs_bias = !format->tail.wide;  // int64 biases meet int64 sums
+  spec.tail_is_linear = true;            // tiles have no operands but channels' biases
   spec.micro_kernel = [&](const DepthRuns& depth,
                           ProductProblem* problem) -> Result<std::shared_ptr<const MicroKernel>> {
     problem->rest = RestOf(*format, context.isa);

@@ -360,7 +360,8 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
   if (description.parts.empty()) return Unsupported("nothing is computed in an empty product");
   FUSELITE_ASSIGN_OR_RETURN(std::vector<Product> products,
                             PlanProducts(op, description, spec, context));
-  FUSELITE_ASSIGN_OR_RETURN(RightSide right, RightSide::Plan(op, description, products));
+  FUSELITE_ASSIGN_OR_RETURN(RightSide right,
+                            RightSide::Plan(op, description, products, spec.packs_bias));
   auto draft = MakeProductKernel(description, spec.source, products, right);
   return KernelPlan::MadeLater(
       std::move(draft),

@@ -26,6 +26,8 @@ struct ProductKernelSpec {
   // Whether the micro-kernel computes products of no terms, which are their biases: those of a
   // transposed convolution whose filter is narrower than its stride.
   bool takes_empty_sums = false;
+  // Whether panels hold the bias; else it is added behind the sums.
+  bool packs_bias = true;
   // Makes the micro-kernel of one product, whose rows lie as `problem` and `depth` say; fills in
   // problem->rest. Refuses, with the reason, what it does not compute.
   std::function<Result<std::shared_ptr<const MicroKernel>>(const DepthRuns& depth,

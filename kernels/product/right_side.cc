@@ -9,11 +9,11 @@
 namespace fuselite::kernels {
 
 Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescription& description,
-                                  std::span<const Product> products) {
+                                  std::span<const Product> products, bool with_bias) {
   const ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo& weights = op.inputs[inputs.weights];
   // Float outputs of integer products add their bias behind the sums (HybridTail).
-  const bool biased = op.has_input(inputs.bias) && !description.hybrid;
+  const bool biased = op.has_input(inputs.bias) && with_bias && !description.hybrid;
   const TensorInfo bias = biased ? op.inputs[inputs.bias] : TensorInfo();
   RightSide right;
   right.weights_input_ = inputs.weights;

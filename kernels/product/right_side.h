@@ -12,9 +12,10 @@ namespace fuselite::kernels {
 
 class RightSide {
  public:
-  // `products` are those of the description's parts, in order.
+  // `products` are those of the description's parts, in order. Without `with_bias` no bias is
+  // packed, and a constant one stays where it is for those who add it behind the sums.
   static Result<RightSide> Plan(const OpDescription& op, const ProductDescription& description,
-                                std::span<const Product> products);
+                                std::span<const Product> products, bool with_bias);
   // Packs constants; else nothing is done. Before the first run.
   Status PackConstants(const OpDescription& op, std::span<const Product> products,
                        const BuildContext& context);
