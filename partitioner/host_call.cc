@@ -85,24 +85,25 @@ HostCall::~HostCall() {
   }
 }
 
-std::vector<std::vector<int>> HostCall::InputShapes(const TfLiteContext* context) const {
-  std::vector<std::vector<int>> shapes;
-  for (int tensor : Elements(node_.inputs)) {
-    const std::span<const int> dims = Elements(context->tensors[tensor].dims);
-    shapes.emplace_back(dims.begin(), dims.end());
-  }
-  return shapes;
+bool HostCall::IsPrepared(const TfLiteContext* context) const {
+  return std::ranges::equal(
+      Elements(node_.inputs), prepared_, [&](int tensor, const std::vector<int>& shape) {
+        return std::ranges::equal(Elements(context->tensors[tensor].dims), shape);
+      });
 }
 
 Status HostCall::Prepare(TfLiteContext* context) {
   prepared_.clear();
   if (prepare_(context, &node_) != kTfLiteOk) return Internal("the host does not prepare it");
-  prepared_ = InputShapes(context);
+  for (int tensor : Elements(node_.inputs)) {
+    const std::span<const int> dims = Elements(context->tensors[tensor].dims);
+    prepared_.emplace_back(dims.begin(), dims.end());
+  }
   return Status();
 }
 
 Status HostCall::Invoke(TfLiteContext* context) {
-  if (prepared_ != InputShapes(context)) FUSELITE_RETURN_IF_ERROR(Prepare(context));
+  if (!IsPrepared(context)) FUSELITE_RETURN_IF_ERROR(Prepare(context));
   return invoke_(context, &node_) == kTfLiteOk ? Status() : Internal("the host does not run it");
 }
 

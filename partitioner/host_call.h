@@ -31,7 +31,8 @@ class HostCall {
 
  private:
   HostCall() = default;
-  std::vector<std::vector<int>> InputShapes(const tflite::TfLiteContext* context) const;
+  // Whether the inputs have the shapes for which it was prepared. Every run asks.
+  bool IsPrepared(const tflite::TfLiteContext* context) const;
 
   tflite::TfLiteNode node_{};
   decltype(tflite::TfLiteRegistration::prepare) prepare_ = nullptr;
