@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
-#include <set>
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
+#include "kernels/step_store.h"
 #include "runtime/stopwatch.h"
 #include "runtime/text_table.h"
 
@@ -48,28 +47,6 @@ std::string StepName(const Node& node, NodeId id) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return internal::Join(name, "_", node.host_nodes.empty() ? id : node.host_nodes.front());
 }
-
-// Passes on what a step packs, and remembers of what.
-class StepStore final : public PackedStore {
- public:
-  explicit StepStore(PackedStore& store) : store_(store) {}
-  Result<PackedWeights> GetOrPack(const PackRequest& request,
-                                  const std::function<void(std::byte*)>& pack) override {
-    packed_.insert({request.source, request.source2});
-    return store_.GetOrPack(request, pack);
-  }
-  // Whether the kernel that was built with this store reads the operation's input `i` at no run: it
-  // is packed, and what is packed of a constant is all that kernels read of it.
-  bool IsAllOf(const kernels::OpDescription& op, size_t i) const {
-    if (i >= op.own_inputs() || !op.has_input(i) || !op.inputs[i].constant()) return false;
-    const void* data = op.inputs[i].data;
-    return packed_.contains(data) && std::ranges::count(op.inputs, data, &TensorInfo::data) == 1;
-  }
-
- private:
-  PackedStore& store_;
-  std::set<const void*> packed_;
-};
 
 class Lowering {
  public:
@@ -139,7 +116,7 @@ class Lowering {
     report.refusals = choice.refusals;
     FUSELITE_RETURN_IF_ERROR(choice.status);
     const kernels::PlanContext& context = planner_.context();
-    StepStore store(store_);
+    kernels::StepStore store(store_);
     FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
                               choice.plan->Build(op, {.isa = context.isa,
                                                       .precision = context.precision,

@@ -9,21 +9,22 @@
 
 namespace fuselite::kernels::testing {
 
-// A copy of `bytes` bytes that begins right behind such a page, or ends right before one. Whoever
-// reads or writes beyond that end is killed: sanitizers do not see emitted code, the pages do.
+// A copy of `bytes` bytes that begins right behind such a page, or ends right before one (`gap`
+// bytes before it). Whoever reads or writes beyond that end is killed: sanitizers do not see
+// emitted code, the pages do.
 class GuardedBytes {
  public:
   enum class Edge { kBegin, kEnd };
 
-  GuardedBytes(const void* from, size_t bytes, Edge edge) {
+  GuardedBytes(const void* from, size_t bytes, Edge edge, size_t gap = 0) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t inner = (bytes + page - 1) / page * page;
+    const size_t inner = (bytes + gap + page - 1) / page * page;
     size_ = inner + 2 * page;
     void* memory = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
     map_ = static_cast<std::byte*>(memory);
     if (inner > 0 && mprotect(map_ + page, inner, PROT_READ | PROT_WRITE) != 0) return;
-    data_ = map_ + page + (edge == Edge::kEnd ? inner - bytes : 0);
+    data_ = map_ + page + (edge == Edge::kEnd ? inner - bytes - gap : 0);
     if (bytes > 0) std::memcpy(data_, from, bytes);
   }
   ~GuardedBytes() {
@@ -34,6 +35,10 @@ class GuardedBytes {
 
   // Null where the system has no memory.
   std::byte* data() const { return data_; }
+  // From now on nobody may touch the copy either. Its address stays its own.
+  void Forbid() {
+    if (map_ != nullptr) mprotect(map_, size_, PROT_NONE);
+  }
 
  private:
   std::byte* map_ = nullptr;

@@ -1,5 +1,6 @@
 // Runs any operator's candidates on buffers of a test's own, the hard way: misaligned and pitched
-// operands between guard bytes, garbage in scratch, units in random ranges and order.
+// operands between guard bytes, garbage in scratch, units in random ranges and order, constants out
+// of reach once they are packed.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -15,8 +16,10 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "kernels/step_store.h"
 #include "runtime/aligned_buffer.h"
 #include "tests/kernels/guarded_bytes.h"
+#include "tests/kernels/model_constants.h"
 #include "tests/kernels/random.h"
 
 namespace fuselite::kernels::testing {
@@ -169,24 +172,40 @@ class OpTester {
   }
   Result<std::vector<TestTensor>> RunCandidate(const Candidate& candidate, Isa isa,
                                                uint64_t seed = 1, size_t misalign = 0) const {
-    const std::unique_ptr<PackedStore> store = NewPackedStore();
+    const std::unique_ptr<PackedStore> packed = NewPackedStore();
+    StepStore store(*packed);
     const BuildContext context{
-        .isa = isa, .precision = precision, .threads = threads, .store = store.get()};
-    FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, candidate.Plan(op, context.plan()));
-    FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel, plan.Build(op, context));
+        .isa = isa, .precision = precision, .threads = threads, .store = &store};
+    ModelConstants constants(op);
+    const OpDescription& described = constants.op();
+    FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, candidate.Plan(described, context.plan()));
+    FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel,
+                              plan.Build(described, context));
     CheckPlan(plan.kernel(), *kernel);
+    OpTester step = *this;
+    step.LetGo(constants, store);
     std::vector<TestTensor> outputs;
     for (const TensorInfo& info : op.outputs) {
       outputs.emplace_back(info, misalign * ((BitWidth(info.type) + 7) / 8));
     }
-    FUSELITE_RETURN_IF_ERROR(RunKernel(*kernel, outputs, seed));
+    FUSELITE_RETURN_IF_ERROR(step.RunKernel(*kernel, outputs, seed));
     for (const TestTensor& output : outputs) output.CheckGuards(kernel->name());
     // What holds state is another operation the second time.
     if (op.op->state_inputs.empty()) {
-      RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin);
-      RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd);
+      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin);
+      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd);
     }
     return outputs;
+  }
+
+  // What a plan does once a kernel is built: constants of which `store` packed all that the kernel
+  // reads are no inputs of its runs, and whoever still reads them is killed.
+  void LetGo(ModelConstants& constants, const StepStore& store) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!store.IsAllOf(constants.op(), i)) continue;
+      constants.Forbid(i);
+      inputs[i] = TestTensor();
+    }
   }
 
   // Runs the kernel again with every operand, and its own memory, against a page that nobody may
