@@ -109,7 +109,10 @@ Status CheckBf16(const kernels::PlanContext& context) {
 Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
-  return PlanFloatProduct(op, context, {kBf16, Bf16Source, MicroKernelBf16::Make});
+  const auto source = [](int input, const kernels::ProductDescription& d, Isa) {
+    return Bf16Source(input, d);
+  };
+  return PlanFloatProduct(op, context, {kBf16, source, MicroKernelBf16::Make});
 }
 
 }  // namespace fuselite::jit

@@ -177,7 +177,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
                             DivideFloatTail(op, d.activation, RowsOfLine(d)));
   kernels::ProductKernelSpec spec;
-  spec.source = form.source(inputs.x, d);
+  spec.source = form.source(inputs.x, d, context.isa);
   spec.value_bytes = form.value_bytes;
   spec.tail_is_linear = TailIsLinear(tail.emitted);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {

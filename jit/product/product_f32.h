@@ -72,7 +72,8 @@ class MicroKernelF32 : public kernels::MicroKernel {
 // The form in which values are multiplied.
 struct FloatProductForm {
   int64_t value_bytes = 0;  // of those that the source leaves
-  std::unique_ptr<kernels::Source> (*source)(int input, const kernels::ProductDescription&);
+  std::unique_ptr<kernels::Source> (*source)(int input, const kernels::ProductDescription&,
+                                             Isa isa);
   decltype(&MicroKernelF32::Make) micro_kernel;
 };
 // Products of float32 operands in some form, as PlanProductF32 describes them.

@@ -163,7 +163,7 @@ Result<KernelPlan> PlanHighwayProductF32(const OpDescription& op, const PlanCont
   const DataType output = op.outputs[0].type;
   const bool waits = output != DataType::kFloat32;
   ProductKernelSpec spec;
-  spec.source = FloatSource(inputs.x, d);
+  spec.source = FloatSource(inputs.x, d, context.isa);
   spec.value_bytes = kFloat;
   spec.takes_empty_sums = true;
   spec.tail_is_linear = true;  // what is emitted has no operands

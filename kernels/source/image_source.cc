@@ -40,11 +40,11 @@ std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int6
 
 }  // namespace
 
-std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d) {
+std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa isa) {
   constexpr int64_t value_bytes = sizeof(float);
   if (d.left_transposed) return TransposedSource(input, d);
   const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
-                          d.pixel_pitch * value_bytes);
+                          d.pixel_pitch * value_bytes, isa);
   if (!image.needed()) return InputItself(input, d, value_bytes);
   return std::make_unique<CopiedSource<PaddedImage>>(input, image);
 }

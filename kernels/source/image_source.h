@@ -13,7 +13,7 @@ namespace fuselite::kernels {
 
 // float32: the input itself where no window reaches into padding, else a copy with zeros around it.
 // `input` is the operator's input that holds the values, here and below.
-std::unique_ptr<Source> FloatSource(int input, const ProductDescription& description);
+std::unique_ptr<Source> FloatSource(int input, const ProductDescription& description, Isa isa);
 
 // 8-bit activations, or 16-bit ones without `dot`, as dot products (bytes, 4 at a time) read them
 // where `dot`, or as pair products (int16) do. The input itself where it can be read in groups of

@@ -3,23 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/copy_loops.h"
-
 namespace fuselite::kernels {
 
 PaddedImage::PaddedImage(const Window& window, int64_t batch, int64_t pixel_bytes,
-                         int64_t pitch_bytes, int fill)
+                         int64_t pitch_bytes, Isa isa, int fill)
     : needed_(!window.unpadded()),
       batch_(batch),
       pixel_(pixel_bytes),
       pitch_(pitch_bytes),
       fill_(fill),
+      loops_(CopyLoopsFor(isa)),
       image_(window) {}
 
 void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin,
                                 int64_t end) const {
-  // The bytes are the same on every ISA, so it is the machine that decides.
-  static const CopyLoops loops = CopyLoopsFor(DetectIsa() & Isa::kAvx2.with(Feature::kNeon));
   std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
   const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * pixel_;
   for (int64_t row = begin; row < end;) {
@@ -28,9 +25,9 @@ void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t
     const int64_t top = std::max(first, image_.top);
     const int64_t bottom = std::min(last, image_.top + image_.input_height);
     if (top < bottom) {
-      loops.rows(input + (image * image_.input_height + top - image_.top) * in_row,
-                 copy + (row - first + top) * row_bytes() + image_.before() * pixel_,
-                 {bottom - top, in_row, row_bytes()}, inside);
+      loops_.rows(input + (image * image_.input_height + top - image_.top) * in_row,
+                  copy + (row - first + top) * row_bytes() + image_.before() * pixel_,
+                  {bottom - top, in_row, row_bytes()}, inside);
     }
     row += last - first;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
 #include "kernels/source/padded_rows.h"
 
@@ -12,9 +13,10 @@ namespace fuselite::kernels {
 // a dense copy with `fill` bytes around it, cut to what the windows reach.
 class PaddedImage {
  public:
-  // Pixels of the input are `pixel_bytes` long and `pitch_bytes` apart.
+  // Pixels of the input are `pixel_bytes` long and `pitch_bytes` apart. The bytes are the same on
+  // every ISA.
   PaddedImage(const Window& window, int64_t batch, int64_t pixel_bytes, int64_t pitch_bytes,
-              int fill = 0);
+              Isa isa, int fill = 0);
 
   bool needed() const { return needed_; }
   // These describe the image that is read.
@@ -38,6 +40,7 @@ class PaddedImage {
   bool needed_;
   int64_t batch_, pixel_, pitch_;
   int fill_;
+  CopyLoops loops_;
   PaddedRows image_;
 };
 

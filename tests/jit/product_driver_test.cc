@@ -252,7 +252,7 @@ Result<kernels::KernelPlan> PlanFloats(const OpDescription& op,
   format.bias = Read<float>;
   format.store = [](double sum, const RowScale*, int64_t, std::byte* to) { Write<float>(to, sum); };
   kernels::ProductKernelSpec spec;
-  spec.source = kernels::FloatSource(op.op->product_inputs->x, d);
+  spec.source = kernels::FloatSource(op.op->product_inputs->x, d, context.isa);
   spec.tail_is_linear = op.tail.empty();
   return PlanPlain(op, context, d, std::move(spec), format, tail, false);
 }
