@@ -10,8 +10,6 @@
 namespace fuselite::kernels {
 namespace {
 
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 // Scratch memory: each packed operand as bytes, then what the inner kernel asks for.
 class OnBytes final : public Kernel {
  public:
@@ -23,7 +21,7 @@ class OnBytes final : public Kernel {
               std::string(DataTypeName(op.outputs[0].type))) {
     for (const auto* operands : {&inputs_, &outputs_}) {
       for (const TensorInfo& info : *operands) {
-        if (IsPacked(info.type)) unpacked_bytes_ += Aligned(info.elements());
+        if (IsPacked(info.type)) unpacked_bytes_ += AlignUp(info.elements());
       }
     }
   }
@@ -43,12 +41,12 @@ class OnBytes final : public Kernel {
       const int64_t count = inputs_[i].elements();
       for (int64_t k = 0; k < count; ++k) bytes[k] = static_cast<int8_t>(values[k]);
       in[i] = scratch;
-      scratch += Aligned(count);
+      scratch += AlignUp(count);
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!IsPacked(outputs_[i].type)) continue;
       out[i] = scratch;
-      scratch += Aligned(outputs_[i].elements());
+      scratch += AlignUp(outputs_[i].elements());
     }
     for (int phase = 0; phase < inner_->phases(); ++phase) {
       FUSELITE_RETURN_IF_ERROR(

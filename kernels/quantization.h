@@ -82,6 +82,37 @@ inline int32_t MultiplyByQuantizedMultiplier64(int64_t x, int32_t multiplier, in
   return MultiplyWide(x, ToWideFixedPoint({multiplier, shift}));
 }
 
+// Fixed point of 16 bits, as TFLite's hard-swish computes: numbers in [-2^15, 2^15).
+inline int32_t Saturate16(int32_t x) { return std::clamp(x, -32768, 32767); }
+
+// The high 16 bits of 2ab, rounded to the nearest, halves up; saturates for a == b == -2^15.
+inline int32_t RoundingHighMul16(int32_t a, int32_t b) {
+  const int32_t product = a * b;
+  if (a == -32768 && b == -32768) return 32767;
+  return (product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15);
+}
+
+// The same, rounded to zero.
+inline int32_t HighMul16(int32_t a, int32_t b) {
+  return a == -32768 && b == -32768 ? 32767 : a * b / (1 << 15);
+}
+
+// The multiplier in 2^15ths, rounded.
+inline int32_t ToMultiplier16(const FixedPoint& fixed) {
+  return fixed.multiplier >= std::numeric_limits<int32_t>::max() - (1 << 15)
+             ? 32767
+             : (fixed.multiplier + (1 << 15)) >> 16;
+}
+
+// x 2^-exponent, rounded, with an exponent of up to 31. From 16 on the mask of the bits that are
+// shifted out is -1 on 16 bits: as in the reference, the result is -1 of negative numbers then, and
+// 1 of all others.
+inline int32_t RoundingDivide16(int32_t x, int exponent) {
+  const auto mask = static_cast<int16_t>((int64_t{1} << exponent) - 1);
+  const int32_t remainder = x & mask, threshold = (mask >> 1) + (x < 0 ? 1 : 0);
+  return (x >> exponent) + (remainder > threshold ? 1 : 0);
+}
+
 // The smallest and the largest value of a quantized type. Precondition: an integer type of at most
 // 32 bits.
 void QuantizedTypeRange(DataType type, int32_t* min, int32_t* max);

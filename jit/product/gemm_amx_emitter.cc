@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "jit/tail/sum_tail_emitter.h"
+#include "runtime/ceil_div.h"
 
 namespace fuselite::jit {
 
@@ -25,8 +26,6 @@ struct Operands {
   int rows, weights;
 };
 constexpr Operands kWhole = {4, 5}, kRest = {6, 7};
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t GroupsOf(const DepthRuns::Run& run) { return CeilDiv(run.length, kGroupBytes); }
 

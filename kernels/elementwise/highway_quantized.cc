@@ -11,8 +11,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/elementwise/quotient_lanes-inl.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/fixed_point-inl.h"
 #include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
@@ -133,74 +133,6 @@ struct SquaredDifferenceLanes {
     const auto difference = hn::Sub(a, b);
     return output(hn::Mul(difference, difference));
   }
-};
-
-// RoundingDivideByPowerOfTwo by `right` in [0, 31], each lane by its own.
-HWY_INLINE IntVec DivideByPowers(IntVec x, IntVec right) {
-  const IntTag d;
-  const auto mask = hn::Sub(hn::Shl(hn::Set(d, 1), right), hn::Set(d, 1));
-  const auto threshold =
-      hn::Sub(hn::BitCast(d, hn::ShiftRight<1>(hn::BitCast(hn::RebindToUnsigned<IntTag>(), mask))),
-              hn::BroadcastSignBit(x));
-  const auto up = hn::Gt(hn::And(x, mask), threshold);
-  return hn::Sub(hn::Shr(x, right), hn::VecFromMask(d, up));
-}
-
-// QuantizedQuotient, step by step.
-class QuotientLanes {
- public:
-  struct Divisor {
-    IntVec inverse, right, sign;  // the sign: -1 or 0
-  };
-
-  HWY_INLINE explicit QuotientLanes(const TabledQuotient& f)
-      : divisors_(f.divisors.get()),
-        x_zero_(hn::Set(IntTag(), f.exact.x_zero)),
-        y_zero_(hn::Set(IntTag(), f.exact.y_zero)),
-        multiplier_(hn::Set(IntTag(), f.exact.scale.multiplier)),
-        zero_(hn::Set(IntTag(), f.exact.zero)),
-        min_(f.min),
-        max_(f.max) {}
-  HWY_INLINE IntVec x(IntVec v) const { return hn::Sub(v, x_zero_); }
-  HWY_INLINE Divisor y(IntVec v) const {
-    const IntTag d;
-    return {hn::GatherIndex(d, divisors_->inverse.data(), v),
-            hn::GatherIndex(d, divisors_->right.data(), v),
-            hn::BroadcastSignBit(hn::Sub(v, y_zero_))};
-  }
-  HWY_INLINE IntVec operator()(IntVec difference, const Divisor& y) const {
-    const auto dividend = hn::Sub(hn::Xor(difference, y.sign), y.sign);
-    const auto headroom = Headroom(dividend);
-    const auto quotient = FixedMul(hn::Shl(dividend, headroom), y.inverse);
-    const auto scaled = FixedMul(quotient, multiplier_);
-    return ClampInt(hn::Add(Shifted(scaled, hn::Add(y.right, headroom)), zero_), min_, max_);
-  }
-
- private:
-  // The bits above the highest one that differs from the sign, but for one: as the float of so
-  // small a number, which is exact, tells.
-  HWY_INLINE static IntVec Headroom(IntVec v) {
-    const IntTag d;
-    const auto magnitude = hn::Xor(v, hn::BroadcastSignBit(v));
-    const auto exponent =
-        hn::ShiftRight<23>(hn::BitCast(d, hn::ConvertTo(hn::ScalableTag<float>(), magnitude)));
-    return hn::Min(hn::Sub(hn::Set(d, 127 + 30), exponent), hn::Set(d, 31));
-  }
-  // v 2^-right as far as bytes tell it. To the left at most 15 bits of up to 2^15 are shifted:
-  // one of the two alone is beyond all bytes.
-  HWY_INLINE static IntVec Shifted(IntVec v, IntVec right) {
-    const IntTag d;
-    const auto none = hn::Zero(d), most = hn::Set(d, 31);
-    const auto left = hn::Min(hn::Max(hn::Neg(right), none), hn::Set(d, 15));
-    const auto larger = hn::Shl(ClampInt(v, -(1 << 15), 1 << 15), left);
-    const auto smaller = hn::IfThenZeroElse(hn::Gt(right, most),
-                                            DivideByPowers(v, hn::Min(hn::Max(right, none), most)));
-    return hn::IfThenElse(hn::Gt(left, none), larger, smaller);
-  }
-
-  const TabledQuotient::Divisors* divisors_;
-  IntVec x_zero_, y_zero_, multiplier_, zero_;
-  int32_t min_, max_;
 };
 
 // Adding 1.5 2^23 rounds a float to the integer in its low bits, halves to even; an integer up to

@@ -103,34 +103,6 @@ Function Rsqrt(const Scales& s) {
   };
 }
 
-// 16-bit fixed point, as the reference's hard-swish computes.
-int32_t Saturate16(int32_t x) { return std::clamp(x, -32768, 32767); }
-
-int32_t RoundingHighMul16(int32_t a, int32_t b) {
-  const int32_t product = a * b;
-  if (a == -32768 && b == -32768) return 32767;
-  return (product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15);
-}
-
-int32_t HighMul16(int32_t a, int32_t b) {
-  return a == -32768 && b == -32768 ? 32767 : a * b / (1 << 15);
-}
-
-int32_t Multiplier16(const FixedPoint& m) {
-  return m.multiplier >= std::numeric_limits<int32_t>::max() - (1 << 15)
-             ? 32767
-             : (m.multiplier + (1 << 15)) >> 16;
-}
-
-// x 2^-exponent, rounded, with an exponent of up to 31. From 16 on the mask of the bits that are
-// shifted out is -1 on 16 bits: as in the reference, the result is -1 of negative numbers then, and
-// 1 of all others.
-int32_t RoundingDivide16(int32_t x, int exponent) {
-  const auto mask = static_cast<int16_t>((int64_t{1} << exponent) - 1);
-  const int32_t remainder = x & mask, threshold = (mask >> 1) + (x < 0 ? 1 : 0);
-  return (x >> exponent) + (remainder > threshold ? 1 : 0);
-}
-
 // x relu6(x + 3) / 6: `gate` is the second factor in [0, 1], 15 bits of fraction.
 Result<Function> HardSwish(const Scales& s) {
   const float fine = (1.0f / 128.0f) * s.in;
@@ -139,18 +111,18 @@ Result<Function> HardSwish(const Scales& s) {
   if (output.shift > 0 || reluish.shift > 16) {
     return Unsupported("hard-swish from scale ", s.in, " to ", s.out);
   }
-  return Function(
-      [=, output_factor = Multiplier16(output), gate_factor = Multiplier16(reluish)](int32_t x) {
-        const int32_t value = (x - s.in_zero) * (1 << 7);
-        const int32_t scaled = RoundingHighMul16(value, output_factor);
-        int32_t gate = value;
-        if (reluish.shift > 0) gate = Saturate16(gate * (1 << (reluish.shift - 1)));
-        gate = RoundingHighMul16(gate, gate_factor);
-        if (reluish.shift > 0) gate = Saturate16(gate * 2);
-        if (reluish.shift < 0) gate = RoundingDivide16(gate, -reluish.shift);
-        gate = (gate + (1 << 15)) >> 1;
-        return RoundingDivide16(HighMul16(gate, scaled), -output.shift) + s.out_zero;
-      });
+  return Function([=, output_factor = ToMultiplier16(output),
+                   gate_factor = ToMultiplier16(reluish)](int32_t x) {
+    const int32_t value = (x - s.in_zero) * (1 << 7);
+    const int32_t scaled = RoundingHighMul16(value, output_factor);
+    int32_t gate = value;
+    if (reluish.shift > 0) gate = Saturate16(gate * (1 << (reluish.shift - 1)));
+    gate = RoundingHighMul16(gate, gate_factor);
+    if (reluish.shift > 0) gate = Saturate16(gate * 2);
+    if (reluish.shift < 0) gate = RoundingDivide16(gate, -reluish.shift);
+    gate = (gate + (1 << 15)) >> 1;
+    return RoundingDivide16(HighMul16(gate, scaled), -output.shift) + s.out_zero;
+  });
 }
 
 // The real function of an operator that has a float32 form.

@@ -140,8 +140,6 @@ Status InferBidirectional(OpDescription& op) {
   return merged ? Status() : SetOutput(op, 1, kF32, backward.outputs[0].shape);
 }
 
-size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 // One of the two, with the rows that it reads and writes in shared memory where they are not the
 // operator's own.
 struct Cell {
@@ -169,7 +167,7 @@ class BidirectionalLstm final : public Kernel {
 
   Status Plan(const OpDescription& op, const PlanContext& context) {
     size_t at = 0;
-    const auto take = [&](size_t bytes) { return std::exchange(at, at + Aligned(bytes)); };
+    const auto take = [&](size_t bytes) { return std::exchange(at, at + AlignUp(bytes)); };
     for (const bool backward : {false, true}) {
       Cell& cell = cells_[backward];
       cell.place = backward ? kBackward : kForward;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ceil_div.h"
+
 namespace fuselite::kernels {
 namespace {
 
@@ -21,8 +23,6 @@ constexpr int64_t kWorthSharing = 256 << 10;
 // Weights of this size take more than a microsecond on their way from L2, which threads shorten
 // where each has a panel of its own.
 constexpr int64_t kWorthDividing = 128 << 10;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The best with panels of `least` to `most` vectors, and tiles of a multiple of `run` rows.
 Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run,

@@ -48,6 +48,16 @@ HWY_INLINE FixedVec FixedDivide(FixedVec x) {
   return hn::Sub(hn::ShiftRight<kBits>(x), hn::VecFromMask(d, up));
 }
 
+// The same by `right` in [0, 31], each lane by its own.
+HWY_INLINE FixedVec FixedDivide(FixedVec x, FixedVec right) {
+  const FixedTag32 d;
+  const auto mask = hn::Sub(hn::Shl(hn::Set(d, 1), right), hn::Set(d, 1));
+  const auto half = hn::ShiftRight<1>(hn::BitCast(hn::RebindToUnsigned<FixedTag32>(), mask));
+  const auto threshold = hn::Sub(hn::BitCast(d, half), hn::BroadcastSignBit(x));
+  const auto up = hn::Gt(hn::And(x, mask), threshold);
+  return hn::Sub(hn::Shr(x, right), hn::VecFromMask(d, up));
+}
+
 // (a + b) / 2 of what is not negative, halves up.
 HWY_INLINE FixedVec FixedHalfSum(FixedVec a, FixedVec b) {
   return hn::Sub(hn::Or(a, b), hn::ShiftRight<1>(hn::Xor(a, b)));
