@@ -1,5 +1,6 @@
 #include "kernels/row_kernel.h"
 
+#include "kernels/check_tail.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {

@@ -72,6 +72,41 @@ def offences(path, text):
     return found
 
 
+def place(path):
+    """What stands in circles or not: a folder of a room, or a file that lies in none."""
+    return "/".join(path.parts[:-1]) if len(path.parts) > 2 else str(path)
+
+
+def included(path, text):
+    """The files of the repository that one includes."""
+    targets = (INCLUDE.match(line) for _, line in code_lines(text))
+    return [pathlib.PurePosixPath(t.group(1)) for t in targets if t and (ROOT / t.group(1)).is_file()]
+
+
+def circles(arrows):
+    """The groups of places that can all be reached from each other; `arrows` has where each leads."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(at):
+        index[at] = low[at] = len(index)
+        stack.append(at)
+        for to in sorted(arrows[at]):
+            if to not in index:
+                visit(to)
+            if to in stack:
+                low[at] = min(low[at], low[to])
+        if low[at] == index[at]:
+            group = stack[stack.index(at) :]
+            del stack[len(stack) - len(group) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for at in sorted(arrows):
+        if at not in index:
+            visit(at)
+    return found
+
+
 def source_files():
     for folder in (*MAY_INCLUDE, "tests", "benchmarks", "examples"):
         for path in sorted((ROOT / folder).rglob("*")):
@@ -122,6 +157,13 @@ class RulesTest(unittest.TestCase):
         self.assert_offends("kernels/conv/conv.h", "void F(TfLiteTensor* t);", reason)
 
 
+    def test_circles(self):
+        self.assertEqual(circles({"a": {"b"}, "b": {"c"}, "c": set()}), [])
+        self.assertEqual(circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}), [["a", "b", "c"]])
+        self.assertEqual(place(pathlib.PurePosixPath("kernels/conv2d/a.h")), "kernels/conv2d")
+        self.assertEqual(place(pathlib.PurePosixPath("kernels/a.h")), "kernels/a.h")
+
+
 class SourcesTest(unittest.TestCase):
     def test_sources_keep_the_rules(self):
         lines = []
@@ -131,6 +173,20 @@ class SourcesTest(unittest.TestCase):
             for number, line, reason in offences(path, (ROOT / path).read_text(encoding="utf-8")):
                 lines.append(f"{path}:{number}: {reason}: {line}")
         self.assertFalse(lines, "\n" + "\n".join(lines))
+
+    def test_no_includes_lead_in_circles(self):
+        """Neither from file to file nor from folder to folder; a file that lies in a room itself is a place of its own."""
+        files, folders = {}, {}
+        for path in source_files():
+            if path.parts[0] not in MAY_INCLUDE:
+                continue
+            targets = included(path, (ROOT / path).read_text(encoding="utf-8"))
+            files[str(path)] = {str(target) for target in targets} - {str(path)}
+            folders.setdefault(place(path), set()).update({place(target) for target in targets} - {place(path)})
+        for arrows in (files, folders):
+            for targets in arrows.values():
+                targets &= arrows.keys()  # public headers are generated, some of them
+            self.assertFalse(circles(arrows))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/check_tail.h"
 #include "runtime/status.h"
 
 // A function that a switch forgets, or takes for another by a default, would compute wrong numbers.

@@ -37,26 +37,26 @@ int32_t ExtendedDim(const Shape& shape, int rank, int i) {
 }
 
 // The batch dimensions of both operands, broadcast against each other.
-Status BroadcastBatches(const Shape& x, const Shape& y, BatchMatMulShape* shape) {
+Result<MatrixBatches> BroadcastBatches(const Shape& x, const Shape& y) {
   const int rank = std::max(x.rank(), y.rank());
-  shape->batch_rank = rank - 2;
-  for (int i = 0; i < shape->batch_rank; ++i) {
+  MatrixBatches batch;
+  batch.rank = rank - 2;
+  for (int i = 0; i < batch.rank; ++i) {
     const int32_t a = ExtendedDim(x, rank, i), b = ExtendedDim(y, rank, i);
     if (a != b && a != 1 && b != 1) {
       return InvalidArgument("batches of ", x, " and ", y, " do not broadcast");
     }
-    shape->batch_dims[i] = a == 1 ? b : a;
-    shape->output.push_back(shape->batch_dims[i]);
+    batch.dims[i] = a == 1 ? b : a;
   }
   int64_t x_stride = 1, y_stride = 1;
-  for (int i = shape->batch_rank - 1; i >= 0; --i) {
+  for (int i = batch.rank - 1; i >= 0; --i) {
     const int32_t a = ExtendedDim(x, rank, i), b = ExtendedDim(y, rank, i);
-    shape->x_strides[i] = a == 1 ? 0 : x_stride;
-    shape->y_strides[i] = b == 1 ? 0 : y_stride;
+    batch.x_strides[i] = a == 1 ? 0 : x_stride;
+    batch.y_strides[i] = b == 1 ? 0 : y_stride;
     x_stride *= a;
     y_stride *= b;
   }
-  return Status();
+  return batch;
 }
 
 Status InferBatchMatMul(OpDescription& op) {
@@ -115,7 +115,8 @@ Result<BatchMatMulShape> ResolveBatchMatMul(const OpDescription& op) {
   if (shape.depth != y.dim(params.adj_y ? -1 : -2)) {
     return InvalidArgument("matrices of ", x, " and ", y, " do not fit together");
   }
-  FUSELITE_RETURN_IF_ERROR(BroadcastBatches(x, y, &shape));
+  FUSELITE_ASSIGN_OR_RETURN(shape.batch, BroadcastBatches(x, y));
+  for (int i = 0; i < shape.batch.rank; ++i) shape.output.push_back(shape.batch.dims[i]);
   shape.output.push_back(shape.rows);
   shape.output.push_back(shape.columns);
   if (!Shape::FromDims(shape.output.dims())) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/operator.h"
+#include "kernels/product/matrix_batches.h"
 
 namespace fuselite::kernels {
 
@@ -13,27 +14,7 @@ struct BatchMatMulParams {
 struct BatchMatMulShape {
   int32_t rows = 0, depth = 0, columns = 0;
   Shape output{};
-  // Batch dimensions of the output, outermost first, and how far apart in matrices the operands'
-  // entries along each are: 0 where one is broadcast.
-  static constexpr int kMaxBatchRank = 3;
-  int batch_rank = 0;
-  int32_t batch_dims[kMaxBatchRank] = {};
-  int64_t x_strides[kMaxBatchRank] = {}, y_strides[kMaxBatchRank] = {};
-
-  int64_t batches() const { return output.elements(0, batch_rank); }
-  // Which matrix of each operand makes up matrix `batch` of the output.
-  struct Pair {
-    int64_t x = 0, y = 0;
-  };
-  Pair PairOf(int64_t batch) const {
-    Pair pair;
-    for (int i = batch_rank - 1; i >= 0; --i) {
-      pair.x += batch % batch_dims[i] * x_strides[i];
-      pair.y += batch % batch_dims[i] * y_strides[i];
-      batch /= batch_dims[i];
-    }
-    return pair;
-  }
+  MatrixBatches batch{};
 };
 
 // Validates ranks, sizes and parameters; everything that a kernel relies on.

@@ -25,7 +25,7 @@ Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op) {
   product.n_step = strides.y_column;
   product.right_matrices = right.elements() / (int64_t{shape.depth} * shape.columns);
   product.right_matrix_step = strides.y_matrix;
-  product.batch = shape;
+  product.batch = shape.batch;
   if (left.type == DataType::kFloat32 && right.type != DataType::kFloat32) {
     FUSELITE_ASSIGN_OR_RETURN(HybridTail tail,
                               MakeHybridTail(op, Activation::kNone, shape.columns));

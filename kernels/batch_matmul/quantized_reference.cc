@@ -14,7 +14,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescr
   const BatchMatMulStrides s = StridesOf(op);
   const int32_t x_offset = -op.inputs[0].quantization.zero_point();
   const int32_t y_offset = -op.inputs[1].quantization.zero_point();
-  const int64_t rows = shape.columns == 0 ? 0 : shape.rows * shape.batches();
+  const int64_t rows = shape.columns == 0 ? 0 : shape.rows * shape.batch.count();
   const size_t sums_bytes = AlignUp(shape.columns * sizeof(int64_t));
   const Work work{.units = rows,
                   .grain = GrainFor(int64_t{shape.depth} * shape.columns),
@@ -25,7 +25,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescr
           const KernelArgs& args, int64_t begin, int64_t end) {
         auto* sums = reinterpret_cast<int64_t*>(args.scratch);
         for (int64_t row = begin; row < end; ++row) {
-          const BatchMatMulShape::Pair pair = shape.PairOf(row / shape.rows);
+          const MatrixBatches::Pair pair = shape.batch.PairOf(row / shape.rows);
           const int64_t x_base = pair.x * s.x_matrix + row % shape.rows * s.x_row;
           const int64_t y_base = pair.y * s.y_matrix;
           WithQuantizedOperands(x_type, args.inputs[0], y_type, args.inputs[1],
@@ -50,7 +50,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescript
   const BatchMatMulStrides s = StridesOf(op);
   const size_t sums_bytes = AlignUp(shape.columns * sizeof(int64_t));
   const size_t floats_bytes = AlignUp(tail.row_bytes());
-  const Work work{.units = shape.columns == 0 ? 0 : shape.rows * shape.batches(),
+  const Work work{.units = shape.columns == 0 ? 0 : shape.rows * shape.batch.count(),
                   .grain = GrainFor(int64_t{shape.depth} * shape.columns),
                   .scratch_bytes = sums_bytes + floats_bytes + shape.depth * sizeof(int16_t)};
   return MakeKernel(
@@ -62,7 +62,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescript
         auto* floats = reinterpret_cast<float*>(args.scratch + sums_bytes);
         auto* quantized = reinterpret_cast<int16_t*>(args.scratch + sums_bytes + floats_bytes);
         for (int64_t row = begin; row < end; ++row) {
-          const BatchMatMulShape::Pair pair = shape.PairOf(row / shape.rows);
+          const MatrixBatches::Pair pair = shape.batch.PairOf(row / shape.rows);
           const auto* x = static_cast<const float*>(args.inputs[0]) + pair.x * s.x_matrix +
                           row % shape.rows * s.x_row;
           // Terms as rows of one value: with adj_x they are not neighbours.

@@ -11,7 +11,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription& o
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail, MakeFloatTail(op, Activation::kNone));
   const BatchMatMulStrides s = StridesOf(op);
-  const int64_t rows = shape.columns == 0 ? 0 : shape.rows * shape.batches();
+  const int64_t rows = shape.columns == 0 ? 0 : shape.rows * shape.batch.count();
   const Work work{.units = rows,
                   .grain = GrainFor(int64_t{shape.depth} * shape.columns),
                   .scratch_bytes = shape.columns * sizeof(float)};
@@ -20,7 +20,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription& o
                         const KernelArgs& args, int64_t begin, int64_t end) {
                       auto* sums = reinterpret_cast<float*>(args.scratch);
                       for (int64_t row = begin; row < end; ++row) {
-                        const auto pair = shape.PairOf(row / shape.rows);
+                        const auto pair = shape.batch.PairOf(row / shape.rows);
                         const auto* x = static_cast<const float*>(args.inputs[0]) +
                                         pair.x * s.x_matrix + row % shape.rows * s.x_row;
                         const auto* y =

@@ -47,14 +47,14 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription& op
   const int64_t blocks = (others + kBlock - 1) / kBlock;
   return MakeKernel(
       internal::Join("batch_matmul ", DataTypeName(op.inputs[0].type), " unpacked ", SimdName(isa)),
-      {.units = shape.batches() * lines * blocks,
+      {.units = shape.batch.count() * lines * blocks,
        .grain = GrainFor(int64_t{shape.depth} * std::min(others, kBlock) / 4),
        .scratch_bytes = product.scratch_bytes()},
       [=](const KernelArgs& args, int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end; ++unit) {
           const int64_t batch = unit / blocks / lines, line = unit / blocks % lines;
           const int64_t first = unit % blocks * kBlock, n = std::min(kBlock, others - first);
-          const BatchMatMulShape::Pair pair = shape.PairOf(batch);
+          const MatrixBatches::Pair pair = shape.batch.PairOf(batch);
           const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
           if (down) {
             product.Run(args, y + line * s.y_column, x + first * s.x_row, n,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/check_tail.h"
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/grid.h"

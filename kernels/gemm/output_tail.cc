@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/check_tail.h"
+
 namespace fuselite::kernels {
 
 Result<FloatTail> MakeFloatTail(const OpDescription& op, Activation activation) {

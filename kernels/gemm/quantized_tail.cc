@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "kernels/check_tail.h"
 #include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/check_tail.h"
 #include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
 #include "kernels/tail/apply.h"

@@ -3,13 +3,14 @@
 // itself beside its shape rule.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/product/matrix_batches.h"
 #include "kernels/window.h"
 
 namespace fuselite::kernels {
@@ -48,9 +49,9 @@ struct ProductDescription {
   // The right side: weight (k, n) is value k * k_step + n * n_step of inputs.weights.
   int64_t channels_out = 0;
   int64_t k_step = 1, n_step = 0;
-  // BATCH_MATMUL: the matrices of the two operands meet as `batch` says. `images` are the left
-  // ones then, which follow each other in one line of pixels.
-  std::optional<BatchMatMulShape> batch{};
+  // BATCH_MATMUL: the matrices of the two operands meet as `batch` says. The left ones follow each
+  // other in one line of pixels, `matrix_rows()` of each.
+  std::optional<MatrixBatches> batch{};
   int64_t right_matrices = 1, right_matrix_step = 0;  // values
 
   // Where float32 activations are quantized at run time.
@@ -62,6 +63,8 @@ struct ProductDescription {
   std::optional<Hybrid> hybrid{};
 
   int64_t group_in() const { return channels_in / groups; }
+  int64_t matrix_rows() const { return parts.front().window.x.output; }
+  int64_t left_matrices() const { return padding.x.input / std::max<int64_t>(1, matrix_rows()); }
 
   // For matrices: `all_rows` on the left, as pixels of one line, of which a product has `rows`.
   // kUnsupported for more than fit 31 bits.

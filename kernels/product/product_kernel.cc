@@ -93,8 +93,8 @@ class ProductKernel final : public PhasedKernel {
     const Product& first = products_.front();
     name_ = first.name();
     if (batch_) {
-      left_matrix_bytes_ = batch_->rows * memory.pixel;
-      left_matrices_ = description.padding.x.input / std::max(1, batch_->rows);
+      left_matrix_bytes_ = description.matrix_rows() * memory.pixel;
+      left_matrices_ = description.left_matrices();
     }
     for (const Product& product : products_) {
       scratch_bytes_ = std::max(scratch_bytes_, product.scratch_bytes());
@@ -160,7 +160,7 @@ class ProductKernel final : public PhasedKernel {
   Phase MultiplyingPhase() {
     int64_t units = 0;
     for (const Product& product : products_) units += product.units();
-    return {.units = units * (batch_ ? batch_->batches() : 1),
+    return {.units = units * (batch_ ? batch_->count() : 1),
             .grain = products_.front().grain(),
             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
               Multiply(args, begin, end);
@@ -170,7 +170,7 @@ class ProductKernel final : public PhasedKernel {
   void Multiply(const KernelArgs& args, int64_t begin, int64_t end) const {
     if (products_.size() == 1 && !batch_) return RunProduct(args, 0, 0, begin, end);
     int64_t first = 0;  // unit of the product at hand
-    const int64_t batches = batch_ ? batch_->batches() : 1;
+    const int64_t batches = batch_ ? batch_->count() : 1;
     for (size_t part = 0; part < products_.size(); ++part) {
       const int64_t units = products_[part].units();
       for (int64_t batch = begin < first ? 0 : std::min(batches, (begin - first) / units);
@@ -186,7 +186,7 @@ class ProductKernel final : public PhasedKernel {
   void RunProduct(const KernelArgs& args, size_t part, int64_t batch, int64_t begin,
                   int64_t end) const {
     const Product& product = products_[part];
-    const BatchMatMulShape::Pair pair = batch_ ? batch_->PairOf(batch) : BatchMatMulShape::Pair{};
+    const MatrixBatches::Pair pair = batch_ ? batch_->PairOf(batch) : MatrixBatches::Pair{};
     const int64_t rows = product.problem().grid.rows();
     const std::byte* row_values =
         finds_row_values_ ? args.shared + row_values_at_[part] : places_.RowValues(args);
@@ -202,7 +202,7 @@ class ProductKernel final : public PhasedKernel {
   SourcePlaces places_;
   std::vector<Product> products_;
   RightSide right_;
-  std::optional<BatchMatMulShape> batch_;
+  std::optional<MatrixBatches> batch_;
   int64_t left_matrices_ = 1, left_matrix_bytes_ = 0;
   size_t packed_at_ = 0;               // in KernelArgs::shared
   std::vector<size_t> row_values_at_;  // there, of each product where they are found

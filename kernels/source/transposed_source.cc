@@ -19,10 +19,10 @@ class Transposed final : public Source {
  public:
   Transposed(int input, const ProductDescription& d, From from)
       : input_(input),
-        rows_(d.batch->rows),
+        rows_(d.matrix_rows()),
         depth_(d.channels_in),
         pitch_(d.pixel_pitch),
-        matrices_(d.padding.x.input / std::max<int64_t>(1, d.batch->rows)),
+        matrices_(d.left_matrices()),
         from_(from) {}
 
   ImageMemory memory() const override {

@@ -29,7 +29,7 @@ struct TailTile {
 };
 
 // `inputs` are those of KernelArgs. Any tail: an empty one copies. The types fit the stages: this
-// was checked by CheckTail.
+// was checked by CheckTail (kernels/check_tail.h).
 using ApplyTailFunction = void(const Tail& tail, const void* const* inputs, const TailTile& tile);
 
 void ApplyTailReference(const Tail& tail, const void* const* inputs, const TailTile& tile);
@@ -37,10 +37,5 @@ void ApplyTailReference(const Tail& tail, const void* const* inputs, const TailT
 // The fastest portable version for `isa`; the reference below SSSE3. Float stages agree with the
 // reference within a few units in the last place, integer stages to the bit.
 ApplyTailFunction* ApplyTail(Isa isa);
-
-struct OpDescription;
-// Whether the stages' types fit together from `source_type` to the output's, and every operand
-// stays within its tensor for every output element.
-Status CheckTail(const OpDescription& op, DataType source_type);
 
 }  // namespace fuselite::kernels

@@ -7,6 +7,7 @@
 
 #include "tools/common/machine_peak.h"
 #include "tools/common/session.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

@@ -6,6 +6,7 @@
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

@@ -19,6 +19,7 @@
 #include "tools/common/session.h"
 #include "tools/common/statistics.h"
 #include "tools/common/tensors.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

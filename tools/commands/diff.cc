@@ -14,6 +14,7 @@
 #include "tools/common/session.h"
 #include "tools/common/tensors.h"
 #include "tools/common/validators.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

@@ -12,6 +12,7 @@
 #include "tools/common/validators.h"
 #include "tools/generate/bandwidth.h"
 #include "tools/generate/decoder.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

@@ -14,6 +14,7 @@
 #include "tools/common/validators.h"
 #include "tools/stress/child.h"
 #include "tools/stress/scenario.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {

@@ -5,16 +5,12 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "interpreter/loader.h"
 #include "interpreter/op_resolver.h"
 #include "runtime/environment.h"
-#include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {
 namespace {
 
-constexpr std::string_view kZooPrefix = "zoo:";
-constexpr uint64_t kZooSeed = 1;
 constexpr const char* kUseFuselite = "--use_fuselite";
 
 // An operator that leaves its outputs' shapes as the file has them.
@@ -130,15 +126,6 @@ Result<partitioner::Options> DelegateFlags::Parse() const {
     given.emplace_back(kMaxMemory, machine);
   }
   return partitioner::ParseOptions(given);
-}
-
-Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name) {
-  if (name.empty()) return NotFound("the model's name is empty");
-  if (!name.starts_with(kZooPrefix)) return interpreter::LoadModelFromFile(name);
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<std::byte> built,
-                            BuildZooModel(name.substr(kZooPrefix.size()), kZooSeed));
-  auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(built));
-  return interpreter::LoadModelFromMemory(*bytes, bytes);
 }
 
 HostOptions HostOf(const partitioner::Options& options) {

@@ -43,9 +43,6 @@ struct DelegateFlags {
   Result<SessionDelegates> Create(const partitioner::Options& options) const;
 };
 
-// The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
-Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name);
-
 // What the host itself is asked for.
 struct HostOptions {
   int num_threads = 0;  // what delegates are told; 0: no wish

@@ -8,6 +8,9 @@
 namespace fuselite::tools {
 namespace {
 
+constexpr std::string_view kZooPrefix = "zoo:";
+constexpr uint64_t kZooSeed = 1;
+
 using Build = std::vector<std::byte> (*)(uint64_t seed);
 
 template <Build build, Form form>
@@ -53,6 +56,15 @@ Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t see
     names += (names.empty() ? "" : ", ") + std::string(model.name);
   }
   return NotFound("the zoo has no model '", name, "'; it has ", names);
+}
+
+Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name) {
+  if (name.empty()) return NotFound("the model's name is empty");
+  if (!name.starts_with(kZooPrefix)) return interpreter::LoadModelFromFile(name);
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<std::byte> built,
+                            BuildZooModel(name.substr(kZooPrefix.size()), kZooSeed));
+  auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(built));
+  return interpreter::LoadModelFromMemory(*bytes, bytes);
 }
 
 }  // namespace fuselite::tools

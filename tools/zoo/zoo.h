@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "interpreter/loader.h"
 #include "runtime/status.h"
 
 namespace fuselite::tools {
@@ -24,6 +27,9 @@ std::span<const ZooModel> Zoo();
 
 // The .tflite bytes of a model by name; an unknown name is answered with those there are.
 Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t seed);
+
+// The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
+Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name);
 
 std::vector<std::byte> BuildDecoder(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV1(uint64_t seed);
