@@ -52,7 +52,7 @@ HWY_INLINE V Combine(V total, V value) {
 
 // Four lanes that together reduce to what all do, by halves.
 template <ReduceKind kKind, class DV>
-HWY_INLINE hn::Vec<D4> FourLanes(DV d, hn::Vec<DV> v) {
+HWY_INLINE hn::Vec<D4> FourLanes(DV /*d*/, hn::Vec<DV> v) {
   if constexpr (hn::MaxLanes(DV()) > 4) {
     const hn::Half<DV> half;
     return FourLanes<kKind>(half, Combine<kKind>(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));

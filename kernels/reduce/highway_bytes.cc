@@ -51,7 +51,8 @@ using SmallByteTag = hn::FixedTag<uint8_t, 16>;
 
 // Adds sums of 16 bits, of a vector's even and odd bytes, to totals[0 ..] from byte `skip` on.
 template <class DW>
-HWY_INLINE void AddSums(DW dw, hn::Vec<DW> even, hn::Vec<DW> odd, size_t skip, uint32_t* totals) {
+HWY_INLINE void AddSums(DW /*dw*/, hn::Vec<DW> even, hn::Vec<DW> odd, size_t skip,
+                        uint32_t* totals) {
   const hn::RepartitionToWide<DW> d;
   const size_t lanes = hn::Lanes(d);
   const auto wide_even = hn::BitCast(d, even), wide_odd = hn::BitCast(d, odd);
