@@ -7,6 +7,7 @@
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/micro_kernels/product_s16.h"
 #include "kernels/product/description.h"
+#include "kernels/winograd/winograd.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -65,6 +66,7 @@ Status InferConv2D(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
+    {"highway winograd", PlanHighwayWinograd},
     {"highway", PlanHighwayProduct},
     {"reference", BuildConv2DReference},
 };

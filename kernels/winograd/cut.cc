@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ceil_div.h"
+
 namespace fuselite::kernels {
 namespace {
 
@@ -19,8 +21,6 @@ constexpr double kWeightBytesPerCycle = 4;
 // The transforms pay where they save at least a twentieth, and larger weights likewise.
 constexpr double kWorthwhile = 0.95;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The cost of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
 double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines,
                      int64_t channels) {
@@ -33,17 +33,17 @@ double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
 
 double WeightCycles(int64_t bytes) { return static_cast<double>(bytes) / kWeightBytesPerCycle; }
 
-Result<double> PlainCycles(const Conv2DShape& shape, const MakeMicroKernelF32& micro_kernel) {
-  const auto& [y, x] = shape.window;
+Result<double> PlainCycles(const ProductDescription& conv, const MakeMicroKernelF32& micro_kernel) {
+  const auto& [y, x] = conv.padding;
   ProductProblem problem;
-  problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = shape.batch};
-  problem.channels = shape.channels_out;
+  problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = conv.images};
+  problem.channels = conv.channels_out;
   DepthRuns depth;
   depth.outer = y.filter;
-  depth.runs = {{0, int64_t{x.filter} * shape.channels_in}};
+  depth.runs = {{0, int64_t{x.filter} * conv.channels_in}};
   FUSELITE_ASSIGN_OR_RETURN(const auto kernel, micro_kernel(depth, problem));
-  return ProductCycles(*kernel, x.output, problem.grid.lines(), shape.channels_out) +
-         WeightCycles(kernel->row_bytes() * shape.channels_out);
+  return ProductCycles(*kernel, x.output, problem.grid.lines(), conv.channels_out) +
+         WeightCycles(kernel->row_bytes() * conv.channels_out);
 }
 
 Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
@@ -98,30 +98,30 @@ ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels) {
   return problem;
 }
 
-WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads) {
-  const auto& [y, x] = shape.window;
+WinogradCut CutForWinograd(const ProductDescription& conv, int outputs, int threads) {
+  const auto& [y, x] = conv.padding;
   WinogradCut cut{.outputs = outputs,
-                  .channels_in = shape.channels_in,
-                  .channels_out = shape.channels_out,
+                  .channels_in = conv.channels_in,
+                  .channels_out = conv.channels_out,
                   .tiles_y = CeilDiv(y.output, outputs),
                   .tiles_x = CeilDiv(x.output, outputs)};
-  cut.tiles = shape.batch * cut.tiles_y * cut.tiles_x;
+  cut.tiles = conv.images * cut.tiles_y * cut.tiles_x;
   // Chunks of nearly equal size, of whole cache lines.
-  const int64_t chunks = CeilDiv(shape.channels_out, kChunkChannels);
-  cut.chunk_channels = chunks == 1 ? shape.channels_out
-                                   : CeilDiv(CeilDiv(shape.channels_out, chunks), kLine) * kLine;
+  const int64_t chunks = CeilDiv(conv.channels_out, kChunkChannels);
+  cut.chunk_channels =
+      chunks == 1 ? conv.channels_out : CeilDiv(CeilDiv(conv.channels_out, chunks), kLine) * kLine;
   ChooseBlocks(threads, &cut);
   return cut;
 }
 
-Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
+Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
                                                  const MakeMicroKernelF32& micro_kernel,
                                                  const MakeMicroKernelF32& plain) {
-  FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(shape, plain));
+  FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(conv, plain));
   std::optional<int> best;
   for (const int outputs : {2, 4}) {
     FUSELITE_ASSIGN_OR_RETURN(const double cycles,
-                              WinogradCycles(CutForWinograd(shape, outputs, 1), micro_kernel));
+                              WinogradCycles(CutForWinograd(conv, outputs, 1), micro_kernel));
     if (cycles >= least * kWorthwhile) continue;
     least = cycles;
     best = outputs;

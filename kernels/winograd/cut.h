@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernels/conv2d/conv2d.h"
+#include "kernels/product/description.h"
 #include "kernels/product/product.h"
 #include "kernels/winograd/algorithm.h"
 
@@ -38,12 +38,12 @@ struct WinogradCut {
 };
 
 // The cut with tiles of 2x2 or 4x4 outputs, for so many threads.
-WinogradCut CutForWinograd(const Conv2DShape& shape, int outputs, int threads);
+WinogradCut CutForWinograd(const ProductDescription& conv, int outputs, int threads);
 
 // 2 or 4, whichever takes the fewest cycles, the bytes of the weights included; nothing where a
 // plain product, by the micro-kernel that `plain` makes, takes fewer. No function of the threads:
 // results must not be.
-Result<std::optional<int>> ChooseWinogradOutputs(const Conv2DShape& shape,
+Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
                                                  const MakeMicroKernelF32& micro_kernel,
                                                  const MakeMicroKernelF32& plain);
 

@@ -15,16 +15,16 @@ constexpr double kGrainMultiplies = 16e3;
 
 class WinogradKernel final : public Kernel {
  public:
-  Status Plan(const OpDescription& op, const PlanContext& context, const Conv2DShape& shape,
+  Status Plan(const OpDescription& op, const PlanContext& context, const ProductDescription& conv,
               const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
-    shape_ = shape;
+    window_ = conv.padding;
     cut_ = cut;
-    FUSELITE_ASSIGN_OR_RETURN(tail_, MakeFloatTail(op, op.params.as<Conv2DParams>().activation));
+    FUSELITE_ASSIGN_OR_RETURN(tail_, MakeFloatTail(op, conv.activation));
     apply_tail_ = ApplyTail(context.isa);
     transforms_ = FindWinogradTransforms(cut.outputs, context.isa);
     if (transforms_ == nullptr) return NoVectorTarget(context.isa);
     simd_name_ = SimdName(context.isa);
-    pitch_ = op.inputs[0].pitch();
+    pitch_ = conv.pixel_pitch;
     out_pitch_ = op.outputs[0].pitch();
     biased_ = op.has_input(2);
     zeros_.assign(static_cast<size_t>(cut.channels_in), 0.0f);
@@ -136,7 +136,7 @@ class WinogradKernel final : public Kernel {
   }
 
   void TransformInputs(const KernelArgs& args, const Tiles& tiles) const {
-    const auto& [y, x] = shape_.window;
+    const auto& [y, x] = window_;
     const int inputs = WinogradInputs(cut_.outputs);
     WinogradInput tile;
     tile.channels = cut_.channels_in;
@@ -180,7 +180,7 @@ class WinogradKernel final : public Kernel {
   }
 
   void TransformSums(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const {
-    const auto& [y, x] = shape_.window;
+    const auto& [y, x] = window_;
     const int64_t channel = chunk * cut_.chunk_channels;
     const std::byte* sums = args.scratch + sums_at();
     auto* unwanted = reinterpret_cast<float*>(args.scratch + sums_at() + unwanted_at());
@@ -206,7 +206,7 @@ class WinogradKernel final : public Kernel {
 
   // Pixels of the output, as its tail counts them.
   int64_t RowOf(int64_t image, int64_t oy, int64_t ox) const {
-    return (image * shape_.window.y.output + oy) * shape_.window.x.output + ox;
+    return (image * window_.y.output + oy) * window_.x.output + ox;
   }
   float* OutputAt(const KernelArgs& args, int64_t row, int64_t channel) const {
     return static_cast<float*>(args.outputs[0]) + row * out_pitch_ + channel;
@@ -214,7 +214,7 @@ class WinogradKernel final : public Kernel {
 
   // Over the rows of outputs that tiles next to each other have in common.
   void ApplyRest(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const {
-    const auto& [y, x] = shape_.window;
+    const auto& [y, x] = window_;
     const int64_t channel = chunk * cut_.chunk_channels;
     for (int64_t first = tiles.first; first < tiles.last;) {
       const int64_t next = std::min(tiles.last, (first / cut_.tiles_x + 1) * cut_.tiles_x);
@@ -240,7 +240,7 @@ class WinogradKernel final : public Kernel {
     }
   }
 
-  Conv2DShape shape_;
+  Window window_;
   WinogradCut cut_;
   FloatTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
@@ -254,26 +254,27 @@ class WinogradKernel final : public Kernel {
   PackedWeights packed_;
 };
 
-Result<Conv2DShape> ShapeFor(const OpDescription& op, const PlanContext& context) {
+// The convolution, where the algorithm computes such.
+Result<ProductDescription> Describe(const OpDescription& op, const PlanContext& context) {
   if (context.precision == Precision::kStrict) {
     return Unsupported("precision=strict forbids Winograd's algorithm");
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));
-  for (const WindowAxis& axis : {shape.window.y, shape.window.x}) {
-    if (axis.filter == kWinogradFilter && axis.stride == 1 && axis.dilation == 1) continue;
-    return Unsupported("Winograd's algorithm is for 3x3 windows of stride 1");
-  }
-  if (shape.groups != 1) return Unsupported("Winograd's algorithm is for one group");
   for (const DataType type : {op.inputs[0].type, op.inputs[1].type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
       return Unsupported("Winograd's algorithm is for float32, not ", DataTypeName(type));
     }
   }
+  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, op.op->product(op));
+  for (const WindowAxis& axis : {conv.padding.y, conv.padding.x}) {
+    if (axis.filter == kWinogradFilter && axis.stride == 1 && axis.dilation == 1) continue;
+    return Unsupported("Winograd's algorithm is for 3x3 windows of stride 1");
+  }
+  if (conv.groups != 1) return Unsupported("Winograd's algorithm is for one group");
   if (!op.inputs[1].constant()) return Unsupported("filters are known only at run time");
-  if (shape.pixels_out() * shape.channels_out * shape.channels_in == 0) {
+  if (op.outputs[0].elements() * conv.channels_in == 0) {
     return Unsupported("nothing is computed in an empty product");
   }
-  return shape;
+  return conv;
 }
 
 }  // namespace
@@ -281,19 +282,19 @@ Result<Conv2DShape> ShapeFor(const OpDescription& op, const PlanContext& context
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
                                 const MakeMicroKernelF32& micro_kernel,
                                 const MakeMicroKernelF32& plain) {
-  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ShapeFor(op, context));
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op, context));
   FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
-                            ChooseWinogradOutputs(shape, micro_kernel, plain));
+                            ChooseWinogradOutputs(conv, micro_kernel, plain));
   if (!outputs) return Unsupported("Winograd's algorithm would take longer than a plain product");
   return PlanWinogradWith(op, context, *outputs, micro_kernel);
 }
 
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
                                     int outputs, const MakeMicroKernelF32& micro_kernel) {
-  FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ShapeFor(op, context));
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op, context));
   WinogradKernel draft;
-  FUSELITE_RETURN_IF_ERROR(draft.Plan(
-      op, context, shape, CutForWinograd(shape, outputs, context.threads), micro_kernel));
+  FUSELITE_RETURN_IF_ERROR(
+      draft.Plan(op, context, conv, CutForWinograd(conv, outputs, context.threads), micro_kernel));
   return KernelPlan::Of(std::move(draft),
                         [](WinogradKernel& kernel, const OpDescription& described,
                            const BuildContext& build) { return kernel.Build(described, build); });

@@ -19,4 +19,9 @@ Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& cont
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
                                     int outputs, const MakeMicroKernelF32& micro_kernel);
 
+// The same around products vectorized with Highway: where nothing is emitted.
+Result<KernelPlan> PlanHighwayWinograd(const OpDescription& op, const PlanContext& context);
+Result<KernelPlan> PlanHighwayWinogradWith(const OpDescription& op, const PlanContext& context,
+                                           int outputs);
+
 }  // namespace fuselite::kernels

@@ -58,7 +58,7 @@ inline void AddRandomTail(OpTester& tester, Random& random) {
 // Every fast candidate at every ISA against the reference, twice with other splits: the bits must
 // not depend on them. At each ISA with vectors some candidate must take it. Counts the runs.
 inline int CompareCandidates(const OpTester& tester, const std::vector<float>& bounds,
-                             Random& random) {
+                             Random& random, std::span<const Candidate> candidates) {
   Result<std::vector<TestTensor>> expected =
       tester.Run("reference", Isa::kScalar, random.Int(1, 99));
   EXPECT_TRUE(expected.ok()) << expected.status().ToString();
@@ -67,7 +67,7 @@ inline int CompareCandidates(const OpTester& tester, const std::vector<float>& b
   for (Isa isa : RunnableIsas()) {
     int taken = 0;
     std::string refusals;
-    for (const Candidate& candidate : tester.op.op->candidates) {
+    for (const Candidate& candidate : candidates) {
       if (candidate.name == "reference") continue;
       Result<std::vector<TestTensor>> actual =
           tester.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
@@ -90,6 +90,12 @@ inline int CompareCandidates(const OpTester& tester, const std::vector<float>& b
     runs += taken;
   }
   return runs;
+}
+
+// The same of the operator's own candidates.
+inline int CompareCandidates(const OpTester& tester, const std::vector<float>& bounds,
+                             Random& random) {
+  return CompareCandidates(tester, bounds, random, tester.op.op->candidates);
 }
 
 }  // namespace fuselite::kernels::testing

@@ -1,0 +1,58 @@
+#include "kernels/winograd/winograd.h"
+
+#include "kernels/simd.h"
+#include "tests/kernels/winograd_cases.h"
+
+namespace fuselite::kernels::testing {
+namespace {
+
+template <int kOutputs>
+Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
+  return PlanHighwayWinogradWith(op, context, kOutputs);
+}
+constexpr Candidate kCandidates[] = {{"2x2", Plan<2>}, {"4x4", Plan<4>}};
+
+TEST(WinogradTest, AgreesWithTheReference) {
+  CompareRandomly(60, RandomSmallWinogradCase, [](OpTester& tester, Random& random) {
+    AddRandomTail(tester, random);
+    const double depth = static_cast<double>(tester.op.inputs[1].shape.elements(1, 4));
+    return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random,
+                             kCandidates);
+  });
+}
+
+TEST(WinogradTest, ErrsAFewHundredthsOfTheBound) {
+  for (const Isa isa : RunnableIsas()) {
+    if (FindWinogradTransforms(2, isa) == nullptr) continue;
+    for (const int32_t channels : {16, 64, 512}) {
+      EXPECT_LT(PartOfBound(kCandidates[0], channels, isa), 0.03) << IsaName(isa) << channels;
+      EXPECT_LT(PartOfBound(kCandidates[1], channels, isa), 0.08) << IsaName(isa) << channels;
+    }
+  }
+}
+
+// What CONV_2D takes where nothing is emitted.
+TEST(WinogradTest, IsForWhatItMakesFaster) {
+  const Isa isa = RunnableIsas().back();
+  if (FindWinogradTransforms(2, isa) == nullptr) GTEST_SKIP() << "this machine has no vectors";
+  const auto name = [&](Shape image, int32_t channels_out, Precision precision) {
+    Random random(1);
+    OpTester tester = RandomWinogradCase(random, image, channels_out);
+    tester.params<Conv2DParams>().padding = Padding::kSame;
+    tester.params<Conv2DParams>().extra_padding = {};
+    EXPECT_TRUE(tester.Infer().ok());
+    for (const Candidate& candidate : tester.op.op->candidates) {
+      const auto plan = candidate.Plan(tester.op, {.isa = isa, .precision = precision});
+      if (plan.ok()) return std::string(plan->kernel().name());
+    }
+    return std::string();
+  };
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kDefault), HasSubstr("winograd 4x4"));
+  EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kStrict), Not(HasSubstr("winograd")));
+  EXPECT_THAT(name({1, 56, 56, 3}, 8, Precision::kDefault), Not(HasSubstr("winograd")));
+}
+
+}  // namespace
+}  // namespace fuselite::kernels::testing
