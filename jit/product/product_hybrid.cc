@@ -54,6 +54,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
+  if (d.hybrid->scales_terms) return Unsupported("terms are summed in float32, not in integers");
   if (d.left_transposed) return Unsupported("a transposed left operand has no emitter");
   const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,

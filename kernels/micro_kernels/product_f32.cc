@@ -12,6 +12,7 @@
 namespace fuselite::kernels {
 namespace {
 
+constexpr DataType kF32 = DataType::kFloat32;
 constexpr int64_t kFloat = sizeof(float);
 // For each row of a tile, however long.
 constexpr double kTailRowCycles = 40;
@@ -155,23 +156,18 @@ Result<KernelPlan> PlanHighwayProductF32(const OpDescription& op, const PlanCont
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   const ProductInputs& inputs = *op.op->product_inputs;
   for (int i : {inputs.x, inputs.weights}) {
-    if (op.inputs[i].type != DataType::kFloat32) {
+    if (op.inputs[i].type != kF32) {
       return Unsupported(DataTypeName(op.inputs[i].type), " is not float32");
     }
   }
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail, MakeFloatTail(op, d.activation));
-  const DataType output = op.outputs[0].type;
-  const bool waits = output != DataType::kFloat32;
   ProductKernelSpec spec;
   spec.source = FloatSource(inputs.x, d, context.isa);
   spec.value_bytes = kFloat;
   spec.takes_empty_sums = true;
   spec.tail_is_linear = true;  // what is emitted has no operands
   spec.micro_kernel = [&](const DepthRuns& depth, ProductProblem* problem) {
-    problem->rest = {.apply = waits || !tail.rest.empty() ? ApplyTail(context.isa) : nullptr,
-                     .in_scratch = waits ? DataType::kFloat32 : DataType::kNone,
-                     .output = output,
-                     .tail = tail.rest};
+    problem->rest = RestBehind(kF32, op.outputs[0].type, tail.rest, context.isa);
     return MakeHighwayMicroKernelF32(depth, *problem, tail.min, tail.max, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);

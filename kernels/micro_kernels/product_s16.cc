@@ -6,6 +6,7 @@
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/micro_kernels/product_f32.h"
+#include "kernels/micro_kernels/scaled_terms.h"
 #include "kernels/micro_kernels/sums_s16.h"
 #include "kernels/product/constant.h"
 #include "kernels/simd.h"
@@ -33,17 +34,6 @@ struct FormatS16 {
   DataType stored() const { return hybrid ? DataType::kFloat32 : tail.source_type; }
   const Tail& rest() const { return hybrid ? hybrid->tail.rest : tail.tail; }
 };
-
-// Values are stored where they belong if they have the output's type, and wait in scratch memory
-// for the rest of their tail where not. Sums of 32 bits wait in any case where there is a rest.
-TailRest RestOf(const FormatS16& format, Isa isa) {
-  const bool in_place = format.stored() == format.output;
-  const bool tailed = !in_place || !format.rest().empty();
-  return {.apply = tailed ? ApplyTail(isa) : nullptr,
-          .in_scratch = in_place ? DataType::kNone : format.stored(),
-          .output = format.output,
-          .tail = format.rest()};
-}
 
 class HighwayMicroKernelS16 final : public MicroKernel {
  public:
@@ -244,6 +234,7 @@ Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanCont
   const GemmS16* const gemm = FindGemmS16(context.isa);
   if (gemm == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  if (d.hybrid && d.hybrid->scales_terms) return PlanScaledTerms(op, d, context);
   FUSELITE_ASSIGN_OR_RETURN(FormatS16 made, MakeFormat(op, d));
   const auto format = std::make_shared<const FormatS16>(std::move(made));
   const ProductInputs& inputs = *op.op->product_inputs;
@@ -262,7 +253,8 @@ Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanCont
   spec.tail_is_linear = true;            // tiles have no operands but channels' biases
   spec.micro_kernel = [&](const DepthRuns& depth,
                           ProductProblem* problem) -> Result<std::shared_ptr<const MicroKernel>> {
-    problem->rest = RestOf(*format, context.isa);
+    // Sums of 32 bits wait in any case where there is a rest.
+    problem->rest = RestBehind(format->stored(), format->output, format->rest(), context.isa);
     return std::shared_ptr<const MicroKernel>(
         std::make_shared<HighwayMicroKernelS16>(format, *gemm, depth, *problem, context.isa));
   };

@@ -59,6 +59,8 @@ struct ProductDescription {
     HybridTail tail;
     bool asymmetric = false;
     bool scale_per_row = false;  // else one for each image
+    // Each term is scaled before it is added, in float32, rather than the sum of integers.
+    bool scales_terms = false;
   };
   std::optional<Hybrid> hybrid{};
 

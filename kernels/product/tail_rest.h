@@ -52,4 +52,14 @@ struct TailRest {
   }
 };
 
+// Of a micro-kernel that stores values of the type `stored`: where they belong if that is the
+// output's, else they wait in scratch memory.
+inline TailRest RestBehind(DataType stored, DataType output, const Tail& rest, Isa isa) {
+  const bool in_place = stored == output;
+  return {.apply = in_place && rest.empty() ? nullptr : ApplyTail(isa),
+          .in_scratch = in_place ? DataType::kNone : stored,
+          .output = output,
+          .tail = rest};
+}
+
 }  // namespace fuselite::kernels

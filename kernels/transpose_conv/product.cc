@@ -75,9 +75,6 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   const auto& [y, x] = shape.window;
   // Outputs whose remainders are beyond would each have a product of their own.
   if (int64_t{y.stride} * x.stride > 1024) return Unsupported("a stride beyond 32x32");
-  if (op.inputs[2].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {
-    return Unsupported("dynamic range: terms are summed in float32, not in integers");
-  }
   ProductDescription product;
   product.name = "transpose_conv";
   product.activation = params.activation;
@@ -91,6 +88,10 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   product.out_width = x.input;
   product.channels_out = shape.channels_out;
   product.n_step = int64_t{y.filter} * x.filter * shape.channels_in;
+  if (op.inputs[2].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {
+    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeTransposeConvHybridTail(op, shape));
+    product.hybrid = {.tail = std::move(tail), .asymmetric = true, .scales_terms = true};
+  }
   for (int32_t ry = 0; ry < y.stride; ++ry) {
     for (int32_t rx = 0; rx < x.stride; ++rx) {
       const AxisPart part_y = PartOf(y, ry), part_x = PartOf(x, rx);

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/product/description.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -63,7 +63,7 @@ Status InferTransposeConv(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", PlanTransposeConvHighway},
+    {"highway", PlanHighwayProduct},
     {"reference", BuildTransposeConvReference},
 };
 

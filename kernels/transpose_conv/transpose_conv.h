@@ -43,10 +43,6 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvReference(const OpDescription&
                                                             const BuildContext&);
 // The part of the reference that takes float32 with int8 weights.
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescription&);
-// PlanHighwayProduct, and what the hybrid part takes.
-Result<KernelPlan> PlanTransposeConvHighway(const OpDescription&, const PlanContext&);
-// The part of the Highway version that takes float32 with constant int8 filters.
-Result<KernelPlan> PlanTransposeConvHighwayHybrid(const OpDescription&, const PlanContext&);
 
 // Float32 activations with int8 weights are quantized image by image, asymmetrically. Unlike those
 // of other products, the terms are summed in float32, in order of iy, ix, c, each being

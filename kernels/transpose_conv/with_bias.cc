@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/shape_rules.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 
@@ -80,7 +81,7 @@ class Reordered final : public Kernel {
   std::shared_ptr<const Kernel> inner_;
 };
 
-constexpr Candidate kHighway{"highway", PlanTransposeConvHighway};
+constexpr Candidate kHighway{"highway", PlanHighwayProduct};
 constexpr Candidate kReference{"reference", BuildTransposeConvReference};
 
 template <const Candidate& kCandidate>
