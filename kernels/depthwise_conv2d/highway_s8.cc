@@ -11,9 +11,9 @@
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/gemm/short_rows_kernel.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "kernels/source/short_rows_source.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -21,31 +21,20 @@ namespace {
 // Half a megabyte: beyond it, the pointers alone leave no cache for the pixels.
 constexpr int64_t kMaxPointers = 65536;
 
-class DepthwiseS8Kernel final : public ShortRowsKernel {
+class DepthwiseS8Kernel final : public PhasedKernel {
  public:
-  DepthwiseS8Kernel() : ShortRowsKernel(0) {}
   Status Plan(const OpDescription& op, const PlanContext& context);
+  // In a copy of what was planned.
   Status Pack(const OpDescription& op, const BuildContext& context);
 
-  size_t scratch_bytes() const override { return pointer_bytes_ + bias_bytes_ + sums_bytes(); }
-
  private:
-  int64_t own_units() const override { return int64_t{shape_.batch} * shape_.window.y.output; }
-  // A multiply-add is worth an eighth of what GrainFor counts.
-  int64_t own_grain() const override {
-    return GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8);
-  }
-  void RunUnits(const KernelArgs& args, int64_t begin, int64_t end) const override {
-    FillBias(args);
-    for (int64_t unit = begin; unit < end; ++unit) RunRow(args, unit);
-  }
+  void MakePhases();
   Status PlanFilters(const TensorInfo& filters);
   void FillBias(const KernelArgs& args) const;
   void RunRow(const KernelArgs& args, int64_t unit) const;
   void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
   void Store(const KernelArgs& args, int64_t row, int count) const;
   void ScaleWide(const KernelArgs& args, int count) const;
-  size_t sums_bytes() const { return simd_->max_count * channels_ * sizeof(int32_t); }
   int32_t* Bias(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_);
   }
@@ -53,6 +42,7 @@ class DepthwiseS8Kernel final : public ShortRowsKernel {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_ + bias_bytes_);
   }
 
+  std::shared_ptr<const ShortRowsSource> source_;
   const DepthwiseS16* simd_ = nullptr;
   DepthwiseConv2DShape shape_;
   QuantizedTail tail_;  // of integer activations
@@ -94,15 +84,15 @@ Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& conte
       return Unsupported("windows of ", taps_, " taps of int16");
     }
   }
-  FUSELITE_RETURN_IF_ERROR(rows_.Init(input,
-                                      {.groups = shape_.batch,
-                                       .rows = int64_t{y.input} * x.input,
-                                       .values = shape_.channels_in,
-                                       .pitch = input.pitch(),
-                                       .repeat = shape_.multiplier,
-                                       .to_pitch = channels_,
-                                       .asymmetric = true},
-                                      context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(source_, ShortRowsSource::Make(0, input,
+                                                           {.groups = shape_.batch,
+                                                            .rows = int64_t{y.input} * x.input,
+                                                            .values = shape_.channels_in,
+                                                            .pitch = input.pitch(),
+                                                            .repeat = shape_.multiplier,
+                                                            .to_pitch = channels_,
+                                                            .asymmetric = true},
+                                                           context.isa));
   wide_ = FindWideRowFunctions(context.isa);
   apply_tail_ = ApplyTail(context.isa);
   output_ = op.outputs[0];
@@ -120,7 +110,22 @@ Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& conte
   for (int32_t t = 0; t < shape_.window.taps(); ++t) {
     offsets_[t] = static_cast<int32_t>(t / x.filter * span_ + t % x.filter * x.dilation);
   }
+  scratch_bytes_ = pointer_bytes_ + bias_bytes_ + simd_->max_count * channels_ * sizeof(int32_t);
+  shared_bytes_ = source_->shared_bytes();
+  MakePhases();
   return PlanFilters(op.inputs[1]);
+}
+
+// Rows of the output, behind the source's phases.
+void DepthwiseS8Kernel::MakePhases() {
+  phases_ = source_->phases();
+  phases_.push_back({.units = int64_t{shape_.batch} * shape_.window.y.output,
+                     // A multiply-add is worth an eighth of what GrainFor counts.
+                     .grain = GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8),
+                     .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+                       FillBias(args);
+                       for (int64_t unit = begin; unit < end; ++unit) RunRow(args, unit);
+                     }});
 }
 
 Status DepthwiseS8Kernel::PlanFilters(const TensorInfo& filters) {
@@ -135,6 +140,7 @@ Status DepthwiseS8Kernel::PlanFilters(const TensorInfo& filters) {
 }
 
 Status DepthwiseS8Kernel::Pack(const OpDescription& op, const BuildContext& context) {
+  MakePhases();  // of this kernel, not of the one that was copied
   const TensorInfo& filters = op.inputs[1];
   const DataType type = filters.type;
   const int32_t offset = filters_offset_;
@@ -191,6 +197,7 @@ void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int3
                                       int count) const {
   const auto& [y, x] = shape_.window;
   const auto** pixels = reinterpret_cast<const int16_t**>(args.scratch);
+  const auto* const image = reinterpret_cast<const int16_t*>(source_->places().Pixels(args));
   const int32_t start_y = y.start(static_cast<int32_t>(unit % y.output)), start_x = x.start(ox);
   const int64_t used = (count - 1) * int64_t{x.stride} + (x.filter - 1) * int64_t{x.dilation} + 1;
   for (int32_t ky = 0; ky < y.filter; ++ky, pixels += span_) {
@@ -200,7 +207,7 @@ void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int3
     for (int64_t i = 0; i < used; ++i) {
       const int64_t ix = start_x + i;
       pixels[i] =
-          inside && ix >= 0 && ix < x.input ? rows_.Row(args.shared, row + ix) : zeros_.data();
+          inside && ix >= 0 && ix < x.input ? image + (row + ix) * channels_ : zeros_.data();
     }
   }
 }
@@ -229,10 +236,11 @@ void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) co
         reinterpret_cast<float*>(in_place ? destination : reinterpret_cast<std::byte*>(sums));
     const int64_t pitch = in_place ? output_.pitch() : channels_;
     const int64_t image = row / (int64_t{shape_.window.y.output} * shape_.window.x.output);
+    const auto* scales = reinterpret_cast<const RowScale*>(source_->places().RowValues(args));
     for (int j = 0; j < count; ++j) {
       store_hybrid_({.sums = sums + j * channels_,
                      .n = shape_.channels_out,
-                     .scale = rows_.Scale(args.shared, image),
+                     .scale = scales[image].scale,
                      .scales = hybrid_.scales.data(),
                      .weights_first = false,
                      .bias = bias,

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/short_rows.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -193,75 +191,6 @@ namespace fuselite::kernels {
 const ShortRowFunctions* FindShortRowFunctions(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kShortRows);
   return kTable.For(isa);
-}
-
-size_t ShortRows::AlignUpFloats(int64_t n) { return AlignUp(n * sizeof(float)); }
-
-Status ShortRows::Init(const TensorInfo& x, const ShortRowsLayout& layout, Isa isa) {
-  const ShortRowFunctions* functions = FindShortRowFunctions(isa);
-  if (functions == nullptr) return NoVectorTarget(isa);
-  layout_ = layout;
-  type_ = x.type;
-  if (type_ == DataType::kInt8 || type_ == DataType::kUInt8) {
-    x_offset_ = -x.quantization.zero_point();
-    if (std::abs(x_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
-  } else if (type_ != DataType::kInt16 && type_ != DataType::kFloat32) {
-    return Unsupported(DataTypeName(type_), " activations are not taken");
-  }
-  if (layout.values <= 0) return Unsupported("rows without values");
-  groups_ = DynamicGroups(layout.groups, layout.rows, layout.values, layout.pitch);
-  ranges_at_ = AlignUp(layout.groups * layout.rows * layout.to_pitch * sizeof(int16_t));
-  scales_at_ = ranges_at_ + (ranges() ? AlignUp(units() * sizeof(DynamicRange)) : 0);
-  functions_ = functions;
-  return Status();
-}
-
-int64_t ShortRows::grain() const { return GrainFor(groups_.chunk_values() / 4); }
-
-void ShortRows::Run(const void* x, std::byte* shared, int phase, int64_t begin, int64_t end) const {
-  for (int64_t unit = begin; unit < end; ++unit) {
-    if (phase + 1 < phases()) {
-      groups_.FindRange(functions_->extend_range, static_cast<const float*>(x), unit,
-                        Ranges(shared));
-    } else {
-      Convert(x, shared, unit);
-    }
-  }
-}
-
-void ShortRows::Convert(const void* x, std::byte* shared, int64_t unit) const {
-  DynamicScale scale;
-  if (type_ == DataType::kFloat32) {
-    scale = groups_.ScaleOf(functions_->extend_range, static_cast<const float*>(x), unit,
-                            layout_.asymmetric, Ranges(shared));
-    // Every unit of the group finds the same one; the first tells.
-    if (groups_.IsFirst(unit)) {
-      reinterpret_cast<float*>(shared + scales_at_)[groups_.GroupOf(unit)] = scale.scale;
-    }
-  }
-  const int64_t first = groups_.FirstRow(unit), last = groups_.LastRow(unit);
-  const int64_t group = groups_.GroupOf(unit) * layout_.rows;
-  // Rows that are dense on both sides are one long one.
-  const bool dense = layout_.pitch == layout_.values && layout_.to_pitch == layout_.values;
-  const int64_t n = dense ? (last - first) * layout_.values : layout_.values;
-  for (int64_t row = group + first; row < group + (dense ? first + 1 : last); ++row) {
-    const int64_t at = row * layout_.pitch;
-    int16_t* to = reinterpret_cast<int16_t*>(shared) + row * layout_.to_pitch;
-    if (type_ == DataType::kFloat32) {
-      functions_->quantize(static_cast<const float*>(x) + at, n, scale, to);
-    } else if (type_ == DataType::kInt16) {
-      std::copy_n(static_cast<const int16_t*>(x) + at, n, to);
-    } else if (type_ == DataType::kUInt8) {
-      functions_->widen_u8(static_cast<const uint8_t*>(x) + at, n, x_offset_, to);
-    } else {
-      functions_->widen_s8(static_cast<const int8_t*>(x) + at, n, x_offset_, to);
-    }
-    // From the last on, since a value's copies lie behind it.
-    for (int64_t i = layout_.repeat > 1 ? n - 1 : -1; i >= 0; --i) {
-      std::fill_n(to + i * layout_.repeat, layout_.repeat, int16_t{to[i]});
-    }
-    if (!dense) std::fill(to + n * layout_.repeat, to + layout_.to_pitch, int16_t{0});
-  }
 }
 
 }  // namespace fuselite::kernels
