@@ -61,12 +61,7 @@ Status InferFullyConnected(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckBiasType(op));
   TensorInfo& output = op.outputs[0];
   if (output.type == DataType::kNone) output.type = op.inputs[0].type;
-  if (op.params.as<FullyConnectedParams>().keep_num_dims) {
-    output.shape = op.inputs[0].shape;
-    output.shape.set(output.shape.rank() - 1, shape.units);
-  } else {
-    output.shape = Shape({static_cast<int32_t>(shape.rows), shape.units});
-  }
+  output.shape = FullyConnectedOutput(op, shape.rows, shape.units);
   const auto& params = op.params.as<FullyConnectedParams>();
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) {
@@ -85,6 +80,15 @@ constexpr Candidate kCandidates[] = {
 };
 
 }  // namespace
+
+Shape FullyConnectedOutput(const OpDescription& op, int64_t rows, int32_t units) {
+  if (!op.params.as<FullyConnectedParams>().keep_num_dims) {
+    return Shape({static_cast<int32_t>(rows), units});
+  }
+  Shape output = op.inputs[0].shape;
+  output.set(output.rank() - 1, units);
+  return output;
+}
 
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckFilterIsDense(op));

@@ -23,8 +23,11 @@ struct FullyConnectedShape {
 // rows of `depth` elements, wherever its innermost dimension ends.
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
 
-// y[r][u] = act(bias[u] + sum over d of x[r][d] * w[u][d]). The output is [rows, units], or with
-// keep_num_dims the input's shape with the last dimension replaced. Weights and biases may be
+// The output's shape: [rows, units], or with keep_num_dims the input's with the last dimension
+// replaced.
+Shape FullyConnectedOutput(const OpDescription& op, int64_t rows, int32_t units);
+
+// y[r][u] = act(bias[u] + sum over d of x[r][d] * w[u][d]). Weights and biases may be
 // run-time values. Input rows may be pitched where the innermost dimension is `depth`; output rows
 // may be. float32; the reference also 8-bit integers (int8, uint8, and uint8 to int16), int16 with
 // int8 or int16 weights, to the bit of TFLite's reference kernels, int4 weights among them; and

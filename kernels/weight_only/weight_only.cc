@@ -21,15 +21,9 @@ constexpr TypeRow kTypes[] = {
 
 Status InferWeightOnly(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveWeightOnly(op));
-  const auto& params = op.params.as<FullyConnectedParams>();
-  Shape output({static_cast<int32_t>(shape.rows), shape.units});
-  if (params.keep_num_dims) {
-    output = op.inputs[0].shape;
-    output.set(output.rank() - 1, shape.units);
-  }
-  op.outputs[0].shape = output;
+  op.outputs[0].shape = FullyConnectedOutput(op, shape.rows, shape.units);
   if (op.outputs[0].absent()) op.outputs[0].type = kF32;
-  return MakeFloatTail(op, params.activation).status();
+  return MakeFloatTail(op, op.params.as<FullyConnectedParams>().activation).status();
 }
 
 float WeightAt(const TensorInfo& weights, int64_t i) {
