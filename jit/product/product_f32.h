@@ -50,7 +50,7 @@ class MicroKernelF32 : public kernels::MicroKernel {
   Status Plan(const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,
               const kernels::Tail& tail, bool bf16);
   virtual std::shared_ptr<MicroKernelF32> Copy() const {
-    return std::shared_ptr<MicroKernelF32>(new MicroKernelF32(*this));
+    return std::make_shared<MicroKernelF32>(*this);
   }
   // Starts a panel: the biases, and zeros wherever no channel is. Returns the place of the weights.
   float* PackBias(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
