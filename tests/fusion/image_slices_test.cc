@@ -34,6 +34,8 @@ int ExpectReference(const Graph& graph, float tolerance) {
 }
 
 bool Emits() { return Fused().isa.has(Feature::kAvx2); }
+// Whether products are scheduled by the driver, whoever computes their tiles.
+bool HasVectors() { return Fused().isa != Isa::kScalar; }
 
 TEST(ImageSlices, OperandsAdvanceFromImageToImage) {
   GraphBuilder g;
@@ -41,7 +43,7 @@ TEST(ImageSlices, OperandsAdvanceFromImageToImage) {
   const ValueId residual = g.Conv(x, 24, 1);
   const ValueId sum = g.Op("ADD", {g.Conv(x, 24, 5), residual});
   g.Output(g.Op("MUL", {sum, gate}));
-  EXPECT_EQ(ExpectReference(g.graph(), 1e-4f), Emits() ? 1 : 0);
+  EXPECT_EQ(ExpectReference(g.graph(), 1e-4f), HasVectors() ? 1 : 0);
 }
 
 TEST(ImageSlices, StridesAndMasksOfRows) {
@@ -49,7 +51,7 @@ TEST(ImageSlices, StridesAndMasksOfRows) {
   const ValueId x = g.Input({14, 40, 40, 16}), mask = g.Input({14, 20, 20, 1});
   const ValueId y = g.Conv(x, 20, 3, {{"stride_w", 2}, {"stride_h", 2}});
   g.Output(g.Op("MUL", {y, mask}));
-  EXPECT_EQ(ExpectReference(g.graph(), 1e-4f), Emits() ? 1 : 0);
+  EXPECT_EQ(ExpectReference(g.graph(), 1e-4f), HasVectors() ? 1 : 0);
 }
 
 TEST(ImageSlices, BytesHaveTheSameBits) {
@@ -57,7 +59,8 @@ TEST(ImageSlices, BytesHaveTheSameBits) {
   const ValueId x = g.In({16, 72, 72, 16});
   const ValueId y = g.Conv8(x, 24, 3, 0.05f, 4), residual = g.Conv8(x, 24, 1, 0.04f, -2);
   g.Out(g.Int8Op("ADD", {y, residual}, 0.06f, 1));
-  EXPECT_EQ(ExpectReference(g.graph(), 0), Emits() ? 1 : 0);
+  // Emitted code reads the bytes under windows of one pixel where they lie; others widen them.
+  EXPECT_EQ(ExpectReference(g.graph(), 0), Emits() ? 1 : HasVectors() ? 2 : 0);
 }
 
 // What lies in a cache as it is, one image, and images that four threads cannot share evenly.
