@@ -8,23 +8,8 @@
 #include "runtime/tflite_params.h"
 
 namespace fuselite::partitioner {
-namespace {
 
 using namespace tflite;
-
-// A level of nesting, while its subgraph is read.
-class Level {
- public:
-  explicit Level(Nesting& nesting) : nesting_(nesting) { --nesting_.depth; }
-  ~Level() { ++nesting_.depth; }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
-
- private:
-  Nesting& nesting_;
-};
-
-}  // namespace
 
 const kernels::OperatorDef& DecomposedOperator() {
   static const kernels::OperatorDef kDef = {
@@ -44,8 +29,8 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
   if (!whole_structs) return Unsupported("the host does not show its subgraphs");
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
   if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
-  if (nesting.depth == 0) return Unsupported("its subgraphs are nested too deep");
-  const Level level(nesting);
+  const NestingLevel level(nesting);
+  if (nesting.depth < 0) return Unsupported("its subgraphs are nested too deep");
   auto body = std::make_shared<InlinedBody>();
   body->graph = callee.graph();
   FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(ends.inputs));

@@ -162,6 +162,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   context_ = context;
   threads_ = state_->ThreadsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
+  all_host_calls_ = program_->IsAllHostCalls();
   state_->AddKernel(context, &stop_);
   return Status();
 }
@@ -353,6 +354,7 @@ void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* con
 Status DelegateKernel::Eval(TfLiteContext* context) {
   if (first_ == nullptr) return Internal("the partition was not prepared");
   stop_.store(false, std::memory_order_relaxed);
+  if (all_host_calls_) return program_->RunHostCalls(context);
   FUSELITE_RETURN_IF_ERROR(first_->end == program_->size() ? EvalFixed(context)
                                                            : EvalSegments(context));
   if (state_->Profiles() && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();

@@ -65,7 +65,8 @@ class DelegateKernel {
   std::shared_ptr<const Loop> loop_;                 // of whose body this is all; may be null
   std::unique_ptr<LoopTurns> turns_;                 // for first_; null where there is no loop
   std::unique_ptr<Program> program_;
-  Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
+  Segment* first_ = nullptr;     // for the inputs' shapes; null before Prepare
+  bool all_host_calls_ = false;  // Program::IsAllHostCalls()
   int threads_ = 0;
   int reported_ = 0;  // of program_->made()
   std::chrono::steady_clock::time_point last_flush_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "partitioner/subgraphs.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/tflite_params.h"
@@ -28,22 +27,6 @@ const kernels::OperatorDef& Definition(int code) {
   static const kernels::OperatorDef kWhile = define("WHILE", kTfLiteBuiltinWhile);
   static const kernels::OperatorDef kIf = define("IF", kTfLiteBuiltinIf);
   return code == kTfLiteBuiltinIf ? kIf : kWhile;
-}
-
-Status CheckNodes(TfLiteContext* context, int subgraph, bool whole_structs, Nesting& nesting) {
-  FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
-  if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
-  for (int index : plan) {
-    if (nesting.nodes-- <= 0) {
-      return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
-    }
-    const Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs, &nesting);
-    if (!inner.ok()) {
-      return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
-    }
-  }
-  return Status();
 }
 
 // Resources, variants and strings are the host's to hand on.
@@ -85,6 +68,13 @@ HostCall::~HostCall() {
   }
 }
 
+std::array<int, 2> HostCall::subgraphs() const {
+  // The structs of both are two indices of subgraphs.
+  static_assert(sizeof(TfLiteWhileParams) == sizeof(TfLiteIfParams));
+  const auto& params = *static_cast<const TfLiteWhileParams*>(node_.builtin_data);
+  return {params.cond_subgraph_index, params.body_subgraph_index};
+}
+
 bool HostCall::IsPrepared(const TfLiteContext* context) const {
   return std::ranges::equal(
       Elements(node_.inputs), prepared_, [&](int tensor, const std::vector<int>& shape) {
@@ -107,24 +97,13 @@ Status HostCall::Invoke(TfLiteContext* context) {
   return invoke_(context, &node_) == kTfLiteOk ? Status() : Internal("the host does not run it");
 }
 
-Status ImportHostCall(TfLiteContext* context, const TfLiteNode& node,
-                      const TfLiteRegistration& registration, bool whole_structs, Nesting& nesting,
+Status ImportHostCall(const TfLiteContext& context, const TfLiteNode& node,
+                      const TfLiteRegistration& registration, bool whole_structs,
                       ImportedNode& imported) {
   if (!whole_structs) return Unsupported("the host does not show its subgraphs");
   if (node.builtin_data == nullptr) return InvalidArgument("has no options");
-  if (nesting.depth == 0) return Unsupported("its subgraphs are nested too deep");
-  FUSELITE_RETURN_IF_ERROR(CheckTensors(*context, Elements(node.inputs)));
-  FUSELITE_RETURN_IF_ERROR(CheckTensors(*context, Elements(node.outputs)));
-  // The structs of both are two indices of subgraphs.
-  static_assert(sizeof(TfLiteWhileParams) == sizeof(TfLiteIfParams));
-  const auto& params = *static_cast<const TfLiteWhileParams*>(node.builtin_data);
-  --nesting.depth;
-  Status status = CheckNodes(context, params.cond_subgraph_index, whole_structs, nesting);
-  if (status.ok()) {
-    status = CheckNodes(context, params.body_subgraph_index, whole_structs, nesting);
-  }
-  ++nesting.depth;
-  FUSELITE_RETURN_IF_ERROR(status);
+  FUSELITE_RETURN_IF_ERROR(CheckTensors(context, Elements(node.inputs)));
+  FUSELITE_RETURN_IF_ERROR(CheckTensors(context, Elements(node.outputs)));
   FUSELITE_ASSIGN_OR_RETURN(imported.host_call, HostCall::Take(node, registration));
   imported.op = &Definition(registration.builtin_code);
   return Status();

@@ -3,6 +3,7 @@
 // kernel knows it, and runs subgraphs that the delegate has taken.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -17,9 +18,11 @@ namespace fuselite::partitioner {
 // nodes of one partition must be given memory by the partition's kernel.
 class HostCall {
  public:
-  // kUnsupported where the host shows no kernel that could be called.
+  // kUnsupported where the host shows no kernel that could be called. The node has options.
   static Result<std::shared_ptr<HostCall>> Take(const tflite::TfLiteNode& node,
                                                 const tflite::TfLiteRegistration& registration);
+  // The condition and the body, or the two branches.
+  std::array<int, 2> subgraphs() const;
   ~HostCall();
   HostCall(const HostCall&) = delete;
   HostCall& operator=(const HostCall&) = delete;
@@ -40,11 +43,11 @@ class HostCall {
   std::vector<std::vector<int>> prepared_;  // the inputs' shapes
 };
 
-// Makes `imported` a node that its host's kernel runs. The reason why not, where a node of its
-// subgraphs is not ours, so that nothing would be gained. Inside the delegate's Prepare only;
-// `whole_structs` and `nesting` as ImportNode's.
-Status ImportHostCall(tflite::TfLiteContext* context, const tflite::TfLiteNode& node,
+// Makes `imported` a node that its host's kernel runs. Whether something is gained, which is where
+// all nodes of its subgraphs are ours, whoever judges it finds out. `whole_structs` as
+// ImportNode's.
+Status ImportHostCall(const tflite::TfLiteContext& context, const tflite::TfLiteNode& node,
                       const tflite::TfLiteRegistration& registration, bool whole_structs,
-                      Nesting& nesting, ImportedNode& imported);
+                      ImportedNode& imported);
 
 }  // namespace fuselite::partitioner

@@ -75,13 +75,13 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
   }
   const int code = registration.builtin_code;
   if (code == kTfLiteBuiltinWhile) {
-    return ImportHostCall(context, node, registration, whole_structs, nesting, imported);
+    return ImportHostCall(*context, node, registration, whole_structs, imported);
   }
   if (code == kTfLiteBuiltinIf || code == kTfLiteBuiltinStablehloCase) {
     Status inlined = ImportBranches(context, node, code, whole_structs, nesting, imported);
     if (inlined.ok() || code != kTfLiteBuiltinIf) return inlined;
     imported.branches.clear();
-    return ImportHostCall(context, node, registration, whole_structs, nesting, imported);
+    return ImportHostCall(*context, node, registration, whole_structs, imported);
   }
   const kernels::CustomOperator* const custom = FindCustom(registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);

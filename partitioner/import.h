@@ -46,7 +46,19 @@ Result<PackedWeights> UnpackSparse(const tflite::TfLiteTensor& tensor, const Ten
 // circle.
 struct Nesting {
   int nodes = 10000;
-  int depth = 32;
+  int depth = 32;  // negative: too deep
+};
+
+// A level of nesting, while its subgraph is read.
+class NestingLevel {
+ public:
+  explicit NestingLevel(Nesting& nesting) : nesting_(nesting) { --nesting_.depth; }
+  ~NestingLevel() { ++nesting_.depth; }
+  NestingLevel(const NestingLevel&) = delete;
+  NestingLevel& operator=(const NestingLevel&) = delete;
+
+ private:
+  Nesting& nesting_;
 };
 
 // Works while the host's graph may be looked at: inside the delegate's Prepare. `whole_structs`:

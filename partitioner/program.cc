@@ -8,6 +8,7 @@
 
 #include "kernels/operator.h"
 #include "partitioner/branches.h"
+#include "partitioner/host_call.h"
 #include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 
@@ -60,6 +61,11 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
       }
     }
   }
+}
+
+bool Program::IsAllHostCalls() const {
+  return std::ranges::none_of(partition_.nodes,
+                              [](const ImportedNode& node) { return node.host_call == nullptr; });
 }
 
 LiveKey Program::KeyOf(int tensor, const tflite::TfLiteContext* context,
@@ -302,6 +308,14 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
     path_.push_back(segment);
     FUSELITE_RETURN_IF_ERROR(RunSegment(*segment, live, host));
     begin = segment->end;
+  }
+  return Status();
+}
+
+Status Program::RunHostCalls(tflite::TfLiteContext* context) const {
+  for (int i = 0; i < size(); ++i) {
+    const Status status = partition_.nodes[i].host_call->Invoke(context);
+    if (!status.ok()) return At(partition_, i, status);
   }
   return Status();
 }

@@ -71,6 +71,8 @@ class Program {
 
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
+  // Whether all nodes are run by the host's own kernels, so that no value is ours.
+  bool IsAllHostCalls() const;
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
   // Whether anything needs the tensor, a later node or the host.
   bool IsNeeded(int tensor) const { return IsOutput(tensor) || last_readers_.contains(tensor); }
@@ -105,6 +107,9 @@ class Program {
   // Runs all segments, beginning with the partition's inputs in `live`.
   Status Run(const tflite::TfLiteContext* context, LiveValues& live,
              const fusion::CompileOptions& options, const Host& host);
+  // The same where IsAllHostCalls(): what lies between such nodes is the host's to place. In a
+  // tenth of the time, which counts where a loop's body is another loop.
+  Status RunHostCalls(tflite::TfLiteContext* context) const;
   // Runs one, whose operands are in `live`, and adds its results.
   Status RunSegment(Segment& segment, LiveValues& live, const Host& host);
 

@@ -7,6 +7,8 @@
 #include "partitioner/branches.h"
 #include "partitioner/composites.h"
 #include "partitioner/host_age.h"
+#include "partitioner/host_call.h"
+#include "partitioner/subgraphs.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -20,7 +22,10 @@ struct Judging {
   const Options& options;
   TensorTable& table;
   fusion::Planner& planner;
+  Nesting* nesting = nullptr;  // of the node whose subgraph this is; null for the graph itself
 };
+
+std::vector<Verdict> JudgeGraph(const Judging& judging, std::span<const int> plan);
 
 std::string DescribeOutputs(std::span<const TensorInfo> outputs) {
   std::string text;
@@ -106,7 +111,46 @@ Status JudgeBranches(const Judging& judging, Verdict& verdict) {
 Result<ImportedNode> Import(const Judging& judging, int host_node) {
   return judging.variables.Concerns(host_node)
              ? judging.variables.Import(host_node)
-             : ImportNode(judging.context, host_node, judging.whole_structs);
+             : ImportNode(judging.context, host_node, judging.whole_structs, judging.nesting);
+}
+
+// Whether the subgraph would be ours whole: judged as it will be when the host shows it.
+Status JudgeSubgraph(const Judging& judging, int subgraph, Nesting& nesting) {
+  FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee,
+                            HostSubgraph::Acquire(judging.context, subgraph));
+  tflite::TfLiteContext* const graph = callee.graph();
+  if (graph == judging.context) return InvalidArgument("it runs its own subgraph");
+  const NestingLevel level(nesting);
+  if (nesting.depth < 0) return Unsupported("its subgraphs are nested too deep");
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
+  nesting.nodes -= static_cast<int>(plan.size());
+  if (nesting.nodes < 0) {
+    return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
+  }
+  TensorTable table(graph);
+  fusion::Planner planner(judging.planner.context(), judging.planner.jit(),
+                          judging.planner.budget());
+  const GraphVariables no_variables(graph, {});
+  const Judging inside{
+      graph, judging.whole_structs, no_variables, judging.options, table, planner, &nesting};
+  for (const Verdict& verdict : JudgeGraph(inside, plan)) {
+    if (verdict.claimed) continue;
+    return Unsupported(verdict.reason)
+        .In(internal::Join("node ", verdict.host_node, " (", verdict.op, ") of subgraph ",
+                           subgraph));
+  }
+  return Status();
+}
+
+// A node that the host runs by its subgraphs, whose work is theirs.
+Status JudgeHostCall(const Judging& judging, Verdict& verdict) {
+  Nesting own;
+  Nesting& nesting = judging.nesting != nullptr ? *judging.nesting : own;
+  for (const int subgraph : verdict.node.host_call->subgraphs()) {
+    FUSELITE_RETURN_IF_ERROR(JudgeSubgraph(judging, subgraph, nesting));
+  }
+  verdict.possible = true;
+  return Status();
 }
 
 // Whether no node writes over a constant or over what another one writes. LiteRT runs such graphs
@@ -139,6 +183,7 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
   FUSELITE_ASSIGN_OR_RETURN(verdict.node, Import(judging, verdict.host_node));
   if (verdict.node.op == nullptr) return Status();
   if (!verdict.node.branches.empty()) return JudgeBranches(judging, verdict);
+  if (verdict.node.host_call != nullptr) return JudgeHostCall(judging, verdict);
   const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
   const bool waits = described.status().code() == StatusCode::kDynamicShape;
   if (!described.ok() && !waits && verdict.node.body != nullptr) {
@@ -153,28 +198,32 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
   return JudgeOperation(judging, *described, verdict);
 }
 
+std::vector<Verdict> JudgeGraph(const Judging& judging, std::span<const int> plan) {
+  std::vector<Verdict> verdicts(plan.size());
+  for (size_t i = 0; i < plan.size(); ++i) {
+    verdicts[i].host_node = plan[i];
+    ReadNode(judging.context, verdicts[i]);
+  }
+  const Status writes = CheckWrites(*judging.context, verdicts);
+  for (Verdict& verdict : verdicts) {
+    const Status status = writes.ok() ? JudgeNode(judging, verdict) : writes;
+    verdict.claimed = status.ok();
+    if (!status.ok()) verdict.reason = status.message();
+    if (!status.ok() || verdict.possible || ReadsUnknown(judging.table, verdict)) {
+      for (int tensor : verdict.outputs) judging.table.MarkUnknown(tensor);
+    }
+  }
+  return verdicts;
+}
+
 }  // namespace
 
 std::vector<Verdict> Judge(tflite::TfLiteContext* context, std::span<const int> plan,
                            const GraphVariables& variables, const Options& options,
                            TensorTable& table, fusion::Planner& planner) {
-  const Judging judging{context, HasSubgraphFunctions(context), variables, options, table, planner};
   for (const auto& [tensor, info] : variables.handles()) table.SetVariable(tensor, info);
-  std::vector<Verdict> verdicts(plan.size());
-  for (size_t i = 0; i < plan.size(); ++i) {
-    verdicts[i].host_node = plan[i];
-    ReadNode(context, verdicts[i]);
-  }
-  const Status writes = CheckWrites(*context, verdicts);
-  for (Verdict& verdict : verdicts) {
-    const Status status = writes.ok() ? JudgeNode(judging, verdict) : writes;
-    verdict.claimed = status.ok();
-    if (!status.ok()) verdict.reason = status.message();
-    if (!status.ok() || verdict.possible || ReadsUnknown(table, verdict)) {
-      for (int tensor : verdict.outputs) table.MarkUnknown(tensor);
-    }
-  }
-  return verdicts;
+  return JudgeGraph({context, HasSubgraphFunctions(context), variables, options, table, planner},
+                    plan);
 }
 
 }  // namespace fuselite::partitioner

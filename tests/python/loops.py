@@ -21,6 +21,15 @@ def below(inputs, limit):
     return g, [g.op("LESS", [values[0], value(g, np.int32(limit))], (), "LessOptions", dtype=np.bool_)]
 
 
+def loop_of(g, values, condition, body):
+    """A WHILE over `values`, by the indices of its subgraphs."""
+    outputs = g.op("WHILE", values, [v.shape for v in values], "WhileOptions", condSubgraphIndex=condition,
+                   bodySubgraphIndex=body)
+    for output, like in zip(outputs, values, strict=True):
+        g.tensors[output.index].type = graphs.TYPES[like.dtype]
+    return outputs
+
+
 def loop(shapes, body, limit):
     """A model that counts to `limit`; `body(g, count, *values)` gives the values of the next turn. The loop begins with
     the model's inputs."""
@@ -33,10 +42,7 @@ def loop(shapes, body, limit):
     results = [next_of(inner, count), *body(inner, count, *values)]
     g = graphs.Graph()
     first = [value(g, np.int32(0)), *(g.input(shape, dtype) for shape, dtype in shapes)]
-    outputs = g.op("WHILE", first, [v.shape for v in first], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
-    for output, like in zip(outputs, first, strict=True):
-        g.tensors[output.index].type = graphs.TYPES[like.dtype]
-    return g.build(outputs, others=[below(inputs, limit), (inner, results)])
+    return g.build(loop_of(g, first, 1, 2), others=[below(inputs, limit), (inner, results)])
 
 
 def times(g, a, b):
@@ -96,3 +102,57 @@ def gru(steps, batch, width, cells):
         return x, plus(g, new, times(g, z, g.op("SUB", [h, new], h.shape, "SubOptions")))
 
     return loop([((steps, batch, width), F32), ((batch, cells), F32)], body, steps)
+
+
+def growing(steps):
+    """A value that is longer after each turn."""
+
+    def body(g, count, a):
+        y = g.op("CONCATENATION", [a, g.constant(np.ones(1, F32))], (-1,), "ConcatenationOptions", axis=0)
+        g.tensors[y.index].shape, g.tensors[y.index].shapeSignature = [1], [-1]
+        return [g.op("ABS", [y], (1,))]
+
+    return loop([((2,), F32)], body, steps)
+
+
+def branch():
+    """Of two branches that compute different things."""
+    shape = (3, 5)
+
+    def part(name):
+        g = graphs.Graph()
+        x = g.input(shape)
+        return g, [g.op(name, [x], shape), g.op("ABS", [x], shape)]
+
+    g = graphs.Graph()
+    condition, x = g.input((), np.bool_), g.input(shape)
+    y, z = g.op("IF", [condition, x], [shape] * 2, "IfOptions", like=x, thenSubgraphIndex=1, elseSubgraphIndex=2)
+    return g.build([g.op("NEG", [y], shape), z], others=[part("EXP"), part("SQUARE")])
+
+
+def nothing_but_loops():
+    """A loop whose body is another loop, which runs until a number is a multiple of five: no graph but the innermost
+    has other nodes."""
+    shapes = [((), np.int32), ((4,), F32)]
+
+    def inputs(g):
+        return [g.input(shape, dtype) for shape, dtype in shapes]
+
+    def condition():
+        g = graphs.Graph()
+        count = inputs(g)[0]
+        left = g.op("FLOOR_MOD", [count, value(g, np.int32(5))], (), "FloorModOptions")
+        return g, [g.op("NOT_EQUAL", [left, value(g, np.int32(0))], (), "NotEqualOptions", dtype=np.bool_)]
+
+    def outer():
+        g = graphs.Graph()
+        return g, loop_of(g, inputs(g), 3, 4)
+
+    def inner():
+        g = graphs.Graph()
+        count, x = inputs(g)
+        return g, [next_of(g, count), g.op("TANH", [x], x.shape)]
+
+    g = graphs.Graph()
+    outputs = loop_of(g, inputs(g), 1, 2)
+    return g.build(outputs, others=[condition(), outer(), condition(), inner()])

@@ -1,6 +1,7 @@
 """Loops and branches: the delegate in LiteRT and in our own interpreter, and our interpreter alone, against LiteRT."""
 
 import json
+import re
 
 import graphs
 import loops
@@ -9,7 +10,7 @@ import own_interpreter
 import pytest
 import running
 from ai_edge_litert import interpreter as litert
-from loops import next_of, value
+from loops import branch, next_of, nothing_but_loops, value
 
 STEPS = 5
 
@@ -24,6 +25,10 @@ def lstm():
 
 def gru():
     return loops.gru(STEPS, 1, 9, 7)
+
+
+def growing():
+    return loops.growing(STEPS)
 
 
 LONG = 37  # more turns than rows that are multiplied at once
@@ -148,32 +153,6 @@ def no_turn():
     return loop([((4,), np.float32)], lambda g, count, a: [g.op("NEG", [a], (4,))], limit=0)
 
 
-def growing():
-    """A value that is longer after each turn."""
-
-    def body(g, count, a):
-        y = g.op("CONCATENATION", [a, g.constant(np.ones(1, np.float32))], (-1,), "ConcatenationOptions", axis=0)
-        g.tensors[y.index].shape, g.tensors[y.index].shapeSignature = [1], [-1]
-        return [g.op("ABS", [y], (1,))]
-
-    return loop([((2,), np.float32)], body)
-
-
-def branch():
-    """Of two branches that compute different things."""
-    shape = (3, 5)
-
-    def part(name):
-        g = graphs.Graph()
-        x = g.input(shape)
-        return g, [g.op(name, [x], shape), g.op("ABS", [x], shape)]
-
-    g = graphs.Graph()
-    condition, x = g.input((), np.bool_), g.input(shape)
-    y, z = g.op("IF", [condition, x], [shape] * 2, "IfOptions", like=x, thenSubgraphIndex=1, elseSubgraphIndex=2)
-    return g.build([g.op("NEG", [y], shape), z], others=[part("EXP"), part("SQUARE")])
-
-
 def cases():
     """Of three branches; an index out of range means the last. LiteRT wants all other subgraphs to be branches."""
     shape = (3, 5)
@@ -233,7 +212,7 @@ def branches_of_two_types():
 
 
 MODELS = {f.__name__: f for f in (lstm, gru, long_lstm, long_gru, product_of_a_row, product_of_integers, hybrid_product,
-                                  rows_that_the_body_writes, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, branch, cases, one_result,
+                                  rows_that_the_body_writes, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, nothing_but_loops, branch, cases, one_result,
                                 other_shapes, branches_of_two_types)}
 
 
@@ -336,6 +315,17 @@ def test_the_host_runs_what_only_it_can_order(load_delegate, tmp_path):
     chosen = [node["node"] for node in explained["nodes"] if node["op"] == "IF"]
     assert all(node["claimed"] for node in explained["nodes"]), explained["nodes"]
     assert [partition["host_run_nodes"] for partition in explained["partitions"]] == [chosen]
+
+
+def test_a_loop_is_judged_by_the_nodes_of_its_subgraphs(load_delegate, tmp_path):
+    """As these are when the host shows their graph, so that nothing is said to run in a partition that does not."""
+    explain = tmp_path / "explain.json"
+    delegates = [load_delegate(explain_file=explain, ops_deny="TANH")]
+    interpreter = litert.Interpreter(model_content=lstm(), experimental_delegates=delegates)
+    interpreter.allocate_tensors()
+    (node,) = running.explanation(explain)["nodes"]
+    assert node["op"] == "WHILE" and not node["claimed"]
+    assert re.fullmatch(r"node \d+ \(TANH\) of subgraph 2: ops_deny names it", node["reason"]), node["reason"]
 
 
 def test_what_another_place_gets_next_turn(load_delegate, delegate_path):
