@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "partitioner/guard.h"
@@ -162,7 +161,6 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   context_ = context;
   threads_ = state_->ThreadsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
-  all_host_calls_ = program_->IsAllHostCalls();
   state_->AddKernel(context, &stop_);
   return Status();
 }
@@ -208,8 +206,11 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
     program_ = std::make_unique<Program>(program_->partition(), variables_, loop_ != nullptr);
     turns_.reset();
     threads_ = threads;
-    reported_ = 0;
+    reported_ = kNothing;
   }
+  if (program_->IsAllHostCalls()) return PrepareHostCalls(context, node);
+  // LiteRT prepares a loop's subgraphs whenever it begins.
+  if (IsPrepared(context)) return ShapeOutputs(context, *first_);
   const Segment* const before = std::exchange(first_, nullptr);
   const int made = program_->made();
   UseJudgement(context);
@@ -221,17 +222,43 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   const bool other = turns_ == nullptr || first_ != before || program_->made() != made;
   if (loop_ != nullptr && other) turns_ = std::make_unique<LoopTurns>(loop_);
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
-  return ShapeOutputs(context, live);
+  FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, live));
+  prepared_ = KeysOfInputs(context);
+  return Status();
+}
+
+Status DelegateKernel::PrepareHostCalls(TfLiteContext* context, TfLiteNode* node) {
+  if (program_->made() != reported_) Report(context, {});
+  FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
+  int begin = 0;
+  for (bool shaped = true; begin < program_->size(); ++begin) {
+    FUSELITE_ASSIGN_OR_RETURN(shaped, PrepareHostCall(context, program_->partition().nodes[begin]));
+    if (!shaped) break;
+  }
+  MakeDynamic(context, begin);
+  return Status();
+}
+
+std::vector<InputKey> DelegateKernel::KeysOfInputs(const TfLiteContext* context) const {
+  std::vector<InputKey> keys;
+  for (int index : program_->partition().inputs) {
+    keys.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
+  }
+  return keys;
+}
+
+bool DelegateKernel::IsPrepared(const TfLiteContext* context) const {
+  return first_ != nullptr && !first_->waits && first_->end == program_->size() &&
+         std::ranges::equal(program_->partition().inputs, prepared_,
+                            [&](int index, const InputKey& key) {
+                              return index < 0 || KeyOf(context->tensors[index]) == key;
+                            });
 }
 
 void DelegateKernel::UseJudgement(const TfLiteContext* context) {
   std::optional<JudgedPartition> judged = std::exchange(judged_, std::nullopt);
   if (!judged || !judged->built || judged->planner->context().threads != threads_) return;
-  std::vector<InputKey> key;
-  for (int index : program_->partition().inputs) {
-    key.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
-  }
-  if (key != judged->key) return;
+  if (KeysOfInputs(context) != judged->key) return;
   program_->UseGraph(*std::move(judged->built), std::move(judged->planner));
 }
 
@@ -255,25 +282,34 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
     }
     if (!segment->waits) {
       FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));
-      Program::AddResults(*segment, live);
       begin = segment->end;
+      if (begin < program_->size()) Program::AddResults(*segment, live);
       continue;
     }
     const ImportedNode& node = partition.nodes[begin];
     if (node.host_call == nullptr) break;
-    Status status = node.host_call->Prepare(context);
-    if (!status.ok()) return status.In(std::string(node.op->name));
-    const bool dynamic = std::ranges::any_of(node.outputs, [&](int tensor) {
-      return context->tensors[tensor].allocation_type == kTfLiteDynamic;
-    });
-    if (dynamic) break;
+    FUSELITE_ASSIGN_OR_RETURN(const bool shaped, PrepareHostCall(context, node));
+    if (!shaped) break;
     for (int tensor : node.outputs) {
       FUSELITE_ASSIGN_OR_RETURN(live[tensor].info, ImportHostTensor(*context, tensor));
     }
     ++begin;
   }
+  MakeDynamic(context, begin);
+  return Status();
+}
+
+Result<bool> DelegateKernel::PrepareHostCall(TfLiteContext* context, const ImportedNode& node) {
+  Status status = node.host_call->Prepare(context);
+  if (!status.ok()) return status.In(std::string(node.op->name));
+  return std::ranges::none_of(node.outputs, [&](int tensor) {
+    return context->tensors[tensor].allocation_type == kTfLiteDynamic;
+  });
+}
+
+void DelegateKernel::MakeDynamic(TfLiteContext* context, int begin) const {
   for (int i = begin; i < program_->size(); ++i) {
-    for (int index : partition.nodes[i].outputs) {
+    for (int index : program_->partition().nodes[i].outputs) {
       TfLiteTensor& tensor = context->tensors[index];
       if (!program_->IsPlaced(index) || IsMemoryOfTheUser(tensor)) continue;
       if (tensor.allocation_type == kTfLiteDynamic) continue;
@@ -281,7 +317,6 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
       tensor.data.data = nullptr;
     }
   }
-  return Status();
 }
 
 Status DelegateKernel::RunHostCall(TfLiteContext* context, const ImportedNode& node,
@@ -311,50 +346,10 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, const Segment& segme
   return Status();
 }
 
-void DelegateKernel::Report(TfLiteContext* context, std::span<const Segment* const> path) {
-  PartitionReport report;
-  report.nodes = host_nodes_;
-  report.compiled = true;
-  report.threads = threads_;
-  const Partition& partition = program_->partition();
-  std::vector<std::shared_ptr<const Executable>> executables;
-  const auto add = [&](const Segment& segment) {
-    report.compile_ms += segment.compile_ms;
-    const fusion::CompileReport& part = segment.report;
-    report.report.times += part.times;
-    report.report.steps.insert(report.report.steps.end(), part.steps.begin(), part.steps.end());
-    report.report.rewrites.insert(report.report.rewrites.end(), part.rewrites.begin(),
-                                  part.rewrites.end());
-    report.report.caches.insert(report.report.caches.end(), part.caches.begin(), part.caches.end());
-    report.report.arena_bytes = std::max(report.report.arena_bytes, part.arena_bytes);
-    executables.push_back(segment.executable);
-  };
-  for (const Segment* segment : path) {
-    const bool waiting = segment->waits || !segment->values.empty();
-    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
-    for (const std::shared_ptr<LoopRows>& rows : segment->rows) add(rows->block());
-    add(*segment);
-  }
-  for (const ImportedNode& node : partition.nodes) {
-    if (node.host_call != nullptr) report.host_run_nodes.push_back(node.host_node);
-  }
-  if (path.empty()) {  // nothing but such nodes
-    state_->SetCompiled(context, std::move(report), {});
-    reported_ = program_->made();
-    return;
-  }
-  const int end = path.back()->end;
-  if (end < program_->size() && !path.back()->waits) {
-    report.waiting_nodes.push_back(partition.nodes[end].host_node);
-  }
-  state_->SetCompiled(context, std::move(report), std::move(executables));
-  reported_ = program_->made();
-}
-
 Status DelegateKernel::Eval(TfLiteContext* context) {
+  if (program_->IsAllHostCalls()) return program_->RunHostCalls(context);
   if (first_ == nullptr) return Internal("the partition was not prepared");
   stop_.store(false, std::memory_order_relaxed);
-  if (all_host_calls_) return program_->RunHostCalls(context);
   FUSELITE_RETURN_IF_ERROR(first_->end == program_->size() ? EvalFixed(context)
                                                            : EvalSegments(context));
   if (state_->Profiles() && Clock::now() - last_flush_ > kProfileInterval) FlushProfile();
@@ -445,33 +440,6 @@ Status DelegateKernel::BindVariables(const TfLiteContext* context, Segment& segm
     segment.execution->BindVariable(static_cast<int>(i), data);
   }
   return Status();
-}
-
-void DelegateKernel::FlushProfile() {
-  last_flush_ = Clock::now();
-  if (program_ == nullptr) return;
-  for (const auto& [begin, segments] : program_->kept()) {
-    const int first_node =
-        begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin].host_node;
-    for (const std::unique_ptr<Segment>& segment : segments) {
-      if (segment->profile == nullptr) continue;
-      std::vector<StepTimes> steps;
-      for (const std::shared_ptr<LoopRows>& rows : segment->rows) {
-        FlushProfile(first_node, rows->block(), steps);
-      }
-      FlushProfile(first_node, *segment, steps);
-      state_->AddProfile(context_, first_node, steps);
-    }
-  }
-}
-
-void DelegateKernel::FlushProfile(int first_node, Segment& segment, std::vector<StepTimes>& steps) {
-  // Blocks that were not computed since the last time have steps, too.
-  const std::unique_ptr<Profile> profile =
-      segment.profile ? std::move(segment.profile) : std::make_unique<Profile>();
-  std::ranges::move(profile->Summarize(*segment.executable), std::back_inserter(steps));
-  if (!state_->options().keep_events) return;
-  state_->AddEvents(first_node, *segment.executable, profile->Events());
 }
 
 }  // namespace fuselite::partitioner

@@ -40,6 +40,15 @@ class DelegateKernel {
   // Lets the first segment be made of what was learnt when the graph was judged, if that holds for
   // the inputs of now.
   void UseJudgement(const tflite::TfLiteContext* context);
+  std::vector<InputKey> KeysOfInputs(const tflite::TfLiteContext* context) const;
+  // Whether the last Prepare() has made everything for such inputs as there are now.
+  bool IsPrepared(const tflite::TfLiteContext* context) const;
+  // Prepare() where there is nothing of ours: Program::IsAllHostCalls().
+  Status PrepareHostCalls(tflite::TfLiteContext* context, tflite::TfLiteNode* node);
+  // Whether the node's outputs have shapes now.
+  static Result<bool> PrepareHostCall(tflite::TfLiteContext* context, const ImportedNode& node);
+  // The outputs of the nodes from `begin` on get their shapes from runs.
+  void MakeDynamic(tflite::TfLiteContext* context, int begin) const;
   // Gives the outputs whose shapes are known theirs, and lets the others be given theirs by runs.
   Status ShapeOutputs(tflite::TfLiteContext* context, LiveValues live);
   Status ShapeOutputs(tflite::TfLiteContext* context, const Segment& segment);
@@ -65,10 +74,11 @@ class DelegateKernel {
   std::shared_ptr<const Loop> loop_;                 // of whose body this is all; may be null
   std::unique_ptr<LoopTurns> turns_;                 // for first_; null where there is no loop
   std::unique_ptr<Program> program_;
-  Segment* first_ = nullptr;     // for the inputs' shapes; null before Prepare
-  bool all_host_calls_ = false;  // Program::IsAllHostCalls()
+  Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
   int threads_ = 0;
-  int reported_ = 0;  // of program_->made()
+  std::vector<InputKey> prepared_;  // the inputs for which Prepare() was called last
+  static constexpr int kNothing = -1;
+  int reported_ = kNothing;  // of program_->made()
   std::chrono::steady_clock::time_point last_flush_;
   std::atomic<bool> stop_{false};
 };

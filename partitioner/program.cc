@@ -54,18 +54,16 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
     for (int tensor : partition_.nodes[i].outputs) made.insert(tensor);
   }
   for (const ImportedNode& node : partition_.nodes) {
-    if (node.host_call == nullptr) continue;
+    if (node.host_call == nullptr) {
+      all_host_calls_ = false;
+      continue;
+    }
     for (const std::vector<int>* tensors : {&node.inputs, &node.outputs}) {
       for (int tensor : *tensors) {
         if (made.contains(tensor) && !IsOutput(tensor)) between_.insert(tensor);
       }
     }
   }
-}
-
-bool Program::IsAllHostCalls() const {
-  return std::ranges::none_of(partition_.nodes,
-                              [](const ImportedNode& node) { return node.host_call == nullptr; });
 }
 
 LiveKey Program::KeyOf(int tensor, const tflite::TfLiteContext* context,

@@ -72,7 +72,7 @@ class Program {
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
   // Whether all nodes are run by the host's own kernels, so that no value is ours.
-  bool IsAllHostCalls() const;
+  bool IsAllHostCalls() const { return all_host_calls_; }
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
   // Whether anything needs the tensor, a later node or the host.
   bool IsNeeded(int tensor) const { return IsOutput(tensor) || last_readers_.contains(tensor); }
@@ -151,6 +151,7 @@ class Program {
   const Partition partition_;
   const std::shared_ptr<const GraphVariables> variables_;
   const bool loops_;
+  bool all_host_calls_ = true;
   std::set<int> inputs_, outputs_, between_;
   std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
   // By their first node; those used last come first.
