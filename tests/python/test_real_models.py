@@ -1,6 +1,8 @@
 """Models that people deploy, in LiteRT with the delegate and in our own interpreter with and without it, against LiteRT's
 reference kernels: integers to the bit. Skipped where FUSELITE_MODELS has no folder `real`."""
 
+import json
+
 import numpy as np
 import own_interpreter
 import pytest
@@ -113,3 +115,28 @@ def test_claims(models, load_delegate, tmp_path):
         graph = running.explanation(explain)
         assert {node["op"] for node in graph["nodes"] if not node["claimed"]} == left
         assert len(graph["partitions"]) == 1
+
+
+QUICK = ["--num_runs", 1, "--min_secs", 0, "--warmup_min_secs", 0]
+
+
+def test_tools(model, tool, tmp_path):
+    """They take each model, with the shapes that the file has; the profile tells of which subgraph a step is."""
+    profile, explanation = tmp_path / "profile.json", tmp_path / "explain.json"
+    tool("explain", model)
+    tool("diff", model)
+    tool("benchmark", model, *QUICK, f"--fuselite_profile_file={profile}", f"--fuselite_explain_file={explanation}")
+    subgraphs = json.loads(explanation.read_text())["graphs"]
+    taken = {i for i, graph in enumerate(subgraphs) if graph["partitions"]}
+    profiled = {partition["graph"] for partition in json.loads(profile.read_text())["partitions"]}
+    assert profiled and profiled <= taken, (profiled, taken)
+
+
+def test_partitions(model, load_delegate, tmp_path):
+    """One, since no model here has a custom operator that is not ours. Further graphs are initializers of variables, which the
+    main graph's partition has taken, and the subgraphs of loops."""
+    explain = tmp_path / "explain.json"
+    interpreter(model, [load_delegate(explain_file=explain)])
+    main, *others = json.loads(explain.read_text())["graphs"]
+    assert all(node["claimed"] for node in main["nodes"]), [n for n in main["nodes"] if not n["claimed"]]
+    assert len(main["partitions"]) == 1 and all(len(graph["partitions"]) <= 1 for graph in others)
