@@ -105,7 +105,9 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
   for (uint32_t i = 0; i < scales.size(); ++i) {
     const float scale = scales.Get(i);
     const int64_t zero_point = ReadInt64(*from.zero_point(), i);
-    if (!(scale > 0) || !std::isfinite(scale)) {
+    // Converters give biases a scale of 0 where they know none. Kernels compare it, and no more.
+    const bool of_bias = tensor.type == DataType::kInt32 || tensor.type == DataType::kInt64;
+    if (!(scale > 0 || (of_bias && scale == 0)) || !std::isfinite(scale)) {
       return InvalidArgument("scale ", i, " is ", scale, ", expected a positive number");
     }
     if (zero_point < low || zero_point > high) {

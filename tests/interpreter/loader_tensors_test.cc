@@ -138,6 +138,9 @@ TEST(TensorOfAFile, HasFinitePositiveScalesForADimensionThatItHas) {
     EXPECT_THAT(ErrorOf({.quantization = Scales({scale}, {0})}),
                 HasSubstr("expected a positive number"));
   }
+  // Of a bias it says nothing.
+  const Fields bias{.type = schema::TensorType::INT32, .quantization = Scales({0}, {0})};
+  EXPECT_THAT(Loaded(bias).quantization.scales, ElementsAre(0));
   for (const int axis : {-1, 2}) {
     EXPECT_THAT(ErrorOf({.quantization = Scales({1, 1}, {0, 0}, axis)}),
                 HasSubstr("quantized dimension " + std::to_string(axis) + " of rank 2"));
