@@ -156,7 +156,9 @@ void PrintPage() {
          "that "
          "those kernels do not compute:\nBATCH_MATMUL of integers whose right matrix has several "
          "scales (they multiply by 0) and SVDF with a state of int8 (they take it\nfor int16, and "
-         "write beyond its end).\n\n## Builtin operators ("
+         "write beyond its end). "
+         "What they refuse or read as something else is refused: weights of several types in an "
+         "LSTM, shuffled\nweights for other than 1 or 4 rows.\n\n## Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
   std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";

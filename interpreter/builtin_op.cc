@@ -135,7 +135,7 @@ class BuiltinOp {
   Status FindOperands(const Subgraph& graph, const TfLiteNode& node) {
     const std::span<const int> inputs = Elements(node.inputs);
     operands_.assign(inputs.begin(), inputs.end());
-    kernels::TakeForm(operands_, graph.context(), &op_.op);
+    kernels::TakeForm(operands_, op_.params, graph.context(), &op_.op);
     return kernels::TakeBlockScales(graph.context(), &op_.op, &operands_);
   }
 

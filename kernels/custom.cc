@@ -1,6 +1,7 @@
 #include "kernels/custom.h"
 
 #include "kernels/audio/audio.h"
+#include "kernels/convert/numeric_verify.h"
 #include "kernels/detection/detection.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "kernels/unpool/unpool.h"
@@ -13,6 +14,7 @@ const OperatorDef& DetectionPostProcessOperator();
 const OperatorDef& MaxPoolingWithArgmax2DOperator();
 const OperatorDef& MaxUnpooling2DOperator();
 const OperatorDef& MfccOperator();
+const OperatorDef& NumericVerifyOperator();
 
 std::span<const CustomOperator> AllCustomOperators() {
   static const CustomOperator kAll[] = {
@@ -22,6 +24,7 @@ std::span<const CustomOperator> AllCustomOperators() {
       {&MaxPoolingWithArgmax2DOperator(), ReadUnpoolOptions},
       {&MaxUnpooling2DOperator(), ReadUnpoolOptions},
       {&MfccOperator(), ReadMfccOptions},
+      {&NumericVerifyOperator(), ReadNumericVerifyOptions},
   };
   return kAll;
 }

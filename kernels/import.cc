@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/blockwise/blockwise.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lstm/lstm.h"
 #include "runtime/tflite_arrays.h"
 
@@ -110,7 +111,11 @@ Result<TensorInfo> ImportTensor(const TfLiteContext& /*context*/, const TfLiteTe
   return info;
 }
 
-void TakeForm(std::span<const int> inputs, const TfLiteContext& context, const OperatorDef** op) {
+void TakeForm(std::span<const int> inputs, const Params& params, const TfLiteContext& context,
+              const OperatorDef** op) {
+  const bool shuffled = *op == &FullyConnectedOperator() &&
+                        params.as<FullyConnectedParams>().weights_format == kShuffledWeights;
+  if (shuffled) *op = &ShuffledFullyConnectedOperator();
   if (*op != &LstmOperator() || inputs.size() != 5) return;
   const auto keeps = [&](int i) {
     const int tensor = inputs[static_cast<size_t>(i)];

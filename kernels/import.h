@@ -25,10 +25,11 @@ enum class Constants {
 Result<TensorInfo> ImportTensor(const tflite::TfLiteContext& context,
                                 const tflite::TfLiteTensor& tensor, Constants constants);
 
-// Puts the operator of another form in the place of `*op`: LSTM has a basic one, of five inputs,
-// whose states are variables or values that it only reads.
-void TakeForm(std::span<const int> inputs, const tflite::TfLiteContext& context,
-              const OperatorDef** op);
+// Puts the operator of another form in the place of `*op`, which has `params`: LSTM has a basic
+// one, of five inputs, whose states are variables or values that it only reads; FULLY_CONNECTED
+// takes shuffled weights.
+void TakeForm(std::span<const int> inputs, const Params& params,
+              const tflite::TfLiteContext& context, const OperatorDef** op);
 
 // Where one of the node's inputs is quantized in blocks: puts the operator that takes their scales
 // in the place of `*op`, and the tensor that has them behind `inputs` (UseBlockScales).

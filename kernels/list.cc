@@ -99,6 +99,7 @@
   X(NonMaxSuppressionV4) \
   X(NonMaxSuppressionV5) \
   X(NotEqual) \
+  X(NumericVerify) \
   X(OneHot) \
   X(Pack) \
   X(Pad) \
@@ -137,6 +138,7 @@
   X(Select) \
   X(SelectV2) \
   X(Shape) \
+  X(ShuffledFullyConnected) \
   X(Sign) \
   X(Sin) \
   X(SkipGram) \

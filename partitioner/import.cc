@@ -172,7 +172,7 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool who
   if (!copy_tensors(node->intermediates, intermediates)) {
     return InvalidArgument("names an intermediate tensor that the graph does not have");
   }
-  kernels::TakeForm(imported.inputs, *context, &imported.op);
+  kernels::TakeForm(imported.inputs, imported.params, *context, &imported.op);
   FUSELITE_RETURN_IF_ERROR(kernels::TakeBlockScales(*context, &imported.op, &imported.inputs));
   FUSELITE_ASSIGN_OR_RETURN(imported.intermediates,
                             kernels::ImportIntermediates(*context, intermediates));

@@ -59,9 +59,7 @@ Status CheckBiasType(const OpDescription& op) {
 Status InferFullyConnected(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   FUSELITE_RETURN_IF_ERROR(CheckBiasType(op));
-  TensorInfo& output = op.outputs[0];
-  if (output.type == DataType::kNone) output.type = op.inputs[0].type;
-  output.shape = FullyConnectedOutput(op, shape.rows, shape.units);
+  SetFullyConnectedOutput(op, shape);
   const auto& params = op.params.as<FullyConnectedParams>();
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) {
@@ -91,13 +89,16 @@ Shape FullyConnectedOutput(const OpDescription& op, int64_t rows, int32_t units)
 }
 
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
+  const auto format = op.params.as<FullyConnectedParams>().weights_format;
+  if (format != 0) return Unsupported("weights in format ", format, ", expected 0 (row-major)");
+  return ResolveRows(op);
+}
+
+Result<FullyConnectedShape> ResolveRows(const OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckFilterIsDense(op));
   const auto& params = op.params.as<FullyConnectedParams>();
   const Shape& in = op.inputs[0].shape;
   const Shape& weights = op.inputs[1].shape;
-  if (params.weights_format != 0) {
-    return Unsupported("weights in format ", params.weights_format, ", expected 0 (row-major)");
-  }
   if (in.rank() < 1) return InvalidArgument("a scalar input");
   if (weights.rank() != 2 || weights[0] <= 0 || weights[1] <= 0) {
     return InvalidArgument("weights ", weights, " must be a matrix with elements");
@@ -118,6 +119,12 @@ Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
   return shape;
 }
 
+void SetFullyConnectedOutput(OpDescription& op, const FullyConnectedShape& shape) {
+  TensorInfo& output = op.outputs[0];
+  if (output.type == DataType::kNone) output.type = op.inputs[0].type;
+  output.shape = FullyConnectedOutput(op, shape.rows, shape.units);
+}
+
 const OperatorDef& FullyConnectedOperator() {
   static const OperatorDef kDef = {
       .name = "FULLY_CONNECTED",
@@ -130,7 +137,7 @@ const OperatorDef& FullyConnectedOperator() {
       .min_inputs = 2,
       .max_inputs = 3,
       .types = kTypes,
-      .limits = "rank 1 or more; weights_format DEFAULT",
+      .limits = "rank 1 or more; shuffled weights are FUSELITE_SHUFFLED_FULLY_CONNECTED",
       .infer = InferFullyConnected,
       .candidates = kCandidates,
       .product = DescribeFullyConnectedProduct,

@@ -8,11 +8,18 @@ namespace fuselite::kernels {
 
 struct FullyConnectedParams {
   Activation activation;
-  int32_t weights_format;  // 0 is the only one taken: row-major
+  int32_t weights_format;  // 0: row-major; kShuffledWeights
   bool keep_num_dims;
   bool asymmetric_quantize_inputs;
   DataType quantized_bias_type;
 };
+
+// FUSELITE_SHUFFLED_FULLY_CONNECTED: uint8 to int16, weights in blocks of 4 units and 16 columns
+// with the sign bit flipped. 1 or 4 rows. The second output is the input as LiteRT shuffles it.
+inline constexpr int32_t kShuffledWeights = 1;
+const OperatorDef& ShuffledFullyConnectedOperator();
+
+const OperatorDef& FullyConnectedOperator();
 
 struct FullyConnectedShape {
   int64_t rows = 0;
@@ -22,6 +29,10 @@ struct FullyConnectedShape {
 // Validates ranks, sizes and parameters; everything that a kernel relies on. The input is taken as
 // rows of `depth` elements, wherever its innermost dimension ends.
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
+// The same for weights of any format.
+Result<FullyConnectedShape> ResolveRows(const OpDescription& op);
+// The output's type and shape.
+void SetFullyConnectedOutput(OpDescription& op, const FullyConnectedShape& shape);
 
 // The output's shape: [rows, units], or with keep_num_dims the input's with the last dimension
 // replaced.

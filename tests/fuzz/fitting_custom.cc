@@ -1,7 +1,9 @@
 // Custom operators, whose parameters are no table of fields, and operators that rewrites make.
 #include "kernels/audio/audio.h"
 #include "kernels/blockwise/blockwise.h"
+#include "kernels/convert/numeric_verify.h"
 #include "kernels/detection/detection.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/rotary/rotary.h"
 #include "kernels/transpose_conv/transpose_conv.h"
@@ -170,10 +172,44 @@ FittingCase BlockwiseEmbedding(Random& random) {
   return {std::move(tester)};
 }
 
+FittingCase NumericVerify(Random& random) {
+  OpTester tester("NumericVerify");
+  tester.params<NumericVerifyParams>() = {random.Pick({0.01f, 1.0f, 1000.0f}), random.Chance(0.5)};
+  const Shape shape = SmallShape(random, 3);
+  TestTensor codes({.type = random.Pick({kU8, DataType::kInt8, DataType::kInt16}),
+                    .shape = shape,
+                    .quantization = {{0.1f}, {3}}});
+  codes.Fill(random, 0, 100);
+  tester.Input(random.Chance(0.3) ? Any(random, DataType::kFloat16, shape) : codes);
+  tester.Input(Floats(random, shape, 10));
+  return {std::move(tester)};
+}
+
+FittingCase ShuffledFullyConnected(Random& random) {
+  OpTester tester("FUSELITE_SHUFFLED_FULLY_CONNECTED");
+  auto& p = tester.params<FullyConnectedParams>();
+  p.weights_format = kShuffledWeights;
+  p.activation = random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  const int32_t rows = random.Pick({1, 4}), depth = 16 * Dim(random, 1, 4);
+  const int32_t units = 4 * Dim(random, 1, 4);
+  const auto bytes = [&](const Shape& shape, float scale) {
+    TestTensor tensor({.type = kU8, .shape = shape, .quantization = {{scale}, {128}}});
+    tensor.Fill(random, 0, 255);
+    return tensor;
+  };
+  TestTensor bias(
+      {.type = DataType::kInt32, .shape = {units}, .quantization = {{0.5f * 0.01f}, {0}}});
+  bias.Fill(random, -9999, 9999);
+  tester.Input(bytes({rows, depth}, 0.5f)).Constant(bytes({units, depth}, 0.01f)).Constant(bias);
+  tester.Output(DataType::kInt16, {{random.Pick({0.01f, 0.5f})}, {0}});
+  tester.Output(kU8, {{0.5f}, {128}});
+  return {std::move(tester)};
+}
+
 }  // namespace
 
 FittingCase DrawCustomCase(Random& random) {
-  switch (random.Int(0, 8)) {
+  switch (random.Int(0, 10)) {
     case 0: return Detection(random);
     case 1: return Spectrogram(random);
     case 2: return Mfcc(random);
@@ -182,6 +218,8 @@ FittingCase DrawCustomCase(Random& random) {
     case 5: return Rotary(random);
     case 6: return LayerNorm(random);
     case 7: return WeightOnly(random);
+    case 8: return NumericVerify(random);
+    case 9: return ShuffledFullyConnected(random);
     default: return BlockwiseEmbedding(random);
   }
 }

@@ -1,9 +1,12 @@
 // Operators that few models have: small cases worked out by hand, and what they refuse.
 // tests/python/test_operators.py compares the same with LiteRT on random parameters.
+#include <algorithm>
 #include <complex>
 #include <limits>
 
 #include "kernels/audio/audio.h"
+#include "kernels/convert/numeric_verify.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/quantization.h"
 #include "kernels/recurrent/svdf.h"
 #include "kernels/reduce_window/reduce_window.h"
@@ -323,6 +326,38 @@ TEST(MfccTest, OfSilence) {
   impossible.params<MfccParams>() = tester.params<MfccParams>();
   impossible.Input(Floats({1, 1, 129}, std::vector<float>(129))).Input(Int(0));
   EXPECT_EQ(RunCode(impossible), StatusCode::kInvalidArgument);
+}
+
+// Off by 0.5, -0.25 and 0.
+TEST(NumericVerifyTest, FailsBeyondTheToleranceWhereItIsToldTo) {
+  for (const float tolerance : {0.05F, 1.0F, 2.5F}) {
+    for (const bool fails : {false, true}) {
+      OpTester tester("NumericVerify");
+      tester.params<NumericVerifyParams>() = {tolerance, fails};
+      const TestTensor codes = TestTensor::Of<int8_t>(kI8, {3}, {8, 4, 0}, {{0.25F}, {4}});
+      tester.Input(codes).Input(Floats({3}, {0.5F, 0.25F, -1}));
+      if (fails && tolerance == 1.0F) {
+        EXPECT_EQ(RunCode(tester), StatusCode::kInvalidArgument);
+      } else {
+        EXPECT_THAT(Values<float>(tester), ElementsAre(0.5F, -0.25F, 0));
+      }
+    }
+  }
+}
+
+// Of 4 x 16 weights all are 0 but that of unit 1 and column 2, where the input is not 0 either.
+TEST(ShuffledFullyConnectedTest, ReadsWeightsInBlocks) {
+  OpTester tester("FUSELITE_SHUFFLED_FULLY_CONNECTED");
+  tester.params<FullyConnectedParams>().weights_format = kShuffledWeights;
+  const auto bytes = [](const Shape& shape, uint8_t all, int at, uint8_t other) {
+    std::vector<uint8_t> values(shape.elements(), all);
+    values[at] = other;
+    return TestTensor::Of<uint8_t>(kU8, shape, values, {{1.0F}, {128}});
+  };
+  const auto bias = TestTensor::Of<int32_t>(kI32, {4}, {10, 20, 30, 40}, {{1.0F}, {0}});
+  tester.Input(bytes({1, 16}, 128, 2, 131)).Constant(bytes({4, 16}, 0, 16 + 2, 2)).Constant(bias);
+  tester.Output(DataType::kInt16, {{1.0F}, {0}}).Output(DataType::kUInt8, {{1.0F}, {128}});
+  EXPECT_THAT(Values<int16_t>(tester), ElementsAre(10, 26, 30, 40));
 }
 
 TEST(ShortFloatTest, DifferencesAndQuotientsAreRoundedOnce) {

@@ -215,3 +215,40 @@ def test_coefficients_of_an_impossible_rate(load_delegate, delegate_path, tmp_pa
             running.run(made, values)
     with pytest.raises(Exception, match="a sample rate of 0"):
         own_interpreter.Interpreter(path, own_interpreter.Delegate(delegate_path)).run(values)
+
+
+def verifier(seed):
+    """NumericVerify with random parameters; values that are off by up to four steps of the quantization."""
+    rng = np.random.default_rng(seed)
+    dtype = rng.choice([np.int8, np.uint8, np.int16, np.float16])
+    scale = None if dtype == np.float16 else float(np.float32(rng.uniform(0.01, 0.5)))
+    zero_point = 0 if dtype in (np.float16, np.int16) else int(rng.integers(0, 20))
+    shape = tuple(rng.integers(1, 5, int(rng.integers(1, 4))))
+    graph = graphs.Graph()
+    x, wanted = graph.input(shape, dtype, scale, zero_point), graph.input(shape)
+    options = {"tolerance": float(rng.choice([0.01, 1.0, 3.0, 5.0])), "log_if_failed": bool(rng.integers(2))}
+    y = graph.op("NumericVerify", [x, wanted], shape, dtype=np.float32, custom_options=bytes(flexbuffers.Dumps(options)))
+    values = rng.integers(-100, 100, shape).astype(dtype)
+    real = values.astype(np.float32) if scale is None else scale * (values.astype(np.float32) - zero_point)
+    return graph.build([y]), [values, (real + (scale or 0) * rng.uniform(-4, 4, shape)).astype(np.float32)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_numeric_verify(seed, load_delegate, delegate_path, tmp_path):
+    """Fails where LiteRT's fails, which says no more than that."""
+    model, values = verifier(seed)
+    path, explain = tmp_path / "model.tflite", tmp_path / "explain.json"
+    path.write_bytes(model)
+    made = running.delegated(path, load_delegate(explain_file=explain))
+    assert [node["claimed"] for node in running.explanation(explain)["nodes"]] == [True]
+    runs = [lambda: running.run(made, values), lambda: own_interpreter.Interpreter(path).run(values),
+            lambda: own_interpreter.Interpreter(path, own_interpreter.Delegate(delegate_path)).run(values)]
+    try:
+        expected = running.run(running.reference(path), values)
+    except RuntimeError:
+        for run in runs:
+            with pytest.raises((RuntimeError, own_interpreter.Error), match="is off by"):
+                run()
+        return
+    for run in runs:
+        np.testing.assert_array_equal(run(), expected)

@@ -39,11 +39,14 @@ def weights_of(c, shape, kind, of, axis=0):
     return c.g.constant(c.rng.integers(-limit, limit + 1, shape).astype(kind), scales, 0, axis or 0)
 
 
-def bias_of(c, units, kind, x, w):
+def bias_of(c, units, kind, x, w, scaled=True):
+    """Converters give a scale of 0 where they know none; LiteRT takes it as long as an output's step is much larger."""
     if kind == "float32":
         return c.g.constant(c.values((units,), np.float32, -1, 1))
     tensor = c.g.tensors[w.index].quantization.scale
     scales = np.array([np.float32(x.scale) * np.float32(s) for s in tensor], np.float32)
+    if not scaled:
+        scales[:] = 0
     return c.g.constant(c.rng.integers(-9999, 10000, units).astype(kind), scales, 0)
 
 
@@ -77,7 +80,8 @@ def conv_2d(c):
     out = [-(-d // stride) if padding == 0 else (d - k) // stride + 1 for d in (h, w)]
     x = operand(c, (n, h, w, inputs), x_kind)
     filters = weights_of(c, (outputs, k, k, inputs), w_kind, x_kind)
-    bias = bias_of(c, outputs, b_kind, x, filters)
+    scaled = x_kind not in ("int8", "uint8") or c.chance(0.9)
+    bias = bias_of(c, outputs, b_kind, x, filters, scaled)
     return apply(c, "CONV_2D", [x, filters, bias], (n, *out, outputs), x_kind, "Conv2DOptions",
                  8 if b_kind != "float32" else 1, result_of(c, x_kind, x, filters, k * k * inputs), padding=padding,
                  strideW=stride, strideH=stride, fusedActivationFunction=c.pick([0, 1, 3]), **bias_type(b_kind))
@@ -112,6 +116,19 @@ def fully_connected(c):
     return apply(c, "FULLY_CONNECTED", [x, w, bias], (rows, units), kind, "FullyConnectedOptions",
                  2 if other else 11 if b_kind != "float32" else 1, result, fusedActivationFunction=c.pick([0, 0, 1, 3]),
                  **bias_type(b_kind))
+
+
+def shuffled_fully_connected(c):
+    """By weights in blocks of 4 x 16; zero points are 128, whatever the model says. The second output is the input, shuffled."""
+    rows, depth, units = c.pick([1, 4]), 16 * c.int(1, 5), 4 * c.int(1, 5)
+    x = c.input((rows, depth), np.uint8, scale=c.scale(), zero_point=c.int(100, 150))
+    w = weights_of(c, (units, depth), "uint8", "uint8")
+    result = result_of(c, "int16", x, w, depth) | {"zero_point": 0}
+    y, shuffled = c.g.op("FULLY_CONNECTED", [x, w, bias_of(c, units, "int32", x, w)], [(rows, units), (rows, depth)],
+                         "FullyConnectedOptions", 2, np.int16, **result, weightsFormat=1,
+                         fusedActivationFunction=c.pick([0, 0, 1, 3]))
+    c.g.tensors[shuffled.index].type = tensor_type("uint8")
+    return [y, shuffled]
 
 
 def batch_matmul(c):
@@ -161,5 +178,6 @@ CASES = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "FULLY_CONNECTED": fully_connected,
+    "FULLY_CONNECTED, shuffled": shuffled_fully_connected,
     "TRANSPOSE_CONV by type": transpose_conv,
 }
