@@ -3,11 +3,13 @@ reference kernels: integers to the bit. Skipped where FUSELITE_MODELS has no fol
 
 import json
 
+import flatbuffers
 import numpy as np
 import own_interpreter
 import pytest
 import running
 from ai_edge_litert import interpreter as litert
+from ai_edge_litert import schema_py_generated as schema
 
 RUNS = 3
 # What LiteRT computes with XNNPACK only.
@@ -140,3 +142,46 @@ def test_partitions(model, load_delegate, tmp_path):
     main, *others = json.loads(explain.read_text())["graphs"]
     assert all(node["claimed"] for node in main["nodes"]), [n for n in main["nodes"] if not n["claimed"]]
     assert len(main["partitions"]) == 1 and all(len(graph["partitions"]) <= 1 for graph in others)
+
+
+def dense_twin(path):
+    """The model with the results of its DENSIFYs as constants."""
+    model = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+    graph, plain = model.subgraphs[0], litert.Interpreter(
+        str(path), experimental_op_resolver_type=running.Resolver.BUILTIN_REF, experimental_preserve_all_tensors=True
+    )
+    plain.allocate_tensors()
+    plain.invoke()
+
+    def is_densify(operator):
+        return model.operatorCodes[operator.opcodeIndex].builtinCode == schema.BuiltinOperator.DENSIFY
+
+    for operator in filter(is_densify, graph.operators):
+        buffer = schema.BufferT()
+        buffer.data = np.frombuffer(plain.get_tensor(operator.outputs[0]).tobytes(), np.uint8)
+        model.buffers.append(buffer)
+        graph.tensors[operator.outputs[0]].buffer = len(model.buffers) - 1
+    count = len(graph.operators)
+    graph.operators = [operator for operator in graph.operators if not is_densify(operator)]
+    assert len(graph.operators) < count
+    builder = flatbuffers.Builder()
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def test_a_sparse_model_runs_the_steps_of_its_dense_twin(models, load_delegate, tmp_path):
+    """So that it is no slower: the same kernels on weights of the same size, and the same bits."""
+    path, plans, results = models / "real" / "mp_hand_landmark_sparse.tflite", [], []
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    for name, content in ("sparse", path.read_bytes()), ("dense", dense_twin(path)):
+        explain = tmp_path / f"{name}.json"
+        made = litert.Interpreter(model_content=content, experimental_delegates=[load_delegate(explain_file=explain)])
+        made.allocate_tensors()
+        (inputs,) = running.random_inputs(made, 1)
+        results.append(running.run(made, [inputs]))
+        (partition,) = running.explanation(explain)["partitions"]
+        plans.append([(step["kernel"], step["tail"], step["output_shape"], step["weight_bytes"]) for step in partition["steps"]])
+    assert plans[0] == plans[1]
+    for sparse, dense in zip(*results, strict=True):
+        np.testing.assert_array_equal(sparse, dense)
