@@ -1,7 +1,8 @@
 """Operators that compute each element from those at its place."""
 
 import numpy as np
-from operator_cases.case import FLOATS, INTEGERS
+from operator_cases.case import INTEGERS
+from operator_cases.typed import apply, given
 
 
 def bitwise_xor(c):
@@ -44,8 +45,8 @@ def complex_part(name):
 
 
 def atan2(c):
-    dtype, shape = c.pick(FLOATS), c.shape(0)
-    return c.g.op("ATAN2", [c.input(shape, dtype), c.input(shape, dtype)], shape, "ATan2Options")
+    kind, shape = c.pick("float16 float32 float64 bfloat16".split()), c.shape(0)
+    return apply(c, "ATAN2", [given(c, shape, kind), given(c, shape, kind)], shape, kind, "ATan2Options")
 
 
 def add_n(c):

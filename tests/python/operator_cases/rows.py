@@ -158,10 +158,12 @@ def pack(c):
 
 
 def unpack(c):
-    kind, shape = c.pick([k for k in ANY if k != "int64"]), c.shape(1, 4)
+    kind, shape = c.pick([k for k in ANY if k != "int64"] + ["float16", "bfloat16"]), c.shape(1, 4)
     axis = c.int(0, len(shape) - 1)
-    out = shape[:axis] + shape[axis + 1 :]
-    return c.g.op("UNPACK", [given(c, shape, kind)], [out] * shape[axis], "UnpackOptions", num=shape[axis], axis=axis)
+    out, x = shape[:axis] + shape[axis + 1 :], given(c, shape, kind)
+    short = {"tensor_type": schema.TensorType.BFLOAT16} if kind == "bfloat16" else {}
+    rows = c.g.op("UNPACK", [x], [out] * shape[axis], "UnpackOptions", num=shape[axis], axis=axis, **short)
+    return [c.g.op("CAST", [row], out, "CastOptions", dtype=np.float32) for row in rows] if short else rows
 
 
 def squeeze(c):
@@ -241,11 +243,12 @@ def range_of_int64(c):
 
 def densify(c):
     """Of a matrix whose rows are dense and whose columns are given by their places."""
-    shape = (c.int(1, 6), c.int(1, 9))
+    kind, shape = c.pick(["float32", "float16", "int8"]), (c.int(1, 6), c.int(1, 9))
     data = c.values(shape, np.float32) * (c.rng.random(shape) < 0.4)
     data[0, 0] = 1
     places = [np.flatnonzero(row) for row in data]
-    value = c.g.constant(data[data != 0].astype(np.float32))
+    numbers = np.where(data == 0, 0, np.clip(np.round(data * 30), 1, 127)) if kind == "int8" else data
+    value = c.g.constant(numbers[data != 0].astype(kind), *([0.02, 0] if kind == "int8" else []))
     tensor = c.g.tensors[value.index]
     tensor.shape = list(shape)
     sparsity = schema.SparsityParametersT()
@@ -261,7 +264,9 @@ def densify(c):
         setattr(columns, field + "Type", schema.SparseIndexVector.Int32Vector)
     sparsity.dimMetadata = [rows, columns]
     tensor.sparsity = sparsity
-    y = c.g.op("DENSIFY", [value], shape, "DensifyOptions", dtype=np.float32)
+    y = c.g.op("DENSIFY", [value], shape, "DensifyOptions")
+    if kind != "float32":
+        y = c.g.op("DEQUANTIZE", [y], shape, "DequantizeOptions", 2, dtype=np.float32)
     return c.g.op("MUL", [y, c.input(shape, np.float32)], shape, "MulOptions")
 
 
@@ -292,14 +297,14 @@ CASES = {
     "REDUCE_ANY": reduction("REDUCE_ANY", "bool"),
     "REDUCE_MAX by type": reduction("REDUCE_MAX", INTEGERS + " bool"),
     "REDUCE_MIN by type": reduction("REDUCE_MIN", INTEGERS + " bool"),
-    "REDUCE_PROD by type": reduction("REDUCE_PROD", "int32 int64 int8 int16 float32"),
+    "REDUCE_PROD by type": reduction("REDUCE_PROD", "int32 int64 int8 int16 float32 bool"),
     "RESIZE_BILINEAR by type": resize_bilinear,
     "REVERSE_SEQUENCE": reverse_sequence,
     "SCATTER_ND by type": scatter_nd,
     "SOFTMAX": normalized("SOFTMAX", "float32 int8 int8:int16 uint8 uint8:int16 int16 float16", SOFTMAX),
     "SPACE_TO_DEPTH": depth(True),
     "SQUEEZE": squeeze,
-    "SUM by type": reduction("SUM", "int64"),
+    "SUM by type": reduction("SUM", "int64 bool"),
     "TOPK_V2 by type": top_k,
     "UNPACK": unpack,
     "WHERE by type": where,
