@@ -404,7 +404,7 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
   const auto call = [&](const ImportedNode& node, LiveValues& values) {
     return RunHostCall(context, node, values);
   };
-  const Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
+  Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
                                       {place, bind_variables, run, call});
   if (status.ok() && program_->made() != reported_) Report(context, program_->path());
   return status;
