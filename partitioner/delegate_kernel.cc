@@ -203,6 +203,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   const int threads = state_->ThreadsFor(context);
   if (threads != threads_) {
     FlushProfile();
+    first_ = nullptr;
     program_ = std::make_unique<Program>(program_->partition(), variables_, loop_ != nullptr);
     turns_.reset();
     threads_ = threads;
@@ -217,14 +218,13 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   FUSELITE_ASSIGN_OR_RETURN(const LiveValues live, InputsOf(context, false));
   FUSELITE_ASSIGN_OR_RETURN(
       first_, program_->SegmentAt(0, context, live, state_->CompileOptionsFor(context)));
+  prepared_ = KeysOfInputs(context);
   if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
   // LiteRT prepares the body of a loop whenever it begins: what was learnt holds.
   const bool other = turns_ == nullptr || first_ != before || program_->made() != made;
   if (loop_ != nullptr && other) turns_ = std::make_unique<LoopTurns>(loop_);
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
-  FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, live));
-  prepared_ = KeysOfInputs(context);
-  return Status();
+  return ShapeOutputs(context, live);
 }
 
 Status DelegateKernel::PrepareHostCalls(TfLiteContext* context, TfLiteNode* node) {
@@ -405,7 +405,7 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
     return RunHostCall(context, node, values);
   };
   Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
-                                      {place, bind_variables, run, call});
+                                {place, bind_variables, run, call});
   if (status.ok() && program_->made() != reported_) Report(context, program_->path());
   return status;
 }

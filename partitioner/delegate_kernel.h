@@ -76,7 +76,7 @@ class DelegateKernel {
   std::unique_ptr<Program> program_;
   Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
   int threads_ = 0;
-  std::vector<InputKey> prepared_;  // the inputs for which Prepare() was called last
+  std::vector<InputKey> prepared_;  // the inputs that first_ is for
   static constexpr int kNothing = -1;
   int reported_ = kNothing;  // of program_->made()
   std::chrono::steady_clock::time_point last_flush_;
