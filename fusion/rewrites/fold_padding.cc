@@ -74,10 +74,8 @@ bool PadsLikeZeros(const Graph& graph, const Node& pool, const Node& pad) {
 }  // namespace
 
 bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
-  Node folded = graph.node(id);
-  if (folded.op->extra_padding == nullptr) return false;
-  kernels::ExtraPadding& extra = folded.op->extra_padding(folded.params);
-  const NodeId pad_id = graph.producer(folded.inputs[0]);
+  if (graph.node(id).op->extra_padding == nullptr) return false;
+  const NodeId pad_id = graph.producer(graph.node(id).inputs[0]);
   if (pad_id == kNone || !graph.node(pad_id).tail.empty()) return false;
   const Node& pad = graph.node(pad_id);
   if (!FillsWithZero(graph, pad)) return false;
@@ -87,6 +85,8 @@ bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
       graph.value(pad.outputs[0]).info.quantization) {
     return false;
   }
+  Node folded = graph.node(id);
+  kernels::ExtraPadding& extra = folded.op->extra_padding(folded.params);
   // Extra padding is outside of the convolution's own, so a second PAD adds to the first.
   extra.top += padding->top;
   extra.left += padding->left;

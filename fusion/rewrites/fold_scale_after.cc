@@ -67,7 +67,7 @@ std::optional<Folded> Apply(const Graph& graph, const Affine& affine, const Laye
 }  // namespace
 
 bool FoldScaleAfter(Graph& graph, NodeId id, RewriteContext& context) {
-  const Node node = graph.node(id);
+  const Node& node = graph.node(id);
   if (node.inputs.size() != 2 || node.outputs.size() != 1 || !node.tail.empty()) return false;
   for (int flowing : {0, 1}) {
     const ValueId between = node.inputs[flowing];

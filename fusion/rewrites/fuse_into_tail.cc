@@ -34,10 +34,9 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteC
 }  // namespace
 
 bool FuseIntoTail(Graph& graph, NodeId id, RewriteContext& context) {
-  const std::vector<ValueId> inputs = graph.node(id).inputs;
   // Two operands could take it: the one made last does, since the other has to exist by then.
   std::vector<std::pair<NodeId, ValueId>> hosts;
-  for (ValueId v : inputs) {
+  for (ValueId v : graph.node(id).inputs) {
     if (const NodeId host = TailHostOf(graph, id, v); host != kNone) hosts.emplace_back(host, v);
   }
   std::ranges::sort(hosts,

@@ -50,7 +50,7 @@ bool NoActivation(const Node& node) { return FusedActivation(node) == kernels::A
 // The input that the node gives unchanged, given that their descriptions agree; kNone otherwise.
 // Rank and type decide most: an operator that pads or cuts keeps the shape only when it does
 // nothing.
-ValueId Unchanged(const Graph& graph, const Node& node) {
+ValueId InputGiven(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const ValueId in = node.inputs[0];
   if (IsIdentityTable(node)) return in;
@@ -75,6 +75,18 @@ ValueId Unchanged(const Graph& graph, const Node& node) {
   return kNone;
 }
 
+// The input that is the node's one output, bits and description; kNone where there is none.
+ValueId Unchanged(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.outputs.size() != 1 || node.inputs.empty()) return kNone;
+  if (!node.tail.empty() && !IsIdentityTable(node)) return kNone;
+  const Value& out = graph.value(node.outputs[0]);
+  if (node.inputs[0] == kNone || out.variable) return kNone;
+  const ValueId in = InputGiven(graph, node);
+  if (in == kNone || graph.value(in).variable) return kNone;
+  return SameTensor(graph.value(in).info, out.info) ? in : kNone;
+}
+
 // What a value may be merged with: made by a node here, and nobody outside looks at it.
 bool Internal(const Graph& graph, ValueId value) {
   const Value& v = graph.value(value);
@@ -85,14 +97,11 @@ bool Internal(const Graph& graph, ValueId value) {
 }  // namespace
 
 bool RemoveIdentity(Graph& graph, NodeId id, RewriteContext& context) {
-  const Node node = graph.node(id);
-  if (node.outputs.size() != 1 || node.inputs.empty()) return false;
-  if (!node.tail.empty() && !IsIdentityTable(node)) return false;
-  const ValueId out = node.outputs[0];
-  if (node.inputs[0] == kNone || graph.value(out).variable) return false;
-  const ValueId in = Unchanged(graph, node);
-  if (in == kNone || graph.value(in).variable) return false;
-  if (!SameTensor(graph.value(in).info, graph.value(out).info)) return false;
+  const ValueId in = Unchanged(graph, id);
+  if (in == kNone) return false;
+  const std::string_view op = graph.node(id).op->name;
+  const std::vector<int> host_nodes = graph.node(id).host_nodes;
+  const ValueId out = graph.node(id).outputs[0];
   if (!graph.value(out).observed) {
     graph.Remove(id);
     graph.ReplaceUses(out, in);
@@ -106,7 +115,7 @@ bool RemoveIdentity(Graph& graph, NodeId id, RewriteContext& context) {
   } else {
     return false;
   }
-  context.Record(internal::Join("drop identity ", node.op->name), node.host_nodes);
+  context.Record(internal::Join("drop identity ", op), host_nodes);
   return true;
 }
 

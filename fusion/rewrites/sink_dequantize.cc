@@ -8,7 +8,7 @@
 namespace fuselite::fusion {
 namespace {
 
-// The DEQUANTIZEs that make all float inputs of a node from integers of one kind.
+// The DEQUANTIZEs that make all float inputs of a node that selects from integers of one kind.
 struct Sources {
   std::vector<NodeId> nodes;
   TensorInfo integer;  // type and quantization
@@ -22,6 +22,10 @@ bool Fits(const TensorInfo& info) {
 }
 
 std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
+  if (!node.op->selects || !node.tail.empty() ||
+      FusedActivation(node) != kernels::Activation::kNone) {
+    return std::nullopt;
+  }
   Sources sources;
   for (ValueId v : node.inputs) {
     if (!IsFloat(graph, v)) continue;
@@ -79,19 +83,14 @@ kernels::OpDescription OnIntegers(const Graph& graph, NodeId id, const Sources& 
 }  // namespace
 
 bool SinkDequantize(Graph& graph, NodeId id, RewriteContext& context) {
-  const Node node = graph.node(id);
-  if (!node.op->selects || !node.tail.empty() ||
-      FusedActivation(node) != kernels::Activation::kNone) {
-    return false;
-  }
-  const std::optional<Sources> sources = SourcesOf(graph, node);
-  if (!sources || !Repays(graph, node)) return false;
+  const std::optional<Sources> sources = SourcesOf(graph, graph.node(id));
+  if (!sources || !Repays(graph, graph.node(id))) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnIntegers(graph, id, *sources))) return false;
-  Node selection = node;
+  Node selection = graph.node(id);
   std::vector<NodeId> replaced = sources->nodes;
   const std::vector<int> dequantized = MergeHostNodes(graph, replaced);
   replaced.push_back(id);
-  context.Record(internal::Join("move DEQUANTIZE behind ", node.op->name),
+  context.Record(internal::Join("move DEQUANTIZE behind ", selection.op->name),
                  MergeHostNodes(graph, replaced));
   for (NodeId source : sources->nodes) {
     const Node& dequantize = graph.node(source);

@@ -20,6 +20,9 @@ struct Between {
 
 std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
+  if (!node.op->elementwise || node.tail_inputs > 0 || node.outputs.size() != 1) {
+    return std::nullopt;
+  }
   const TensorInfo& out = graph.value(node.outputs[0]).info;
   // What the tail of a layer takes as it is stays: it would only go from one layer to the other.
   const auto fuses = [&](ValueId v) {
@@ -116,10 +119,9 @@ ValueId UnderShape(Graph& graph, NodeId at, ValueId v, const Shape& shape) {
 }  // namespace
 
 bool SinkReshape(Graph& graph, NodeId id, RewriteContext& context) {
-  Node node = graph.node(id);
-  if (!node.op->elementwise || node.tail_inputs > 0 || node.outputs.size() != 1) return false;
   const std::optional<Between> between = FindBetween(graph, id);
   if (!between) return false;
+  Node node = graph.node(id);
   const std::optional<std::vector<Shape>> shapes = ShapesBefore(graph, node, *between);
   const Shape source = graph.value(between->before).info.shape;
   if (!shapes) return false;
