@@ -1,5 +1,7 @@
 #include "kernels/quantization.h"
 
+#include <span>
+
 namespace fuselite::kernels {
 namespace {
 
@@ -62,10 +64,11 @@ Result<std::vector<double>> OutputScales(const Quantization& x, const Quantizati
                        " must be positive");
   }
   const double x_scale = x.scale(), output_scale = output.scale();
-  std::vector<double> result(weights.scales.size());
+  const std::span scales(weights.scales);
+  std::vector<double> result(scales.size());
   bool fits = true;  // asked once: layers have thousands of scales
   for (size_t i = 0; i < result.size(); ++i) {
-    const float scale = weights.scales[i], rounded = x.scale() * scale;
+    const float scale = scales[i], rounded = x.scale() * scale;
     const double product =
         float_product ? static_cast<double>(rounded) : x_scale * static_cast<double>(scale);
     result[i] = product / output_scale;

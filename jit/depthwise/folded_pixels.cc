@@ -23,7 +23,7 @@ bool RepeatsByPixel(const kernels::Tail& tail) {
 }
 
 template <class T>
-void RepeatChannels(int32_t pixels, std::vector<T>* values) {
+void RepeatChannels(int32_t pixels, ChannelValues<T>* values) {
   if (values->size() <= 1) return;
   *values = RepeatRows(values->data(), 1, static_cast<int64_t>(values->size()), pixels);
 }

@@ -18,7 +18,7 @@ struct IntegerTail {
   SumTail emitted;
   RequantizationConstants constants;  // of emitted.requantization
   ChannelValues<float> scales;        // of the weights, with emitted.dequantization
-  std::vector<uint8_t> table;         // of the requantization's lookup
+  ChannelValues<uint8_t> table;       // of the requantization's lookup
   // What its code reads for the layer.
   std::shared_ptr<const AlignedBuffer> layer;
   kernels::TailRest rest;

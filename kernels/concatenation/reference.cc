@@ -26,12 +26,14 @@ Tail Requantizing(const Quantization& in, const Quantization& out) {
   const float inverse = 1.0f / out.scale();
   const float scale = in.scale() * inverse;
   const float bias = static_cast<float>(-in.zero_point()) * scale;
+  std::vector<uint8_t> table(256);
   for (int x = 0; x < 256; ++x) {
     const float real = std::round(static_cast<float>(x) * scale + bias);
     // The clamp in float keeps the conversion defined for scales that are far apart.
     const auto value = static_cast<int32_t>(std::clamp(real, -1e6f, 1e6f)) + out.zero_point();
-    stage.table.push_back(static_cast<uint8_t>(std::clamp(value, 0, 255)));
+    table[x] = static_cast<uint8_t>(std::clamp(value, 0, 255));
   }
+  stage.table = std::move(table);
   return tail;
 }
 

@@ -27,7 +27,8 @@ Result<KernelPlan> PlanElementwise(const OpDescription& op, const PlanContext& c
     return PlanByteMap(op, "elementwise " + std::string(DataTypeName(op.inputs[0].type)),
                        op.inputs[0].quantization.zero_point(), context.isa,
                        [](const OpDescription& described) -> Result<std::vector<uint8_t>> {
-                         return described.tail.stages[0].table;
+                         const auto& entries = described.tail.stages[0].table;
+                         return std::vector<uint8_t>(entries.begin(), entries.end());
                        });
   }
   return OwnPlan(BuildTailKernel("elementwise", op, WithoutStore(context), Tail{}, 0, kCandidate));

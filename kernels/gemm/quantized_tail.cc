@@ -99,13 +99,14 @@ Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation
     return stage;
   }
   stage.kind = TailStage::Kind::kRequantize;
-  stage.requantize.multipliers.reserve(scales.size());
-  stage.requantize.shifts.reserve(scales.size());
-  for (double scale : scales) {
-    const FixedPoint fixed = ToFixedPoint(scale);
-    stage.requantize.multipliers.push_back(fixed.multiplier);
-    stage.requantize.shifts.push_back(fixed.shift);
+  std::vector<int32_t> multipliers(scales.size()), shifts(scales.size());
+  for (size_t c = 0; c < scales.size(); ++c) {
+    const FixedPoint fixed = ToFixedPoint(scales[c]);
+    multipliers[c] = fixed.multiplier;
+    shifts[c] = fixed.shift;
   }
+  stage.requantize.multipliers = std::move(multipliers);
+  stage.requantize.shifts = std::move(shifts);
   stage.requantize.zero_point = stage.zero_point;
   stage.requantize.min = stage.min;
   stage.requantize.max = stage.max;

@@ -16,6 +16,7 @@
 
 #include "kernels/fields.h"
 #include "kernels/tail/elementwise_kinds.h"
+#include "runtime/channel_values.h"
 
 namespace fuselite::kernels {
 
@@ -36,8 +37,8 @@ struct TailOperand {
 //   clamp(MultiplyByQuantizedMultiplier(acc, multipliers[c], shifts[c]) + zero_point, min, max)
 // with TFLite's double rounding (kernels/quantization.h).
 struct Requantize {
-  std::vector<int32_t> multipliers;  // 1 or channels
-  std::vector<int32_t> shifts;       // left positive
+  ChannelValues<int32_t> multipliers;  // 1 or channels
+  ChannelValues<int32_t> shifts;       // left positive
   int32_t zero_point = 0;
   int32_t min = 0, max = 0;
 };
@@ -73,9 +74,9 @@ struct TailStage {
   TailOperand operand;
   Requantize requantize;
   QuantizedAdd add;
-  std::vector<uint8_t> table;       // 256 entries
-  std::vector<float> scales;        // kDequantize: 1 or channels; kQuantize: 1
-  std::vector<double> real_scales;  // kRescale: 1 or channels
+  ChannelValues<uint8_t> table;       // 256 entries
+  ChannelValues<float> scales;        // kDequantize: 1 or channels; kQuantize: 1
+  ChannelValues<double> real_scales;  // kRescale: 1 or channels
   int32_t zero_point = 0, min = 0, max = 0;
 
   static TailStage Unary(UnaryKind kind, float a = 0, float b = 0);

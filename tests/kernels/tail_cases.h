@@ -66,7 +66,9 @@ inline TailStage RandomQuantizedAdd(Random& random, int64_t width, int32_t low, 
 inline TailStage RandomLookup(Random& random) {
   TailStage stage;
   stage.kind = TailStage::Kind::kLookup;
-  for (int i = 0; i < 256; ++i) stage.table.push_back(static_cast<uint8_t>(random.Int(0, 255)));
+  std::vector<uint8_t> table(256);
+  for (uint8_t& entry : table) entry = static_cast<uint8_t>(random.Int(0, 255));
+  stage.table = std::move(table);
   return stage;
 }
 

@@ -242,9 +242,11 @@ TEST_P(TailTest, RescalesToTheBit) {
     TailStage rescale;
     rescale.kind = TailStage::Kind::kRescale;
     const int64_t scales = random.Chance(0.5) ? 1 : tile.channels + tile.channel;
-    for (int64_t i = 0; i < scales; ++i) {
-      rescale.real_scales.push_back(random.Pick({0.5, 0.0625, 0.013 * random.Float(0.1f, 2)}));
+    std::vector<double> real_scales(scales);
+    for (double& scale : real_scales) {
+      scale = random.Pick({0.5, 0.0625, 0.013 * random.Float(0.1f, 2)});
     }
+    rescale.real_scales = std::move(real_scales);
     rescale.zero_point = static_cast<int32_t>(random.Int(-100, 100));
     rescale.min = -128;
     rescale.max = 127;
