@@ -4,9 +4,30 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#if defined(__x86_64__)
+#include "runtime/hash_avx2.h"
+#include "runtime/isa.h"
+#endif
+
 namespace fuselite {
+namespace {
+
+#if defined(__x86_64__)
+// Weights are megabytes, which are hashed when a model is opened. Fewer bytes are not worth asking.
+constexpr size_t kLong = 4096;
+
+bool HasAvx2() {
+  static const bool has = DetectIsa().has(Feature::kAvx2);
+  return has;
+}
+#endif
+
+}  // namespace
 
 Hash128 HashBytes(const void* data, size_t bytes, uint64_t seed) {
+#if defined(__x86_64__)
+  if (bytes >= kLong && HasAvx2()) return internal::HashLongAvx2(data, bytes, seed);
+#endif
   const XXH128_hash_t hash = XXH3_128bits_withSeed(data, bytes, seed);
   return {hash.low64, hash.high64};
 }
