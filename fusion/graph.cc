@@ -14,6 +14,13 @@ constexpr int64_t kGap = int64_t{1} << 32;
 
 }  // namespace
 
+void Graph::Reserve(size_t values, size_t nodes) {
+  values_.reserve(values);
+  users_.reserve(values);
+  nodes_.reserve(nodes);
+  places_.reserve(nodes);
+}
+
 ValueId Graph::AddValue(Value value) {
   values_.push_back(std::move(value));
   users_.emplace_back();

@@ -51,6 +51,8 @@ struct Node {
 
 class Graph {
  public:
+  // Makes room, so that adding so many copies nothing.
+  void Reserve(size_t values, size_t nodes);
   ValueId AddValue(Value value);
   // Appends at the end. Precondition: inputs exist; outputs have no producer yet.
   NodeId AddNode(Node node);

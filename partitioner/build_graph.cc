@@ -16,6 +16,7 @@ class Builder {
       : partition_(partition), context_(context), table_(table) {}
 
   Result<BuiltGraph> Build(int begin, int* failed_node) && {
+    Reserve(begin);
     for (size_t i = 0; begin == 0 && i < partition_.inputs.size(); ++i) {
       if (partition_.inputs[i] >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(partition_.inputs[i]));
     }
@@ -37,6 +38,14 @@ class Builder {
   }
 
  private:
+  // At most: what several nodes read counts several times.
+  void Reserve(int begin) {
+    const std::span nodes = std::span(partition_.nodes).subspan(begin);
+    size_t values = partition_.inputs.size();
+    for (const ImportedNode& node : nodes) values += node.inputs.size() + node.outputs.size();
+    built_.graph.Reserve(values, nodes.size());
+  }
+
   // Unless the tensor is made elsewhere, or an output already. `ids`: made_ or read_.
   void AddOutput(int tensor, const std::map<int, fusion::ValueId>& ids) {
     if (!made_.contains(tensor) || built_.graph.value(made_.at(tensor)).observed) return;

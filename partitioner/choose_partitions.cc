@@ -177,7 +177,7 @@ class Chooser {
 
   // The graph, and what it depends on.
   Result<BuiltGraph> Build(JudgedPartition& judged, int* failed) {
-    TensorTable inside(context_);
+    TensorTable inside = table_.Another();
     for (const auto& [tensor, info] : variables_.handles()) inside.SetVariable(tensor, info);
     for (int tensor : judged.partition.inputs) {
       InputKey& key = judged.key.emplace_back();

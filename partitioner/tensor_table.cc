@@ -61,9 +61,15 @@ Result<std::vector<fusion::Value>> Compute(const kernels::OpDescription& op) {
 }  // namespace
 
 Result<TensorInfo> TensorTable::Import(int tensor) const {
+  if (const auto known = constants_->find(tensor); known != constants_->end()) {
+    return known->second;
+  }
   const tflite::TfLiteTensor& host = context_->tensors[tensor];
   FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context_, tensor));
-  if (host.sparsity == nullptr) return info;
+  if (host.sparsity == nullptr) {
+    if (info.constant()) constants_->emplace(tensor, info);
+    return info;
+  }
   PackedWeights& unpacked = unpacked_[tensor];
   if (unpacked == nullptr) {
     FUSELITE_ASSIGN_OR_RETURN(unpacked, UnpackSparse(host, info));
@@ -79,11 +85,16 @@ void TensorTable::SetVariable(int tensor, TensorInfo info) {
 
 void TensorTable::Set(int tensor, TensorInfo info, std::shared_ptr<const void> storage) {
   known_[tensor] = std::move(info);
-  storage_[tensor] = std::move(storage);
+  if (storage != nullptr) {
+    storage_[tensor] = std::move(storage);
+  } else {
+    storage_.erase(tensor);
+  }
 }
 
 std::shared_ptr<const void> TensorTable::StorageOf(int tensor) const {
   if (const auto own = storage_.find(tensor); own != storage_.end()) return own->second;
+  if (known_.contains(tensor)) return nullptr;
   const auto unpacked = unpacked_.find(tensor);
   return unpacked == unpacked_.end() ? nullptr : unpacked->second;
 }

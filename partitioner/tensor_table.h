@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/operator.h"
@@ -21,7 +22,15 @@ namespace fuselite::partitioner {
 // from it) are computed on the way: their `data` is set, and lives as long as the table.
 class TensorTable {
  public:
-  explicit TensorTable(const tflite::TfLiteContext* context) : context_(context) {}
+  explicit TensorTable(const tflite::TfLiteContext* context)
+      : context_(context), constants_(std::make_shared<Constants>()) {}
+  // A new table of the same graph. What either imports of the host's constants the other need not:
+  // the scales of thousands of channels, in memory of their own each time.
+  TensorTable Another() const {
+    TensorTable another(context_);
+    another.constants_ = constants_;
+    return another;
+  }
 
   // Errors name the tensor.
   Result<TensorInfo> Get(int tensor) const;
@@ -51,8 +60,11 @@ class TensorTable {
  private:
   Result<TensorInfo> Import(int tensor) const;
 
+  using Constants = std::unordered_map<int, TensorInfo>;
+
   const tflite::TfLiteContext* context_;
-  std::map<int, TensorInfo> known_;
+  std::shared_ptr<Constants> constants_;  // as the host describes them
+  std::unordered_map<int, TensorInfo> known_;
   std::set<int> unknown_, variables_;
   std::map<int, std::shared_ptr<const void>> storage_;
   mutable std::map<int, PackedWeights> unpacked_;  // the sparse constants
