@@ -54,7 +54,8 @@ TailStage Requantized(Random& random, const Codes& codes, int64_t channels) {
   if (random.Chance(0.6)) return RandomRequantize(random, channels, codes.low, codes.high);
   TailStage stage;
   stage.kind = TailStage::Kind::kRescale;
-  stage.real_scales.assign(static_cast<size_t>(random.Chance(0.5) ? 1 : channels), 0.013);
+  stage.real_scales = ChannelValues<double>::Repeated(
+      static_cast<size_t>(random.Chance(0.5) ? 1 : channels), 0.013);
   stage.zero_point = Dim(random, codes.low, codes.high);
   stage.min = codes.low;
   stage.max = codes.high;

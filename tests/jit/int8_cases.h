@@ -21,7 +21,9 @@ inline const QuantizedProductCases kBytes = {
 inline void AddLookup(OpTester& tester, Random& random) {
   TailStage stage;
   stage.kind = TailStage::Kind::kLookup;
-  for (int i = 0; i < 256; ++i) stage.table.push_back(static_cast<uint8_t>(random.Int(0, 255)));
+  std::vector<uint8_t> table(256);
+  for (uint8_t& entry : table) entry = static_cast<uint8_t>(random.Int(0, 255));
+  stage.table = std::move(table);
   tester.op.tail.stages.push_back(stage);
 }
 
@@ -77,16 +79,21 @@ inline void AddExtremeScaling(OpTester& tester, Random& random, bool real) {
   stage.zero_point = stage.requantize.zero_point = zero_point;
   stage.min = stage.requantize.min = clamps ? zero_point : c.type_min();
   stage.max = stage.requantize.max = c.type_max();
+  std::vector<int32_t> multipliers, shifts;
+  std::vector<double> scales;
   for (int32_t i = 0; i < output.shape.dim(-1); ++i) {
     const bool extreme = random.Chance(0.1);
     auto multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX));
     if (random.Chance(0.05)) multiplier = 1 << 30;
     if (random.Chance(0.05)) multiplier = 0;
     const auto shift = static_cast<int32_t>(extreme ? random.Int(-31, 30) : random.Int(-11, -4));
-    stage.requantize.multipliers.push_back(multiplier);
-    stage.requantize.shifts.push_back(shift);
-    stage.real_scales.push_back(std::ldexp(std::max(multiplier, 1 << 30), std::min(shift, 0) - 31));
+    multipliers.push_back(multiplier);
+    shifts.push_back(shift);
+    scales.push_back(std::ldexp(std::max(multiplier, 1 << 30), std::min(shift, 0) - 31));
   }
+  stage.requantize.multipliers = std::move(multipliers);
+  stage.requantize.shifts = std::move(shifts);
+  stage.real_scales = std::move(scales);
   tester.op.tail.stages.push_back(stage);
 }
 

@@ -180,8 +180,9 @@ TEST(QuantizedTailTest, AnExplicitStageTakesTheSums) {
   ASSERT_TRUE(stage.ok());
   TailStage lookup;
   lookup.kind = TailStage::Kind::kLookup;
-  lookup.table.resize(256);
-  for (int i = 0; i < 256; ++i) lookup.table[i] = static_cast<uint8_t>(i + 1);
+  std::vector<uint8_t> table(256);
+  for (int i = 0; i < 256; ++i) table[i] = static_cast<uint8_t>(i + 1);
+  lookup.table = std::move(table);
   tester.op.tail.stages = {*stage, lookup};
   tester.op.outputs[0].quantization = Per({7.0f}, 5);  // of what the table gives
   EXPECT_THAT(RunReference<int8_t>(tester), ::testing::ElementsAre(2, -15));

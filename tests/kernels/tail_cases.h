@@ -28,10 +28,13 @@ inline TailStage RandomRequantize(Random& random, int64_t channels, int32_t low,
   // Shifts beyond a layer's usual ones give values to which no zero point can be added in int32.
   const bool extreme = random.Chance(0.3);
   const int64_t entries = random.Chance(0.5) ? 1 : channels;
+  std::vector<int32_t> multipliers(entries), shifts(entries);
   for (int64_t c = 0; c < entries; ++c) {
-    r.multipliers.push_back(RandomMultiplier(random));
-    r.shifts.push_back(static_cast<int32_t>(extreme ? random.Int(-31, 30) : random.Int(-16, -1)));
+    multipliers[c] = RandomMultiplier(random);
+    shifts[c] = static_cast<int32_t>(extreme ? random.Int(-31, 30) : random.Int(-16, -1));
   }
+  r.multipliers = std::move(multipliers);
+  r.shifts = std::move(shifts);
   r.zero_point = extreme ? 0 : static_cast<int32_t>(random.Int(low, high));
   r.min = static_cast<int32_t>(random.Int(low, 0));
   r.max = static_cast<int32_t>(random.Int(1, high));

@@ -222,7 +222,9 @@ TEST_P(TailTest, DequantizesAndQuantizesToTheBit) {
     dequantize.kind = TailStage::Kind::kDequantize;
     dequantize.zero_point = static_cast<int32_t>(random.Int(-128, 127));
     const int64_t scales = random.Chance(0.5) ? 1 : tile.channels + tile.channel;
-    for (int64_t i = 0; i < scales; ++i) dequantize.scales.push_back(random.Float(0.01f, 2));
+    std::vector<float> of_channels(scales);
+    for (float& scale : of_channels) scale = random.Float(0.01f, 2);
+    dequantize.scales = std::move(of_channels);
     quantize.kind = TailStage::Kind::kQuantize;
     quantize.scales = {random.Pick({0.5f, 0.25f, random.Float(0.001f, 1)})};
     quantize.zero_point = static_cast<int32_t>(random.Int(-100, 100));
