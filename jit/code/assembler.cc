@@ -30,6 +30,7 @@ const Xmm& VectorOf(int i, int width) {
 }
 
 size_t Assembler::BeginFunction() {
+  PlaceConstants();
   align(32);
   const size_t entry = getSize();
   for (const Xbyak::Reg64& reg : {rbx, rbp, r12, r13, r14, r15}) push(reg);
@@ -55,27 +56,27 @@ void Assembler::CountDown(const Xbyak::Address& count, const std::function<void(
 }
 
 Xbyak::Address Assembler::Const(uint32_t bits) {
-  Xbyak::Label& label = constants_[bits];
+  Xbyak::Label& label = constants_[bits].label;
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
 }
 
 Xbyak::Address Assembler::Const64(uint64_t bits) {
-  Xbyak::Label& label = constants64_[bits];
+  Xbyak::Label& label = constants64_[bits].label;
   return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
 }
 
 Xbyak::Address Assembler::ConstLanes(const std::vector<uint32_t>& lanes) {
-  return ptr[rip + constant_lanes_[lanes]];
+  return ptr[rip + constant_lanes_[lanes].label];
 }
 
 void Assembler::LoadConst64(int vector, uint64_t bits) {
-  const Xbyak::Address from = ptr[rip + constants64_[bits]];
+  const Xbyak::Address from = ptr[rip + constants64_[bits].label];
   isa_.avx512 ? vbroadcastsd(Zmm(vector), from) : vbroadcastsd(Ymm(vector), from);
 }
 
 void Assembler::LoadConst(int vector, uint32_t bits) {
   if (bits == 0) return Zero(vector);
-  vbroadcastss(Vec(vector), ptr[rip + constants_[bits]]);
+  vbroadcastss(Vec(vector), ptr[rip + constants_[bits].label]);
 }
 
 void Assembler::SetPartial(int lanes) {
@@ -93,7 +94,7 @@ void Assembler::LoadLanes(int vector, const RegExp& address, bool partial) {
   } else if (partial_ == 4) {
     vmovups(Xmm(vector), ptr[address]);
   } else {
-    vmovups(Ymm(vector), ptr[rip + masks_[partial_]]);
+    vmovups(Ymm(vector), ptr[rip + masks_[partial_].label]);
     vmaskmovps(Ymm(vector), Ymm(vector), ptr[address]);
   }
 }
@@ -123,27 +124,25 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
   }
 }
 
+void Assembler::PlaceConstants() {
+  const int copies = isa_.avx512 ? 1 : isa_.lanes();
+  Place(&constant_lanes_, isa_.bytes, [this](const std::vector<uint32_t>& lanes) {
+    for (const uint32_t lane : lanes) dd(lane);
+  });
+  Place(&constants64_, isa_.avx512 ? 8 : 32, [&](uint64_t bits) {
+    for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
+  });
+  Place(&constants_, isa_.avx512 ? 4 : 32, [&](uint32_t bits) {
+    for (int i = 0; i < copies; ++i) dd(bits);
+  });
+  Place(&masks_, 32, [this](int lanes) {
+    for (int i = 0; i < isa_.lanes(); ++i) dd(i < lanes ? ~0u : 0u);
+  });
+}
+
 CodeBytes Assembler::Finish(std::vector<size_t> entries) {
   for (const auto& emit : at_end_) emit();
-  if (!constant_lanes_.empty()) align(isa_.bytes);
-  for (auto& [lanes, label] : constant_lanes_) {
-    L(label);
-    for (const uint32_t lane : lanes) dd(lane);
-  }
-  const int copies = isa_.avx512 ? 1 : isa_.lanes();
-  align(isa_.avx512 ? 8 : 32);
-  for (auto& [bits, label] : constants64_) {
-    L(label);
-    for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
-  }
-  for (auto& [bits, label] : constants_) {
-    L(label);
-    for (int i = 0; i < copies; ++i) dd(bits);
-  }
-  for (auto& [lanes, label] : masks_) {
-    L(label);
-    for (int i = 0; i < isa_.lanes(); ++i) dd(i < lanes ? ~0u : 0u);
-  }
+  PlaceConstants();
   ready();
   return {{getCode(), getCode() + getSize()}, std::move(entries)};
 }

@@ -46,6 +46,11 @@ struct VectorIsa {
 // of bits, and a fresh one is read before its last field has left the store buffer.
 const Xbyak::Xmm& VectorOf(int i, int width);
 
+// The end of a jump instruction whose distance is not known yet.
+struct ForwardJump {
+  size_t end;
+};
+
 // An assembler that writes position-independent code to memory of its own. Errors are exceptions
 // (Xbyak's), which CodeCache turns into a Status. Functions follow the System V ABI and take one
 // pointer. Vector registers are addressed by number; in AVX2 code only the lower 16 exist.
@@ -72,6 +77,10 @@ class Assembler : public Xbyak::CodeGenerator {
   Xbyak::Address Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
   // The same for 64-bit lanes.
   Xbyak::Address Const64(uint64_t bits);
+  // Declares a constant that many instructions of the next function read, which then lies before
+  // it: for a place that is not known yet the assembler keeps a list of its readers, with an
+  // allocation for each.
+  void ExpectConst(uint32_t bits) { constants_[bits]; }
   void LoadConst(int vector, uint32_t bits);
   void LoadConst64(int vector, uint64_t bits);
   void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
@@ -90,7 +99,9 @@ class Assembler : public Xbyak::CodeGenerator {
 
   // Xbyak's instructions, of which those on zmm registers take less time (evex.h).
   using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpaddd,
-      CodeGenerator::vpcmpeqd, CodeGenerator::vpackssdw;
+      CodeGenerator::vpcmpeqd, CodeGenerator::vpackssdw, CodeGenerator::vpaddsw,
+      CodeGenerator::vpacksswb, CodeGenerator::vpackuswb, CodeGenerator::vpunpcklbw,
+      CodeGenerator::vpunpckhbw, CodeGenerator::vpunpcklwd, CodeGenerator::vpunpckhwd;
   void vmovaps(const Xmm& to, const Operand& from) {
     if (!Encode(evex::kMove, to, nullptr, from)) CodeGenerator::vmovaps(to, from);
   }
@@ -118,6 +129,30 @@ class Assembler : public Xbyak::CodeGenerator {
   void vpackssdw(const Xmm& to, const Xmm& x, const Operand& y) {
     if (!Encode(evex::kPackWords, to, &x, y)) CodeGenerator::vpackssdw(to, x, y);
   }
+  void vpaddsw(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kAddWords, to, &x, y)) CodeGenerator::vpaddsw(to, x, y);
+  }
+  void vpacksswb(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kPackBytes, to, &x, y)) CodeGenerator::vpacksswb(to, x, y);
+  }
+  void vpackuswb(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kPackUnsignedBytes, to, &x, y)) CodeGenerator::vpackuswb(to, x, y);
+  }
+  void vpunpcklbw(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kLowBytes, to, &x, y)) CodeGenerator::vpunpcklbw(to, x, y);
+  }
+  void vpunpckhbw(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kHighBytes, to, &x, y)) CodeGenerator::vpunpckhbw(to, x, y);
+  }
+  void vpunpcklwd(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kLowWords, to, &x, y)) CodeGenerator::vpunpcklwd(to, x, y);
+  }
+  void vpunpckhwd(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kHighWords, to, &x, y)) CodeGenerator::vpunpckhwd(to, x, y);
+  }
+  void vpermi2b(const Xmm& to, const Xmm& x, const Operand& y) {
+    if (!Encode(evex::kPermuteBytes, to, &x, y)) CodeGenerator::vpermi2b(to, x, y);
+  }
   void vpcmpeqd(const Xbyak::Opmask& to, const Xmm& x, const Operand& y) {
     if (!Encode(evex::kEqual, to, &x, y)) CodeGenerator::vpcmpeqd(to, x, y);
   }
@@ -130,6 +165,16 @@ class Assembler : public Xbyak::CodeGenerator {
   void vpdpbusd(const Xmm& to, const Xmm& x, const Operand& y,
                 Xbyak::PreferredEncoding encoding = Xbyak::DefaultEncoding) {
     if (!Encode(evex::kDot, to, &x, y)) CodeGenerator::vpdpbusd(to, x, y, encoding);
+  }
+
+  // A jump to code that is emitted later, where Land says so. A Label serves it, too, at the price
+  // of three allocations each, and every vector of a tile's outputs has such jumps.
+  ForwardJump JumpForwardIfLess() {
+    jl(getCurr());
+    return {getSize()};
+  }
+  void Land(const ForwardJump& jump) {
+    rewrite(jump.end - sizeof(int32_t), getSize() - jump.end, sizeof(int32_t));
   }
 
   // What `emit` emits comes behind the last function.
@@ -153,13 +198,32 @@ class Assembler : public Xbyak::CodeGenerator {
     return bytes > 0;
   }
 
+  struct Constant {
+    Xbyak::Label label;
+    bool placed = false;
+  };
+  template <class Lanes>
+  using Constants = std::map<Lanes, Constant>;
+  // Places those that are not yet; `write` writes one.
+  template <class Lanes, class Write>
+  void Place(Constants<Lanes>* constants, int alignment, const Write& write) {
+    for (auto& [lanes, constant] : *constants) {
+      if (constant.placed) continue;
+      align(alignment);
+      L(constant.label);
+      write(lanes);
+      constant.placed = true;
+    }
+  }
+  void PlaceConstants();
+
   VectorIsa isa_;
   EmissionBuffer buffer_;
   std::vector<std::function<void()>> at_end_;
-  std::map<std::vector<uint32_t>, Xbyak::Label> constant_lanes_;
-  std::map<uint32_t, Xbyak::Label> constants_;
-  std::map<uint64_t, Xbyak::Label> constants64_;
-  std::map<int, Xbyak::Label> masks_;  // AVX2: lanes -> mask vector
+  Constants<std::vector<uint32_t>> constant_lanes_;
+  Constants<uint32_t> constants_;
+  Constants<uint64_t> constants64_;
+  Constants<int> masks_;  // AVX2: lanes -> mask vector
   int partial_ = 0;
 };
 

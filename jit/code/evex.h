@@ -23,6 +23,10 @@ inline constexpr EvexForm kLoad{1, 0, 0x10}, kStore{1, 0, 0x11}, kMove{1, 0, 0x2
     kBroadcast{2, 1, 0x18, 4}, kToFloats{1, 0, 0x5B}, kToIntegers{1, 1, 0x5B}, kAdd{1, 1, 0xFE},
     kXor{1, 1, 0xEF}, kEqual{1, 1, 0x76}, kPackWords{1, 1, 0x6B}, kDot{2, 1, 0x50},
     kMultiplyAdd213{2, 1, 0xA8}, kMultiplyAdd231{2, 1, 0xB8};
+// On lanes of 8 and 16 bits, which are not broadcast.
+inline constexpr EvexForm kAddWords{1, 1, 0xED}, kPackBytes{1, 1, 0x63},
+    kPackUnsignedBytes{1, 1, 0x67}, kLowBytes{1, 1, 0x60}, kHighBytes{1, 1, 0x68},
+    kLowWords{1, 1, 0x61}, kHighWords{1, 1, 0x69}, kPermuteBytes{2, 1, 0x75};
 }  // namespace evex
 
 // The bytes of the longest instruction.

@@ -251,7 +251,8 @@ void MicroKernelS8::Leave() const {
   if (amx_) LeaveAmx();
 }
 
-std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int v) const {
+void MicroKernelS8::LaneChannels(const PanelChannels& panel, int v,
+                                 std::span<int64_t> channels) const {
   int64_t first = panel.first;
   int group = 1;
   if (spec_.tail.requantization) {
@@ -264,12 +265,10 @@ std::vector<int64_t> MicroKernelS8::LaneChannels(const PanelChannels& panel, int
     first += int64_t{v} * isa_.lanes();
     v = 0;
   }
-  std::vector<int64_t> channels(isa_.lanes());
-  for (int lane = 0; lane < isa_.lanes(); ++lane) {
-    const int64_t channel = first + ChannelOfLane(group, v, lane);
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    const int64_t channel = first + ChannelOfLane(group, v, static_cast<int>(lane));
     channels[lane] = channel < panel.last ? channel : -1;
   }
-  return channels;
 }
 
 // With values u = a + 128 (or a, as SignedActivations are) and s = w - 128 (or w) that the dot
@@ -286,8 +285,9 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
   const auto* bias = static_cast<const int32_t*>(right.bias);
   for (int v = 0; v < panel.vectors; ++v) {
-    const std::vector<int64_t> channels = LaneChannels(panel, v);
-    std::array<int64_t, kMaxLanes> sums{};
+    std::array<int64_t, kMaxLanes> sums{}, of_lanes;
+    const std::span channels = std::span(of_lanes).first(isa_.lanes());
+    LaneChannels(panel, v, channels);
     PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), sums);
     auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
     for (size_t lane = 0; lane < channels.size(); ++lane) {

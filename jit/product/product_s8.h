@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "jit/product/gemm_amx_emitter.h"
 #include "jit/tail/integer_tail.h"
@@ -85,8 +86,9 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int32_t WeightsOffset() const {
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
   }
-  // The channel in each lane of vector `v`, negative beyond the channels.
-  std::vector<int64_t> LaneChannels(const kernels::PanelChannels& panel, int v) const;
+  // The channel in each lane of vector `v`, negative beyond the channels. `channels`: as many as
+  // lanes.
+  void LaneChannels(const kernels::PanelChannels& panel, int v, std::span<int64_t> channels) const;
   // How the weights lie in their groups.
   kernels::ByteGroups WeightGroups() const;
   void PackVector(const kernels::RightMatrix& right, std::span<const int64_t> channels,

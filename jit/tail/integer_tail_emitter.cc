@@ -13,6 +13,7 @@ using Xbyak::Zmm;
 namespace {
 
 constexpr uint32_t kSignBit = uint32_t{1} << 31;
+constexpr uint32_t kUpwards = 1, kDownwards = ~0u;  // what is added to sums that are moved
 constexpr uint64_t kSignBit64 = uint64_t{1} << 63;
 constexpr uint64_t kBelowHalf = 0x3FDFFFFFFFFFFFFF;  // 0.49999999999999994
 constexpr uint64_t kFarthest = 0x41D0000000000000;   // 2^30
@@ -25,6 +26,15 @@ const Xbyak::Opmask kMoved(3), kPartial(4), kEven(5);
 
 }  // namespace
 
+IntegerTailEmitter::IntegerTailEmitter(Assembler& assembler, const Requantization& plan,
+                                       const std::array<int, 3>& temporaries,
+                                       const LayerReader& layer)
+    : a_(assembler), plan_(plan), t_(temporaries), layer_(layer) {
+  if (plan_.addend_has_sign) a_.ExpectConst(kSignBit);
+  if (!a_.isa().avx512) return;
+  for (const uint32_t move : {kUpwards, kDownwards}) a_.ExpectConst(move);
+}
+
 void IntegerTailEmitter::Prepare(int partial_bytes) {
   if (!a_.isa().avx512) return;
   a_.mov(a_.eax, 0x5555);
@@ -35,15 +45,15 @@ void IntegerTailEmitter::Prepare(int partial_bytes) {
 }
 
 void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const RegExp& constants) {
-  Detour detour{{}, {}, {}, {regs.begin(), regs.end()}, width, constants};
   a_.vmovups(VectorOf(t_[0], width), a_.ptr[constants + kAddendSlot * width]);
   a_.vmovups(VectorOf(t_[1], width), a_.ptr[constants + kScaleSlot * width]);
   a_.cmp(a_.dword[constants + kScaleSlot * width], 0);
-  a_.jl(detour.enter, a_.T_NEAR);
-  a_.L(detour.floats);
+  const ForwardJump enter = a_.JumpForwardIfLess();
+  const uint8_t* const floats = a_.getCurr();
   RequantizeFloats(regs, width);
-  a_.L(detour.back);
-  detours_.push_back(std::move(detour));
+  detours_.push_back(
+      {enter, floats, a_.getCurr(), detour_regs_.size(), regs.size(), width, constants});
+  detour_regs_.insert(detour_regs_.end(), regs.begin(), regs.end());
 }
 
 void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) {
@@ -67,40 +77,38 @@ void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) 
   }
 }
 
-// The functions come before their calls: for a label that is not placed yet the assembler keeps a
-// list of the places to fill in, with an allocation for each call.
+// The functions come before their calls, whose addresses are known then.
 void IntegerTailEmitter::EmitOtherForms() {
   for (const Detour& detour : detours_) {
-    const auto [form, is_first] = other_forms_.try_emplace(detour.width);
-    if (!is_first) continue;
+    if (other_forms_.contains(detour.width)) continue;
     a_.align(16);
-    a_.L(form->second);
+    other_forms_[detour.width] = a_.getCurr();
     EmitOtherForm(detour.width);
     a_.ret();
   }
-  for (Detour& detour : detours_) EmitDetour(detour);
+  for (const Detour& detour : detours_) EmitDetour(detour);
   detours_.clear();
+  detour_regs_.clear();
   other_forms_.clear();
 }
 
-void IntegerTailEmitter::EmitDetour(Detour& detour) {
-  Xbyak::Label integers;
-  a_.L(detour.enter);
+void IntegerTailEmitter::EmitDetour(const Detour& detour) {
+  a_.Land(detour.enter);
   // Vector instructions leave the flags alone.
   a_.cmp(a_.dword[detour.constants], kUpForm);
-  a_.jl(integers, a_.T_NEAR);
+  const ForwardJump integers = a_.JumpForwardIfLess();
   a_.vmovups(VectorOf(t_[1], detour.width),
              a_.ptr[detour.constants + kMovedScaleSlot * detour.width]);
   MoveSums(detour, kDownSlot);
-  a_.jne(detour.floats, a_.T_NEAR);
+  a_.jne(detour.floats);
   MoveSums(detour, kUpSlot);
   a_.jmp(detour.floats, a_.T_NEAR);
 
   const Xmm x = VectorOf(t_[2], detour.width);
-  a_.L(integers);
+  a_.Land(integers);
   a_.push(a_.rax);
   a_.lea(a_.rax, a_.ptr[detour.constants]);
-  for (const int reg : detour.regs) {
+  for (const int reg : RegsOf(detour)) {
     a_.vmovaps(x, VectorOf(reg, detour.width));
     a_.call(other_forms_[detour.width]);
     a_.vmovaps(VectorOf(reg, detour.width), x);
@@ -112,8 +120,8 @@ void IntegerTailEmitter::EmitDetour(Detour& detour) {
 void IntegerTailEmitter::MoveSums(const Detour& detour, RequantizationSlot slot) {
   const Xmm t = VectorOf(t_[2], detour.width);
   const auto sums = a_.ptr[detour.constants + slot * detour.width];
-  if (a_.isa().avx512) a_.LoadConst(t_[2], slot == kUpSlot ? 1u : ~0u);
-  for (const int reg : detour.regs) {
+  if (a_.isa().avx512) a_.LoadConst(t_[2], slot == kUpSlot ? kUpwards : kDownwards);
+  for (const int reg : RegsOf(detour)) {
     const Xmm v = VectorOf(reg, detour.width);
     if (a_.isa().avx512) {
       a_.vpcmpeqd(kMoved, v, sums);

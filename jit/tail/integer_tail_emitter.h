@@ -18,10 +18,12 @@ namespace fuselite::jit {
 inline int ChannelOfLane(int group, int v, int lane) {
   return lane / 4 * 4 * group + v * 4 + lane % 4;
 }
+// Vectors of a group, times its rows that are stored at once.
+inline constexpr int kMostTogether = 4;
 // The size of the next group where `vectors` are left.
 inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
 // So many rows of a group fill a vector with bytes: they are packed, clamped and looked up at once.
-inline int RowsTogether(int group) { return 4 / group; }
+inline int RowsTogether(int group) { return kMostTogether / group; }
 
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
@@ -29,8 +31,7 @@ class IntegerTailEmitter {
   // `temporaries`: vector registers, clobbered. `layer` reads the layer's constants and, behind
   // them, the encoded table where there is one.
   IntegerTailEmitter(Assembler& assembler, const Requantization& plan,
-                     const std::array<int, 3>& temporaries, const LayerReader& layer)
-      : a_(assembler), plan_(plan), t_(temporaries), layer_(layer) {}
+                     const std::array<int, 3>& temporaries, const LayerReader& layer);
 
   // Once in each function. Partial stores (fewer bytes than a group gives) have `partial_bytes` of
   // them; clobbers rax.
@@ -51,14 +52,18 @@ class IntegerTailEmitter {
   // Where the code goes for vectors of other forms than floats, and comes back: to the floats, or
   // behind them.
   struct Detour {
-    Xbyak::Label enter, floats, back;
-    std::vector<int> regs;
+    ForwardJump enter;
+    const uint8_t *floats, *back;
+    size_t first_reg, regs;  // in detour_regs_
     int width;
     Xbyak::RegExp constants;
   };
+  std::span<const int> RegsOf(const Detour& detour) const {
+    return std::span(detour_regs_).subspan(detour.first_reg, detour.regs);
+  }
   // The scale and the addend are in t_[1] and t_[0].
   void RequantizeFloats(std::span<const int> regs, int width);
-  void EmitDetour(Detour& detour);
+  void EmitDetour(const Detour& detour);
   // Adds 1 to the sums that are equal to those of the slot, or subtracts it.
   void MoveSums(const Detour& detour, RequantizationSlot slot);
   // Functions of t_[2], of `width` bytes, whose constants are at [rax].
@@ -91,7 +96,8 @@ class IntegerTailEmitter {
   std::array<int, 3> t_;
   LayerReader layer_;
   std::vector<Detour> detours_;
-  std::map<int, Xbyak::Label> other_forms_;  // by width
+  std::vector<int> detour_regs_;
+  std::map<int, const uint8_t*> other_forms_;  // by width
 };
 
 }  // namespace fuselite::jit

@@ -47,10 +47,10 @@ void LookupEmitter::Permute(int reg) {
   const Xbyak::Opmask upper(3);
   const auto entries = [&](int first) { return a_.ptr[table_ + first]; };
   a_.vpmovb2m(upper, x);
-  a_.vmovdqa64(low, x);
-  a_.vmovdqa64(half, entries(0));
+  a_.vmovaps(low, x);
+  a_.vmovaps(half, entries(0));
   a_.vpermi2b(low, half, entries(64));
-  a_.vmovdqa64(half, entries(128));
+  a_.vmovaps(half, entries(128));
   a_.vpermi2b(x, half, entries(192));
   a_.vpblendmb(x | upper, low, x);
 }

@@ -62,9 +62,9 @@ void SumTailEmitter::Finish(const SumTile& tile, const RegExp& constants) {
 }
 
 void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
+  std::vector<int> regs(tile.rows);
   for (int v = 0; v < tile.vectors; ++v) {
-    std::vector<int> regs;
-    for (int row = 0; row < tile.rows; ++row) regs.push_back(tile.reg(row, v));
+    for (int row = 0; row < tile.rows; ++row) regs[row] = tile.reg(row, v);
     integers_.Requantize(regs, tile.width, constants + v * tail_.constants() * tile.width);
   }
   if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
@@ -87,16 +87,17 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
 void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows) {
   const int channel = v * tile.width / 4;
   const int channels = std::min(group * tile.width / 4, tile.channels - channel);
-  std::vector<int> regs;
+  std::array<int, kMostTogether> all;
+  size_t count = 0;
   for (int row = first; row < first + rows; ++row) {
-    for (int i = 0; i < group; ++i) regs.push_back(tile.reg(row, v + i));
+    for (int i = 0; i < group; ++i) all[count++] = tile.reg(row, v + i);
     if (!tail_.residual) continue;
     const int64_t at = row * tail_.residual->operand.row_stride + channel;
     ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
-        .Emit(std::span(regs).last(group), tile.width, frame_.rows + static_cast<int>(at),
-              channels);
+        .Emit(std::span(all).first(count).last(group), tile.width,
+              frame_.rows + static_cast<int>(at), channels);
   }
-  integers_.Store(regs, group, tile.width,
+  integers_.Store(std::span(all).first(count), group, tile.width,
                   frame_.out + static_cast<int>(first * frame_.out_step + channel), frame_.out_step,
                   channels);
 }

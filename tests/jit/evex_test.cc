@@ -78,6 +78,14 @@ TEST(EvexTest, EncodesAsXbyakDoes) {
       Compare([&](auto& a) { a.vcvtps2dq(to, y); });
     });
     WithOperand(random, false, [&](const Xbyak::Operand& y) {
+      Compare([&](auto& a) { a.vpaddsw(to, x, y); });
+      Compare([&](auto& a) { a.vpacksswb(to, x, y); });
+      Compare([&](auto& a) { a.vpackuswb(to, x, y); });
+      Compare([&](auto& a) { a.vpunpcklbw(to, x, y); });
+      Compare([&](auto& a) { a.vpunpckhbw(to, x, y); });
+      Compare([&](auto& a) { a.vpunpcklwd(to, x, y); });
+      Compare([&](auto& a) { a.vpunpckhwd(to, x, y); });
+      Compare([&](auto& a) { a.vpermi2b(to, x, y); });
       Compare([&](auto& a) { a.vmovaps(to, y); });
       Compare([&](auto& a) { a.vmovups(to, y); });
     });
