@@ -48,11 +48,11 @@ StepPlaces PlacesOf(const SumScale& scale) {
 // Of what is rounded, the zero point.
 int32_t OffsetOf(const FloatScaleQuery& q) { return q.addend_has_sign ? 0 : q.zero_point; }
 
-// FloatScale::shift. Where steps are among sums up to `reach`.
-int32_t ShiftOf(const FloatScaleQuery& q, double value, double reach) {
-  const double shift = std::nearbyint(OffsetOf(q) / value);
-  if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat) return 0;
-  const auto whole = static_cast<int32_t>(shift);
+// FloatScale::shift. Where steps are `distance` sums apart, up to `reach`.
+int32_t ShiftOf(const FloatScaleQuery& q, double distance, double reach) {
+  const double shift = OffsetOf(q) * distance;
+  if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat - 1) return 0;
+  const auto whole = static_cast<int32_t>(shift + (shift < 0 ? -0.5 : 0.5));
   const bool wraps = q.least + whole < INT32_MIN || q.largest + whole > INT32_MAX;
   return wraps ? 0 : whole;
 }
@@ -72,7 +72,7 @@ class Search {
     if (farthest >= kMostReached) return std::nullopt;
     places_ = PlacesOf(q_.scale);
     const double reach = places_.Of(count + kStepLanes + 1);
-    shift_ = ShiftOf(q_, value_, reach);
+    shift_ = ShiftOf(q_, places_.distance, reach);
     const auto nearest = static_cast<float>(value_);
     exact_ = reach < kExactInFloat;
     if (exact_) {
@@ -364,7 +364,7 @@ class LaneSearch {
     const StepPlaces places = PlacesOf(q.scale);
     const double reach = places.Of(count + 1);
     if (reach >= kExactInFloat) return;
-    shifts_[i] = ShiftOf(q, value, reach);
+    shifts_[i] = ShiftOf(q, places.distance, reach);
     lanes_.Set(i, places, static_cast<float>(value));
     taken_[i] = true;
     narrow_ += value < kNarrow * count ? 1 : 0;

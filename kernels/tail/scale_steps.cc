@@ -187,8 +187,9 @@ void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, float offset, LaneB
     const auto distance = hn::Load(dw, lanes.distance.data() + at);
     auto fraction = hn::Load(dw, lanes.fraction.data() + at), least = fraction, greatest = fraction;
     auto low = hn::Set(d, -FLT_MAX), high = hn::Set(d, FLT_MAX);
+    auto step = hn::Zero(d);
     for (int k = 0; k < count; ++k) {
-      const auto line = hn::MulAdd(hn::Set(d, static_cast<float>(k)), drift, start);
+      const auto line = hn::MulAdd(step, drift, start);
       const auto before = hn::MulAdd(hn::ConvertTo(d, fraction), unit, line);
       const auto bound = hn::Add(before, hn::Set(d, half_units[k]));
       low = hn::Max(low, bound);
@@ -196,6 +197,7 @@ void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, float offset, LaneB
       least = hn::Min(least, fraction);
       greatest = hn::Max(greatest, fraction);
       fraction = hn::Add(fraction, distance);
+      step = hn::Add(step, hn::Set(d, 1.0f));
     }
     hn::Store(hn::Sub(low, scale), d, bounds->low.data() + at);
     hn::Store(high, d, bounds->high.data() + at);
@@ -244,7 +246,7 @@ Misplaced FindMisplaced(const SideSteps& side, const FloatScale& pair, Isa isa) 
 
 void ScaleLanes::Set(int i, const StepPlaces& places, float of_scale) {
   const auto fraction_of = [](double place) {
-    return static_cast<uint32_t>(static_cast<uint64_t>(place * 0x1p32));
+    return static_cast<uint32_t>(static_cast<int64_t>(place * 0x1p32));
   };
   scale[i] = of_scale;
   start[i] = static_cast<float>(0.5 - places.first * of_scale);
