@@ -15,8 +15,9 @@ namespace {
 // more than the sums.
 constexpr int64_t kStraightSteps = 36;
 // Steps that a loop takes at a time. Few accumulators leave room for twice as many where a run is
-// long, which spares half of the loop's own instructions.
-constexpr int64_t kUnroll = 8, kLongUnroll = 16;
+// long, which spares half of the loop's own instructions. With many, a step's products keep the
+// units busy beside them, and half as many steps are half as much code to emit.
+constexpr int64_t kUnroll = 8, kLongUnroll = 16, kShortUnroll = 4;
 constexpr int64_t kLongRun = 128;
 constexpr int kManyAccumulators = 20;
 
@@ -77,8 +78,8 @@ void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumul
                           const Step& step) {
   const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
   const auto values = [&](int64_t i) { return std::min(values_, run.length - i * values_); };
-  const bool long_loop = steps >= kLongRun && accumulators < kManyAccumulators;
-  const int64_t unroll = long_loop ? kLongUnroll : kUnroll;
+  const bool many = accumulators >= kManyAccumulators;
+  const int64_t unroll = many ? kShortUnroll : steps >= kLongRun ? kLongUnroll : kUnroll;
   if (steps < 2 * unroll) {
     for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_, values(i));
     return;
