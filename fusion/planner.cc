@@ -8,7 +8,7 @@
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
 #if FUSELITE_JIT
 #include "jit/candidates.h"
-#include "jit/code/code_cache.h"
+#include "jit/code/code_pages.h"
 #endif
 
 namespace fuselite::fusion {
@@ -27,6 +27,16 @@ Status CheckEmission() {
   return jit::CheckExecutableMemory();
 #else
   return Status();
+#endif
+}
+
+Status BuildInBatch(const std::function<Status()>& build) {
+#if FUSELITE_JIT
+  jit::CodeBatch batch;
+  FUSELITE_RETURN_IF_ERROR(build());
+  return batch.Close();
+#else
+  return build();
 #endif
 }
 
@@ -90,6 +100,10 @@ const Choice& Planner::Choose(const kernels::OpDescription& op) {
     choice.key = entry->first;
   }
   return choice;
+}
+
+Status Planner::BuildTogether(const std::function<Status()>& build) const {
+  return emission_.ok() && jit_ ? BuildInBatch(build) : build();
 }
 
 void Planner::Release(const Choice& choice) { choices_.erase(Hash128(choice.key)); }

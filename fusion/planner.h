@@ -1,6 +1,7 @@
 // The choice of a kernel: the JIT's candidates, then the operator's own, the reference last.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,6 +52,9 @@ class Planner {
   // Forgets a choice, once its plan was built or replaced: the plans of EfficientNet int8's 250
   // nodes hold 1.5 MB of scales and panels. `choice` ends here; who asks again gets another.
   void Release(const Choice& choice);
+
+  // Calls `build`, which builds kernels and runs none: their code becomes executable at its end.
+  Status BuildTogether(const std::function<Status()>& build) const;
 
   const kernels::PlanContext& context() const { return context_; }
   bool jit() const { return jit_; }

@@ -70,12 +70,7 @@ class Lowering {
   Result<std::shared_ptr<const Executable>> Run() {
     Stopwatch watch;
     BindOutside();
-    for (NodeId id : graph_.order()) {
-      if (plan_.silent(id)) continue;
-      if (Status status = AddStep(id); !status.ok()) {
-        return status.In(StepName(graph_.node(id), id));
-      }
-    }
+    FUSELITE_RETURN_IF_ERROR(planner_.BuildTogether([this] { return AddSteps(); }));
     report_.times.kernels = watch.Lap();
     FUSELITE_ASSIGN_OR_RETURN(auto executable, std::move(builder_).Build());
     report_.times.memory = watch.Lap();
@@ -84,6 +79,16 @@ class Lowering {
   }
 
  private:
+  Status AddSteps() {
+    for (NodeId id : graph_.order()) {
+      if (plan_.silent(id)) continue;
+      if (Status status = AddStep(id); !status.ok()) {
+        return status.In(StepName(graph_.node(id), id));
+      }
+    }
+    return Status();
+  }
+
   // What callers bind, in the order that they know.
   void BindOutside() {
     for (ValueId v : graph_.inputs) {

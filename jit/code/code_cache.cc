@@ -1,12 +1,8 @@
 #include "jit/code/code_cache.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <mutex>
@@ -19,73 +15,6 @@
 
 namespace fuselite::jit {
 namespace {
-
-size_t MappedSize(size_t bytes) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
-
-// Where functions of emitted code lie side by side: one mapping for many, each on pages of its own,
-// which are read+write until they are made read+execute, once. Owners unmap their pages one by one,
-// in any order; who asks for more than the rest of a mapping gets another one.
-class CodePages {
- public:
-  // Pages that nobody has had, read+write. Null where there is no memory. `bytes` is a multiple of
-  // the page size.
-  uint8_t* Take(size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    if (bytes > static_cast<size_t>(end_ - next_) && !Renew(bytes)) return nullptr;
-    next_ += bytes;
-    return next_ - bytes;
-  }
-
- private:
-  // Pages that are not touched cost nothing.
-  static constexpr size_t kBytes = size_t{1} << 20;
-
-  bool Renew(size_t bytes) {
-    const size_t mapped = std::max(bytes, kBytes);
-    void* memory =
-        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    if (end_ != next_) munmap(next_, static_cast<size_t>(end_ - next_));
-    next_ = static_cast<uint8_t*>(memory);
-    end_ = next_ + mapped;
-    return true;
-  }
-
-  std::mutex mutex_;
-  uint8_t *next_ = nullptr, *end_ = nullptr;  // what is left
-};
-
-// Null where the system forbids pages to become executable. All pages will be written: to have them
-// at once takes less time than faults for them, where the system knows the advice (Linux 5.14).
-uint8_t* WriteThenProtect(std::span<const uint8_t> bytes, size_t mapped) {
-  static auto* const pages = new CodePages();  // outlives every static that may hold code
-  uint8_t* const memory = pages->Take(mapped);
-  if (memory == nullptr) return nullptr;
-#ifdef MADV_POPULATE_WRITE
-  (void)madvise(memory, mapped, MADV_POPULATE_WRITE);
-#endif
-  std::memcpy(memory, bytes.data(), bytes.size());
-  if (mprotect(memory, mapped, PROT_READ | PROT_EXEC) == 0) return memory;
-  munmap(memory, mapped);
-  return nullptr;
-}
-
-// Systems that forbid pages to become executable (SELinux's execmem, PR_SET_MDWE) may still map a
-// file as executable from the start.
-uint8_t* MapMemoryFile(std::span<const uint8_t> bytes, size_t mapped) {
-  const int file = memfd_create("fuselite-jit", MFD_CLOEXEC);
-  if (file < 0) return nullptr;
-  void* memory = MAP_FAILED;
-  if (ftruncate(file, static_cast<off_t>(mapped)) == 0 &&
-      write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
-    memory = mmap(nullptr, mapped, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
-  }
-  close(file);
-  return memory == MAP_FAILED ? nullptr : static_cast<uint8_t*>(memory);
-}
 
 std::string FileName(const std::string& name) {
   std::string result;
@@ -124,22 +53,7 @@ void AppendPerfMap(const std::string& name, std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped) {
-  *mapped = MappedSize(bytes.size());
-  if (uint8_t* memory = WriteThenProtect(bytes, *mapped)) return memory;
-  if (uint8_t* memory = MapMemoryFile(bytes, *mapped)) return memory;
-  return Unsupported("this system refuses executable memory (", std::strerror(errno), ")");
-}
-
-Status CheckExecutableMemory() {
-  constexpr uint8_t kReturn[] = {0xC3};
-  size_t mapped = 0;
-  FUSELITE_ASSIGN_OR_RETURN(uint8_t* const memory, MapExecutable(kReturn, &mapped));
-  munmap(memory, mapped);
-  return Status();
-}
-
-Code::~Code() { munmap(base_, mapped_); }
+Code::~Code() { ReleaseCode(base_, mapped_); }
 
 Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::string& name,
                                         const Emit& emit) {
@@ -151,7 +65,10 @@ Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::strin
     entry = slot;
   }
   const std::lock_guard lock(entry->mutex);
-  if (SharedCode code = entry->code.lock()) return code;
+  if (SharedCode code = entry->code.lock()) {
+    FUSELITE_RETURN_IF_ERROR(CodeBatch::MakeExecutable(code->bytes()));
+    return code;
+  }
   FUSELITE_ASSIGN_OR_RETURN(SharedCode code, Place(key, name, emit));
   entry->code = code;
   Sweep();

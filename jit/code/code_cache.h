@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jit/code/code_pages.h"
 #include "runtime/status.h"
 
 namespace fuselite::jit {
@@ -43,14 +44,6 @@ class Code {
 };
 
 using SharedCode = std::shared_ptr<const Code>;
-
-// Places `bytes` in memory that ends read+execute and is at no time writable and executable:
-// returns its address, a multiple of the page size, and in `mapped` how much to unmap. Fails with
-// kUnsupported where the system refuses executable memory.
-Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped);
-
-// Whether MapExecutable works now: its failure where it does not. Takes about 10 us.
-Status CheckExecutableMemory();
 
 class CodeCache {
  public:

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace fuselite::jit {
 namespace {
@@ -36,6 +38,46 @@ TEST(CodeCacheTest, RunsAndSharesCode) {
   EXPECT_EQ(emitted, 1);
   auto other = cache.GetOrEmit("b", "b", [] { return Result<CodeBytes>(Returning(7)); });
   EXPECT_EQ(Call(*other), 7);
+}
+
+SharedCode Get(CodeCache& cache, uint8_t value) {
+  const std::string key(1, static_cast<char>('a' + value));
+  auto code = cache.GetOrEmit(key, key, [&] { return Result<CodeBytes>(Returning(value)); });
+  EXPECT_TRUE(code.ok()) << code.status().ToString();
+  return *code;
+}
+
+TEST(CodeBatchTest, MakesCodeExecutableAtItsEnd) {
+  ASSERT_TRUE(CheckExecutableMemory().ok());
+  CodeCache cache;
+  std::vector<SharedCode> codes;
+  {
+    CodeBatch batch;
+    for (uint8_t i = 0; i < 20; ++i) codes.push_back(Get(cache, i));
+    codes.erase(codes.begin() + 5, codes.begin() + 8);  // is gone before the end
+    ASSERT_TRUE(batch.Close().ok());
+    for (const SharedCode& code : codes) EXPECT_EQ(Call(code), code->bytes()[1]);
+    codes.push_back(Get(cache, 21));
+  }
+  EXPECT_EQ(Call(codes.back()), 21);
+}
+
+TEST(CodeBatchTest, GivesOthersCodeThatRuns) {
+  ASSERT_TRUE(CheckExecutableMemory().ok());
+  CodeCache cache;
+  CodeBatch batch;
+  const SharedCode first = Get(cache, 1), second = Get(cache, 2);
+  std::thread([&] { EXPECT_EQ(Call(Get(cache, 1)), 1); }).join();
+  {
+    CodeBatch inner;
+    const SharedCode third = Get(cache, 3);
+    EXPECT_EQ(Call(Get(cache, 2)), 2);
+    ASSERT_TRUE(inner.Close().ok());
+    EXPECT_EQ(Call(third), 3);
+  }
+  const SharedCode fourth = Get(cache, 4);
+  ASSERT_TRUE(batch.Close().ok());
+  for (const SharedCode& code : {first, second, fourth}) EXPECT_EQ(Call(code), code->bytes()[1]);
 }
 
 TEST(CodeCacheTest, LivesAsLongAsItIsUsed) {
