@@ -1,8 +1,11 @@
 // Four vectors of floats to bytes: round(x / scale) + zero_point, halves away from zero, by the
 // scale's reciprocal.
 //
-// A product's error is below 3 2^-24 of a value that counts up to 511 steps from zero: only what
-// lies within kDoubt of the middle of two steps may round differently.
+// x / scale + zero_point + 1/2 is computed with 16 bits behind the point: its whole part is the
+// result. Of the last of these bits, the reciprocal counts for an error of 1, as each of at most
+// 2^8 steps has 2^16 of them in a float's 2^24; the product, the sum, the conversion to integers
+// and the quotient that the reference rounds count for a half each: 3 in all. Whether the whole
+// part is in doubt, a half's among them, is seen from the bits behind the point.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_CONVERT_QUANTIZE_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -14,12 +17,12 @@
 
 #include <hwy/highway.h>
 
-#include <bit>
 #include <limits>
 #include <type_traits>
 
 #include "kernels/simd.h"
-#include "kernels/simd_math/join_bytes-inl.h"
+#include "kernels/simd_math/in_range-inl.h"
+#include "kernels/simd_math/pack_bytes-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -27,97 +30,74 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// T: int8_t or uint8_t. A NaN becomes the lowest step.
+// T: int8_t or uint8_t.
 template <class T>
 class QuantizeBlock {
   using D = hn::ScalableTag<float>;
-  using V = hn::Vec<D>;
-  static constexpr float kDoubt = 0x1p-13f;
+  using Words = hn::ScalableTag<int32_t>;
+  using Shorts = hn::ScalableTag<int16_t>;
+  using Bytes = hn::ScalableTag<T>;
   static constexpr int32_t kLow = std::numeric_limits<T>::min(),
                            kHigh = std::numeric_limits<T>::max();
+  static constexpr int32_t kError = 3, kOne = 1 << 16;
 
  public:
-  // Whether the reciprocal has its full precision, and steps are as few as kDoubt supposes.
+  // Whether the reciprocal has its full precision, and steps are as few as the error supposes.
   static bool Takes(float scale, int32_t zero_point) {
     return scale > 0x1p-100f && scale < 0x1p100f && kLow <= zero_point && zero_point <= kHigh;
   }
   // Floats of a block.
   static size_t size() { return 4 * hn::Lanes(D()); }
 
-  // False, with nothing written, where a value is in doubt.
+  HWY_INLINE QuantizeBlock(float scale, int32_t zero_point)
+      : factor_(hn::Set(D(), kOne / scale)),
+        addend_(hn::Set(D(), static_cast<float>(zero_point * kOne + kOne / 2 + kError))),
+        most_(hn::Set(D(), (static_cast<float>(kHigh - zero_point) + 0.25f) * scale)) {
+    HWY_ALIGN int8_t within[16];
+    for (int i = 0; i < 16; ++i) within[i] = static_cast<int8_t>(i / 8 * 8 + i % 4 * 2 + i / 4 % 2);
+    within_blocks_ = hn::LoadDup128(hn::ScalableTag<int8_t>(), within);
+    HWY_ALIGN int32_t from[hn::MaxLanes(Words())];
+    const size_t blocks = hn::Lanes(Words()) / 4;
+    for (size_t i = 0; i < 4 * blocks; ++i) {
+      from[i] = static_cast<int32_t>(i % blocks * 4 + i / blocks);
+    }
+    places_ = hn::SetTableIndices(Words(), from);
+  }
+
+  // False, with nothing written, where a value is in doubt. So are NaNs and the far too small.
   HWY_INLINE bool operator()(const float* in, T* out) const {
-    const D d;
-    const size_t lanes = hn::Lanes(d);
-    V doubt = hn::Zero(d);
-    const auto a = Rounded(in, &doubt), b = Rounded(in + lanes, &doubt),
-               c = Rounded(in + 2 * lanes, &doubt), e = Rounded(in + 3 * lanes, &doubt);
-    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Lt(doubt, hn::Set(d, 0.5f - kDoubt))))) return false;
-    hn::StoreU(Join(a, b, c, e), hn::ScalableTag<uint8_t>(), reinterpret_cast<uint8_t*>(out));
+    const size_t lanes = hn::Lanes(D());
+    const auto a = Steps(in), b = Steps(in + lanes);
+    const auto c = Steps(in + 2 * lanes), e = Steps(in + 3 * lanes);
+    const hn::ScalableTag<uint16_t> d;
+    const auto fraction = hn::Min(hn::BitCast(d, Fractions(a, b)), hn::BitCast(d, Fractions(c, e)));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Gt(fraction, hn::Set(d, 2 * kError))))) return false;
+    const auto bytes = PackBytes(Bytes(), Wholes(a, b), Wholes(c, e));
+    const auto words = hn::BitCast(Words(), hn::TableLookupBytes(bytes, within_blocks_));
+    hn::StoreU(hn::BitCast(Bytes(), hn::TableLookupLanes(words, places_)), Bytes(), out);
     return true;
   }
 
-#if HWY_TARGET <= HWY_AVX3
-  HWY_INLINE QuantizeBlock(float scale, int32_t zero_point)
-      : inverse_(hn::Set(D(), 1 / scale)),
-        most_(hn::Set(D(), static_cast<float>(kHigh - zero_point))),
-        zero_point_(hn::Set(hn::ScalableTag<int16_t>(), static_cast<int16_t>(zero_point))),
-        places_(JoinBytes::Places()) {}
-
  private:
-  // Steps from zero, unbounded below, where a NaN is. `doubt` has the largest distance from a step.
-  HWY_INLINE hn::Vec512<int32_t> Rounded(const float* in, V* doubt) const {
-    constexpr int kToNearest = 0, kLargerMagnitudeWithoutSign = 0b1011;
-    const auto quotient = hn::Mul(hn::LoadU(D(), in), inverse_);
-    const auto bounded = _mm512_min_ps(most_.raw, quotient.raw);  // a NaN stays
-    const auto distance = _mm512_reduce_ps(bounded, kToNearest);
-    *doubt = V{_mm512_range_ps(doubt->raw, distance, kLargerMagnitudeWithoutSign)};
-    return hn::Vec512<int32_t>{_mm512_cvtps_epi32(bounded)};
+  // Above the sum by at most 2 kError. What is too large becomes the highest step, as sums of more
+  // bits than a float has would not be exact; what is too small is negative enough in any case. A
+  // NaN, and what is below integers, becomes the lowest of them (or 0), whose fraction is in doubt.
+  HWY_INLINE hn::Vec<Words> Steps(const float* in) const {
+    const auto x = StdMin(hn::LoadU(D(), in), most_);
+    return NearestInRange(hn::MulAdd(x, factor_, addend_));
   }
 
-  // Narrowing clamps to the type's range.
-  HWY_INLINE hn::Vec512<uint8_t> Join(hn::Vec512<int32_t> a, hn::Vec512<int32_t> b,
-                                      hn::Vec512<int32_t> c, hn::Vec512<int32_t> e) const {
-    const auto low = _mm512_adds_epi16(_mm512_packs_epi32(a.raw, b.raw), zero_point_.raw);
-    const auto high = _mm512_adds_epi16(_mm512_packs_epi32(c.raw, e.raw), zero_point_.raw);
-    const auto bytes =
-        std::is_signed_v<T> ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    const hn::ScalableTag<uint32_t> d;
-    return hn::BitCast(hn::ScalableTag<uint8_t>(),
-                       hn::TableLookupLanes(hn::Vec<decltype(d)>{bytes}, places_));
+  // The parts of a in the even lanes and of b in the odd ones.
+  static HWY_INLINE hn::Vec<Shorts> Wholes(hn::Vec<Words> a, hn::Vec<Words> b) {
+    return hn::OddEven(hn::BitCast(Shorts(), b), hn::BitCast(Shorts(), hn::ShiftRight<16>(a)));
+  }
+  static HWY_INLINE hn::Vec<Shorts> Fractions(hn::Vec<Words> a, hn::Vec<Words> b) {
+    return hn::OddEven(hn::BitCast(Shorts(), hn::ShiftLeft<16>(b)), hn::BitCast(Shorts(), a));
   }
 
-  V inverse_, most_;
-  hn::Vec512<int16_t> zero_point_;
-  JoinBytes::Indices places_;
-#else
-  HWY_INLINE QuantizeBlock(float scale, int32_t zero_point)
-      : inverse_(hn::Set(D(), 1 / scale)),
-        least_(hn::Set(D(), static_cast<float>(kLow - zero_point))),
-        most_(hn::Set(D(), static_cast<float>(kHigh - zero_point))),
-        rounding_(hn::Set(D(), kRounding)),
-        join_(std::bit_cast<uint32_t>(kRounding) + static_cast<uint32_t>(kLow - zero_point),
-              kLow < 0) {}
-
- private:
-  // Adding 1.5 2^23 rounds to an integer, which is in the low bits then.
-  static constexpr float kRounding = 12582912.0f;
-
-  // Sums whose low bits are the steps from zero. `doubt` has the largest distance from a step.
-  HWY_INLINE V Rounded(const float* in, V* doubt) const {
-    const auto quotient = hn::Mul(hn::LoadU(D(), in), inverse_);
-    const auto bounded = hn::Min(StdMax(least_, quotient), most_);
-    const auto rounded = hn::Add(bounded, rounding_);
-    *doubt = hn::Max(*doubt, hn::Abs(hn::Sub(bounded, hn::Sub(rounded, rounding_))));
-    return rounded;
-  }
-
-  HWY_INLINE hn::Vec<hn::ScalableTag<uint8_t> > Join(V a, V b, V c, V e) const {
-    return join_(a, b, c, e);
-  }
-
-  V inverse_, least_, most_, rounding_;
-  JoinBytes join_;
-#endif
+  hn::Vec<D> factor_, addend_, most_;
+  hn::Vec<hn::ScalableTag<int8_t> > within_blocks_;
+  decltype(hn::SetTableIndices(Words(), static_cast<const int32_t*>(nullptr))) places_;
 };
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -175,9 +175,11 @@ void CompareQuantization(std::string_view name, DataType from, DataType to, uint
   };
   const Quantization q = quantization();
   const TestTensor in = RandomOperand(random, from, q, from == kF32 ? 30 : 0);
-  for (int64_t i = 0; from == kF32 && i < in.info().elements(); i += 3) {
-    // Ties, and what does not fit.
-    in.at<float>(i) = (static_cast<float>(random.Int(-200, 200)) + 0.5f) * q.scales[0];
+  // Ties, what lies next to one, and what does not fit: in every block, or in few of them.
+  const int64_t apart = random.Pick({3, 1000});
+  for (int64_t i = 0; from == kF32 && i < in.info().elements(); i += apart) {
+    const float tie = (static_cast<float>(random.Int(-200, 200)) + 0.5f) * q.scales[0];
+    in.at<float>(i) = std::nextafter(tie, random.Pick({-INFINITY, tie, INFINITY}));
     if (i == 0) in.at<float>(0) = random.Pick({INFINITY, -INFINITY, NAN, 1e20f, -3e9f});
   }
   OpTester tester(name);
@@ -194,6 +196,33 @@ TEST(QuantizeTest, HighwayHasTheReferencesBits) {
     CompareQuantization<float>("DEQUANTIZE", kU8, kF32, seed);
     CompareQuantization<float>("DEQUANTIZE", kI16, kF32, seed);
     CompareQuantization<float>("DEQUANTIZE", DataType::kFloat16, kF32, seed);
+  }
+}
+
+// One float in a hundred, so that a block rarely has two: up to nine floats on either side of where
+// each step begins.
+TEST(QuantizeTest, HighwayKnowsWhichFloatsAreInDoubt) {
+  for (uint64_t seed = 150; seed < 154; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const float scale = random.Float(0.001f, 0.3f);
+    std::vector<float> in;
+    for (int step = -270; step < 270; ++step) {
+      const auto tie = std::bit_cast<int32_t>((static_cast<float>(step) + 0.5f) * scale);
+      for (int32_t ulps = -9; ulps <= 9; ++ulps) {
+        in.push_back(std::bit_cast<float>(tie + ulps));
+        in.insert(in.end(), 99, 0.0f);
+      }
+    }
+    const auto shape = static_cast<int32_t>(in.size());
+    for (const DataType type : {kI8, kU8}) {
+      OpTester tester("QUANTIZE");
+      tester.Input(TestTensor::Of<float>(kF32, {shape}, in));
+      const int64_t zero_point = random.Int(0, 255) - (type == kI8 ? 128 : 0);
+      tester.Output(type, {{scale}, {static_cast<int32_t>(zero_point)}});
+      ASSERT_TRUE(tester.Infer().ok());
+      ExpectHighwayIsTheReference<uint8_t>(tester, random);
+    }
   }
 }
 
