@@ -9,33 +9,34 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    KeepWeightsSmall,      //
-    FoldConstants,         //
-    RemoveIdentity,        //
-    MergeReshapes,         //
-    MergeTransposes,       //
-    RegroupConvolution,    //
-    SinkDequantize,        //
-    TabulateBytes,         //
-    RecognizeSilu,         //
-    RecognizeHardSwish,    //
-    RecognizeHardSigmoid,  //
-    RecognizeGelu,         //
-    RecognizePrelu,        //
-    RecognizeLayerNorm,    //
-    RecognizeRmsNorm,      //
-    RecognizeRotary,       //
-    MoveRotaryAhead,       //
-    RecognizeAttention,    //
-    HeadsIntoAttention,    //
-    JoinProjections,       //
-    SinkTranspose,         //
-    SinkReshape,           //
-    FoldPadding,           //
-    FoldScaleAfter,        //
-    FoldScaleBefore,       //
-    FuseIntoTail,          //
-    GateIntoWeights,       //
+    KeepWeightsSmall,       //
+    FoldConstants,          //
+    RemoveIdentity,         //
+    MergeReshapes,          //
+    MergeTransposes,        //
+    RegroupConvolution,     //
+    SinkDequantize,         //
+    TabulateBytes,          //
+    RecognizeSilu,          //
+    RecognizeHardSwish,     //
+    RecognizeHardSigmoid,   //
+    RecognizeGelu,          //
+    RecognizePrelu,         //
+    RecognizeLayerNorm,     //
+    RecognizeRmsNorm,       //
+    RecognizeRotary,        //
+    MoveRotaryAhead,        //
+    RecognizeAttention,     //
+    HeadsIntoAttention,     //
+    JoinProjections,        //
+    SinkTranspose,          //
+    SinkReshape,            //
+    FoldPadding,            //
+    FoldScaleAfter,         //
+    FoldScaleBefore,        //
+    FuseIntoTail,           //
+    GateIntoWeights,        //
+    TransposeConvInBlocks,  //
 };
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.

@@ -39,6 +39,9 @@ bool SinkReshape(Graph&, NodeId, RewriteContext&);
 // DEPTHWISE_CONV_2D of one channel -> CONV_2D.
 bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 
+// TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE.
+bool TransposeConvInBlocks(Graph&, NodeId, RewriteContext&);
+
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
 bool FoldPadding(Graph&, NodeId, RewriteContext&);

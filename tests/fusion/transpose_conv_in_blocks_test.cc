@@ -1,0 +1,96 @@
+// Transposed convolutions to few channels as ordinary ones whose channels are the remainders.
+#include "fusion/match.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kConv[] = "CONV_2D", kPlaces[] = "DEPTH_TO_SPACE";
+
+struct Layer {
+  Shape in;
+  int32_t filter_h, filter_w, stride, channels;
+  double padding = kSame;
+};
+
+ValueId Extents(GraphBuilder& b, const Layer& layer) {
+  const auto out = [&](int32_t in, int32_t filter) {
+    return layer.padding == kSame ? in * layer.stride : (in - 1) * layer.stride + filter;
+  };
+  return b.Ints({layer.in[0], out(layer.in[1], layer.filter_h), out(layer.in[2], layer.filter_w),
+                 layer.channels});
+}
+
+Attributes AttributesOf(const Layer& layer, double activation) {
+  return {{"stride_w", layer.stride},
+          {"stride_h", layer.stride},
+          {"padding", layer.padding},
+          {"fused_activation_function", activation}};
+}
+
+std::vector<std::string> FloatOps(const Layer& layer, double activation = 0) {
+  GraphBuilder b(layer.filter_h * 100 + layer.channels);
+  const ValueId weights = b.Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]});
+  const ValueId bias = b.Constant({layer.channels});
+  b.Output(b.Op("TRANSPOSE_CONV", {Extents(b, layer), weights, b.Input(layer.in), bias},
+                AttributesOf(layer, activation)));
+  return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+}
+
+TEST(TransposeConvInBlocks, OfFewChannels) {
+  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 2, 2, 2, 1}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{2, 7, 6, 5}, 3, 3, 2, 2}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{1, 1, 9, 17}, 4, 4, 2, 3}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 5, 2, 1}, kRelu), ElementsAre("CONV_2D + relu", kPlaces));
+  EXPECT_THAT(FloatOps({{1, 5, 6, 5}, 5, 4, 3, 1}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{1, 5, 6, 3}, 4, 4, 4, 1}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{1, 5, 6, 3}, 2, 4, 2, 1, kValid}), ElementsAre(kConv, kPlaces));
+}
+
+TEST(TransposeConvInBlocks, NotOfMoreOrWherePixelsAreLeftOver) {
+  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 2, 2, 2, 5}), ElementsAre("TRANSPOSE_CONV"));
+  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 4, 4, 1, 1}), ElementsAre("TRANSPOSE_CONV"));
+  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 3, 2, 1, kValid}), ElementsAre("TRANSPOSE_CONV"));
+}
+
+// What its tail has goes along: the function after it, not the addition of another value.
+TEST(TransposeConvInBlocks, TakesTheTailAlong) {
+  for (const bool plain : {true, false}) {
+    GraphBuilder b;
+    const ValueId x = b.Op("TRANSPOSE_CONV",
+                           {b.Ints({1, 8, 8, 1}), b.Constant({1, 2, 2, 5}), b.Input({1, 4, 4, 5})},
+                           {{"stride_w", 2}, {"stride_h", 2}});
+    b.Output(plain ? b.Op("LOGISTIC", {x}) : b.Op("ADD", {x, b.Input({1, 8, 8, 1})}));
+    const auto ops = ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+    if (plain) {
+      EXPECT_THAT(ops, ElementsAre("CONV_2D + logistic", kPlaces));
+    } else {
+      EXPECT_THAT(ops, ElementsAre("TRANSPOSE_CONV + add"));
+    }
+  }
+}
+
+TEST(TransposeConvInBlocks, KeepsTheBitsOfIntegers) {
+  for (const int32_t filter : {2, 3, 4}) {
+    for (const int32_t channels : {1, 3}) {
+      Int8Builder b(filter);
+      const Layer layer{{2, 7, 5, 6}, filter, filter, 2, channels};
+      const ValueId weights = b.Int8Constant({channels, filter, filter, 6}, 0.01f);
+      Quantization& q = b.graph().value(weights).info.quantization;
+      if (channels == 3) {
+        q.axis = 0;
+        q.scales = {0.010f, 0.012f, 0.015f};
+        q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
+      }
+      b.Out(b.Int8Op("TRANSPOSE_CONV", {Extents(b, layer), weights, b.In(layer.in)}, 0.05f, 4,
+                     AttributesOf(layer, 0)));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+                  ElementsAre("QUANTIZE", kConv, kPlaces, "DEQUANTIZE"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
