@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
+#include "runtime/tflite_abi.h"
 
 namespace fuselite::jit {
 
@@ -173,6 +175,10 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
       weights.constant() && (!op.has_input(inputs.bias) || op.inputs[inputs.bias].constant());
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
+  }
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
+      kernels::ReadsWeightsUnpacked(op)) {
+    return Unsupported("so few units fill few of a vector's lanes");
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
                             DivideFloatTail(op, d.activation, RowsOfLine(d)));

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescr
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
 
 // Whether the weights are read where they lie: few rows by weights known only at run time, of
-// float32 or of the input's 8 bits.
+// float32 or of the input's 8 bits, and rows by the float32 weights of few units.
 bool ReadsWeightsUnpacked(const OpDescription& op);
 // Precondition: ReadsWeightsUnpacked.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,

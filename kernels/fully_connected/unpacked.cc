@@ -1,4 +1,5 @@
-// Few rows by weights known only at run time, which are read where they lie.
+// Few rows by weights known only at run time, and rows by few units' weights, all of which are read
+// where they lie.
 #include <algorithm>
 
 #include "kernels/fully_connected/fully_connected.h"
@@ -11,9 +12,15 @@ namespace fuselite::kernels {
 
 bool ReadsWeightsUnpacked(const OpDescription& op) {
   constexpr int64_t kRowsWorthPacking = 4;
+  // A panel has at least 16 units. For as few as these, vectors along the terms are faster from
+  // this depth on.
+  constexpr int64_t kUnitsWorthPacking = 5, kDeep = 64;
   const Result<FullyConnectedShape> shape = ResolveFullyConnected(op);
-  if (!shape.ok() || shape->rows >= kRowsWorthPacking || op.inputs[1].constant()) return false;
+  if (!shape.ok()) return false;
   const DataType type = op.inputs[0].type;
+  const bool few_units =
+      type == DataType::kFloat32 && shape->units < kUnitsWorthPacking && shape->depth >= kDeep;
+  if (!few_units && (shape->rows >= kRowsWorthPacking || op.inputs[1].constant())) return false;
   const bool taken =
       type == DataType::kFloat32 || type == DataType::kInt8 || type == DataType::kUInt8;
   return taken && op.inputs[1].type == type && op.inputs[1].row_pitch == 0;

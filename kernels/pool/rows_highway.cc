@@ -2,8 +2,9 @@
 // values, computed for every column and picked from by the stride.
 //
 // The loops are plain ones that the compiler turns into vectors of each target (this file is
-// compiled with -O3). Outputs of floats take their taps in the reference's order; integers, whose
-// order does not matter, take those of a column once for all windows that share it.
+// compiled with -O3). Outputs of floats take their taps in the reference's order, but for windows
+// that have a row to themselves; integers, whose order does not matter, take those of a column once
+// for all windows that share it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -141,6 +142,17 @@ HWY_INLINE void Finish(const PoolRows& pool, const Total* HWY_RESTRICT totals, f
   }
 }
 
+// The totals of `count` columns become those of all of them together, by halves: a window that has
+// the row to itself.
+template <PoolKind kKind, class Total>
+HWY_INLINE void JoinColumns(Total* columns, int64_t count, int64_t channels) {
+  while (count > 1) {
+    const int64_t half = count / 2;
+    count -= half;
+    TakeTap<kKind>(columns + count * channels, half * channels, columns);
+  }
+}
+
 // The rows' totals of each column, with those of its padding, and from these the windows'.
 template <PoolKind kKind, class T, class Total>
 HWY_INLINE void TotalsByColumns(const PoolRows& pool, const T* in, int64_t rows, Total* columns,
@@ -151,8 +163,14 @@ HWY_INLINE void TotalsByColumns(const PoolRows& pool, const T* in, int64_t rows,
   for (int64_t y = 0; y < rows; ++y) {
     TakeTap<kKind>(in + y * pitch, std::min(count - before, pitch), columns + before);
   }
+  constexpr PoolKind kJoined = kKind == PoolKind::kL2 ? PoolKind::kAverage : kKind;
+  if (pool.x.output == 1) {
+    JoinColumns<kJoined>(columns, pool.x.filter, pool.channels);
+    std::copy_n(columns, pool.channels, totals);
+    return;
+  }
   for (int32_t x = 0; x < pool.x.filter; ++x) {
-    TakeTap<kKind>(columns + x * pool.channels, pool.dense(), totals);
+    TakeTap<kJoined>(columns + x * pool.channels, pool.dense(), totals);
   }
 }
 
@@ -175,7 +193,7 @@ void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std:
   auto* const totals = reinterpret_cast<Total*>(scratch + pool.PartBytes());
   auto* const picked = reinterpret_cast<Total*>(scratch + 2 * pool.PartBytes());
   std::fill(totals, totals + pool.dense(), None<kKind, Total>());
-  if constexpr (std::is_integral_v<T>) {
+  if (std::is_integral_v<T> || pool.x.output == 1) {
     TotalsByColumns<kKind>(pool, from, rows, reinterpret_cast<Total*>(scratch), totals);
   } else {
     TotalsByTaps<kKind>(pool, from, rows, reinterpret_cast<T*>(scratch), totals);
@@ -188,26 +206,48 @@ void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std:
   }
 }
 
+// Windows of one tap: what is left is the activation. A NaN is no maximum, but a mean.
+template <PoolKind kKind, class T>
+void PoolOneTap(const PoolRows& pool, const void* in, int64_t, void* out, std::byte*) {
+  const T* HWY_RESTRICT from = static_cast<const T*>(in);
+  T* HWY_RESTRICT to = static_cast<T*>(out);
+  const T low = static_cast<T>(pool.low), high = static_cast<T>(pool.high);
+  const int64_t count = int64_t{pool.x.output} * pool.channels;
+  for (int64_t i = 0; i < count; ++i) {
+    T value = from[i];
+    if constexpr (kKind == PoolKind::kMax) {
+      value = value > low ? value : low;
+    } else {
+      value = value < low ? low : value;
+    }
+    to[i] = high < value ? high : value;
+  }
+}
+
 // Sums of up to 256 bytes fit into 16 bits.
 template <class T>
-PoolRowFunction* PoolRowOf(PoolKind kind, bool small_sums) {
+PoolRowFunction* PoolRowOf(PoolKind kind, int32_t taps, bool one_tap) {
+  if (one_tap) {
+    return kind == PoolKind::kMax ? PoolOneTap<PoolKind::kMax, T>
+                                  : PoolOneTap<PoolKind::kAverage, T>;
+  }
   if (kind == PoolKind::kMax) return PoolRow<PoolKind::kMax, T, T>;
   if constexpr (std::is_same_v<T, float>) {
     return kind == PoolKind::kL2 ? PoolRow<PoolKind::kL2, float, float>
                                  : PoolRow<PoolKind::kAverage, float, float>;
   } else {
     using Small = std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>;
-    if (sizeof(T) == 1 && small_sums) return PoolRow<PoolKind::kAverage, T, Small>;
+    if (sizeof(T) == 1 && taps <= 256) return PoolRow<PoolKind::kAverage, T, Small>;
     return PoolRow<PoolKind::kAverage, T, int32_t>;
   }
 }
 
-PoolRowFunction* PoolRowFor(DataType type, PoolKind kind, bool small_sums) {
+PoolRowFunction* PoolRowFor(DataType type, PoolKind kind, int32_t taps, bool one_tap) {
   switch (type) {
-    case DataType::kFloat32: return PoolRowOf<float>(kind, small_sums);
-    case DataType::kInt8: return PoolRowOf<int8_t>(kind, small_sums);
-    case DataType::kUInt8: return PoolRowOf<uint8_t>(kind, small_sums);
-    default: return PoolRowOf<int16_t>(kind, small_sums);
+    case DataType::kFloat32: return PoolRowOf<float>(kind, taps, one_tap);
+    case DataType::kInt8: return PoolRowOf<int8_t>(kind, taps, one_tap);
+    case DataType::kUInt8: return PoolRowOf<uint8_t>(kind, taps, one_tap);
+    default: return PoolRowOf<int16_t>(kind, taps, one_tap);
   }
 }
 
@@ -260,14 +300,17 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
   const int64_t bytes = BitWidth(type) / 8;
+  const PoolKind kind = PoolKindOf(*op.op);
+  const int32_t taps = shape.window.taps();
+  const bool one_tap =
+      taps == 1 && shape.window.x.stride == 1 && shape.window.unpadded() && kind != PoolKind::kL2;
   const bool apart = shape.window.x.stride > 1 || shape.window.x.output < kFewOutputs;
-  if (shape.channels * bytes > (apart ? kMostBytesApart : kMostBytes))
+  if (!one_tap && shape.channels * bytes > (apart ? kMostBytesApart : kMostBytes)) {
     return Unsupported(shape.channels, " channels");
+  }
   if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {
     return Unsupported("a tail or pitched rows");
   }
-  const PoolKind kind = PoolKindOf(*op.op);
-  const int32_t taps = shape.window.taps();
   if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummedTaps) {
     return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
@@ -279,8 +322,8 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
                   .scratch_bytes = pool.scratch_bytes()};
   return MakeKernel(
       "pool rows " + std::string(DataTypeName(type)) + " " + SimdName(context.isa), work,
-      [=, row = function_for(type, kind, taps <= 256), y = y, x = x](const KernelArgs& args,
-                                                                     int64_t begin, int64_t end) {
+      [=, row = function_for(type, kind, taps, one_tap), y = y, x = x](const KernelArgs& args,
+                                                                       int64_t begin, int64_t end) {
         const int64_t in_row = int64_t{x.input} * shape.channels * bytes;
         const int64_t out_row = int64_t{x.output} * shape.channels * bytes;
         for (int64_t unit = begin; unit < end; ++unit) {
