@@ -5,8 +5,7 @@
 
 namespace fuselite::kernels {
 
-// POW by one exponent for all: whole numbers, and 1/2 of floats, with vectors;
-// other exponents of floats number by number. Integers have the reference's bits.
+// POW of floats, and of integers by one exponent for all. Integers have the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildPowers(const OpDescription& op, const BuildContext& context);
 
 // FLOOR_DIV of float32, int8, int16 and int32, and FLOOR_MOD of those integers, to the reference's

@@ -1,8 +1,9 @@
-// Powers with one exponent by repeated squaring, in double precision: products of float32 and of
-// int32 have the result's bits there, or are beyond its range.
+// Powers with one whole exponent by repeated squaring, in double precision: products of float32 and
+// of int32 have the result's bits there, or are beyond its range. Those with other exponents by
+// logarithms.
 //
-// The loops are plain ones that the compiler turns into vectors of each target (this file is
-// compiled with -O3).
+// The loops of the former are plain ones that the compiler turns into vectors of each target (this
+// file is compiled with -O3).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +18,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/floor_pow/pow_block-inl.h"
 #include "kernels/simd.h"
 
 #ifndef FUSELITE_KERNELS_FLOOR_POW_POWERS_ONCE_
@@ -25,6 +27,9 @@ namespace fuselite::kernels {
 
 using PowerRow = void(const void* in, int64_t from, double exponent, void* out, int64_t to,
                       int64_t n);
+// n powers of x[i * x_stride] by y[i * y_stride].
+using PowRow = void(const float* x, int64_t x_stride, const float* y, int64_t y_stride, float* out,
+                    int64_t n);
 
 }  // namespace fuselite::kernels
 #endif
@@ -58,6 +63,14 @@ HWY_INLINE void PowerBlock(const T* x, int64_t exponent, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = FromPower<T>(exponent < 0 ? 1 / power[i] : power[i]);
 }
 
+void PowRowOf(const float* x, int64_t x_stride, const float* y, int64_t y_stride, float* out,
+              int64_t n) {
+  for (int64_t i = 0; i < n; i += kPowBlock) {
+    PowBlock(x + i * x_stride, x_stride, y + i * y_stride, y_stride, out + i,
+             std::min(kPowBlock, n - i));
+  }
+}
+
 template <class T>
 void Powers(const void* in, int64_t from, double exponent, void* out, int64_t to, int64_t n) {
   const T* x = static_cast<const T*>(in) + from;
@@ -73,9 +86,9 @@ void Powers(const void* in, int64_t from, double exponent, void* out, int64_t to
       const double base = static_cast<double>(x[i]);
       y[i] = static_cast<T>(base == -kInfinity ? kInfinity : std::sqrt(base + 0.0));
     }
-  } else {
-    const T same = static_cast<T>(exponent);  // of floats alone
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(std::pow(x[i], same));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const T same = static_cast<T>(exponent);
+    PowRowOf(x, 1, &same, 0, y, n);
   }
 }
 
@@ -89,12 +102,33 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+Result<std::unique_ptr<Kernel>> BuildPow(const OpDescription& op, const BuildContext& context) {
+  constexpr auto kPowRow = FUSELITE_SIMD_TABLE(PowRowOf);
+  if (op.inputs[0].type != DataType::kFloat32) return Unsupported("integers' exponents differ");
+  FUSELITE_ASSIGN_OR_RETURN(auto* const row, kPowRow.Require(context.isa));
+  const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
+  return MakeKernel(std::string("POW float32 ") + SimdName(context.isa),
+                    {.units = plan.units(), .grain = GrainFor(8 * plan.unit_elements())},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+                        const auto* x = static_cast<const float*>(args.inputs[0]);
+                        const auto* y = static_cast<const float*>(args.inputs[1]);
+                        auto* out = static_cast<float*>(args.outputs[0]);
+                        row(x + piece.offsets[0], plan.stride(0), y + piece.offsets[1],
+                            plan.stride(1), out + piece.offsets[2], piece.count);
+                      });
+                    });
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildPowers(const OpDescription& op, const BuildContext& context) {
   constexpr auto kPowerRow = FUSELITE_SIMD_TABLE(PowerRowFor);
+  if (op.inputs[1].elements() != 1) return BuildPow(op, context);
   FUSELITE_ASSIGN_OR_RETURN(auto* const row_for, kPowerRow.Require(context.isa));
   const DataType type = op.inputs[0].type;
-  if (op.inputs[1].elements() != 1) return Unsupported("exponents that differ");
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   return MakeKernel(
       "POW " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),

@@ -205,5 +205,46 @@ TEST(PowTest, HighwayIsLikeTheReference) {
   }
 }
 
+// Bases of all sizes, exponents that differ and broadcast, all that is not a number among them.
+TEST(PowTest, HighwayTakesExponentsThatDiffer) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto width = static_cast<int32_t>(random.Int(1, 700));
+    TestTensor x({.type = kF32, .shape = {3, random.Chance(0.2) ? 1 : width}});
+    TestTensor y({.type = kF32, .shape = {random.Chance(0.5) ? 3 : 1, width}}, 4);
+    const bool rare = random.Chance(0.5);
+    for (int64_t i = 0; i < x.info().elements(); ++i) {
+      x.at<float>(i) = std::ldexp(random.Float(0.5f, 1), static_cast<int>(random.Int(-148, 128)));
+      if (rare && random.Chance(0.1)) {
+        x.at<float>(i) = random.Pick({0.0f, -0.0f, INFINITY, -INFINITY, NAN, -2.0f, 1.0f});
+      }
+    }
+    for (int64_t i = 0; i < y.info().elements(); ++i) {
+      y.at<float>(i) = random.Float(-3, 3);
+      if (rare && random.Chance(0.1)) {
+        y.at<float>(i) = random.Pick({0.0f, 1e-40f, INFINITY, -INFINITY, NAN, 3.0f, -2.0f, -1e38f});
+      }
+    }
+    OpTester tester("POW");
+    tester.Input(x).Input(y);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = tester.Run("highway", isa, seed);
+      if (!actual.ok()) continue;  // below the vector levels
+      for (int64_t i = 0; i < tester.op.outputs[0].elements(); ++i) {
+        const float a = (*expected)[0].at<float>(i), b = (*actual)[0].at<float>(i);
+        if (std::isnan(a)) {
+          EXPECT_TRUE(std::isnan(b)) << b;
+        } else {
+          EXPECT_FLOAT_EQ(a, b);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing
