@@ -68,17 +68,17 @@ HWY_INLINE void AddSums(DW /*dw*/, hn::Vec<DW> even, hn::Vec<DW> odd, size_t ski
   for (size_t i = skip; skip > 0 && i < 4 * lanes; ++i) totals[i] += sums[i];
 }
 
-// Adds a vector's lanes of `terms` <= kByteTerms terms to totals[0 ..]; the first `skip` lanes are
-// left out.
-template <class D>
+// Adds a vector's lanes of `terms` <= kByteTerms terms, each read by load(pointer), to totals[0
+// ..]; the first `skip` lanes are left out.
+template <class D, class Load>
 HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
-                           size_t skip, uint32_t* totals) {
+                           size_t skip, uint32_t* totals, Load load) {
   const hn::Repartition<uint16_t, D> dw;
   const auto low = hn::Set(dw, 0xFF);
   const auto sign = hn::Set(d, flip);
   auto even = hn::Zero(dw), odd = hn::Zero(dw);
   for (int64_t t = 0; t < terms; ++t, in += stride) {
-    const auto x = hn::BitCast(dw, hn::Xor(hn::LoadU(d, in), sign));
+    const auto x = hn::BitCast(dw, hn::Xor(load(in), sign));
     even = hn::Add(even, hn::And(x, low));
     odd = hn::Add(odd, hn::ShiftRight<8>(x));
   }
@@ -86,42 +86,44 @@ HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms
 }
 
 // The same of maxima or minima.
-template <bool kMax, class D>
+template <bool kMax, class D, class Load>
 HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
-                               uint8_t* totals) {
+                               uint8_t* totals, Load load) {
   const auto sign = hn::Set(d, flip);
   auto total = hn::LoadU(d, totals);
   for (int64_t t = 0; t < terms; ++t, in += stride) {
-    total = ExtremeOf<kMax>(total, hn::Xor(hn::LoadU(d, in), sign));
+    total = ExtremeOf<kMax>(total, hn::Xor(load(in), sign));
   }
   hn::StoreU(total, d, totals);
 }
 
-// f(tag, channel, skip) for vectors that cover channels [0, n): the last one overlaps its
-// predecessor by `skip` lanes where n is no multiple of 16. Precondition: n >= 16.
+// f(tag, channel, skip, load) for vectors that cover channels [0, n): the last one overlaps its
+// predecessor by `skip` lanes where n is no multiple of 16. Fewer than 16 are the first of a vector
+// whose other lanes are anything.
 template <class F>
 HWY_INLINE void ForColumns(size_t n, F f) {
   const ByteTag d;
   const SmallByteTag small;
   const size_t lanes = hn::Lanes(d);
+  const auto load_small = [](const uint8_t* x) HWY_ATTR { return hn::LoadU(SmallByteTag(), x); };
+  if (n < 16) {
+    return f(small, 0, 0,
+             [n](const uint8_t* x) HWY_ATTR { return LoadPartial(SmallByteTag(), x, n); });
+  }
   size_t c = 0;
-  for (; c + lanes <= n; c += lanes) f(d, c, 0);
-  for (; c + 16 <= n; c += 16) f(small, c, 0);
-  if (c < n) f(small, n - 16, c + 16 - n);
+  for (; c + lanes <= n; c += lanes) {
+    f(d, c, 0, [](const uint8_t* x) HWY_ATTR { return hn::LoadU(ByteTag(), x); });
+  }
+  for (; c + 16 <= n; c += 16) f(small, c, 0, load_small);
+  if (c < n) f(small, n - 16, c + 16 - n, load_small);
 }
 
-// Adds the n <= kByteBlock channels of `count` rows to `totals`.
+// Adds the n <= kByteBlock channels of `count` rows to `totals`, of which there are at least 16.
 HWY_INLINE void SumRows(const uint8_t* x, int64_t count, int64_t stride, uint8_t flip,
                         uint32_t* totals, size_t n) {
-  if (n < 16) {
-    for (; count > 0; --count, x += stride) {
-      for (size_t c = 0; c < n; ++c) totals[c] += x[c] ^ flip;
-    }
-    return;
-  }
   for (; count > 0; count -= kByteTerms, x += kByteTerms * stride) {
-    ForColumns(n, [&](auto d, size_t c, size_t skip) HWY_ATTR {
-      AddColumns(d, x + c, stride, std::min(kByteTerms, count), flip, skip, totals + c);
+    ForColumns(n, [&](auto d, size_t c, size_t skip, auto load) HWY_ATTR {
+      AddColumns(d, x + c, stride, std::min(kByteTerms, count), flip, skip, totals + c, load);
     });
   }
 }
@@ -129,17 +131,9 @@ HWY_INLINE void SumRows(const uint8_t* x, int64_t count, int64_t stride, uint8_t
 template <bool kMax>
 HWY_INLINE void ExtremesOfRows(const uint8_t* x, int64_t count, int64_t stride, uint8_t flip,
                                uint8_t* totals, size_t n) {
-  if (n >= 16) {
-    return ForColumns(n, [&](auto d, size_t c, size_t) HWY_ATTR {
-      ExtremeColumns<kMax>(d, x + c, stride, count, flip, totals + c);
-    });
-  }
-  for (; count > 0; --count, x += stride) {
-    for (size_t c = 0; c < n; ++c) {
-      const auto value = static_cast<uint8_t>(x[c] ^ flip);
-      totals[c] = kMax ? std::max(totals[c], value) : std::min(totals[c], value);
-    }
-  }
+  ForColumns(n, [&](auto d, size_t c, size_t, auto load) HWY_ATTR {
+    ExtremeColumns<kMax>(d, x + c, stride, count, flip, totals + c, load);
+  });
 }
 
 // How many rows of few channels are taken as one of 16 to 128 channels: few enough that four such
@@ -172,12 +166,12 @@ HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t fl
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
       [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        HWY_ALIGN uint32_t parts[128];
+        // Behind the last part is room for 16 channels of each; no more than n count.
+        HWY_ALIGN uint32_t parts[128 + 16] = {};
         const size_t wide = together * n;
-        std::fill(parts, parts + wide, 0);
         SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
         for (const uint32_t* part = parts; part != parts + wide; part += n) {
-          for (size_t c = 0; c < n; ++c) totals[c] += part[c];
+          for (size_t c = 0; c < 16; ++c) totals[c] += part[c];
         }
       });
 }
@@ -185,7 +179,7 @@ HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t fl
 template <bool kMax>
 HWY_INLINE void ExtremesOfColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
                                   uint8_t* totals, size_t n) {
-  std::fill(totals, totals + n, kMax ? 0 : 255);
+  std::fill(totals, totals + std::max<size_t>(n, 16), kMax ? 0 : 255);
   ForRows(
       plan, in, n,
       [&](const uint8_t* x, int64_t count, int64_t stride)
