@@ -1,6 +1,7 @@
 // Random graphs, with and without fusion.
 #include "tests/fusion/random_bytes.h"
 #include "tests/fusion/random_graph.h"
+#include "tests/fusion/random_phrases.h"
 #include "tests/fusion/random_rows.h"
 
 namespace fuselite::fusion::testing {
@@ -31,6 +32,10 @@ TEST(RandomGraphs, OfBytesFusedEqualUnfused) {
   CompareGraphs<RandomBytes>(150, [](int seed) { return 2 + seed % 25; });
 }
 
+TEST(RandomGraphs, OfPhrasesFusedEqualUnfused) {
+  CompareGraphs<RandomPhrases>(150, [](int seed) { return 1 + seed % 8; });
+}
+
 // After every rewrite the graph is valid; at the fixed point nothing is left to do.
 template <class Grower>
 void RewriteGraphs(uint64_t seeds, int nodes) {
@@ -57,6 +62,7 @@ void RewriteGraphs(uint64_t seeds, int nodes) {
 TEST(RandomGraphs, OfImagesStayValidAfterEveryRewrite) { RewriteGraphs<RandomGraph>(60, 25); }
 TEST(RandomGraphs, OfRowsStayValidAfterEveryRewrite) { RewriteGraphs<RandomRows>(60, 8); }
 TEST(RandomGraphs, OfBytesStayValidAfterEveryRewrite) { RewriteGraphs<RandomBytes>(60, 25); }
+TEST(RandomGraphs, OfPhrasesStayValidAfterEveryRewrite) { RewriteGraphs<RandomPhrases>(60, 8); }
 
 }  // namespace
 }  // namespace fuselite::fusion::testing

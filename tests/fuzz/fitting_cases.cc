@@ -89,7 +89,7 @@ FittingCase Blockwise(Random& random) {
 }  // namespace
 
 FittingCase DrawFittingCase(Random& random) {
-  switch (random.Int(0, 11)) {
+  switch (random.Int(0, 15)) {
     case 0: return Attention(random);
     case 1: return Blockwise(random);
     case 2:
@@ -98,6 +98,10 @@ FittingCase DrawFittingCase(Random& random) {
     case 5: return DrawIndexedCase(random);
     case 6: return DrawCustomCase(random);
     case 7: return DrawTailCase(random);
+    case 8:
+    case 9:
+    case 10:
+    case 11: return DrawFunctionCase(random);
     default: return {Product(random)};
   }
 }

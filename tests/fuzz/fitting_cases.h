@@ -1,6 +1,6 @@
 // Operators of which hardly any drawn operands fit one another: products, attention, weights in
 // blocks, recurrent cells, windows and indices that parameters describe, custom operators and those
-// that rewrites make, tails.
+// that rewrites make, tails, functions of quantized values.
 #pragma once
 
 #include "tests/kernels/op_tester.h"
@@ -20,5 +20,6 @@ FittingCase DrawRecurrentCase(kernels::testing::Random& random);
 FittingCase DrawIndexedCase(kernels::testing::Random& random);
 FittingCase DrawCustomCase(kernels::testing::Random& random);
 FittingCase DrawTailCase(kernels::testing::Random& random);
+FittingCase DrawFunctionCase(kernels::testing::Random& random);
 
 }  // namespace fuselite::fuzz

@@ -1,12 +1,15 @@
 // The interpreter's C interface: calls in any order, with arguments that fit or not.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
 #include "interpreter/writer.h"
 #include "runtime/tflite_builtin_codes.h"
+#include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/stranger.h"
 #include "tests/fuzz/target.h"
 #include "tests/kernels/random.h"
 
@@ -72,13 +75,35 @@ std::vector<std::byte> Branches() {
   return writer.Finish();
 }
 
-const std::vector<std::byte>& File(bool branches) {
-  static const std::vector<std::byte> plain = Model(), branched = Branches();
-  return branches ? branched : plain;
+// Two operators that a caller brings, one that is ours between them and one behind.
+std::vector<std::byte> WithStrangers() {
+  const auto op = [](std::string_view name) -> const kernels::OperatorDef& {
+    return *kernels::FindOperator(name);
+  };
+  ModelWriter writer;
+  int value = writer.AddTensor({"x", DataType::kFloat32, {1, 6}, {}, {}, false, {-1, 6}});
+  writer.SetInputs({value});
+  for (int i = 0; i < 2; ++i) {
+    const int strange = writer.AddTensor("y", DataType::kFloat32, {1, 6});
+    const int ours = writer.AddTensor("z", DataType::kFloat32, {1, 6});
+    writer.AddCustomOperator("Stranger", {std::byte{1}, std::byte{2}}, {value}, {strange});
+    writer.AddOperator(op("TANH"), {strange}, {ours});
+    value = ours;
+  }
+  writer.SetOutputs({value});
+  writer.AddMetadata("notes", {std::byte{4}});
+  return writer.Finish();
+}
+
+const std::vector<std::byte>& AnyFile(Random& random) {
+  static const std::array<std::vector<std::byte>, 3> kFiles = {Model(), Branches(),
+                                                               WithStrangers()};
+  return kFiles[random.Int(0, 2)];
 }
 
 // One interpreter, and the model and the delegate that it needs.
 struct Handles {
+  Stranger* stranger = nullptr;
   FuseliteModel* model = nullptr;
   TfLiteDelegate* delegate = nullptr;
   FuseliteInterpreter* interpreter = nullptr;
@@ -87,11 +112,12 @@ struct Handles {
     FuseliteInterpreterDelete(interpreter);
     FuseliteDelegateDelete(delegate);
     FuseliteModelDelete(model);
-    *this = {};
+    *this = {.stranger = stranger};
   }
 };
 
-// Floats, one bool, two sizes, two strings: to any input, seldom to one that they are not for.
+// Floats, one byte for a bool, two sizes, two strings: to any input, seldom to one that they are
+// not for.
 void CopyIn(Handles& h, Random& random) {
   const auto input = static_cast<size_t>(random.Int(0, 4));
   const auto copy = [&](const auto& values, size_t bytes) {
@@ -100,10 +126,47 @@ void CopyIn(Handles& h, Random& random) {
   const auto size = static_cast<int32_t>(random.Int(-1, 5));
   switch (input) {
     case 0: return copy(std::vector<float>(32, 0.25f), static_cast<size_t>(random.Int(0, 5)) * 24);
-    case 1: return copy(std::vector<uint8_t>{random.Chance(0.5)}, 1);
+    case 1: return copy(std::vector<uint8_t>{static_cast<uint8_t>(random.Int(0, 255))}, 1);
     case 2: return copy(std::vector<int32_t>{size, 2}, 8);
     default: return copy(std::vector<int32_t>{2, 16, 18, 16 + size, 0x64636261}, 20);
   }
+}
+
+void Load(Handles& h, Random& random) {
+  const std::vector<std::byte>& file = AnyFile(random);
+  const size_t size = random.Chance(0.9) ? file.size() : 100;
+  if (random.Chance(0.7)) {
+    h.model = FuseliteModelLoadMemory(random.Chance(0.95) ? file.data() : nullptr, size);
+    return;
+  }
+  const MemoryFile on_disk(std::as_bytes(std::span(file)).first(size));
+  const std::string path = random.Chance(0.8) ? on_disk.path() : "/none";
+  h.model = FuseliteModelLoadFile(random.Chance(0.95) ? path.c_str() : nullptr);
+}
+
+void Create(Handles& h, int32_t threads, Random& random) {
+  FuseliteInterpreterDelete(h.interpreter);
+  FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
+  options.num_threads = threads;
+  options.preserve_tensors = random.Chance(0.3);
+  if (random.Chance(0.3)) options.signature = random.Chance(0.5) ? "serve" : "nonesuch";
+  if (random.Chance(0.1)) options.struct_size = 3;
+  if (random.Chance(0.2)) options.max_memory = 64;
+  // The interface knows the operator by its name alone.
+  const ::TfLiteOperator* operators[] = {
+      reinterpret_cast<const ::TfLiteOperator*>(&h.stranger->op()), nullptr};
+  options.operator_count = random.Chance(0.9) ? 1 : static_cast<size_t>(random.Int(0, 2));
+  if (random.Chance(0.95)) options.operators = operators;
+  h.interpreter = FuseliteInterpreterCreate(h.model, random.Chance(0.2) ? nullptr : &options);
+}
+
+void ApplyDelegate(Handles& h, Random& random) {
+  if (random.Chance(0.4)) {
+    FuseliteInterpreterApplyDelegate(h.interpreter, h.stranger->delegate());
+    return;
+  }
+  if (h.delegate == nullptr) h.delegate = FuseliteDelegateCreate(nullptr);
+  FuseliteInterpreterApplyDelegate(h.interpreter, h.delegate);
 }
 
 void Call(Handles& h, Random& random) {
@@ -111,28 +174,10 @@ void Call(Handles& h, Random& random) {
   std::vector<float> values(32, 0.25f);
   FuseliteTensor tensor;
   switch (random.Int(0, 16)) {
-    case 0: {
-      h.Close();
-      const std::vector<std::byte>& file = File(random.Chance(0.5));
-      h.model = FuseliteModelLoadMemory(file.data(), random.Chance(0.9) ? file.size() : 100);
-      break;
-    }
+    case 0: h.Close(); return Load(h, random);
     case 1:
-    case 2: {
-      FuseliteInterpreterDelete(h.interpreter);
-      FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
-      options.num_threads = index;
-      options.preserve_tensors = random.Chance(0.3);
-      if (random.Chance(0.3)) options.signature = random.Chance(0.5) ? "serve" : "nonesuch";
-      if (random.Chance(0.1)) options.struct_size = 3;
-      if (random.Chance(0.2)) options.max_memory = 64;
-      h.interpreter = FuseliteInterpreterCreate(h.model, random.Chance(0.2) ? nullptr : &options);
-      break;
-    }
-    case 3:
-      if (h.delegate == nullptr) h.delegate = FuseliteDelegateCreate(nullptr);
-      FuseliteInterpreterApplyDelegate(h.interpreter, h.delegate);
-      break;
+    case 2: return Create(h, index, random);
+    case 3: return ApplyDelegate(h, random);
     case 4: {
       const int32_t dims[] = {index, random.Chance(0.8) ? 6 : 5, 1};
       FuseliteInterpreterResizeInput(h.interpreter, random.Int(0, 4), dims, random.Int(0, 3));
@@ -175,7 +220,7 @@ void Call(Handles& h, Random& random) {
       FuseliteInterpreterOutput(h.interpreter, random.Int(0, 4));
       EXPECT_LE(FuseliteInterpreterInputCount(h.interpreter), 4u);
       EXPECT_LE(FuseliteInterpreterOutputCount(h.interpreter), 4u);
-      EXPECT_LE(FuseliteInterpreterTensorCount(h.interpreter), 64u);
+      EXPECT_LE(FuseliteInterpreterTensorCount(h.interpreter), 4096u);  // strangers add some
       FuseliteLastStatus();
       EXPECT_NE(FuseliteLastError(), nullptr);
       break;
@@ -186,10 +231,11 @@ void Call(Handles& h, Random& random) {
 
 void FuzzOne(std::span<const uint8_t> bytes) {
   Random random(bytes);
-  Handles handles;
-  const std::vector<std::byte>& file = File(random.Chance(0.5));
+  Stranger stranger(random);
+  Handles handles{.stranger = &stranger};
+  const std::vector<std::byte>& file = AnyFile(random);
   handles.model = FuseliteModelLoadMemory(file.data(), file.size());
-  handles.interpreter = FuseliteInterpreterCreate(handles.model, nullptr);
+  Create(handles, 1, random);
   const int64_t calls = random.Int(1, 40);
   for (int64_t i = 0; i < calls; ++i) Call(handles, random);
   handles.Close();

@@ -82,6 +82,12 @@ void CompareTensor(const TestTensor& expected, const TestTensor& actual, float t
     return;  // a rounding may turn out the other way
   }
   switch (BitWidth(expected.info().type)) {
+    case 2:
+    case 4: {
+      const size_t whole = expected.info().elements() * BitWidth(expected.info().type) / 8;
+      EXPECT_EQ(std::memcmp(expected.bytes(), actual.bytes(), whole), 0) << what;
+      return;
+    }
     case 8: return ExpectSame<uint8_t>(expected, actual, what);
     case 16: return ExpectSame<uint16_t>(expected, actual, what);
     case 32: return ExpectSame<uint32_t>(expected, actual, what);
@@ -107,6 +113,19 @@ Result<std::vector<TestTensor>> RunOnCopy(const OpTester& plain, const Candidate
   return results;
 }
 
+// What a host's struct has of the parameters comes back from it.
+void CheckStruct(const kernels::OperatorDef& op, const kernels::Params& params) {
+  if (op.struct_bytes == 0) return;
+  std::vector<std::max_align_t> host(op.struct_bytes / sizeof(std::max_align_t) + 1);
+  ExportParams(op.fields, params.data(), host.data());
+  kernels::Params again;
+  const Status imported = ImportParams(op.fields, host.data(), op.max_version, again.data());
+  ASSERT_TRUE(imported.ok()) << imported.message();
+  std::vector<std::max_align_t> twice(host.size());
+  ExportParams(op.fields, again.data(), twice.data());
+  EXPECT_EQ(std::memcmp(host.data(), twice.data(), op.struct_bytes), 0);
+}
+
 bool HasOddFloats(const OpTester& tester) {
   for (const TestTensor& input : tester.inputs) {
     if (input.absent() || input.info().type != DataType::kFloat32) continue;
@@ -123,7 +142,8 @@ void FuzzOne(std::span<const uint8_t> bytes) {
   Random random(bytes);
   auto [tester, tolerance] = AnyOperation(random);
   const kernels::OperatorDef& op = *tester.op.op;
-  SCOPED_TRACE(op.name);
+  SCOPED_TRACE(std::string(op.name) + " " + tester.op.tail.ToString());
+  CheckStruct(op, tester.op.params);
   if (!tester.Infer().ok()) return;
   for (const TensorInfo& output : tester.op.outputs) {
     if (output.elements() > 1 << 16 || BitWidth(output.type) == 0) return;

@@ -13,6 +13,8 @@
 #define STBI_WRITE_NO_STDIO
 #include <stb_image_write.h>
 
+#include "tests/fuzz/random_operation.h"
+#include "tests/fuzz/text_phrases.h"
 #include "tools/common/npy.h"
 
 namespace kernels = fuselite::kernels;
@@ -37,6 +39,30 @@ std::vector<std::byte> OneOperator(const kernels::OperatorDef& op, int inputs) {
   writer.SetOutputs({out});
   writer.AddOperator(op, operands, {out});
   writer.AddSignature("serve", {{"x", operands.empty() ? out : operands[0]}}, {{"y", out}});
+  return writer.Finish();
+}
+
+// One operator with options and operands that are drawn, mostly such as fit.
+std::vector<std::byte> DrawnOperator(const kernels::OperatorDef& op, uint64_t seed) {
+  kernels::testing::Random random(seed);
+  const fuselite::fuzz::RandomOperation drawn = fuselite::fuzz::DrawOperation(op, random);
+  ModelWriter writer;
+  std::vector<int> operands, given, results;
+  for (size_t i = 0; i < drawn.inputs.size(); ++i) {
+    const fuselite::TensorInfo& info = drawn.inputs[i];
+    operands.push_back(-1);
+    if (info.absent()) continue;
+    const auto data = drawn.constant[i] ? drawn.DrawValuesOf(i, random) : std::vector<std::byte>();
+    operands.back() =
+        writer.AddTensor({"operand", info.type, info.shape, info.quantization, data, false, {}});
+    if (data.empty()) given.push_back(operands.back());
+  }
+  for (const fuselite::TensorInfo& info : drawn.outputs) {
+    results.push_back(writer.AddTensor("result", info.type, info.shape, info.quantization));
+  }
+  writer.AddOperator(op, drawn.params, operands, results);
+  writer.SetInputs(given);
+  writer.SetOutputs(results);
   return writer.Finish();
 }
 
@@ -82,12 +108,57 @@ std::vector<std::byte> Rarities() {
   return writer.Finish();
 }
 
+// A custom operator.
+std::vector<std::byte> Stranger() {
+  ModelWriter writer;
+  const int x = writer.AddTensor("x", DataType::kFloat32, {2, 3});
+  const int y = writer.AddTensor("y", DataType::kFloat32, {2, 3});
+  writer.AddCustomOperator("Stranger", {std::byte{3}}, {x}, {y});
+  writer.AddMetadata("notes", {std::byte{4}});
+  writer.SetInputs({x});
+  writer.SetOutputs({y});
+  return writer.Finish();
+}
+
+// One of the operators of strings.
+std::vector<std::byte> Texts(uint64_t seed) {
+  ModelWriter writer;
+  fuselite::kernels::testing::Random random(seed);
+  std::vector<int> inputs;
+  const std::vector<int> outputs = fuselite::fuzz::AddTextPhrase(writer, random, inputs);
+  writer.SetInputs(inputs);
+  writer.SetOutputs(outputs);
+  return writer.Finish();
+}
+
 bool Save(const std::filesystem::path& path, const std::vector<std::byte>& bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
   if (!file) std::cerr << "make_corpus: cannot write " << path << "\n";
   return static_cast<bool>(file);
+}
+
+// For the target of kernels: each of its ways to an operation (kernels.cc), then any bytes.
+bool SaveDraws(const std::filesystem::path& folder) {
+  constexpr int kSeeds = 6, kBytes = 120, kFittingWays = 16;
+  const auto operators = static_cast<int>(fuselite::fuzz::DrawableOperators().size());
+  fuselite::kernels::testing::Random random(uint64_t{1});
+  bool saved = true;
+  const auto save = [&](int fitting, int way, int seed) {
+    // A byte below a fifth of 256 draws a case that is made to fit.
+    std::vector<std::byte> bytes = {std::byte(fitting != 0 ? 0 : 255), std::byte(way)};
+    for (int i = 0; i < kBytes; ++i) bytes.push_back(std::byte(random.Int(0, 255)));
+    const std::string name = std::to_string(fitting) + "-" + std::to_string(way);
+    saved = saved && Save(folder / (name + "-" + std::to_string(seed)), bytes);
+  };
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    for (int way = 0; way < operators; ++way) save(0, way, seed);
+    for (int way = 0; way < kFittingWays; ++way) {
+      for (int more = 0; more < 4; ++more) save(1, way, 4 * seed + more);
+    }
+  }
+  return saved;
 }
 
 // Arrays of every type.
@@ -141,14 +212,26 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = std::filesystem::path(argv[1]) / "loader";
   const std::filesystem::path inputs = std::filesystem::path(argv[1]) / "inputs";
+  const std::filesystem::path draws = std::filesystem::path(argv[1]) / "kernels";
   std::filesystem::create_directories(folder);
   std::filesystem::create_directories(inputs);
+  std::filesystem::create_directories(draws);
   bool saved = Save(folder / "rarities.tflite", Rarities());
+  saved = saved && Save(folder / "stranger.tflite", Stranger());
+  for (uint64_t seed = 1; saved && seed <= 24; ++seed) {
+    saved = Save(folder / ("texts" + std::to_string(seed) + ".tflite"), Texts(seed));
+  }
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
     if (op->builtin_code < 0) continue;
     saved = saved &&
             Save(folder / (std::string(op->name) + ".tflite"), OneOperator(*op, op->min_inputs));
   }
-  saved = saved && SaveArrays(inputs) && SaveImages(inputs);
+  for (const kernels::OperatorDef* op : fuselite::fuzz::DrawableOperators()) {
+    for (uint64_t seed = 1; saved && seed <= 3; ++seed) {
+      const std::string name = "drawn-" + std::string(op->name) + std::to_string(seed);
+      saved = Save(folder / (name + ".tflite"), DrawnOperator(*op, seed));
+    }
+  }
+  saved = saved && SaveArrays(inputs) && SaveImages(inputs) && SaveDraws(draws);
   return saved ? 0 : 1;
 }

@@ -10,8 +10,10 @@
 
 #include "interpreter/interpreter.h"
 #include "partitioner/delegate.h"
+#include "partitioner/explanation.h"
 #include "tests/fuzz/model_grower.h"
 #include "tests/fuzz/target.h"
+#include "tests/fuzz/text_phrases.h"
 
 namespace fuselite::fuzz {
 namespace {
@@ -36,6 +38,15 @@ void FillInputs(Interpreter& interpreter, uint64_t seed) {
   Random random(seed);
   for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
     const TensorView input = interpreter.input(static_cast<int>(i));
+    if (input.type == DataType::kString && !input.constant && input.shape.elements() < 100) {
+      std::vector<std::string> strings;
+      for (int64_t n = input.shape.elements(); n > 0; --n) {
+        strings.emplace_back(random.Pick({"a", "a b a", ""}));
+      }
+      const Status set = interpreter.SetStrings(static_cast<int>(i), TextTable(strings));
+      EXPECT_TRUE(set.ok()) << set.message();
+      continue;
+    }
     const auto values = DrawValues({.type = input.type, .shape = input.shape}, random);
     const bool fits = input.data != nullptr && !input.constant && values.size() == input.bytes;
     if (fits && !values.empty()) std::memcpy(input.data, values.data(), values.size());
@@ -88,15 +99,40 @@ std::unique_ptr<Interpreter> Run(const std::shared_ptr<const Model>& model,
   return Invoke(**interpreter, *model).ok() ? *std::move(interpreter) : nullptr;
 }
 
-}  // namespace
-
-void FuzzOne(std::span<const uint8_t> bytes) {
-  Random random(bytes);
+// What a user may set, and the tools with it.
+partitioner::Options DrawOptions(Random& random) {
   partitioner::Options options;
   options.isa = random.Chance(0.8) ? DetectIsa() : Isa::kScalar;
   options.jit = random.Chance(0.8);
   options.num_threads = random.Chance(0.8) ? 1 : 2;
   options.budget = kBudget;
+  options.fusion = random.Chance(0.9);
+  if (random.Chance(0.1)) options.max_partitions = 1;
+  if (random.Chance(0.1)) options.min_nodes_per_partition = 2;
+  if (random.Chance(0.1)) options.ops_deny = {"TANH", "ADD"};
+  options.keep_profile = random.Chance(0.2);
+  options.keep_events = random.Chance(0.2);
+  return options;
+}
+
+// What is told of the delegate's work.
+void CheckReports(const partitioner::Delegate& delegate) {
+  const partitioner::Explanation explanation = delegate.Explain();
+  EXPECT_FALSE(partitioner::ToText(explanation).empty());
+  EXPECT_TRUE(partitioner::ToJson(explanation).starts_with("{"));
+  EXPECT_TRUE(partitioner::ToDot(explanation).starts_with("digraph"));
+  OpeningTimes(explanation);
+  const auto profile = delegate.state()->Profile();
+  const auto events = delegate.state()->Events();
+  EXPECT_TRUE(delegate.state()->Profiles() || (profile.empty() && events.empty()));
+}
+
+}  // namespace
+
+void FuzzOne(std::span<const uint8_t> bytes) {
+  Random random(bytes);
+  const partitioner::Options options = DrawOptions(random);
+  const bool reports = random.Chance(0.2);
   const std::vector<std::byte> file = ModelGrower(random).Grow();
   const auto model = LoadModelFromMemory(file, nullptr);
   if (!model.ok()) return;
@@ -108,6 +144,7 @@ void FuzzOne(std::span<const uint8_t> bytes) {
   const auto expected = Run(*model, nullptr, 1);
   partitioner::Delegate delegate(options);
   const auto actual = Run(*model, &delegate, 1);
+  if (reports) CheckReports(delegate);
   if (expected == nullptr || actual == nullptr) return;
   const bool exact = !HasFloats(*expected);
   for (size_t i = 0; i < expected->outputs().size(); ++i) {

@@ -1,9 +1,12 @@
 #include "tests/fuzz/model_grower.h"
 
+#include <flatbuffers/flexbuffers.h>
+
 #include <string>
 
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/change_model.h"
+#include "tests/fuzz/text_phrases.h"
 
 namespace fuselite::fuzz {
 namespace {
@@ -13,16 +16,33 @@ constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32;
 const Shape kRow = {2, 5};
 // The name by which the graph and its initializer mean the same variable.
 constexpr char kVariable[] = "kept";
+// Of a loop over a sequence: how many rows it has, of how many numbers, and how many the state has.
+constexpr int32_t kSteps = 19, kWidth = 6, kCells = 8;
+
+// What a file says of a composite: mostly what its name needs.
+std::vector<std::byte> CompositeAttributes(Random& random) {
+  if (random.Chance(0.1)) return {};
+  flexbuffers::Builder builder;
+  builder.Map([&] {
+    builder.Float(random.Chance(0.9) ? "epsilon" : "scale", random.Pick({1e-3f, 0.5f, -1.0f}));
+  });
+  builder.Finish();
+  const auto bytes = std::as_bytes(std::span(builder.GetBuffer()));
+  return {bytes.begin(), bytes.end()};
+}
 
 }  // namespace
 
 std::vector<std::byte> ModelGrower::Grow() {
   const int64_t nodes = random_.Int(1, 6);
   for (int64_t i = 0; i < nodes; ++i) {
-    switch (random_.Int(0, 19)) {
+    switch (random_.Int(0, 24)) {
       case 0: AddBranches(); break;
       case 1: AddLoop(); break;
       case 2: AddVariable(); break;
+      case 3: AddSequence(); break;
+      case 4: AddComposite(); break;
+      case 5: AddTexts(); break;
       default: Add();
     }
   }
@@ -90,13 +110,17 @@ int ModelGrower::Made(DataType type, const Shape& shape) {
 
 void ModelGrower::AddBranches() {
   if (branches_ >= 0) return;
+  const bool two = random_.Chance(0.7);
   branches_ = subgraphs_;
-  subgraphs_ += 2;
-  const int selector = writer_.AddTensor("selector", DataType::kBool, {1});
+  branch_count_ = two ? 2 : 3;
+  subgraphs_ += branch_count_;
+  const int selector = writer_.AddTensor("selector", two ? DataType::kBool : kI32, {1});
   graph_.inputs.push_back(selector);
   const int x = Floats();
-  writer_.AddControlFlow(tflite::kTfLiteBuiltinIf, {branches_, branches_ + 1}, {selector, x},
-                         {Made(kF32, kRow)});
+  std::vector<int> each;
+  for (int i = 0; i < branch_count_; ++i) each.push_back(branches_ + i);
+  writer_.AddControlFlow(two ? tflite::kTfLiteBuiltinIf : tflite::kTfLiteBuiltinStablehloCase, each,
+                         {selector, x}, {Made(kF32, kRow)});
 }
 
 void ModelGrower::AddLoop() {
@@ -125,15 +149,43 @@ void ModelGrower::AddVariable() {
   }
 }
 
+void ModelGrower::AddSequence() {
+  if (sequence_ >= 0) return;
+  sequence_ = subgraphs_;
+  subgraphs_ += 2;
+  const int counter = writer_.AddConstant<int32_t>("counter", kI32, {}, {0});
+  const Shape rows = {kSteps, 1, kWidth}, cells = {1, kCells};
+  const int x = writer_.AddTensor("sequence", kF32, rows), state = Weights(cells);
+  graph_.inputs.push_back(x);
+  writer_.AddControlFlow(tflite::kTfLiteBuiltinWhile, {sequence_, sequence_ + 1},
+                         {counter, x, state},
+                         {Made(kI32, {}), Made(kF32, rows), Made(kF32, cells)});
+}
+
+void ModelGrower::AddComposite() {
+  if (composite_ >= 0) return;
+  composite_ = subgraphs_++;
+  const char* name = random_.Pick({"odml.rms_norm", "odml.rms_norm", "another.relu"});
+  const std::vector<int> inputs = {Floats(), Weights({kRow[1]})};
+  writer_.AddComposite(name, CompositeAttributes(random_), composite_, inputs, {Made(kF32, kRow)});
+}
+
+void ModelGrower::AddTexts() {
+  for (int made : AddTextPhrase(writer_, random_, graph_.inputs)) graph_.outputs.push_back(made);
+}
+
 // In the order in which their numbers were given away.
 void ModelGrower::AddSubgraphs() {
   for (int subgraph = 1; subgraph < subgraphs_; ++subgraph) {
     graph_ = {};
-    if (subgraph == branches_) AddBranch("then");
-    if (subgraph == branches_ + 1 && branches_ >= 0) AddBranch("else");
+    const bool branch = branches_ >= 0 && subgraph >= branches_;
+    if (branch && subgraph < branches_ + branch_count_) AddBranch("branch");
     if (subgraph == loop_) AddCondition();
     if (subgraph == loop_ + 1 && loop_ >= 0) AddBody();
     if (subgraph == initializer_) AddInitializer();
+    if (subgraph == sequence_) AddSequenceCondition();
+    if (subgraph == sequence_ + 1 && sequence_ >= 0) AddSequenceBody();
+    if (subgraph == composite_) AddBranch("decomposition");
   }
 }
 
@@ -152,7 +204,9 @@ int ModelGrower::Chain(int value) {
 void ModelGrower::AddBranch(const char* name) {
   writer_.AddSubgraph(name);
   const int x = writer_.AddTensor("x", kF32, kRow);
-  writer_.SetInputs({x});
+  const bool composite = std::string_view(name) == "decomposition";
+  writer_.SetInputs(composite ? std::vector{x, writer_.AddTensor("scales", kF32, {kRow[1]})}
+                              : std::vector{x});
   // Any operator may read the branch's argument.
   graph_.made = {x};
   if (random_.Chance(0.3)) Add();
@@ -197,6 +251,53 @@ void ModelGrower::AddInitializer() {
   const std::vector<float> first(static_cast<size_t>(kRow.elements()), 0.5f);
   const int value = writer_.AddConstant<float>("first", kF32, kRow, first);
   writer_.AddOperator(tflite::kTfLiteBuiltinAssignVariable, {handle, value}, {});
+}
+
+int ModelGrower::Weights(const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (float& value : values) value = random_.Float(-0.5f, 0.5f);
+  return writer_.AddConstant<float>("weights", kF32, shape, values);
+}
+
+int ModelGrower::Op(std::string_view name, std::vector<int> inputs, const Shape& shape,
+                    DataType type) {
+  const int out = writer_.AddTensor(std::string(name), type, shape);
+  writer_.AddOperator(*kernels::FindOperator(name), std::move(inputs), {out});
+  return out;
+}
+
+int ModelGrower::Dense(int x, int32_t from, int32_t to) {
+  const int weights = Weights({to, from}), bias = random_.Chance(0.7) ? Weights({to}) : -1;
+  return Op("FULLY_CONNECTED", {x, weights, bias}, {1, to});
+}
+
+void ModelGrower::AddSequenceCondition() {
+  writer_.AddSubgraph("goes on");
+  const int counter = writer_.AddTensor("counter", kI32, {});
+  const int x = writer_.AddTensor("x", kF32, {kSteps, 1, kWidth});
+  const int state = writer_.AddTensor("state", kF32, {1, kCells});
+  const auto turns = static_cast<int32_t>(random_.Int(0, kSteps + 1));
+  const int limit = writer_.AddConstant<int32_t>("limit", kI32, {}, {turns});
+  writer_.SetInputs({counter, x, state});
+  writer_.SetOutputs({Op("LESS", {counter, limit}, {}, DataType::kBool)});
+}
+
+void ModelGrower::AddSequenceBody() {
+  writer_.AddSubgraph("body");
+  const int counter = writer_.AddTensor("counter", kI32, {});
+  const int x = writer_.AddTensor("x", kF32, {kSteps, 1, kWidth});
+  const int state = writer_.AddTensor("state", kF32, {1, kCells});
+  const int one = writer_.AddConstant<int32_t>("one", kI32, {}, {1});
+  const int next = Op("ADD", {counter, one}, {}, kI32);
+  const int row = Op("GATHER", {x, random_.Chance(0.9) ? counter : next}, {1, kWidth});
+  const int ahead = Dense(row, kWidth, kCells), behind = Dense(state, kCells, kCells);
+  const int sum = Op("ADD", {ahead, behind}, {1, kCells});
+  const int cell = Op(random_.Pick({"TANH", "RELU", "LOGISTIC"}), {sum}, {1, kCells});
+  // Rows that the loop changes were not there to be multiplied ahead.
+  const bool changes = random_.Chance(0.2);
+  const int rows = changes ? Op("NEG", {x}, {kSteps, 1, kWidth}) : x;
+  writer_.SetInputs({counter, x, state});
+  writer_.SetOutputs({next, rows, cell});
 }
 
 }  // namespace fuselite::fuzz

@@ -31,6 +31,9 @@ class ModelGrower {
   void AddBranches();
   void AddLoop();
   void AddVariable();
+  void AddSequence();
+  void AddComposite();
+  void AddTexts();
   void AddSubgraphs();
   // Functions of one value, which becomes the result.
   int Chain(int value);
@@ -38,11 +41,20 @@ class ModelGrower {
   void AddCondition();
   void AddBody();
   void AddInitializer();
+  // A loop over the rows of a sequence, as recurrent networks have it.
+  void AddSequenceCondition();
+  void AddSequenceBody();
+  int Weights(const Shape& shape);
+  int Dense(int x, int32_t from, int32_t to);
+  int Op(std::string_view name, std::vector<int> inputs, const Shape& shape,
+         DataType type = DataType::kFloat32);
 
   Random& random_;
   interpreter::ModelWriter writer_;
   Graph graph_;
-  int branches_ = -1, loop_ = -1, initializer_ = -1;  // the first of their subgraphs
+  // The first of their subgraphs; -1: there are none.
+  int branches_ = -1, branch_count_ = 0, loop_ = -1, initializer_ = -1, sequence_ = -1;
+  int composite_ = -1;
   int subgraphs_ = 1;
   bool exchanged_ = false;  // the loop's results
 };

@@ -18,7 +18,8 @@ bool Sized(DataType type) { return BitWidth(type) > 0; }
 DataType AnyType(Random& random) {
   return random.Pick({DataType::kFloat32, DataType::kFloat32, DataType::kInt8, DataType::kUInt8,
                       DataType::kInt16, DataType::kInt32, DataType::kInt64, DataType::kBool,
-                      DataType::kFloat16});
+                      DataType::kFloat16, DataType::kInt4, DataType::kUInt32, DataType::kFloat64,
+                      DataType::kBFloat16, DataType::kComplex64});
 }
 
 template <class List>
@@ -186,8 +187,7 @@ std::span<const OperatorDef* const> DrawableOperators() {
 RandomOperation DrawOperation(const OperatorDef& op, Random& random) {
   RandomOperation drawn;
   drawn.op = &op;
-  kernels::SetDefaults(op.fields, drawn.params.data());
-  for (const Field& field : op.fields) DrawField(field, random, drawn.params.data());
+  drawn.params = DrawParams(op, random);
   const kernels::TypeRow row = DrawTypes(op, random);
   const Shape first = DrawFirst(op, random);
   DrawInputs(drawn, row, first, random);
@@ -201,6 +201,13 @@ RandomOperation DrawOperation(const OperatorDef& op, Random& random) {
   }
   if (random.Chance(0.9)) FitCounts(drawn);
   return drawn;
+}
+
+kernels::Params DrawParams(const OperatorDef& op, Random& random) {
+  kernels::Params params;
+  kernels::SetDefaults(op.fields, params.data());
+  for (const Field& field : op.fields) DrawField(field, random, params.data());
+  return params;
 }
 
 std::vector<std::byte> RandomOperation::DrawValuesOf(size_t input, Random& random) const {

@@ -28,6 +28,9 @@ RandomOperation DrawOperation(const kernels::OperatorDef& op, Random& random);
 // The operators that DrawOperation() takes, always in the same order.
 std::span<const kernels::OperatorDef* const> DrawableOperators();
 
+// The operator's parameters, some of them as they are by default.
+kernels::Params DrawParams(const kernels::OperatorDef& op, Random& random);
+
 // Bytes for a tensor: numbers near zero, indices, here and there what floats have besides numbers.
 std::vector<std::byte> DrawValues(const TensorInfo& info, Random& random);
 
