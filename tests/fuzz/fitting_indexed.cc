@@ -220,16 +220,48 @@ FittingCase SparseEmbedding(Random& random) {
   return {std::move(tester)};
 }
 
+// Random bits of a state, which only two lengths can be.
+FittingCase BitGenerator(Random& random) {
+  OpTester tester("STABLEHLO_RNG_BIT_GENERATOR");
+  SetParameter(tester, "algorithm", Dim(random, 0, 2));
+  tester.Input(Any(random, DataType::kUInt64, {Dim(random, 2, 3)})).Output(DataType::kUInt64);
+  tester.op.outputs.push_back(
+      {.type = random.Pick({DataType::kInt32, DataType::kUInt32, DataType::kInt64}),
+       .shape = SmallShape(random, Dim(random, 1, 3))});
+  return {std::move(tester)};
+}
+
+FittingCase LshProjection(Random& random) {
+  OpTester tester("LSH_PROJECTION");
+  SetParameter(tester, "type", Dim(random, 1, 2));
+  const Shape shape = SmallShape(random, Dim(random, 1, 2));
+  tester.Input(Floats(random, {Dim(random, 1, 4), Dim(random, 1, 8)}, 1));
+  tester.Input(Any(random, SomeType(random), shape));
+  if (random.Chance(0.5)) tester.Input(Floats(random, {shape[0]}, 1));
+  return {std::move(tester)};
+}
+
+FittingCase Unique(Random& random) {
+  OpTester tester("UNIQUE");
+  SetParameter(tester, "idx_out_type", random.Pick({DataType::kInt32, DataType::kInt64}));
+  tester.Constant(Any(random, SomeType(random), {Dim(random, 1, 30)}));
+  tester.Output().Output();
+  return {std::move(tester)};
+}
+
 }  // namespace
 
 FittingCase DrawIndexedCase(Random& random) {
-  switch (random.Int(0, 6)) {
+  switch (random.Int(0, 9)) {
     case 0: return StablehloGather(random);
     case 1: return StablehloScatter(random);
     case 2: return StablehloPad(random);
     case 3: return StablehloReduceWindow(random);
     case 4: return Conv3DTranspose(random);
     case 5: return ReverseSequence(random);
+    case 6: return BitGenerator(random);
+    case 7: return LshProjection(random);
+    case 8: return Unique(random);
     default: return SparseEmbedding(random);
   }
 }

@@ -151,13 +151,16 @@ void Create(Handles& h, int32_t threads, Random& random) {
   options.preserve_tensors = random.Chance(0.3);
   if (random.Chance(0.3)) options.signature = random.Chance(0.5) ? "serve" : "nonesuch";
   if (random.Chance(0.1)) options.struct_size = 3;
-  if (random.Chance(0.2)) options.max_memory = 64;
+  // Sizes are what an input says, which may be what its memory held before.
+  options.max_memory = random.Chance(0.2) ? 64 : 1 << 20;
+  options.max_multiply_adds = 1 << 20;
   // The interface knows the operator by its name alone.
   const ::TfLiteOperator* operators[] = {
       reinterpret_cast<const ::TfLiteOperator*>(&h.stranger->op()), nullptr};
   options.operator_count = random.Chance(0.9) ? 1 : static_cast<size_t>(random.Int(0, 2));
   if (random.Chance(0.95)) options.operators = operators;
-  h.interpreter = FuseliteInterpreterCreate(h.model, random.Chance(0.2) ? nullptr : &options);
+  h.interpreter = FuseliteInterpreterCreate(h.model, &options);
+  if (random.Chance(0.1)) FuseliteInterpreterDelete(FuseliteInterpreterCreate(h.model, nullptr));
 }
 
 void ApplyDelegate(Handles& h, Random& random) {
@@ -165,7 +168,10 @@ void ApplyDelegate(Handles& h, Random& random) {
     FuseliteInterpreterApplyDelegate(h.interpreter, h.stranger->delegate());
     return;
   }
-  if (h.delegate == nullptr) h.delegate = FuseliteDelegateCreate(nullptr);
+  FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+  options.max_memory = "1M";
+  options.max_multiply_adds = "1M";
+  if (h.delegate == nullptr) h.delegate = FuseliteDelegateCreate(&options);
   FuseliteInterpreterApplyDelegate(h.interpreter, h.delegate);
 }
 

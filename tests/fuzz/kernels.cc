@@ -116,12 +116,12 @@ Result<std::vector<TestTensor>> RunOnCopy(const OpTester& plain, const Candidate
 // What a host's struct has of the parameters comes back from it.
 void CheckStruct(const kernels::OperatorDef& op, const kernels::Params& params) {
   if (op.struct_bytes == 0) return;
-  std::vector<std::max_align_t> host(op.struct_bytes / sizeof(std::max_align_t) + 1);
+  std::vector<uint64_t> host(op.struct_bytes / sizeof(uint64_t) + 1);
   ExportParams(op.fields, params.data(), host.data());
   kernels::Params again;
   const Status imported = ImportParams(op.fields, host.data(), op.max_version, again.data());
   ASSERT_TRUE(imported.ok()) << imported.message();
-  std::vector<std::max_align_t> twice(host.size());
+  std::vector<uint64_t> twice(host.size());
   ExportParams(op.fields, again.data(), twice.data());
   EXPECT_EQ(std::memcmp(host.data(), twice.data(), op.struct_bytes), 0);
 }
