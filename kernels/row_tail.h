@@ -1,7 +1,8 @@
 // The tail of kernels that compute a float row at a time: pools, normalizations, reductions.
 #pragma once
 
-#include <utility>
+#include <algorithm>
+#include <cstdint>
 
 #include "kernels/operator.h"
 #include "kernels/tail/apply.h"
@@ -19,31 +20,42 @@ class RowTail {
         pitch_(op.outputs[0].pitch()),
         channels_(op.outputs[0].shape.rank() ? op.outputs[0].shape.dim(-1) : 1) {}
 
-  // What the kernel needs; the row in scratch is at its start.
-  size_t scratch_bytes() const {
-    return type_ == DataType::kFloat32 ? 0 : channels_ * sizeof(float);
+  // How many rows Finish() should get at once: they are still in L1, and the start of a tail takes
+  // as long as some 30 rows of 24 floats (Zen 4, 22 ns).
+  int64_t rows_together() const {
+    return std::max<int64_t>(1, kFloatsTogether / std::max<int64_t>(1, channels_));
   }
-  float* Row(const KernelArgs& args, int64_t row) const {
-    if (type_ != DataType::kFloat32) return reinterpret_cast<float*>(args.scratch);
-    return static_cast<float*>(args.outputs[0]) + row * pitch_;
+  // What the kernel needs for so many rows.
+  size_t scratch_bytes(int64_t rows = 1) const { return in_place() ? 0 : rows * row_bytes(); }
+  // Row `row` of those that begin with `first`.
+  float* Row(const KernelArgs& args, int64_t row, int64_t first) const {
+    if (in_place()) return static_cast<float*>(args.outputs[0]) + row * pitch_;
+    return reinterpret_cast<float*>(args.scratch) + (row - first) * channels_;
   }
-  void Finish(const KernelArgs& args, int64_t row) const {
+  float* Row(const KernelArgs& args, int64_t row) const { return Row(args, row, row); }
+  // Rows `row` to `row + rows` lie where Row(args, ., row) is.
+  void Finish(const KernelArgs& args, int64_t row, int64_t rows = 1) const {
     if (tail_.empty()) return;
     apply_(tail_, args.inputs,
            {.source = Row(args, row),
-            .source_pitch = channels_,
+            .source_pitch = in_place() ? pitch_ : channels_,
             .source_type = DataType::kFloat32,
             .destination =
                 static_cast<std::byte*>(args.outputs[0]) + row * pitch_ * (BitWidth(type_) / 8),
             .destination_pitch = pitch_,
             .destination_type = type_,
             .row = row,
-            .rows = 1,
+            .rows = rows,
             .channel = 0,
             .channels = channels_});
   }
 
  private:
+  static constexpr int64_t kFloatsTogether = 1024;
+
+  bool in_place() const { return type_ == DataType::kFloat32; }
+  size_t row_bytes() const { return channels_ * sizeof(float); }
+
   Tail tail_;
   ApplyTailFunction* apply_;
   DataType type_;

@@ -90,7 +90,7 @@ void Assembler::LoadLanes(int vector, const RegExp& address, bool partial) {
   if (!partial || partial_ == isa_.lanes()) {
     vmovups(Vec(vector), ptr[address]);
   } else if (isa_.avx512) {
-    vmovups(Vec(vector) | k1 | T_z, ptr[address]);
+    vmovups(Vec(vector, true) | k1 | T_z, ptr[address]);
   } else if (partial_ == 4) {
     vmovups(Xmm(vector), ptr[address]);
   } else {
@@ -103,7 +103,7 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
   if (!partial || partial_ == isa_.lanes()) {
     vmovups(ptr[address], Vec(vector));
   } else if (isa_.avx512) {
-    vmovups(ptr[address] | k1, Vec(vector));
+    vmovups(ptr[address] | k1, Vec(vector, true));
   } else {
     // Piece by piece: masked stores are microcoded on several processors.
     Xmm rest(vector);

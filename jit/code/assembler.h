@@ -91,6 +91,13 @@ class Assembler : public Xbyak::CodeGenerator {
   // Declares how many lanes a partial vector of this function has; clobbers eax on AVX-512. The
   // mask lives in k1 there.
   void SetPartial(int lanes);
+  // The vector register `i`; where it is `partial` and its lanes fit into half of a vector of 64
+  // bytes, that half: it is multiplied in half the time on cores that halve the larger ones (Zen
+  // 4), and elsewhere in no more. Writing it zeroes the other half.
+  const Xbyak::Xmm& Vec(int i, bool partial) const {
+    const bool half = partial && isa_.avx512 && partial_ * 2 <= isa_.lanes();
+    return VectorOf(i, half ? isa_.bytes / 2 : isa_.bytes);
+  }
   // 32-bit lanes; `partial`: only the first lanes of SetPartial(), the others read as 0 and stay
   // untouched in memory. Nothing is read or written beyond.
   void LoadLanes(int vector, const Xbyak::RegExp& address, bool partial);

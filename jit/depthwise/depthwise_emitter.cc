@@ -84,8 +84,8 @@ class DepthwiseEmitter : public Assembler {
   void EmitBlock(const RowTile& rows, const RowTile& columns, bool partial) {
     outputs_ = static_cast<int>(columns.size());
     const int sums = static_cast<int>(rows.size()) * outputs_;
-    vmovups(Vec(0), ptr[weights_]);
-    for (int i = 1; i < sums; ++i) vmovaps(Vec(i), Vec(0));
+    vmovups(Vec(0, partial), ptr[weights_]);
+    for (int i = 1; i < sums; ++i) vmovaps(Vec(i, partial), Vec(0, partial));
     if (gathers()) PrepareGather();
     for (const TileColumn& image_row : ColumnsUnder(y_, rows)) {
       for (int i = 0; image_row.inside && i < spec_.inputs(); ++i) {
@@ -136,7 +136,9 @@ class DepthwiseEmitter : public Assembler {
     const auto filter_rows = static_cast<int>(image_row.uses.size());
     const bool weights_fit =
         sums + filter_rows * x_.filter + 2 + (gathers() ? 2 : 0) <= isa().registers();
-    const auto weight = [&](int use, int32_t kx) { return Vec(sums + use * x_.filter + kx); };
+    const auto weight = [&](int use, int32_t kx) {
+      return Vec(sums + use * x_.filter + kx, partial);
+    };
     for (int32_t kx = 0; weights_fit && kx < x_.filter; ++kx) {
       const bool used =
           std::ranges::any_of(columns, [&](const Taps& taps) { return taps.Has(kx); });
@@ -152,11 +154,11 @@ class DepthwiseEmitter : public Assembler {
       for (int use = 0; use < filter_rows; ++use) {
         const auto [row, ky] = image_row.uses[use];
         for (const auto [output, kx] : column.uses) {
-          const Xbyak::Xmm sum = Vec(row * outputs_ + output);
+          const Xbyak::Xmm sum = Vec(row * outputs_ + output, partial);
           if (weights_fit) {
-            vfmadd231ps(sum, Vec(input), weight(use, kx));
+            vfmadd231ps(sum, Vec(input, partial), weight(use, kx));
           } else {
-            vfmadd231ps(sum, Vec(input), weights(ky, kx));
+            vfmadd231ps(sum, Vec(input, partial), weights(ky, kx));
           }
         }
       }

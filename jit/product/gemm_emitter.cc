@@ -66,6 +66,8 @@ class GemmEmitter : public Assembler {
   int64_t PanelBytes(int vectors) const { return vectors * isa().bytes * (spec_.steps() + 1); }
 
   int acc(int row, int v) const { return row * tile_.vectors + v; }
+  // Register `i` for the products of vector `v`.
+  const Xbyak::Xmm& Part(int i, int v) const { return Vec(i, v == tile_.vectors - 1); }
   // Behind the accumulators, from the top: the vectors of weights, then two broadcast values; when
   // the depth is done, the tail's temporaries.
   int weight(int v) const { return isa().registers() - 1 - v; }
@@ -86,8 +88,8 @@ class GemmEmitter : public Assembler {
 
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v) {
-      vmovups(Vec(acc(0, v)), ptr[w_ + v * isa().bytes]);
-      for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));
+      vmovups(Part(acc(0, v), v), ptr[w_ + v * isa().bytes]);
+      for (int row = 1; row < tile_.rows; ++row) vmovaps(Part(acc(row, v), v), Part(acc(0, v), v));
     }
     walk_.SkipWeights(tile_.vectors * isa().bytes);
   }
@@ -98,10 +100,10 @@ class GemmEmitter : public Assembler {
     const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
     if (tile_.rows == 1) {
       Broadcast(broadcast(0), walk_.RowValue(0, displacement), values);
-      for (int v = 0; v < vectors; ++v) Multiply(acc(0, v), broadcast(0), w(v));
+      for (int v = 0; v < vectors; ++v) Multiply(v, acc(0, v), broadcast(0), w(v));
     } else {
       for (int v = 0; v < vectors; ++v) {
-        vmovups(Vec(weight(v)), w(v));
+        vmovups(Part(weight(v), v), w(v));
         if (spec_.prefetch_weights) {
           prefetcht0(ptr[walk_.Weights(v * isa().bytes + kPrefetch)]);
         }
@@ -113,12 +115,12 @@ class GemmEmitter : public Assembler {
       for (int row = 0; row < tile_.rows; ++row) {
         const RegExp value = walk_.RowValue(row, displacement);
         if (vectors == 1 && isa().avx512 && values == spec_.step_values()) {
-          Multiply(acc(row, 0), weight(0), ptr_b[value]);
+          Multiply(0, acc(row, 0), weight(0), ptr_b[value]);
           continue;
         }
         const int b = broadcast(row);
         Broadcast(b, value, values);
-        for (int v = 0; v < vectors; ++v) Multiply(acc(row, v), b, Vec(weight(v)));
+        for (int v = 0; v < vectors; ++v) Multiply(v, acc(row, v), b, Part(weight(v), v));
       }
     }
     walk_.SkipWeights(vectors * isa().bytes);
@@ -131,9 +133,9 @@ class GemmEmitter : public Assembler {
     vpbroadcastw(Vec(to) | first_of_pairs_ | T_z, ptr[value]);
   }
 
-  void Multiply(int sum, int values, const Xbyak::Operand& weights) {
-    if (spec_.bf16) return vdpbf16ps(Vec(sum), Vec(values), weights);
-    vfmadd231ps(Vec(sum), Vec(values), weights);
+  void Multiply(int v, int sum, int values, const Xbyak::Operand& weights) {
+    if (spec_.bf16) return vdpbf16ps(Part(sum, v), Part(values, v), weights);
+    vfmadd231ps(Part(sum, v), Part(values, v), weights);
   }
 
   void FinishTile() {

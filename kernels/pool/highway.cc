@@ -141,15 +141,19 @@ Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
   PoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
   ActivationRange(op.params.as<PoolParams>().activation, &pool.low, &pool.high);
   const RowTail tail(op, ApplyTail(context.isa));
-  work.scratch_bytes = tail.scratch_bytes();
+  const int64_t together = tail.rows_together();
+  work.scratch_bytes = tail.scratch_bytes(together);
   return MakeKernel(std::string("pool f32 ") + SimdName(context.isa), work,
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
                       const auto* in = static_cast<const float*>(args.inputs[0]);
-                      ForPixels(shape, begin, end, [&](int64_t p, const PoolTaps& taps) {
-                        pixel_function(pool, taps, in + taps.first * pitch, tail.Row(args, p),
-                                       shape.channels);
-                        tail.Finish(args, p);
-                      });
+                      for (int64_t first = begin; first < end; first += together) {
+                        const int64_t last = std::min(end, first + together);
+                        ForPixels(shape, first, last, [&](int64_t p, const PoolTaps& taps) {
+                          pixel_function(pool, taps, in + taps.first * pitch,
+                                         tail.Row(args, p, first), shape.channels);
+                        });
+                        tail.Finish(args, first, last - first);
+                      }
                     });
 }
 
