@@ -20,8 +20,8 @@ class ConvertedImage {
  public:
   static constexpr int64_t kSlack = 64;  // readable bytes behind the copy
 
-  // Pixels of the input have `channels` values of `type` (int8 or uint8, or int16 with kWide) and are
-  // `pitch` apart. In the copy each value stands `repeat` times, if more than once as it is.
+  // Pixels of the input have `channels` values of `type` (int8 or uint8, or int16 with kWide) and
+  // are `pitch` apart. In the copy each value stands `repeat` times, if more than once as it is.
   ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
                  DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
 
