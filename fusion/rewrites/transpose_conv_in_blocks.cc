@@ -120,7 +120,20 @@ ValueId BlockBias(Graph& graph, ValueId id, const Blocks& blocks) {
                            bias.name);
 }
 
-// The convolution of `node`'s blocks, whose output is a new value.
+// What brings the blocks' channels, a new value, to the places of `node`'s outputs.
+Node DepthToSpace(Graph& graph, const Node& node, const Blocks& blocks) {
+  const auto& [y, x] = blocks.shape.window;
+  Node places =
+      MakeNode("DEPTH_TO_SPACE", {AddShaped(graph, node.outputs[0],
+                                            Shape({blocks.shape.batch, y.input / y.stride,
+                                                   x.input / x.stride, blocks.channels()}))});
+  places.params.as<kernels::BlockSizeParams>().block_size = blocks.stride();
+  places.outputs = node.outputs;
+  places.host_nodes = node.host_nodes;
+  return places;
+}
+
+// The convolution of `node`'s blocks, whose output is left to the caller.
 Node Convolution(Graph& graph, const Node& node, const Blocks& blocks) {
   const bool biased = node.inputs.size() > 3 && node.inputs[3] != kNone;
   Node conv = MakeNode("CONV_2D", {node.inputs[2], BlockFilters(graph, node.inputs[1], blocks),
@@ -135,10 +148,6 @@ Node Convolution(Graph& graph, const Node& node, const Blocks& blocks) {
   params.stride_w = params.stride_h = params.dilation_w = params.dilation_h = 1;
   params.activation = from.activation;
   params.quantized_bias_type = from.quantized_bias_type;
-  const auto& [y, x] = blocks.shape.window;
-  conv.outputs = {AddShaped(
-      graph, node.outputs[0],
-      Shape({blocks.shape.batch, y.input / y.stride, x.input / x.stride, blocks.channels()}))};
   conv.tail = node.tail;
   conv.host_nodes = node.host_nodes;
   return conv;
@@ -157,12 +166,11 @@ bool TransposeConvInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   if (hybrid || !known || node.tail_inputs != 0) return false;
   const std::optional<Blocks> blocks = PlanBlocks(before);
   if (!blocks) return false;
+  Node places = DepthToSpace(graph, node, *blocks);
+  if (!context.AcceptsComposite(graph.Describe(places))) return false;  // int16
   Node conv = Convolution(graph, node, *blocks);
+  conv.outputs = places.inputs;
   if (!context.AcceptsComposite(graph.Describe(conv), &before)) return false;
-  Node places = MakeNode("DEPTH_TO_SPACE", {conv.outputs[0]});
-  places.params.as<kernels::BlockSizeParams>().block_size = blocks->stride();
-  places.outputs = node.outputs;
-  places.host_nodes = node.host_nodes;
   graph.InsertBefore(id, std::move(conv));
   graph.Replace(id, std::move(places));
   context.Record("convolve with the remainders of TRANSPOSE_CONV as channels", node.host_nodes);

@@ -92,5 +92,19 @@ TEST(TransposeConvInBlocks, KeepsTheBitsOfIntegers) {
   }
 }
 
+// DEPTH_TO_SPACE takes no int16.
+TEST(TransposeConvInBlocks, NotOfInt16) {
+  GraphBuilder b;
+  const TensorInfo shorts{.type = DataType::kInt16,
+                          .quantization = {.scales = {0.001f}, .zero_points = {0}}};
+  const ValueId x = b.Op("QUANTIZE", {b.Input({1, 4, 4, 5})}, {}, 1, shorts)[0];
+  const ValueId y =
+      b.Op("TRANSPOSE_CONV", {b.Ints({1, 8, 8, 1}), b.Int8Constant({1, 2, 2, 5}, 0.01f), x},
+           {{"stride_w", 2}, {"stride_h", 2}}, 1, shorts)[0];
+  b.Output(b.Op("DEQUANTIZE", {y}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "TRANSPOSE_CONV", "DEQUANTIZE"));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
