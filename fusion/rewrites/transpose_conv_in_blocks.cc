@@ -72,10 +72,10 @@ void RepeatValues(ChannelValues<T>* values, int64_t times) {
   *values = ChannelValues<T>(std::move(repeated));
 }
 
-TensorInfo Repeated(const TensorInfo& info, const Blocks& blocks, Shape shape) {
+TensorInfo Repeated(const TensorInfo& info, const Blocks& blocks, const Shape& shape) {
   TensorInfo result = info;
   const int64_t times = int64_t{blocks.stride()} * blocks.stride();
-  result.shape = std::move(shape);
+  result.shape = shape;
   result.data = nullptr;
   RepeatValues(&result.quantization.scales, times);
   RepeatValues(&result.quantization.zero_points, times);

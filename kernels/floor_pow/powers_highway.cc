@@ -104,22 +104,52 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
+// Of a block whose rows are short: many of them are one row, whose powers go to their places.
+void PowShortRows(PowRow* row, const BroadcastPlan& plan, const BroadcastPlan::Block& block,
+                  const float* x, const float* y, float* out) {
+  constexpr int64_t kGathered = 256;
+  float bases[kGathered], exponents[kGathered], powers[kGathered];
+  const int64_t together = kGathered / block.count;
+  for (int64_t first = 0; first < block.rows; first += together) {
+    const int64_t end = std::min(first + together, block.rows);
+    int64_t n = 0;
+    for (int64_t r = first; r < end; ++r) {
+      for (int64_t i = 0; i < block.count; ++i, ++n) {
+        bases[n] = x[r * plan.row_stride(0) + i * plan.stride(0)];
+        exponents[n] = y[r * plan.row_stride(1) + i * plan.stride(1)];
+      }
+    }
+    row(bases, 1, exponents, 1, powers, n);
+    for (int64_t r = first; r < end; ++r) {
+      std::copy_n(powers + (r - first) * block.count, block.count, out + r * plan.row_stride(2));
+    }
+  }
+}
+
 Result<std::unique_ptr<Kernel>> BuildPow(const OpDescription& op, const BuildContext& context) {
+  // From here on a row repays a call of its own.
+  constexpr int64_t kLongRow = 64;
   constexpr auto kPowRow = FUSELITE_SIMD_TABLE(PowRowOf);
   if (op.inputs[0].type != DataType::kFloat32) return Unsupported("integers' exponents differ");
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kPowRow.Require(context.isa));
   const BroadcastPlan plan({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false);
-  return MakeKernel(std::string("POW float32 ") + SimdName(context.isa),
-                    {.units = plan.units(), .grain = GrainFor(8 * plan.unit_elements())},
-                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-                        const auto* x = static_cast<const float*>(args.inputs[0]);
-                        const auto* y = static_cast<const float*>(args.inputs[1]);
-                        auto* out = static_cast<float*>(args.outputs[0]);
-                        row(x + piece.offsets[0], plan.stride(0), y + piece.offsets[1],
-                            plan.stride(1), out + piece.offsets[2], piece.count);
-                      });
-                    });
+  return MakeKernel(
+      std::string("POW float32 ") + SimdName(context.isa),
+      {.units = plan.units(), .grain = GrainFor(8 * plan.unit_elements())},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        plan.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+          const auto* x = static_cast<const float*>(args.inputs[0]) + block.offsets[0];
+          const auto* y = static_cast<const float*>(args.inputs[1]) + block.offsets[1];
+          auto* out = static_cast<float*>(args.outputs[0]) + block.offsets[2];
+          if (block.count < kLongRow) {
+            return PowShortRows(row, plan, block, x, y, out);
+          }
+          for (int64_t r = 0; r < block.rows; ++r) {
+            row(x + r * plan.row_stride(0), plan.stride(0), y + r * plan.row_stride(1),
+                plan.stride(1), out + r * plan.row_stride(2), block.count);
+          }
+        });
+      });
 }
 
 }  // namespace
