@@ -190,7 +190,7 @@ class Chooser {
       if (context_->tensors[tensor].allocation_type != kTfLiteMmapRo) info->data = nullptr;
       key.type = info->type;
       key.shape = info->shape;
-      inside.Set(tensor, *std::move(info));
+      inside.Set(tensor, *std::move(info), table_.StorageOf(tensor));
     }
     return BuildGraph(judged.partition, 0, context_, inside, failed);
   }

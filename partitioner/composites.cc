@@ -81,7 +81,7 @@ Result<BuiltGraph> BuildBody(const ImportedNode& node, TensorTable& table) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] < 0) return Unsupported("has an input left out");
     FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, table.Get(node.inputs[i]));
-    inside.Set(body.nodes.inputs[i], std::move(info));
+    inside.Set(body.nodes.inputs[i], std::move(info), table.StorageOf(node.inputs[i]));
   }
   int failed = -1;
   Result<BuiltGraph> built = BuildGraph(body.nodes, 0, body.graph, inside, &failed);
