@@ -28,18 +28,14 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
                                                     Nesting& nesting) {
   if (!whole_structs) return Unsupported("the host does not show its subgraphs");
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee, HostSubgraph::Acquire(context, subgraph));
-  if (callee.graph() == context) return InvalidArgument("it runs its own subgraph");
-  const NestingLevel level(nesting);
-  if (nesting.depth < 0) return Unsupported("its subgraphs are nested too deep");
+  NestingLevel level(nesting);
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
+  FUSELITE_RETURN_IF_ERROR(level.Admit(context, callee.graph(), plan.size()));
   auto body = std::make_shared<InlinedBody>();
   body->graph = callee.graph();
   FUSELITE_ASSIGN_OR_RETURN(body->nodes.inputs, callee.Inputs(ends.inputs));
   FUSELITE_ASSIGN_OR_RETURN(body->nodes.outputs, callee.Outputs(*context, ends.outputs));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
   for (int index : plan) {
-    if (nesting.nodes-- <= 0) {
-      return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
-    }
     Result<ImportedNode> inner = ImportNode(callee.graph(), index, whole_structs, &nesting);
     if (!inner.ok()) {
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));

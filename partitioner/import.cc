@@ -110,6 +110,14 @@ Result<TensorInfo> ImportHostTensor(const TfLiteContext& context, int tensor) {
   return info;
 }
 
+Status NestingLevel::Admit(const TfLiteContext* caller, const TfLiteContext* callee, size_t nodes) {
+  if (callee == caller) return InvalidArgument("it runs its own subgraph");
+  if (nesting_.depth < 0) return Unsupported("its subgraphs are nested too deep");
+  nesting_.nodes -= static_cast<int>(nodes);
+  if (nesting_.nodes >= 0) return Status();
+  return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
+}
+
 Result<PackedWeights> UnpackSparse(const TfLiteTensor& tensor, const TensorInfo& info) {
   const TfLiteSparsity& from = *tensor.sparsity;
   const auto copy = [](const TfLiteIntArray* array) {

@@ -57,6 +57,10 @@ class NestingLevel {
   NestingLevel(const NestingLevel&) = delete;
   NestingLevel& operator=(const NestingLevel&) = delete;
 
+  // Whether the subgraph `callee` of so many nodes may be read for a node of `caller`.
+  Status Admit(const tflite::TfLiteContext* caller, const tflite::TfLiteContext* callee,
+               size_t nodes);
+
  private:
   Nesting& nesting_;
 };

@@ -119,14 +119,9 @@ Status JudgeSubgraph(const Judging& judging, int subgraph, Nesting& nesting) {
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee,
                             HostSubgraph::Acquire(judging.context, subgraph));
   tflite::TfLiteContext* const graph = callee.graph();
-  if (graph == judging.context) return InvalidArgument("it runs its own subgraph");
-  const NestingLevel level(nesting);
-  if (nesting.depth < 0) return Unsupported("its subgraphs are nested too deep");
+  NestingLevel level(nesting);
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, callee.Plan());
-  nesting.nodes -= static_cast<int>(plan.size());
-  if (nesting.nodes < 0) {
-    return Unsupported("its subgraphs have more than ", Nesting().nodes, " nodes");
-  }
+  FUSELITE_RETURN_IF_ERROR(level.Admit(judging.context, graph, plan.size()));
   TensorTable table(graph);
   fusion::Planner planner(judging.planner.context(), judging.planner.jit(),
                           judging.planner.budget());
