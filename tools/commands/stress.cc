@@ -70,7 +70,7 @@ std::vector<Scenario> Chosen(const std::vector<std::string>& names) {
 std::vector<Isa> Caps(const std::vector<std::string>& names) {
   if (names.empty()) return {DetectIsa()};
   std::vector<Isa> caps;
-  const std::vector<Isa> runnable = RunnableIsas();
+  std::vector<Isa> runnable = RunnableIsas();
   for (const std::string& name : names) {
     if (name == "all") return runnable;
     const auto isa = std::ranges::find(runnable, name, &IsaName);

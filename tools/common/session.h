@@ -35,7 +35,7 @@ struct DelegateFlags {
 
   // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'. The
   // command outlives this object.
-  void AddTo(CLI::App& command);
+  void AddTo(CLI::App& to);
   // Without a wish for it, `max_memory` is the memory of the machine.
   Result<partitioner::Options> Parse() const;
   // In the order of the flags: fuselite where --use_fuselite stands, first where it is not given.
