@@ -130,4 +130,9 @@ Status RequireSized(DataType type) {
   return Unsupported("elements of type ", DataTypeName(type), " are not moved here");
 }
 
+Status RequireAtMost8Bytes(DataType type) {
+  if (BitWidth(type) <= 64) return Status();
+  return Unsupported("elements of type ", DataTypeName(type));
+}
+
 }  // namespace fuselite::kernels

@@ -68,5 +68,8 @@ Status RequireDenseInputs(const OpDescription& op, std::initializer_list<size_t>
 Result<int> ElementBytes(DataType type);
 // kUnsupported for elements without a size: strings.
 Status RequireSized(DataType type);
+// kUnsupported for elements of 16 bytes (complex128), for which the host's kernels that choose a
+// loop by the size of an element have none.
+Status RequireAtMost8Bytes(DataType type);
 
 }  // namespace fuselite::kernels

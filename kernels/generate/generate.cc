@@ -28,6 +28,7 @@ Status InferFill(OpDescription& op) {
   if (value.elements() != 1)
     return InvalidArgument("the value has ", value.elements(), " elements");
   FUSELITE_RETURN_IF_ERROR(ElementBytes(value.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(value.type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, value.type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(value, op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
@@ -125,7 +126,7 @@ const OperatorDef& FillOperator() {
       .max_version = 5,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank 1; any type of 8 bits or more",
+      .limits = "rank 1; any type of 8 to 64 bits",
       .infer = InferFill,
       .candidates = kMovementCandidates<PlanFill>,
       .cost = MovementCost,

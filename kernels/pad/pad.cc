@@ -122,6 +122,7 @@ namespace {
 
 Status InferMirrorPad(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireKeptQuantization(op.inputs[0], op.outputs[0]));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> paddings,
@@ -225,7 +226,7 @@ const OperatorDef& MirrorPadOperator() {
       .struct_bytes = sizeof(tflite::TfLiteMirrorPaddingParams),
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more",
+      .limits = "any type of 8 to 64 bits",
       .infer = InferMirrorPad,
       .candidates = kMovementCandidates<PlanMirrorPad>,
       .cost = MovementCost,

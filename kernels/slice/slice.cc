@@ -59,6 +59,7 @@ Status InferSlice(OpDescription& op) {
     return Unsupported("elements of type ", DataTypeName(type));
   }
   FUSELITE_RETURN_IF_ERROR(RequireSized(type));
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, type));
   if (op.inputs[1].type != op.inputs[2].type) {
     return InvalidArgument("begin is ", DataTypeName(op.inputs[1].type), ", the size ",
@@ -91,7 +92,7 @@ const OperatorDef& SliceOperator() {
       .max_version = 8,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "any type but string, uint4 and int2",
+      .limits = "any type but string, uint4, int2 and complex128",
       .infer = InferSlice,
       .candidates = kSliceCandidates<PlanSlice>,
       .cost = MovementCost,

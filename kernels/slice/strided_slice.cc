@@ -169,6 +169,7 @@ Result<std::vector<AxisSlice>> ResolveSizes(const OpDescription& op) {
 
 Status InferStridedSlice(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(op.inputs[0].type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, op.inputs[0].type));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<AxisSlice> axes, ResolveSizes(op));
   std::vector<int64_t> dims;
@@ -208,7 +209,7 @@ const OperatorDef& StridedSliceOperator() {
       .struct_bytes = sizeof(tflite::TfLiteStridedSliceParams),
       .min_inputs = 4,
       .max_inputs = 4,
-      .limits = "any type of 8 bits or more",
+      .limits = "any type of 8 to 64 bits",
       .infer = InferStridedSlice,
       .candidates = kSliceCandidates<PlanStridedSlice>,
       .cost = MovementCost,

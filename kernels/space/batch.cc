@@ -23,6 +23,7 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
   const int rank = op.inputs[0].shape.rank();
   if (rank < 3 || rank > 4) return InvalidArgument("rank ", rank, ", expected 3 or 4");
   FUSELITE_RETURN_IF_ERROR(ElementBytes(op.inputs[0].type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(op.inputs[0].type));
   // Either may be known without the other.
   if (op.inputs[2].type != DataType::kInt32) return Unsupported("margins that are not int32");
   FUSELITE_ASSIGN_OR_RETURN(b.block,
@@ -184,7 +185,7 @@ const OperatorDef& SpaceToBatchNdOperator() {
       .max_version = 4,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank 3 to 4; any type of 8 bits or more; blocks of at most 4096 positions",
+      .limits = "rank 3 to 4; any type of 8 to 64 bits; blocks of at most 4096 positions",
       .infer = InferSpaceToBatchNd,
       .candidates = kMovementCandidates<PlanSpaceToBatchNd>,
       .cost = MovementCost,
@@ -201,7 +202,7 @@ const OperatorDef& BatchToSpaceNdOperator() {
       .max_version = 4,
       .min_inputs = 3,
       .max_inputs = 3,
-      .limits = "rank 3 to 4; any type of 8 bits or more; blocks of at most 4096 positions",
+      .limits = "rank 3 to 4; any type of 8 to 64 bits; blocks of at most 4096 positions",
       .infer = InferBatchToSpaceNd,
       .candidates = kMovementCandidates<PlanBatchToSpaceNd>,
       .cost = MovementCost,

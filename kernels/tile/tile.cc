@@ -11,6 +11,7 @@ namespace {
 Status InferTile(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   FUSELITE_RETURN_IF_ERROR(ElementBytes(in.type).status());
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(in.type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[1], "the multiples", IntegerTypes::kInt32Or64));
@@ -85,7 +86,7 @@ const OperatorDef& TileOperator() {
       .max_version = 3,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "any type of 8 bits or more",
+      .limits = "any type of 8 to 64 bits",
       .infer = InferTile,
       .candidates = kMovementCandidates<PlanTile>,
       .cost = MovementCost,

@@ -27,6 +27,7 @@ Status InferTranspose(OpDescription& op) {
   if (in.shape.rank() > 8) return InvalidArgument("rank ", in.shape.rank(), ", expected 8 at most");
   if (in.type == DataType::kInt2) return Unsupported("elements of type int2");
   FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
+  FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(in.type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(op));
   Shape shape;
@@ -55,7 +56,7 @@ const OperatorDef& TransposeOperator() {
       .max_version = 9,
       .min_inputs = 2,
       .max_inputs = 2,
-      .limits = "rank <= 8; any type but string and int2",
+      .limits = "rank <= 8; any type but string, int2 and complex128",
       .infer = InferTranspose,
       .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,
