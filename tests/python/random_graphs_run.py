@@ -64,12 +64,13 @@ class Worker:
         )
         self.ready = selectors.DefaultSelector()
         self.ready.register(self.child.stdout, selectors.EVENT_READ)
-        self.pending = b""
+        self.pending, self.late = b"", False
 
     def _line(self, deadline):
         """The next line; nothing where the child has ended or takes too long, and is killed then."""
         while b"\n" not in self.pending:
             if not self.ready.select(max(0, deadline - time.monotonic())):
+                self.late = True
                 self.child.kill()
             more = os.read(self.child.stdout.fileno(), 65536)
             if not more:
@@ -79,11 +80,12 @@ class Worker:
         return line
 
     def _end(self):
-        status = self.child.wait()
+        code = self.child.wait()
+        status = f"stopped after {LIMIT_S} s" if self.late else f"status {code}"
         self.errors.seek(0)
         lines = [line for line in self.errors.read().decode(errors="replace").splitlines() if line.strip()]
         self.child = None
-        return f"status {status}: {lines[-1] if lines else 'no message'}"
+        return f"{status}: {lines[-1] if lines else 'no message'}"
 
 
 def work(delegate, steps):

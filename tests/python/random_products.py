@@ -237,6 +237,8 @@ class Products(RandomValues):
             return
         n, h, w, c = x.shape
         rows, columns = (n * h, w * c) if self.chance(0.5) else (n * h * w, c)
+        if rows * rows > 10 * self.elements:  # else the scores of a large value take gigabytes, and minutes
+            return
         q, k, v = (
             self.reshape_to(
                 self.pick([u for u in self.values if np.prod(u.shape) == np.prod(x.shape)]), (1, 1, rows, columns)
