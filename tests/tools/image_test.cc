@@ -23,7 +23,8 @@ const Bytes kPng = {0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 
                     0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
 
 // 8 x 8 grey pixels of 200: one block whose mean alone is coded, (200 - 128) * 8 = 576 in 10 bits.
-Bytes GreyJpeg() {
+// Without the tables that code them: what a decoder has in their place are zeros, and all is 128.
+Bytes GreyJpeg(bool tables = true) {
   Bytes jpeg = {0xff, 0xd8, 0xff, 0xdb, 0x00, 0x43, 0x00};
   jpeg.insert(jpeg.end(), 64, 1);  // quantization: none
   const auto huffman_table_of_one = [&](uint8_t kind, uint8_t symbol) {
@@ -34,8 +35,8 @@ Bytes GreyJpeg() {
   };
   const Bytes frame = {0xff, 0xc0, 0x00, 0x0b, 8, 0, 8, 0, 8, 1, 1, 0x11, 0};
   jpeg.insert(jpeg.end(), frame.begin(), frame.end());
-  huffman_table_of_one(0x00, 10);    // of means: 10 bits follow
-  huffman_table_of_one(0x10, 0x00);  // of the others: none follow
+  if (tables) huffman_table_of_one(0x00, 10);    // of means: 10 bits follow
+  if (tables) huffman_table_of_one(0x10, 0x00);  // of the others: none follow
   const Bytes scan = {0xff, 0xda, 0x00, 0x08, 1, 1, 0x00, 0, 63, 0, 0x48, 0x0f, 0xff, 0xd9};
   jpeg.insert(jpeg.end(), scan.begin(), scan.end());
   return jpeg;
@@ -150,6 +151,51 @@ TEST_F(ImageTest, RefusesWhatIsNoImageOrNoImagesInput) {
   EXPECT_FALSE(Read(huge, {DataType::kUInt8, {1, 2, 2, 3}}).ok());
   EXPECT_THAT(ReadImage("/nowhere.png", {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
               HasSubstr("/nowhere.png: no such file"));
+}
+
+TEST_F(ImageTest, TablesThatAreNotThereAreZeros) {
+  const Result<Array> image = Read(GreyJpeg(false), {DataType::kUInt8, {1, 8, 8, 1}});
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_THAT(Elements<uint8_t>(*image), ::testing::Each(128));
+}
+
+// A table of 300 symbols, where there is room for 256, said to be shorter than it is.
+Bytes LongTable() {
+  Bytes table = {0xff, 0xc4, 0x00, 0x13, 0x13};
+  table.insert(table.end(), 14, 0);
+  table.insert(table.end(), {150, 150});
+  table.insert(table.end(), 300, 7);
+  return table;
+}
+
+Bytes Inserted(Bytes bytes, size_t at, const Bytes& more) {
+  bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(at), more.begin(), more.end());
+  return bytes;
+}
+
+// Before the image, and behind its first scan.
+TEST_F(ImageTest, RefusesLongTables) {
+  const Bytes jpeg = GreyJpeg();
+  for (const size_t at : {size_t{2}, jpeg.size() - 2}) {
+    EXPECT_THAT(
+        Read(Inserted(jpeg, at, LongTable()), {DataType::kUInt8, {1, 8, 8, 1}}).status().message(),
+        HasSubstr("cannot be decoded: a table of more than 256 symbols"));
+  }
+}
+
+// In a comment, and behind the image, where cameras put films.
+TEST_F(ImageTest, TakesForATableWhatIsOne) {
+  const Bytes jpeg = GreyJpeg(), table = LongTable();
+  const auto length = static_cast<uint16_t>(table.size() + 2);
+  const Bytes comment =
+      Inserted({0xff, 0xfe, static_cast<uint8_t>(length >> 8), static_cast<uint8_t>(length & 0xff)},
+               4, table);
+  for (const Bytes& bytes : {Inserted(jpeg, 2, comment), Inserted(jpeg, jpeg.size() - 2, comment),
+                             Inserted(jpeg, jpeg.size(), table)}) {
+    const Result<Array> image = Read(bytes, {DataType::kUInt8, {1, 8, 8, 1}});
+    ASSERT_TRUE(image.ok()) << image.status().message();
+    EXPECT_THAT(Elements<uint8_t>(*image), ::testing::Each(200));
+  }
 }
 
 }  // namespace

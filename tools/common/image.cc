@@ -8,11 +8,20 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string_view>
 
 #include "interpreter/printable.h"
 #include "kernels/resize/resize.h"
 #include "tools/common/files.h"
+
+// The decoder reads tables that a file uses and does not have: it shall find zeros there, and not
+// what the memory held before. Its assertions are about files, too, which must end no process.
+#define STBI_MALLOC(bytes) std::calloc(1, bytes)
+#define STBI_REALLOC(memory, bytes) std::realloc(memory, bytes)
+#define STBI_FREE(memory) std::free(memory)
+#define STBI_ASSERT(condition) static_cast<void>(0)
 
 // Only the formats of photographs: the other decoders of stb_image are of no use to a model.
 #define STB_IMAGE_IMPLEMENTATION
@@ -38,11 +47,55 @@ struct Decoded {
   Pixels pixels{nullptr, stbi_image_free};
 };
 
+// Whether one of the Huffman tables of a JPEG's segment has more symbols than the decoder has room
+// for: it takes a file's word for how many there are. `segment` begins with its length in two bytes
+// and goes on to the end of the file, beyond which the decoder reads zeros.
+bool HasLongTable(std::span<const stbi_uc> segment, size_t length) {
+  constexpr size_t kHead =
+      17;  // a byte of the table's name, and how many symbols have 1 to 16 bits
+  constexpr int kMostSymbols = 256;
+  for (size_t at = 2; at < length && at < segment.size();) {
+    const auto head = segment.subspan(at, std::min(kHead, segment.size() - at));
+    const int symbols = std::accumulate(head.begin() + 1, head.end(), 0);
+    if (symbols > kMostSymbols) return true;
+    at += kHead + static_cast<size_t>(symbols);
+  }
+  return false;
+}
+
+// The same of all tables that the decoder comes to. Follows its markers as it does: segment by
+// segment, and through a scan's codes to the first marker that is none of a restart. What stands
+// behind the image's end is not looked at: cameras put films there.
+bool HasLongTables(std::span<const stbi_uc> file) {
+  constexpr stbi_uc kRestart = 0xD0, kBegin = 0xD8, kEnd = 0xD9, kTables = 0xC4, kScan = 0xDA;
+  bool codes = false;
+  for (size_t at = 0; at + 4 <= file.size();) {
+    const stbi_uc marker = file[at + 1];
+    if (file[at] != 0xFF || marker == 0xFF || marker == 0 ||
+        (codes && (marker & 0xF8) == kRestart)) {
+      ++at;
+      continue;
+    }
+    if (marker == kEnd) return false;
+    at += 2;
+    if (marker == kBegin) continue;
+    const std::span<const stbi_uc> segment = file.subspan(at);
+    const size_t length = size_t{segment[0]} << 8 | segment[1];
+    if (marker == kTables && HasLongTable(segment, length)) return true;
+    at += length;
+    codes = marker == kScan;
+  }
+  return false;
+}
+
 Result<Decoded> Decode(const std::string& path, int channels) {
   FUSELITE_ASSIGN_OR_RETURN(std::ifstream file, OpenForReading(path));
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const int size = static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX));
+  if (bytes.starts_with('\xFF') && HasLongTables({data, bytes.size()})) {
+    return InvalidArgument(path, ": cannot be decoded: a table of more than 256 symbols");
+  }
   Decoded image;
   int in_file;
   if (stbi_info_from_memory(data, size, &image.width, &image.height, &in_file) == 0) {
