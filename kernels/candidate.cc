@@ -1,9 +1,13 @@
 #include "kernels/candidate.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
 #include <vector>
+
+#include "kernels/make_kernel.h"
+#include "kernels/operator.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -17,6 +21,18 @@ Result<T> Guarded(Function function) {
   } catch (const std::exception& e) {
     return Internal(e.what());
   }
+}
+
+// Whether there is nothing to compute: outputs without an element, and no state. Other dimensions
+// may be of any size, which kernels would go over row by row, or compute lengths from.
+bool GivesNothing(const OpDescription& op) {
+  return !op.outputs.empty() && op.op->state_inputs.empty() &&
+         std::ranges::all_of(op.outputs,
+                             [](const TensorInfo& output) { return output.elements() == 0; });
+}
+
+KernelPlan NothingToDo(std::string_view name) {
+  return MakeKernel(std::string(name), {.units = 0}, [](const KernelArgs&, int64_t, int64_t) {});
 }
 
 }  // namespace
@@ -35,9 +51,10 @@ Result<KernelPlan::KernelPtr> KernelPlan::Build(const OpDescription& op,
 
 Result<KernelPlan> Candidate::Plan(const OpDescription& op, const PlanContext& context) const {
   return Guarded<KernelPlan>([&]() -> Result<KernelPlan> {
-    if (plan_ != nullptr) return plan_(op, context);
-    FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, build_(op, WithoutStore(context)));
-    return KernelPlan(std::move(kernel));
+    FUSELITE_ASSIGN_OR_RETURN(KernelPlan plan, plan_ != nullptr
+                                                   ? plan_(op, context)
+                                                   : OwnPlan(build_(op, WithoutStore(context))));
+    return GivesNothing(op) ? NothingToDo(plan.kernel().name()) : std::move(plan);
   });
 }
 

@@ -132,6 +132,7 @@ class Candidate {
   constexpr Candidate(std::string_view name, PlanKernel plan) : name(name), plan_(plan) {}
 
   // Exceptions of libraries below (Xbyak, the allocator) become refusals, here and when building.
+  // Where no output has an element, what the candidate accepts is a plan of no units.
   Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) const;
   // Both steps at once, for who has no further question.
   Result<std::shared_ptr<const Kernel>> Build(const OpDescription& op,

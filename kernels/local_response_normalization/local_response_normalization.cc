@@ -75,7 +75,13 @@ const OperatorDef& LocalResponseNormalizationOperator() {
       .limits = "rank 4",
       .infer = InferLocalResponse,
       .candidates = kCandidates,
-      .cost = [](const OpDescription& op) { return 32.0 * op.outputs[0].elements(); },
+      .cost =
+          [](const OpDescription& op) {
+            // A power for each element, and the squares of its neighbours.
+            const double radius = op.params.as<LocalResponseParams>().radius;
+            const double neighbours = std::min<double>(2 * radius, op.inputs[0].shape.dim(-1));
+            return (32 + neighbours) * static_cast<double>(op.outputs[0].elements());
+          },
   };
   return kDef;
 }

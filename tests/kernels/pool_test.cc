@@ -83,6 +83,32 @@ TEST(PoolTest, Refuses) {
   EXPECT_EQ(scales.Infer().code(), StatusCode::kUnsupported);
 }
 
+// A window wider than the input by less than twice the stride fits nowhere, which is no error:
+// there are rows of outputs without any.
+TEST(PoolTest, RowsWithoutOutputs) {
+  for (const DataType type :
+       {DataType::kFloat32, DataType::kInt8, DataType::kUInt8, DataType::kInt16}) {
+    for (const char* name : {"AVERAGE_POOL_2D", "MAX_POOL_2D"}) {
+      SCOPED_TRACE(std::string(name) + " " + std::string(DataTypeName(type)));
+      const Quantization quantization =
+          type == DataType::kFloat32 ? Quantization() : Quantization{{0.5f}, {0}};
+      const TestTensor x({.type = type, .shape = {1, 7, 2, 3}, .quantization = quantization});
+      std::memset(x.bytes(), 0, x.info().bytes());
+      OpTester tester = Pool(name, x, 4, 3, Padding::kValid);
+      ASSERT_TRUE(tester.Infer().ok());
+      EXPECT_EQ(tester.op.outputs[0].shape, Shape({1, 2, 0, 3}));
+      for (const Candidate& candidate : tester.op.op->candidates) {
+        for (const Isa isa : RunnableIsas()) {
+          const auto outputs = tester.RunCandidate(candidate, isa);
+          EXPECT_TRUE(outputs.ok() || outputs.status().code() == StatusCode::kUnsupported);
+          const auto plan = candidate.Plan(tester.op, {.isa = isa});
+          EXPECT_TRUE(!plan.ok() || plan->kernel().units(0) == 0);
+        }
+      }
+    }
+  }
+}
+
 class PoolIsaTest : public ::testing::TestWithParam<Isa> {};
 
 template <class T>
