@@ -158,6 +158,8 @@ ReducePlan PlanReduce(const OpDescription& op) {
     plan.reduced.pop_back();
   }
   for (const auto& dim : plan.kept) plan.outer *= dim.size;
+  // Of runs without an element there may be any number: nobody shall go over them.
+  if (plan.run_count == 0) plan.runs = 0;
   for (const auto& dim : plan.reduced) plan.runs *= dim.size;
   return plan;
 }

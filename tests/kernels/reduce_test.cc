@@ -70,6 +70,29 @@ TEST(ReduceTest, QuantizedProductsAreScaledFactorByFactor) {
   EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", plain, {0}), ElementsAre(-24)) << "wraps around";
 }
 
+// Of rows without an element there may be any number, which costs nothing.
+TEST(ReduceTest, GoesOverNoRowsOfNothing) {
+  const auto rows_of = [](DataType type) {
+    OpTester tester("SUM");
+    tester.Input(TestTensor({.type = type, .shape = {1 << 30, 2, 0}})).Constant(Axes({0, 2}));
+    return tester;
+  };
+  for (const DataType type : {kF32, DataType::kInt32, DataType::kInt64}) {
+    OpTester tester = rows_of(type);
+    ASSERT_TRUE(tester.Infer().ok());
+    EXPECT_EQ(PlanReduce(tester.op).runs, 0);
+    for (const Candidate& candidate : tester.op.op->candidates) {
+      for (const Isa isa : RunnableIsas()) {
+        const auto outputs = tester.RunCandidate(candidate, isa);
+        if (!outputs.ok()) continue;
+        const auto* bytes = (*outputs)[0].bytes();
+        EXPECT_TRUE(std::all_of(bytes, bytes + (*outputs)[0].info().bytes(),
+                                [](std::byte byte) { return byte == std::byte{}; }));
+      }
+    }
+  }
+}
+
 TEST(ReduceTest, KeepsDimensions) {
   OpTester tester("MEAN");
   tester.params<ReduceParams>().keep_dims = true;
