@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/random/random.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/change_model.h"
 #include "tests/fuzz/text_phrases.h"
@@ -36,13 +37,14 @@ std::vector<std::byte> CompositeAttributes(Random& random) {
 std::vector<std::byte> ModelGrower::Grow() {
   const int64_t nodes = random_.Int(1, 6);
   for (int64_t i = 0; i < nodes; ++i) {
-    switch (random_.Int(0, 24)) {
+    switch (random_.Int(0, 25)) {
       case 0: AddBranches(); break;
       case 1: AddLoop(); break;
       case 2: AddVariable(); break;
       case 3: AddSequence(); break;
       case 4: AddComposite(); break;
       case 5: AddTexts(); break;
+      case 6: AddRandomNumbers(); break;
       default: Add();
     }
   }
@@ -172,6 +174,24 @@ void ModelGrower::AddComposite() {
 
 void ModelGrower::AddTexts() {
   for (int made : AddTextPhrase(writer_, random_, graph_.inputs)) graph_.outputs.push_back(made);
+}
+
+// Operators that the interpreter alone runs, each run with further numbers.
+void ModelGrower::AddRandomNumbers() {
+  const std::string_view name =
+      random_.Pick({"RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"});
+  kernels::Params params;
+  params.as<kernels::RandomParams>() = {random_.Int(0, 2), random_.Int(-1, 2)};
+  const kernels::OperatorDef& op = *kernels::FindOperator(name);
+  const auto count = static_cast<int32_t>(random_.Int(0, 9));
+  if (name == "MULTINOMIAL") {
+    const int number = writer_.AddConstant<int32_t>("count", kI32, {}, {count});
+    const DataType type = random_.Pick({kI32, DataType::kInt64});
+    writer_.AddOperator(op, params, {Floats(), number}, {Made(type, {kRow[0], count})});
+    return;
+  }
+  const int shape = writer_.AddConstant<int32_t>("shape", kI32, {2}, {count, 3});
+  writer_.AddOperator(op, params, {shape}, {Made(kF32, {count, 3})});
 }
 
 // In the order in which their numbers were given away.

@@ -34,6 +34,7 @@ class ModelGrower {
   void AddSequence();
   void AddComposite();
   void AddTexts();
+  void AddRandomNumbers();
   void AddSubgraphs();
   // Functions of one value, which becomes the result.
   int Chain(int value);
