@@ -51,8 +51,8 @@ struct Decoded {
 // for: it takes a file's word for how many there are. `segment` begins with its length in two bytes
 // and goes on to the end of the file, beyond which the decoder reads zeros.
 bool HasLongTable(std::span<const stbi_uc> segment, size_t length) {
-  constexpr size_t kHead =
-      17;  // a byte of the table's name, and how many symbols have 1 to 16 bits
+  // A byte of the table's name, and how many symbols have 1 to 16 bits.
+  constexpr size_t kHead = 17;
   constexpr int kMostSymbols = 256;
   for (size_t at = 2; at < length && at < segment.size();) {
     const auto head = segment.subspan(at, std::min(kHead, segment.size() - at));
