@@ -17,6 +17,7 @@ constexpr RewriteFunction kRewrites[] = {
     RegroupConvolution,     //
     SinkDequantize,         //
     TabulateBytes,          //
+    SumDequantized,         //
     RecognizeSilu,          //
     RecognizeHardSwish,     //
     RecognizeHardSigmoid,   //

@@ -39,6 +39,7 @@
   X(DepthToSpace) \
   X(DepthwiseConv2D) \
   X(Dequantize) \
+  X(DequantizedSum) \
   X(DetectionPostProcess) \
   X(Dilate) \
   X(Div) \

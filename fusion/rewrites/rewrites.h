@@ -59,6 +59,11 @@ bool FoldScaleBefore(Graph&, NodeId, RewriteContext&);
 // more values would be dequantized than before, unless they all are quantized again.
 bool SinkDequantize(Graph&, NodeId, RewriteContext&);
 
+// QUANTIZE of a sum of dequantized bytes (the residuals of PyTorch's quantizer) becomes one step,
+// with the bits of the three operators. A chain of sums is computed from all of its terms again
+// where their float values are read by the next sum, too: bytes are less to read than floats.
+bool SumDequantized(Graph&, NodeId, RewriteContext&);
+
 // Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
 // whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
 // QUANTIZE), become one table with the bits of the reference kernels.

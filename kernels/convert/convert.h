@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "kernels/operator.h"
@@ -29,6 +31,14 @@ std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name, Cast
 // Between integers of 8 to 64 bits, and to bool, with vectors: null for other types, and below the
 // vector levels.
 CastFunction* IntegerCast(DataType from, DataType to, Isa isa);
+
+// One value of QUANTIZE, of float32 to an integer between `low` and `high`.
+template <class T>
+T QuantizeOne(float x, float scale, int32_t zero_point, double low = std::numeric_limits<T>::min(),
+              double high = std::numeric_limits<T>::max()) {
+  const double value = static_cast<double>(std::round(x / scale)) + zero_point;
+  return static_cast<T>(value > low ? std::min(value, high) : low);  // NaN: the lowest
+}
 
 // float32 -> int8, uint8, int16, per tensor or per channel, int4 and uint4 per tensor:
 //   clamp(round(x / scale) + zero_point), half away from zero.

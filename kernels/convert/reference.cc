@@ -11,13 +11,6 @@
 namespace fuselite::kernels {
 namespace {
 
-template <class T>
-T QuantizeOne(float x, float scale, int32_t zero_point, double low = std::numeric_limits<T>::min(),
-              double high = std::numeric_limits<T>::max()) {
-  const double value = static_cast<double>(std::round(x / scale)) + zero_point;
-  return static_cast<T>(value > low ? std::min(value, high) : low);  // NaN: the lowest
-}
-
 // A kernel that computes every element by itself: f(value, channel) -> Out.
 template <class In, class Out, class F>
 std::unique_ptr<Kernel> Elementwise(const OpDescription& op, std::string name, ChannelOf channel,

@@ -2,6 +2,7 @@
 #include "kernels/audio/audio.h"
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/convert/numeric_verify.h"
+#include "kernels/dequantized_sum/dequantized_sum.h"
 #include "kernels/detection/detection.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layer_norm/layer_norm.h"
@@ -113,6 +114,25 @@ FittingCase TransposeConvWithBias(Random& random) {
   return {std::move(tester)};
 }
 
+FittingCase DequantizedSum(Random& random) {
+  OpTester tester("FUSELITE_DEQUANTIZED_SUM");
+  const Shape shape = SmallShape(random, 3);
+  const auto scaled = [&]() -> Quantization {
+    return {{random.Pick({0.01f, 0.5f, 2.0f})}, {Dim(random, -128, 255)}};
+  };
+  for (int i = Dim(random, 2, DequantizedSumParams::kMaxTerms); i > 0; --i) {
+    tester.params<DequantizedSumParams>().ranges[i - 1] = {random.Pick({-3e38f, -1.0f}), 6};
+    TensorInfo info{.type = random.Pick({DataType::kInt8, kU8, DataType::kFloat32}),
+                    .shape = shape};
+    if (info.type != DataType::kFloat32) info.quantization = scaled();
+    TestTensor term(info);
+    term.Fill(random, -200, 200);
+    tester.Input(term);
+  }
+  tester.Output(random.Pick({DataType::kInt8, kU8}), scaled());
+  return {std::move(tester)};
+}
+
 FittingCase Rotary(Random& random) {
   OpTester tester("FUSELITE_ROTARY");
   const int32_t half = Dim(random, 1, 20), heads = Dim(random, 1, 3);
@@ -209,7 +229,7 @@ FittingCase ShuffledFullyConnected(Random& random) {
 }  // namespace
 
 FittingCase DrawCustomCase(Random& random) {
-  switch (random.Int(0, 10)) {
+  switch (random.Int(0, 11)) {
     case 0: return Detection(random);
     case 1: return Spectrogram(random);
     case 2: return Mfcc(random);
@@ -220,6 +240,7 @@ FittingCase DrawCustomCase(Random& random) {
     case 7: return WeightOnly(random);
     case 8: return NumericVerify(random);
     case 9: return ShuffledFullyConnected(random);
+    case 10: return DequantizedSum(random);
     default: return BlockwiseEmbedding(random);
   }
 }
