@@ -28,6 +28,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeRotary,        //
     MoveRotaryAhead,        //
     RecognizeAttention,     //
+    CachesIntoAttention,    //
     HeadsIntoAttention,     //
     JoinProjections,        //
     SinkTranspose,          //

@@ -104,6 +104,10 @@ bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
 // cancels.
 bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
 
+// Attention whose keys and values DEQUANTIZE makes of int8 caches reads these. Before
+// HeadsIntoAttention, for which a DEQUANTIZE would be the end of the way to the heads.
+bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
+
 // FULLY_CONNECTED layers with dynamic range that read the same rows, and that only attention reads,
 // or rotary embedding and caches before it, become one and a SPLIT_V, which takes addresses alone.
 bool JoinProjections(Graph&, NodeId, RewriteContext&);

@@ -11,7 +11,8 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr DataType kF32 = DataType::kFloat32;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
+constexpr DataType kI8 = DataType::kInt8;
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kF32, kI8, kI8}, kF32}};
 
 // The shape of the scores, and that of the output of heads outside: the queries' with another
 // innermost dimension.
@@ -37,10 +38,20 @@ constexpr Candidate kCandidates[] = {
     {"reference", BuildAttentionReference},
 };
 
+// Keys or values of bytes, read as floats are.
+struct Widened {
+  const int8_t* at;
+  AttentionShape::Scaled scaled;
+  float operator[](int64_t i) const {
+    return scaled.scale * static_cast<float>(at[i] - scaled.zero_point);
+  }
+};
+
 // The scores of one query, then the weighted mean of the values. `mask` advances by `mask_step`.
+template <class Cache>
 void AttendRow(const AttentionShape& s, const AttentionParams& params, const float* query,
-               const float* keys, const float* values, const float* mask, int mask_step,
-               float* scores, float* out) {
+               Cache keys, Cache values, const float* mask, int mask_step, float* scores,
+               float* out) {
   float largest = -INFINITY;
   for (int64_t n = 0; n < s.keys; ++n) {
     float sum = 0;
@@ -146,6 +157,13 @@ Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, const Attenti
                         .v = v.steps};
 }
 
+// Differences from zero points of 8 bits are whole floats.
+Result<AttentionShape::Scaled> ScaledBy(const Quantization& q) {
+  const bool fits = !q.empty() && !q.per_channel() && std::abs(q.zero_point()) <= 128;
+  if (!fits) return Unsupported("a cache of bytes without one scale");
+  return AttentionShape::Scaled{q.scale(), q.zero_point()};
+}
+
 }  // namespace
 
 Result<AttentionShape> ResolveAttention(const OpDescription& op) {
@@ -158,6 +176,11 @@ Result<AttentionShape> ResolveAttention(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(AttentionShape shape,
                             params.heads_inside ? ResolveHeadsInside(op, params)
                                                 : ResolveHeadsOutside(op, params.keys_by_rows));
+  shape.bytes = op.inputs[1].type == kI8;
+  if (shape.bytes) {
+    FUSELITE_ASSIGN_OR_RETURN(shape.k_scale, ScaledBy(op.inputs[1].quantization));
+    FUSELITE_ASSIGN_OR_RETURN(shape.v_scale, ScaledBy(op.inputs[2].quantization));
+  }
   if (!op.has_input(3)) return shape;
   const TensorInfo& mask = op.inputs[3];
   Shape scores = WithInner(q, shape.keys);
@@ -184,17 +207,24 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
   return MakeKernel(
       "attention f32 reference", work, [=](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto operand = [&](int i) { return static_cast<const float*>(args.inputs[i]); };
+        const auto bytes = [&](int i) { return static_cast<const int8_t*>(args.inputs[i]); };
         auto* scores = reinterpret_cast<float*>(args.scratch + tail.scratch_bytes());
         for (int64_t unit = begin; unit < end; ++unit) {
           const int64_t query = unit % shape.queries, of_batch = unit / shape.queries;
           const int64_t head = of_batch % shape.heads, batch = of_batch / shape.heads;
           const int64_t key_head = head / shape.group();
           const int64_t row = shape.Row(batch, head, query);
-          AttendRow(shape, params, operand(0) + shape.q.At(batch, head) + query * shape.q.row,
-                    operand(1) + shape.k.At(batch, key_head),
-                    operand(2) + shape.v.At(batch, key_head),
-                    shape.MaskRow(args, batch, head, query), shape.mask.operand.channel_stride,
-                    scores, tail.Row(args, row));
+          const int64_t k = shape.k.At(batch, key_head), v = shape.v.At(batch, key_head);
+          const auto attend = [&](auto keys, auto values) {
+            AttendRow(shape, params, operand(0) + shape.q.At(batch, head) + query * shape.q.row,
+                      keys, values, shape.MaskRow(args, batch, head, query),
+                      shape.mask.operand.channel_stride, scores, tail.Row(args, row));
+          };
+          if (shape.bytes) {
+            attend(Widened{bytes(1) + k, shape.k_scale}, Widened{bytes(2) + v, shape.v_scale});
+          } else {
+            attend(operand(1) + k, operand(2) + v);
+          }
           tail.Finish(args, row);
         }
       });

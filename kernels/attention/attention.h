@@ -27,7 +27,8 @@ struct AttentionParams {
 // [B, M, H, D]. Instead, all three may have the channels of all heads in one row, as layers give
 // them: [B, M, H K], [B, N, G K], [B, N, G D].
 //
-// float32; rows may be pitched.
+// float32; K and V may both be int8 with one scale each, as 8-bit caches are: they count as what
+// DEQUANTIZE makes of them. Rows may be pitched.
 struct AttentionShape {
   int64_t batches = 1, heads = 1, key_heads = 1;         // without heads inside: all in `batches`
   int64_t queries = 0, keys = 0, depth = 0, values = 0;  // M, N, K, D
@@ -45,6 +46,14 @@ struct AttentionShape {
     int64_t At(int64_t b, int64_t h) const { return b * batch + h * head; }
   };
   Steps q{}, k{}, v{};
+
+  // Of keys and values that are bytes: scale * (x - zero_point).
+  struct Scaled {
+    float scale = 1;
+    int32_t zero_point = 0;
+  };
+  bool bytes = false;
+  Scaled k_scale{}, v_scale{};
 
   bool masked = false;
   TailOperandUse mask{};  // where the mask's row for row (batch * heads + head) * M + query lies

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/attention/attention.h"
 #include "runtime/isa.h"
 
 namespace fuselite::kernels {
@@ -29,11 +30,17 @@ using ScaleMeansFunction = void(const float* x, float factor, float* to, int64_t
 // where one of the rows sees none.
 using VisibleKeysFunction = int64_t(const AttentionBlock& block, int64_t keys);
 
+// Rows of a cache of bytes as floats, `width` values each, which then follow each other. `step`:
+// from one row of the cache to the next.
+using WidenRowsFunction = void(const AttentionShape::Scaled& scaled, const int8_t* from,
+                               int64_t step, int64_t rows, int64_t width, float* to);
+
 // The vector code for an ISA; null below SSSE3.
 struct AttentionFunctions {
   WeighScoresFunction* weigh = nullptr;
   ScaleMeansFunction* scale = nullptr;
   VisibleKeysFunction* visible = nullptr;
+  WidenRowsFunction* widen = nullptr;
 };
 AttentionFunctions FindAttentionFunctions(Isa isa);
 

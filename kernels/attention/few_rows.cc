@@ -162,7 +162,9 @@ class FewRowsKernel final : public Kernel {
  public:
   FewRowsKernel(const OpDescription& op, const AttentionShape& shape, Isa isa,
                 FewRowsFunction* score, FewRowsFunction* mean)
-      : name_(std::string("attention f32 few rows ") + SimdName(isa)),
+      : name_(std::string(shape.bytes ? "attention f32 cache int8 few rows "
+                                      : "attention f32 few rows ") +
+              SimdName(isa)),
         shape_(shape),
         params_(op.params.as<AttentionParams>()),
         score_(score),
@@ -176,7 +178,7 @@ class FewRowsKernel final : public Kernel {
     return GrainFor(shape_.keys * (shape_.depth + shape_.values) / 4);
   }
   size_t scratch_bytes() const override {
-    return AlignUp(shape_.group() * shape_.queries * shape_.keys * sizeof(float));
+    return ScoreBytes() + (shape_.bytes ? KeyBytes() + ValueBytes() : 0);
   }
   Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
     for (int64_t unit = begin; unit < end; ++unit) {
@@ -188,6 +190,13 @@ class FewRowsKernel final : public Kernel {
   }
 
  private:
+  size_t ScoreBytes() const {
+    return AlignUp(shape_.group() * shape_.queries * shape_.keys * sizeof(float));
+  }
+  // Of one head, as floats.
+  size_t KeyBytes() const { return AlignUp(shape_.keys * shape_.depth * sizeof(float)); }
+  size_t ValueBytes() const { return AlignUp(shape_.keys * shape_.values * sizeof(float)); }
+
   // Asks memory for the keys and values of so many heads from `unit` on.
   void Attend(const KernelArgs& args, int64_t unit, int64_t asked_heads) const {
     const int64_t batch = unit / shape_.key_heads, key_head = unit % shape_.key_heads;
@@ -212,12 +221,16 @@ class FewRowsKernel final : public Kernel {
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
     f.depth = shape_.depth;
     f.values = shape_.values;
-    f.k = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head);
-    f.v = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head);
-    f.key_step = shape_.k.row;
-    f.value_step = shape_.v.row;
-    f.asked_of_key = asked_heads * shape_.depth;
-    f.asked_of_value = asked_heads * shape_.values;
+    if (shape_.bytes) {
+      Widen(args, batch, key_head, &f);
+    } else {
+      f.k = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head);
+      f.v = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head);
+      f.key_step = shape_.k.row;
+      f.value_step = shape_.v.row;
+      f.asked_of_key = asked_heads * shape_.depth;
+      f.asked_of_value = asked_heads * shape_.values;
+    }
     score_(f);
     float factors[FewRows::kMaxRows];
     functions_.weigh(block, factors);
@@ -226,6 +239,23 @@ class FewRowsKernel final : public Kernel {
       functions_.scale(f.out[r], factors[r], f.out[r], f.values);
       tail_.Finish(args, rows[r]);
     }
+  }
+
+  // Keys and values of bytes that are seen become floats in scratch memory, which stays in L2.
+  void Widen(const KernelArgs& args, int64_t batch, int64_t key_head, FewRows* f) const {
+    const auto widen = [&](int input, const AttentionShape::Steps& steps,
+                           const AttentionShape::Scaled& scaled, int64_t width, std::byte* to) {
+      const auto* const from =
+          static_cast<const int8_t*>(args.inputs[input]) + steps.At(batch, key_head);
+      auto* const floats = reinterpret_cast<float*>(to);
+      functions_.widen(scaled, from, steps.row, f->keys, width, floats);
+      return floats;
+    };
+    std::byte* const keys = args.scratch + ScoreBytes();
+    f->k = widen(1, shape_.k, shape_.k_scale, shape_.depth, keys);
+    f->v = widen(2, shape_.v, shape_.v_scale, shape_.values, keys + KeyBytes());
+    f->key_step = shape_.depth;
+    f->value_step = shape_.values;
   }
 
   std::string name_;

@@ -16,10 +16,10 @@ namespace {
 
 size_t RoundUp(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-enum Phases { kLook, kPack, kAttend, kPhases };
+enum Phases { kLook, kWiden, kPack, kAttend, kPhases };
 
 // Finds how many keys each block of queries sees, packs every head's keys and values, as many as
-// are seen, into panels of the matrix product, and attends.
+// are seen, into panels of the matrix product, and attends. Those of bytes become floats before.
 class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const OpDescription& op, const AttentionShape& shape, Isa isa,
@@ -35,11 +35,14 @@ class AttentionKernel final : public Kernel {
   std::string_view name() const override { return name_; }
   int phases() const override { return kPhases; }
   int64_t units(int phase) const override {
-    if (phase == kPack) return shape_.batches * shape_.key_heads * (KeyPanels() + ValuePanels());
+    const int64_t key_heads = shape_.batches * shape_.key_heads;
+    if (phase == kWiden) return shape_.bytes ? key_heads : 0;
+    if (phase == kPack) return key_heads * (KeyPanels() + ValuePanels());
     return shape_.batches * shape_.heads * Blocks();
   }
   int64_t grain(int phase) const override {
     if (phase == kLook) return GrainFor(AttentionBlock::kMaxRows * 16);
+    if (phase == kWiden) return GrainFor(shape_.keys * (shape_.depth + shape_.values) / 4);
     if (phase == kPack) return GrainFor(gemm_.panel * std::max(shape_.depth, shape_.keys) / 4);
     return GrainFor(AttentionBlock::kMaxRows * shape_.keys * (shape_.depth + shape_.values) / 16);
   }
@@ -48,7 +51,8 @@ class AttentionKernel final : public Kernel {
            AttentionBlock::kMaxRows * shape_.values * sizeof(float);
   }
   size_t shared_bytes() const override {
-    return VisibleBytes() + shape_.batches * shape_.key_heads * (KeyBytes() + ValueBytes());
+    return VisibleBytes() + shape_.batches * shape_.key_heads *
+                                (KeyBytes() + ValueBytes() + (shape_.bytes ? WideBytes() : 0));
   }
 
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
@@ -56,6 +60,8 @@ class AttentionKernel final : public Kernel {
       if (phase == kLook) {
         const AttentionBlock block = BlockOf(args, unit);
         Visible(args)[unit] = functions_.visible(block, shape_.keys);
+      } else if (phase == kWiden) {
+        Widen(args, unit);
       } else if (phase == kPack) {
         PackPanel(args, unit);
       } else {
@@ -70,6 +76,10 @@ class AttentionKernel final : public Kernel {
   int64_t ValuePanels() const { return gemm_.panels(shape_.values); }
   size_t KeyBytes() const { return RoundUp(gemm_.PackedBytes(shape_.depth, shape_.keys)); }
   size_t ValueBytes() const { return RoundUp(gemm_.PackedBytes(shape_.keys, shape_.values)); }
+  // Of keys and values that were bytes.
+  size_t WideBytes() const {
+    return RoundUp(shape_.keys * (shape_.depth + shape_.values) * sizeof(float));
+  }
   size_t VisibleBytes() const { return RoundUp(units(kLook) * sizeof(int64_t)); }
   int64_t Blocks() const {
     return (shape_.queries + AttentionBlock::kMaxRows - 1) / AttentionBlock::kMaxRows;
@@ -88,6 +98,49 @@ class AttentionKernel final : public Kernel {
     return PackedKeys(args, head) + KeyBytes() / sizeof(float);
   }
 
+  float* WideKeys(const KernelArgs& args, int64_t head) const {
+    float* const behind = PackedKeys(args, shape_.batches * shape_.key_heads);
+    return behind + head * WideBytes() / sizeof(float);
+  }
+  float* WideValues(const KernelArgs& args, int64_t head) const {
+    return WideKeys(args, head) + shape_.keys * shape_.depth;
+  }
+
+  void Widen(const KernelArgs& args, int64_t head) const {
+    const int64_t batch = head / shape_.key_heads, key_head = head % shape_.key_heads;
+    const auto bytes = [&](int input, const AttentionShape::Steps& steps) {
+      return static_cast<const int8_t*>(args.inputs[input]) + steps.At(batch, key_head);
+    };
+    const int64_t visible = VisibleOf(args, head);
+    functions_.widen(shape_.k_scale, bytes(1, shape_.k), shape_.k.row, visible, shape_.depth,
+                     WideKeys(args, head));
+    functions_.widen(shape_.v_scale, bytes(2, shape_.v), shape_.v.row, visible, shape_.values,
+                     WideValues(args, head));
+  }
+
+  // The keys of a head as the right side of the scores.
+  GemmSource Keys(const KernelArgs& args, int64_t head, int64_t visible) const {
+    const int64_t at = shape_.k.At(head / shape_.key_heads, head % shape_.key_heads);
+    const bool wide = shape_.bytes;
+    return {.base = wide ? WideKeys(args, head) : static_cast<const float*>(args.inputs[1]) + at,
+            .k_stride = shape_.k.channel,
+            .n_stride = wide ? shape_.depth : shape_.k.row,
+            .depth = shape_.depth,
+            .columns = visible};
+  }
+  // The values from channel `first` on as the right side of the means.
+  GemmSource Values(const KernelArgs& args, int64_t head, int64_t visible, int64_t first) const {
+    const int64_t at = shape_.v.At(head / shape_.key_heads, head % shape_.key_heads);
+    const bool wide = shape_.bytes;
+    const float* const values =
+        wide ? WideValues(args, head) : static_cast<const float*>(args.inputs[2]) + at;
+    return {.base = values + first,
+            .k_stride = wide ? shape_.values : shape_.v.row,
+            .n_stride = 1,
+            .depth = visible,
+            .columns = shape_.values - first};
+  }
+
   // What any block of the head of keys sees.
   int64_t VisibleOf(const KernelArgs& args, int64_t key_head) const {
     const int64_t blocks = shape_.group() * Blocks();
@@ -98,26 +151,14 @@ class AttentionKernel final : public Kernel {
   void PackPanel(const KernelArgs& args, int64_t unit) const {
     const int64_t head = unit / (KeyPanels() + ValuePanels());
     const int64_t panel = unit % (KeyPanels() + ValuePanels());
-    const int64_t batch = head / shape_.key_heads, key_head = head % shape_.key_heads;
     const int64_t visible = VisibleOf(args, head);
     if (panel < KeyPanels()) {
       if (panel * gemm_.panel >= visible) return;
-      const GemmSource keys{
-          .base = static_cast<const float*>(args.inputs[1]) + shape_.k.At(batch, key_head),
-          .k_stride = shape_.k.channel,
-          .n_stride = shape_.k.row,
-          .depth = shape_.depth,
-          .columns = visible};
-      return PackKeys(keys, panel, PackedKeys(args, head));
+      return PackKeys(Keys(args, head, visible), panel, PackedKeys(args, head));
     }
-    const int64_t value_panel = panel - KeyPanels(), first = value_panel * gemm_.panel;
-    const GemmSource values{
-        .base = static_cast<const float*>(args.inputs[2]) + shape_.v.At(batch, key_head) + first,
-        .k_stride = shape_.v.row,
-        .n_stride = 1,
-        .depth = visible,
-        .columns = shape_.values - first};
-    PackPanelsF32(values, gemm_.panel, 0, 1, ValuePanel(args, head, value_panel));
+    const int64_t value_panel = panel - KeyPanels();
+    PackPanelsF32(Values(args, head, visible, value_panel * gemm_.panel), gemm_.panel, 0, 1,
+                  ValuePanel(args, head, value_panel));
   }
   // Whole panels of keys by rows are transposed with vectors.
   void PackKeys(const GemmSource& keys, int64_t panel, float* packed) const {
@@ -220,6 +261,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionHighway(const OpDescription& op,
   if (functions.weigh == nullptr) return NoVectorTarget(context.isa);
   const GemmF32* const gemm = FindGemmF32(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
+  if (shape.bytes && shape.k.channel != 1) return Unsupported("keys of bytes by columns");
   return std::unique_ptr<Kernel>(
       std::make_unique<AttentionKernel>(op, shape, context.isa, *gemm, functions));
 }

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 #include "kernels/softmax/softmax-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -108,6 +109,24 @@ int64_t VisibleKeys(const AttentionBlock& b, int64_t keys) {
   return visible;
 }
 
+// x - zero_point is exact in float, so that the product is the one rounding, as in DEQUANTIZE.
+void WidenRows(const AttentionShape::Scaled& scaled, const int8_t* from, int64_t step, int64_t rows,
+               int64_t width, float* to) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<int8_t, D> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Set(di, scaled.zero_point);
+  const auto scale = hn::Set(d, scaled.scale);
+  for (int64_t r = 0; r < rows; ++r, from += step, to += width) {
+    for (int64_t i = 0; i < width; i += lanes) {
+      const auto left = static_cast<size_t>(width - i);
+      const auto wide = hn::PromoteTo(di, LoadUpTo(narrow, from + i, left));
+      StoreUpTo(hn::Mul(hn::ConvertTo(d, hn::Sub(wide, zero)), scale), d, to + i, left);
+    }
+  }
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -119,7 +138,8 @@ AttentionFunctions FindAttentionFunctions(Isa isa) {
   static constexpr auto kWeigh = FUSELITE_SIMD_TABLE(WeighScores);
   static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleMeans);
   static constexpr auto kVisible = FUSELITE_SIMD_TABLE(VisibleKeys);
-  return {kWeigh.For(isa), kScale.For(isa), kVisible.For(isa)};
+  static constexpr auto kWiden = FUSELITE_SIMD_TABLE(WidenRows);
+  return {kWeigh.For(isa), kScale.For(isa), kVisible.For(isa), kWiden.For(isa)};
 }
 
 }  // namespace fuselite::kernels

@@ -54,10 +54,17 @@ FittingCase Attention(Random& random) {
                                : Shape{n, head_count, rows, width};
   };
   tester.Input(Floats(random, order(heads, queries, depth), 1));
-  tester.Input(Floats(
-      random, params.keys_by_rows ? order(key_heads, keys, depth) : order(key_heads, depth, keys),
-      1));
-  tester.Input(Floats(random, order(key_heads, keys, values), 2));
+  const bool bytes = random.Chance(0.3);
+  const auto cache = [&](const Shape& shape) {
+    if (!bytes) return tester.Input(Floats(random, shape, 1)), void();
+    TestTensor cache({.type = DataType::kInt8,
+                      .shape = shape,
+                      .quantization = {{0.02f}, {Dim(random, -128, 127)}}});
+    cache.Fill(random, -128, 127);
+    tester.Input(cache);
+  };
+  cache(params.keys_by_rows ? order(key_heads, keys, depth) : order(key_heads, depth, keys));
+  cache(order(key_heads, keys, values));
   if (random.Chance(0.5)) {
     tester.Input(Floats(random,
                         random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys},

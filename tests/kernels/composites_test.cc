@@ -241,6 +241,64 @@ TEST_P(CompositesTest, AttentionOverRowsOfHeads) {
   }
 }
 
+// What DEQUANTIZE makes of int8 values.
+TestTensor Dequantized(const TestTensor& bytes) {
+  const Quantization& q = bytes.info().quantization;
+  TestTensor floats({.type = kF32, .shape = bytes.info().shape});
+  for (int64_t i = 0; i < floats.info().elements(); ++i) {
+    floats.at<float>(i) = q.scale() * static_cast<float>(bytes.at<int8_t>(i) - q.zero_point());
+  }
+  return floats;
+}
+
+TEST_P(CompositesTest, AttentionOverCachesOfBytes) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto dim = [&](int low, int high) { return static_cast<int32_t>(random.Int(low, high)); };
+    const int32_t n = dim(1, 2), group = dim(1, 2), key_heads = dim(1, 3), keys = dim(1, 70);
+    const int32_t queries = random.Chance(0.5) ? dim(1, 2) : dim(1, 60), heads = group * key_heads;
+    const int32_t depth = dim(1, 40), values = dim(1, 70);
+    const bool inside = random.Chance(0.5);
+    const auto shape = [&](int32_t of, int32_t rows, int32_t width) {
+      return inside ? Shape{n, rows, of, width} : Shape{n, heads, rows, width};
+    };
+    const auto cache = [&](int32_t width) {
+      TensorInfo info{.type = DataType::kInt8,
+                      .shape = shape(key_heads, keys, width),
+                      .quantization = {{0.02f}, {dim(-128, 127)}}};
+      info.row_pitch = RandomPitch(random, width);
+      TestTensor bytes(info, random.Int(0, 3));
+      bytes.Fill(random, -128, 127);
+      return bytes;
+    };
+    OpTester tester("FUSELITE_ATTENTION"), wide("FUSELITE_ATTENTION");
+    const AttentionParams params{.scale = 0.25f, .keys_by_rows = true, .heads_inside = inside};
+    tester.params<AttentionParams>() = wide.params<AttentionParams>() = params;
+    tester.Input(RandomTensor(random, shape(heads, queries, depth), 1));
+    tester.Input(cache(depth)).Input(cache(values));
+    wide.Input(tester.inputs[0]);
+    for (const int i : {1, 2}) wide.Input(Dequantized(tester.inputs[i]));
+    if (random.Chance(0.7)) {
+      // The cache is filled up to some position.
+      TestTensor mask = RandomTensor(random, {n, heads, queries, keys}, 3);
+      const int32_t filled = dim(1, keys);
+      for (int64_t i = 0; i < mask.info().elements(); ++i) {
+        if (i % keys >= filled) mask.at<float>(i) = kHiddenScore;
+      }
+      tester.Input(mask);
+      wide.Input(mask);
+    }
+    ASSERT_TRUE(tester.Infer().ok() && wide.Infer().ok());
+    const auto expected = wide.Run("reference", Isa::kScalar);
+    const auto of_bytes = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok() && of_bytes.ok());
+    ASSERT_EQ((*of_bytes)[0].values<float>(), (*expected)[0].values<float>());
+    Compare(tester, (*expected)[0], 5e-5f);
+    if ((inside ? group : 1) * queries <= 8) Compare(tester, (*expected)[0], 5e-5f, "few rows");
+  }
+}
+
 TEST(AttentionTest, OneKeyGivesItsValue) {
   OpTester tester("FUSELITE_ATTENTION");
   tester.params<AttentionParams>() = {.scale = 0.5f, .keys_by_rows = true};
