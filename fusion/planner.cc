@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/description_hash.h"
+#include "kernels/elementwise/spelling.h"
 #include "kernels/image_slices.h"
 
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
@@ -81,6 +82,22 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
   return choice;
 }
 
+// The choice for an elementwise operation, however its shapes are written.
+Choice AskInFewestDimensions(const kernels::OpDescription& op, const kernels::PlanContext& context,
+                             bool jit, const Status& emission) {
+  const auto spelled = op.op->elementwise ? kernels::InFewestDimensions(op) : std::nullopt;
+  if (!spelled) return Ask(op, context, jit, emission);
+  Choice choice = Ask(*spelled, context, jit, emission);
+  if (choice.plan) {
+    choice.plan = kernels::KernelPlan(
+        choice.plan->draft(), [plan = *choice.plan](const kernels::OpDescription& described,
+                                                    const kernels::BuildContext& build) {
+          return plan.Build(*kernels::InFewestDimensions(described), build);
+        });
+  }
+  return choice;
+}
+
 }  // namespace
 
 Planner::Planner(const kernels::PlanContext& context, bool jit, const Budget& budget)
@@ -92,7 +109,7 @@ const Choice& Planner::Choose(const kernels::OpDescription& op) {
   if (is_new) {
     Status allowed = budget_.CheckMemory(op.outputs);
     if (allowed.ok()) {
-      choice = Ask(op, context_, jit_, emission_);
+      choice = AskInFewestDimensions(op, context_, jit_, emission_);
     } else {
       choice.status = std::move(allowed);
       choice.beyond_budget = true;

@@ -1,8 +1,8 @@
 """Finds operators that run far slower than in XNNPACK or in LiteRT's own kernels.
 
     python3 -m venv .venv && .venv/bin/pip install -r tests/python/requirements.txt
-    .venv/bin/python benchmarks/cliffs                                  # operators x types x shapes of its own
-    .venv/bin/python benchmarks/cliffs --seed 2 --random 5              # and five random shapes of each
+    .venv/bin/python benchmarks/cliffs                                  # what was a cliff once; operators x types x random shapes
+    .venv/bin/python benchmarks/cliffs --seed 2 --random 5              # five random shapes of each
     .venv/bin/python benchmarks/cliffs --cut model.tflite ...           # the operators of these models
     .venv/bin/python benchmarks/cliffs --operators TRANSPOSE,GATHER     # only those
 
@@ -15,6 +15,7 @@ every case, --csv writes them. Exit status 1 where there are cliffs.
 
 import argparse
 import csv
+import itertools
 import os
 import pathlib
 import statistics
@@ -115,6 +116,7 @@ def arguments_of_command():
     parser.add_argument("--types", default="", help="of the first operand: float32,int8,...; default all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random", type=int, default=1, metavar="N", help="random shapes of each operator and type")
+    parser.add_argument("--random-only", action="store_true", help="without the cases of found.py")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--ratio", type=float, default=0.5, help="a case is a cliff below it")
     parser.add_argument("--rounds", type=int, default=3)
@@ -132,9 +134,11 @@ def chosen(arguments):
 
         cases = operators_of(arguments.cut)
     else:
-        from operators import random_operators
+        from found import found_operators
+        from operators import describe, random_operators
 
-        cases = random_operators(arguments.seed, arguments.random)
+        found = [] if arguments.random_only else found_operators(describe)
+        cases = itertools.chain(found, random_operators(arguments.seed, arguments.random))
     names = {name for name in arguments.operators.split(",") if name}
     types = {name for name in arguments.types.split(",") if name}
     return [

@@ -1,0 +1,161 @@
+"""Cases that were cliffs once: shapes that nets have and random draws seldom meet. They are measured with every seed."""
+
+import numpy as np
+from case import Case
+from draw import FLOAT, INT8, INT16, INT32, INT64, UINT8, Draw
+from families import SIGNED_UNIT, UNIT
+from products import SAME, output_of_sum
+
+
+def _scaled(dtype, table):
+    return {"dtype": dtype, "scale": table[dtype][0], "zero_point": table[dtype][1]} if dtype in table else {}
+
+
+def pair(name, options, x_shape, y_shape, dtype=FLOAT):
+    """The second operand repeats, be it by a last dimension of 1."""
+
+    def make(d):
+        x = d.input(x_shape, dtype)
+        scale = {} if dtype == FLOAT else {"scale": x.scale * 2.1, "zero_point": x.zero_point}
+        return d.g.op(name, [x, d.input(y_shape, dtype)], x_shape, options, 2, like=x, **scale)
+
+    return make
+
+
+def reduction(name, shape, axis, dtype):
+    def make(d):
+        rest = tuple(1 if i == axis else size for i, size in enumerate(shape))
+        return d.g.op(name, [d.input(shape, dtype), d.ints(axis)], rest, "ReducerOptions", 2, keepDims=True)
+
+    return make
+
+
+def along_rows(name, options, shape, dtype, table, version=2, **fields):
+    def make(d):
+        return d.g.op(name, [d.input(shape, dtype)], shape, options, version, **_scaled(dtype, table), **fields)
+
+    return make
+
+
+def convolution(shape, kernel, out, dtype):
+    def make(d):
+        x = d.input(shape, dtype)
+        weights = d.weights((out, kernel, kernel, shape[3]), dtype)
+        fields = {"strideW": 1, "strideH": 1, "padding": SAME, "dilationWFactor": 1, "dilationHFactor": 1}
+        fields |= output_of_sum(x, kernel * kernel * shape[3])
+        operands = [x, weights, d.bias(out, x, weights)]
+        return d.g.op("CONV_2D", operands, (*shape[:3], out), "Conv2DOptions", 3, **fields)
+
+    return make
+
+
+def depthwise(shape, kernel, times, dtype):
+    def make(d):
+        x, out = d.input(shape, dtype), shape[3] * times
+        weights = d.weights((1, kernel, kernel, out), dtype, 3)
+        fields = {"strideW": 1, "strideH": 1, "padding": SAME, "dilationWFactor": 1, "dilationHFactor": 1}
+        fields |= output_of_sum(x, kernel * kernel) | {"depthMultiplier": times}
+        operands = [x, weights, d.bias(out, x, weights)]
+        return d.g.op("DEPTHWISE_CONV_2D", operands, (*shape[:3], out), "DepthwiseConv2DOptions", 3, **fields)
+
+    return make
+
+
+def matrices(batch, m, k, n, dtype, **adjoint):
+    def make(d):
+        x = d.input((batch, m, k), dtype)
+        y = d.input((batch, n, k) if adjoint.get("adjY") else (batch, k, n), dtype)
+        scale = {} if dtype == FLOAT else {"scale": 0.5, "zero_point": 0}
+        return d.g.op("BATCH_MATMUL", [x, y], (batch, m, n), "BatchMatMulOptions", 2, **scale, **adjoint)
+
+    return make
+
+
+def moved(name, options, shape, parameter, whole, dtype, version=2):
+    def make(d):
+        return d.g.op(name, [d.input(shape, dtype), d.ints(*parameter)], whole, options, version)
+
+    return make
+
+
+def transpose(shape, order, dtype):
+    return moved("TRANSPOSE", None, shape, order, tuple(shape[i] for i in order), dtype)
+
+
+def tile(shape, times, dtype):
+    return moved("TILE", "TileOptions", shape, times, tuple(np.multiply(shape, times).tolist()), dtype, 3)
+
+
+def bilinear(shape, height, width, dtype):
+    return moved("RESIZE_BILINEAR", "ResizeBilinearOptions", shape, (height, width), (shape[0], height, width, shape[3]), dtype)
+
+
+def sums_before(shape, axis, dtype):
+    def make(d):
+        where = d.g.constant(np.array(axis, np.int32))
+        return d.g.op("CUMSUM", [d.input(shape, dtype), where], shape, "CumsumOptions")
+
+    return make
+
+
+def joined(shape, parts, axis, dtype):
+    def make(d):
+        whole = shape[:axis] + (shape[axis] * parts,) + shape[axis + 1 :]
+        operands = [d.input(shape, dtype) for _ in range(parts)]
+        return d.g.op("CONCATENATION", operands, whole, "ConcatenationOptions", axis=axis)
+
+    return make
+
+
+def angle(shape):
+    return lambda d: d.g.op("ATAN2", [d.input(shape, FLOAT), d.input(shape, FLOAT)], shape, "ATan2Options")
+
+
+def table():
+    """(operator, function) of each case."""
+    # The steps of a group normalization as PyTorch's converter writes it, on images and behind a layer.
+    for group in ((16, 4, 32, 1), (1, 8, 4, 784)):
+        for name in ("ADD", "SUB", "MUL"):
+            options = name.capitalize() + "Options"
+            yield name, pair(name, options, group, (*group[:2], 1, 1))
+        yield "SQUARED_DIFFERENCE", pair("SQUARED_DIFFERENCE", None, group, (*group[:2], 1, 1))
+    yield "MUL", pair("MUL", "MulOptions", (1, 4, 32, 1), (1, 4, 32, 1))
+    yield "ADD", pair("ADD", "AddOptions", (64, 64, 1), (64, 1, 1), INT8)
+    for name in ("REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN"):
+        for dtype in (FLOAT, INT8, INT32) if name in ("SUM", "MEAN") else (FLOAT, INT8, UINT8, INT16, INT64):
+            yield name, reduction(name, (1, 56, 56, 24), 0, dtype)
+            yield name, reduction(name, (128, 128, 1), 2, dtype)
+    yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (1, 64, 64, 1), UINT8, UNIT, beta=1.0)
+    yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (8400, 2), INT8, UNIT, beta=1.0)
+    yield "L2_NORMALIZATION", along_rows("L2_NORMALIZATION", "L2NormOptions", (1, 64, 64, 1), INT8, SIGNED_UNIT)
+    for out in (4, 16, 64):
+        yield "CONV_2D", convolution((1, 64, 64, 3), 1, out, UINT8)
+    for dtype in (UINT8, INT8):
+        yield "DEPTHWISE_CONV_2D", depthwise((1, 64, 64, 1), 3, 8, dtype)
+        yield "DEPTHWISE_CONV_2D", depthwise((1, 128, 128, 1), 5, 8, dtype)
+    for n in (16, 197):
+        yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16, adjY=True)
+        yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16)
+    yield "ATAN2", angle((1, 56, 56, 24))
+    yield "ATAN2", angle((7,))
+    for shape, times in (((1, 128, 128, 1), (1, 1, 1, 3)), ((2000, 2), (1, 2)), ((1, 20, 20, 3), (1, 2, 2, 1))):
+        for dtype in (FLOAT, INT8):
+            yield "TILE", tile(shape, times, dtype)
+    for shape, order in (((64, 64, 64), (1, 2, 0)), ((64, 64, 64), (2, 1, 0)), ((1, 20, 20, 255), (0, 3, 1, 2))):
+        for dtype in (FLOAT, INT8, INT16):
+            yield "TRANSPOSE", transpose(shape, order, dtype)
+    for shape, axis in (((2000, 2), 1), ((2000, 2), 0), ((12, 128, 128), 1), ((1, 1000), 1)):
+        for dtype in (FLOAT, INT32, INT64):
+            yield "CUMSUM", sums_before(shape, axis, dtype)
+    for shape, height, width in (((1, 8, 8, 3), 16, 16), ((1, 7, 7, 16), 14, 14), ((1, 20, 20, 1), 40, 40)):
+        for dtype in (FLOAT, INT8, UINT8):
+            yield "RESIZE_BILINEAR", bilinear(shape, height, width, dtype)
+    for shape, axis in (((1, 8400, 4), 2), ((1, 400, 1), 2), ((7,), 0), ((12, 128, 128), 0)):
+        yield "CONCATENATION", joined(shape, 2, axis, INT64)
+
+
+def found_operators(describe):
+    for place, (name, make) in enumerate(table()):
+        draw = Draw(np.random.default_rng([0, place]))
+        output = make(draw)
+        yield Case(name, describe(draw.g), draw.g.build([output]), integers=(1, 100))
