@@ -38,6 +38,7 @@ class GemmS8Emitter : public Assembler {
 
   size_t EmitFunction(const Tile& tile) {
     tile_ = tile;
+    half_ = LastIsHalf(spec_, tile.last_lanes);
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums());
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
@@ -67,7 +68,12 @@ class GemmS8Emitter : public Assembler {
             .vectors = tile_.vectors,
             .width = isa().bytes,
             .channels = (tile_.vectors - 1) * isa().lanes() + tile_.last_lanes,
-            .reg = [this](int row, int v) { return acc(row, v); }};
+            .reg = [this](int row, int v) { return acc(row, v); },
+            .last_is_half = half_ && spec_.tail.requantization};
+  }
+  // Register `i` for the sums and products of vector `v`. Writing a half zeroes the other one.
+  Xbyak::Xmm Part(int i, int v) const {
+    return VectorOf(i, half_ && v == tile_.vectors - 1 ? isa().bytes / 2 : isa().bytes);
   }
 
   void EmitTile() {
@@ -81,7 +87,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   void StartFromBias() {
-    for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), ptr[w_ + v * isa().bytes]);
+    for (int v = 0; v < tile_.vectors; ++v) vmovups(Part(weight(v), v), ptr[w_ + v * isa().bytes]);
     if (spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points) {
       return StartFromZeroPoints();
     }
@@ -90,9 +96,9 @@ class GemmS8Emitter : public Assembler {
       if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);
       for (int v = 0; v < tile_.vectors; ++v) {
         if (!spec_.corrects) {
-          vmovaps(Vec(acc(row, v)), Vec(weight(v)));
+          vmovaps(Part(acc(row, v), v), Part(weight(v), v));
         } else if (isa().avx512) {
-          vpaddd(Vec(acc(row, v)), Vec(weight(v)), ptr_b[count_ + row * 4]);
+          vpaddd(Part(acc(row, v), v), Part(weight(v), v), ptr_b[count_ + row * 4]);
         } else {
           vpaddd(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
         }
@@ -115,7 +121,7 @@ class GemmS8Emitter : public Assembler {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * spec_.weight_bytes())]; };
     if (tile_.rows > 1) {
-      for (int v = 0; v < vectors; ++v) vmovups(Vec(weight(v)), w(v));
+      for (int v = 0; v < vectors; ++v) vmovups(Part(weight(v), v), w(v));
     }
     for (int row = 0; row < tile_.rows; ++row) {
       const int b = broadcast(row);
@@ -126,9 +132,9 @@ class GemmS8Emitter : public Assembler {
       }
       for (int v = 0; v < vectors; ++v) {
         if (tile_.rows > 1) {
-          Multiply(acc(row, v), b, Vec(weight(v)));
+          Multiply(v, acc(row, v), b, Part(weight(v), v));
         } else {
-          Multiply(acc(row, v), b, w(v));
+          Multiply(v, acc(row, v), b, w(v));
           if (spec_.prefetch_weights) {
             prefetcht1(ptr[walk_.Weights(v * spec_.weight_bytes() + kPrefetch)]);
           }
@@ -159,9 +165,9 @@ class GemmS8Emitter : public Assembler {
     isa().avx512 ? vpxord(Vec(to), Vec(to), Vec(kFlip())) : vpxor(Vec(to), Vec(to), Vec(kFlip()));
   }
 
-  void Multiply(int sum, int values, const Xbyak::Operand& weights) {
+  void Multiply(int v, int sum, int values, const Xbyak::Operand& weights) {
     if (HasDotProduct(spec_.isa)) {
-      vpdpbusd(Vec(sum), Vec(values), weights,
+      vpdpbusd(Part(sum, v), Part(values, v), weights,
                isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
       return;
     }
@@ -190,6 +196,7 @@ class GemmS8Emitter : public Assembler {
 
   const GemmS8Spec& spec_;
   Tile tile_;
+  bool half_ = false;  // LastIsHalf
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
   const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, layer_ = rcx;
@@ -213,6 +220,12 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
 }
 
 int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
+
+bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {
+  const VectorIsa isa(spec.isa);
+  const bool rescales = spec.tail.requantization && spec.tail.requantization->real;
+  return isa.avx512 && isa.dot && !rescales && last_lanes * 2 <= isa.lanes();
+}
 
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
   const int64_t vector = (1 + spec.tail.constants()) * VectorIsa(spec.isa).bytes +

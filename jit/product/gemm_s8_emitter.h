@@ -60,6 +60,10 @@ using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 
 // The groups in one pass over the depth.
 int64_t DepthGroups(const DepthRuns& depth, Isa isa);
+// Whether the last of a tile's vectors, with so many channels, is computed as half of a vector of
+// 64 bytes: in half the time on cores that halve the larger ones (Zen 4), and elsewhere in no more.
+// Its constants are those of a vector of that width, at the whole one's place.
+bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes);
 // From a panel of so many vectors to the next.
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.

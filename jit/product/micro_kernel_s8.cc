@@ -251,14 +251,21 @@ void MicroKernelS8::Leave() const {
   if (amx_) LeaveAmx();
 }
 
+bool MicroKernelS8::LastIsHalf(const PanelChannels& panel) const {
+  const int64_t before = int64_t{panel.vectors - 1} * isa_.lanes();
+  return !amx_ && jit::LastIsHalf(spec_, panel.last - panel.first - before);
+}
+
 void MicroKernelS8::LaneChannels(const PanelChannels& panel, int v,
                                  std::span<int64_t> channels) const {
   int64_t first = panel.first;
   int group = 1;
   if (spec_.tail.requantization) {
+    const bool last_alone = LastIsHalf(panel);
     int begin = 0;
-    while (begin + GroupSize(panel.vectors - begin) <= v) begin += GroupSize(panel.vectors - begin);
-    group = GroupSize(panel.vectors - begin);
+    const auto size = [&] { return GroupSize(panel.vectors - begin, last_alone); };
+    while (begin + size() <= v) begin += size();
+    group = size();
     first += int64_t{begin} * isa_.lanes();
     v -= begin;
   } else {
@@ -298,7 +305,9 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
     }
     const int64_t constants =
         biases_bytes + step * groups_ + int64_t{v} * spec_.tail.constants() * isa_.bytes;
-    tail_.PackConstants(channels, bias, biases, to + constants);
+    const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
+    tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases,
+                        to + constants);
   }
 }
 
@@ -346,7 +355,8 @@ std::string MicroKernelS8::layout() const {
                      format_.weights_zero_point, " g", GroupValues(isa_.features),
                      spec_.narrow          ? " narrow"
                      : SignedActivations() ? " signed"
-                                           : "");
+                                           : "",
+                     !amx_ && jit::LastIsHalf(spec_, 1) ? " halves" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return text + tail_.constants_key();
 }

@@ -86,6 +86,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int32_t WeightsOffset() const {
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
   }
+  // Whether the last vector of a panel is one (see gemm_s8_emitter.h).
+  bool LastIsHalf(const kernels::PanelChannels& panel) const;
   // The channel in each lane of vector `v`, negative beyond the channels. `channels`: as many as
   // lanes.
   void LaneChannels(const kernels::PanelChannels& panel, int v, std::span<int64_t> channels) const;

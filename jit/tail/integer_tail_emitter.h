@@ -22,6 +22,10 @@ inline int ChannelOfLane(int group, int v, int lane) {
 inline constexpr int kMostTogether = 4;
 // The size of the next group where `vectors` are left.
 inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
+// The same where the last of them may be narrower than the others, and then is alone.
+inline int GroupSize(int vectors, bool last_alone) {
+  return vectors == 1 ? 1 : GroupSize(vectors - (last_alone ? 1 : 0));
+}
 // So many rows of a group fill a vector with bytes: they are packed, clamped and looked up at once.
 inline int RowsTogether(int group) { return kMostTogether / group; }
 

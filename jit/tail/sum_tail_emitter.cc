@@ -41,8 +41,8 @@ void SumTailEmitter::Prepare(const SumTile& tile) {
   const int lanes = tile.width / 4;
   if (!tail_.requantization) return a_.SetPartial(tile.channels - (tile.vectors - 1) * lanes);
   int last_group = tile.channels;
-  for (int left = tile.vectors; left > GroupSize(left); left -= GroupSize(left)) {
-    last_group -= GroupSize(left) * lanes;
+  for (int v = 0; v + tile.group_at(v) < tile.vectors; v += tile.group_at(v)) {
+    last_group -= tile.group_at(v) * lanes;
   }
   integers_.Prepare(last_group);
   a_.mov(frame_.layer, Argument(offsetof(SumTailArgs, layer)));
@@ -65,11 +65,11 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
   std::vector<int> regs(tile.rows);
   for (int v = 0; v < tile.vectors; ++v) {
     for (int row = 0; row < tile.rows; ++row) regs[row] = tile.reg(row, v);
-    integers_.Requantize(regs, tile.width, constants + v * tail_.constants() * tile.width);
+    integers_.Requantize(regs, tile.width_of(v), constants + v * tail_.constants() * tile.width);
   }
   if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
   for (int v = 0; v < tile.vectors;) {
-    const int group = GroupSize(tile.vectors - v), together = RowsTogether(group);
+    const int group = tile.group_at(v), together = RowsTogether(group);
     for (int row = 0; row < tile.rows;) {
       const int rows = tile.rows - row >= together ? together : 1;
       StoreBytesOfRows(tile, v, group, row, rows);
@@ -86,7 +86,8 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
 // The group of vectors from `v` on.
 void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows) {
   const int channel = v * tile.width / 4;
-  const int channels = std::min(group * tile.width / 4, tile.channels - channel);
+  const int width = tile.width_of(v);
+  const int channels = std::min(group * width / 4, tile.channels - channel);
   std::array<int, kMostTogether> all;
   size_t count = 0;
   for (int row = first; row < first + rows; ++row) {
@@ -94,10 +95,10 @@ void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int
     if (!tail_.residual) continue;
     const int64_t at = row * tail_.residual->operand.row_stride + channel;
     ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
-        .Emit(std::span(all).first(count).last(group), tile.width,
-              frame_.rows + static_cast<int>(at), channels);
+        .Emit(std::span(all).first(count).last(group), width, frame_.rows + static_cast<int>(at),
+              channels);
   }
-  integers_.Store(std::span(all).first(count), group, tile.width,
+  integers_.Store(std::span(all).first(count), group, width,
                   frame_.out + static_cast<int>(first * frame_.out_step + channel), frame_.out_step,
                   channels);
 }

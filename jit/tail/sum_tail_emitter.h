@@ -19,6 +19,12 @@ namespace fuselite::jit {
 struct SumTile {
   int rows = 0, vectors = 0, width = 0, channels = 0;
   std::function<int(int row, int v)> reg{};
+  // With a requantization: the last vector has half of the width, and is a group of its own.
+  bool last_is_half = false;
+
+  int width_of(int v) const { return last_is_half && v == vectors - 1 ? width / 2 : width; }
+  // The vectors of the group that begins with `v`.
+  int group_at(int v) const { return GroupSize(vectors - v, last_is_half); }
 };
 
 // What a function lends its tail. `out` is its own: the first value's place in the tile at hand.
