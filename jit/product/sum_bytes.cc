@@ -55,8 +55,10 @@ void ByteSum::AddEach(const uint8_t* runs, int64_t step, int64_t count, int32_t*
     add([&](const uint8_t* run) { return sum.LongHalves(run); });
   } else if (n_ >= 8) {
     add([&](const uint8_t* run) { return short_halves(sum.Eights(run)); });
+  } else if (n_ >= 4) {
+    add([&](const uint8_t* run) { return short_halves(sum.Fours(run)); });
   } else {
-    add([&](const uint8_t* run) { return sum.Halves(run); });
+    add([&](const uint8_t* run) { return short_halves(sum.Few(run)); });
   }
 }
 
@@ -65,10 +67,13 @@ __m128i ByteSum::Fours(const uint8_t* run) const {
   return _mm_unpacklo_epi32(LoadFour(run), last);
 }
 
+// Byte by byte: memcpy of a length that is not known is a call.
 __m128i ByteSum::Few(const uint8_t* run) const {
-  uint32_t bytes = 0;
-  std::memcpy(&bytes, run, static_cast<size_t>(std::max<int64_t>(n_, 0)));
-  return _mm_cvtsi32_si128(static_cast<int>(bytes));
+  int bytes = 0;
+  if (n_ >= 1) bytes = run[0];
+  if (n_ >= 2) bytes |= run[1] << 8;
+  if (n_ >= 3) bytes |= run[2] << 16;
+  return _mm_cvtsi32_si128(bytes);
 }
 
 }  // namespace fuselite::jit
