@@ -205,6 +205,8 @@ void ReverseTyped(const std::byte* in, std::byte* out, const CopyDim& rows, int6
 
 // --- Matrices.
 
+constexpr int64_t kLineBytes = 64;  // of a cache
+
 // Transposes the N x N elements of each block of 16 bytes among the N vectors of `v`: N zips of
 // the first with the second half, as many times as N has bits.
 template <class D, class V, size_t N>
@@ -387,6 +389,39 @@ HWY_INLINE int64_t Deinterleave(const std::byte* in, std::byte* out, int64_t pit
   return x;
 }
 
+// Whether rows so far apart fall into so few sets of a first-level cache (32 KiB in 8 ways) that
+// strips of a few columns would find a row's line gone whenever they come back to it.
+HWY_INLINE bool DriveEachOtherOut(const CopyDim& y) {
+  constexpr int64_t kWay = 4096, kWays = 8;
+  const int64_t apart = std::clamp<int64_t>(y.in_stride & -y.in_stride, kLineBytes, kWay);
+  return y.size > kWays * (kWay / apart);
+}
+
+// The same by lines of as many rows, which are read once, to where they lie side by side. The last
+// rows and columns may overlap those before.
+template <class T>
+void TransposeLines(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y) {
+  alignas(kLineBytes) std::byte lines[64 * kLineBytes];
+  const int64_t rows = std::min<int64_t>(64, y.size);
+  const int64_t columns = std::min<int64_t>(kLineBytes / sizeof(T), x.size);
+  for (int64_t begin = 0; begin < y.size; begin += rows) {
+    const int64_t row = std::min(begin, y.size - rows);
+    for (int64_t first = 0; first < x.size; first += columns) {
+      const int64_t column = std::min(first, x.size - columns);
+      const std::byte* from = in + row * y.in_stride + column * sizeof(T);
+      for (int64_t r = 0; r < rows; ++r, from += y.in_stride) {
+        if (columns * sizeof(T) == kLineBytes) {
+          std::memcpy(lines + r * kLineBytes, from, kLineBytes);
+        } else {
+          std::memcpy(lines + r * kLineBytes, from, columns * sizeof(T));
+        }
+      }
+      TransposeTiled<T>(lines, out + row * sizeof(T) + column * x.out_stride,
+                        {columns, x.in_stride, x.out_stride}, {rows, kLineBytes, y.out_stride});
+    }
+  }
+}
+
 template <class T>
 void TransposeTyped(const std::byte* in, std::byte* out, CopyDim x, CopyDim y) {
   if (y.size >= 2 && y.size <= 4 && x.out_stride == y.size * static_cast<int64_t>(sizeof(T))) {
@@ -401,7 +436,7 @@ void TransposeTyped(const std::byte* in, std::byte* out, CopyDim x, CopyDim y) {
     out += done * sizeof(T);
     y.size -= done;
   }
-  TransposeTiled<T>(in, out, x, y);
+  DriveEachOtherOut(y) ? TransposeLines<T>(in, out, x, y) : TransposeTiled<T>(in, out, x, y);
 }
 
 // Calls `function` with a value of the element's width; the scalar loops take those of 16 bytes.

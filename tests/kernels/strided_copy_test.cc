@@ -94,8 +94,9 @@ TEST(StridedCopyTest, TransposesMatricesOfAllSizes) {
 
 TEST(StridedCopyTest, TransposesLargeMatricesInPieces) {
   ForEachLoops([](const CopyLoops& loops) {
-    for (const auto& [x, y] : {std::pair(3, 30000), std::pair(30000, 3), std::pair(777, 259),
-                               std::pair(40000, 7), std::pair(7, 40000)}) {
+    for (const auto& [x, y] :
+         {std::pair(3, 30000), std::pair(30000, 3), std::pair(777, 259), std::pair(40000, 7),
+          std::pair(7, 40000), std::pair(4096, 101), std::pair(1000, 1024)}) {
       for (const int bytes : {1, 4}) {
         Random random(x);
         StridedCopy copy{.element_bytes = bytes};
