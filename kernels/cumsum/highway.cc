@@ -76,6 +76,9 @@ void SumFourLines(const T* in, T* out, const CumsumBlock& block) {
   for (; l + 4 <= block.count; l += 4) {
     SumLines<kExclusive, 4>(in + l * block.line, out + l * block.line, block);
   }
+  for (; l + 2 <= block.count; l += 2) {
+    SumLines<kExclusive, 2>(in + l * block.line, out + l * block.line, block);
+  }
   for (; l < block.count; ++l) {
     SumLines<kExclusive, 1>(in + l * block.line, out + l * block.line, block);
   }

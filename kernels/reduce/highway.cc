@@ -261,14 +261,13 @@ namespace {
 // Channels of a unit: eight AVX-512 vectors.
 constexpr int64_t kLaneBlock = 128;
 
-// Whether dense values of one term each stay as they are: unless they are scaled, or a NaN gives
-// way to the number that an extreme starts from.
+// Whether dense values of one term each stay as they are: unless they are scaled. An extreme of one
+// NaN is that NaN, as in LiteRT's optimized kernels; the reference gives where its search starts.
 bool IsCopy(const OpDescription& op, const ReducePlan& plan) {
   const ReduceKind kind = ReduceKindOf(*op.op);
-  const bool extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
-  const bool changes =
-      extreme ? op.inputs[0].type == DataType::kFloat32 : !op.inputs[0].quantization.empty();
-  return plan.terms() == 1 && IsDense(op.inputs[0]) && !changes;
+  const bool scales =
+      kind != ReduceKind::kMax && kind != ReduceKind::kMin && !op.inputs[0].quantization.empty();
+  return plan.terms() == 1 && IsDense(op.inputs[0]) && !scales;
 }
 
 std::unique_ptr<Kernel> MakeCopy(const OpDescription& op) {
