@@ -13,6 +13,7 @@
 #include "interpreter/schema/tflite_generated.h"
 #include "interpreter/writer.h"
 #include "runtime/tflite_builtin_codes.h"
+#include "tools/zoo/zoo.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -320,9 +321,12 @@ TEST(LoaderTest, SurvivesRandomDamage) {
   EXPECT_GT(refused, kRounds / 10);
 }
 
-TEST(LoaderTest, LoadsRealModels) {
-  const char* folder = std::getenv("FUSELITE_MODELS");
-  if (folder == nullptr) GTEST_SKIP() << "FUSELITE_MODELS names no folder";
+void ExpectLoads(const Result<std::shared_ptr<const Model>>& model) {
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  EXPECT_FALSE((*model)->subgraphs[0].operators.empty());
+}
+
+void ExpectLoadsFolder(const char* folder) {
   int loaded = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".tflite") continue;
@@ -332,14 +336,22 @@ TEST(LoaderTest, LoadsRealModels) {
       EXPECT_THAT(model.status().message(), HasSubstr("before anything writes it"));
       continue;
     }
-    if (!model.ok()) {
-      ADD_FAILURE() << model.status().ToString();
-      continue;
-    }
-    EXPECT_FALSE((*model)->subgraphs[0].operators.empty());
+    ExpectLoads(model);
     ++loaded;
   }
   EXPECT_GT(loaded, 0);
+}
+
+void ExpectLoadsZoo() {
+  for (const tools::ZooModel& model : tools::Zoo()) {
+    SCOPED_TRACE(model.name);
+    if (model.in_demo) ExpectLoads(Load(model.build(1)));
+  }
+}
+
+TEST(LoaderTest, LoadsNetworks) {
+  const char* folder = std::getenv("FUSELITE_MODELS");
+  folder != nullptr ? ExpectLoadsFolder(folder) : ExpectLoadsZoo();
 }
 
 }  // namespace
