@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/arg_max/arg_max.h"
 #include "kernels/random/random.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/change_model.h"
@@ -44,7 +45,7 @@ std::vector<std::byte> ModelGrower::Grow() {
       case 3: AddSequence(); break;
       case 4: AddComposite(); break;
       case 5: AddTexts(); break;
-      case 6: AddRandomNumbers(); break;
+      case 6: random_.Chance(0.5) ? AddRandomNumbers() : AddMeasured(); break;
       default: Add();
     }
   }
@@ -192,6 +193,27 @@ void ModelGrower::AddRandomNumbers() {
   }
   const int shape = writer_.AddConstant<int32_t>("shape", kI32, {2}, {count, 3});
   writer_.AddOperator(op, params, {shape}, {Made(kF32, {count, 3})});
+}
+
+// Values whose sizes are known when it runs: as many as are positive, as large as others say.
+void ModelGrower::AddMeasured() {
+  const int x = Floats(), zero = writer_.AddConstant<float>("zero", kF32, {}, {0});
+  int measured;
+  if (random_.Chance(0.3)) {
+    const int positive = Op("GREATER", {x, zero}, kRow, DataType::kBool);
+    const int places = Op("WHERE", {positive}, {1, 2}, DataType::kInt64);
+    measured = Op("GATHER_ND", {x, places}, {1});
+  } else {
+    const int axis = writer_.AddConstant<int32_t>("axis", kI32, {1}, {1});
+    const int sizes = writer_.AddTensor("sizes", kI32, {kRow[0]});
+    kernels::Params params;
+    params.as<kernels::ArgMaxParams>().output_type = kI32;
+    writer_.AddOperator(*kernels::FindOperator("ARG_MAX"), params, {x, axis}, {sizes});
+    measured =
+        random_.Chance(0.5) ? Op("FILL", {sizes, zero}, {1, 1}) : Op("TILE", {x, sizes}, {1, 1});
+  }
+  if (random_.Chance(0.5)) measured = Op("NEG", {measured}, {1, 1});
+  graph_.outputs.push_back(Op("TANH", {measured}, {1, 1}));
 }
 
 // In the order in which their numbers were given away.

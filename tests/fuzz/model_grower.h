@@ -35,6 +35,7 @@ class ModelGrower {
   void AddComposite();
   void AddTexts();
   void AddRandomNumbers();
+  void AddMeasured();
   void AddSubgraphs();
   // Functions of one value, which becomes the result.
   int Chain(int value);
