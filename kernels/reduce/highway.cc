@@ -6,6 +6,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/shape_rules.h"
+#include "runtime/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/highway.cc"
@@ -258,16 +259,19 @@ namespace fuselite::kernels {
 
 namespace {
 
-// Channels of a unit: eight AVX-512 vectors.
-constexpr int64_t kLaneBlock = 128;
+// Channels of a unit: eight AVX-512 vectors, and more of them where each has few terms.
+int64_t LaneBlock(const ReducePlan& plan) {
+  return 128 * std::clamp<int64_t>(64 / plan.terms(), 1, 64);
+}
 
-// Whether dense values of one term each stay as they are: unless they are scaled. An extreme of one
-// NaN is that NaN, as in LiteRT's optimized kernels; the reference gives where its search starts.
+// Whether dense values of one term each stay as they are: unless they are scaled, or a NaN gives
+// way to the number that an extreme starts from.
 bool IsCopy(const OpDescription& op, const ReducePlan& plan) {
   const ReduceKind kind = ReduceKindOf(*op.op);
-  const bool scales =
-      kind != ReduceKind::kMax && kind != ReduceKind::kMin && !op.inputs[0].quantization.empty();
-  return plan.terms() == 1 && IsDense(op.inputs[0]) && !scales;
+  const bool extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
+  const bool changes =
+      extreme ? op.inputs[0].type == DataType::kFloat32 : !op.inputs[0].quantization.empty();
+  return plan.terms() == 1 && IsDense(op.inputs[0]) && !changes;
 }
 
 std::unique_ptr<Kernel> MakeCopy(const OpDescription& op) {
@@ -315,18 +319,17 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   constexpr int64_t kShortRun = 256;
   if (along_runs && plan.run_count < kShortRun) return BuildShortRuns(op, plan, context.isa);
   auto* const reduce = along_runs ? runs : kLanes.For(context.isa);
-  const int64_t blocks = (plan.lanes + kLaneBlock - 1) / kLaneBlock;
+  const int64_t block = LaneBlock(plan), blocks = CeilDiv(plan.lanes, block);
   return MakeKernel(
       std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),
-      {.units = plan.outer * blocks,
-       .grain = GrainFor(plan.terms() * std::min(plan.lanes, kLaneBlock))},
+      {.units = plan.outer * blocks, .grain = GrainFor(plan.terms() * std::min(plan.lanes, block))},
       [=, kind = ReduceKindOf(*op.op)](const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* in = static_cast<const float*>(args.inputs[0]);
         auto* out = static_cast<float*>(args.outputs[0]);
         for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t o = unit / blocks, lane = unit % blocks * kLaneBlock;
+          const int64_t o = unit / blocks, lane = unit % blocks * block;
           reduce(kind, plan, in + plan.OuterOffset(o) + lane, out + o * plan.lanes + lane,
-                 std::min(kLaneBlock, plan.lanes - lane));
+                 std::min(block, plan.lanes - lane));
         }
       });
 }

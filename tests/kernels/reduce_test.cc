@@ -1,5 +1,7 @@
 #include "kernels/reduce/reduce.h"
 
+#include <limits>
+
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -248,6 +250,28 @@ void CompareIntegers(Isa isa, std::initializer_list<const char*> names, DataType
   const bool vectors = isa.has_vectors();
   ASSERT_EQ(actual.ok(), vectors) << actual.status().ToString();
   if (vectors) ExpectSame<T>((*expected)[0], (*actual)[0], tester.op.op->name);
+}
+
+// The reference starts from the least float, or the largest, which a NaN leaves as it is and an
+// infinity beyond it, too.
+TEST_P(ReduceIsaTest, ExtremesOfOneTermStartAsTheReferenceDoes) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values(300);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = i % 3 == 0 ? nan : i % 3 == 1 ? -infinity : infinity;
+  }
+  for (const char* name : {"REDUCE_MAX", "REDUCE_MIN"}) {
+    OpTester tester(name);
+    tester.Input(TestTensor::Of<float>(kF32, {1, 100, 3}, values)).Constant(Axes({0}));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("highway", GetParam());
+    ASSERT_TRUE(expected.ok());
+    if (!GetParam().has_vectors()) continue;
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    ExpectSame<float>((*expected)[0], (*actual)[0], name);
+  }
 }
 
 TEST_P(ReduceIsaTest, IntegersHaveTheBitsOfTheReference) {
