@@ -12,6 +12,16 @@ namespace {
 // Between neighbours at first: room for 32 nodes inserted before the same one.
 constexpr int64_t kGap = int64_t{1} << 32;
 
+// Large constants go when the step is built that packs them, while the packed ones take memory.
+AlignedBuffer MemoryFor(size_t bytes) {
+  // At least a byte: a constant is told by its pointer, even one without elements.
+  if (bytes < kWorthPages) return AlignedBuffer(std::max<size_t>(bytes, 1));
+  std::shared_ptr<std::byte> pages = TakePages(bytes + kAlignment);
+  if (pages == nullptr) throw std::bad_alloc();
+  std::byte* data = pages.get();
+  return {std::move(pages), data, bytes};
+}
+
 }  // namespace
 
 void Graph::Reserve(size_t values, size_t nodes) {
@@ -41,8 +51,7 @@ NodeId Graph::Add(Node node, int64_t place) {
 }
 
 ValueId Graph::AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name) {
-  // At least a byte: a constant is told by its pointer, even one without elements.
-  auto storage = std::make_shared<AlignedBuffer>(std::max<size_t>(bytes.size(), 1));
+  auto storage = std::make_shared<AlignedBuffer>(MemoryFor(bytes.size()));
   if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
   Value value;
   value.info = std::move(info);

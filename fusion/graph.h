@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "runtime/pages.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -113,9 +114,9 @@ class Graph {
   void RemoveUses(NodeId id);
   void SpreadPlaces();
 
-  std::vector<Value> values_;
-  std::vector<Users> users_;  // of each value
-  std::vector<Node> nodes_;
+  std::vector<Value, PageAllocator<Value>> values_;
+  std::vector<Users, PageAllocator<Users>> users_;  // of each value
+  std::vector<Node, PageAllocator<Node>> nodes_;
   std::vector<int64_t> places_;      // of each node, in order_
   std::map<int64_t, NodeId> order_;  // live nodes by place; places have gaps for those to come
 };
