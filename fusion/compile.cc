@@ -1,5 +1,6 @@
 #include "fusion/compile.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
@@ -132,6 +133,15 @@ CompileTimes& CompileTimes::operator+=(const CompileTimes& more) {
   packing += more.packing;
   kernels += more.kernels;
   memory += more.memory;
+  return *this;
+}
+
+CompileReport& CompileReport::operator+=(const CompileReport& more) {
+  times += more.times;
+  steps.insert(steps.end(), more.steps.begin(), more.steps.end());
+  rewrites.insert(rewrites.end(), more.rewrites.begin(), more.rewrites.end());
+  caches.insert(caches.end(), more.caches.begin(), more.caches.end());
+  arena_bytes = std::max(arena_bytes, more.arena_bytes);
   return *this;
 }
 

@@ -59,6 +59,9 @@ struct CompileReport {
   std::vector<RewriteRecord> rewrites;
   size_t arena_bytes = 0;
   std::vector<CacheReport> caches;  // none where nothing is cached
+
+  // Of two graphs that run one after the other.
+  CompileReport& operator+=(const CompileReport& more);
 };
 
 // A planner for the kernels that these options ask for.

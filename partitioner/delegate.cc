@@ -48,13 +48,17 @@ void LogVerdicts(const Options& options, const GraphReport& report) {
 }
 
 void LogPlan(const PartitionReport& partition) {
+  size_t steps = 0;
+  for (const auto& segment : partition.segments) steps += segment->steps.size();
   FUSELITE_LOG(kInfo) << "compiled the partition from node " << partition.nodes.front() << ": "
-                      << partition.report.steps.size() << " steps, threads: " << partition.threads
-                      << ", " << partition.compile_ms << " ms";
-  for (const fusion::StepReport& step : partition.report.steps) {
-    for (const fusion::Refusal& refusal : step.refusals) {
-      FUSELITE_LOG(kDebug) << step.ops << " " << step.output_shape << " does not run as "
-                           << refusal.candidate << ": " << refusal.reason;
+                      << steps << " steps, threads: " << partition.threads << ", "
+                      << partition.compile_ms << " ms";
+  for (const auto& segment : partition.segments) {
+    for (const fusion::StepReport& step : segment->steps) {
+      for (const fusion::Refusal& refusal : step.refusals) {
+        FUSELITE_LOG(kDebug) << step.ops << " " << step.output_shape << " does not run as "
+                             << refusal.candidate << ": " << refusal.reason;
+      }
     }
   }
 }
@@ -210,11 +214,15 @@ void DelegateState::SetCompiled(const TfLiteContext* context, PartitionReport re
   WriteExplainFile();
 }
 
+Explanation DelegateState::ExplainLocked() const {
+  Explanation explanation{options_, {}};
+  for (const auto& [context, report] : graphs_) explanation.graphs.push_back(WithReports(report));
+  return explanation;
+}
+
 Explanation DelegateState::Explain() const {
   const std::lock_guard lock(mutex_);
-  Explanation explanation{options_, {}};
-  for (const auto& [context, report] : graphs_) explanation.graphs.push_back(report);
-  return explanation;
+  return ExplainLocked();
 }
 
 void DelegateState::AddProfile(const TfLiteContext* context, int first_node,
@@ -250,9 +258,7 @@ ProfiledPartitions DelegateState::Profile() const {
 
 void DelegateState::WriteExplainFile() const {
   if (options_.explain_file.empty()) return;
-  Explanation explanation{options_, {}};
-  for (const auto& [context, report] : graphs_) explanation.graphs.push_back(report);
-  Warn(options_, WriteExplanation(explanation, options_.explain_file));
+  Warn(options_, WriteExplanation(ExplainLocked(), options_.explain_file));
 }
 
 Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std::move(options))) {

@@ -87,6 +87,7 @@ class DelegateState {
   ProfiledPartitions Profile() const;
 
  private:
+  Explanation ExplainLocked() const;
   void WriteExplainFile() const;
   void ForgetDeadGraphs();
 

@@ -1,5 +1,4 @@
 // What a kernel of the delegate tells of itself: its plan, and where its time goes.
-#include <algorithm>
 #include <chrono>
 #include <iterator>
 
@@ -17,13 +16,7 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
   std::vector<std::shared_ptr<const Executable>> executables;
   const auto add = [&](const Segment& segment) {
     report.compile_ms += segment.compile_ms;
-    const fusion::CompileReport& part = segment.report;
-    report.report.times += part.times;
-    report.report.steps.insert(report.report.steps.end(), part.steps.begin(), part.steps.end());
-    report.report.rewrites.insert(report.report.rewrites.end(), part.rewrites.begin(),
-                                  part.rewrites.end());
-    report.report.caches.insert(report.report.caches.end(), part.caches.begin(), part.caches.end());
-    report.report.arena_bytes = std::max(report.report.arena_bytes, part.arena_bytes);
+    report.segments.push_back(segment.report);
     executables.push_back(segment.executable);
   };
   for (const Segment* segment : path) {

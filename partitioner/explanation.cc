@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "runtime/status_join.h"
 #include "runtime/text_table.h"
@@ -136,6 +137,13 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
 }
 
 }  // namespace
+
+GraphReport WithReports(GraphReport graph) {
+  for (PartitionReport& partition : graph.partitions) {
+    for (const auto& segment : std::exchange(partition.segments, {})) partition.report += *segment;
+  }
+  return graph;
+}
 
 TextTable OpeningTimes(const Explanation& explanation) {
   double judging = 0, compiling = 0;

@@ -1,6 +1,7 @@
 // What became of a model: the verdict on each node, and what each partition was compiled to.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,9 @@ struct PartitionReport {
   // Those whose subgraphs the host's kernel runs inside the partition: loops turn by turn, unless
   // the body's partition computes several turns in one call.
   std::vector<int> host_run_nodes;
+  // Of all segments, for who looks at it (WithReports); `segments` has them until then.
   fusion::CompileReport report;
+  std::vector<std::shared_ptr<const fusion::CompileReport>> segments;
 };
 
 // One graph of the model: the main one, or what control flow runs.
@@ -32,6 +35,9 @@ struct GraphReport {
   double judge_ms = 0;  // reading the nodes, verdicts, partitions and their graphs
   std::string error;    // why nothing could be taken, where something went wrong
 };
+
+// The report of each partition out of those of its segments.
+GraphReport WithReports(GraphReport graph);
 
 struct Explanation {
   Options options;

@@ -44,8 +44,8 @@ Result<std::unique_ptr<LoopRows>> LoopRows::Make(fusion::RowsAhead taken, const 
     rows->products_.push_back({PlaceOf(body, result), body.value(result).info.bytes()});
   }
   Segment& block = rows->block_;
-  FUSELITE_ASSIGN_OR_RETURN(
-      block.executable, fusion::Compile(std::move(taken.graph), options, &block.report, nullptr));
+  FUSELITE_ASSIGN_OR_RETURN(block.executable, fusion::Compile(std::move(taken.graph), options,
+                                                              block.report.get(), nullptr));
   block.execution = std::make_unique<Execution>(block.executable);
   FUSELITE_RETURN_IF_ERROR(block.execution->Prepare(options.threads));
   return rows;

@@ -177,8 +177,9 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
 
 Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
                        fusion::Planner* planner) {
-  FUSELITE_ASSIGN_OR_RETURN(segment.executable, fusion::Compile(std::move(segment.built.graph),
-                                                                options, &segment.report, planner));
+  FUSELITE_ASSIGN_OR_RETURN(
+      segment.executable,
+      fusion::Compile(std::move(segment.built.graph), options, segment.report.get(), planner));
   segment.execution = std::make_unique<Execution>(segment.executable);
   return segment.execution->Prepare(options.threads);
 }

@@ -57,7 +57,7 @@ struct Segment {
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<Execution> execution;
   std::unique_ptr<Profile> profile;  // of its runs; made by whoever wants one
-  fusion::CompileReport report;
+  std::shared_ptr<fusion::CompileReport> report = std::make_shared<fusion::CompileReport>();
   double compile_ms = 0;
   // Of a loop's body: what is to be bound before each run.
   std::vector<std::shared_ptr<LoopRows>> rows;

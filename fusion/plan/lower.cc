@@ -80,7 +80,10 @@ class Lowering {
 
  private:
   Status AddSteps() {
-    for (NodeId id : graph_.order()) {
+    const std::vector<NodeId> order = graph_.order();
+    const auto steps = std::ranges::count_if(order, [&](NodeId id) { return !plan_.silent(id); });
+    report_.steps.reserve(static_cast<size_t>(steps));
+    for (NodeId id : order) {
       if (plan_.silent(id)) continue;
       if (Status status = AddStep(id); !status.ok()) {
         return status.In(StepName(graph_.node(id), id));
