@@ -153,7 +153,7 @@ class Chooser {
     partition.inputs = candidate.host.inputs;
     partition.outputs = candidate.host.outputs;
     partition.nodes.reserve(candidate.host.nodes.size());
-    for (int node : candidate.host.nodes) partition.nodes.push_back(of_node_.at(node)->node);
+    for (int node : candidate.host.nodes) partition.nodes.push_back(*of_node_.at(node)->node);
     makers_.Follow(partition);
     const auto possible = [&](int node) { return of_node_.at(node)->possible; };
     // Nothing can be said of shapes that are not there yet.
@@ -213,7 +213,7 @@ Result<std::vector<JudgedPartition>> ChoosePartitions(TfLiteContext* context,
                                                       const GraphFacts& facts,
                                                       std::vector<Verdict>& verdicts) {
   auto choices = Chooser(context, options, table, facts, verdicts).Choose();
-  for (Verdict& verdict : verdicts) verdict.node = ImportedNode();
+  for (Verdict& verdict : verdicts) verdict.node.reset();
   return choices;
 }
 

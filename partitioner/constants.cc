@@ -107,10 +107,10 @@ ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const V
            context->tensors[tensor].allocation_type == tflite::kTfLiteMmapRo;
   };
   for (const Verdict& verdict : verdicts) {
-    if (!verdict.claimed || verdict.inputs.empty() || verdict.node.op == nullptr) continue;
-    if (!kernels::GivesConstants(*verdict.node.op)) continue;
+    if (!verdict.claimed || verdict.inputs.empty() || verdict.node->op == nullptr) continue;
+    if (!kernels::GivesConstants(*verdict.node->op)) continue;
     if (!std::ranges::all_of(verdict.inputs, is_constant)) continue;
-    for (int tensor : verdict.outputs) makers_[tensor] = verdict.node;
+    for (int tensor : verdict.outputs) makers_[tensor] = *verdict.node;
   }
   if (!makers_.empty()) graph_outputs_ = GraphOutputs(context, verdicts);
 }
@@ -130,7 +130,7 @@ int ConstantMakers::LeaveToHostsReaders(std::vector<Verdict>& verdicts) const {
       ++withdrawn;
     }
     // A node that the host's kernel runs reads as the host's own nodes do.
-    if (verdict->claimed && verdict->node.host_call == nullptr) continue;
+    if (verdict->claimed && verdict->node->host_call == nullptr) continue;
     for (int tensor : verdict->inputs) host_reader.emplace(tensor, &*verdict);
   }
   return withdrawn;

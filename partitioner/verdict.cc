@@ -98,10 +98,10 @@ Status JudgeBody(const Judging& judging, const ImportedNode& node, Verdict& verd
 
 // A node by all of its branches. What runs, and what shapes that gives, depends on a value.
 Status JudgeBranches(const Judging& judging, Verdict& verdict) {
-  Status status = judging.table.Infer(verdict.node).status();
+  Status status = judging.table.Infer(*verdict.node).status();
   if (status.code() != StatusCode::kDynamicShape) return status;
-  for (int i = 0; i < static_cast<int>(verdict.node.branches.size()); ++i) {
-    const Status judged = JudgeBody(judging, BranchOf(verdict.node, i), verdict);
+  for (int i = 0; i < static_cast<int>(verdict.node->branches.size()); ++i) {
+    const Status judged = JudgeBody(judging, BranchOf(*verdict.node, i), verdict);
     if (!judged.ok()) return judged.In("branch " + std::to_string(i));
   }
   verdict.possible = true;
@@ -141,7 +141,7 @@ Status JudgeSubgraph(const Judging& judging, int subgraph, Nesting& nesting) {
 Status JudgeHostCall(const Judging& judging, Verdict& verdict) {
   Nesting own;
   Nesting& nesting = judging.nesting != nullptr ? *judging.nesting : own;
-  for (const int subgraph : verdict.node.host_call->subgraphs()) {
+  for (const int subgraph : verdict.node->host_call->subgraphs()) {
     FUSELITE_RETURN_IF_ERROR(JudgeSubgraph(judging, subgraph, nesting));
   }
   verdict.possible = true;
@@ -175,18 +175,19 @@ Status JudgeNode(const Judging& judging, Verdict& verdict) {
     return verdict.op == name || verdict.op == CustomName(name);
   });
   if (denied) return Unsupported("ops_deny names it");
-  FUSELITE_ASSIGN_OR_RETURN(verdict.node, Import(judging, verdict.host_node));
-  if (verdict.node.op == nullptr) return Status();
-  if (!verdict.node.branches.empty()) return JudgeBranches(judging, verdict);
-  if (verdict.node.host_call != nullptr) return JudgeHostCall(judging, verdict);
-  const Result<kernels::OpDescription> described = judging.table.Infer(verdict.node);
+  FUSELITE_ASSIGN_OR_RETURN(ImportedNode imported, Import(judging, verdict.host_node));
+  verdict.node = std::make_shared<ImportedNode>(std::move(imported));
+  if (verdict.node->op == nullptr) return Status();
+  if (!verdict.node->branches.empty()) return JudgeBranches(judging, verdict);
+  if (verdict.node->host_call != nullptr) return JudgeHostCall(judging, verdict);
+  const Result<kernels::OpDescription> described = judging.table.Infer(*verdict.node);
   const bool waits = described.status().code() == StatusCode::kDynamicShape;
-  if (!described.ok() && !waits && verdict.node.body != nullptr) {
-    return JudgeBody(judging, verdict.node, verdict);
+  if (!described.ok() && !waits && verdict.node->body != nullptr) {
+    return JudgeBody(judging, *verdict.node, verdict);
   }
   if (!described.ok()) {
     verdict.possible =
-        MayFitAtRunTime(judging.context, judging.table, verdict.node, described.status());
+        MayFitAtRunTime(judging.context, judging.table, *verdict.node, described.status());
     return verdict.possible ? Status() : described.status();
   }
   verdict.shapes = DescribeOutputs(described->outputs);

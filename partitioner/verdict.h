@@ -1,6 +1,7 @@
 // Which nodes are ours, and why the others are not.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,9 +23,9 @@ struct Verdict {
   // Claimed by operator and types alone: its shapes are known only at run time, since they depend
   // on values, or since those at hand do not fit together and the file calls them placeholders.
   bool possible = false;
-  std::string reason;  // why it is the host's; empty where it is claimed
-  double cost = 0;     // multiply-adds, or elements where there are none
-  ImportedNode node;   // until ChoosePartitions(), where it is claimed
+  std::string reason;                  // why it is the host's; empty where it is claimed
+  double cost = 0;                     // multiply-adds, or elements where there are none
+  std::shared_ptr<ImportedNode> node;  // until ChoosePartitions(), where it is claimed
 };
 
 // Judges the nodes of the plan in running order. The code that answers is the code that builds:
