@@ -60,32 +60,34 @@ template <class... Parts>
 std::string Join(const Parts&... parts);
 }  // namespace internal
 
+// Cold, as all errors are: the compiler moves what leads to them out of the way of the code that
+// runs, of which opening a model maps the less.
 template <class... Parts>
-Status InvalidArgument(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status InvalidArgument(const Parts&... parts) {
   return Status(StatusCode::kInvalidArgument, internal::Join(parts...));
 }
 template <class... Parts>
-Status Unsupported(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status Unsupported(const Parts&... parts) {
   return Status(StatusCode::kUnsupported, internal::Join(parts...));
 }
 template <class... Parts>
-Status DynamicShape(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status DynamicShape(const Parts&... parts) {
   return Status(StatusCode::kDynamicShape, internal::Join(parts...));
 }
 template <class... Parts>
-Status NotFound(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status NotFound(const Parts&... parts) {
   return Status(StatusCode::kNotFound, internal::Join(parts...));
 }
 template <class... Parts>
-Status OutOfMemory(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status OutOfMemory(const Parts&... parts) {
   return Status(StatusCode::kOutOfMemory, internal::Join(parts...));
 }
 template <class... Parts>
-Status IoError(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status IoError(const Parts&... parts) {
   return Status(StatusCode::kIo, internal::Join(parts...));
 }
 template <class... Parts>
-Status Internal(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] Status Internal(const Parts&... parts) {
   return Status(StatusCode::kInternal, internal::Join(parts...));
 }
 
@@ -115,11 +117,11 @@ class [[nodiscard]] Result {
 }  // namespace fuselite
 
 // Leaves the enclosing function with the error of `expr`, if it has one.
-#define FUSELITE_RETURN_IF_ERROR(expr)                            \
-  do {                                                            \
-    if (::fuselite::Status fl_status = (expr); !fl_status.ok()) { \
-      return fl_status;                                           \
-    }                                                             \
+#define FUSELITE_RETURN_IF_ERROR(expr)                                         \
+  do {                                                                         \
+    if (::fuselite::Status fl_status = (expr); !fl_status.ok()) [[unlikely]] { \
+      return fl_status;                                                        \
+    }                                                                          \
   } while (false)
 
 // FUSELITE_ASSIGN_OR_RETURN(auto model, Load(path)): declares or assigns the value, or leaves.
@@ -127,7 +129,8 @@ class [[nodiscard]] Result {
   FUSELITE_ASSIGN_OR_RETURN_IMPL(FUSELITE_CONCAT(fl_result_, __LINE__), lhs, expr)
 #define FUSELITE_ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \
   auto result = (expr);                                   \
-  if (!result.ok()) return result.status();               \
+  if (!result.ok()) [[unlikely]]                          \
+    return result.status();                               \
   lhs = std::move(result).value()
 #define FUSELITE_CONCAT(a, b) FUSELITE_CONCAT_IMPL(a, b)
 #define FUSELITE_CONCAT_IMPL(a, b) a##b
