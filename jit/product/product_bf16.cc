@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "jit/source/bf16.h"
-#include "jit/source/bf16_image.h"
+#include "jit/product/bf16.h"
 #include "kernels/product/byte_groups.h"
+#include "kernels/source/bf16_image.h"
 
 namespace fuselite::jit {
 
@@ -110,7 +110,7 @@ Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
   const auto source = [](int input, const kernels::ProductDescription& d, Isa) {
-    return Bf16Source(input, d);
+    return kernels::Bf16Source(input, d, RoundToBf16);
   };
   return PlanFloatProduct(op, context, {kBf16, source, MicroKernelBf16::Make});
 }

@@ -9,13 +9,17 @@
 #include "kernels/product/source.h"
 #include "kernels/window.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
+
+// to[i] = from[i] in bfloat16; neither needs alignment, nothing behind `count` values is touched.
+using RoundFunction = void(const float* from, int64_t count, uint16_t* to);
 
 // Dense copies of `batch` images with zeros around them, cut to what the windows reach.
 class Bf16Image {
  public:
   // Pixels of the input have `channels` values and are `pitch` values apart.
-  Bf16Image(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch);
+  Bf16Image(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
+            RoundFunction* round);
 
   // These describe the copy.
   int64_t pixel_bytes() const { return channels_ * static_cast<int64_t>(sizeof(uint16_t)); }
@@ -32,6 +36,7 @@ class Bf16Image {
   // Pixels [begin, end) of row `row` of all images.
   void CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t begin, int64_t end) const;
 
+  RoundFunction* round_;
   int64_t batch_, channels_, pitch_;
   int64_t height_, width_;  // of the copy
   int64_t input_height_, input_width_;
@@ -42,7 +47,7 @@ class Bf16Image {
 // float32 as products of bfloat16 read it: rounded, with zeros around the image. A value is read
 // by no more than the pairs of its own run (GemmSpec), so nothing lies behind the last pixel.
 // `input` is the operator's input that holds the values.
-std::unique_ptr<kernels::Source> Bf16Source(int input,
-                                            const kernels::ProductDescription& description);
+std::unique_ptr<Source> Bf16Source(int input, const ProductDescription& description,
+                                   RoundFunction* round);
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels

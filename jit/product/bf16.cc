@@ -1,4 +1,4 @@
-#include "jit/source/bf16.h"
+#include "jit/product/bf16.h"
 
 #include <immintrin.h>
 

@@ -1,12 +1,11 @@
-#include "jit/source/bf16_image.h"
+#include "kernels/source/bf16_image.h"
 
 #include <algorithm>
 
-#include "jit/source/bf16.h"
 #include "kernels/make_kernel.h"
 #include "kernels/source/transposed_source.h"
 
-namespace fuselite::jit {
+namespace fuselite::kernels {
 namespace {
 
 // A quarter of a microsecond, which is little beside the shortest parallel region.
@@ -14,8 +13,10 @@ constexpr int64_t kPieceValues = 4096;
 
 }  // namespace
 
-Bf16Image::Bf16Image(const kernels::Window& window, int64_t batch, int64_t channels, int64_t pitch)
-    : batch_(batch),
+Bf16Image::Bf16Image(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
+                     RoundFunction* round)
+    : round_(round),
+      batch_(batch),
       channels_(channels),
       pitch_(pitch),
       height_(window.y.reach()),
@@ -28,9 +29,7 @@ Bf16Image::Bf16Image(const kernels::Window& window, int64_t batch, int64_t chann
   pieces_ = (width_ + piece_ - 1) / piece_;
 }
 
-int64_t Bf16Image::grain() const {
-  return kernels::GrainFor(std::min(piece_, width_) * channels_ / 2);
-}
+int64_t Bf16Image::grain() const { return GrainFor(std::min(piece_, width_) * channels_ / 2); }
 
 void Bf16Image::Copy(const float* input, std::byte* copy, int64_t begin, int64_t end) const {
   for (int64_t unit = begin; unit < end; ++unit) {
@@ -52,22 +51,22 @@ void Bf16Image::CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t
   const bool dense = pitch_ == channels_;
   const int64_t pixels = dense ? last - first : 1;  // that one call rounds
   for (int64_t x = first; x < last; x += pixels, to += pixels * channels_) {
-    RoundToBf16(input + (line + x - left_) * pitch_, pixels * channels_, to);
+    round_(input + (line + x - left_) * pitch_, pixels * channels_, to);
   }
   std::fill_n(to, (end - last) * channels_, uint16_t{0});
 }
 
 namespace {
 
-class RoundedSource final : public kernels::Source {
+class RoundedSource final : public Source {
  public:
   RoundedSource(int input, const Bf16Image& image) : input_(input), image_(image) {}
 
-  kernels::ImageMemory memory() const override {
+  ImageMemory memory() const override {
     return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
   }
   size_t shared_bytes() const override { return image_.bytes(); }
-  std::vector<kernels::Phase> phases() const override {
+  std::vector<Phase> phases() const override {
     return {{.units = image_.units(),
              .grain = image_.grain(),
              .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
@@ -82,10 +81,10 @@ class RoundedSource final : public kernels::Source {
 
 }  // namespace
 
-std::unique_ptr<kernels::Source> Bf16Source(int input, const kernels::ProductDescription& d) {
-  if (d.left_transposed) return kernels::TransposedBf16Source(input, d);
+std::unique_ptr<Source> Bf16Source(int input, const ProductDescription& d, RoundFunction* round) {
+  if (d.left_transposed) return TransposedBf16Source(input, d);
   return std::make_unique<RoundedSource>(
-      input, Bf16Image(d.padding, d.images, d.channels_in, d.pixel_pitch));
+      input, Bf16Image(d.padding, d.images, d.channels_in, d.pixel_pitch, round));
 }
 
-}  // namespace fuselite::jit
+}  // namespace fuselite::kernels
