@@ -8,6 +8,7 @@
 #include "jit/product/product_f32.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/line_units.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/tail_rest.h"
 #include "kernels/tail/apply.h"
@@ -47,7 +48,7 @@ struct FloatLayer {
   }
 };
 
-// One unit is a group of rows of output pixels (DepthwiseTile) times a group of channel vectors.
+// The lines of its units are groups of rows of output pixels (DepthwiseTile), the blocks vectors.
 class DepthwiseKernel final : public Kernel {
  public:
   // `tail`, but for the part that `spec` has.
@@ -60,10 +61,7 @@ class DepthwiseKernel final : public Kernel {
       entry_of_rows_.push_back(static_cast<int>(at - patterns.begin()));
     }
     blocks_ = (layer_.channels_out + isa_.lanes() - 1) / isa_.lanes();
-    // Rows are shared evenly by few threads when there are many; else their channels are, too.
-    const int64_t groups = threads > 1 && row_groups() < 8 * threads ? 4 : 1;
-    group_blocks_ = (blocks_ + groups - 1) / groups;
-    groups_ = (blocks_ + group_blocks_ - 1) / group_blocks_;
+    units_ = kernels::LineUnits(row_groups(), blocks_, threads);
     const std::string rows = spec_.tile.rows > 1 ? internal::Join(spec_.tile.rows, 'x') : "";
     const std::string inputs = layer_.group_in > 1 ? internal::Join('x', layer_.group_in) : "";
     name_ = internal::Join(layer_.group_in > 1 ? "grouped" : "depthwise", " f32 ", y.filter, 'x',
@@ -74,12 +72,12 @@ class DepthwiseKernel final : public Kernel {
   }
 
   std::string_view name() const override { return name_; }
-  int64_t units(int) const override { return row_groups() * groups_; }
+  int64_t units(int) const override { return units_.count(); }
   int64_t grain(int) const override {
-    // Multiply-adds of vectors: 4000 are about 2 microseconds, ten times a hot wait between steps.
-    const double unit = 1.0 * spec_.tile.rows * layer_.window.x.output * group_blocks_ *
-                        layer_.window.taps() * spec_.inputs();
-    return std::max<int64_t>(1, static_cast<int64_t>(4e3 / unit));
+    constexpr double kVectorsInTime = 4e3;
+    return units_.Grain(
+        1.0 * spec_.tile.rows * layer_.window.x.output * layer_.window.taps() * spec_.inputs(),
+        kVectorsInTime);
   }
 
   int64_t packed_bytes() const { return blocks_ * spec_.block_bytes(); }
@@ -122,7 +120,7 @@ class DepthwiseKernel final : public Kernel {
   }
 
   Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
-    for (int64_t unit = begin; unit < end; ++unit) RunUnit(args, unit / groups_, unit % groups_);
+    for (int64_t unit = begin; unit < end; ++unit) RunUnit(args, units_.At(unit));
     return Status();
   }
 
@@ -143,14 +141,13 @@ class DepthwiseKernel final : public Kernel {
   // Those of all images.
   int64_t row_groups() const { return layer_.batch * static_cast<int64_t>(entry_of_rows_.size()); }
 
-  void RunUnit(const KernelArgs& args, int64_t row_group, int64_t group) const {
+  void RunUnit(const KernelArgs& args, const kernels::LineUnits::Unit& unit) const {
     const auto& [y, x] = layer_.window;
     const auto groups_per_image = static_cast<int64_t>(entry_of_rows_.size());
-    const int64_t image = row_group / groups_per_image, at = row_group % groups_per_image;
+    const int64_t image = unit.line / groups_per_image, at = unit.line % groups_per_image;
     const int64_t oy = at * spec_.tile.rows, row = image * y.output + oy;
     const int64_t rows = std::min<int64_t>(spec_.tile.rows, y.output - oy);
-    const int64_t first_block = group * group_blocks_;
-    const int64_t last_block = std::min(blocks_, first_block + group_blocks_);
+    const auto [line, first_block, last_block] = unit;
     const bool partial = spec_.partial_lanes != 0 && last_block == blocks_;
     const int64_t channel = first_block * isa_.lanes();
     const int64_t first_pixel =
@@ -190,7 +187,8 @@ class DepthwiseKernel final : public Kernel {
   VectorIsa isa_;
   std::string name_;
   std::vector<int> entry_of_rows_;
-  int64_t blocks_ = 0, group_blocks_ = 0, groups_ = 0;
+  int64_t blocks_ = 0;
+  kernels::LineUnits units_;
   SharedCode code_;
   PackedWeights weights_;
 };

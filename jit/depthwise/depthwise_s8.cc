@@ -47,7 +47,9 @@ void DepthwiseS8::PlanLayer(const PlanContext& context) {
   out_bytes_ = BitWidth(p.tail.output.type) / 8;
   spec_.out_pixel_bytes =
       spec_.tail.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
-  PlanUnits(context.threads);
+  int64_t blocks = 0;
+  for (const DepthwiseS8Blocks& b : blocks_) blocks += b.count;
+  units_ = kernels::LineUnits(p.images * p.window.y.output, blocks, context.threads);
   const auto& y = p.window.y;
   if (y.interior_begin() > 0 || y.interior_end() < y.output) {
     auto row = std::make_shared<AlignedBuffer>(p.row_bytes);
@@ -70,15 +72,6 @@ void DepthwiseS8::PlanTail() {
   spec_.tail = tail_.emitted;
 }
 
-void DepthwiseS8::PlanUnits(int threads) {
-  for (const DepthwiseS8Blocks& b : blocks_) block_count_ += b.count;
-  // Rows are shared evenly by few threads when there are many; else their channels are, too.
-  const int64_t rows = problem_.images * window().y.output;
-  const int64_t groups = threads > 1 && rows < 8 * threads ? std::min<int64_t>(block_count_, 4) : 1;
-  group_blocks_ = (block_count_ + groups - 1) / groups;
-  groups_ = (block_count_ + group_blocks_ - 1) / group_blocks_;
-}
-
 std::string DepthwiseS8::name() const {
   const std::string group =
       spec_.group_channels > 1 ? internal::Join('x', spec_.group_channels) : "";
@@ -90,10 +83,10 @@ std::string DepthwiseS8::name() const {
 }
 
 int64_t DepthwiseS8::grain() const {
-  const double unit = 1.0 * window().x.output * group_blocks_ * blocks_[0].channels *
-                      (window().taps() * spec_.group_channels + 4);
-  // About 2 microseconds, ten times a hot wait between steps.
-  return std::max<int64_t>(1, static_cast<int64_t>(1e4 / unit));
+  constexpr double kTermsInTime = 1e4;
+  return units_.Grain(
+      1.0 * window().x.output * blocks_[0].channels * (window().taps() * spec_.group_channels + 4),
+      kTermsInTime);
 }
 
 int64_t DepthwiseS8::PaddedChannels() const {
@@ -108,15 +101,12 @@ size_t DepthwiseS8::scratch_bytes() const {
 }
 
 void DepthwiseS8::Run(const DepthwiseS8Product& product, int64_t begin, int64_t end) const {
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t first = unit % groups_ * group_blocks_;
-    RunRow(product, unit / groups_, first, std::min(block_count_, first + group_blocks_));
-  }
+  for (int64_t unit = begin; unit < end; ++unit) RunRow(product, units_.At(unit));
 }
 
-// Blocks [first, last) of one row of output pixels.
-void DepthwiseS8::RunRow(const DepthwiseS8Product& product, int64_t row, int64_t first,
-                         int64_t last) const {
+void DepthwiseS8::RunRow(const DepthwiseS8Product& product,
+                         const kernels::LineUnits::Unit& unit) const {
+  const auto [row, first, last] = unit;
   Range range{.kind = 0,
               .row = row,
               .first = 0,

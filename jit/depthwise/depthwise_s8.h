@@ -11,6 +11,7 @@
 #include "jit/depthwise/depthwise_s8_emitter.h"
 #include "jit/tail/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
+#include "kernels/line_units.h"
 #include "kernels/operator.h"
 
 namespace fuselite::jit {
@@ -63,7 +64,7 @@ class DepthwiseS8 {
   void Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const;
 
   // One unit is a row of output pixels times a range of the blocks of channels.
-  int64_t units() const { return problem_.images * window().y.output * groups_; }
+  int64_t units() const { return units_.count(); }
   int64_t grain() const;
   std::string name() const;  // "depthwise int8 3x3 6x64 avx512vnni jit"
   // For sums that are stored before the tail.
@@ -75,7 +76,6 @@ class DepthwiseS8 {
  private:
   void PlanLayer(const kernels::PlanContext& context);
   void PlanTail();
-  void PlanUnits(int threads);
   const kernels::Window& window() const { return problem_.window; }
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
   void PackBlock(const std::byte* filter, const int32_t* bias, const DepthwiseS8Blocks& block,
@@ -110,7 +110,8 @@ class DepthwiseS8 {
     const std::byte* weights;
     std::byte* sums;
   };
-  void RunRow(const DepthwiseS8Product& product, int64_t row, int64_t first, int64_t last) const;
+  // A line is a row of output pixels.
+  void RunRow(const DepthwiseS8Product& product, const kernels::LineUnits::Unit& unit) const;
   void RunBlocks(const DepthwiseS8Product& product, const Range& range) const;
   void PointToRows(const DepthwiseS8Product& product, int64_t row, int64_t channel,
                    DepthwiseS8Args* call) const;
@@ -121,7 +122,7 @@ class DepthwiseS8 {
   std::vector<DepthwiseS8Blocks> blocks_;
   IntegerTail tail_;
   SumTailBinding binding_;
-  int64_t block_count_ = 0, group_blocks_ = 0, groups_ = 0;
+  kernels::LineUnits units_;
   int64_t out_bytes_ = 1;                         // of an element
   std::shared_ptr<const AlignedBuffer> padding_;  // a row of zero points
   SharedCode code_;
