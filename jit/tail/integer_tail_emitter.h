@@ -65,6 +65,7 @@ class IntegerTailEmitter {
   std::span<const int> RegsOf(const Detour& detour) const {
     return std::span(detour_regs_).subspan(detour.first_reg, detour.regs);
   }
+  static constexpr int kPartialMask = 4;  // k4: the bytes of a partial store
   // The scale and the addend are in t_[1] and t_[0].
   void RequantizeFloats(std::span<const int> regs, int width);
   void EmitDetour(const Detour& detour);
