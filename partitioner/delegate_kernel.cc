@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "partitioner/guard.h"
 #include "partitioner/host_age.h"
 #include "partitioner/host_call.h"
+#include "partitioner/host_outputs.h"
 #include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
@@ -19,43 +19,6 @@ using namespace tflite;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kProfileInterval = std::chrono::seconds(1);
-
-Status Resize(TfLiteContext* context, int tensor, const Shape& shape) {
-  IntArrayPtr dims = MakeIntArray(shape.dims());
-  if (dims == nullptr) return OutOfMemory("no memory for a shape");
-  if (context->ResizeTensor(context, &context->tensors[tensor], dims.release()) != kTfLiteOk) {
-    return Internal("the host cannot resize output tensor ", tensor);
-  }
-  return Status();
-}
-
-Status CopyTo(TfLiteTensor& tensor, const ConstantOutput& constant) {
-  const size_t bytes = constant.value.info.bytes();
-  if (bytes == 0) return Status();
-  if (tensor.data.data == nullptr || tensor.bytes < bytes) {
-    return Internal("the host gives output tensor ", constant.tensor, " no memory");
-  }
-  std::memcpy(tensor.data.data, constant.value.info.data, bytes);
-  return Status();
-}
-
-bool IsMemoryOfTheUser(const TfLiteTensor& tensor) {
-  return tensor.allocation_type == kTfLiteCustom;
-}
-
-// As the host's own kernels do it: what is known when preparing lies in memory of the tensor's own,
-// where whoever prepares later finds it. Memory that the user has given is filled at each run.
-Status Publish(TfLiteContext* context, const ConstantOutput& constant) {
-  TfLiteTensor& tensor = context->tensors[constant.tensor];
-  if (IsMemoryOfTheUser(tensor)) return Resize(context, constant.tensor, constant.value.info.shape);
-  if (tensor.allocation_type != kTfLitePersistentRo) {
-    // Dynamic memory is the tensor's own already.
-    if (tensor.allocation_type != kTfLiteDynamic) tensor.data.data = nullptr;
-    tensor.allocation_type = kTfLitePersistentRo;
-  }
-  FUSELITE_RETURN_IF_ERROR(Resize(context, constant.tensor, constant.value.info.shape));
-  return CopyTo(tensor, constant);
-}
 
 // Stands for the bytes of a tensor without elements, whose pointer may be null in the host.
 std::byte no_bytes[1];
