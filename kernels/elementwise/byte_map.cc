@@ -16,7 +16,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/row_sums-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -94,12 +94,8 @@ class LineLanes {
 };
 
 void MapByLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
-  const hn::ScalableTag<uint8_t> d;
   const LineLanes map(f);
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(map(hn::LoadU(d, in + i)), d, out + i);
-  if (i < n) StorePartial(map(LoadPartial(d, in + i, n - i)), d, out + i, n - i);
+  RowMap(in, out, n, [&](auto bytes) HWY_ATTR { return map(bytes); });
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -56,9 +56,9 @@ HWY_INLINE float RowMax(const float* x, size_t n) {
 }
 
 // y[i] = f(x[i]).
-template <class F>
-HWY_INLINE void RowMap(const float* x, float* y, size_t n, F f) {
-  const hn::ScalableTag<float> d;
+template <class T, class F>
+HWY_INLINE void RowMap(const T* x, T* y, size_t n, F f) {
+  const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, y + i);
