@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "jit/product/product_bf16.h"
 #include "jit/product/bf16.h"
+#include "jit/product/product_bf16.h"
 #include "kernels/short_floats.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/product_cases.h"
