@@ -4,9 +4,11 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "runtime/fetch_ahead.h"
 #include "runtime/float_state.h"
 #include "runtime/parallel_wait.h"
 
@@ -25,6 +27,10 @@ constexpr nanoseconds kStageSpin = microseconds(50);
 // (median) instead of 118; rows of a few steps, left to thread 0 as well, would cost ResNet8 3%.
 constexpr size_t kLongRow = 16;
 constexpr nanoseconds kRowSpin = microseconds(2);
+
+// What a step so many stages ahead reads is not fetched yet: L2 would have given it up by then. The
+// small steps between two layers of a decoder are five.
+constexpr size_t kNearStages = 8;
 
 int64_t NowNs() {
   return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
@@ -174,6 +180,7 @@ Status Execution::Prepare(int threads) {
   cells_ = std::move(fresh);
   prepared_threads_ = threads;
   MakeCalls();
+  FindStreams();
   return {};
 }
 
@@ -188,6 +195,24 @@ void Execution::MakeCalls() {
       calls_.push_back(
           {executable_->steps()[step].kernel.get(), args, part.units, part.phase, part.step});
     }
+  }
+}
+
+void Execution::FindStreams() {
+  const std::span<const Stage> stages = executable_->stages();
+  streams_.assign(stages.size(), {});
+  Stream next;
+  for (size_t s = stages.size(); s-- > 0;) {
+    const Kernel* kernel =
+        executable_->steps()[static_cast<size_t>(stages[s].parts[0].step)].kernel.get();
+    const auto* streaming =
+        stages[s].is_row() ? nullptr : dynamic_cast<const StreamingKernel*>(kernel);
+    if (streaming != nullptr && stages[s].parts[0].phase + 1 == kernel->phases() &&
+        !streaming->StreamFrom(0).empty()) {
+      next = {s, streaming};
+    }
+    const bool near = next.kernel != nullptr && next.stage - s <= kNearStages;
+    streams_[s] = near ? next : Stream();
   }
 }
 
@@ -255,6 +280,18 @@ void Execution::RunThread(RunState& state, int thread, int threads) {
     return SharedWork(&cells_[s * (static_cast<size_t>(threads) + 1)], run_, stages[s].units,
                       stages[s].grain, threads);
   };
+  FetchAhead ahead;
+  const auto fetches_for = [&](size_t s) {
+    const Stream& stream = streams_[s];
+    if (stream.kernel == nullptr) return false;
+    ahead.AimAt(stream.stage, [&] {
+      const SharedWork work = work_of(stream.stage);
+      const auto own = stream.kernel->StreamFrom(work.FirstUnit(thread));
+      const auto behind = stream.kernel->StreamFrom(work.FirstUnit(thread + 1));
+      return own.first(own.size() - behind.size());
+    });
+    return ahead.Next();
+  };
   size_t complete = 0;  // stages below are known to be done
   const auto wait_for_all_below = [&](size_t end) {
     for (; complete < end; ++complete) {
@@ -262,7 +299,7 @@ void Execution::RunThread(RunState& state, int thread, int threads) {
       while (true) {
         const uint32_t progress = state.progress.Read();  // before the look: completion changes it
         if (work.Done()) break;
-        state.progress.WaitWhile(progress, state.spin);
+        if (!fetches_for(end)) state.progress.WaitWhile(progress, state.spin);
       }
     }
   };

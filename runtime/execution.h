@@ -14,6 +14,7 @@
 #include "runtime/parallel.h"
 #include "runtime/profile.h"
 #include "runtime/status.h"
+#include "runtime/streaming_kernel.h"
 
 namespace fuselite {
 
@@ -75,6 +76,11 @@ class Execution {
     int64_t units = 0;
     int phase = 0, step = 0;
   };
+  // A stage whose kernel reads constants from memory. No kernel: there is none.
+  struct Stream {
+    size_t stage = 0;
+    const StreamingKernel* kernel = nullptr;
+  };
 
   void AddSlot(int value_id);
   void Bind(std::vector<Binding>& bindings, int index, void* data) {
@@ -84,6 +90,7 @@ class Execution {
   void Rebind(Binding& binding, void* data);
   Status CheckBound() const;
   void MakeCalls();
+  void FindStreams();
   std::byte* ScratchOf(int thread) const;
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
@@ -98,6 +105,7 @@ class Execution {
   std::vector<Binding> inputs_, outputs_, variables_;
   bool all_bound_ = false;  // as CheckBound() said since the last change
   std::vector<Call> calls_;
+  std::vector<Stream> streams_;  // for each stage the next one that streams, itself included
   AlignedBuffer arena_, scratch_;
   std::unique_ptr<WorkCell[]> cells_;  // for each stage, as many as SharedWork needs
   int prepared_threads_ = 0;

@@ -5,6 +5,7 @@
 // nothing. docs/threads.md has the measurements behind this.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -47,6 +48,8 @@ class SharedWork {
   // `grain`: the fewest units worth a claim of their own, at least 1.
   SharedWork(WorkCell* cells, uint32_t tag, int64_t units, int64_t grain, int threads);
 
+  // The first unit that `thread` claims of its own part; all units for `threads` itself.
+  int64_t FirstUnit(int thread) const { return std::min(units_, PartBegin(thread) * block_); }
   // The next range for `thread`, or false when everything is claimed. `victim` is the caller's own
   // state: 0 before the first call.
   bool Claim(int thread, int& victim, Range& range);

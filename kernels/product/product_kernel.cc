@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/product/right_side.h"
+#include "runtime/streaming_kernel.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -12,6 +13,8 @@ constexpr double kLineCycles = 40;
 // A left side of so many bytes each thread brings into form for itself (OneTileKernel): up to a
 // microsecond.
 constexpr size_t kOwnSource = 16 << 10;
+// Weights of so many bytes are taken for a part of more than the caches hold.
+constexpr size_t kStreamed = 1 << 19;
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
 
@@ -257,7 +260,7 @@ Result<Product> PlanFasterProduct(const ProductKernelSpec& spec, const DepthRuns
 // emitted code is two calls. A small left side that is brought into form in one unit is no phase of
 // its own: every thread does that for itself, which takes less than waiting for another one (some
 // 0.2 microseconds).
-class OneTileKernel final : public PhasedKernel {
+class OneTileKernel final : public PhasedKernel, public StreamingKernel {
  public:
   static bool Computes(const ProductDescription& description, std::span<const Product> products,
                        const RightSide& right) {
@@ -284,6 +287,12 @@ class OneTileKernel final : public PhasedKernel {
     }
     multiplying_ = static_cast<int>(phases_.size());
     phases_.push_back({.units = product_.units(), .grain = product_.grain(), .run = nullptr});
+  }
+
+  std::span<const std::byte> StreamFrom(int64_t begin) const override {
+    const size_t bytes = product_.packed_bytes();
+    if (panels_ == nullptr || bytes < kStreamed) return {};
+    return {panels_ + bytes / product_.units() * begin, panels_ + bytes};
   }
 
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {

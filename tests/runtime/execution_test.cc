@@ -42,7 +42,9 @@ std::shared_ptr<const Executable> RandomNetwork(unsigned seed) {
     const int next = b.AddAlias(b.AddTemporary(kBytes + 64), random() % 2 * 64, kBytes);
     const int64_t grain = random() % 3 == 0 ? kN : 1 + static_cast<int64_t>(random() % 40);
     const std::string name = "step_" + std::to_string(i);
-    if (random() % 2) {
+    if (random() % 4 == 0) {
+      b.AddStep(MakeStep(name, StreamingToy(StencilKernel(kN, 0.5f, grain)), {pick()}, {next}));
+    } else if (random() % 2) {
       b.AddStep(MakeStep(name, StencilKernel(kN, 0.5f, grain), {pick()}, {next}));
     } else {
       b.AddStep(MakeStep(name, AddKernel(kN, grain), {pick(), random() % 5 ? pick() : -1}, {next}));

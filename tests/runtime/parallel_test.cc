@@ -150,6 +150,25 @@ TEST(SharedWork, AnyOrderOfClaimsCoversTheListOnce) {
   }
 }
 
+TEST(SharedWork, FirstUnitsAreWhereThreadsBegin) {
+  for (const int64_t units : {1, 7, 64, 1000}) {
+    for (const int threads : {1, 2, 3, 8}) {
+      std::vector<WorkCell> cells(threads + 1);
+      SharedWork work(cells.data(), 1, units, 1, threads);
+      EXPECT_EQ(work.FirstUnit(0), 0);
+      EXPECT_EQ(work.FirstUnit(threads), units);
+      for (int thread = 0; thread < threads; ++thread) {
+        const int64_t first = work.FirstUnit(thread);
+        if (first == work.FirstUnit(thread + 1)) continue;  // an empty part
+        int victim = 0;
+        SharedWork::Range range;
+        ASSERT_TRUE(work.Claim(thread, victim, range));
+        EXPECT_EQ(range.begin, first);
+      }
+    }
+  }
+}
+
 TEST(SharedWork, AThreadThatNeverComesDelaysNobody) {
   std::vector<WorkCell> cells(5);
   SharedWork work(cells.data(), 1, 64, 1, 4);

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/executable.h"
 #include "runtime/kernel.h"
+#include "runtime/streaming_kernel.h"
 
 namespace fuselite {
 
@@ -48,6 +50,20 @@ class ToyKernel : public Kernel {
   size_t scratch_ = 0, shared_ = 0;
 };
 
+// The same, and says that it reads constants, some for each unit.
+class StreamingToy final : public ToyKernel, public StreamingKernel {
+ public:
+  explicit StreamingToy(ToyKernel kernel)
+      : ToyKernel(std::move(kernel)), constants_(static_cast<size_t>(units(0)) * kOfUnit) {}
+  std::span<const std::byte> StreamFrom(int64_t begin) const override {
+    return std::span<const std::byte>(constants_).subspan(static_cast<size_t>(begin) * kOfUnit);
+  }
+
+ private:
+  static constexpr size_t kOfUnit = 200;
+  std::vector<std::byte> constants_;
+};
+
 // out[i] = factor * in[i] + sum of a few neighbours (cyclic), so that a unit needs other units of
 // the step before: a missing wait shows.
 inline ToyKernel StencilKernel(int64_t n, float factor, int64_t grain = 1) {
@@ -78,12 +94,13 @@ inline ToyKernel AddKernel(int64_t n, int64_t grain = 1) {
       grain);
 }
 
-inline Step MakeStep(std::string name, ToyKernel kernel, std::vector<int> inputs,
-                     std::vector<int> outputs, double cost = -1) {
+template <class Toy>
+Step MakeStep(std::string name, Toy kernel, std::vector<int> inputs, std::vector<int> outputs,
+              double cost = -1) {
   Step step;
   step.name = std::move(name);
   step.ops = "TOY";
-  step.kernel = std::make_unique<const ToyKernel>(std::move(kernel));
+  step.kernel = std::make_unique<const Toy>(std::move(kernel));
   step.inputs = std::move(inputs);
   step.outputs = std::move(outputs);
   step.cost = cost;
