@@ -225,7 +225,7 @@ class RandomPhrases {
   ValueId OfMoved(ValueId x, ValueId codes) {
     const Shape s = b_.shape(x);
     if (s.elements() > 1 << 11) return b_.Op("TANH", {x});
-    switch (Int(0, 11)) {
+    switch (Int(0, 12)) {
       case 0: return b_.Op("PAD", {x, b_.Ints({4, 2}, {0, 0, 1, 0, 2, 1, 0, 0})});
       case 1: return Window("MAX_POOL_2D", x, 2, Chance(0.5) ? kSame : kValid);
       case 2: return Transpose(x, {0, 2, 1, 3});
@@ -245,8 +245,18 @@ class RandomPhrases {
         return b_.Op("SPLIT", {b_.Ints({1}, {3}), x}, {{"num_splits", 2}}, 2)[Int(0, 1)];
       }
       case 10: return b_.Op("TILE", {x, b_.Ints({1, 1, 2, 1})});
+      case 11: return Residual(x, b_.shape(codes) == s ? codes : Quantized(x, 0.04f, 3));
       default: return b_.Op("RELU", {x});
     }
+  }
+
+  // Perhaps a sum whose bytes somebody reads beside its floats.
+  ValueId Residual(ValueId x, ValueId codes) {
+    const ValueId other = b_.Op("DEQUANTIZE", {codes});
+    const double activation = b_.random().Pick({0.0, kRelu, kRelu6});
+    const ValueId sum = Swapped("ADD", x, other, {{"fused_activation_function", activation}});
+    if (Chance(0.5)) b_.Output(b_.Op("DEQUANTIZE", {Quantized(sum, 0.06f, -2)}));
+    return sum;
   }
 
   ValueId Pooled(ValueId x) {
