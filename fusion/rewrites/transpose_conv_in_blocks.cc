@@ -10,6 +10,7 @@
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/space/space.h"
+#include "kernels/tail/tail.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 
 namespace fuselite::fusion {
@@ -46,7 +47,8 @@ struct Blocks {
   kernels::TransposeConvShape shape;
   BlockAxis y, x;
   int32_t stride() const { return shape.window.y.stride; }
-  int32_t channels() const { return stride() * stride() * shape.channels_out; }
+  int32_t remainders() const { return stride() * stride(); }
+  int32_t channels() const { return remainders() * shape.channels_out; }
 };
 
 std::optional<Blocks> PlanBlocks(const kernels::OpDescription& op) {
@@ -74,12 +76,22 @@ void RepeatValues(ChannelValues<T>* values, int64_t times) {
 
 TensorInfo Repeated(const TensorInfo& info, const Blocks& blocks, const Shape& shape) {
   TensorInfo result = info;
-  const int64_t times = int64_t{blocks.stride()} * blocks.stride();
   result.shape = shape;
   result.data = nullptr;
-  RepeatValues(&result.quantization.scales, times);
-  RepeatValues(&result.quantization.zero_points, times);
+  RepeatValues(&result.quantization.scales, blocks.remainders());
+  RepeatValues(&result.quantization.zero_points, blocks.remainders());
   return result;
+}
+
+// Stages that are without operands may have numbers for each channel all the same.
+kernels::Tail Repeated(kernels::Tail tail, const Blocks& blocks) {
+  for (kernels::TailStage& stage : tail.stages) {
+    RepeatValues(&stage.requantize.multipliers, blocks.remainders());
+    RepeatValues(&stage.requantize.shifts, blocks.remainders());
+    RepeatValues(&stage.scales, blocks.remainders());
+    RepeatValues(&stage.real_scales, blocks.remainders());
+  }
+  return tail;
 }
 
 // [O, KH, KW, I] as [s * s * O, taps, taps, I].
@@ -113,7 +125,7 @@ ValueId BlockBias(Graph& graph, ValueId id, const Blocks& blocks) {
   const Value& bias = graph.value(id);
   const auto* from = static_cast<const std::byte*>(bias.info.data);
   std::vector<std::byte> bytes;
-  for (int32_t i = 0; i < blocks.stride() * blocks.stride(); ++i) {
+  for (int32_t i = 0; i < blocks.remainders(); ++i) {
     bytes.insert(bytes.end(), from, from + bias.info.bytes());
   }
   return graph.AddConstant(Repeated(bias.info, blocks, Shape({blocks.channels()})), bytes,
@@ -148,7 +160,7 @@ Node Convolution(Graph& graph, const Node& node, const Blocks& blocks) {
   params.stride_w = params.stride_h = params.dilation_w = params.dilation_h = 1;
   params.activation = from.activation;
   params.quantized_bias_type = from.quantized_bias_type;
-  conv.tail = node.tail;
+  conv.tail = Repeated(node.tail, blocks);
   conv.host_nodes = node.host_nodes;
   return conv;
 }

@@ -72,24 +72,36 @@ TEST(TransposeConvInBlocks, TakesTheTailAlong) {
   }
 }
 
+std::vector<std::string> Int8Ops(int32_t filter, int32_t channels, bool function) {
+  Int8Builder b(filter);
+  const Layer layer{{2, 7, 5, 6}, filter, filter, 2, channels};
+  const ValueId weights = b.Int8Constant({channels, filter, filter, 6}, 0.01f);
+  Quantization& q = b.graph().value(weights).info.quantization;
+  if (channels == 3) {
+    q.axis = 0;
+    q.scales = {0.010f, 0.012f, 0.045f};
+    q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
+  }
+  ValueId y = b.Int8Op("TRANSPOSE_CONV", {Extents(b, layer), weights, b.In(layer.in)}, 0.05f, 4,
+                       AttributesOf(layer, 0));
+  if (function) y = b.Int8Op("LOGISTIC", {y}, 1.0f / 256, -128);
+  b.Out(y);
+  return ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+}
+
 TEST(TransposeConvInBlocks, KeepsTheBitsOfIntegers) {
   for (const int32_t filter : {2, 3, 4}) {
     for (const int32_t channels : {1, 3}) {
-      Int8Builder b(filter);
-      const Layer layer{{2, 7, 5, 6}, filter, filter, 2, channels};
-      const ValueId weights = b.Int8Constant({channels, filter, filter, 6}, 0.01f);
-      Quantization& q = b.graph().value(weights).info.quantization;
-      if (channels == 3) {
-        q.axis = 0;
-        q.scales = {0.010f, 0.012f, 0.015f};
-        q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
-      }
-      b.Out(b.Int8Op("TRANSPOSE_CONV", {Extents(b, layer), weights, b.In(layer.in)}, 0.05f, 4,
-                     AttributesOf(layer, 0)));
-      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+      EXPECT_THAT(Int8Ops(filter, channels, false),
                   ElementsAre("QUANTIZE", kConv, kPlaces, "DEQUANTIZE"));
     }
   }
+}
+
+// The tail then has a multiplier for each channel.
+TEST(TransposeConvInBlocks, RepeatsWhatTheTailHasForEachChannel) {
+  EXPECT_THAT(Int8Ops(2, 3, true),
+              ElementsAre("QUANTIZE", "CONV_2D + requantize + lookup", kPlaces, "DEQUANTIZE"));
 }
 
 // DEPTH_TO_SPACE takes no int16.
