@@ -69,10 +69,29 @@ class RandomBytes {
       case 7: return Keep(Island(x));
       case 8: return Keep(Move(x));
       case 9: return Keep(Pool(x));
+      case 10: return Keep(Chance(0.5) ? Sum(x) : Enlarged(x));
       default: return Keep(Sum(x));
     }
   }
 
+  // A transposed convolution to few channels, mostly with scales of their own.
+  ValueId Enlarged(ValueId x) {
+    const Shape s = b_.shape(x);
+    if (s.elements() > 1 << 9) return Sum(x);
+    const int32_t stride = Int(1, 3), filter = Int(1, 4), channels = Int(1, 3);
+    const ValueId weights = b_.Int8Constant({channels, filter, filter, s[3]}, 0.01f);
+    if (Chance(0.7)) {
+      Quantization& q = b_.graph().value(weights).info.quantization;
+      std::vector<float> scales;
+      for (int i = 0; i < channels; ++i) scales.push_back(0.01f * static_cast<float>(i + 1));
+      q = {.scales = ChannelValues<float>(std::move(scales)),
+           .zero_points = ChannelValues<int32_t>::Repeated(channels, 0),
+           .axis = 0};
+    }
+    const ValueId size = b_.Ints({s[0], s[1] * stride, s[2] * stride, channels});
+    return Coded("TRANSPOSE_CONV", {size, weights, x},
+                 {{"stride_w", stride}, {"stride_h", stride}, {"padding", kSame}});
+  }
   ValueId Function(ValueId x) {
     switch (Int(0, 4)) {
       case 0: return b_.Int8Op("LOGISTIC", {x}, 1.0f / 256, -128);

@@ -56,7 +56,7 @@ class RandomPhrases {
       case 7: return pool_.Keep(Turned(x));
       case 8: return pool_.Keep(Moved(x));
       case 9: return pool_.Keep(Scaled(x));
-      default: return pool_.Keep(Pooled(x));
+      default: return pool_.Keep(Chance(0.5) ? Pooled(x) : Enlarged(x));
     }
   }
 
@@ -166,6 +166,24 @@ class RandomPhrases {
     if (Chance(0.5)) x = Swapped("MUL", x, constant());
     if (Chance(0.3)) x = b_.Op("SUB", {x, constant()});
     return Chance(0.3) ? b_.Op("DIV", {x, b_.Scalar(2)}) : x;
+  }
+
+  // As decoders end: a transposed convolution to few channels.
+  ValueId Enlarged(ValueId x) {
+    const int32_t stride = Int(1, 3), filter = Int(1, 4), channels = Int(1, 3);
+    const bool same = Chance(0.7);
+    const auto extent = [&](int32_t in) { return same ? in * stride : (in - 1) * stride + filter; };
+    const ValueId size = b_.Ints({batches(), extent(kHeight), extent(kWidth), channels});
+    std::vector<ValueId> inputs = {size, b_.Constant({channels, filter, filter, kChannels}), x};
+    if (Chance(0.5)) inputs.push_back(b_.Constant({channels}));
+    ValueId y = b_.Op("TRANSPOSE_CONV", inputs,
+                      {{"stride_w", stride},
+                       {"stride_h", stride},
+                       {"padding", same ? kSame : kValid},
+                       {"fused_activation_function", b_.random().Pick({0.0, kRelu})}});
+    if (Chance(0.5)) y = b_.Op("TANH", {y});
+    if (Chance(0.2)) y = b_.Op("ADD", {y, b_.Constant({channels})});
+    return Cut(y);
   }
 
   // --- Transposes ---
