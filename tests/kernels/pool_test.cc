@@ -18,7 +18,8 @@ OpTester Pool(std::string_view name, TestTensor in, int filter, int stride, Padd
                                  .filter_height = filter,
                                  .activation = Activation::kNone,
                                  .extra_padding = {}};
-  tester.Output(in.info().type, in.info().quantization).Input(std::move(in));
+  tester.Output(in.info().type, in.info().quantization);
+  tester.Input(std::move(in));
   return tester;
 }
 
