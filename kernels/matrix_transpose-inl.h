@@ -11,6 +11,8 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -207,12 +209,13 @@ HWY_INLINE int64_t Deinterleave(const std::byte* in, std::byte* out, int64_t pit
   return x;
 }
 
-// Whether rows so far apart fall into so few sets of a first-level cache (32 KiB in 8 ways) that
-// strips of a few columns would find a row's line gone whenever they come back to it.
-HWY_INLINE bool DriveEachOtherOut(const CopyDim& y) {
-  constexpr int64_t kWay = 4096, kWays = 8;
-  const int64_t apart = std::clamp<int64_t>(y.in_stride & -y.in_stride, kLineBytes, kWay);
-  return y.size > kWays * (kWay / apart);
+// Whether rows of `x` fall into so few sets of a first-level cache (32 KiB in 8 ways) that strips
+// of 16 bytes would find a row's line gone when they come back to it.
+HWY_INLINE bool DriveEachOtherOut(const CopyDim& y, int64_t row_bytes) {
+  constexpr int64_t kWay = 4096, kWays = 8, kStrip = 16;
+  const int64_t stride = std::abs(y.in_stride);
+  if (row_bytes < 2 * kStrip || stride < kLineBytes) return false;
+  return y.size > kWays * (kWay / std::clamp<int64_t>(stride & -stride, kLineBytes, kWay));
 }
 
 // The same by lines of as many rows, which are read once, to where they lie side by side. The last
@@ -222,17 +225,14 @@ void TransposeLines(const std::byte* in, std::byte* out, const CopyDim& x, const
   alignas(kLineBytes) std::byte lines[64 * kLineBytes];
   const int64_t rows = std::min<int64_t>(64, y.size);
   const int64_t columns = std::min<int64_t>(kLineBytes / sizeof(T), x.size);
+  const int64_t bytes = columns * sizeof(T);  // half of a line at least
   for (int64_t begin = 0; begin < y.size; begin += rows) {
     const int64_t row = std::min(begin, y.size - rows);
     for (int64_t first = 0; first < x.size; first += columns) {
       const int64_t column = std::min(first, x.size - columns);
       const std::byte* from = in + row * y.in_stride + column * sizeof(T);
       for (int64_t r = 0; r < rows; ++r, from += y.in_stride) {
-        if (columns * sizeof(T) == kLineBytes) {
-          std::memcpy(lines + r * kLineBytes, from, kLineBytes);
-        } else {
-          std::memcpy(lines + r * kLineBytes, from, columns * sizeof(T));
-        }
+        MoveTwoWords<std::array<std::byte, kLineBytes / 2>>(from, lines + r * kLineBytes, bytes);
       }
       TransposeTiled<T>(lines, out + row * sizeof(T) + column * x.out_stride,
                         {columns, x.in_stride, x.out_stride}, {rows, kLineBytes, y.out_stride});
@@ -254,7 +254,8 @@ void TransposeTyped(const std::byte* in, std::byte* out, CopyDim x, CopyDim y) {
     out += done * sizeof(T);
     y.size -= done;
   }
-  DriveEachOtherOut(y) ? TransposeLines<T>(in, out, x, y) : TransposeTiled<T>(in, out, x, y);
+  const bool by_lines = DriveEachOtherOut(y, x.size * sizeof(T));
+  by_lines ? TransposeLines<T>(in, out, x, y) : TransposeTiled<T>(in, out, x, y);
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -13,7 +13,6 @@ namespace fuselite::jit {
 
 using kernels::WindowAxis;
 using Xbyak::Reg64;
-using Xbyak::Xmm;
 
 namespace {
 

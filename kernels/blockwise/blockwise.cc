@@ -7,7 +7,6 @@
 
 namespace fuselite::kernels {
 
-const OperatorDef& FullyConnectedOperator();
 const OperatorDef& EmbeddingLookupOperator();
 const OperatorDef& BlockwiseFullyConnectedOperator();
 const OperatorDef& BlockwiseEmbeddingLookupOperator();
