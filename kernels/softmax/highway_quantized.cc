@@ -2,11 +2,11 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "kernels/fixed_point.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/quantized_rows.h"
+#include "runtime/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax/highway_quantized.cc"
@@ -192,7 +192,7 @@ std::unique_ptr<Kernel> MakeSingles(const QuantizedRows& rows, SoftmaxBlockFunct
                                     const ExpTable& exp) {
   const std::array<std::byte, 2> any{};
   std::array<std::byte, 2> whole{};
-  std::vector<int32_t> exps(rows.exps_pitch);
+  alignas(kAlignment) std::array<int32_t, 16> exps{};  // rows.exps_pitch of them
   block({exp.values.data(), 1, 1, 1, rows.exps_pitch}, any.data(), whole.data(), 1, exps.data());
   return MakeKernel("softmax of one", {.units = rows.rows, .grain = GrainFor(1)},
                     [whole, rows](const KernelArgs& args, int64_t begin, int64_t end) {
