@@ -141,13 +141,14 @@ def table():
     for shape, times in (((1, 128, 128, 1), (1, 1, 1, 3)), ((2000, 2), (1, 2)), ((1, 20, 20, 3), (1, 2, 2, 1))):
         for dtype in (FLOAT, INT8):
             yield "TILE", tile(shape, times, dtype)
-    for shape, order in (((64, 64, 64), (1, 2, 0)), ((64, 64, 64), (2, 1, 0)), ((1, 20, 20, 255), (0, 3, 1, 2))):
+    orders = [((64, 64, 64), (1, 2, 0)), ((64, 64, 64), (2, 1, 0)), ((1, 20, 20, 255), (0, 3, 1, 2))]
+    for shape, order in [*orders, ((1, 56, 56, 24), (3, 1, 2, 0))]:
         for dtype in (FLOAT, INT8, INT16):
             yield "TRANSPOSE", transpose(shape, order, dtype)
     for shape, axis in (((2000, 2), 1), ((2000, 2), 0), ((12, 128, 128), 1), ((1, 1000), 1)):
         for dtype in (FLOAT, INT32, INT64):
             yield "CUMSUM", sums_before(shape, axis, dtype)
-    for shape, height, width in (((1, 8, 8, 3), 16, 16), ((1, 7, 7, 16), 14, 14), ((1, 20, 20, 1), 40, 40)):
+    for shape, height, width in (((1, 8, 8, 3), 16, 16), ((1, 7, 7, 16), 14, 14), ((1, 7, 7, 960), 3, 3)):
         for dtype in (FLOAT, INT8, UINT8):
             yield "RESIZE_BILINEAR", bilinear(shape, height, width, dtype)
     for shape, axis in (((1, 8400, 4), 2), ((1, 400, 1), 2), ((7,), 0), ((12, 128, 128), 0)):

@@ -74,42 +74,69 @@ void RowProducts(const T* in, const ResizeRow& row, float weight, float* out) {
   }
 }
 
-// The products and sums of the reference, in its order: the same bits. The vertical products come
-// first there, so that a row's pixels share them.
+// What the reference multiplies first: channels from `c` on of pixel `x` of the upper or the lower
+// row, times the row's weight. From the products of whole rows ...
+template <class D>
+struct FromProducts {
+  const ResizeRow& row;
+
+  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t x, int64_t c) const {
+    return hn::LoadU(D(), (lower ? row.bottom_products : row.top_products) + x * row.channels + c);
+  }
+};
+// ... or from the pixels, of which a smaller image does not take all.
 template <class D, class T>
-HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const Tap* xs, int64_t width, T* to) {
+struct FromPixels {
+  const ResizeRow& row;
+  hn::Vec<D> upper_weight, lower_weight;
+
+  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t x, int64_t c) const {
+    const auto* pixels = static_cast<const T*>(lower ? row.bottom : row.top);
+    const auto value = LoadFloats(D(), pixels + x * row.in_pitch + c, row.channels - c);
+    return hn::Mul(value, lower ? lower_weight : upper_weight);
+  }
+};
+
+// The products and sums of the reference, in its order: the same bits. The vertical products come
+// first there, so that a row's pixels can share them.
+template <class D, class T, class Weighted>
+HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const Tap* xs, int64_t width,
+                             const Weighted& weighted) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   // A whole vector may be stored as long as what lies behind it is still to come.
   const bool dense = row.out_pitch == row.channels;
   for (int64_t x = 0; x < width; ++x) {
-    const int64_t left = xs[x].low * row.channels, right = xs[x].high * row.channels;
     const auto x0 = hn::Set(d, 1 - xs[x].t), x1 = hn::Set(d, xs[x].t);
-    T* out = to + x * row.out_pitch;
+    const int64_t left = xs[x].low, right = xs[x].high;
+    T* out = static_cast<T*>(row.out) + x * row.out_pitch;
     const int64_t room = dense ? (width - x) * row.channels : row.channels;
     for (int64_t c = 0; c < row.channels; c += lanes) {
-      const auto product = [&](const float* products, int64_t at, hn::Vec<D> weight) HWY_ATTR {
-        return hn::Mul(hn::LoadU(d, products + at + c), weight);
-      };
       const auto near_left =
-          hn::Add(product(row.top_products, left, x0), product(row.bottom_products, left, x0));
-      const auto sum = hn::Add(hn::Add(near_left, product(row.top_products, right, x1)),
-                               product(row.bottom_products, right, x1));
+          hn::Add(hn::Mul(weighted(false, left, c), x0), hn::Mul(weighted(true, left, c), x0));
+      const auto sum = hn::Add(hn::Add(near_left, hn::Mul(weighted(false, right, c), x1)),
+                               hn::Mul(weighted(true, right, c), x1));
       StoreResult(d, sum, out + c, room - c);
     }
   }
 }
 
+template <class T, class D>
+void ResizeRowBy(D d, const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
+  if (width <= row.in_w) {
+    const FromPixels<D, T> weighted{row, hn::Set(d, 1 - y.t), hn::Set(d, y.t)};
+    return ResizePixels<D, T>(d, row, xs, width, weighted);
+  }
+  RowProducts(static_cast<const T*>(row.top), row, 1 - y.t, row.top_products);
+  RowProducts(static_cast<const T*>(row.bottom), row, y.t, row.bottom_products);
+  ResizePixels<D, T>(d, row, xs, width, FromProducts<D>{row});
+}
+
 // Wide vectors of few channels would cross from one cache line to the next at nearly every load.
 template <class T>
 void ResizeRowOf(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
-  RowProducts(static_cast<const T*>(row.top), row, 1 - y.t, row.top_products);
-  RowProducts(static_cast<const T*>(row.bottom), row, y.t, row.bottom_products);
-  T* const out = static_cast<T*>(row.out);
-  if (row.channels <= 4) return ResizePixels(hn::FixedTag<float, 4>(), row, xs, width, out);
-  if (row.channels <= 8) {
-    return ResizePixels(hn::CappedTag<float, 8>(), row, xs, width, out);
-  }
-  ResizePixels(hn::ScalableTag<float>(), row, xs, width, out);
+  if (row.channels <= 4) return ResizeRowBy<T>(hn::FixedTag<float, 4>(), row, y, xs, width);
+  if (row.channels <= 8) return ResizeRowBy<T>(hn::CappedTag<float, 8>(), row, y, xs, width);
+  ResizeRowBy<T>(hn::ScalableTag<float>(), row, y, xs, width);
 }
 
 void ResizeFloatRow(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
