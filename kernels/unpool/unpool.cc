@@ -13,11 +13,6 @@ namespace {
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32}};
 
-struct Images {
-  Window window;
-  int32_t batch, channels;
-};
-
 Status CheckImages(const OpDescription& op) {
   if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
@@ -40,20 +35,13 @@ Result<Window> WindowOn(int32_t height, int32_t width, const UnpoolParams& param
                         .padding = params.padding});
 }
 
-Result<Images> ResolvePooled(const OpDescription& op) {
-  const Shape& in = op.inputs[0].shape;
-  Images images{{}, in[0], in[3]};
-  FUSELITE_ASSIGN_OR_RETURN(images.window, WindowOn(in[1], in[2], op.params.as<UnpoolParams>()));
-  return images;
-}
-
 Status InferMaxPoolWithArgmax(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckImages(op));
   float low, high;
   if (!ActivationRange(op.params.as<UnpoolParams>().activation, &low, &high)) {
     return Unsupported("an activation that is no clamp");
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Images images, ResolvePooled(op));
+  FUSELITE_ASSIGN_OR_RETURN(const PooledImages images, ResolvePooled(op));
   const Shape shape{images.batch, images.window.y.output, images.window.x.output, images.channels};
   FUSELITE_RETURN_IF_ERROR(SetOutput(op, 0, kF32, shape));
   return SetOutput(op, 1, kF32, shape);
@@ -81,12 +69,21 @@ Status InferMaxUnpool(OpDescription& op) {
   return SetOutput(op, 0, kF32, shape);
 }
 
-constexpr Candidate kPoolCandidates[] = {{"reference", BuildMaxPoolWithArgmax}};
-constexpr Candidate kUnpoolCandidates[] = {{"reference", BuildMaxUnpool}};
+constexpr Candidate kPoolCandidates[] = {{"highway", BuildMaxPoolWithArgmaxHighway},
+                                         {"reference", BuildMaxPoolWithArgmax}};
+constexpr Candidate kUnpoolCandidates[] = {{"highway", BuildMaxUnpoolHighway},
+                                           {"reference", BuildMaxUnpool}};
 
 double OutputsOf(const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); }
 
 }  // namespace
+
+Result<PooledImages> ResolvePooled(const OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  PooledImages images{{}, in[0], in[3]};
+  FUSELITE_ASSIGN_OR_RETURN(images.window, WindowOn(in[1], in[2], op.params.as<UnpoolParams>()));
+  return images;
+}
 
 Status ReadUnpoolOptions(std::span<const std::byte> options, void* params) {
   constexpr size_t kFields = 6;
@@ -111,7 +108,7 @@ Status ReadUnpoolOptions(std::span<const std::byte> options, void* params) {
 
 Result<std::unique_ptr<Kernel>> BuildMaxPoolWithArgmax(const OpDescription& op,
                                                        const BuildContext&) {
-  FUSELITE_ASSIGN_OR_RETURN(const Images images, ResolvePooled(op));
+  FUSELITE_ASSIGN_OR_RETURN(const PooledImages images, ResolvePooled(op));
   float low, high;
   ActivationRange(op.params.as<UnpoolParams>().activation, &low, &high);
   const auto& [window, batch, channels] = images;

@@ -13,6 +13,13 @@ struct UnpoolParams {
   Activation activation;  // of the pool
 };
 
+// The pool's windows on its input.
+struct PooledImages {
+  Window window;
+  int32_t batch, channels;
+};
+Result<PooledImages> ResolvePooled(const OpDescription& op);
+
 // Both have TFLite's struct of a pool as their options.
 Status ReadUnpoolOptions(std::span<const std::byte> options, void* params);
 
@@ -20,9 +27,13 @@ Status ReadUnpoolOptions(std::span<const std::byte> options, void* params);
 // row by row, plus 0.1: whoever cuts the fraction off is safe from roundings.
 Result<std::unique_ptr<Kernel>> BuildMaxPoolWithArgmax(const OpDescription& op,
                                                        const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildMaxPoolWithArgmaxHighway(const OpDescription& op,
+                                                              const BuildContext&);
 // Output [N, H * filter_height, W * filter_width, C]: each element of input 0 at the tap that input
 // 1 names, 0 elsewhere; where windows overlap the last one counts. A run fails on a tap outside of
 // the output.
 Result<std::unique_ptr<Kernel>> BuildMaxUnpool(const OpDescription& op, const BuildContext&);
+// Where windows lie side by side.
+Result<std::unique_ptr<Kernel>> BuildMaxUnpoolHighway(const OpDescription& op, const BuildContext&);
 
 }  // namespace fuselite::kernels
