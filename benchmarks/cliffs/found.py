@@ -138,6 +138,7 @@ def table():
         yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16)
     yield "ATAN2", angle((1, 56, 56, 24))
     yield "ATAN2", angle((7,))
+    yield "FLOOR_MOD", pair("FLOOR_MOD", None, (12, 128, 128), (1, 1, 128))
     for shape, times in (((1, 128, 128, 1), (1, 1, 1, 3)), ((2000, 2), (1, 2)), ((1, 20, 20, 3), (1, 2, 2, 1))):
         for dtype in (FLOAT, INT8):
             yield "TILE", tile(shape, times, dtype)
