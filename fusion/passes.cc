@@ -15,6 +15,7 @@ constexpr RewriteFunction kRewrites[] = {
     MergeReshapes,          //
     MergeTransposes,        //
     RegroupConvolution,     //
+    PlainTransposeConv,     //
     SinkDequantize,         //
     TabulateBytes,          //
     SumDequantized,         //

@@ -39,6 +39,9 @@ bool SinkReshape(Graph&, NodeId, RewriteContext&);
 // DEPTHWISE_CONV_2D of one channel -> CONV_2D.
 bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 
+// Convolution2DTransposeBias, a custom operator -> TRANSPOSE_CONV.
+bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
+
 // TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE.
 bool TransposeConvInBlocks(Graph&, NodeId, RewriteContext&);
 

@@ -1,5 +1,6 @@
 // Transposed convolutions to few channels as ordinary ones whose channels are the remainders.
 #include "fusion/match.h"
+#include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -116,6 +117,29 @@ TEST(TransposeConvInBlocks, NotOfInt16) {
   b.Output(b.Op("DEQUANTIZE", {y}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
               ElementsAre("QUANTIZE", "TRANSPOSE_CONV", "DEQUANTIZE"));
+}
+
+// MediaPipe's operator, which has no output shape among its inputs.
+std::vector<std::string> WithBiasOps(int32_t channels) {
+  GraphBuilder b(channels);
+  Node node;
+  node.op = kernels::FindOperator("Convolution2DTransposeBias");
+  auto& params = node.params.as<kernels::TransposeConvParams>();
+  params.padding = kernels::Padding::kSame;
+  params.stride_w = params.stride_h = 2;
+  node.inputs = {b.Input({1, 4, 6, 4}), b.Constant({channels, 2, 2, 4}), b.Constant({channels})};
+  Value out;
+  out.info = {.type = DataType::kFloat32, .shape = {1, 8, 12, channels}};
+  node.outputs = {b.graph().AddValue(out)};
+  const ValueId y = node.outputs[0];
+  b.graph().AddNode(std::move(node));
+  b.Output(b.Op("RELU", {y}));
+  return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+}
+
+TEST(PlainTransposeConv, TakesATailAndIsAConvolutionOfFewChannels) {
+  EXPECT_THAT(WithBiasOps(6), ElementsAre("TRANSPOSE_CONV + clamp(0, inf)"));
+  EXPECT_THAT(WithBiasOps(2), ElementsAre("CONV_2D + clamp(0, inf)", kPlaces));
 }
 
 }  // namespace
