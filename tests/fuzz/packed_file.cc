@@ -9,6 +9,7 @@
 #include <fstream>
 #include <vector>
 
+#include "runtime/mapped_file.h"
 #include "runtime/packed_file.h"
 #include "tests/fuzz/target.h"
 
@@ -64,19 +65,39 @@ std::string FileOf(std::span<const uint8_t> bytes) {
   return file;
 }
 
+void ExpectRefused(const Status& status, const std::string& path) {
+  EXPECT_FALSE(status.ok());
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  EXPECT_NE(status.message().find(path), std::string::npos);
+}
+
+// What is no file of one's own: one that others may write, a link, a folder, nothing. Nor is
+// anything written where there is no folder. A model, in contrast, is read through a link.
+void CheckOtherPaths(bool empty) {
+  const std::string link = Path() + ".link";
+  std::error_code error;
+  std::filesystem::create_symlink(Path(), link, error);
+  using std::filesystem::perms;
+  std::filesystem::permissions(Path(), perms::owner_all | perms::others_write);
+  for (const std::string& path : {Path(), link, testing::TempDir(), Path() + ".none"}) {
+    ExpectRefused(PackedFile::Open(path).status(), path);
+  }
+  EXPECT_EQ(MappedFile::Open(link).ok(), !empty);
+  const std::string nowhere = Path() + "/file";
+  ExpectRefused(WritePackedFile(nowhere, std::vector<PackedBytes>()), nowhere);
+  std::filesystem::remove(link);
+}
+
 }  // namespace
 
 void FuzzOne(std::span<const uint8_t> bytes) {
   const std::string content = FileOf(bytes);
   std::filesystem::remove(Path());
   std::ofstream(Path(), std::ios::binary) << content;
+  if (bytes.size() % 16 == 1) CheckOtherPaths(content.empty());
   std::filesystem::permissions(Path(), std::filesystem::perms::owner_all);
   const auto file = PackedFile::Open(Path());
-  if (!file.ok()) {
-    EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
-    EXPECT_NE(file.status().message().find(Path()), std::string::npos);
-    return;
-  }
+  if (!file.ok()) return ExpectRefused(file.status(), Path());
   for (const FileEntry& entry : (*file)->entries()) {
     const PackedWeights packed = (*file)->Find(entry.key, entry.bytes);
     if (packed == nullptr) continue;
