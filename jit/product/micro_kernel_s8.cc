@@ -349,6 +349,8 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
 }
 
 std::string MicroKernelS8::layout() const {
+  // Other tails than requantizations pack a half vector's constants as a whole one's.
+  const bool halves = !amx_ && spec_.tail.requantization && jit::LastIsHalf(spec_, 1);
   std::string text =
       internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
                      static_cast<int>(format_.weights_type), " z", format_.zero_point, '.',
@@ -356,7 +358,7 @@ std::string MicroKernelS8::layout() const {
                      spec_.narrow          ? " narrow"
                      : SignedActivations() ? " signed"
                                            : "",
-                     !amx_ && jit::LastIsHalf(spec_, 1) ? " halves" : "");
+                     halves ? " halves" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return text + tail_.constants_key();
 }

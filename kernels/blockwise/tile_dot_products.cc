@@ -191,9 +191,9 @@ void RunPair(const BlockwiseTile& t) {
   const BlockwiseTile panels[2] = {PanelOf(t, 0), PanelOf(t, 1)};
   __m512 sums[2][kRows];
   HWY_UNROLL(2)
-  for (int p = 0; p < 2; ++p) {
+  for (auto& of_panel : sums) {
     HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) sums[p][r] = _mm512_setzero_ps();
+    for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
   int64_t at = 0;
   for (int64_t block = 0; block < t.blocks; ++block) {
