@@ -1,5 +1,6 @@
 #include "kernels/blockwise/blockwise.h"
 
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"

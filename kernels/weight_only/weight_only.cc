@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
 #include "kernels/packed_integers.h"
@@ -9,8 +10,6 @@
 #include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
-
-const OperatorDef& FullyConnectedOperator();
 
 namespace {
 
