@@ -85,7 +85,7 @@ void ChangeQuantization(schema::TensorT& tensor, Random& random) {
       blocks.scales = static_cast<int32_t>(random.Int(-1, 6));
       blocks.zero_points = static_cast<int32_t>(random.Int(-1, 6));
       blocks.block_size = random.Pick({-1, 0, 2, 16, 32, 64});
-      q.details.Set(std::move(blocks));
+      q.details.Set(blocks);
       break;
     }
     case 3: q.quantized_dimension = static_cast<int32_t>(random.Int(-1, 4)); break;

@@ -18,7 +18,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using Strings = std::vector<std::string>;
 
 constexpr DataType kText = DataType::kString, kNumber = DataType::kInt64, kInt = DataType::kInt32,
