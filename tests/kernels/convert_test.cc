@@ -13,7 +13,6 @@ namespace fuselite::kernels::testing {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 
 constexpr DataType kF32 = DataType::kFloat32, kI8 = DataType::kInt8, kU8 = DataType::kUInt8,
                    kI16 = DataType::kInt16, kI32 = DataType::kInt32;

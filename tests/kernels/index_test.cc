@@ -208,9 +208,10 @@ void ExpectLargest(DataType type, Random& random) {
   }
   std::vector<int32_t> order(size);
   std::iota(order.begin(), order.end(), 0);
+  const auto is_nan = [](T value) { return std::isnan(static_cast<double>(value)); };
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
     const T left = x.at<T>(a), right = x.at<T>(b);
-    return left > right || (left == left && right != right);
+    return left > right || (!is_nan(left) && is_nan(right));
   });
   OpTester tester("TOPK_V2");
   tester.Input(x).Constant(Scalar(static_cast<int32_t>(k))).Output().Output();
