@@ -91,7 +91,7 @@ TEST_F(CApiTest, EveryMemberIsItsOption) {
 
 std::string Explained(TfLiteDelegate* delegate, const char* format) {
   char* const text = FuseliteDelegateExplain(delegate, format);
-  const std::string copy = text != nullptr ? text : "null";
+  std::string copy = text != nullptr ? text : "null";
   FuseliteFree(text);
   return copy;
 }

@@ -71,7 +71,7 @@ class FakeHost {
   int Add(tflite::TfLiteRegistration registration, std::vector<int> inputs,
           std::vector<int> outputs);
   tflite::TfLiteIntArray* Own(const std::vector<int>& values);
-  std::vector<tflite::TfLiteDelegateParams> Partitions(const tflite::TfLiteIntArray* nodes,
+  std::vector<tflite::TfLiteDelegateParams> Partitions(const tflite::TfLiteIntArray* taken,
                                                        bool splits);
   static FakeHost& Self(const tflite::TfLiteContext* context) {
     return *static_cast<FakeHost*>(context->impl_);
@@ -83,11 +83,11 @@ class FakeHost {
                                       tflite::TfLiteNode** node,
                                       tflite::TfLiteRegistration** registration);
   static tflite::TfLiteStatus Preview(tflite::TfLiteContext* context,
-                                      const tflite::TfLiteIntArray* nodes,
+                                      const tflite::TfLiteIntArray* taken,
                                       tflite::TfLiteDelegateParams** params, int* count);
   static tflite::TfLiteStatus Replace(tflite::TfLiteContext* context,
                                       tflite::TfLiteRegistration registration,
-                                      const tflite::TfLiteIntArray* nodes,
+                                      const tflite::TfLiteIntArray* taken,
                                       tflite::TfLiteDelegate* delegate);
   static tflite::TfLiteStatus ResizeTensor(tflite::TfLiteContext* context,
                                            tflite::TfLiteTensor* tensor,
