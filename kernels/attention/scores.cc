@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/convert/dequantize_lanes-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/softmax/softmax-inl.h"
@@ -109,20 +110,16 @@ int64_t VisibleKeys(const AttentionBlock& b, int64_t keys) {
   return visible;
 }
 
-// x - zero_point is exact in float, so that the product is the one rounding, as in DEQUANTIZE.
 void WidenRows(const AttentionShape::Scaled& scaled, const int8_t* from, int64_t step, int64_t rows,
                int64_t width, float* to) {
   const D d;
-  const hn::RebindToSigned<D> di;
   const hn::Rebind<int8_t, D> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto zero = hn::Set(di, scaled.zero_point);
-  const auto scale = hn::Set(d, scaled.scale);
+  const DequantizeLanes real(scaled.scale, scaled.zero_point);
   for (int64_t r = 0; r < rows; ++r, from += step, to += width) {
     for (int64_t i = 0; i < width; i += lanes) {
       const auto left = static_cast<size_t>(width - i);
-      const auto wide = hn::PromoteTo(di, LoadUpTo(narrow, from + i, left));
-      StoreUpTo(hn::Mul(hn::ConvertTo(d, hn::Sub(wide, zero)), scale), d, to + i, left);
+      StoreUpTo(real(LoadUpTo(narrow, from + i, left)), d, to + i, left);
     }
   }
 }

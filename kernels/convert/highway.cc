@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/convert/dequantize_lanes-inl.h"
 #include "kernels/convert/quantize_run-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -28,19 +29,15 @@ void QuantizeInt16(const float* in, void* out, int64_t n, float scale, int32_t z
   QuantizeRun(in, static_cast<int16_t*>(out), n, scale, zero_point);
 }
 
-// x - zero_point is exact in float, so that the product is the one rounding, as in the reference.
 template <class T>
 void DequantizeRun(const T* in, float* out, int64_t count, float scale, int32_t zero_point) {
   const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<T, decltype(d)> narrow;
-  const auto zero = hn::Set(di, zero_point);
-  const auto factor = hn::Set(d, scale);
+  const DequantizeLanes real(scale, zero_point);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto wide = hn::PromoteTo(di, hn::LoadU(narrow, in + i));
-    hn::StoreU(hn::Mul(hn::ConvertTo(d, hn::Sub(wide, zero)), factor), d, out + i);
+    hn::StoreU(real(hn::LoadU(narrow, in + i)), d, out + i);
   }
   for (; i < count; ++i) out[i] = static_cast<float>(in[i] - zero_point) * scale;
 }

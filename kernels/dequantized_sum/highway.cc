@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kernels/convert/dequantize_lanes-inl.h"
 #include "kernels/convert/quantize_run-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -23,21 +24,18 @@ using DF = hn::ScalableTag<float>;
 struct TermVectors {
   TermVectors() = default;
   explicit TermVectors(const SumTerm& term)
-      : zero_point(hn::Set(hn::RebindToSigned<DF>(), term.zero_point)),
-        scale(hn::Set(DF(), term.scale)),
+      : dequantize(term.scale, term.zero_point),
         low(hn::Set(DF(), term.range.low)),
         high(hn::Set(DF(), term.range.high)) {}
 
-  // x - zero_point is exact in float, so that the product is the one rounding.
   template <class T>
   HWY_INLINE hn::Vec<DF> Real(const T* x, size_t n) const {
-    const auto wide = hn::PromoteTo(hn::RebindToSigned<DF>(), LoadUpTo(hn::Rebind<T, DF>(), x, n));
-    return hn::Mul(hn::ConvertTo(DF(), hn::Sub(wide, zero_point)), scale);
+    return dequantize(LoadUpTo(hn::Rebind<T, DF>(), x, n));
   }
   HWY_INLINE hn::Vec<DF> Clamp(hn::Vec<DF> sum) const { return StdMin(StdMax(sum, low), high); }
 
-  hn::Vec<hn::RebindToSigned<DF>> zero_point;
-  hn::Vec<DF> scale, low, high;
+  DequantizeLanes dequantize;
+  hn::Vec<DF> low, high;
 };
 
 // A few terms of int8: their sums stay in registers. Finite floats need no clamp to all of them.
