@@ -2,6 +2,7 @@
 // gives the same sums and touches far fewer elements than x has; what remains of the convolution is
 // a fully connected layer whose weights are made at each run.
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/conv2d/conv2d.h"
@@ -81,8 +82,7 @@ bool GateIntoWeights(Graph& graph, NodeId id, RewriteContext& context) {
   const auto accepts = [&](const auto& op) { return context.AcceptsComposite(op, &conv); };
   if (!ReplaceIf(graph, id, std::move(dense), accepts)) return false;
   const ValueId flat = AddFloat(graph, Shape({channels}), graph.value(mul.inputs[gate]).name);
-  const ValueId dims = graph.AddConstant({.type = DataType::kInt32, .shape = {1}},
-                                         std::as_bytes(std::span(&channels, 1)), "shape");
+  const ValueId dims = AddInts(graph, std::span(&channels, 1), "shape");
   Node reshape = MakeNode("RESHAPE", {mul.inputs[gate], dims});
   reshape.outputs = {flat};
   reshape.host_nodes = mul.host_nodes;

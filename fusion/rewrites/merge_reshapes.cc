@@ -1,5 +1,6 @@
 #include "fusion/cost.h"
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
 
 namespace fuselite::fusion {
@@ -7,15 +8,6 @@ namespace {
 
 bool IsReshape(const Graph& graph, NodeId id) {
   return id != kNone && graph.alive(id) && graph.node(id).op->reshapes;
-}
-
-// A shape tensor for RESHAPE: its parameter may not match the merged node's.
-ValueId ShapeConstant(Graph& graph, const Shape& shape) {
-  const std::span<const int32_t> dims = shape.dims();
-  TensorInfo info;
-  info.type = DataType::kInt32;
-  info.shape = Shape({shape.rank()});
-  return graph.AddConstant(info, std::as_bytes(dims), "shape");
 }
 
 }  // namespace
@@ -34,7 +26,9 @@ bool MergeReshapes(Graph& graph, NodeId id, RewriteContext& context) {
   merged.params = kernels::Params();
   kernels::SetDefaults(reshape->fields, merged.params.data());
   const ValueId out = merged.outputs[0];
-  merged.inputs = {graph.node(first).inputs[0], ShapeConstant(graph, graph.value(out).info.shape)};
+  // A shape of its own: that of the parameters may not be the merged node's.
+  const Shape shape = graph.value(out).info.shape;
+  merged.inputs = {graph.node(first).inputs[0], AddInts(graph, shape.dims(), "shape")};
   const bool own = graph.SingleConsumer(middle) == id;
   merged.host_nodes = own ? MergeHostNodes(graph, {first, id}) : graph.node(id).host_nodes;
   context.Record("merge reshapes", MergeHostNodes(graph, {first, id}));

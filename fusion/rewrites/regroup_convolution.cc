@@ -2,6 +2,7 @@
 
 #include "fusion/evaluate.h"
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/conv2d/conv2d.h"
@@ -22,9 +23,7 @@ ValueId TurnedFilters(Graph& graph, NodeId before, ValueId filters) {
   turned.info.shape = Shape({shape[3], shape[1], shape[2], shape[0]});
   turned.info.quantization.axis =
       turned.info.quantization.per_channel() ? 3 - turned.info.quantization.axis : 0;
-  const ValueId order = graph.AddConstant({.type = DataType::kInt32, .shape = {4}},
-                                          std::as_bytes(std::span(kOrder)), "order");
-  Node node = MakeNode("TRANSPOSE", {filters, order});
+  Node node = MakeNode("TRANSPOSE", {filters, AddInts(graph, kOrder, "order")});
   const ValueId result = graph.AddValue(std::move(turned));
   node.outputs = {result};
   const NodeId id = graph.InsertBefore(before, std::move(node));
