@@ -9,6 +9,8 @@
 
 namespace fuselite::kernels {
 
+inline constexpr int64_t kLineBytes = 64;  // of a cache
+
 // A dimension of a copy; strides in bytes, of any sign.
 struct CopyDim {
   int64_t size;

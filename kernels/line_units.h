@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "runtime/ceil_div.h"
+
 namespace fuselite::kernels {
 
 // Lines are shared evenly by few threads where there are many; else each line's channels are, too.
@@ -17,8 +19,8 @@ class LineUnits {
   LineUnits() = default;
   LineUnits(int64_t lines, int64_t blocks, int threads) : lines_(lines), blocks_(blocks) {
     const int64_t shares = threads > 1 && lines < kLinesOfThread * threads ? kShares : 1;
-    unit_blocks_ = (blocks + shares - 1) / shares;
-    shares_ = (blocks + unit_blocks_ - 1) / unit_blocks_;
+    unit_blocks_ = CeilDiv(blocks, shares);
+    shares_ = CeilDiv(blocks, unit_blocks_);
   }
 
   int64_t count() const { return lines_ * shares_; }

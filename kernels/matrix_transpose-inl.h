@@ -25,8 +25,6 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kLineBytes = 64;  // of a cache
-
 // Transposes the N x N elements of each block of 16 bytes among the N vectors of `v`: N zips of
 // the first with the second half, as many times as N has bits.
 template <class D, class V, size_t N>

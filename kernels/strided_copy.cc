@@ -10,8 +10,6 @@ namespace {
 
 // A loop is split into pieces of about this size, so that threads can share a large one.
 constexpr int64_t kPieceBytes = 16 * 1024;
-// Columns of a transposed strip come in whole cache lines.
-constexpr int64_t kLineBytes = 64;
 
 // Drops dimensions of size one, sorts by the distance in the output, merges what is contiguous on
 // both sides.

@@ -9,6 +9,7 @@
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
+#include "runtime/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -114,7 +115,7 @@ Result<std::unique_ptr<Kernel>> MakeDequantizedSum(std::string name, const OpDes
   const TensorInfo& out = op.outputs[0];
   const int64_t elements = out.elements();
   const bool in_place = op.inputs[0].type == out.type;
-  const Work work{.units = (elements + kBlock - 1) / kBlock,
+  const Work work{.units = CeilDiv(elements, kBlock),
                   .grain = GrainFor(kBlock),
                   .scratch_bytes = kBlock * sizeof(float),
                   .in_place_input = in_place ? 0 : -1};

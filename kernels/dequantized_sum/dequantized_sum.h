@@ -2,6 +2,7 @@
 // rewrites of DEQUANTIZE, ADD and QUANTIZE around the residuals of quantized models.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 
@@ -12,7 +13,8 @@ namespace fuselite::kernels {
 struct DequantizedSumParams {
   static constexpr int kMaxTerms = 8;
   // Where a sum ends that is not bounded.
-  static constexpr float kLowest = -3.402823466e+38f, kHighest = 3.402823466e+38f;
+  static constexpr float kLowest = std::numeric_limits<float>::lowest();
+  static constexpr float kHighest = std::numeric_limits<float>::max();
   struct Range {
     float low, high;
   };

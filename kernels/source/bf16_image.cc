@@ -4,6 +4,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/source/transposed_source.h"
+#include "runtime/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -26,7 +27,7 @@ Bf16Image::Bf16Image(const Window& window, int64_t batch, int64_t channels, int6
       top_(window.y.before),
       left_(window.x.before) {
   piece_ = std::max<int64_t>(1, kPieceValues / std::max<int64_t>(1, channels_));
-  pieces_ = (width_ + piece_ - 1) / piece_;
+  pieces_ = CeilDiv(width_, piece_);
 }
 
 int64_t Bf16Image::grain() const { return GrainFor(std::min(piece_, width_) * channels_ / 2); }
