@@ -49,8 +49,21 @@ const uint8_t* AsUint8(const std::vector<std::byte>& bytes) {
   return reinterpret_cast<const uint8_t*>(bytes.data());
 }
 
+Offset<schema::QuantizationParameters> WriteBlockwise(FlatBufferBuilder& builder,
+                                                      const BlockwiseQuantization& blocks) {
+  const auto details = schema::CreateBlockwiseQuantization(builder, blocks.scales,
+                                                           blocks.zero_points, blocks.block_size);
+  schema::QuantizationParametersBuilder table(builder);
+  table.add_details_type(schema::QuantizationDetails::BlockwiseQuantization);
+  table.add_details(details.Union());
+  table.add_quantized_dimension(blocks.axis);
+  return table.Finish();
+}
+
 Offset<schema::QuantizationParameters> WriteQuantization(FlatBufferBuilder& builder,
-                                                         const Quantization& quantization) {
+                                                         const TensorSpec& tensor) {
+  if (tensor.blockwise.block_size != 0) return WriteBlockwise(builder, tensor.blockwise);
+  const Quantization& quantization = tensor.quantization;
   if (quantization.empty()) return 0;
   const auto scales = builder.CreateVector(quantization.scales.data(), quantization.scales.size());
   const auto zero_points = builder.CreateVector<int64_t>(
@@ -66,7 +79,7 @@ Offset<schema::Tensor> WriteTensor(FlatBufferBuilder& builder, const TensorSpec&
                                    uint32_t buffer) {
   const auto name = builder.CreateString(tensor.name);
   const auto shape = builder.CreateVector(tensor.shape.dims().data(), tensor.shape.dims().size());
-  const auto quantization = WriteQuantization(builder, tensor.quantization);
+  const auto quantization = WriteQuantization(builder, tensor);
   Offset<flatbuffers::Vector<int32_t>> signature;
   if (!tensor.shape_signature.empty()) signature = builder.CreateVector(tensor.shape_signature);
   schema::TensorBuilder table(builder);
@@ -244,12 +257,16 @@ int ModelWriter::AddTensor(TensorSpec spec) {
 
 int ModelWriter::AddTensor(std::string name, DataType type, const Shape& shape,
                            Quantization quantization) {
-  return AddTensor({std::move(name), type, shape, std::move(quantization), {}, false, {}});
+  return AddTensor({.name = std::move(name),
+                    .type = type,
+                    .shape = shape,
+                    .quantization = std::move(quantization)});
 }
 
-int ModelWriter::ShareConstant(int subgraph, int tensor) {
+int ModelWriter::ShareConstant(int subgraph, int tensor, int block_scales) {
   auto& tensors = impl_->subgraphs.back().tensors;
   tensors.push_back(impl_->subgraphs[subgraph].tensors[tensor]);
+  tensors.back().first.blockwise.scales = block_scales;
   return static_cast<int>(tensors.size()) - 1;
 }
 

@@ -13,19 +13,21 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/model.h"
 #include "kernels/operator.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::interpreter {
 
 struct TensorSpec {
-  std::string name;
+  std::string name{};
   DataType type = DataType::kFloat32;
-  Shape shape;
-  Quantization quantization;
-  std::vector<std::byte> data;  // empty: not a constant
+  Shape shape{};
+  Quantization quantization{};
+  std::vector<std::byte> data{};  // empty: not a constant
   bool is_variable = false;
-  std::vector<int32_t> shape_signature;  // empty: none
+  std::vector<int32_t> shape_signature{};  // empty: none
+  BlockwiseQuantization blockwise{};       // in place of `quantization`; block_size 0: none
 };
 
 // The bytes of `values`, for TensorSpec::data.
@@ -59,12 +61,16 @@ class ModelWriter {
   template <class T>
   int AddConstant(std::string name, DataType type, const Shape& shape, const std::vector<T>& values,
                   Quantization quantization = {}) {
-    return AddTensor(
-        {std::move(name), type, shape, std::move(quantization), BytesOf(values), false, {}});
+    return AddTensor({.name = std::move(name),
+                      .type = type,
+                      .shape = shape,
+                      .quantization = std::move(quantization),
+                      .data = BytesOf(values)});
   }
 
   // A constant of another subgraph in the current one: both have the same bytes of the file.
-  int ShareConstant(int subgraph, int tensor);
+  // `block_scales`: the tensor of the current one that has the scales of its blocks.
+  int ShareConstant(int subgraph, int tensor, int block_scales = -1);
 
   // `params`: of the operator's own type.
   void AddOperator(const kernels::OperatorDef& op, const kernels::Params& params,

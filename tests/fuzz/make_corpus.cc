@@ -53,8 +53,11 @@ std::vector<std::byte> DrawnOperator(const kernels::OperatorDef& op, uint64_t se
     operands.push_back(-1);
     if (info.absent()) continue;
     const auto data = drawn.constant[i] ? drawn.DrawValuesOf(i, random) : std::vector<std::byte>();
-    operands.back() =
-        writer.AddTensor({"operand", info.type, info.shape, info.quantization, data, false, {}});
+    operands.back() = writer.AddTensor({.name = "operand",
+                                        .type = info.type,
+                                        .shape = info.shape,
+                                        .quantization = info.quantization,
+                                        .data = data});
     if (data.empty()) given.push_back(operands.back());
   }
   for (const fuselite::TensorInfo& info : drawn.outputs) {

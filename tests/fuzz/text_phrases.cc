@@ -39,7 +39,8 @@ class TextPhrase {
     for (int64_t i = 0; i < shape.elements(); ++i) {
       strings.emplace_back(random_.Pick({"the quick brown fox", "a b", "", "a", "a a"}));
     }
-    return writer_.AddTensor({"text", kText, shape, {}, TextTable(strings), false, {}});
+    return writer_.AddTensor(
+        {.name = "text", .type = kText, .shape = shape, .data = TextTable(strings)});
   }
   int Numbers(const Shape& shape) {
     if (random_.Chance(0.4)) {

@@ -5,6 +5,7 @@ when text is generated. Where LiteRT's two best logits are closer than twice the
 """
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -13,6 +14,27 @@ from ai_edge_litert import interpreter as litert
 
 PROMPT, TOKENS = 64, 64
 PLAIN = running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+# Of the zoo, and those of FUSELITE_MODELS where it is set.
+ZOO = ["decoder_small", "decoder_small_dequantized", "decoder_small_blockwise"]
+CONVERTED = ["llama_q8", "llama_q8_wo", "llama_q4_block32"] if os.environ.get("FUSELITE_MODELS") else []
+# The decomposition of its attention, which LiteRT's own kernels run, multiplies by keys that nobody has transposed, since
+# its 256 positions and 256 channels let the converter take either for the other. XNNPACK and we compute what the
+# composite's name says.
+WRONG_IN_LITERT = ["gemma3_q8"] if CONVERTED else []
+
+
+@pytest.fixture(scope="session")
+def decoder_file(tool, tmp_path_factory, request):
+    """decoder_file("llama_q8"): where the decoder is."""
+    folder = tmp_path_factory.mktemp("decoders")
+
+    def path_of(name):
+        if name not in ZOO:
+            return request.getfixturevalue("models") / "torch" / f"llm_{name}_ekv256.tflite"
+        tool("zoo", name, "-o", folder / f"{name}.tflite")
+        return folder / f"{name}.tflite"
+
+    return path_of
 
 
 class Decoder:
@@ -39,10 +61,10 @@ class Decoder:
         return np.stack([self.run(self.decode, [t], PROMPT + i)[0, 0] for i, t in enumerate(tokens[PROMPT:])])
 
 
-@pytest.mark.parametrize("name", ["gemma3_q8", "llama_q8", "llama_q8_wo", "llama_q4_block32"])
-def test_each_signature_is_one_partition(name, models, load_delegate, tmp_path):
+@pytest.mark.parametrize("name", ZOO + CONVERTED + WRONG_IN_LITERT)
+def test_each_signature_is_one_partition(name, decoder_file, load_delegate, tmp_path):
     path = tmp_path / "explain.json"
-    decoder = Decoder(models / "torch" / f"llm_{name}_ekv256.tflite", load_delegate(explain_file=path))
+    decoder = Decoder(decoder_file(name), load_delegate(explain_file=path))
     decoder.run(decoder.prefill, np.ones(PROMPT, np.int32), 0)
     decoder.run(decoder.decode, [1], PROMPT)
     # The signatures' graphs come first; those behind them are decompositions of composites, which nobody runs.
@@ -52,12 +74,9 @@ def test_each_signature_is_one_partition(name, models, load_delegate, tmp_path):
         assert graph["partitions"][0]["compiled"]
 
 
-# Not gemma3: the decomposition of its attention, which LiteRT's own kernels run, multiplies by keys that nobody has
-# transposed, since its 256 positions and 256 channels let the converter take either for the other. XNNPACK and we
-# compute what the composite's name says.
-@pytest.mark.parametrize("name", ["llama_q8", "llama_q8_wo", "llama_q4_block32"])
-def test_the_clear_tokens_are_the_same(name, models, load_delegate):
-    path = models / "torch" / f"llm_{name}_ekv256.tflite"
+@pytest.mark.parametrize("name", ZOO + CONVERTED)
+def test_the_clear_tokens_are_the_same(name, decoder_file, load_delegate):
+    path = decoder_file(name)
     tokens = np.random.default_rng(5).integers(1, 2000, PROMPT + TOKENS)
     expected = Decoder(path).logits(tokens)
     ours = Decoder(path, load_delegate(num_threads=2)).logits(tokens)

@@ -1,6 +1,6 @@
 // A decoder that generates text, as converters of PyTorch models write it: grouped queries over a
 // cache, rotary embedding, RMS normalization and attention as composites, a gated feed-forward
-// (Touvron et al. 2023), int8 weights of dynamic range that both signatures share.
+// (Touvron et al. 2023), and weights that both signatures share.
 #include <cmath>
 #include <map>
 #include <string>
@@ -12,19 +12,35 @@
 namespace fuselite::tools {
 namespace {
 
-constexpr int32_t kWidth = 1024, kHidden = 2816, kLayers = 12, kVocabulary = 8192;
-constexpr int32_t kHeads = 16, kKeyHeads = 4, kHeadWidth = 64, kPositions = 512, kPrefill = 32;
 constexpr float kEpsilon = 1e-5f;
+constexpr int32_t kBlockSize = 32;
+
+enum class Weights {
+  kDynamicRange,  // int8, with values that are quantized when the model runs
+  kDequantized,   // int8, which a DEQUANTIZE makes floats of
+  kBlockwise,     // int4, with a float16 scale for each block of a row
+};
+
+struct Design {
+  int32_t width, hidden, layers, vocabulary;
+  int32_t heads, key_heads, head_width;
+  int32_t positions, prefill;  // of the cache, and tokens of a prompt
+  Weights weights = Weights::kDynamicRange;
+};
+// Four times what the last-level cache of a large desktop processor holds.
+constexpr Design kLarge = {1024, 2816, 12, 8192, 16, 4, 64, 512, 32};
+constexpr Design kSmall = {128, 384, 2, 2048, 4, 2, 32, 256, 64};
 
 class Decoder {
  public:
-  explicit Decoder(uint64_t seed) : net_("decoder with a cache, seeded weights", seed) {}
+  Decoder(const Design& design, uint64_t seed)
+      : design_(design), net_("decoder with a cache, seeded weights", seed) {}
 
   std::vector<std::byte> Build() && {
     // Subgraphs 0 and 1 are the signatures; decompositions follow.
-    AddSignature("prefill_" + std::to_string(kPrefill), 0, kPrefill);
+    AddSignature("prefill_" + std::to_string(design_.prefill), 0, design_.prefill);
     AddSignature("decode", 1, 1);
-    for (int32_t length : {kPrefill, 1}) {
+    for (int32_t length : {design_.prefill, 1}) {
       AddRmsNorm(length);
       AddAttention(length);
     }
@@ -34,6 +50,7 @@ class Decoder {
  private:
   using Named = std::vector<std::pair<std::string, Net>>;
 
+  float query_scale() const { return 1 / std::sqrt(static_cast<float>(design_.head_width)); }
   static int RmsNormGraph(int32_t length) { return length == 1 ? 4 : 2; }
   static int AttentionGraph(int32_t length) { return length == 1 ? 5 : 3; }
 
@@ -42,26 +59,37 @@ class Decoder {
   }
   Net Scalar(float value) { return net_.Constant("scalar", {}, {value}); }
 
-  // Weights that all signatures share, made by the first one that asks.
-  Net Weights(const std::string& name, const Shape& shape, int64_t fan_in) {
+  // Weights that all signatures share, made by the first one that asks, as an operator reads them.
+  Net SharedWeights(const std::string& name, const Shape& shape, int64_t fan_in) {
     const auto known = weights_.find(name);
-    if (known != weights_.end()) return graph_ == 0 ? known->second : net_.Share(0, known->second);
-    return weights_[name] = net_.RandomBytes(name, shape, fan_in);
+    const Net stored = known == weights_.end() ? MakeWeights(name, shape, fan_in)
+                       : known->second.graph == graph_
+                           ? known->second.net
+                           : net_.Share(known->second.graph, known->second.net);
+    return design_.weights == Weights::kDequantized ? net_.Apply("DEQUANTIZE", {stored}) : stored;
+  }
+  Net MakeWeights(const std::string& name, const Shape& shape, int64_t fan_in) {
+    const Net made = design_.weights == Weights::kBlockwise
+                         ? net_.RandomBlocks(name, shape, fan_in, kBlockSize)
+                         : net_.RandomBytes(name, shape, fan_in);
+    weights_[name] = {graph_, made};
+    return made;
   }
   Net Dense(const std::string& name, const Net& x, int32_t units) {
     const int32_t in = x.shape.dim(-1);
-    return net_.Apply("FULLY_CONNECTED", {x, Weights(name, {units, in}, in)},
+    return net_.Apply("FULLY_CONNECTED", {x, SharedWeights(name, {units, in}, in)},
                       {{"keep_num_dims", 1}});
   }
   Net Normalized(const Net& x) {
-    const Net ones = net_.Constant("gamma", {kWidth}, std::vector<float>(kWidth, 1.0f));
+    const Net ones =
+        net_.Constant("gamma", {design_.width}, std::vector<float>(design_.width, 1.0f));
     return net_.Composite("odml.rms_norm", RmsNormGraph(length_), {x, ones}, x.shape,
                           {{"epsilon", kEpsilon}});
   }
 
   // Halves of a head's channels are turned against each other, by an angle for each position.
   Net Rotate(const Net& x) {
-    const int32_t heads = x.shape[2], half = kHeadWidth / 2;
+    const int32_t heads = x.shape[2], half = design_.head_width / 2;
     const auto part = [&](int32_t begin) {
       return net_.Apply("SLICE", {x, net_.IntConstant("begin", {0, 0, 0, begin}),
                                   net_.IntConstant("size", {1, length_, heads, half})});
@@ -74,22 +102,23 @@ class Decoder {
   }
 
   void FindAngles(const Net& positions) {
-    std::vector<float> frequencies(kHeadWidth / 2);
-    for (int i = 0; i < kHeadWidth / 2; ++i) {
-      frequencies[i] = std::pow(10000.0f, -2.0f * static_cast<float>(i) / kHeadWidth);
+    std::vector<float> frequencies(design_.head_width / 2);
+    for (int i = 0; i < design_.head_width / 2; ++i) {
+      frequencies[i] = std::pow(
+          10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(design_.head_width));
     }
     const Net numbers = net_.Apply("CAST", {positions});
-    const Net angles =
-        net_.Apply("MUL", {Reshape(numbers, {1, length_, 1, 1}),
-                           net_.Constant("frequencies", {1, 1, 1, kHeadWidth / 2}, frequencies)});
+    const Net angles = net_.Apply(
+        "MUL", {Reshape(numbers, {1, length_, 1, 1}),
+                net_.Constant("frequencies", {1, 1, 1, design_.head_width / 2}, frequencies)});
     cosine_ = net_.Apply("COS", {angles});
     sine_ = net_.Apply("SIN", {angles});
   }
 
   // 0 where a row sees a position of the cache, minus infinity elsewhere.
   void FindMask(const Net& positions) {
-    std::vector<int32_t> all(kPositions);
-    for (int32_t i = 0; i < kPositions; ++i) all[i] = i;
+    std::vector<int32_t> all(design_.positions);
+    for (int32_t i = 0; i < design_.positions; ++i) all[i] = i;
     const Net columns = net_.IntConstant("positions", all);
     const Net rows = Reshape(positions, {1, 1, length_, 1}, DataType::kInt32);
     const Net hidden = net_.Apply("GREATER", {columns, rows}, {}, DataType::kBool);
@@ -106,21 +135,24 @@ class Decoder {
             Named* outputs) {
     const Net normal = Normalized(x);
     const auto heads = [&](const std::string& of, int32_t count) {
-      return Reshape(Dense(name + of, normal, count * kHeadWidth), {1, length_, count, kHeadWidth});
+      return Reshape(Dense(name + of, normal, count * design_.head_width),
+                     {1, length_, count, design_.head_width});
     };
-    const Net query = Rotate(heads(".q", kHeads)), key = Rotate(heads(".k", kKeyHeads));
+    const Net query = Rotate(heads(".q", design_.heads)),
+              key = Rotate(heads(".k", design_.key_heads));
     const Net all_keys = Update("kv_cache_k_" + name, keys, key, outputs);
-    const Net all_values = Update("kv_cache_v_" + name, values, heads(".v", kKeyHeads), outputs);
+    const Net all_values =
+        Update("kv_cache_v_" + name, values, heads(".v", design_.key_heads), outputs);
     const Net mixed = net_.Composite("odml.scaled_dot_product_attention", AttentionGraph(length_),
                                      {query, all_keys, all_values, mask_}, query.shape,
-                                     {{"scale", 1 / std::sqrt(float{kHeadWidth})}});
+                                     {{"scale", query_scale()}});
     const Net attended =
-        net_.Add(x, Dense(name + ".o", Reshape(mixed, {1, length_, kWidth}), kWidth));
+        net_.Add(x, Dense(name + ".o", Reshape(mixed, {1, length_, design_.width}), design_.width));
     const Net again = Normalized(attended);
-    const Net gate = Dense(name + ".gate", again, kHidden);
+    const Net gate = Dense(name + ".gate", again, design_.hidden);
     const Net open = net_.Apply("MUL", {gate, net_.Apply("LOGISTIC", {gate})});
-    const Net product = net_.Apply("MUL", {open, Dense(name + ".up", again, kHidden)});
-    return net_.Add(attended, Dense(name + ".down", product, kWidth));
+    const Net product = net_.Apply("MUL", {open, Dense(name + ".up", again, design_.hidden)});
+    return net_.Add(attended, Dense(name + ".down", product, design_.width));
   }
 
   void AddSignature(const std::string& key, int graph, int32_t length) {
@@ -130,8 +162,8 @@ class Decoder {
     const Net tokens = net_.Input("tokens", {1, length}, DataType::kInt32);
     const Net positions = net_.Input("input_pos", {length}, DataType::kInt32);
     std::vector<Net> keys, values;
-    for (int layer = 0; layer < kLayers; ++layer) {
-      const Shape cache{1, kPositions, kKeyHeads, kHeadWidth};
+    for (int layer = 0; layer < design_.layers; ++layer) {
+      const Shape cache{1, design_.positions, design_.key_heads, design_.head_width};
       keys.push_back(net_.Input("kv_cache_k_" + std::to_string(layer), cache));
       values.push_back(net_.Input("kv_cache_v_" + std::to_string(layer), cache));
     }
@@ -143,20 +175,22 @@ class Decoder {
     const Net zero = net_.IntConstant("zero", {0});
     start_ =
         net_.Apply("CONCATENATION", {zero, first, zero, zero}, {{"axis", 0}}, DataType::kInt32);
-    const Net table = Weights("embedding", {kVocabulary, kWidth}, 1);
+    const Net table = SharedWeights("embedding", {design_.vocabulary, design_.width}, 1);
     const Net ids = Reshape(tokens, {length}, DataType::kInt32);
-    Net x = Reshape(net_.Apply("EMBEDDING_LOOKUP", {ids, table}), {1, length, kWidth});
+    Net x = Reshape(net_.Apply("EMBEDDING_LOOKUP", {ids, table}), {1, length, design_.width});
     Named outputs;
-    for (int layer = 0; layer < kLayers; ++layer) {
+    for (int layer = 0; layer < design_.layers; ++layer) {
       x = Layer(std::to_string(layer), x, keys[layer], values[layer], &outputs);
     }
-    if (length == 1) outputs.emplace_back("logits", Dense("head", Normalized(x), kVocabulary));
+    if (length == 1)
+      outputs.emplace_back("logits", Dense("head", Normalized(x), design_.vocabulary));
     net_.End(key, outputs);
   }
 
   void AddRmsNorm(int32_t length) {
     net_.Begin("odml.rms_norm." + std::to_string(length));
-    const Net x = net_.Input("x", {1, length, kWidth}), gamma = net_.Input("gamma", {kWidth});
+    const Net x = net_.Input("x", {1, length, design_.width}),
+              gamma = net_.Input("gamma", {design_.width});
     const Net squares = net_.Apply("MUL", {x, x});
     const Net mean =
         net_.Apply("MEAN", {squares, net_.IntConstant("axis", {2})}, {{"keep_dims", 1}});
@@ -166,28 +200,36 @@ class Decoder {
 
   void AddAttention(int32_t length) {
     net_.Begin("odml.scaled_dot_product_attention." + std::to_string(length));
-    const Shape cache{1, kPositions, kKeyHeads, kHeadWidth};
-    const Net query = net_.Input("query", {1, length, kHeads, kHeadWidth});
+    const Shape cache{1, design_.positions, design_.key_heads, design_.head_width};
+    const Net query = net_.Input("query", {1, length, design_.heads, design_.head_width});
     const Net keys = net_.Input("keys", cache), values = net_.Input("values", cache);
-    const Net mask = net_.Input("mask", {1, 1, length, kPositions});
+    const Net mask = net_.Input("mask", {1, 1, length, design_.positions});
     const auto turned = [&](const Net& x) {
       return net_.Apply("TRANSPOSE", {x, net_.IntConstant("order", {0, 2, 1, 3})});
     };
     const auto repeated = [&](const Net& x) {
-      const Net apart = Reshape(turned(x), {1, kKeyHeads, 1, kPositions, kHeadWidth});
+      const Net apart =
+          Reshape(turned(x), {1, design_.key_heads, 1, design_.positions, design_.head_width});
       const Net copies = net_.Apply(
-          "BROADCAST_TO", {apart, net_.IntConstant("shape", {1, kKeyHeads, kHeads / kKeyHeads,
-                                                             kPositions, kHeadWidth})});
-      return Reshape(copies, {1, kHeads, kPositions, kHeadWidth});
+          "BROADCAST_TO",
+          {apart,
+           net_.IntConstant("shape", {1, design_.key_heads, design_.heads / design_.key_heads,
+                                      design_.positions, design_.head_width})});
+      return Reshape(copies, {1, design_.heads, design_.positions, design_.head_width});
     };
-    const Net scaled = net_.Apply("MUL", {query, Scalar(1 / std::sqrt(float{kHeadWidth}))});
+    const Net scaled = net_.Apply("MUL", {query, Scalar(query_scale())});
     const Net scores = net_.Apply("BATCH_MATMUL", {turned(scaled), repeated(keys)}, {{"adj_y", 1}});
     const Net weights = net_.Apply("SOFTMAX", {net_.Add(scores, mask)}, {{"beta", 1}});
     net_.End("", {{"y", turned(net_.Apply("BATCH_MATMUL", {weights, repeated(values)}))}});
   }
 
+  const Design design_;
   NetBuilder net_;
-  std::map<std::string, Net> weights_;
+  struct Made {
+    int graph;
+    Net net;
+  };
+  std::map<std::string, Made> weights_;
   int graph_ = 0;
   int32_t length_ = 1;
   Net cosine_, sine_, mask_, start_;
@@ -195,6 +237,20 @@ class Decoder {
 
 }  // namespace
 
-std::vector<std::byte> BuildDecoder(uint64_t seed) { return Decoder(seed).Build(); }
+std::vector<std::byte> BuildDecoder(uint64_t seed) { return Decoder(kLarge, seed).Build(); }
+
+std::vector<std::byte> BuildSmallDecoder(uint64_t seed) { return Decoder(kSmall, seed).Build(); }
+
+std::vector<std::byte> BuildDequantizedDecoder(uint64_t seed) {
+  Design design = kSmall;
+  design.weights = Weights::kDequantized;
+  return Decoder(design, seed).Build();
+}
+
+std::vector<std::byte> BuildBlockwiseDecoder(uint64_t seed) {
+  Design design = kSmall;
+  design.weights = Weights::kBlockwise;
+  return Decoder(design, seed).Build();
+}
 
 }  // namespace fuselite::tools

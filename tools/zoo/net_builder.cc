@@ -11,6 +11,9 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "kernels/blockwise/blockwise.h"
+#include "kernels/short_floats.h"
+
 namespace fuselite::tools {
 namespace {
 
@@ -22,6 +25,10 @@ using kernels::Params;
 // A zoo model is fixed at compile time: what goes wrong here is a mistake in its recipe, which the
 // subcommand reports as an internal error.
 [[noreturn]] void Fail(const std::string& what) { throw std::logic_error("zoo: " + what); }
+
+void Check(const Status& status, const OperatorDef& op) {
+  if (!status.ok()) Fail(std::string(op.name) + ": " + status.message());
+}
 
 template <class T>
 void Put(Params* params, size_t offset, T value) {
@@ -54,6 +61,9 @@ const OperatorDef& Find(std::string_view name) {
   return *op;
 }
 
+// That LiteRT has a kernel for.
+int OldestVersion(const OperatorDef& op) { return op.name == "BROADCAST_TO" ? 2 : 1; }
+
 Params MakeParams(const OperatorDef& op, Options options) {
   Params params;
   kernels::SetDefaults(op.fields, params.data());
@@ -70,28 +80,32 @@ NetBuilder::NetBuilder(std::string description, uint64_t seed) : state_(seed) {
 Net NetBuilder::Input(std::string name, const Shape& shape, DataType type) {
   const int tensor = writer_.AddTensor(name, type, shape);
   inputs_.emplace_back(std::move(name), tensor);
-  graphs_.back().push_back({.type = type, .shape = shape});
+  graphs_.back().push_back({{.type = type, .shape = shape}});
   return {tensor, shape};
+}
+
+Net NetBuilder::AddConstant(std::string_view name, interpreter::TensorSpec spec) {
+  constants_.push_back(spec.data);
+  graphs_.back().push_back({.info = {.type = spec.type,
+                                     .shape = spec.shape,
+                                     .quantization = spec.quantization,
+                                     .data = constants_.back().data()},
+                            .block_scales = spec.blockwise.scales});
+  spec.name = std::string(name) + "_" + std::to_string(count_++);
+  const Shape shape = spec.shape;
+  return {writer_.AddTensor(std::move(spec)), shape};
 }
 
 Net NetBuilder::Constant(std::string_view name, const Shape& shape,
                          const std::vector<float>& values) {
-  constants_.push_back(interpreter::BytesOf(values));
-  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
-  const int tensor = writer_.AddConstant(unique, DataType::kFloat32, shape, values);
-  graphs_.back().push_back(
-      {.type = DataType::kFloat32, .shape = shape, .data = constants_.back().data()});
-  return {tensor, shape};
+  return AddConstant(
+      name, {.type = DataType::kFloat32, .shape = shape, .data = interpreter::BytesOf(values)});
 }
 
 Net NetBuilder::IntConstant(std::string_view name, const std::vector<int32_t>& values) {
-  constants_.push_back(interpreter::BytesOf(values));
-  const Shape shape{static_cast<int32_t>(values.size())};
-  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
-  const int tensor = writer_.AddConstant(unique, DataType::kInt32, shape, values);
-  graphs_.back().push_back(
-      {.type = DataType::kInt32, .shape = shape, .data = constants_.back().data()});
-  return {tensor, shape};
+  return AddConstant(name, {.type = DataType::kInt32,
+                            .shape = {static_cast<int32_t>(values.size())},
+                            .data = interpreter::BytesOf(values)});
 }
 
 Net NetBuilder::Random(std::string_view name, const Shape& shape, int64_t fan_in) {
@@ -105,25 +119,44 @@ Net NetBuilder::Zeros(std::string_view name, const Shape& shape) {
   return Constant(name, shape, std::vector<float>(shape.elements()));
 }
 
-Net NetBuilder::RandomBytes(std::string_view name, const Shape& shape, int64_t fan_in) {
-  std::vector<int8_t> values(shape.elements());
+std::vector<uint8_t> NetBuilder::RandomBits(int64_t count) {
+  std::vector<uint8_t> values(count);
   uint64_t bits = 0;
   for (size_t i = 0; i < values.size(); ++i, bits >>= 8) {
     if (i % 8 == 0) bits = NextBits();
-    values[i] = std::max<int8_t>(static_cast<int8_t>(bits), -127);
+    values[i] = static_cast<uint8_t>(bits);
+  }
+  return values;
+}
+
+Net NetBuilder::RandomBytes(std::string_view name, const Shape& shape, int64_t fan_in) {
+  std::vector<int8_t> values;
+  for (uint8_t bits : RandomBits(shape.elements())) {
+    values.push_back(std::max<int8_t>(static_cast<int8_t>(bits), -127));
   }
   // Uniform bytes deviate by 127 / sqrt(3).
-  const Quantization quantization{.scales = ChannelValues<float>::Repeated(
-                                      shape[0], std::sqrt(3.0f / static_cast<float>(fan_in)) / 127),
-                                  .zero_points = ChannelValues<int32_t>::Repeated(shape[0], 0)};
-  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
-  constants_.push_back(interpreter::BytesOf(values));
-  TensorInfo info{.type = DataType::kInt8, .shape = shape, .quantization = quantization};
-  info.data = constants_.back().data();
-  const int tensor = writer_.AddTensor(
-      {unique, DataType::kInt8, shape, quantization, constants_.back(), false, {}});
-  graphs_.back().push_back(std::move(info));
-  return {tensor, shape};
+  const float scale = std::sqrt(3.0f / static_cast<float>(fan_in)) / 127;
+  return AddConstant(
+      name, {.type = DataType::kInt8,
+             .shape = shape,
+             .quantization = {.scales = ChannelValues<float>::Repeated(shape[0], scale),
+                              .zero_points = ChannelValues<int32_t>::Repeated(shape[0], 0)},
+             .data = interpreter::BytesOf(values)});
+}
+
+Net NetBuilder::RandomBlocks(std::string_view name, const Shape& shape, int64_t fan_in,
+                             int32_t block_size) {
+  // Uniform integers from -8 to 7 deviate by sqrt(255 / 12).
+  const float scale = std::sqrt(12.0f / 255.0f / static_cast<float>(fan_in));
+  const Shape blocks{shape[0], shape[1] / block_size};
+  const std::vector<uint16_t> scales(blocks.elements(), kernels::FloatToHalf(scale));
+  const Net scale_tensor = AddConstant(
+      std::string(name) + "_scales",
+      {.type = DataType::kFloat16, .shape = blocks, .data = interpreter::BytesOf(scales)});
+  interpreter::TensorSpec spec{.type = DataType::kInt4, .shape = shape};
+  spec.blockwise = {.scales = scale_tensor.tensor, .block_size = block_size};
+  spec.data = interpreter::BytesOf(RandomBits((shape.elements() + 1) / 2));
+  return AddConstant(name, std::move(spec));
 }
 
 Net NetBuilder::Apply(std::string_view op, const std::vector<Net>& inputs, Options options,
@@ -145,7 +178,7 @@ Net NetBuilder::Composite(std::string_view name, int decomposition, const std::v
   for (const Net& input : inputs) indices.push_back(input.tensor);
   const std::string unique = std::string(name) + "_" + std::to_string(count_++);
   const int tensor = writer_.AddTensor(unique, DataType::kFloat32, shape);
-  graphs_.back().push_back({.type = DataType::kFloat32, .shape = shape});
+  graphs_.back().push_back({{.type = DataType::kFloat32, .shape = shape}});
   writer_.AddComposite(std::string(name), interpreter::BytesOf(options.GetBuffer()), decomposition,
                        indices, {tensor});
   return {tensor, shape};
@@ -172,9 +205,12 @@ void NetBuilder::End(const std::string& key,
 }
 
 Net NetBuilder::Share(int subgraph, const Net& constant) {
-  const int tensor = writer_.ShareConstant(subgraph, constant.tensor);
-  graphs_.back().push_back(TensorInfo(graphs_[subgraph][constant.tensor]));
-  return {tensor, constant.shape};
+  Value shared = graphs_[subgraph][constant.tensor];
+  if (shared.block_scales >= 0) {
+    shared.block_scales = Share(subgraph, {shared.block_scales, {}}).tensor;
+  }
+  graphs_.back().push_back(shared);
+  return {writer_.ShareConstant(subgraph, constant.tensor, shared.block_scales), constant.shape};
 }
 
 Net NetBuilder::Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
@@ -217,20 +253,23 @@ Net NetBuilder::Declare(const OperatorDef& op, const Params& params, const std::
   kernels::OpDescription description;
   description.op = &op;
   description.params = params;
-  std::vector<int> indices;
+  std::vector<int> indices, scales;
   for (const Net& input : inputs) {
     indices.push_back(input.tensor);
-    description.inputs.push_back(graphs_.back()[input.tensor]);
+    scales.push_back(graphs_.back()[input.tensor].block_scales);
+  }
+  std::vector<int> operands = indices;
+  Check(kernels::UseBlockScales(scales, &description.op, &operands), op);
+  for (int i : operands) {
+    description.inputs.push_back(i < 0 ? TensorInfo() : graphs_.back()[i].info);
   }
   description.outputs.push_back({.type = type});
-  if (const Status status = kernels::Infer(description); !status.ok()) {
-    Fail(std::string(op.name) + ": " + status.message());
-  }
+  Check(kernels::Infer(description), op);
   const TensorInfo& result = description.outputs[0];
   const std::string name = std::string(op.name) + "_" + std::to_string(count_++);
   const int tensor = writer_.AddTensor(name, result.type, result.shape);
-  graphs_.back().push_back({.type = result.type, .shape = result.shape});
-  writer_.AddOperator(op, params, indices, {tensor});
+  graphs_.back().push_back({{.type = result.type, .shape = result.shape}});
+  writer_.AddOperator(op, params, indices, {tensor}, OldestVersion(op));
   return {tensor, result.shape};
 }
 

@@ -42,6 +42,9 @@ class NetBuilder {
   Net Zeros(std::string_view name, const Shape& shape);
   // Random int8 weights with a scale for each index of the outermost dimension.
   Net RandomBytes(std::string_view name, const Shape& shape, int64_t fan_in);
+  // Random int4 weights, two a byte, with a float16 scale for each block of so many along a row,
+  // which is a whole number of blocks.
+  Net RandomBlocks(std::string_view name, const Shape& shape, int64_t fan_in, int32_t block_size);
 
   // SAME padding, square filters, bias; `activation` as kernels::Activation numbers it.
   Net Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
@@ -55,7 +58,7 @@ class NetBuilder {
   // one, with a signature unless the key is empty.
   int Begin(std::string name);
   void End(const std::string& key, const std::vector<std::pair<std::string, Net>>& outputs);
-  // A constant of another subgraph in the current one.
+  // A constant of another subgraph in the current one, with its block scales.
   Net Share(int subgraph, const Net& constant);
 
   // The file's bytes, with `output` as the only output and a signature "serving_default".
@@ -64,6 +67,10 @@ class NetBuilder {
   std::vector<std::byte> Finish() const { return writer_.Finish(); }
 
  private:
+  // A constant whose elements have the type, shape and quantization of `spec`.
+  Net AddConstant(std::string_view name, interpreter::TensorSpec spec);
+  // Bytes that are all equally probable.
+  std::vector<uint8_t> RandomBits(int64_t count);
   Net Declare(const kernels::OperatorDef& op, const kernels::Params& params,
               const std::vector<Net>& inputs, DataType type);
   uint64_t NextBits();
@@ -74,7 +81,11 @@ class NetBuilder {
   int count_ = 0;
   std::vector<std::pair<std::string, int>> inputs_;
   // The tensors of each subgraph, by index, for the shape rules.
-  std::vector<std::vector<TensorInfo>> graphs_ = {{}};
+  struct Value {
+    TensorInfo info;
+    int block_scales = -1;  // the tensor that has the scales of its blocks
+  };
+  std::vector<std::vector<Value>> graphs_ = {{}};
   std::vector<std::vector<std::byte>> constants_;  // what their `data` points into
 };
 

@@ -21,6 +21,11 @@ std::vector<std::byte> As(uint64_t seed) {
 constexpr ZooModel kZoo[] = {
     {"decoder", "12 decoder layers of 1024 features with a cache, int8 weights", BuildDecoder,
      false},
+    {"decoder_small", "2 layers of 128 features, int8 weights", BuildSmallDecoder, false},
+    {"decoder_small_blockwise", "int4 weights with a scale for each block of 32",
+     BuildBlockwiseDecoder, false},
+    {"decoder_small_dequantized", "int8 weights that are made floats of before a product",
+     BuildDequantizedDecoder, false},
     {"mobilenet_v1", "MobileNetV1 1.0 224: depthwise-separable convolutions", BuildMobileNetV1},
     {"mobilenet_v1_dynamic", "its weights in int8, its values in floats",
      As<BuildMobileNetV1, Form::kDynamicRange>, false},

@@ -31,9 +31,12 @@ Result<std::vector<std::byte>> BuildZooModel(std::string_view name, uint64_t see
 // The file, or a model of the zoo where `name` is "zoo:NAME". Errors name it.
 Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& name);
 
+std::vector<std::byte> BuildBlockwiseDecoder(uint64_t seed);
 std::vector<std::byte> BuildDecoder(uint64_t seed);
+std::vector<std::byte> BuildDequantizedDecoder(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV1(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV2(uint64_t seed);
+std::vector<std::byte> BuildSmallDecoder(uint64_t seed);
 std::vector<std::byte> BuildTransformer(uint64_t seed);
 
 }  // namespace fuselite::tools
