@@ -46,6 +46,15 @@ def random_inputs(interpreter, seed):
     return inputs
 
 
+def quantize(real, detail):
+    """`real` as the input that `detail` describes: itself for float models."""
+    if detail["dtype"] == np.float32:
+        return real
+    scale, zero_point = detail["quantization"]
+    info = np.iinfo(detail["dtype"])
+    return np.clip(np.round(real / scale) + zero_point, info.min, info.max).astype(detail["dtype"])
+
+
 def run(interpreter, inputs):
     """The outputs, as copies. Variables start at zero."""
     interpreter.reset_all_variables()

@@ -1,12 +1,11 @@
 """The conformance vectors, each a model of one or a few operators with its outputs, with the delegate applied."""
 
 import collections
-import csv
 import pathlib
 import re
 
-import numpy as np
 import running
+import vectors
 
 # The operators of quantized networks. A vector counts where it holds nothing else and has values of one of the types.
 QUANTIZED_OPERATORS = set(
@@ -27,38 +26,16 @@ QUANTIZED_TYPES = {"s8", "s8ch", "s8sym", "u8", "s16", "f16", "b8", "i32", "i64"
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 
 
-def vectors(folder):
-    """The rows of index.csv that LiteRT's own kernels compute as expected."""
-    with open(folder / "index.csv", newline="") as file:
-        return [row for row in csv.DictReader(file) if "yes" in (row["litert_ref"], row["litert_opt"])]
-
-
-def difference(actual, expected, row):
-    """What is wrong with one output, by the tolerances that the vector comes with; None where nothing is."""
-    if actual.dtype != expected.dtype or actual.shape != expected.shape:
-        return f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
-    if not expected.size or expected.dtype == np.bool_:
-        return None if np.array_equal(actual, expected) else "other values"
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
-    error = np.where((a == e) | (np.isnan(a) & np.isnan(e)), 0.0, np.abs(a - e))
-    if expected.dtype == np.float32:
-        tolerance = float(row["atol"]) + float(row["rtol"]) * np.abs(np.where(np.isfinite(e), e, 0))
-    else:
-        tolerance = 0 if expected.dtype == np.int32 else float(row["qtol"])
-    return None if (error <= tolerance).all() else f"off by up to {np.max(error)}"
-
-
 def is_quantized(row):
     return set(row["tfl_ops"].split()) <= QUANTIZED_OPERATORS and bool(set(row["types"].split()) & QUANTIZED_TYPES)
 
 
 def check(folder, row, delegate):
     """(what is wrong or None, whether the delegate took part) of one vector."""
-    data = np.load(folder / f"{row['name']}.npz")
+    inputs, expected = vectors.load(folder, row)
     interpreter = running.delegated(folder / f"{row['name']}.tflite", delegate)
-    inputs = [data[f"in{i}"] for i in range(len(interpreter.get_input_details()))]
     outputs = running.run(interpreter, inputs)
-    problems = [difference(output, data[f"out{i}"], row) for i, output in enumerate(outputs)]
+    problems = [vectors.difference(y, e, row) for y, e in zip(outputs, expected, strict=True)]
     return next((p for p in problems if p), None), running.delegate_kernels(interpreter) > 0
 
 
@@ -74,19 +51,19 @@ def reasons(folder, row, load_delegate, explain):
 def test_all_vectors_pass(load_delegate, conformance):
     delegate = load_delegate()
     failures, taken = [], collections.Counter()
-    for row in vectors(conformance):
+    for row in vectors.rows(conformance):
         problem, delegated = check(conformance, row, delegate)
         if problem:
             failures.append(f"{row['name']} ({row['tfl_ops']}): {problem}")
         taken[delegated] += 1
     assert failures == []
     print(f"{taken[True]} of {taken.total()} delegated")
-    assert taken[True] >= 500
+    assert taken[True] >= 0.95 * taken.total()
 
 
 def test_vectors_of_quantized_networks_are_delegated(load_delegate, conformance, tmp_path):
-    rows = [row for row in vectors(conformance) if is_quantized(row)]
-    assert len(rows) >= 400
+    rows = [row for row in vectors.rows(conformance) if is_quantized(row)]
+    assert len(rows) >= 100
     left = [row for row in rows if not check(conformance, row, load_delegate())[1]]
     print(f"{len(rows) - len(left)} of {len(rows)} delegated")
     for row in left:

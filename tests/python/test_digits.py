@@ -36,15 +36,6 @@ def read_png(path):
     return np.array(rows, np.uint8).reshape(height, width, 3)
 
 
-def quantize(real, detail):
-    """`real` as the input that `detail` describes: itself for float models."""
-    if detail["dtype"] == np.float32:
-        return real
-    scale, zero_point = detail["quantization"]
-    info = np.iinfo(detail["dtype"])
-    return np.clip(np.round(real / scale) + zero_point, info.min, info.max).astype(detail["dtype"])
-
-
 @pytest.mark.parametrize("name, expected", [("digits_float", 492), ("digits_int8", 491)])
 def test_reads_as_many_digits_as_litert(name, expected, load_delegate, models, evaluation):
     interpreter = running.delegated(models / f"{name}.tflite", load_delegate())
@@ -55,7 +46,7 @@ def test_reads_as_many_digits_as_litert(name, expected, load_delegate, models, e
     detail = interpreter.get_input_details()[0]
     right = 0
     for path, label in zip(images, labels):
-        image = quantize((read_png(path).astype(np.float32) - 127.5) / 127.5, detail)
+        image = running.quantize((read_png(path).astype(np.float32) - 127.5) / 127.5, detail)
         right += int(running.run(interpreter, [image[None]])[0].argmax()) == label
     assert right == expected
 

@@ -2,12 +2,12 @@
 CONCATENATION after every output, which the delegate replaces by rows at a distance.
 """
 
-import csv
 
 import flatbuffers
 import graphs
 import numpy as np
 import running
+import vectors
 from ai_edge_litert import interpreter as litert
 from ai_edge_litert import schema_py_generated as schema
 
@@ -140,16 +140,15 @@ def agree(actual, expected):
 
 
 def test_vectors_inside_larger_tensors(load_delegate, conformance):
-    with open(conformance / "index.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["litert_ref"] == "yes"]
+    rows = [row for row in vectors.rows(conformance) if row["litert_ref"] == "yes"]
     compared, different = 0, []
     for row in rows:
-        data = np.load(conformance / f"{row['name']}.npz")
+        inputs, _ = vectors.load(conformance, row)
         blob = (conformance / f"{row['name']}.tflite").read_bytes()
         if any(word in row["tfl_ops"] for word in ("IF", "WHILE", *STATEFUL)):
             continue
         for weights in (False, True):
-            wrapped = Wrapped(blob, [data[f"in{i}"] for i in range(int(row["inputs"]))])
+            wrapped = Wrapped(blob, inputs)
             wrapped.wrap_inputs()
             if weights:
                 wrapped.wrap_weights()
