@@ -1,7 +1,9 @@
 """Models that people deploy, in LiteRT with the delegate and in our own interpreter with and without it, against LiteRT's
-reference kernels: integers to the bit. Skipped where FUSELITE_MODELS has no folder `real`."""
+reference kernels: integers to the bit. Those of the folder `real` of FUSELITE_MODELS where it is set, and networks of the
+zoo that are made as they are."""
 
 import json
+import os
 
 import flatbuffers
 import numpy as np
@@ -16,11 +18,18 @@ RUNS = 3
 NEEDS_XNNPACK = {"hair_segmentation", "mp_selfie_segmentation"}
 # Where roundings make another tap the largest of its window, now and then, and where the output is tiny.
 FLIPS = {"hair_segmentation": 5e-3, "mp_selfie_segmentation": 5e-3}
-# What our interpreter does not run, and why.
-NOT_IN_OUR_HOST = {"qwen_fc_blockwise": "block-wise"}
 # Errors of floats, relative to the largest element: those of XNNPACK are 1.7e-5 on the first.
 FLOAT_BOUND = 2e-5
-NAMES = [
+ZOO = [
+    "denoiser",
+    "detector",
+    "keyword",
+    "keyword_int16",
+    "keyword_int8",
+    "segmenter",
+    "wake_word",
+]
+REAL = [
     "ds_cnn_int16x8_mlzoo",
     "dtln_model_2",
     "dtln_quant_1",
@@ -47,12 +56,28 @@ NAMES = [
 ]
 
 
-@pytest.fixture(params=NAMES)
-def model(request, models):
-    path = models / "real" / f"{request.param}.tflite"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    return path
+if not os.environ.get("FUSELITE_MODELS"):
+    REAL = []
+
+
+@pytest.fixture(scope="session")
+def file_of(request, tool, tmp_path_factory):
+    """file_of("detector"): where the model is."""
+    folder = tmp_path_factory.mktemp("zoo")
+
+    def path_of(name):
+        if name not in ZOO:
+            return request.getfixturevalue("models") / "real" / f"{name}.tflite"
+        path = folder / f"{name}.tflite"
+        tool("zoo", name, "-o", path)
+        return path
+
+    return path_of
+
+
+@pytest.fixture(params=ZOO + REAL)
+def model(request, file_of):
+    return file_of(request.param)
 
 
 def interpreter(path, delegates=()):
@@ -91,32 +116,9 @@ def test_in_both_hosts(model, load_delegate, delegate_path):
     expected = outputs(plain, inputs)
     bound = FLIPS.get(model.stem, FLOAT_BOUND)
     compare(outputs(interpreter(model, [load_delegate()]), inputs), expected, bound)
-    if model.stem in NOT_IN_OUR_HOST:
-        with pytest.raises(own_interpreter.Error, match=NOT_IN_OUR_HOST[model.stem]):
-            own_interpreter.Interpreter(model)
-        return
     for delegate in (None, own_interpreter.Delegate(delegate_path)):
         own = own_interpreter.Interpreter(model, delegate)
         compare([own.run(values) for values in inputs], expected, bound)
-
-
-def test_claims(models, load_delegate, tmp_path):
-    """These are ours whole, but for the operators named."""
-    for name, left in {
-        "mp_hand_landmark_sparse": set(),
-        "mp_selfie_segmentation": set(),
-        "hair_segmentation": set(),
-        "ssd_mobilenet_v1_detect_uint8": set(),
-        "lyra_soundstream_encoder": set(),
-        "mww_okay_nabu_v2": set(),
-    }.items():
-        path, explain = models / "real" / f"{name}.tflite", tmp_path / f"{name}.json"
-        if not path.is_file():
-            pytest.skip(f"{path} is not there")
-        interpreter(path, [load_delegate(explain_file=explain)])
-        graph = running.explanation(explain)
-        assert {node["op"] for node in graph["nodes"] if not node["claimed"]} == left
-        assert len(graph["partitions"]) == 1
 
 
 QUICK = ["--num_runs", 1, "--min_secs", 0, "--warmup_min_secs", 0]
@@ -144,11 +146,62 @@ def test_partitions(model, load_delegate, tmp_path):
     assert len(main["partitions"]) == 1 and all(len(graph["partitions"]) <= 1 for graph in others)
 
 
-def dense_twin(path):
-    """The model with the results of its DENSIFYs as constants."""
+def sparse_form(path):
+    """The model with filters a part of whose values are zero, of which a row's others alone are stored, each before a DENSIFY."""
     model = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+    graph, kept = model.subgraphs[0], np.random.default_rng(1)
+    code = schema.OperatorCodeT()
+    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.DENSIFY
+    model.operatorCodes.append(code)
+    dense = []
+    for operator in graph.operators:
+        if model.operatorCodes[operator.opcodeIndex].builtinCode != schema.BuiltinOperator.CONV_2D:
+            continue
+        filters = graph.tensors[operator.inputs[1]]
+        values = np.frombuffer(model.buffers[filters.buffer].data.tobytes(), np.float32).reshape(-1, filters.shape[-1])
+        values = np.where(kept.random(values.shape) < 0.3, values, 0).astype(np.float32)
+        model.buffers[filters.buffer].data = np.frombuffer(values[values != 0].tobytes(), np.uint8)
+        filters.sparsity = sparse_rows(filters.shape, values)
+        widened = schema.TensorT()
+        widened.name, widened.shape, widened.type, widened.buffer = filters.name + b"_dense", filters.shape, filters.type, 0
+        graph.tensors.append(widened)
+        densify = schema.OperatorT()
+        densify.opcodeIndex = len(model.operatorCodes) - 1
+        densify.inputs, densify.outputs = [operator.inputs[1]], [len(graph.tensors) - 1]
+        operator.inputs = [operator.inputs[0], len(graph.tensors) - 1, *operator.inputs[2:]]
+        dense.append(densify)
+    graph.operators = [*dense, *graph.operators]
+    return packed(model)
+
+
+def sparse_rows(shape, values):
+    """Of a tensor whose innermost dimension alone is stored sparsely: `values` [rows, innermost]."""
+    sparsity = schema.SparsityParametersT()
+    sparsity.traversalOrder = list(range(len(shape)))
+    sparsity.dimMetadata = [schema.DimensionMetadataT() for _ in shape]
+    for dimension, size in zip(sparsity.dimMetadata, shape):
+        dimension.format, dimension.denseSize = schema.DimensionType.DENSE, size
+    innermost = sparsity.dimMetadata[-1]
+    innermost.format = schema.DimensionType.SPARSE_CSR
+    segments, indices = schema.Int32VectorT(), schema.Int32VectorT()
+    segments.values = [0, *np.cumsum((values != 0).sum(axis=1)).tolist()]
+    indices.values = np.nonzero(values)[1].tolist()
+    innermost.arraySegmentsType = innermost.arrayIndicesType = schema.SparseIndexVector.Int32Vector
+    innermost.arraySegments, innermost.arrayIndices = segments, indices
+    return sparsity
+
+
+def packed(model):
+    builder = flatbuffers.Builder()
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def dense_twin(sparse):
+    """The sparse model with the results of its DENSIFYs as constants."""
+    model = schema.ModelT.InitFromPackedBuf(sparse, 0)
     graph, plain = model.subgraphs[0], litert.Interpreter(
-        str(path), experimental_op_resolver_type=running.Resolver.BUILTIN_REF, experimental_preserve_all_tensors=True
+        model_content=sparse, experimental_op_resolver_type=running.Resolver.BUILTIN_REF, experimental_preserve_all_tensors=True
     )
     plain.allocate_tensors()
     plain.invoke()
@@ -164,17 +217,15 @@ def dense_twin(path):
     count = len(graph.operators)
     graph.operators = [operator for operator in graph.operators if not is_densify(operator)]
     assert len(graph.operators) < count
-    builder = flatbuffers.Builder()
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
+    return packed(model)
 
 
-def test_a_sparse_model_runs_the_steps_of_its_dense_twin(models, load_delegate, tmp_path):
+@pytest.mark.parametrize("name", ["segmenter"] + ["mp_hand_landmark_sparse"] * bool(REAL))
+def test_a_sparse_model_runs_the_steps_of_its_dense_twin(name, file_of, load_delegate, tmp_path):
     """So that it is no slower: the same kernels on weights of the same size, and the same bits."""
-    path, plans, results = models / "real" / "mp_hand_landmark_sparse.tflite", [], []
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    for name, content in ("sparse", path.read_bytes()), ("dense", dense_twin(path)):
+    path, plans, results = file_of(name), [], []
+    sparse = path.read_bytes() if "sparse" in name else sparse_form(path)
+    for name, content in ("sparse", sparse), ("dense", dense_twin(sparse)):
         explain = tmp_path / f"{name}.json"
         made = litert.Interpreter(model_content=content, experimental_delegates=[load_delegate(explain_file=explain)])
         made.allocate_tensors()

@@ -13,6 +13,7 @@
 
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/short_floats.h"
+#include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::tools {
 namespace {
@@ -64,6 +65,23 @@ const OperatorDef& Find(std::string_view name) {
 // That LiteRT has a kernel for.
 int OldestVersion(const OperatorDef& op) { return op.name == "BROADCAST_TO" ? 2 : 1; }
 
+std::vector<std::byte> FlexibleMap(Options options) {
+  flexbuffers::Builder map;
+  map.Map([&] {
+    for (const auto& [key, value] : options) {
+      map.Float(std::string(key).c_str(), static_cast<float>(value));
+    }
+  });
+  map.Finish();
+  return interpreter::BytesOf(map.GetBuffer());
+}
+
+std::vector<int> Indices(const std::vector<Net>& nets) {
+  std::vector<int> indices;
+  for (const Net& net : nets) indices.push_back(net.tensor);
+  return indices;
+}
+
 Params MakeParams(const OperatorDef& op, Options options) {
   Params params;
   kernels::SetDefaults(op.fields, params.data());
@@ -78,10 +96,44 @@ NetBuilder::NetBuilder(std::string description, uint64_t seed) : state_(seed) {
 }
 
 Net NetBuilder::Input(std::string name, const Shape& shape, DataType type) {
-  const int tensor = writer_.AddTensor(name, type, shape);
-  inputs_.emplace_back(std::move(name), tensor);
+  const Net input = AddValue(name, type, shape);
+  inputs_.emplace_back(std::move(name), input.tensor);
+  return input;
+}
+
+Net NetBuilder::State(std::string name, const Shape& shape) {
+  graphs_.back().push_back({{.type = DataType::kFloat32, .shape = shape}});
+  interpreter::TensorSpec spec{.name = std::move(name), .shape = shape, .is_variable = true};
+  return {writer_.AddTensor(std::move(spec)), shape};
+}
+
+Net NetBuilder::Variable(std::string name) {
+  const Net handle = AddValue(Unique(name), DataType::kResource, {});
+  writer_.AddVariableHandle(std::move(name), handle.tensor);
+  return handle;
+}
+
+Net NetBuilder::Read(const Net& variable, const Shape& shape) {
+  const Net value = AddValue(Unique("read"), DataType::kFloat32, shape);
+  writer_.AddOperator(tflite::kTfLiteBuiltinReadVariable, {variable.tensor}, {value.tensor});
+  return value;
+}
+
+void NetBuilder::Assign(const Net& variable, const Net& value) {
+  writer_.AddOperator(tflite::kTfLiteBuiltinAssignVariable, {variable.tensor, value.tensor}, {});
+}
+
+void NetBuilder::CallOnce(int subgraph) {
+  writer_.AddControlFlow(tflite::kTfLiteBuiltinCallOnce, {subgraph}, {}, {});
+}
+
+Net NetBuilder::AddValue(std::string name, DataType type, const Shape& shape) {
   graphs_.back().push_back({{.type = type, .shape = shape}});
-  return {tensor, shape};
+  return {writer_.AddTensor(std::move(name), type, shape), shape};
+}
+
+std::string NetBuilder::Unique(std::string_view name) {
+  return std::string(name) + "_" + std::to_string(count_++);
 }
 
 Net NetBuilder::AddConstant(std::string_view name, interpreter::TensorSpec spec) {
@@ -91,7 +143,7 @@ Net NetBuilder::AddConstant(std::string_view name, interpreter::TensorSpec spec)
                                      .quantization = spec.quantization,
                                      .data = constants_.back().data()},
                             .block_scales = spec.blockwise.scales});
-  spec.name = std::string(name) + "_" + std::to_string(count_++);
+  spec.name = Unique(name);
   const Shape shape = spec.shape;
   return {writer_.AddTensor(std::move(spec)), shape};
 }
@@ -105,6 +157,12 @@ Net NetBuilder::Constant(std::string_view name, const Shape& shape,
 Net NetBuilder::IntConstant(std::string_view name, const std::vector<int32_t>& values) {
   return AddConstant(name, {.type = DataType::kInt32,
                             .shape = {static_cast<int32_t>(values.size())},
+                            .data = interpreter::BytesOf(values)});
+}
+
+Net NetBuilder::Pairs(std::string_view name, const std::vector<int32_t>& values) {
+  return AddConstant(name, {.type = DataType::kInt32,
+                            .shape = {static_cast<int32_t>(values.size() / 2), 2},
                             .data = interpreter::BytesOf(values)});
 }
 
@@ -167,21 +225,21 @@ Net NetBuilder::Apply(std::string_view op, const std::vector<Net>& inputs, Optio
 
 Net NetBuilder::Composite(std::string_view name, int decomposition, const std::vector<Net>& inputs,
                           const Shape& shape, Options attributes) {
-  flexbuffers::Builder options;
-  options.Map([&] {
-    for (const auto& [key, value] : attributes) {
-      options.Float(std::string(key).c_str(), static_cast<float>(value));
-    }
-  });
-  options.Finish();
-  std::vector<int> indices;
-  for (const Net& input : inputs) indices.push_back(input.tensor);
-  const std::string unique = std::string(name) + "_" + std::to_string(count_++);
-  const int tensor = writer_.AddTensor(unique, DataType::kFloat32, shape);
-  graphs_.back().push_back({{.type = DataType::kFloat32, .shape = shape}});
-  writer_.AddComposite(std::string(name), interpreter::BytesOf(options.GetBuffer()), decomposition,
-                       indices, {tensor});
-  return {tensor, shape};
+  const Net output = AddValue(Unique(name), DataType::kFloat32, shape);
+  writer_.AddComposite(std::string(name), FlexibleMap(attributes), decomposition, Indices(inputs),
+                       {output.tensor});
+  return output;
+}
+
+std::vector<Net> NetBuilder::Custom(std::string_view name, const std::vector<Net>& inputs,
+                                    const std::vector<Shape>& shapes, Options options) {
+  std::vector<Net> outputs;
+  for (const Shape& shape : shapes) {
+    outputs.push_back(AddValue(Unique(name), DataType::kFloat32, shape));
+  }
+  writer_.AddCustomOperator(std::string(name), FlexibleMap(options), Indices(inputs),
+                            Indices(outputs));
+  return outputs;
 }
 
 int NetBuilder::Begin(std::string name) {
@@ -253,12 +311,8 @@ Net NetBuilder::Declare(const OperatorDef& op, const Params& params, const std::
   kernels::OpDescription description;
   description.op = &op;
   description.params = params;
-  std::vector<int> indices, scales;
-  for (const Net& input : inputs) {
-    indices.push_back(input.tensor);
-    scales.push_back(graphs_.back()[input.tensor].block_scales);
-  }
-  std::vector<int> operands = indices;
+  std::vector<int> operands = Indices(inputs), scales;
+  for (int i : operands) scales.push_back(i < 0 ? -1 : graphs_.back()[i].block_scales);
   Check(kernels::UseBlockScales(scales, &description.op, &operands), op);
   for (int i : operands) {
     description.inputs.push_back(i < 0 ? TensorInfo() : graphs_.back()[i].info);
@@ -266,11 +320,9 @@ Net NetBuilder::Declare(const OperatorDef& op, const Params& params, const std::
   description.outputs.push_back({.type = type});
   Check(kernels::Infer(description), op);
   const TensorInfo& result = description.outputs[0];
-  const std::string name = std::string(op.name) + "_" + std::to_string(count_++);
-  const int tensor = writer_.AddTensor(name, result.type, result.shape);
-  graphs_.back().push_back({{.type = result.type, .shape = result.shape}});
-  writer_.AddOperator(op, params, indices, {tensor}, OldestVersion(op));
-  return {tensor, result.shape};
+  const Net output = AddValue(Unique(op.name), result.type, result.shape);
+  writer_.AddOperator(op, params, Indices(inputs), {output.tensor}, OldestVersion(op));
+  return output;
 }
 
 std::vector<std::byte> NetBuilder::Finish(const Net& output) {

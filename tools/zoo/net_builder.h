@@ -14,7 +14,7 @@
 
 namespace fuselite::tools {
 
-// A tensor of the network being built.
+// A tensor of the network being built; as it is made, an operand that is left out.
 struct Net {
   int tensor = -1;
   Shape shape;
@@ -36,8 +36,13 @@ class NetBuilder {
   // A composite of one output, with attributes that are numbers.
   Net Composite(std::string_view name, int decomposition, const std::vector<Net>& inputs,
                 const Shape& shape, Options attributes);
+  // A custom operator, with options that are numbers; an output for each shape.
+  std::vector<Net> Custom(std::string_view name, const std::vector<Net>& inputs,
+                          const std::vector<Shape>& shapes, Options options);
   Net Constant(std::string_view name, const Shape& shape, const std::vector<float>& values);
   Net IntConstant(std::string_view name, const std::vector<int32_t>& values);
+  // [values / 2, 2], for paddings.
+  Net Pairs(std::string_view name, const std::vector<int32_t>& values);
   Net Random(std::string_view name, const Shape& shape, int64_t fan_in);
   Net Zeros(std::string_view name, const Shape& shape);
   // Random int8 weights with a scale for each index of the outermost dimension.
@@ -45,6 +50,15 @@ class NetBuilder {
   // Random int4 weights, two a byte, with a float16 scale for each block of so many along a row,
   // which is a whole number of blocks.
   Net RandomBlocks(std::string_view name, const Shape& shape, int64_t fan_in, int32_t block_size);
+
+  // State of an operator, which starts at zero.
+  Net State(std::string name, const Shape& shape);
+  // A resource variable: what a run assigns is what the next one reads. CallOnce() runs the
+  // subgraph that assigns it first.
+  Net Variable(std::string name);
+  Net Read(const Net& variable, const Shape& shape);
+  void Assign(const Net& variable, const Net& value);
+  void CallOnce(int subgraph);
 
   // SAME padding, square filters, bias; `activation` as kernels::Activation numbers it.
   Net Conv(const Net& x, int32_t channels, int32_t filter, int32_t stride,
@@ -69,10 +83,12 @@ class NetBuilder {
  private:
   // A constant whose elements have the type, shape and quantization of `spec`.
   Net AddConstant(std::string_view name, interpreter::TensorSpec spec);
+  Net AddValue(std::string name, DataType type, const Shape& shape);
   // Bytes that are all equally probable.
   std::vector<uint8_t> RandomBits(int64_t count);
   Net Declare(const kernels::OperatorDef& op, const kernels::Params& params,
               const std::vector<Net>& inputs, DataType type);
+  std::string Unique(std::string_view name);
   uint64_t NextBits();
   float NextNormal();
 

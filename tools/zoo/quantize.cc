@@ -88,12 +88,27 @@ interpreter::TensorSpec Like(const ModelTensor& tensor, DataType type) {
   return spec;
 }
 
-// Of int8, or of uint8 where the zero point is 128 higher.
-Quantization Asymmetric(Range range, bool is_unsigned) {
+bool OfIntegers(Form form) {
+  return form == Form::kInt8 || form == Form::kInt16 || form == Form::kUint8;
+}
+
+// What values or weights are rounded to.
+struct Integers {
+  DataType type;
+  int32_t lowest, highest;
+};
+constexpr Integers kInt8 = {DataType::kInt8, -128, 127}, kUint8 = {DataType::kUInt8, 0, 255},
+                   kInt16 = {DataType::kInt16, -32767, 32767};
+
+// The zero point of 16 bits is always 0.
+Quantization QuantizationFor(Range range, const Integers& integers) {
+  if (integers.type == DataType::kInt16) {
+    return {.scales = {std::max({range.high, -range.low, 1e-6f}) / kInt16.highest},
+            .zero_points = {0}};
+  }
   const float scale = std::max(range.high - range.low, 1e-6f) / 255;
-  const int32_t lowest = is_unsigned ? 0 : -128;
-  const auto zero = lowest - static_cast<int32_t>(std::round(range.low / scale));
-  return {.scales = {scale}, .zero_points = {std::clamp(zero, lowest, lowest + 255)}};
+  const auto zero = integers.lowest - static_cast<int32_t>(std::round(range.low / scale));
+  return {.scales = {scale}, .zero_points = {std::clamp(zero, integers.lowest, integers.highest)}};
 }
 
 class Rewriter {
@@ -129,9 +144,9 @@ class Rewriter {
   }
 
  private:
-  bool of_integers() const { return form_ == Form::kInt8 || form_ == Form::kUint8; }
-  bool is_unsigned() const { return form_ == Form::kUint8; }
-  DataType byte_type() const { return is_unsigned() ? DataType::kUInt8 : DataType::kInt8; }
+  bool of_integers() const { return OfIntegers(form_); }
+  const Integers& weight_type() const { return form_ == Form::kUint8 ? kUint8 : kInt8; }
+  const Integers& value_type() const { return form_ == Form::kInt16 ? kInt16 : weight_type(); }
 
   std::vector<int> Made(const std::vector<int>& tensors) const {
     std::vector<int> made;
@@ -153,7 +168,7 @@ class Rewriter {
     const ModelTensor& tensor = graph_.tensors[index];
     interpreter::TensorSpec spec = Like(tensor, tensor.type);
     if (of_integers() && tensor.type == DataType::kFloat32) {
-      spec.type = byte_type();
+      spec.type = value_type().type;
       spec.quantization = QuantizationOf(index, op);
     }
     Add(index, std::move(spec));
@@ -162,7 +177,7 @@ class Rewriter {
   Quantization QuantizationOf(int index, const ModelOperator* op) const {
     if (op != nullptr && Moves(*op)) return quantization_.at(made_[op->inputs[0]]);
     const bool is_softmax = op != nullptr && op->def->name == "SOFTMAX";
-    return Asymmetric(is_softmax ? Range{0, 255.0f / 256} : ranges_[index], is_unsigned());
+    return QuantizationFor(is_softmax ? Range{0, 255.0f / 256} : ranges_[index], value_type());
   }
 
   void AddConstant(int index) {
@@ -170,9 +185,9 @@ class Rewriter {
     interpreter::TensorSpec spec = Like(tensor, tensor.type);
     spec.data.assign(tensor.data.begin(), tensor.data.end());
     if (of_integers() && tensor.type == DataType::kFloat32) {
-      spec.type = byte_type();
-      spec.quantization = Asymmetric(RangeOf(tensor.data.data(), Count(tensor)), is_unsigned());
-      spec.data = Bytes(tensor, spec.quantization);
+      spec.type = value_type().type;
+      spec.quantization = QuantizationFor(RangeOf(tensor.data.data(), Count(tensor)), value_type());
+      spec.data = Bytes(tensor, spec.quantization, value_type());
     }
     Add(index, std::move(spec));
   }
@@ -184,11 +199,11 @@ class Rewriter {
       return;
     }
     const ModelTensor& weights = graph_.tensors[op.inputs[1]];
-    interpreter::TensorSpec spec = Like(weights, byte_type());
-    spec.quantization = is_unsigned()
-                            ? Asymmetric(RangeOf(weights.data.data(), Count(weights)), true)
+    interpreter::TensorSpec spec = Like(weights, weight_type().type);
+    spec.quantization = form_ == Form::kUint8
+                            ? QuantizationFor(RangeOf(weights.data.data(), Count(weights)), kUint8)
                             : ByChannel(weights, layer.channel_axis);
-    spec.data = Bytes(weights, spec.quantization);
+    spec.data = Bytes(weights, spec.quantization, weight_type());
     const Quantization quantization = spec.quantization;
     Add(op.inputs[1], std::move(spec));
     if (of_integers()) AddBias(op.inputs[2], quantization_.at(made_[op.inputs[0]]), quantization);
@@ -198,15 +213,17 @@ class Rewriter {
     const ModelTensor& bias = graph_.tensors[index];
     std::vector<float> scales(weights.scales.begin(), weights.scales.end());
     for (float& scale : scales) scale *= input.scale();
-    std::vector<int32_t> values(Count(bias));
+    std::vector<int64_t> values(Count(bias));
     for (size_t i = 0; i < values.size(); ++i) {
       const float scale = scales[scales.size() == 1 ? 0 : i];
-      values[i] = static_cast<int32_t>(std::round(ValueAt(bias, i) / scale));
+      values[i] = static_cast<int64_t>(std::round(ValueAt(bias, i) / scale));
     }
-    interpreter::TensorSpec spec = Like(bias, DataType::kInt32);
+    const bool wide = form_ == Form::kInt16;
+    interpreter::TensorSpec spec = Like(bias, wide ? DataType::kInt64 : DataType::kInt32);
     spec.quantization.zero_points = ChannelValues<int32_t>::Repeated(scales.size(), 0);
     spec.quantization.scales = std::move(scales);
-    spec.data = interpreter::BytesOf(values);
+    spec.data = wide ? interpreter::BytesOf(values)
+                     : interpreter::BytesOf(std::vector<int32_t>(values.begin(), values.end()));
     Add(index, std::move(spec));
   }
 
@@ -253,18 +270,21 @@ class Rewriter {
             .axis = axis};
   }
 
-  // The nearest integers of 8 bits.
-  std::vector<std::byte> Bytes(const ModelTensor& tensor, const Quantization& quantization) const {
-    const int32_t lowest = is_unsigned() ? 0 : -128;
-    std::vector<std::byte> bytes(Count(tensor));
-    for (size_t i = 0; i < bytes.size(); ++i) {
+  // The nearest integers, little-endian.
+  static std::vector<std::byte> Bytes(const ModelTensor& tensor, const Quantization& quantization,
+                                      const Integers& integers) {
+    std::vector<std::byte> bytes;
+    for (size_t i = 0; i < Count(tensor); ++i) {
       const size_t channel =
           quantization.per_channel() ? ChannelOf(tensor, quantization.axis, i) : 0;
       const auto steps =
           static_cast<int32_t>(std::round(ValueAt(tensor, i) / quantization.scales[channel]));
       const int32_t stored =
-          std::clamp(steps + quantization.zero_points[channel], lowest, lowest + 255);
-      bytes[i] = static_cast<std::byte>(stored & 0xFF);
+          std::clamp(steps + quantization.zero_points[channel], integers.lowest, integers.highest);
+      bytes.push_back(static_cast<std::byte>(stored & 0xFF));
+      if (integers.type == DataType::kInt16) {
+        bytes.push_back(static_cast<std::byte>(stored >> 8 & 0xFF));
+      }
     }
     return bytes;
   }
@@ -283,8 +303,7 @@ class Rewriter {
 std::vector<std::byte> Rewrite(std::span<const std::byte> network, Form form) {
   const std::shared_ptr<const interpreter::Model> model =
       Check(interpreter::LoadModelFromMemory(network, nullptr));
-  const bool integers = form == Form::kInt8 || form == Form::kUint8;
-  return Rewriter(*model, form, integers ? Calibrate(model) : std::vector<Range>()).Write();
+  return Rewriter(*model, form, OfIntegers(form) ? Calibrate(model) : std::vector<Range>()).Write();
 }
 
 }  // namespace fuselite::tools

@@ -9,6 +9,7 @@ namespace fuselite::tools {
 
 enum class Form {
   kInt8,          // integers throughout: weights by channel, biases in int32
+  kInt16,         // likewise, with values of 16 bits and biases in int64
   kUint8,         // the older form: one scale for all weights of a layer
   kDynamicRange,  // int8 weights of layers, everything else as it was
   kFloat16,       // weights and biases in float16, behind DEQUANTIZE

@@ -34,9 +34,14 @@ Result<std::shared_ptr<const interpreter::Model>> OpenModel(const std::string& n
 std::vector<std::byte> BuildBlockwiseDecoder(uint64_t seed);
 std::vector<std::byte> BuildDecoder(uint64_t seed);
 std::vector<std::byte> BuildDequantizedDecoder(uint64_t seed);
+std::vector<std::byte> BuildDenoiser(uint64_t seed);
+std::vector<std::byte> BuildDetector(uint64_t seed);
+std::vector<std::byte> BuildKeyword(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV1(uint64_t seed);
 std::vector<std::byte> BuildMobileNetV2(uint64_t seed);
+std::vector<std::byte> BuildSegmenter(uint64_t seed);
 std::vector<std::byte> BuildSmallDecoder(uint64_t seed);
 std::vector<std::byte> BuildTransformer(uint64_t seed);
+std::vector<std::byte> BuildWakeWord(uint64_t seed);
 
 }  // namespace fuselite::tools
