@@ -13,6 +13,7 @@
 #include "kernels/composite.h"
 #include "partitioner/delegate.h"
 #include "partitioner/explanation.h"
+#include "runtime/log.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/model_grower.h"
 #include "tests/fuzz/target.h"
@@ -178,6 +179,19 @@ partitioner::Options DrawOptions(Random& random) {
   return options;
 }
 
+// Has everything written that the delegate would say, and reads none of it.
+class Listening {
+ public:
+  Listening() {
+    SetLogSink([](LogLevel, std::string_view message, void*) { EXPECT_FALSE(message.empty()); });
+    SetLogLevel(LogLevel::kDebug);
+  }
+  ~Listening() {
+    SetLogLevel(LogLevel::kOff);
+    SetLogSink(nullptr);
+  }
+};
+
 // What is told of the delegate's work.
 void CheckReports(const partitioner::Delegate& delegate) {
   const partitioner::Explanation explanation = delegate.Explain();
@@ -205,6 +219,8 @@ void FuzzOne(std::span<const uint8_t> bytes) {
       if (tensor.shape.elements() > 1 << 20) return;  // a changed byte in a shape
     }
   }
+  std::optional<Listening> listening;
+  if (reports) listening.emplace();
   const auto expected = Run(*model, nullptr, 1);
   partitioner::Delegate delegate(options);
   const auto actual = Run(*model, &delegate, 1);

@@ -8,6 +8,7 @@
 #include "kernels/random/random.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/fuzz/change_model.h"
+#include "tests/fuzz/custom_phrases.h"
 #include "tests/fuzz/text_phrases.h"
 
 namespace fuselite::fuzz {
@@ -38,7 +39,7 @@ std::vector<std::byte> CompositeAttributes(Random& random) {
 std::vector<std::byte> ModelGrower::Grow() {
   const int64_t nodes = random_.Int(1, 6);
   for (int64_t i = 0; i < nodes; ++i) {
-    switch (random_.Int(0, 25)) {
+    switch (random_.Int(0, 27)) {
       case 0: AddBranches(); break;
       case 1: AddLoop(); break;
       case 2: AddVariable(); break;
@@ -46,6 +47,8 @@ std::vector<std::byte> ModelGrower::Grow() {
       case 4: AddComposite(); break;
       case 5: AddTexts(); break;
       case 6: random_.Chance(0.5) ? AddRandomNumbers() : AddMeasured(); break;
+      case 7:
+      case 8: AddCustom(); break;
       default: Add();
     }
   }
@@ -87,13 +90,11 @@ int ModelGrower::Operand(const RandomOperation& drawn, size_t i) {
   if (info.absent()) return -1;
   if (i == 0 && !graph_.made.empty() && random_.Chance(0.7)) return graph_.made.back();
   if (drawn.constant[i]) {
-    return writer_.AddTensor({"constant",
-                              info.type,
-                              info.shape,
-                              info.quantization,
-                              drawn.DrawValuesOf(i, random_),
-                              false,
-                              {}});
+    return writer_.AddTensor({.name = "constant",
+                              .type = info.type,
+                              .shape = info.shape,
+                              .quantization = info.quantization,
+                              .data = drawn.DrawValuesOf(i, random_)});
   }
   graph_.inputs.push_back(writer_.AddTensor("in", info.type, info.shape, info.quantization));
   return graph_.inputs.back();
@@ -175,6 +176,13 @@ void ModelGrower::AddComposite() {
 
 void ModelGrower::AddTexts() {
   for (int made : AddTextPhrase(writer_, random_, graph_.inputs)) graph_.outputs.push_back(made);
+}
+
+void ModelGrower::AddCustom() {
+  for (int made : AddCustomPhrase(writer_, random_, graph_.inputs)) {
+    graph_.made.push_back(made);
+    graph_.outputs.push_back(made);
+  }
 }
 
 // Operators that the interpreter alone runs, each run with further numbers.

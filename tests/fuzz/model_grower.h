@@ -34,6 +34,7 @@ class ModelGrower {
   void AddSequence();
   void AddComposite();
   void AddTexts();
+  void AddCustom();
   void AddRandomNumbers();
   void AddMeasured();
   void AddSubgraphs();
