@@ -1,8 +1,10 @@
 // A target in the ordinary build: the inputs that once were findings (tests/fuzz/corpus/TARGET),
-// and some that are made of random bytes.
+// and some that are made of random bytes. FUSELITE_SEEDS=1000:9000 makes others than the first ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +29,11 @@ TEST(Replay, Corpus) {
 }
 
 TEST(Replay, RandomBytes) {
-  for (int seed = 1; seed <= FUSELITE_REPLAYS; ++seed) {
+  int first = 1, last = FUSELITE_REPLAYS;
+  if (const char* const seeds = std::getenv("FUSELITE_SEEDS")) {
+    ASSERT_EQ(std::sscanf(seeds, "%d:%d", &first, &last), 2) << seeds;
+  }
+  for (int seed = first; seed <= last; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     std::vector<uint8_t> bytes(random() % 200);
