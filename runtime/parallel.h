@@ -25,7 +25,7 @@ namespace fuselite {
 int ParallelRegion(int threads, FunctionRef<void(int thread, int threads)> body);
 
 // Ends the helpers that wait for a region; the next region makes new ones. Returns before they are
-// gone.
+// gone. LLVM's OpenMP keeps their threads, asleep, for whoever asks next; GCC's does not.
 void ReleaseIdleThreads();
 
 // One per cache line, so that threads that claim from their own part do not meet.

@@ -197,13 +197,12 @@ TEST(DelegateTest, DynamicGraphsAreForDynamicDelegates) {
   writer.AddCustomOperator("AddOne", {}, {2}, {3});
   writer.SetInputs({0});
   writer.SetOutputs({3});
-  TestDelegate fixed;
+  TestDelegate fixed, dynamic;
   fixed.claims = {0};
-  auto interpreter = Open(writer);
-  EXPECT_THAT(interpreter->ApplyDelegate(&fixed.delegate).message(), HasSubstr("static shapes"));
-  TestDelegate dynamic;
   dynamic.claims = {0, 2};
   dynamic.delegate.flags = kDynamic;
+  const auto interpreter = Open(writer);
+  EXPECT_THAT(interpreter->ApplyDelegate(&fixed.delegate).message(), HasSubstr("static shapes"));
   ASSERT_OK(interpreter->ApplyDelegate(&dynamic.delegate));
   ASSERT_OK(interpreter->AllocateTensors());
   EXPECT_THAT(RunOn(*interpreter, {1, 0}), ElementsAre(1, 1));

@@ -20,7 +20,8 @@ struct TypedCase {
 };
 
 TestTensor RandomOperand(Random& random, DataType type, const Shape& shape) {
-  TensorInfo info{.type = type, .shape = shape, .row_pitch = RandomPitch(random, shape.dim(-1))};
+  const int32_t row = shape.rank() == 0 ? 1 : shape.dim(-1);
+  TensorInfo info{.type = type, .shape = shape, .row_pitch = RandomPitch(random, row)};
   TestTensor tensor(info, random.Int(0, 3) * (BitWidth(type) / 8));
   // Few values, so that there are equal ones.
   const bool few = random.Chance(0.5);
