@@ -10,6 +10,8 @@
 #include "kernels/elementwise/quantized_binary.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "kernels/tail/float_scale.h"
+#include "runtime/float_state.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -171,9 +173,9 @@ std::vector<QuantizedFunction> RoundedForms(const QuantizedSquaredDifference& f)
 
 std::vector<QuantizedFunction> RoundedForms(const auto&) { return {}; }
 
-// A rounded function with all the results of `exact`, which is one of unsigned bytes, by the very
-// code that will run: `exact` itself where none is found. Tens of microseconds.
-QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFunction& exact) {
+// The first of the rounded forms of `exact` that has all its results by the very code that will
+// run: `exact` itself where none is found. Tens of microseconds.
+QuantizedFunction TryForms(QuantizedRowsFunction* rows, const QuantizedFunction& exact) {
   const std::vector<QuantizedFunction> forms =
       std::visit([](const auto& f) { return RoundedForms(f); }, exact);
   if (forms.empty()) return exact;
@@ -191,6 +193,43 @@ QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFuncti
     if (block == kTriedBlocks) return form;
   }
   return exact;
+}
+
+// A product is brought to bytes as sums of products are, by a step function of one number: what is
+// found takes no trying. nullopt where the ISA cannot fuse a multiplication and an addition, and
+// for a few others.
+std::optional<RoundedProduct> ProvenForm(const QuantizedProduct& f, Isa isa) {
+  const int32_t x = 255 - f.x_zero, y = 255 - f.y_zero;
+  const auto [least, largest] =
+      std::minmax({f.x_zero * f.y_zero, -f.x_zero * y, -f.y_zero * x, x * y});
+  const FloatScaleQuery query{.scale = {.multiplier = f.scale.multiplier, .shift = f.scale.shift},
+                              .least = least,
+                              .largest = largest,
+                              .zero_point = f.zero,
+                              .min = f.min,
+                              .max = f.max,
+                              .addend_has_sign = true};
+  if (!FitsShort(255 * 255 * query.scale.value() + 255)) return std::nullopt;
+  const DefaultFloatState state;
+  const std::optional<FloatScale> found = FindFloatScale(query, isa);
+  if (!found || found->moves_down() || found->moves_up()) return std::nullopt;
+  return RoundedProduct{.x_zero = f.x_zero,
+                        .y_zero = f.y_zero,
+                        .zero = f.zero,
+                        .scale = found->scale,
+                        .nudge = found->addend,
+                        .min = f.min,
+                        .max = f.max};
+}
+
+// A rounded function with all the results of `exact`, which is one of unsigned bytes: `exact`
+// itself where none is found.
+QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFunction& exact,
+                              Isa isa) {
+  if (const auto* product = std::get_if<QuantizedProduct>(&exact)) {
+    if (const auto form = ProvenForm(*product, isa)) return *form;
+  }
+  return TryForms(rows, exact);
 }
 
 // The input in whose place the output can be, or -1.
@@ -240,7 +279,7 @@ Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& o
       !std::holds_alternative<QuantizedProduct>(function)) {
     return Unsupported("int16 ", BinaryName(kind), " has no vector version");
   }
-  if (bytes && search) function = FindRounded(rows, function);
+  if (bytes && search) function = FindRounded(rows, function, isa);
   const bool rounded = function.index() >= QuantizedFunction(RoundedSum()).index();
   const JoinedRows joined(op);
   const Work work{.units = joined.plan().units(),

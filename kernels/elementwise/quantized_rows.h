@@ -12,9 +12,9 @@
 
 namespace fuselite::kernels {
 
-// The quantized functions rounded once, in float32, where that happens to give the same results:
-// tried on all pairs of bytes when a kernel is built (FindRounded). Results are clamped after they
-// were cut to 16 bits, so they must stay within those.
+// The quantized functions rounded once, in float32, where that gives the same results, which is
+// proven or tried on all pairs of bytes when a kernel is built (FindRounded). Results are clamped
+// after they were cut to 16 bits, so they must stay within those.
 //
 // round(stretch (x_scale (x - x_zero) + y_scale (y - y_zero))) + zero. A stretch above 1 takes
 // halves away from zero.

@@ -120,14 +120,17 @@ class Search {
     if (first_ == last_) return Constant();
     if (!PlaceSides()) return std::nullopt;
     if (first_try && Try(*first_try)) return best_;
-    AddendBounds bounds = Bounds(nearest);
+    StepLines lines;
+    DrawSteps(&lines);
+    const AddendBounds bounds = BoundsOfAddends(lines, nearest, isa_);
     bool found = TryBounds(nearest, bounds);
     if (!best_ && bounds.next_low - bounds.next_high > kReachOfNeighbours) return std::nullopt;
+    if (!found) KeepBinding(nearest, bounds, kReachOfNeighbours, isa_, &lines);
     for (const float end : {INFINITY, 0.0f}) {
       float scale = nearest;
       for (int i = 0; i < kNeighbours && !found; ++i) {
         scale = std::nextafterf(scale, end);
-        found = TryBounds(scale, Bounds(scale));
+        found = TryBounds(scale, BoundsOfAddends(lines, scale, isa_));
       }
     }
     return best_;
@@ -208,10 +211,10 @@ class Search {
     return std::nullopt;
   }
 
-  AddendBounds Bounds(float scale) const {
-    if (symmetric_) return BoundsOfAddends({&Longer(), 1}, scale, isa_);
+  void DrawSteps(StepLines* lines) const {
+    if (symmetric_) return DrawLines({&Longer(), 1}, isa_, lines);
     const SideSteps sides[] = {above_, below_};
-    return BoundsOfAddends(sides, scale, isa_);
+    DrawLines(sides, isa_, lines);
   }
 
   // Tries the addends that misplace the fewest steps; whether one of them moves no sum.
