@@ -15,9 +15,11 @@ namespace {
 constexpr double kMostReached = 0x1p30;
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
-// Neighbours of the nearest float that are tried on both sides, and by how much at most they bring
-// two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
+// Neighbours of the nearest float that are tried on both sides. By how much at most they move one
+// step against another, 2^-22 of 256 steps and what is rounded, and by how much they bring two
+// bounds of the addend nearer to each other.
 constexpr int kNeighbours = 2;
+constexpr double kMovedByNeighbours = 0x1.02p-14;
 constexpr double kReachOfNeighbours = 0x1p-13;
 // A scale times so many sums is exact in doubles.
 constexpr double kMostShifted = 0x1p22;
@@ -125,7 +127,7 @@ class Search {
     const AddendBounds bounds = BoundsOfAddends(lines, nearest, isa_);
     bool found = TryBounds(nearest, bounds);
     if (!best_ && bounds.next_low - bounds.next_high > kReachOfNeighbours) return std::nullopt;
-    if (!found) KeepBinding(nearest, bounds, kReachOfNeighbours, isa_, &lines);
+    if (!found) KeepBinding(nearest, bounds, kMovedByNeighbours, isa_, &lines);
     for (const float end : {INFINITY, 0.0f}) {
       float scale = nearest;
       for (int i = 0; i < kNeighbours && !found; ++i) {

@@ -179,8 +179,8 @@ void KeepFrom(double least, float scale, BindingLines* lines) {
 }
 
 void VectorKeepBinding(float scale, const AddendBounds& bounds, double reach, StepLines* lines) {
-  KeepFrom(bounds.next_low - 2 * reach, scale, &lines->low);
-  KeepFrom(-bounds.next_high - 2 * reach, scale, &lines->high);
+  KeepFrom(bounds.next_low - reach, scale, &lines->low);
+  KeepFrom(-bounds.next_high - reach, scale, &lines->high);
 }
 
 Misplaced VectorFindMisplaced(const SideSteps& side, const FloatScale& pair) {

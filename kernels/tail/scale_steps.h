@@ -84,8 +84,8 @@ struct AddendBounds {
   double low, next_low, high, next_high;
 };
 AddendBounds BoundsOfAddends(const StepLines& lines, float scale, Isa isa);
-// Keeps the lines that decide for scales that move none of them by more than `reach`. `bounds` are
-// those of `scale`.
+// Keeps the lines that decide for scales that move none by more than `reach` against another, from
+// where they are with `scale`, whose bounds `bounds` are.
 void KeepBinding(float scale, const AddendBounds& bounds, double reach, Isa isa, StepLines* lines);
 
 // Steps that floats take a sum too early, or too late.
