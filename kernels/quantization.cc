@@ -24,6 +24,13 @@ Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t
 
 bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
 
+// x.scale * w.scale / output.scale, the product rounded to float first where `float_product`.
+double OutputScale(float x, float w, float output, bool float_product) {
+  const float rounded = x * w;
+  const double product = float_product ? static_cast<double>(rounded) : static_cast<double>(x) * w;
+  return product / output;
+}
+
 // What is wrong with one of the weights' scales.
 Status BadScale(const Quantization& x, const Quantization& weights) {
   for (float scale : weights.scales) {
@@ -57,25 +64,33 @@ Status QuantizedActivationRange(Activation activation, DataType type,
   }
 }
 
-Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
-                                         const Quantization& output, bool float_product) {
+Status CheckOutputScales(const Quantization& x, const Quantization& weights,
+                         const Quantization& output, bool float_product) {
   if (!IsScale(x.scale()) || !IsScale(output.scale())) {
     return Unsupported("input scale ", x.scale(), " and output scale ", output.scale(),
                        " must be positive");
   }
-  const double x_scale = x.scale(), output_scale = output.scale();
+  if (weights.scales.empty()) return Unsupported("the weights have no scale");
+  bool positive = true;
+  float largest = 0;
+  for (const float scale : std::span(weights.scales)) {
+    positive &= scale > 0;
+    largest = std::max(largest, scale);
+  }
+  const bool fits = OutputScale(x.scale(), largest, output.scale(), float_product) <=
+                    std::numeric_limits<double>::max();
+  return positive && fits ? Status() : BadScale(x, weights);
+}
+
+Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
+                                         const Quantization& output, bool float_product) {
+  FUSELITE_RETURN_IF_ERROR(CheckOutputScales(x, weights, output, float_product));
+  const float x_scale = x.scale(), output_scale = output.scale();
   const std::span scales(weights.scales);
   std::vector<double> result(scales.size());
-  bool fits = true;  // asked once: layers have thousands of scales
   for (size_t i = 0; i < result.size(); ++i) {
-    const float scale = scales[i], rounded = x.scale() * scale;
-    const double product =
-        float_product ? static_cast<double>(rounded) : x_scale * static_cast<double>(scale);
-    result[i] = product / output_scale;
-    fits &= scale > 0 && result[i] <= std::numeric_limits<double>::max();
+    result[i] = OutputScale(x_scale, scales[i], output_scale, float_product);
   }
-  if (!fits) return BadScale(x, weights);
-  if (result.empty()) return Unsupported("the weights have no scale");
   return result;
 }
 

@@ -133,5 +133,8 @@ Status QuantizedActivationRange(Activation activation, DataType type,
 // Fails on scales that are not positive and finite.
 Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
                                          const Quantization& output, bool float_product);
+// Whether it fails.
+Status CheckOutputScales(const Quantization& x, const Quantization& weights,
+                         const Quantization& output, bool float_product);
 
 }  // namespace fuselite::kernels

@@ -24,8 +24,11 @@ SumScaling ScalingOf(const OpDescription& op, const ProductInputs& inputs) {
                                             : SumScaling::kFixedPointOfFloat;
 }
 
-Result<std::vector<double>> ScalesOf(const OpDescription& op, const ProductInputs& inputs,
-                                     SumScaling scaling, int64_t channels) {
+// Gives `make` (OutputScales, CheckOutputScales) what decides the scales.
+template <class Make>
+auto AskScales(const OpDescription& op, const ProductInputs& inputs, SumScaling scaling,
+               int64_t channels, Make make)
+    -> decltype(make(Quantization(), Quantization(), Quantization(), false)) {
   const TensorInfo& x = op.inputs[inputs.x];
   const Quantization& weights = op.inputs[inputs.weights].quantization;
   if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
@@ -34,7 +37,7 @@ Result<std::vector<double>> ScalesOf(const OpDescription& op, const ProductInput
   }
   const bool float_product = scaling == SumScaling::kFixedPointOfFloat ||
                              (scaling == SumScaling::kFixedPoint && x.type == DataType::kUInt8);
-  return OutputScales(x.quantization, weights, op.outputs[0].quantization, float_product);
+  return make(x.quantization, weights, op.outputs[0].quantization, float_product);
 }
 
 bool TakesSums(const Tail& tail) {
@@ -87,7 +90,8 @@ Result<TailStage> RequantizeStage(const OpDescription& op, Activation activation
                                   int64_t channels) {
   const ProductInputs& inputs = *op.op->product_inputs;
   const SumScaling scaling = ScalingOf(op, inputs);
-  FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales, ScalesOf(op, inputs, scaling, channels));
+  FUSELITE_ASSIGN_OR_RETURN(std::vector<double> scales,
+                            AskScales(op, inputs, scaling, channels, OutputScales));
   const TensorInfo& output = op.outputs[0];
   TailStage stage;
   stage.zero_point = output.quantization.zero_point();
@@ -154,7 +158,8 @@ Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataTy
       TakesSums(op.tail)) {
     return MakeQuantizedTail(op, activation, bias_hint, channels).status();
   }
-  FUSELITE_RETURN_IF_ERROR(ScalesOf(op, inputs, ScalingOf(op, inputs), channels).status());
+  FUSELITE_RETURN_IF_ERROR(
+      AskScales(op, inputs, ScalingOf(op, inputs), channels, CheckOutputScales));
   int32_t min, max;
   FUSELITE_RETURN_IF_ERROR(
       QuantizedActivationRange(activation, output.type, output.quantization, &min, &max));

@@ -15,11 +15,9 @@ namespace {
 constexpr double kMostReached = 0x1p30;
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
-// Neighbours of the nearest float that are tried on both sides. By how much at most they move one
-// step against another, 2^-22 of 256 steps and what is rounded, and by how much they bring two
-// bounds of the addend nearer to each other.
+// Neighbours of the nearest float that are tried on both sides, and by how much at most they bring
+// two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
 constexpr int kNeighbours = 2;
-constexpr double kMovedByNeighbours = 0x1.02p-14;
 constexpr double kReachOfNeighbours = 0x1p-13;
 // A scale times so many sums is exact in doubles.
 constexpr double kMostShifted = 0x1p22;
@@ -122,17 +120,14 @@ class Search {
     if (first_ == last_) return Constant();
     if (!PlaceSides()) return std::nullopt;
     if (first_try && Try(*first_try)) return best_;
-    StepLines lines;
-    DrawSteps(&lines);
-    const AddendBounds bounds = BoundsOfAddends(lines, nearest, isa_);
+    AddendBounds bounds = Bounds(nearest);
     bool found = TryBounds(nearest, bounds);
     if (!best_ && bounds.next_low - bounds.next_high > kReachOfNeighbours) return std::nullopt;
-    if (!found) KeepBinding(nearest, bounds, kMovedByNeighbours, isa_, &lines);
     for (const float end : {INFINITY, 0.0f}) {
       float scale = nearest;
       for (int i = 0; i < kNeighbours && !found; ++i) {
         scale = std::nextafterf(scale, end);
-        found = TryBounds(scale, BoundsOfAddends(lines, scale, isa_));
+        found = TryBounds(scale, Bounds(scale));
       }
     }
     return best_;
@@ -213,10 +208,10 @@ class Search {
     return std::nullopt;
   }
 
-  void DrawSteps(StepLines* lines) const {
-    if (symmetric_) return DrawLines({&Longer(), 1}, isa_, lines);
+  AddendBounds Bounds(float scale) const {
+    if (symmetric_) return BoundsOfAddends({&Longer(), 1}, scale, isa_);
     const SideSteps sides[] = {above_, below_};
-    DrawLines(sides, isa_, lines);
+    return BoundsOfAddends(sides, scale, isa_);
   }
 
   // Tries the addends that misplace the fewest steps; whether one of them moves no sum.

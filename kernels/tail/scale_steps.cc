@@ -89,12 +89,12 @@ struct Greatest {
   }
 };
 
-// Draws those of one side behind the lines that are there. Half a unit in the last of 24 bits below
-// value - 1/2 is rounded up to it, half a unit above is rounded down to it, and it becomes the even
-// number.
-void DrawSide(const SideSteps& side, BindingLines* low, BindingLines* high) {
+// Half a unit in the last of 24 bits below value - 1/2 is rounded up to it, half a unit above is
+// rounded down to it, and it becomes the even number.
+void KeepBounds(const SideSteps& side, float scale, Greatest* low, Greatest* high) {
   const Floats d;
   const hn::RebindToUnsigned<Floats> du;
+  const auto s = hn::Set(d, scale);
   const auto exponent = hn::BitCast(d, hn::Set(du, 0x7F800000u));
   auto step = hn::Iota(d, static_cast<float>(side.first) - 0.5f);
   const auto parity = hn::Iota(du, static_cast<uint32_t>(side.first) +
@@ -102,85 +102,27 @@ void DrawSide(const SideSteps& side, BindingLines* low, BindingLines* high) {
   // Negative where the value is even.
   const auto sign = hn::BitCast(d, hn::ShiftLeft<31>(parity));
   const auto unit = hn::Or(hn::Set(d, 0x1p-24f), sign);
-  const auto draw = [&](BindingLines* lines, int i, auto slope, auto height, auto half) HWY_ATTR {
-    hn::StoreU(slope, d, lines->slope.data() + lines->count + i);
-    hn::StoreU(height, d, lines->height.data() + lines->count + i);
-    hn::StoreU(half, d, lines->half_unit.data() + lines->count + i);
-  };
   for (int i = 0; i < side.count; i += static_cast<int>(hn::Lanes(d))) {
     const auto middle = hn::Add(step, hn::Set(d, side.offset));
     const auto half_unit = hn::Mul(hn::And(middle, exponent), unit);
-    draw(low, i, hn::Neg(hn::Load(d, side.sums->at.data() + i)), step, half_unit);
-    draw(high, i, hn::Load(d, side.sums->before.data() + i), hn::Neg(step), hn::Neg(half_unit));
+    const auto at = hn::NegMulAdd(hn::Load(d, side.sums->at.data() + i), s, step);
+    const auto before = hn::MulSub(hn::Load(d, side.sums->before.data() + i), s, step);
+    low->Keep(hn::Add(at, half_unit));
+    high->Keep(hn::Sub(before, half_unit));
     step = hn::Add(step, hn::Set(d, static_cast<float>(hn::Lanes(d))));
   }
-  low->count += side.count;
-  high->count += side.count;
 }
 
-// Behind the lines stand such as bind nothing.
-void EndLines(BindingLines* lines) {
-  const Floats d;
-  hn::StoreU(hn::Zero(d), d, lines->slope.data() + lines->count);
-  hn::StoreU(hn::Set(d, -FLT_MAX), d, lines->height.data() + lines->count);
-  hn::StoreU(hn::Zero(d), d, lines->half_unit.data() + lines->count);
-}
-
-void VectorDrawLines(std::span<const SideSteps> sides, StepLines* lines) {
+AddendBounds VectorBoundsOfAddends(std::span<const SideSteps> sides, float scale) {
+  const auto none = hn::Set(Floats(), -FLT_MAX);
+  Greatest low{none, none}, high{none, none};  // the upper bounds' negatives
   for (const SideSteps& side : sides) {
-    DrawSide(side, side.mirrored ? &lines->high : &lines->low,
-             side.mirrored ? &lines->low : &lines->high);
+    KeepBounds(side, scale, side.mirrored ? &high : &low, side.mirrored ? &low : &high);
   }
-  EndLines(&lines->low);
-  EndLines(&lines->high);
-}
-
-// Of the lines from `i` on.
-HWY_INLINE hn::Vec<Floats> HeightsAt(const BindingLines& lines, int i, hn::Vec<Floats> scale) {
-  const Floats d;
-  const auto height =
-      hn::MulAdd(hn::Load(d, lines.slope.data() + i), scale, hn::Load(d, lines.height.data() + i));
-  return hn::Add(height, hn::Load(d, lines.half_unit.data() + i));
-}
-
-void Bind(const BindingLines& lines, float scale, float* most, float* next) {
-  const Floats d;
-  const auto none = hn::Set(d, -FLT_MAX), s = hn::Set(d, scale);
-  Greatest greatest{none, none};
-  for (int i = 0; i < lines.count; i += static_cast<int>(hn::Lanes(d))) {
-    greatest.Keep(HeightsAt(lines, i, s));
-  }
-  greatest.OfLanes(most, next);
-}
-
-AddendBounds VectorBoundsOfAddends(const StepLines& lines, float scale) {
   float bounds[4];
-  Bind(lines.low, scale, &bounds[0], &bounds[1]);
-  Bind(lines.high, scale, &bounds[2], &bounds[3]);
+  low.OfLanes(&bounds[0], &bounds[1]);
+  high.OfLanes(&bounds[2], &bounds[3]);
   return {bounds[0], bounds[1], -bounds[2], -bounds[3]};
-}
-
-void KeepFrom(double least, float scale, BindingLines* lines) {
-  const Floats d;
-  const auto s = hn::Set(d, scale), from = hn::Set(d, static_cast<float>(least));
-  int kept = 0;
-  for (int i = 0; i < lines->count; i += static_cast<int>(hn::Lanes(d))) {
-    std::array<uint8_t, 8> bytes{};  // what is stored of a mask
-    hn::StoreMaskBits(d, hn::Ge(HeightsAt(*lines, i, s), from), bytes.data());
-    for (auto left = std::bit_cast<uint64_t>(bytes); left != 0; left &= left - 1, ++kept) {
-      const int at = i + std::countr_zero(left);
-      lines->slope[kept] = lines->slope[at];
-      lines->height[kept] = lines->height[at];
-      lines->half_unit[kept] = lines->half_unit[at];
-    }
-  }
-  lines->count = kept;
-  EndLines(lines);
-}
-
-void VectorKeepBinding(float scale, const AddendBounds& bounds, double reach, StepLines* lines) {
-  KeepFrom(bounds.next_low - reach, scale, &lines->low);
-  KeepFrom(-bounds.next_high - reach, scale, &lines->high);
 }
 
 Misplaced VectorFindMisplaced(const SideSteps& side, const FloatScale& pair) {
@@ -274,9 +216,7 @@ namespace {
 
 constexpr auto kFindSpread = FUSELITE_SIMD_TABLE(VectorFindSpread);
 constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(VectorPlaceSteps);
-constexpr auto kDrawLines = FUSELITE_SIMD_TABLE(VectorDrawLines);
 constexpr auto kBoundsOfAddends = FUSELITE_SIMD_TABLE(VectorBoundsOfAddends);
-constexpr auto kKeepBinding = FUSELITE_SIMD_TABLE(VectorKeepBinding);
 constexpr auto kFindMisplaced = FUSELITE_SIMD_TABLE(VectorFindMisplaced);
 constexpr auto kBoundsOfLanes = FUSELITE_SIMD_TABLE(VectorBoundsOfLanes);
 
@@ -296,16 +236,8 @@ void PadSteps(const SideSteps& side) {
   std::fill_n(side.sums->before.data() + side.count, kStepLanes, -FLT_MAX);
 }
 
-void DrawLines(std::span<const SideSteps> sides, Isa isa, StepLines* lines) {
-  kDrawLines.For(isa)(sides, lines);
-}
-
-AddendBounds BoundsOfAddends(const StepLines& lines, float scale, Isa isa) {
-  return kBoundsOfAddends.For(isa)(lines, scale);
-}
-
-void KeepBinding(float scale, const AddendBounds& bounds, double reach, Isa isa, StepLines* lines) {
-  kKeepBinding.For(isa)(scale, bounds, reach, lines);
+AddendBounds BoundsOfAddends(std::span<const SideSteps> sides, float scale, Isa isa) {
+  return kBoundsOfAddends.For(isa)(sides, scale);
 }
 
 Misplaced FindMisplaced(const SideSteps& side, const FloatScale& pair, Isa isa) {

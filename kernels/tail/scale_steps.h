@@ -64,29 +64,13 @@ void PlaceSteps(const StepPlaces& places, const SideSteps& side, Isa isa);
 // Fills up the lists behind steps that were placed one by one.
 void PadSteps(const SideSteps& side);
 
-// What the addend must not be below, for each of some steps: slope * scale + height + half_unit, in
-// floats.
-struct BindingLines {
-  alignas(64) std::array<float, kMostSteps + kStepLanes> slope, height, half_unit;
-  int count = 0;
-};
-// Of the addend, and of its negative.
-struct StepLines {
-  BindingLines low, high;
-};
-// Those of the steps on all sides, which are kMostSteps at most.
-void DrawLines(std::span<const SideSteps> sides, Isa isa, StepLines* lines);
-
 // Which addends are right for all steps, and which are for all but the one that binds most in one
 // direction. Exact up to 2^-24, roundings to floats considered. Where no addend is right, low is
 // above high.
 struct AddendBounds {
   double low, next_low, high, next_high;
 };
-AddendBounds BoundsOfAddends(const StepLines& lines, float scale, Isa isa);
-// Keeps the lines that decide for scales that move none by more than `reach` against another, from
-// where they are with `scale`, whose bounds `bounds` are.
-void KeepBinding(float scale, const AddendBounds& bounds, double reach, Isa isa, StepLines* lines);
+AddendBounds BoundsOfAddends(std::span<const SideSteps> sides, float scale, Isa isa);
 
 // Steps that floats take a sum too early, or too late.
 struct MisplacedSteps {
