@@ -23,7 +23,7 @@ class Builder {
     const int count = static_cast<int>(partition_.nodes.size());
     for (built_.end = begin; built_.end < count; ++built_.end) {
       *failed_node = built_.end;
-      const ImportedNode& node = partition_.nodes[built_.end];
+      const ImportedNode& node = *partition_.nodes[built_.end];
       if (node.op == nullptr) continue;
       const Status status = AddNode(node);
       if (status.code() == StatusCode::kDynamicShape) break;
@@ -32,7 +32,7 @@ class Builder {
     for (int tensor : partition_.outputs) AddOutput(tensor, made_);
     for (int i = built_.end; i < count; ++i) {
       // What is known of them is known to those behind, too.
-      for (int tensor : partition_.nodes[i].inputs) AddOutput(tensor, read_);
+      for (int tensor : partition_.nodes[i]->inputs) AddOutput(tensor, read_);
     }
     return std::move(built_);
   }
@@ -42,7 +42,7 @@ class Builder {
   void Reserve(int begin) {
     const std::span nodes = std::span(partition_.nodes).subspan(begin);
     size_t values = partition_.inputs.size();
-    for (const ImportedNode& node : nodes) values += node.inputs.size() + node.outputs.size();
+    for (const SharedNode& node : nodes) values += node->inputs.size() + node->outputs.size();
     built_.graph.Reserve(values, nodes.size());
   }
 

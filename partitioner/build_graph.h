@@ -12,7 +12,7 @@ namespace fuselite::partitioner {
 
 // What one delegate kernel computes; tensors and nodes are the host's indices.
 struct Partition {
-  std::vector<ImportedNode> nodes;  // in running order
+  std::vector<SharedNode> nodes;  // in running order
   // So many of the first nodes are others' too: makers of constants that are read here.
   int followed = 0;
   std::vector<int> inputs;   // read, but not made inside: constants and variables too

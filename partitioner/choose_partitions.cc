@@ -153,7 +153,7 @@ class Chooser {
     partition.inputs = candidate.host.inputs;
     partition.outputs = candidate.host.outputs;
     partition.nodes.reserve(candidate.host.nodes.size());
-    for (int node : candidate.host.nodes) partition.nodes.push_back(*of_node_.at(node)->node);
+    for (int node : candidate.host.nodes) partition.nodes.push_back(of_node_.at(node)->node);
     makers_.Follow(partition);
     const auto possible = [&](int node) { return of_node_.at(node)->possible; };
     // Nothing can be said of shapes that are not there yet.
@@ -161,7 +161,7 @@ class Chooser {
       int failed = -1;
       Result<BuiltGraph> built = Build(judged, &failed);
       if (!built.ok()) {
-        GiveBack({partition.nodes[std::max(failed, 0)].host_node}, built.status().message());
+        GiveBack({partition.nodes[std::max(failed, 0)]->host_node}, built.status().message());
         return false;
       }
       judged.built = *std::move(built);

@@ -44,7 +44,7 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
       return Unsupported("node ", index, " of subgraph ", subgraph, " is run by the host");
     }
     inner->host_node = host_node;
-    body->nodes.nodes.push_back(*std::move(inner));
+    body->nodes.nodes.push_back(std::make_shared<const ImportedNode>(*std::move(inner)));
   }
   return std::shared_ptr<const InlinedBody>(std::move(body));
 }
@@ -83,7 +83,7 @@ Result<BuiltGraph> BuildBody(const ImportedNode& node, TensorTable& table) {
   Result<BuiltGraph> built = BuildGraph(body.nodes, 0, body.graph, inside, &failed);
   if (!built.ok()) {
     return failed < 0 ? built.status()
-                      : built.status().In(std::string(body.nodes.nodes[failed].op->name));
+                      : built.status().In(std::string(body.nodes.nodes[failed]->op->name));
   }
   if (built->end < static_cast<int>(body.nodes.nodes.size())) {
     return Unsupported("shapes in its subgraph depend on values");

@@ -110,7 +110,7 @@ ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const V
     if (!verdict.claimed || verdict.inputs.empty() || verdict.node->op == nullptr) continue;
     if (!kernels::GivesConstants(*verdict.node->op)) continue;
     if (!std::ranges::all_of(verdict.inputs, is_constant)) continue;
-    for (int tensor : verdict.outputs) makers_[tensor] = *verdict.node;
+    for (int tensor : verdict.outputs) makers_[tensor] = verdict.node;
   }
   if (!makers_.empty()) graph_outputs_ = GraphOutputs(context, verdicts);
 }
@@ -137,20 +137,20 @@ int ConstantMakers::LeaveToHostsReaders(std::vector<Verdict>& verdicts) const {
 }
 
 void ConstantMakers::Collect(int tensor, std::set<int>& known,
-                             std::vector<ImportedNode>& makers) const {
+                             std::vector<SharedNode>& makers) const {
   const auto maker = makers_.find(tensor);
   if (maker == makers_.end() || known.contains(tensor)) return;
-  known.insert(maker->second.outputs.begin(), maker->second.outputs.end());
-  for (int input : maker->second.inputs) Collect(input, known, makers);
+  known.insert(maker->second->outputs.begin(), maker->second->outputs.end());
+  for (int input : maker->second->inputs) Collect(input, known, makers);
   makers.push_back(maker->second);
 }
 
 void ConstantMakers::Follow(Partition& partition) const {
   std::set<int> known;
-  for (const ImportedNode& node : partition.nodes) {
-    known.insert(node.outputs.begin(), node.outputs.end());
+  for (const SharedNode& node : partition.nodes) {
+    known.insert(node->outputs.begin(), node->outputs.end());
   }
-  std::vector<ImportedNode> followed;
+  std::vector<SharedNode> followed;
   for (int tensor : partition.inputs) Collect(tensor, known, followed);
   std::erase_if(partition.inputs, [&](int tensor) { return known.contains(tensor); });
   partition.followed = static_cast<int>(followed.size());

@@ -31,9 +31,9 @@ class ConstantMakers {
   void Follow(Partition& partition) const;
 
  private:
-  void Collect(int tensor, std::set<int>& known, std::vector<ImportedNode>& makers) const;
+  void Collect(int tensor, std::set<int>& known, std::vector<SharedNode>& makers) const;
 
-  std::map<int, ImportedNode> makers_;  // by the tensor that is made
+  std::map<int, SharedNode> makers_;  // by the tensor that is made
   std::set<int> graph_outputs_;
 };
 

@@ -136,7 +136,7 @@ Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& ho
     Result<ImportedNode> node =
         of_variable ? variables_->Import(index) : ImportNode(context, index, whole_structs);
     if (!node.ok()) return node.status().In("node " + std::to_string(index));
-    partition.nodes.push_back(*std::move(node));
+    partition.nodes.push_back(std::make_shared<const ImportedNode>(*std::move(node)));
   }
   partition.inputs = host.inputs;
   partition.outputs = host.outputs;
@@ -195,7 +195,8 @@ Status DelegateKernel::PrepareHostCalls(TfLiteContext* context, TfLiteNode* node
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
   int begin = 0;
   for (bool shaped = true; begin < program_->size(); ++begin) {
-    FUSELITE_ASSIGN_OR_RETURN(shaped, PrepareHostCall(context, program_->partition().nodes[begin]));
+    FUSELITE_ASSIGN_OR_RETURN(shaped,
+                              PrepareHostCall(context, *program_->partition().nodes[begin]));
     if (!shaped) break;
   }
   MakeDynamic(context, begin);
@@ -249,7 +250,7 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
       if (begin < program_->size()) Program::AddResults(*segment, live);
       continue;
     }
-    const ImportedNode& node = partition.nodes[begin];
+    const ImportedNode& node = *partition.nodes[begin];
     if (node.host_call == nullptr) break;
     FUSELITE_ASSIGN_OR_RETURN(const bool shaped, PrepareHostCall(context, node));
     if (!shaped) break;
@@ -272,7 +273,7 @@ Result<bool> DelegateKernel::PrepareHostCall(TfLiteContext* context, const Impor
 
 void DelegateKernel::MakeDynamic(TfLiteContext* context, int begin) const {
   for (int i = begin; i < program_->size(); ++i) {
-    for (int index : program_->partition().nodes[i].outputs) {
+    for (int index : program_->partition().nodes[i]->outputs) {
       TfLiteTensor& tensor = context->tensors[index];
       if (!program_->IsPlaced(index) || IsMemoryOfTheUser(tensor)) continue;
       if (tensor.allocation_type == kTfLiteDynamic) continue;

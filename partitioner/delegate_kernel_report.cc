@@ -21,12 +21,12 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
   };
   for (const Segment* segment : path) {
     const bool waiting = segment->waits || !segment->values.empty();
-    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin].host_node);
+    if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin]->host_node);
     for (const std::shared_ptr<LoopRows>& rows : segment->rows) add(rows->block());
     add(*segment);
   }
-  for (const ImportedNode& node : partition.nodes) {
-    if (node.host_call != nullptr) report.host_run_nodes.push_back(node.host_node);
+  for (const SharedNode& node : partition.nodes) {
+    if (node->host_call != nullptr) report.host_run_nodes.push_back(node->host_node);
   }
   if (path.empty()) {  // nothing but such nodes
     state_->SetCompiled(context, std::move(report), {});
@@ -35,7 +35,7 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
   }
   const int end = path.back()->end;
   if (end < program_->size() && !path.back()->waits) {
-    report.waiting_nodes.push_back(partition.nodes[end].host_node);
+    report.waiting_nodes.push_back(partition.nodes[end]->host_node);
   }
   state_->SetCompiled(context, std::move(report), std::move(executables));
   reported_ = program_->made();
@@ -46,7 +46,7 @@ void DelegateKernel::FlushProfile() {
   if (program_ == nullptr) return;
   for (const auto& [begin, segments] : program_->kept()) {
     const int first_node =
-        begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin].host_node;
+        begin == 0 ? host_nodes_.front() : program_->partition().nodes[begin]->host_node;
     for (const std::unique_ptr<Segment>& segment : segments) {
       if (segment->profile == nullptr) continue;
       std::vector<StepTimes> steps;

@@ -33,6 +33,7 @@ struct ImportedNode {
   // For a node that the host's own kernel runs inside the partition (host_call.h).
   std::shared_ptr<HostCall> host_call{};
 };
+using SharedNode = std::shared_ptr<const ImportedNode>;
 
 // kernels::ImportTensor, before the host has prepared its nodes; kUnsupported for types whose
 // elements have no size, kInvalidArgument for tensors that the graph does not have.

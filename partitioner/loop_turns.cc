@@ -54,8 +54,8 @@ Status LoopTurns::SetUpTest(const fusion::CompileOptions& options) {
 void LoopTurns::AddSources(const TfLiteContext* body, const Partition& partition,
                            const Segment& segment) {
   std::set<int> made;
-  for (const ImportedNode& node : partition.nodes) {
-    made.insert(node.outputs.begin(), node.outputs.end());
+  for (const SharedNode& node : partition.nodes) {
+    made.insert(node->outputs.begin(), node->outputs.end());
   }
   for (size_t i = 0; i < segment.built.outputs.size(); ++i) {
     const BoundTensor& output = segment.built.outputs[i];

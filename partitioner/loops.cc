@@ -72,7 +72,7 @@ Status ReadCondition(TfLiteContext* context, int index, Loop& loop) {
       if (tensor >= 0 && !made.contains(tensor)) read.insert(tensor);
     }
     made.insert(node.outputs.begin(), node.outputs.end());
-    loop.test.nodes.push_back(std::move(node));
+    loop.test.nodes.push_back(std::make_shared<const ImportedNode>(std::move(node)));
   }
   loop.test.inputs.assign(read.begin(), read.end());
   return Status();

@@ -34,8 +34,8 @@ bool IsSmall(const TensorInfo& info) {
 
 // Errors name the node.
 Status At(const Partition& partition, int node, const Status& status) {
-  if (node < 0 || partition.nodes[node].op == nullptr) return status;
-  const ImportedNode& imported = partition.nodes[node];
+  if (node < 0 || partition.nodes[node]->op == nullptr) return status;
+  const ImportedNode& imported = *partition.nodes[node];
   return status.In(std::string(imported.op->name) + " (node " + std::to_string(imported.host_node) +
                    ")");
 }
@@ -50,15 +50,15 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
       outputs_(partition_.outputs.begin(), partition_.outputs.end()) {
   std::set<int> made;
   for (int i = 0; i < size(); ++i) {
-    for (int tensor : partition_.nodes[i].inputs) last_readers_[tensor] = i;
-    for (int tensor : partition_.nodes[i].outputs) made.insert(tensor);
+    for (int tensor : partition_.nodes[i]->inputs) last_readers_[tensor] = i;
+    for (int tensor : partition_.nodes[i]->outputs) made.insert(tensor);
   }
-  for (const ImportedNode& node : partition_.nodes) {
-    if (node.host_call == nullptr) {
+  for (const SharedNode& node : partition_.nodes) {
+    if (node->host_call == nullptr) {
       all_host_calls_ = false;
       continue;
     }
-    for (const std::vector<int>* tensors : {&node.inputs, &node.outputs}) {
+    for (const std::vector<int>* tensors : {&node->inputs, &node->outputs}) {
       for (int tensor : *tensors) {
         if (made.contains(tensor) && !IsOutput(tensor)) between_.insert(tensor);
       }
@@ -197,7 +197,7 @@ Segment* Program::FindMade(const Segment& waiting, const std::string& values) {
 Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
                                      const LiveValues& live,
                                      const fusion::CompileOptions& options) {
-  const ImportedNode& node = partition_.nodes[waiting.begin];
+  const ImportedNode& node = *partition_.nodes[waiting.begin];
   const auto selector = live.find(node.inputs[0]);
   const void* const value =
       selector != live.end() ? selector->second.data : context->tensors[node.inputs[0]].data.data;
@@ -205,7 +205,7 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
   const int branch = ChosenBranch(node, value);
   std::string values = "branch " + std::to_string(branch);
   if (Segment* const known = FindMade(waiting, values)) return known;
-  const ImportedNode chosen = BranchOf(node, branch);
+  const auto chosen = std::make_shared<const ImportedNode>(BranchOf(node, branch));
   auto segment = std::make_unique<Segment>();
   segment->key = waiting.key;
   segment->values = std::move(values);
@@ -214,7 +214,7 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
   TensorTable table(context);
   FillTable(live, table);
   int failed = -1;
-  const Partition alone{{chosen}, 0, chosen.inputs, chosen.outputs};
+  const Partition alone{{chosen}, 0, chosen->inputs, chosen->outputs};
   Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
   if (!built.ok()) return At(partition_, waiting.begin, built.status());
   segment->built = *std::move(built);
@@ -229,7 +229,7 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
 Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
                                       const LiveValues& live,
                                       const fusion::CompileOptions& options) {
-  const ImportedNode& node = partition_.nodes[waiting.begin];
+  const ImportedNode& node = *partition_.nodes[waiting.begin];
   std::string values = "values ";
   for (int tensor : node.inputs) {
     const auto value = live.find(tensor);
@@ -243,7 +243,8 @@ Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLi
   segment->begin = waiting.begin;
   segment->end = waiting.begin + 1;
   for (const bool all : {false, true}) {
-    FUSELITE_ASSIGN_OR_RETURN(segment->built, BuildAlone(node, context, live, all));
+    FUSELITE_ASSIGN_OR_RETURN(segment->built,
+                              BuildAlone(partition_.nodes[waiting.begin], context, live, all));
     if (segment->built.end == 0) continue;
     fusion::CompileOptions as_it_is = options;
     as_it_is.fusion = false;
@@ -254,9 +255,10 @@ Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLi
   return At(partition_, waiting.begin, Internal("has no shape, though its operands have values"));
 }
 
-Result<BuiltGraph> Program::BuildAlone(const ImportedNode& node,
+Result<BuiltGraph> Program::BuildAlone(const SharedNode& shared,
                                        const tflite::TfLiteContext* context, const LiveValues& live,
                                        bool all) const {
+  const ImportedNode& node = *shared;
   TensorTable table(context);
   FillTable(live, table);
   const auto is_given = [&](int tensor) {
@@ -271,7 +273,7 @@ Result<BuiltGraph> Program::BuildAlone(const ImportedNode& node,
     table.Set(tensor, std::move(info));
   }
   int failed = -1;
-  const Partition alone{{node}, 0, node.inputs, node.outputs};
+  const Partition alone{{shared}, 0, node.inputs, node.outputs};
   Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
   if (!built.ok()) return At(alone, failed, built.status());
   if (built->end == 0) return built;
@@ -293,14 +295,14 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
   path_.clear();
   for (int begin = 0; begin < size();) {
     FUSELITE_ASSIGN_OR_RETURN(Segment * segment, SegmentAt(begin, context, live, options));
-    if (segment->waits && partition_.nodes[begin].host_call != nullptr) {
-      const Status status = host.call(partition_.nodes[begin], live);
+    if (segment->waits && partition_.nodes[begin]->host_call != nullptr) {
+      const Status status = host.call(*partition_.nodes[begin], live);
       if (!status.ok()) return At(partition_, begin, status);
       ++begin;
       continue;
     }
     if (segment->waits) {
-      const bool branches = !partition_.nodes[begin].branches.empty();
+      const bool branches = !partition_.nodes[begin]->branches.empty();
       FUSELITE_ASSIGN_OR_RETURN(segment, branches ? MakeBranch(*segment, context, live, options)
                                                   : MakeWaiting(*segment, context, live, options));
     }
@@ -313,7 +315,7 @@ Status Program::Run(const tflite::TfLiteContext* context, LiveValues& live,
 
 Status Program::RunHostCalls(tflite::TfLiteContext* context) const {
   for (int i = 0; i < size(); ++i) {
-    const Status status = partition_.nodes[i].host_call->Invoke(context);
+    const Status status = partition_.nodes[i]->host_call->Invoke(context);
     if (!status.ok()) return At(partition_, i, status);
   }
   return Status();

@@ -140,7 +140,7 @@ class Program {
                               const LiveValues& live, const fusion::CompileOptions& options);
   // What was made for the same shapes and values; null where nothing was.
   Segment* FindMade(const Segment& waiting, const std::string& values);
-  Result<BuiltGraph> BuildAlone(const ImportedNode& node, const tflite::TfLiteContext* context,
+  Result<BuiltGraph> BuildAlone(const SharedNode& shared, const tflite::TfLiteContext* context,
                                 const LiveValues& live, bool all) const;
   static Status Finish(Segment& segment, const fusion::CompileOptions& options,
                        fusion::Planner* planner);
