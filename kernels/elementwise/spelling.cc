@@ -19,6 +19,7 @@ struct Dim {
 class Loop {
  public:
   explicit Loop(const OpDescription& op) : own_(op.own_inputs()) {
+    tensors_.reserve(own_ + 1);
     for (size_t i = 0; i < own_; ++i) tensors_.push_back(&op.inputs[i]);
     tensors_.push_back(&op.outputs[0]);
     for (const TailStage& stage : op.tail.stages) {
@@ -60,7 +61,11 @@ class Loop {
 
   // The output's dimensions, innermost first, for the operator's own operands.
   void AddDims(const Shape& shape) {
-    for (int d = -1; d >= -shape.rank(); --d) dims_.push_back({shape.dim(d), {}});
+    dims_.reserve(static_cast<size_t>(shape.rank()) + 1);  // a batch may end within one
+    for (int d = -1; d >= -shape.rank(); --d) {
+      dims_.push_back({shape.dim(d), {}});
+      dims_.back().strides.reserve(operands());
+    }
     for (const TensorInfo* tensor : tensors_) {
       int64_t stride = 1;
       for (size_t d = 0; d < dims_.size(); ++d) {
@@ -124,12 +129,11 @@ class Loop {
 
   // False where the tensor does not lie as one of this shape does.
   bool WriteTensor(size_t k, TensorInfo* tensor) const {
-    std::vector<int32_t> shape;
-    for (const Dim& d : dims_) {
-      const bool repeats = d.strides[k] == 0 && k < own_;
-      shape.insert(shape.begin(), repeats ? 1 : static_cast<int32_t>(d.size));
+    tensor->shape = Shape();
+    for (auto d = dims_.rbegin(); d != dims_.rend(); ++d) {
+      const bool repeats = d->strides[k] == 0 && k < own_;
+      tensor->shape.push_back(repeats ? 1 : static_cast<int32_t>(d->size));
     }
-    tensor->shape = Shape(shape);
     tensor->row_pitch = 0;
     int64_t expected = tensor->shape.dim(-1);
     for (size_t d = 1; d < dims_.size(); ++d) {
