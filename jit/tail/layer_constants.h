@@ -19,8 +19,8 @@ enum class LayerConstant {
   kLeast,             // Requantization::min, four times in a byte
   kMost,              // and max
   kOffset,            // Requantization::offset()
-  // For a residual: x is what was requantized, y the operand; each with its ResidualScale, or a
-  // float in place of the multiplier.
+  // For a residual: x is what was requantized, y the operand; each with its ResidualScale, or
+  // floats in place of the multiplier and of x's nudge (FloatSum).
   kXLeast,
   kXMost,
   kXOffset,

@@ -70,6 +70,7 @@ void Residual::Encode(LayerConstants* constants) const {
   constants->Set(LayerConstant::kSumShift, sum().last_shift());
   if (!floats) return;
   constants->Set(LayerConstant::kXMultiplier, std::bit_cast<int32_t>(floats->x_scale));
+  constants->Set(LayerConstant::kXNudge, std::bit_cast<int32_t>(floats->addend));
   constants->Set(LayerConstant::kYMultiplier, std::bit_cast<int32_t>(floats->y_scale));
 }
 
@@ -128,6 +129,7 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
   const kernels::QuantizedAdd& add = residual_.add;
   const auto group = static_cast<int>(regs.size());
   const bool partial = bytes < group * width / 4;
+  if (residual_.floats) layer_.Load(t0_, kXMultiplier);
   for (int i = 0; i < group; ++i) {
     const Xmm v = VectorOf(regs[i], width), y = VectorOf(y_, width);
     a_.vpmaxsd(v, v, layer_.Operand(kXLeast));
@@ -157,7 +159,7 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& a
 void ResidualEmitter::EmitFloats(int reg, int width) {
   const Xmm v = VectorOf(reg, width), y = VectorOf(y_, width);
   a_.vcvtdq2ps(v, v);
-  a_.vmulps(v, v, layer_.Operand(LayerConstant::kXMultiplier));
+  a_.vfmadd213ps(v, VectorOf(t0_, width), layer_.Operand(LayerConstant::kXNudge));
   a_.vcvtdq2ps(y, y);
   a_.vfmadd231ps(v, y, layer_.Operand(LayerConstant::kYMultiplier));
   a_.vcvtps2dq(v, v);

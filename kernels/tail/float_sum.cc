@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "kernels/quantization.h"
 
@@ -17,6 +18,13 @@ constexpr int kBytes = 256;
 constexpr float kRound = 12582912.0f;
 // Doubles hold the fused sum of products whose scales are this far apart.
 constexpr double kFarApart = 1 << 20;
+// What is tried: floats so many steps from the one next to the exact quotient, and addends.
+constexpr std::array kSteps = {0, 1, -1, 2, -2};
+constexpr int kMostSteps = 2;
+constexpr double kStep = 0x1p-23;  // of a float, relative to it
+constexpr double kMostAddend = 0x1p-17;
+constexpr std::array<float, 9> kAddends = {0,        0x1p-20f,  -0x1p-20f, 0x1p-19f, -0x1p-19f,
+                                           0x1p-18f, -0x1p-18f, 0x1p-17f,  -0x1p-17f};
 
 float Neighbour(float x, int steps) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -42,95 +50,109 @@ struct RealScales {
   double x, y;
 };
 
-// Compares scales with the integer sum. Both round nearly the same real number, x_scale x + y_scale
-// y, so that they can differ only where it is near the middle between two integers. Those pairs are
-// found in whole numbers of 2^-32, and only they are computed.
-class Proof {
+// The pairs of bytes whose sums are hard to round. The integer sum and floats round nearly the same
+// real number, x_scale x + y_scale y, so that they can differ only where it is near the middle
+// between two integers. Such pairs are found in whole numbers of 2^-32, and only they are computed.
+class HardPairs {
  public:
-  Proof(const QuantizedAdd& add, ByteRange x, ByteRange y, RealScales real)
-      : add_(add),
-        x_(x),
-        y_(y),
-        real_(real),
-        x_scaled_(Rescaled(x, add.x_offset, add.left_shift, {add.x_multiplier, add.x_shift},
-                           add.negate_x)),
-        y_scaled_(Rescaled(y, add.y_offset, add.left_shift, {add.y_multiplier, add.y_shift},
-                           add.negate_y)) {
-    for (int32_t i = 0; i < y_count(); ++i) {
-      y_places_[i] = Place((y.least + add.y_offset + i) * Signed(real.y, add.negate_y));
+  // For all scales and addends that move no real sum by more than `moved`.
+  HardPairs(const QuantizedAdd& add, ByteRange x_range, ByteRange y_range, RealScales real,
+            double moved)
+      : add_(add) {
+    const auto x_scaled = Rescaled(x_range, add.x_offset, add.left_shift,
+                                   {add.x_multiplier, add.x_shift}, add.negate_x);
+    const auto y_scaled = Rescaled(y_range, add.y_offset, add.left_shift,
+                                   {add.y_multiplier, add.y_shift}, add.negate_y);
+    const int32_t y_count = y_range.largest - y_range.least + 1;
+    std::array<uint32_t, kBytes> y_places{};
+    for (int32_t i = 0; i < y_count; ++i) {
+      y_places[i] = Place((y_range.least + add.y_offset + i) * Signed(real.y, add.negate_y));
+    }
+    const double margin = (moved + Inexactness(x_range, y_range, real)) * 0x1p32;
+    const bool all = margin >= 0x1p30;
+    const auto width = all ? 0u : static_cast<uint32_t>(margin);
+    const auto beyond = all ? INT32_MAX : static_cast<int32_t>(0x80000000u + 2 * width);
+    for (int32_t x = x_range.least; x <= x_range.largest; ++x) {
+      // The middle minus `width` becomes the least integer.
+      const uint32_t place = Place((x + add.x_offset) * Signed(real.x, add.negate_x)) + width;
+      int32_t least = INT32_MAX;
+      for (int32_t i = 0; i < y_count; ++i) {
+        least = std::min(least, static_cast<int32_t>(place + y_places[i]));
+      }
+      if (least > beyond) continue;
+      for (int32_t i = 0; i < y_count; ++i) {
+        if (static_cast<int32_t>(place + y_places[i]) > beyond) continue;
+        const int32_t exact = MultiplyByQuantizedMultiplier(
+            x_scaled[x - x_range.least] + y_scaled[i], add.output_multiplier, add.output_shift);
+        pairs_.push_back({x + add.x_offset, y_range.least + add.y_offset + i, Clamp(exact)});
+      }
     }
   }
 
-  bool Holds(const FloatSum& scales) const {
-    const double margin = Margin(scales) * 0x1p32;
-    const bool all = margin >= 0x1p30;
-    const auto width = all ? 0u : static_cast<uint32_t>(margin);
-    for (int32_t x = x_.least; x <= x_.largest; ++x) {
-      // The middle minus `width` becomes the least integer.
-      const uint32_t place = Place((x + add_.x_offset) * Signed(real_.x, add_.negate_x)) + width;
-      int32_t least = INT32_MAX;
-      for (int32_t i = 0; i < y_count(); ++i) {
-        least = std::min(least, static_cast<int32_t>(place + y_places_[i]));
-      }
-      const auto beyond = static_cast<int32_t>(0x80000000u + 2 * width);
-      if ((all || least <= beyond) && !HoldsFor(x, scales, place, all ? INT32_MAX : beyond)) {
-        return false;
-      }
-    }
-    return true;
+  // Whether the floats round all of them as the integer sum does. Products of a float and a byte,
+  // and their sums with a float and a power of two as addend, are exact in doubles.
+  bool Round(const FloatSum& floats) const {
+    return std::ranges::all_of(pairs_, [&](const Pair& pair) {
+      const double x_scale = floats.x_scale, y_scale = floats.y_scale;
+      const auto of_x = static_cast<float>(pair.x * x_scale + floats.addend);
+      const auto real = static_cast<float>(pair.y * y_scale + of_x);
+      return Clamp(std::bit_cast<int32_t>(real + kRound) - std::bit_cast<int32_t>(kRound)) ==
+             pair.result;
+    });
+  }
+
+  // The largest |x + x_offset|, or the same of y.
+  static double Largest(ByteRange range, int32_t offset) {
+    return std::max(std::abs(range.least + offset), std::abs(range.largest + offset));
   }
 
  private:
+  struct Pair {
+    int32_t x, y, result;
+  };
+
   static double Signed(double scale, bool negative) { return negative ? -scale : scale; }
   // The fraction in units of 2^-32, a half as 2^31.
   static uint32_t Place(double x) {
     return static_cast<uint32_t>(static_cast<int64_t>(std::floor(x * 0x1p32)));
   }
 
-  int32_t y_count() const { return y_.largest - y_.least + 1; }
-
-  // How far what either function rounds may be from the real sum, the places' own errors included.
-  double Margin(const FloatSum& scales) const {
+  // How far what either function rounds may be from the real sum, the places' own errors included,
+  // with floats next to the real scales.
+  double Inexactness(ByteRange x, ByteRange y, RealScales real) const {
     constexpr double kUlp = 0x1p-22;  // twice what two roundings of floats may come to
-    const double x_most = Largest(x_, add_.x_offset), y_most = Largest(y_, add_.y_offset);
-    const double of_floats = x_most * std::abs(std::abs(scales.x_scale) - real_.x) +
-                             y_most * std::abs(std::abs(scales.y_scale) - real_.y) +
-                             kUlp * (x_most * real_.x + y_most * real_.y);
+    const double of_floats =
+        kUlp * (Largest(x, add_.x_offset) * real.x + Largest(y, add_.y_offset) * real.y);
     // Each summand is off by one unit of the sum at most, and the sum's first rounding by half of
     // 2^shift.
     const double unit = std::ldexp(add_.output_multiplier, add_.output_shift - 31);
     const double of_integers = 4 * unit + std::ldexp(1.0, add_.output_shift);
     return of_floats + of_integers + 0x1p-30;
   }
-  static double Largest(ByteRange range, int32_t offset) {
-    return std::max(std::abs(range.least + offset), std::abs(range.largest + offset));
-  }
 
-  // Looks at the pairs whose place is at most `beyond`.
-  bool HoldsFor(int32_t x, const FloatSum& scales, uint32_t place, int32_t beyond) const {
-    const double of_x = static_cast<float>(x + add_.x_offset) * scales.x_scale;
-    const double y_scale = scales.y_scale;
-    for (int32_t i = 0; i < y_count(); ++i) {
-      if (static_cast<int32_t>(place + y_places_[i]) > beyond) continue;
-      const auto real = static_cast<float>((y_.least + add_.y_offset + i) * y_scale + of_x);
-      const int32_t rounded =
-          std::bit_cast<int32_t>(real + kRound) - std::bit_cast<int32_t>(kRound);
-      const int32_t exact = MultiplyByQuantizedMultiplier(
-          x_scaled_[x - x_.least] + y_scaled_[i], add_.output_multiplier, add_.output_shift);
-      if (Clamp(rounded) != Clamp(exact)) return false;
-    }
-    return true;
-  }
   int32_t Clamp(int32_t result) const {
     return std::clamp(result + add_.output_offset, add_.min, add_.max);
   }
 
   const QuantizedAdd& add_;
-  ByteRange x_, y_;
-  RealScales real_;
-  std::array<int32_t, kBytes> x_scaled_, y_scaled_;
-  std::array<uint32_t, kBytes> y_places_{};
+  std::vector<Pair> pairs_;
 };
+
+// The first of the floats next to `scales`, without an addend and then with one.
+std::optional<FloatSum> FirstThatRounds(const HardPairs& pairs, const QuantizedAdd& add,
+                                        RealScales scales) {
+  for (const float addend : kAddends) {
+    for (const int x_steps : kSteps) {
+      for (const int y_steps : kSteps) {
+        const float x = Neighbour(static_cast<float>(scales.x), x_steps);
+        const float y = Neighbour(static_cast<float>(scales.y), y_steps);
+        const FloatSum sum{add.negate_x ? -x : x, add.negate_y ? -y : y, addend};
+        if (pairs.Round(sum)) return sum;
+      }
+    }
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -146,30 +168,16 @@ std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteR
       std::max(x_real, y_real) > kFarApart * std::min(x_real, y_real) || add.max < add.min) {
     return std::nullopt;
   }
-  const Proof proof(add, x, y, {x_real, y_real});
+  const RealScales scales{x_real, y_real};
+  const double largest =
+      HardPairs::Largest(x, add.x_offset) * x_real + HardPairs::Largest(y, add.y_offset) * y_real;
   // Factors that take halves away from zero as TFLite does, where scales are simple fractions and
   // halves are many, come last. A float of up to 255 has 16 bits less of fraction than its scale.
-  struct Try {
-    int x_steps, y_steps;  // from the float next to the exact quotient
-    double stretch;
-  };
-  constexpr std::array<Try, 12> kTries = {{{0, 0, 1},
-                                           {1, 1, 1},
-                                           {1, 0, 1},
-                                           {0, 1, 1},
-                                           {-1, 0, 1},
-                                           {0, -1, 1},
-                                           {2, 2, 1},
-                                           {-1, -1, 1},
-                                           {1, -1, 1},
-                                           {-1, 1, 1},
-                                           {0, 0, 1 + 0x1p-18},
-                                           {0, 0, 1 + 0x1p-16}}};
-  for (const Try& t : kTries) {
-    const float x_scale = Neighbour(static_cast<float>(x_real * t.stretch), t.x_steps);
-    const float y_scale = Neighbour(static_cast<float>(y_real * t.stretch), t.y_steps);
-    const FloatSum scales{add.negate_x ? -x_scale : x_scale, add.negate_y ? -y_scale : y_scale};
-    if (proof.Holds(scales)) return scales;
+  for (const double stretch : {0.0, 0x1p-18, 0x1p-16}) {
+    const RealScales tried{x_real * (1 + stretch), y_real * (1 + stretch)};
+    const HardPairs pairs(add, x, y, scales,
+                          largest * (stretch + kMostSteps * kStep) + kMostAddend);
+    if (const auto sum = FirstThatRounds(pairs, add, tried)) return sum;
   }
   return std::nullopt;
 }

@@ -1,9 +1,10 @@
 // Sums of two quantized values in single floats, proven equal to TFLite's integer ones.
 //
 // ADD rescales both bytes and their sum in fixed point, with 20 bits of fraction. One rounding of
-//   fma(float(y + y_offset), y_scale, float(x + x_offset) * x_scale)
-// nearly always gives the same; where it does not, neighbours of the scales mostly do. There are no
-// more than 65,536 pairs of bytes, and all of them are compared.
+//   fma(float(y + y_offset), y_scale, fma(float(x + x_offset), x_scale, addend))
+// nearly always gives the same without an addend; where it does not, neighbours of the scales or a
+// small addend mostly do. There are no more than 65,536 pairs of bytes, and all of them are
+// compared.
 #pragma once
 
 #include <optional>
@@ -12,9 +13,9 @@
 
 namespace fuselite::kernels {
 
-// Both have the signs of the summands.
+// Both scales have the signs of the summands.
 struct FloatSum {
-  float x_scale = 0, y_scale = 0;
+  float x_scale = 0, y_scale = 0, addend = 0;
 };
 
 struct ByteRange {

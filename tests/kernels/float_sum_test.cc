@@ -22,7 +22,7 @@ int32_t IntegerResult(const QuantizedAdd& q, int32_t x, int32_t y) {
 
 // What the emitted code computes.
 int32_t FloatResult(const QuantizedAdd& q, const FloatSum& scales, int32_t x, int32_t y) {
-  const float of_x = static_cast<float>(x + q.x_offset) * scales.x_scale;
+  const float of_x = std::fmaf(static_cast<float>(x + q.x_offset), scales.x_scale, scales.addend);
   const float sum = std::fmaf(static_cast<float>(y + q.y_offset), scales.y_scale, of_x);
   return std::clamp(static_cast<int32_t>(std::nearbyint(sum)) + q.output_offset, q.min, q.max);
 }
