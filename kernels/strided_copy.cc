@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 namespace fuselite::kernels {
@@ -149,7 +148,7 @@ void CopyPlan::RunPiece(const std::byte* in, std::byte* out, int64_t piece) cons
   in += start * split_.in_stride;
   out += start * split_.out_stride;
   switch (loop_) {
-    case Loop::kRun: std::memcpy(out, in, part.size); break;
+    case Loop::kRun: loops_.rows(in, out, {1, 0, 0}, part.size); break;
     case Loop::kRows: loops_.rows(in, out, part, run_bytes_); break;
     case Loop::kFill:
       loops_.fill(in, out, split_across_ ? part : across_, split_across_ ? inner_.size : part.size,

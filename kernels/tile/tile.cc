@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/shape_rules.h"
+#include "kernels/tile/tiled_lines.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -78,6 +79,14 @@ Result<Movement> PlanBroadcastTo(const OpDescription& op) {
   return Movement{{part}};
 }
 
+namespace {
+
+constexpr Candidate kTileCandidates[] = {{"lines", BuildTiledLines},
+                                         {"highway", BuildVectorMovement<PlanTile>},
+                                         {"reference", BuildMovement<PlanTile>}};
+
+}  // namespace
+
 const OperatorDef& TileOperator() {
   static const OperatorDef kDef = {
       .name = "TILE",
@@ -88,7 +97,7 @@ const OperatorDef& TileOperator() {
       .max_inputs = 2,
       .limits = "any type of 8 to 64 bits",
       .infer = InferTile,
-      .candidates = kMovementCandidates<PlanTile>,
+      .candidates = kTileCandidates,
       .cost = MovementCost,
       .selects = true,
   };

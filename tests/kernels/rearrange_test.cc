@@ -134,6 +134,28 @@ TEST(TileTest, MatchesItsDefinition) {
   }
 }
 
+// More than the caches hold: lines are put together once.
+TEST(TileTest, LargeOutputsMatchTheDefinition) {
+  const std::pair<Shape, std::vector<int32_t>> cases[] = {
+      {{2, 9, 40, 33}, {3, 2, 3, 5}},    // lines of the last two dimensions
+      {{5, 4099}, {3, 18}},              // of the last one
+      {{3, 7, 70000}, {2, 2, 1}},        // of nothing repeated, two of the last one together
+      {{1, 1, 5, 30}, {300, 40, 1, 2}},  // of one unit
+  };
+  int width = 0;
+  for (const auto& [shape, multiples] : cases) {
+    Random random(350 + width);
+    SCOPED_TRACE(random.Trace());
+    const auto tensor = RandomTensor(random, kWidths[width++], shape);
+    OpTester tester("TILE");
+    tester.Input(tensor).Constant(Ints(multiples));
+    ExpectMoved(tester, random, [&](int, Index o) {
+      for (int d = 0; d < shape.rank(); ++d) o[d] %= shape[d];
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+  }
+}
+
 TEST(BroadcastToTest, MatchesItsDefinition) {
   for (int i = 0; i < kCases; ++i) {
     Random random(400 + i);
