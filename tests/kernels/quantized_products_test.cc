@@ -269,5 +269,38 @@ TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
       CompareTyped);
 }
 
+// The least values among them, whose products are the largest.
+TEST(QuantizedHighwayTest, FewRowsOfInt16ToTheBit) {
+  CompareRandomly(
+      100,
+      [](Random& random) {
+        const int32_t rows = static_cast<int32_t>(random.Int(1, 15));
+        const int32_t columns = random.Pick({1, 5, 16, 197}), depth = random.Pick({1, 7, 33, 200});
+        OpTester tester("BATCH_MATMUL");
+        auto& params = tester.params<BatchMatMulParams>();
+        params.adj_y = random.Chance(0.5);
+        params.adj_x = !params.adj_y && random.Chance(0.5);
+        const bool least = random.Chance(0.2);
+        const auto operand = [&](bool transposed, int32_t a, int32_t b) {
+          if (transposed) std::swap(a, b);
+          const TestTensor tensor =
+              RandomTensor(random, {.type = kI16,
+                                    .shape = {3, a, b},
+                                    .quantization = Per({random.Float(0.001f, 0.01f)})});
+          if (least) tensor.Fill(random, INT16_MIN, INT16_MIN);
+          return tensor;
+        };
+        const TestTensor x = operand(params.adj_x, rows, depth);
+        const TestTensor y = operand(params.adj_y, depth, columns);
+        tester.Input(x).Input(y);
+        const float scales = x.info().quantization.scale() * y.info().quantization.scale();
+        tester.Output(kI16, Per({scales * random.Float(1e3f, 1e5f)}));
+        EXPECT_TRUE(tester.Infer().ok());
+        EXPECT_TRUE(ReadsMatricesUnpacked(tester.op, ResolveBatchMatMul(tester.op).value()));
+        return tester;
+      },
+      CompareTyped);
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing
