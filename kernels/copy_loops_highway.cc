@@ -20,11 +20,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using ByteTag = hn::ScalableTag<uint8_t>;
 
-// --- Runs of bytes.
+// --- Runs of bytes. The loops take strides by value: what they write might be the caller's.
 
 // Runs of at least one vector of D; the last vector of each may overlap the one before.
 template <class D>
-void CopyRowsBy(D d, const std::byte* in, std::byte* out, const CopyDim& rows, int64_t run_bytes) {
+void CopyRowsBy(D d, const std::byte* in, std::byte* out, CopyDim rows, int64_t run_bytes) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t i = 0; i < rows.size; ++i, in += rows.in_stride, out += rows.out_stride) {
     for (int64_t at = 0; at < run_bytes - lanes; at += lanes) {
@@ -36,11 +36,23 @@ void CopyRowsBy(D d, const std::byte* in, std::byte* out, const CopyDim& rows, i
 }
 
 template <class T>
-HWY_INLINE void CopyRowsByWords(const std::byte* in, std::byte* out, const CopyDim& rows,
+HWY_INLINE void CopyRowsByWords(const std::byte* in, std::byte* out, CopyDim rows,
                                 int64_t run_bytes) {
   for (int64_t i = 0; i < rows.size; ++i, in += rows.in_stride, out += rows.out_stride) {
     MoveTwoWords<T>(in, out, run_bytes);
   }
+}
+
+// Runs of less than a T that follow each other in the output: what is written behind one is written
+// again with the next. Precondition: rows are read upwards, at least a T apart.
+template <class T>
+HWY_INLINE void CopyShortRows(const std::byte* in, std::byte* out, CopyDim rows,
+                              int64_t run_bytes) {
+#pragma GCC unroll 4
+  for (int64_t i = 1; i < rows.size; ++i, in += rows.in_stride, out += run_bytes) {
+    std::memcpy(out, in, sizeof(T));
+  }
+  std::memcpy(out, in, run_bytes);
 }
 
 // Runs of at least two vectors, of which all but the first and the last are stored to whole lines.
@@ -75,6 +87,10 @@ void CopyRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t 
   if (run_bytes >= 32) return CopyRowsBy(hn::CappedTag<uint8_t, 32>(), in, out, rows, run_bytes);
   if (run_bytes >= 16) return CopyRowsBy(hn::CappedTag<uint8_t, 16>(), in, out, rows, run_bytes);
   if (run_bytes >= 8) return CopyRowsByWords<uint64_t>(in, out, rows, run_bytes);
+  if (run_bytes >= 3 && rows.out_stride == run_bytes && rows.in_stride >= 8) {
+    return run_bytes == 3 ? CopyShortRows<uint32_t>(in, out, rows, run_bytes)
+                          : CopyShortRows<uint64_t>(in, out, rows, run_bytes);
+  }
   if (run_bytes >= 4) return CopyRowsByWords<uint32_t>(in, out, rows, run_bytes);
   if (run_bytes >= 2) return CopyRowsByWords<uint16_t>(in, out, rows, run_bytes);
   ScalarCopyLoops().elements(in, out, rows, 1);

@@ -116,6 +116,21 @@ TEST(TransposeTest, MatchesItsDefinition) {
   }
 }
 
+// What is moved together is narrower than a register, and written over its neighbour's place.
+TEST(TransposeTest, PixelsOfFewBytes) {
+  for (int32_t channels = 1; channels <= 9; ++channels) {
+    Random random(250 + channels);
+    SCOPED_TRACE(random.Trace());
+    const Shape shape = {11, 17, channels};
+    const auto tensor = RandomTensor(random, DataType::kUInt8, shape);
+    OpTester tester("TRANSPOSE");
+    tester.Input(tensor).Constant(Ints({1, 0, 2}));
+    ExpectMoved(tester, random, [&](int, const Index& o) {
+      return ElementOf(tensor, Flatten(shape, {o[1], o[0], o[2]}));
+    });
+  }
+}
+
 TEST(TransposeTest, Refuses) {
   const auto code = [](std::vector<int32_t> perm) {
     OpTester tester("TRANSPOSE");
