@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/copy_loops.h"
+
 namespace fuselite::kernels {
 namespace {
 
@@ -47,6 +49,18 @@ void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* oper
   *operand = {out, n, 1};
 }
 
+// The rows of `block` to `out`, one after the other.
+template <class T>
+void Gather(const BroadcastPlan& plan, const BroadcastPlan::Block& block, int k,
+            const std::byte* data, std::byte* out) {
+  const T* from = reinterpret_cast<const T*>(data) + block.offsets[k];
+  T* to = reinterpret_cast<T*>(out);
+  const int64_t row_stride = plan.row_stride(k), stride = plan.stride(k);
+  for (int64_t r = 0; r < block.rows; ++r, from += row_stride, to += block.count) {
+    for (int64_t i = 0; i < block.count; ++i) to[i] = from[i * stride];
+  }
+}
+
 RowBlock MakeBlock(const Operand& x, const Operand& y, std::byte* out, int64_t out_stride,
                    int64_t rows, int64_t n) {
   return {.x = x.data,
@@ -69,6 +83,16 @@ JoinedRows::JoinedRows(const OpDescription& op)
       out_size_(BitWidth(op.outputs[0].type) / 8) {
   const int64_t n = plan_.row_elements();
   joins_ = n < kShortRow && plan_.row_stride(2) == n;
+  const auto is_dense = [](const TensorInfo& info) {
+    return info.shape.rank() == 0 || info.pitch() == info.shape.dim(-1);
+  };
+  for (int k = 0; k < 2; ++k) {
+    is_whole_[k] = is_dense(op.inputs[k]) && op.inputs[k].elements() == op.outputs[0].elements();
+  }
+  // A block of less than a piece has all rows of its dimension.
+  if (joins_ && is_dense(op.outputs[0]) && plan_.units() > 1 && plan_.unit_elements() < kShortRow) {
+    blocks_together_ = BroadcastPlan::kPiece / std::max<int64_t>(plan_.unit_elements(), 1);
+  }
 }
 
 size_t JoinedRows::scratch_bytes() const { return joins_ ? 2 * kDrawnOut * size_ : 0; }
@@ -106,6 +130,36 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   for (Operand* o : {&x, &y}) o->data += o->stride == 0 ? 0 : done * size_;
   joined.blocks[joined.count++] = MakeBlock(x, y, out + done * out_size_, n, 1, left * n);
   return joined;
+}
+
+RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const {
+  const int64_t unit_elements = plan_.unit_elements(), n = (end - begin) * unit_elements;
+  const void* operands[2];
+  for (int k = 0; k < 2; ++k) {
+    const auto* data = static_cast<const std::byte*>(args.inputs[k]);
+    if (is_whole_[k]) {
+      operands[k] = data + begin * unit_elements * size_;
+      continue;
+    }
+    std::byte* const scratch = args.scratch + k * kDrawnOut * size_;
+    std::byte* to = scratch;
+    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+      WithElement(static_cast<int>(size_),
+                  [&](auto element) { Gather<decltype(element)>(plan_, block, k, data, to); });
+      to += unit_elements * size_;
+    });
+    operands[k] = scratch;
+  }
+  return {.x = operands[0],
+          .y = operands[1],
+          .out = static_cast<std::byte*>(args.outputs[0]) + begin * unit_elements * out_size_,
+          .x_stride = n,
+          .y_stride = n,
+          .out_stride = n,
+          .x_step = 1,
+          .y_step = 1,
+          .rows = 1,
+          .n = n};
 }
 
 }  // namespace fuselite::kernels

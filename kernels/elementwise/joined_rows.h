@@ -21,7 +21,8 @@ struct RowBlock {
 
 // The rows of inputs 0 and 1, of one type, and of output 0. What a vector leaves over at a row's
 // end takes as long as the vector: rows below some hundred elements are joined where their operands
-// can be repeated in scratch.
+// can be repeated in scratch; and where all rows that follow each other alike are so few, those of
+// many such blocks.
 class JoinedRows {
  public:
   explicit JoinedRows(const OpDescription& op);
@@ -32,6 +33,12 @@ class JoinedRows {
   // f(block) for the blocks of units [begin, end) of the plan. Uses args.scratch.
   template <class F>
   void ForEach(const KernelArgs& args, int64_t begin, int64_t end, F f) const {
+    if (blocks_together_ > 1) {
+      for (int64_t unit = begin; unit < end; unit += blocks_together_) {
+        f(JoinBlocks(args, unit, std::min(end, unit + blocks_together_)));
+      }
+      return;
+    }
     plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
       const Joined joined = Join(args, block);
       for (int i = 0; i < joined.count; ++i) f(joined.blocks[i]);
@@ -45,10 +52,14 @@ class JoinedRows {
     int count;
   };
   Joined Join(const KernelArgs& args, const BroadcastPlan::Block& block) const;
+  // Units [begin, end) as one row, operands that broadcast drawn out.
+  RowBlock JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const;
 
   BroadcastPlan plan_;
   int64_t size_, out_size_;  // of an element, in bytes
   bool joins_;
+  int64_t blocks_together_ = 1;
+  bool is_whole_[2] = {};  // operands that lie as the output does
 };
 
 }  // namespace fuselite::kernels
