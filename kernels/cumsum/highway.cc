@@ -4,6 +4,7 @@
 // The loops are plain ones that the compiler turns into vectors of each target (this file is
 // compiled with -O3). Every sum is made in the reference's order.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cumsum/cumsum.h"
 #include "kernels/make_kernel.h"
@@ -50,19 +51,21 @@ HWY_INLINE void AddRow(const T* in, T* out, T* sums, int64_t count) {
 
 template <bool kExclusive, class T>
 void SumNeighbours(const T* in, T* out, const CumsumBlock& block) {
-  alignas(64) T sums[kCumsumLines] = {};
+  alignas(64) T sums[kCumsumLines];
+  std::fill_n(sums, block.count, T{0});
   for (int64_t i = 0; i < block.size; ++i) {
     AddRow<kExclusive>(in + i * block.step, out + i * block.step, sums, block.count);
   }
 }
 
-template <bool kExclusive, int kLines, class T>
+template <bool kExclusive, int kLines, bool kNeighbours, class T>
 HWY_INLINE void SumLines(const T* in, T* out, const CumsumBlock& block) {
+  const int64_t line = kNeighbours ? 1 : block.line;
   T sums[kLines] = {};
   for (int64_t i = 0; i < block.size; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int l = 0; l < kLines; ++l) {
-      const int64_t at = l * block.line + i * block.step;
+      const int64_t at = l * line + i * block.step;
       const T before = sums[l], after = before + in[at];
       sums[l] = after;
       out[at] = kExclusive ? before : after;
@@ -70,18 +73,20 @@ HWY_INLINE void SumLines(const T* in, T* out, const CumsumBlock& block) {
   }
 }
 
-template <bool kExclusive, class T>
-void SumFourLines(const T* in, T* out, const CumsumBlock& block) {
+// Four at a time, of neighbours eight.
+template <bool kExclusive, bool kNeighbours, class T>
+void SumFewLines(const T* in, T* out, const CumsumBlock& block) {
   int64_t l = 0;
-  for (; l + 4 <= block.count; l += 4) {
-    SumLines<kExclusive, 4>(in + l * block.line, out + l * block.line, block);
-  }
-  for (; l + 2 <= block.count; l += 2) {
-    SumLines<kExclusive, 2>(in + l * block.line, out + l * block.line, block);
-  }
-  for (; l < block.count; ++l) {
-    SumLines<kExclusive, 1>(in + l * block.line, out + l * block.line, block);
-  }
+  const auto sum = [&]<int kLines>(std::integral_constant<int, kLines>) HWY_ATTR {
+    for (; l + kLines <= block.count; l += kLines) {
+      const int64_t first = kNeighbours ? l : l * block.line;
+      SumLines<kExclusive, kLines, kNeighbours>(in + first, out + first, block);
+    }
+  };
+  if constexpr (kNeighbours) sum(std::integral_constant<int, 8>());
+  sum(std::integral_constant<int, 4>());
+  sum(std::integral_constant<int, 2>());
+  sum(std::integral_constant<int, 1>());
 }
 
 template <class T>
@@ -95,8 +100,12 @@ void Cumsum(const void* in, void* out, const CumsumBlock& block) {
     return block.exclusive ? SumNeighbours<true>(from, to, block)
                            : SumNeighbours<false>(from, to, block);
   }
-  return block.exclusive ? SumFourLines<true>(from, to, block)
-                         : SumFourLines<false>(from, to, block);
+  if (block.line == 1) {
+    return block.exclusive ? SumFewLines<true, true>(from, to, block)
+                           : SumFewLines<false, true>(from, to, block);
+  }
+  return block.exclusive ? SumFewLines<true, false>(from, to, block)
+                         : SumFewLines<false, false>(from, to, block);
 }
 
 CumsumFunction* CumsumFor(DataType type) {
