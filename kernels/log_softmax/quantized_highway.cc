@@ -180,13 +180,14 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedLogSoftmaxHighway(const OpDescript
   ExpTable rising = function.exp;
   std::ranges::reverse(rising.values);
   const QuantizedRows rows(op);
-  return rows.Make(
-      "log_softmax " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
-      [=, block = block_for(type)](const void* x, void* y, int64_t count, int32_t* exps) {
-        const LogSoftmaxRows p{function, rising.values.data(), rows.n, rows.in_pitch,
-                               rows.out_pitch};
-        block(p, x, y, count, exps);
-      });
+  const auto body = [=, block = block_for(type)](const void* x, void* y, int64_t count,
+                                                 int32_t* exps) {
+    const LogSoftmaxRows p{function, rising.values.data(), rows.n, rows.in_pitch, rows.out_pitch};
+    block(p, x, y, count, exps);
+  };
+  if (rows.n == 1) return rows.MakeSingles("log_softmax of one", body);
+  return rows.Make("log_softmax " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
+                   body);
 }
 
 }  // namespace fuselite::kernels

@@ -185,31 +185,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
-
-// Rows of one element, whose share is always the whole.
-std::unique_ptr<Kernel> MakeSingles(const QuantizedRows& rows, SoftmaxBlockFunction* block,
-                                    const ExpTable& exp) {
-  const std::array<std::byte, 2> any{};
-  std::array<std::byte, 2> whole{};
-  alignas(kAlignment) std::array<int32_t, 16> exps{};  // rows.exps_pitch of them
-  block({exp.values.data(), 1, 1, 1, rows.exps_pitch}, any.data(), whole.data(), 1, exps.data());
-  return MakeKernel("softmax of one", {.units = rows.rows, .grain = GrainFor(1)},
-                    [whole, rows](const KernelArgs& args, int64_t begin, int64_t end) {
-                      const int64_t step = rows.out_pitch * rows.out_bytes;
-                      auto* const out = static_cast<std::byte*>(args.outputs[0]) + begin * step;
-                      const int64_t bytes = (end - begin) * step;
-                      if (step == 1) {
-                        std::memset(out, static_cast<int>(whole[0]), bytes);
-                        return;
-                      }
-                      for (int64_t at = 0; at < bytes; at += step) {
-                        std::memcpy(out + at, whole.data(), rows.out_bytes);
-                      }
-                    });
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription& op,
                                                              const BuildContext& context) {
@@ -224,14 +199,13 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
   FUSELITE_ASSIGN_OR_RETURN(ExpTable exp, SoftmaxExpTable(op));
   std::ranges::reverse(exp.values);
   const QuantizedRows rows(op);
-  if (n == 1) return MakeSingles(rows, block_for(in, out), exp);
-  return rows.Make(
-      "softmax " + std::string(DataTypeName(in)) + " " + SimdName(context.isa),
-      [=, block = block_for(in, out)](const void* x, void* y, int64_t count, int32_t* exps) {
-        const SoftmaxRows p{exp.values.data(), rows.n, rows.in_pitch, rows.out_pitch,
-                            rows.exps_pitch};
-        block(p, x, y, count, exps);
-      });
+  const auto body = [=, block = block_for(in, out)](const void* x, void* y, int64_t count,
+                                                    int32_t* exps) {
+    const SoftmaxRows p{exp.values.data(), rows.n, rows.in_pitch, rows.out_pitch, rows.exps_pitch};
+    block(p, x, y, count, exps);
+  };
+  if (n == 1) return rows.MakeSingles("softmax of one", body);
+  return rows.Make("softmax " + std::string(DataTypeName(in)) + " " + SimdName(context.isa), body);
 }
 
 }  // namespace fuselite::kernels

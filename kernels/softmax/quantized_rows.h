@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
+#include "runtime/aligned_buffer.h"
 
 namespace fuselite::kernels {
 
@@ -38,6 +41,29 @@ struct QuantizedRows {
                  std::min(r.together, end - row), reinterpret_cast<int32_t*>(args.scratch));
           }
         });
+  }
+
+  // The same for rows of one element, of which all give what `body` makes of any: its share of the
+  // sum is the whole.
+  template <class Body>
+  std::unique_ptr<Kernel> MakeSingles(std::string name, Body body) const {
+    const std::array<std::byte, 2> any{};
+    std::array<std::byte, 2> result{};
+    alignas(kAlignment) std::array<int32_t, 16> exps{};  // exps_pitch of them
+    body(any.data(), result.data(), 1, exps.data());
+    return MakeKernel(std::move(name), {.units = rows, .grain = GrainFor(1)},
+                      [result, r = *this](const KernelArgs& args, int64_t begin, int64_t end) {
+                        const int64_t step = r.out_pitch * r.out_bytes;
+                        auto* const out = static_cast<std::byte*>(args.outputs[0]) + begin * step;
+                        const int64_t bytes = (end - begin) * step;
+                        if (step == 1) {
+                          std::memset(out, static_cast<int>(result[0]), bytes);
+                          return;
+                        }
+                        for (int64_t at = 0; at < bytes; at += step) {
+                          std::memcpy(out + at, result.data(), r.out_bytes);
+                        }
+                      });
   }
 
   int64_t n, in_pitch, out_pitch, exps_pitch, rows, in_bytes, out_bytes;
