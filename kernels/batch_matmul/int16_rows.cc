@@ -10,6 +10,7 @@
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/batch_matmul/int16_rows.cc"
@@ -22,13 +23,15 @@
 #define FUSELITE_KERNELS_BATCH_MATMUL_INT16_ROWS_ONCE_
 namespace fuselite::kernels {
 
-// sums[c] = sum over d of x[d * x_term] * y[d * y_term + c * y_column]. x_term and y_term are 1, or
-// y_column is.
-struct Int16Row {
+// sums[r * columns + c] = sum over d of x[r * x_row + d * x_term] * y[d * y_term + c * y_column].
+// y_term or y_column is 1.
+struct Int16Rows {
   const int16_t *x, *y;
-  int64_t depth, columns, x_term, y_term, y_column;
+  int64_t rows, depth, columns;
+  int64_t x_row, x_term, y_term, y_column;
+  int16_t* gathered;  // room for a row of x
 };
-using Int16RowFunction = void(const Int16Row& row, int64_t* sums);
+using Int16RowsFunction = void(const Int16Rows& rows, int64_t* sums);
 
 }  // namespace fuselite::kernels
 #endif
@@ -50,16 +53,24 @@ HWY_INLINE void AddTimes(int32_t x, const int16_t* HWY_RESTRICT y, int64_t colum
   for (int64_t c = 0; c < columns; ++c) sums[c] += x * y[c];
 }
 
-void MultiplyRow(const Int16Row& row, int64_t* sums) {
-  if (row.y_term == 1 && row.x_term == 1) {
-    for (int64_t c = 0; c < row.columns; ++c) {
-      sums[c] = Dot(row.x, row.y + c * row.y_column, row.depth);
+HWY_INLINE const int16_t* Gathered(const Int16Rows& p, const int16_t* x) {
+  if (p.x_term == 1) return x;
+  for (int64_t d = 0; d < p.depth; ++d) p.gathered[d] = x[d * p.x_term];
+  return p.gathered;
+}
+
+void MultiplyRows(const Int16Rows& p, int64_t* sums) {
+  const int16_t* x = p.x;
+  for (int64_t r = 0; r < p.rows; ++r, x += p.x_row, sums += p.columns) {
+    if (p.y_term == 1) {
+      const int16_t* const row = Gathered(p, x);
+      for (int64_t c = 0; c < p.columns; ++c) sums[c] = Dot(row, p.y + c * p.y_column, p.depth);
+      continue;
     }
-    return;
-  }
-  std::fill_n(sums, row.columns, 0);
-  for (int64_t d = 0; d < row.depth; ++d) {
-    AddTimes(row.x[d * row.x_term], row.y + d * row.y_term, row.columns, sums);
+    std::fill_n(sums, p.columns, 0);
+    for (int64_t d = 0; d < p.depth; ++d) {
+      AddTimes(x[d * p.x_term], p.y + d * p.y_term, p.columns, sums);
+    }
   }
 }
 
@@ -70,33 +81,54 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fuselite::kernels {
 
+namespace {
+
+// A matrix of up to so many results goes to the output at once: of few columns, a row's share of
+// its requantization would take longer than its sums.
+constexpr int64_t kTogether = 1024;
+
+}  // namespace
+
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulInt16Rows(const OpDescription& op, Isa isa) {
-  constexpr auto kMultiplyRow = FUSELITE_SIMD_TABLE(MultiplyRow);
-  FUSELITE_ASSIGN_OR_RETURN(Int16RowFunction* const multiply, kMultiplyRow.Require(isa));
+  constexpr auto kMultiplyRows = FUSELITE_SIMD_TABLE(MultiplyRows);
+  FUSELITE_ASSIGN_OR_RETURN(Int16RowsFunction* const multiply, kMultiplyRows.Require(isa));
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
-  FUSELITE_ASSIGN_OR_RETURN(
-      QuantizedTail tail, MakeQuantizedTail(op, Activation::kNone, DataType::kNone, shape.columns));
+  const int64_t matrices = shape.batch.count(), columns = shape.columns;
+  const bool dense = op.outputs[0].pitch() == columns;
+  const bool together = op.tail.empty() && dense && shape.rows * columns <= kTogether;
+  const int64_t rows = together ? std::max(shape.rows, 1) : 1;
+  OpDescription stored = op;
+  if (together) {
+    FUSELITE_ASSIGN_OR_RETURN(stored.outputs[0].shape, MakeShape({matrices, rows * columns}));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(QuantizedTail tail, MakeQuantizedTail(stored, Activation::kNone,
+                                                                  DataType::kNone, rows * columns));
   const BatchMatMulStrides s = StridesOf(op);
-  const size_t sums_bytes = AlignUp(shape.columns * sizeof(int64_t));
-  const Work work{.units = shape.batch.count() * shape.rows,
-                  .grain = GrainFor(int64_t{shape.depth} * shape.columns / 8),
-                  .scratch_bytes = sums_bytes + tail.row_bytes()};
+  const size_t sums_bytes = AlignUp(rows * columns * sizeof(int64_t));
+  const size_t tail_bytes = AlignUp(tail.row_bytes());
+  const Work work{.units = columns == 0 ? 0 : matrices * shape.rows / rows,
+                  .grain = GrainFor(rows * columns * shape.depth / 8),
+                  .scratch_bytes = sums_bytes + tail_bytes + shape.depth * sizeof(int16_t)};
   return MakeKernel(
       std::string("batch_matmul int16 rows ") + SimdName(isa), work,
       [=, tail = std::move(tail)](const KernelArgs& args, int64_t begin, int64_t end) {
         auto* const sums = reinterpret_cast<int64_t*>(args.scratch);
-        for (int64_t row = begin; row < end; ++row) {
-          const MatrixBatches::Pair pair = shape.batch.PairOf(row / shape.rows);
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t first = unit * rows;
+          const MatrixBatches::Pair pair = shape.batch.PairOf(first / shape.rows);
           multiply({.x = static_cast<const int16_t*>(args.inputs[0]) + pair.x * s.x_matrix +
-                         row % shape.rows * s.x_row,
+                         first % shape.rows * s.x_row,
                     .y = static_cast<const int16_t*>(args.inputs[1]) + pair.y * s.y_matrix,
+                    .rows = rows,
                     .depth = shape.depth,
-                    .columns = shape.columns,
+                    .columns = columns,
+                    .x_row = s.x_row,
                     .x_term = s.x_term,
                     .y_term = s.y_term,
-                    .y_column = s.y_column},
+                    .y_column = s.y_column,
+                    .gathered = reinterpret_cast<int16_t*>(args.scratch + sums_bytes + tail_bytes)},
                    sums);
-          tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
+          tail.StoreRow(args, unit, sums, args.scratch + sums_bytes);
         }
       });
 }

@@ -28,8 +28,8 @@ bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shap
   if (type != op.inputs[1].type || op.inputs[1].constant() || shape.depth == 0) return false;
   const BatchMatMulStrides strides = StridesOf(op);
   if (type == DataType::kInt16) {
-    const bool dots = strides.x_term == 1 && strides.y_term == 1;
-    return shape.rows < kWorthPackingInt16 && (dots || strides.y_column == 1);
+    if (strides.y_term == 1 && shape.columns < kWorthPacking) return true;
+    return shape.rows < kWorthPackingInt16 && (strides.y_term == 1 || strides.y_column == 1);
   }
   if (type != DataType::kFloat32 && type != DataType::kInt8) return false;
   if (GoesDown(shape, strides)) return true;

@@ -270,16 +270,19 @@ TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
 }
 
 // The least values among them, whose products are the largest.
-TEST(QuantizedHighwayTest, FewRowsOfInt16ToTheBit) {
+TEST(QuantizedHighwayTest, FewRowsOrColumnsOfInt16ToTheBit) {
   CompareRandomly(
       100,
       [](Random& random) {
-        const int32_t rows = static_cast<int32_t>(random.Int(1, 15));
-        const int32_t columns = random.Pick({1, 5, 16, 197}), depth = random.Pick({1, 7, 33, 200});
+        const bool down = random.Chance(0.3);
+        const int32_t rows = down ? 80 : static_cast<int32_t>(random.Int(1, 15));
+        const int32_t columns =
+            down ? static_cast<int32_t>(random.Int(1, 3)) : random.Pick({1, 5, 16, 197});
+        const int32_t depth = random.Pick({1, 7, 33, 200});
         OpTester tester("BATCH_MATMUL");
         auto& params = tester.params<BatchMatMulParams>();
-        params.adj_y = random.Chance(0.5);
-        params.adj_x = !params.adj_y && random.Chance(0.5);
+        params.adj_y = down || random.Chance(0.5);
+        params.adj_x = random.Chance(0.3);
         const bool least = random.Chance(0.2);
         const auto operand = [&](bool transposed, int32_t a, int32_t b) {
           if (transposed) std::swap(a, b);
