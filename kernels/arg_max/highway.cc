@@ -198,10 +198,11 @@ HWY_INLINE int64_t FirstOf(const T* row, int64_t size, T value) {
     const intptr_t at = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, row + i), wanted));
     if (at >= 0) return i + at;
   }
-  for (; i < size; ++i) {
-    if (row[i] == value) return i;
-  }
-  return 0;
+  if (i == size) return 0;
+  const size_t left = size - i;
+  const auto found = hn::And(hn::FirstN(d, left), hn::Eq(LoadPartial(d, row + i, left), wanted));
+  const intptr_t at = hn::FindFirstTrue(d, found);
+  return at >= 0 ? i + at : 0;
 }
 
 template <class T, bool max>
