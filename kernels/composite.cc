@@ -49,6 +49,8 @@ Status ReadAttention(std::span<const std::byte> attributes, void* params) {
     if (name == "logit_cap") to.logit_cap = value;
     return name == "scale" || name == "logit_cap";
   }));
+  // As PyTorch decomposes it, lest products grow large.
+  to.by_roots = to.logit_cap == 0;
   return to.scale > 0 && to.logit_cap >= 0 ? Status() : Unsupported("has no positive scale");
 }
 

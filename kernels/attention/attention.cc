@@ -52,11 +52,14 @@ template <class Cache>
 void AttendRow(const AttentionShape& s, const AttentionParams& params, const float* query,
                Cache keys, Cache values, const float* mask, int mask_step, float* scores,
                float* out) {
+  const float factor = params.operand_scale();
   float largest = -INFINITY;
   for (int64_t n = 0; n < s.keys; ++n) {
     float sum = 0;
-    for (int64_t k = 0; k < s.depth; ++k) sum += query[k] * keys[n * s.k.row + k * s.k.channel];
-    scores[n] = sum * params.scale;
+    for (int64_t k = 0; k < s.depth; ++k) {
+      sum += (query[k] * factor) * (keys[n * s.k.row + k * s.k.channel] * factor);
+    }
+    scores[n] = sum * params.score_scale();
     if (params.logit_cap > 0) {
       scores[n] = params.logit_cap * std::tanh(scores[n] / params.logit_cap);
     }
@@ -70,8 +73,8 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
   }
   for (int64_t d = 0; d < s.values; ++d) {
     float sum = 0;
-    for (int64_t n = 0; n < s.keys; ++n) sum += scores[n] * values[n * s.v.row + d];
-    out[d] = sum / total;
+    for (int64_t n = 0; n < s.keys; ++n) sum += scores[n] / total * values[n * s.v.row + d];
+    out[d] = sum;
   }
 }
 

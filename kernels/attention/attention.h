@@ -3,6 +3,8 @@
 // composites.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/operator.h"
 
@@ -10,12 +12,17 @@ namespace fuselite::kernels {
 
 struct AttentionParams {
   float scale;                // of the scores, before the mask
+  bool by_roots = false;      // queries and keys are each multiplied by its root instead
   bool keys_by_rows = false;  // K is [..., N, K], else [..., K, N]
   // The operands are [batch, row, head, channel], as decoders keep their caches, else
   // [..., row, channel].
   bool heads_inside = false;
   float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the mask
   int32_t heads = 1;    // of queries [batch, row, head * channel]
+
+  // What queries and keys, and what scores are multiplied by.
+  float operand_scale() const { return by_roots ? std::sqrt(scale) : 1.0f; }
+  float score_scale() const { return by_roots ? 1.0f : scale; }
 };
 
 // Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the

@@ -21,11 +21,11 @@ struct AttentionBlock {
   float* scores;                 // [rows, keys]
 };
 
-// Turns a block's products into weights, row by row, and says by what each row's mean of values is
-// to be multiplied, so that its weights sum up to one: a row has more keys than values.
-using WeighScoresFunction = void(const AttentionBlock& block, float* factors);
+// Turns a block's products into weights, row by row, which sum up to one as SOFTMAX's do: to divide
+// the means instead, which are fewer, would round otherwise than the operators one by one.
+using WeighScoresFunction = void(const AttentionBlock& block);
 // to[i] = x[i] factor, for i < n. In place where to == x.
-using ScaleMeansFunction = void(const float* x, float factor, float* to, int64_t n);
+using ScaleFunction = void(const float* x, float factor, float* to, int64_t n);
 // How many keys the block's rows see: behind them masks say kHiddenScore or less. All of `keys`
 // where one of the rows sees none.
 using VisibleKeysFunction = int64_t(const AttentionBlock& block, int64_t keys);
@@ -38,7 +38,7 @@ using WidenRowsFunction = void(const AttentionShape::Scaled& scaled, const int8_
 // The vector code for an ISA; null below SSSE3.
 struct AttentionFunctions {
   WeighScoresFunction* weigh = nullptr;
-  ScaleMeansFunction* scale = nullptr;
+  ScaleFunction* scale = nullptr;
   VisibleKeysFunction* visible = nullptr;
   WidenRowsFunction* widen = nullptr;
 };

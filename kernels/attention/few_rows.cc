@@ -1,6 +1,7 @@
 // Attention of a few queries, those of a decoder's next token: keys and values are read once, where
 // they lie, for all queries of their head. Packing them for a matrix product would read them twice
-// and write them once.
+// and write them once. Both products are summed in the order in which BATCH_MATMUL sums them: where
+// the result is quantized, as a decoder's is, each last bit that differs may become a step.
 #include "kernels/attention/attention.h"
 #include "kernels/attention/block.h"
 #include "kernels/make_kernel.h"
@@ -13,7 +14,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "kernels/matrix_transpose-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 
@@ -25,8 +28,12 @@ namespace fuselite::kernels {
 struct FewRows {
   // Beyond, packing is repaid: half a tile of the matrix product.
   static constexpr int kMaxRows = 8;
-  int64_t rows, keys, depth, values;
-  const float* q[kMaxRows];
+  // Channels of keys that are transposed together.
+  static constexpr int kChannels = 4;
+  int64_t rows, depth, values;
+  int64_t keys, readable_keys;  // those that are seen, and with others behind them
+  const float* q;               // [rows, depth]
+  float key_scale;              // what keys are multiplied by
   float* out[kMaxRows];
   const float *k, *v;
   int64_t key_step, value_step;
@@ -34,6 +41,12 @@ struct FewRows {
   // How many values of each position to ask memory for: those of all heads that are attended to
   // next, which lie side by side; 0 where they were asked for already.
   int64_t asked_of_key, asked_of_value;
+};
+
+struct FewRowsFunctions {
+  void (*score)(const FewRows&);
+  void (*mean)(const FewRows&);
+  int lanes;  // as many keys must be readable, and whole numbers of so many are read
 };
 
 }  // namespace fuselite::kernels
@@ -47,33 +60,52 @@ namespace hn = hwy::HWY_NAMESPACE;
 using DF = hn::ScalableTag<float>;
 using VF = hn::Vec<DF>;
 
-// The products of two queries with kKeys keys. The same order of summation for every key.
-template <int kKeys>
-HWY_INLINE void ScoreKeys(const float* q0, const float* q1, const float* k, int64_t step,
-                          int64_t depth, float* to0, float* to1) {
+// As LiteRT's own kernels add: those for x86-64 are built for machines without FMA.
+HWY_INLINE VF AddProduct(VF a, VF b, VF sum) {
+#if HWY_ARCH_X86
+  return hn::Add(sum, hn::Mul(a, b));
+#else
+  return hn::MulAdd(a, b, sum);
+#endif
+}
+
+// The products of kRows queries from `row` on with a vector of keys, which lie in lanes: a few
+// channels of each become vectors of a channel each.
+template <int kRows>
+HWY_INLINE void ScoreKeys(const FewRows& f, int64_t row, int64_t first) {
   const DF d;
+  constexpr int kN = FewRows::kChannels;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  VF sums0[kKeys], sums1[kKeys];
+  // The last ones may be scored twice.
+  const int64_t begin = std::min(first, f.readable_keys - lanes);
+  const auto* k = reinterpret_cast<const std::byte*>(f.k + begin * f.key_step);
+  const auto pitch = static_cast<int64_t>(f.key_step * sizeof(float));
+  VF sums[kRows];
   HWY_UNROLL(4)
-  for (int n = 0; n < kKeys; ++n) sums0[n] = sums1[n] = hn::Zero(d);
-  for (int64_t i = 0; i < depth; i += lanes) {
-    const auto left = static_cast<size_t>(depth - i);
-    const VF a = LoadUpTo(d, q0 + i, left), b = LoadUpTo(d, q1 + i, left);
+  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
+  for (int64_t i = 0; i < f.depth; i += kN, k += kN * sizeof(float)) {
+    VF channels[kN];
     HWY_UNROLL(4)
-    for (int n = 0; n < kKeys; ++n) {
-      const VF key = LoadUpTo(d, k + n * step + i, left);
-      sums0[n] = hn::MulAdd(a, key, sums0[n]);
-      sums1[n] = hn::MulAdd(b, key, sums1[n]);
+    for (int c = 0; c < kN; ++c) channels[c] = LoadBlocks(d, k + c * pitch, kN * pitch);
+    TransposeBlocks(d, channels);
+    HWY_UNROLL(4)
+    for (int c = 0; c < kN; ++c) {
+      const VF key = hn::Mul(channels[c], hn::Set(d, f.key_scale));
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] = AddProduct(hn::Set(d, f.q[(row + r) * f.depth + i + c]), key, sums[r]);
+      }
     }
   }
   HWY_UNROLL(4)
-  for (int n = 0; n < kKeys; ++n) {
-    to0[n] = hn::GetLane(hn::SumOfLanes(d, sums0[n]));
-    to1[n] = hn::GetLane(hn::SumOfLanes(d, sums1[n]));
+  for (int r = 0; r < kRows; ++r) {
+    StoreUpTo(sums[r], d, f.scores + (row + r) * f.keys + begin,
+              static_cast<size_t>(f.keys - begin));
   }
 }
 
-// Four keys take about 20 ns, and memory some 100 ns: positions, ahead of those that are scored.
+// A vector of keys takes about 80 ns, and memory some 100: positions, ahead of those that are
+// scored.
 constexpr int64_t kAhead = 32;
 
 HWY_INLINE void Ask(const float* from, int64_t values) {
@@ -87,22 +119,15 @@ HWY_INLINE void AskForValues(const FewRows& f, int64_t begin, int64_t end) {
 }
 
 void ScoreRows(const FewRows& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(DF()));
   AskForKeys(f, 0, kAhead);
-  for (int64_t r = 0; r < f.rows; r += 2) {
-    const int64_t other = std::min(r + 1, f.rows - 1);
-    float* const to0 = f.scores + r * f.keys;
-    float* const to1 = f.scores + other * f.keys;
-    int64_t n = 0;
-    for (; n + 4 <= f.keys; n += 4) {
-      if (r == 0) {
-        AskForKeys(f, n + kAhead, n + kAhead + 4);
-        AskForValues(f, n, n + 4);
-      }
-      ScoreKeys<4>(f.q[r], f.q[other], f.k + n * f.key_step, f.key_step, f.depth, to0 + n, to1 + n);
-    }
-    for (; n < f.keys; ++n) {
-      ScoreKeys<1>(f.q[r], f.q[other], f.k + n * f.key_step, f.key_step, f.depth, to0 + n, to1 + n);
-    }
+  for (int64_t n = 0; n < f.keys; n += lanes) {
+    AskForKeys(f, n + kAhead, n + kAhead + lanes);
+    AskForValues(f, n, std::min(n + lanes, f.keys));
+    int64_t r = 0;
+    for (; r + 4 <= f.rows; r += 4) ScoreKeys<4>(f, r, n);
+    if (r + 2 <= f.rows) ScoreKeys<2>(f, std::exchange(r, r + 2), n);
+    if (r < f.rows) ScoreKeys<1>(f, r, n);
   }
 }
 
@@ -121,8 +146,8 @@ HWY_INLINE void MeanOf(const FewRows& f, int64_t r, int64_t other, int64_t at, s
     HWY_UNROLL(4)
     for (int i = 0; i < kVectors; ++i) {
       const VF value = kVectors == 1 ? LoadUpTo(d, v, left) : hn::LoadU(d, v + i * lanes);
-      sums0[i] = hn::MulAdd(a, value, sums0[i]);
-      sums1[i] = hn::MulAdd(b, value, sums1[i]);
+      sums0[i] = AddProduct(a, value, sums0[i]);
+      sums1[i] = AddProduct(b, value, sums1[i]);
     }
   }
   HWY_UNROLL(4)
@@ -148,6 +173,8 @@ void MeanRows(const FewRows& f) {
   }
 }
 
+constexpr FewRowsFunctions kFewRows = {ScoreRows, MeanRows, hn::MaxLanes(DF())};
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -156,19 +183,16 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-using FewRowsFunction = void(const FewRows&);
-
 class FewRowsKernel final : public Kernel {
  public:
   FewRowsKernel(const OpDescription& op, const AttentionShape& shape, Isa isa,
-                FewRowsFunction* score, FewRowsFunction* mean)
+                const FewRowsFunctions& few_rows)
       : name_(std::string(shape.bytes ? "attention f32 cache int8 few rows "
                                       : "attention f32 few rows ") +
               SimdName(isa)),
         shape_(shape),
         params_(op.params.as<AttentionParams>()),
-        score_(score),
-        mean_(mean),
+        few_rows_(few_rows),
         functions_(FindAttentionFunctions(isa)),
         tail_(op, ApplyTail(isa)) {}
 
@@ -178,7 +202,7 @@ class FewRowsKernel final : public Kernel {
     return GrainFor(shape_.keys * (shape_.depth + shape_.values) / 4);
   }
   size_t scratch_bytes() const override {
-    return ScoreBytes() + (shape_.bytes ? KeyBytes() + ValueBytes() : 0);
+    return ScoreBytes() + QueryBytes() + (shape_.bytes ? KeyBytes() + ValueBytes() : 0);
   }
   Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
     for (int64_t unit = begin; unit < end; ++unit) {
@@ -193,6 +217,9 @@ class FewRowsKernel final : public Kernel {
   size_t ScoreBytes() const {
     return AlignUp(shape_.group() * shape_.queries * shape_.keys * sizeof(float));
   }
+  size_t QueryBytes() const {
+    return AlignUp(shape_.group() * shape_.queries * shape_.depth * sizeof(float));
+  }
   // Of one head, as floats.
   size_t KeyBytes() const { return AlignUp(shape_.keys * shape_.depth * sizeof(float)); }
   size_t ValueBytes() const { return AlignUp(shape_.keys * shape_.values * sizeof(float)); }
@@ -200,6 +227,7 @@ class FewRowsKernel final : public Kernel {
   // Asks memory for the keys and values of so many heads from `unit` on.
   void Attend(const KernelArgs& args, int64_t unit, int64_t asked_heads) const {
     const int64_t batch = unit / shape_.key_heads, key_head = unit % shape_.key_heads;
+    auto* const queries = reinterpret_cast<float*>(args.scratch + ScoreBytes());
     FewRows f{};
     AttentionBlock block{};
     int64_t rows[FewRows::kMaxRows] = {};
@@ -207,18 +235,23 @@ class FewRowsKernel final : public Kernel {
       const int64_t head = key_head * shape_.group() + in_group;
       for (int64_t query = 0; query < shape_.queries; ++query, ++f.rows) {
         const int64_t row = rows[f.rows] = shape_.Row(batch, head, query);
-        f.q[f.rows] = static_cast<const float*>(args.inputs[0]) + shape_.q.At(batch, head) +
-                      query * shape_.q.row;
+        const float* const q = static_cast<const float*>(args.inputs[0]) +
+                               shape_.q.At(batch, head) + query * shape_.q.row;
+        functions_.scale(q, params_.operand_scale(), queries + f.rows * shape_.depth, shape_.depth);
         f.out[f.rows] = tail_.Row(args, row);
         block.masks[f.rows] = shape_.MaskRow(args, batch, head, query);
       }
     }
+    f.q = queries;
+    f.key_scale = params_.operand_scale();
     block.rows = f.rows;
-    block.scale = params_.scale;
+    block.scale = params_.score_scale();
     block.logit_cap = params_.logit_cap;
     block.mask_step = shape_.mask.operand.channel_stride;
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
+    const int64_t lanes = few_rows_.lanes;
+    f.readable_keys = std::min((f.keys + lanes - 1) / lanes * lanes, shape_.keys);
     f.depth = shape_.depth;
     f.values = shape_.values;
     if (shape_.bytes) {
@@ -231,27 +264,23 @@ class FewRowsKernel final : public Kernel {
       f.asked_of_key = asked_heads * shape_.depth;
       f.asked_of_value = asked_heads * shape_.values;
     }
-    score_(f);
-    float factors[FewRows::kMaxRows];
-    functions_.weigh(block, factors);
-    mean_(f);
-    for (int64_t r = 0; r < f.rows; ++r) {
-      functions_.scale(f.out[r], factors[r], f.out[r], f.values);
-      tail_.Finish(args, rows[r]);
-    }
+    few_rows_.score(f);
+    functions_.weigh(block);
+    few_rows_.mean(f);
+    for (int64_t r = 0; r < f.rows; ++r) tail_.Finish(args, rows[r]);
   }
 
-  // Keys and values of bytes that are seen become floats in scratch memory, which stays in L2.
+  // Keys and values of bytes that are read become floats in scratch memory, which stays in L2.
   void Widen(const KernelArgs& args, int64_t batch, int64_t key_head, FewRows* f) const {
     const auto widen = [&](int input, const AttentionShape::Steps& steps,
                            const AttentionShape::Scaled& scaled, int64_t width, std::byte* to) {
       const auto* const from =
           static_cast<const int8_t*>(args.inputs[input]) + steps.At(batch, key_head);
       auto* const floats = reinterpret_cast<float*>(to);
-      functions_.widen(scaled, from, steps.row, f->keys, width, floats);
+      functions_.widen(scaled, from, steps.row, f->readable_keys, width, floats);
       return floats;
     };
-    std::byte* const keys = args.scratch + ScoreBytes();
+    std::byte* const keys = args.scratch + ScoreBytes() + QueryBytes();
     f->k = widen(1, shape_.k, shape_.k_scale, shape_.depth, keys);
     f->v = widen(2, shape_.v, shape_.v_scale, shape_.values, keys + KeyBytes());
     f->key_step = shape_.depth;
@@ -261,7 +290,7 @@ class FewRowsKernel final : public Kernel {
   std::string name_;
   AttentionShape shape_;
   AttentionParams params_;
-  FewRowsFunction *score_, *mean_;
+  FewRowsFunctions few_rows_;
   AttentionFunctions functions_;
   RowTail tail_;
 };
@@ -270,18 +299,20 @@ class FewRowsKernel final : public Kernel {
 
 Result<std::unique_ptr<Kernel>> BuildAttentionFewRows(const OpDescription& op,
                                                       const BuildContext& context) {
-  static constexpr auto kScore = FUSELITE_SIMD_TABLE(ScoreRows);
-  static constexpr auto kMean = FUSELITE_SIMD_TABLE(MeanRows);
-  FUSELITE_ASSIGN_OR_RETURN(auto* const score, kScore.Require(context.isa));
+  static constexpr auto kTable = FUSELITE_SIMD_TABLE(kFewRows);
+  FUSELITE_ASSIGN_OR_RETURN(const auto* const functions, kTable.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
   const int64_t rows = shape.group() * shape.queries;
   if (rows > FewRows::kMaxRows) return Unsupported(rows, " rows repay packing keys and values");
   if (shape.k.channel != 1) return Unsupported("keys by columns");
+  if (shape.depth % FewRows::kChannels != 0 || shape.keys < functions->lanes) {
+    return Unsupported(shape.keys, " keys of ", shape.depth, " channels fill no vectors");
+  }
   if (op.outputs[0].type != DataType::kFloat32) {
     return Unsupported("an output of ", DataTypeName(op.outputs[0].type));
   }
   return std::unique_ptr<Kernel>(
-      std::make_unique<FewRowsKernel>(op, shape, context.isa, score, kMean.For(context.isa)));
+      std::make_unique<FewRowsKernel>(op, shape, context.isa, *functions));
 }
 
 }  // namespace fuselite::kernels

@@ -48,7 +48,7 @@ class AttentionKernel final : public Kernel {
   }
   size_t scratch_bytes() const override {
     return RoundUp(tail_.scratch_bytes()) + ScoreBytes() +
-           AttentionBlock::kMaxRows * shape_.values * sizeof(float);
+           AttentionBlock::kMaxRows * (shape_.values + shape_.depth) * sizeof(float);
   }
   size_t shared_bytes() const override {
     return VisibleBytes() + shape_.batches * shape_.key_heads *
@@ -154,7 +154,8 @@ class AttentionKernel final : public Kernel {
     const int64_t visible = VisibleOf(args, head);
     if (panel < KeyPanels()) {
       if (panel * gemm_.panel >= visible) return;
-      return PackKeys(Keys(args, head, visible), panel, PackedKeys(args, head));
+      PackKeys(Keys(args, head, visible), panel, PackedKeys(args, head));
+      return ScaleKeys(PackedKeys(args, head) + panel * gemm_.panel * shape_.depth);
     }
     const int64_t value_panel = panel - KeyPanels();
     PackPanelsF32(Values(args, head, visible, value_panel * gemm_.panel), gemm_.panel, 0, 1,
@@ -171,6 +172,10 @@ class AttentionKernel final : public Kernel {
                      reinterpret_cast<std::byte*>(packed + first * keys.depth),
                      {keys.depth, kFloat, gemm_.panel * kFloat},
                      {gemm_.panel, keys.n_stride * kFloat, kFloat}, kFloat);
+  }
+  void ScaleKeys(float* panel) const {
+    if (!params_.by_roots) return;
+    functions_.scale(panel, params_.operand_scale(), panel, gemm_.panel * shape_.depth);
   }
   // Panels lie as if all keys were seen.
   float* ValuePanel(const KernelArgs& args, int64_t head, int64_t panel) const {
@@ -207,7 +212,7 @@ class AttentionKernel final : public Kernel {
     const Place first = PlaceOf(unit);
     AttentionBlock block{};
     block.rows = std::min<int64_t>(AttentionBlock::kMaxRows, shape_.queries - first.query);
-    block.scale = params_.scale;
+    block.scale = params_.score_scale();
     block.logit_cap = params_.logit_cap;
     for (int64_t r = 0; r < block.rows; ++r) {
       block.masks[r] = shape_.MaskRow(args, first.batch, first.head, first.query + r);
@@ -225,12 +230,21 @@ class AttentionKernel final : public Kernel {
     AttentionBlock block = BlockOf(args, unit);
     block.keys = Visible(args)[unit];
     block.scores = reinterpret_cast<float*>(scratch);
-    const float* const queries = static_cast<const float*>(args.inputs[0]) +
-                                 shape_.q.At(first.batch, first.head) + first.query * shape_.q.row;
-    Multiply(queries, shape_.q.row, block.rows, shape_.depth, PackedKeys(args, key_head),
-             block.keys, block.scores, block.keys);
-    float factors[AttentionBlock::kMaxRows];
-    functions_.weigh(block, factors);
+    const float* queries = static_cast<const float*>(args.inputs[0]) +
+                           shape_.q.At(first.batch, first.head) + first.query * shape_.q.row;
+    int64_t query_pitch = shape_.q.row;
+    if (params_.by_roots) {
+      float* const scaled = means + AttentionBlock::kMaxRows * shape_.values;
+      for (int64_t r = 0; r < block.rows; ++r) {
+        functions_.scale(queries + r * query_pitch, params_.operand_scale(),
+                         scaled + r * shape_.depth, shape_.depth);
+      }
+      queries = scaled;
+      query_pitch = shape_.depth;
+    }
+    Multiply(queries, query_pitch, block.rows, shape_.depth, PackedKeys(args, key_head), block.keys,
+             block.scores, block.keys);
+    functions_.weigh(block);
     for (int64_t panel = 0; panel < ValuePanels(); ++panel) {
       const int64_t column = panel * gemm_.panel;
       Multiply(block.scores, block.keys, block.rows, block.keys, ValuePanel(args, key_head, panel),
@@ -239,7 +253,7 @@ class AttentionKernel final : public Kernel {
     }
     for (int64_t r = 0; r < block.rows; ++r) {
       const int64_t out = row + r * shape_.query_rows;
-      functions_.scale(means + r * shape_.values, factors[r], tail_.Row(args, out), shape_.values);
+      std::copy_n(means + r * shape_.values, shape_.values, tail_.Row(args, out));
       tail_.Finish(args, out);
     }
   }

@@ -57,20 +57,19 @@ HWY_INLINE void CapScores(float* row, size_t n, float scale, float cap) {
 }
 
 // Scores that are not touched in between: their largest times the scale is the largest of all.
-HWY_INLINE void WeighPlainScores(const AttentionBlock& b, float* factors) {
+HWY_INLINE void WeighPlainScores(const AttentionBlock& b) {
   const auto keys = static_cast<size_t>(b.keys);
   // First all of them: the exponentials of a row would wait for its largest.
-  for (int64_t r = 0; r < b.rows; ++r) factors[r] = RowMax(b.scores + r * b.keys, keys);
+  float largest[AttentionBlock::kMaxRows];
+  for (int64_t r = 0; r < b.rows; ++r) largest[r] = RowMax(b.scores + r * b.keys, keys);
   for (int64_t r = 0; r < b.rows; ++r) {
     float* scores = b.scores + r * b.keys;
-    factors[r] = 1.0f / ExpRow(scores, scores, keys, b.scale, factors[r]);
+    SoftmaxRow(scores, scores, keys, b.scale, largest[r]);
   }
 }
 
-void WeighScores(const AttentionBlock& b, float* factors) {
-  if (b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0) {
-    return WeighPlainScores(b, factors);
-  }
+void WeighScores(const AttentionBlock& b) {
+  if (b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0) return WeighPlainScores(b);
   const auto keys = static_cast<size_t>(b.keys);
   for (int64_t r = 0; r < b.rows; ++r) {
     float* scores = b.scores + r * b.keys;
@@ -78,11 +77,11 @@ void WeighScores(const AttentionBlock& b, float* factors) {
     if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
     const float largest =
         ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
-    factors[r] = 1.0f / ExpRow(scores, scores, keys, 1.0f, largest);
+    SoftmaxRow(scores, scores, keys, 1.0f, largest);
   }
 }
 
-void ScaleMeans(const float* x, float factor, float* to, int64_t n) {
+void ScaleRow(const float* x, float factor, float* to, int64_t n) {
   const D d;
   RowMap(x, to, static_cast<size_t>(n),
          [&](auto v) HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); });
@@ -133,7 +132,7 @@ namespace fuselite::kernels {
 
 AttentionFunctions FindAttentionFunctions(Isa isa) {
   static constexpr auto kWeigh = FUSELITE_SIMD_TABLE(WeighScores);
-  static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleMeans);
+  static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleRow);
   static constexpr auto kVisible = FUSELITE_SIMD_TABLE(VisibleKeys);
   static constexpr auto kWiden = FUSELITE_SIMD_TABLE(WidenRows);
   return {kWeigh.For(isa), kScale.For(isa), kVisible.For(isa), kWiden.For(isa)};

@@ -92,19 +92,6 @@ HWY_INLINE V VecExp(D d, V x) {
   return TimesPowerOfTwo(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.q, parts.whole);
 }
 
-// 2^x in three quarters of VecExp's instructions.
-template <class D, class V>
-HWY_INLINE V VecExp2(D d, V x) {
-  // Outside of these bounds the result is 0 or infinity.
-  const V bounded = AtMost(d, AtLeast(d, x, -150.0f), 129.0f);
-  const V whole = hn::Round(bounded), r = hn::Sub(bounded, whole);
-  // (2^r - 1) / r for |r| <= 1/2, relative error of the power 1.6e-8.
-  constexpr float kTail[] = {0.6931472f,   0.24022648f,   0.055503324f,
-                             0.009618437f, 0.0013398875f, 1.5353362e-4f};
-  const V power = hn::MulAdd(r, Polynomial(d, r, kTail), hn::Set(d, 1.0f));
-  return TimesPowerOfTwo(d, power, NearestInRange(whole), whole);
-}
-
 // exp(x) - 1 without cancellation near 0. Precondition: x <= 0, or NaN.
 template <class D, class V>
 HWY_INLINE V VecExpm1NonPositive(D d, V x) {

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 
 void SoftmaxRowVector(const float* in, float* out, size_t n, float beta) {
-  SoftmaxRow(in, out, n, beta);
+  SoftmaxRow(in, out, n, beta, RowMax(in, n));
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -23,30 +23,29 @@ namespace hn = hwy::HWY_NAMESPACE;
 HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const auto largest = hn::Set(d, most);
-  constexpr float kLog2OfE = 1.44269504f;
-  const auto scale = hn::Set(d, beta * kLog2OfE);
+  const auto largest = hn::Set(d, most), scale = hn::Set(d, beta);
   auto sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto x = hn::LoadU(d, in + i);
-    const auto e = VecExp2(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto x = LoadPartial(d, in + i, n - i);
-    const auto e = VecExp2(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
     StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
   }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// One pass writes the exponentials and sums them; the row is still in L1 for the second.
-HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
+// One pass writes the exponentials and sums them; the row is still in L1 for the second. `most` is
+// the largest.
+HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta, float most) {
   const hn::ScalableTag<float> d;
-  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
+  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, most));
   RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, inverse); });
 }
 
