@@ -148,6 +148,18 @@ HWY_INLINE V VecErf(D d, V x) {
   return OddRational(d, x, 3.93f, kP, kQ);
 }
 
+// f of each lane in double precision: rounded once, as <cmath>'s functions nearly always are.
+// LiteRT calls those, and what a rotary embedding makes of the last bit a decoder quantizes.
+template <class D, class V, class F>
+HWY_INLINE V InDoubles(D d, V x, F f) {
+  const hn::RepartitionToWide<D> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  const hn::Half<D> lower;
+  static_assert(hn::MaxLanes(half) == hn::MaxLanes(lower));
+  return hn::Combine(d, hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::UpperHalf(lower, x)))),
+                     hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(lower, x)))));
+}
+
 // Highway's reduction holds to 39000; vectors with larger values go through <cmath>.
 template <class D, class V>
 HWY_INLINE bool WithinTrigonometricRange(D d, V x) {
@@ -164,13 +176,17 @@ HWY_NOINLINE V LaneByLane(D d, V x, F function) {
 
 template <class D, class V>
 HWY_INLINE V VecSin(D d, V x) {
-  if (WithinTrigonometricRange(d, x)) return hn::Sin(d, x);
+  if (WithinTrigonometricRange(d, x)) {
+    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return hn::Sin(wide, v); });
+  }
   return LaneByLane(d, x, [](float lane) { return std::sin(lane); });
 }
 
 template <class D, class V>
 HWY_INLINE V VecCos(D d, V x) {
-  if (WithinTrigonometricRange(d, x)) return hn::Cos(d, x);
+  if (WithinTrigonometricRange(d, x)) {
+    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return hn::Cos(wide, v); });
+  }
   return LaneByLane(d, x, [](float lane) { return std::cos(lane); });
 }
 
