@@ -1,5 +1,6 @@
 """Cases that were cliffs once: shapes that nets have and random draws seldom meet. They are measured with every seed."""
 
+import graphs
 import numpy as np
 from case import Case
 from draw import FLOAT, INT8, INT16, INT32, INT64, UINT8, Draw
@@ -107,6 +108,14 @@ def joined(shape, parts, axis, dtype):
     return make
 
 
+def least_of_rows(shape):
+    def make(d):
+        operands = [d.input(shape, FLOAT), d.ints(len(shape) - 1)]
+        return d.g.op("ARG_MIN", operands, shape[:-1], "ArgMinOptions", 2, dtype=INT32, outputType=graphs.TYPES[INT32])
+
+    return make
+
+
 def angle(shape):
     return lambda d: d.g.op("ATAN2", [d.input(shape, FLOAT), d.input(shape, FLOAT)], shape, "ATan2Options")
 
@@ -121,12 +130,15 @@ def table():
         yield "SQUARED_DIFFERENCE", pair("SQUARED_DIFFERENCE", None, group, (*group[:2], 1, 1))
     yield "MUL", pair("MUL", "MulOptions", (1, 4, 32, 1), (1, 4, 32, 1))
     yield "ADD", pair("ADD", "AddOptions", (64, 64, 1), (64, 1, 1), INT8)
+    yield "ADD", pair("ADD", "AddOptions", (127, 4, 8), (127, 1, 8), UINT8)
+    yield "SUB", pair("SUB", "SubOptions", (198, 7, 3), (1, 7, 1), UINT8)
     for name in ("REDUCE_MAX", "REDUCE_MIN", "SUM", "MEAN"):
         for dtype in (FLOAT, INT8, INT32) if name in ("SUM", "MEAN") else (FLOAT, INT8, UINT8, INT16, INT64):
             yield name, reduction(name, (1, 56, 56, 24), 0, dtype)
             yield name, reduction(name, (128, 128, 1), 2, dtype)
     yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (1, 64, 64, 1), UINT8, UNIT, beta=1.0)
     yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (8400, 2), INT8, UNIT, beta=1.0)
+    yield "LOG_SOFTMAX", along_rows("LOG_SOFTMAX", None, (128, 128, 1), UINT8, {UINT8: (16 / 256, 255)})
     yield "L2_NORMALIZATION", along_rows("L2_NORMALIZATION", "L2NormOptions", (1, 64, 64, 1), INT8, SIGNED_UNIT)
     for out in (4, 16, 64):
         yield "CONV_2D", convolution((1, 64, 64, 3), 1, out, UINT8)
@@ -136,16 +148,22 @@ def table():
     for n in (16, 197):
         yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16, adjY=True)
         yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16)
+    yield "BATCH_MATMUL", matrices(12, 80, 12, 1, INT16)
+    yield "ARG_MIN", least_of_rows((1, 160, 230, 14))
     yield "ATAN2", angle((1, 56, 56, 24))
     yield "ATAN2", angle((7,))
     yield "FLOOR_MOD", pair("FLOOR_MOD", None, (12, 128, 128), (1, 1, 128))
     for shape, times in (((1, 128, 128, 1), (1, 1, 1, 3)), ((2000, 2), (1, 2)), ((1, 20, 20, 3), (1, 2, 2, 1))):
         for dtype in (FLOAT, INT8):
             yield "TILE", tile(shape, times, dtype)
+    yield "TILE", tile((1, 45, 44, 256), (3, 2, 3, 2), INT8)
+    yield "TILE", tile((1, 36, 35, 143), (2, 3, 2, 2), FLOAT)
     orders = [((64, 64, 64), (1, 2, 0)), ((64, 64, 64), (2, 1, 0)), ((1, 20, 20, 255), (0, 3, 1, 2))]
     for shape, order in [*orders, ((1, 56, 56, 24), (3, 1, 2, 0))]:
         for dtype in (FLOAT, INT8, INT16):
             yield "TRANSPOSE", transpose(shape, order, dtype)
+    yield "TRANSPOSE", transpose((64, 64, 3), (1, 0, 2), INT8)
+    yield "CUMSUM", sums_before((10, 187, 4, 8), 2, FLOAT)
     for shape, axis in (((2000, 2), 1), ((2000, 2), 0), ((12, 128, 128), 1), ((1, 1000), 1)):
         for dtype in (FLOAT, INT32, INT64):
             yield "CUMSUM", sums_before(shape, axis, dtype)

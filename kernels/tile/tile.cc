@@ -81,8 +81,13 @@ Result<Movement> PlanBroadcastTo(const OpDescription& op) {
 
 namespace {
 
-constexpr Candidate kTileCandidates[] = {{"lines", BuildTiledLines},
-                                         {"highway", BuildVectorMovement<PlanTile>},
+Result<std::unique_ptr<Kernel>> BuildTileHighway(const OpDescription& op,
+                                                 const BuildContext& context) {
+  if (auto lines = BuildTiledLines(op, context); lines.ok()) return lines;
+  return BuildVectorMovement<PlanTile>(op, context);
+}
+
+constexpr Candidate kTileCandidates[] = {{"highway", BuildTileHighway},
                                          {"reference", BuildMovement<PlanTile>}};
 
 }  // namespace
