@@ -1,5 +1,6 @@
 // A target in the ordinary build: the inputs that once were findings (tests/fuzz/corpus/TARGET),
-// and some that are made of random bytes. FUSELITE_SEEDS=1000:9000 makes others than the first ones.
+// and some that are made of random bytes. FUSELITE_SEEDS=1000:9000 makes others than the first
+// ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
