@@ -37,7 +37,7 @@ struct FewRows {
   float* out[kMaxRows];
   const float *k, *v;
   int64_t key_step, value_step;
-  float* scores;  // [rows, keys]
+  float* scores;  // of the AttentionBlock
   // How many values of each position to ask memory for: those of all heads that are attended to
   // next, which lie side by side; 0 where they were asked for already.
   int64_t asked_of_key, asked_of_value;
@@ -99,7 +99,7 @@ HWY_INLINE void ScoreKeys(const FewRows& f, int64_t row, int64_t first) {
   }
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
-    StoreUpTo(sums[r], d, f.scores + (row + r) * f.keys + begin,
+    StoreUpTo(sums[r], d, f.scores + (row + r) * ScorePitch(f.keys) + begin,
               static_cast<size_t>(f.keys - begin));
   }
 }
@@ -139,7 +139,7 @@ HWY_INLINE void MeanOf(const FewRows& f, int64_t r, int64_t other, int64_t at, s
   VF sums0[kVectors], sums1[kVectors];
   HWY_UNROLL(4)
   for (int i = 0; i < kVectors; ++i) sums0[i] = sums1[i] = hn::Zero(d);
-  const float *w0 = f.scores + r * f.keys, *w1 = f.scores + other * f.keys;
+  const float *w0 = f.scores + r * ScorePitch(f.keys), *w1 = f.scores + other * ScorePitch(f.keys);
   for (int64_t n = 0; n < f.keys; ++n) {
     const float* const v = f.v + n * f.value_step + at;
     const VF a = hn::Set(d, w0[n]), b = hn::Set(d, w1[n]);
@@ -215,7 +215,7 @@ class FewRowsKernel final : public Kernel {
 
  private:
   size_t ScoreBytes() const {
-    return AlignUp(shape_.group() * shape_.queries * shape_.keys * sizeof(float));
+    return AlignUp(shape_.group() * shape_.queries * ScorePitch(shape_.keys) * sizeof(float));
   }
   size_t QueryBytes() const {
     return AlignUp(shape_.group() * shape_.queries * shape_.depth * sizeof(float));

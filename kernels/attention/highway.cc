@@ -85,7 +85,7 @@ class AttentionKernel final : public Kernel {
     return (shape_.queries + AttentionBlock::kMaxRows - 1) / AttentionBlock::kMaxRows;
   }
   size_t ScoreBytes() const {
-    return RoundUp(AttentionBlock::kMaxRows * shape_.keys * sizeof(float));
+    return RoundUp(AttentionBlock::kMaxRows * ScorePitch(shape_.keys) * sizeof(float));
   }
   // How many positions each block sees.
   int64_t* Visible(const KernelArgs& args) const { return reinterpret_cast<int64_t*>(args.shared); }
@@ -243,11 +243,12 @@ class AttentionKernel final : public Kernel {
       query_pitch = shape_.depth;
     }
     Multiply(queries, query_pitch, block.rows, shape_.depth, PackedKeys(args, key_head), block.keys,
-             block.scores, block.keys);
+             block.scores, ScorePitch(block.keys));
     functions_.weigh(block);
     for (int64_t panel = 0; panel < ValuePanels(); ++panel) {
       const int64_t column = panel * gemm_.panel;
-      Multiply(block.scores, block.keys, block.rows, block.keys, ValuePanel(args, key_head, panel),
+      Multiply(block.scores, ScorePitch(block.keys), block.rows, block.keys,
+               ValuePanel(args, key_head, panel),
                std::min<int64_t>(gemm_.panel, shape_.values - column), means + column,
                shape_.values);
     }

@@ -56,35 +56,38 @@ HWY_INLINE void CapScores(float* row, size_t n, float scale, float cap) {
   });
 }
 
-// Scores that are not touched in between: their largest times the scale is the largest of all.
-HWY_INLINE void WeighPlainScores(const AttentionBlock& b) {
+// The largest of a row's scores once they are scaled, capped and masked; scores that are not
+// touched but by the scale wait for it until they are exponents.
+HWY_INLINE float FinishScores(const AttentionBlock& b, int64_t r, bool plain) {
   const auto keys = static_cast<size_t>(b.keys);
-  // First all of them: the exponentials of a row would wait for its largest.
-  float largest[AttentionBlock::kMaxRows];
-  for (int64_t r = 0; r < b.rows; ++r) largest[r] = RowMax(b.scores + r * b.keys, keys);
-  for (int64_t r = 0; r < b.rows; ++r) {
-    float* scores = b.scores + r * b.keys;
-    SoftmaxRow(scores, scores, keys, b.scale, largest[r]);
-  }
-}
-
-void WeighScores(const AttentionBlock& b) {
-  if (b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0) return WeighPlainScores(b);
-  const auto keys = static_cast<size_t>(b.keys);
-  for (int64_t r = 0; r < b.rows; ++r) {
-    float* scores = b.scores + r * b.keys;
-    const bool capped = b.logit_cap > 0;
-    if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
-    const float largest =
-        ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
-    SoftmaxRow(scores, scores, keys, 1.0f, largest);
-  }
+  float* const scores = b.scores + r * ScorePitch(b.keys);
+  if (plain) return RowMax(scores, keys);
+  const bool capped = b.logit_cap > 0;
+  if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
+  return ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
 }
 
 void ScaleRow(const float* x, float factor, float* to, int64_t n) {
   const D d;
   RowMap(x, to, static_cast<size_t>(n),
          [&](auto v) HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); });
+}
+
+// Each pass goes over all rows: within a row its exponentials would wait for the largest, and their
+// quotients for the sum and for what has just been stored.
+void WeighScores(const AttentionBlock& b) {
+  const auto keys = static_cast<size_t>(b.keys);
+  const bool plain = b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0;
+  float largest[AttentionBlock::kMaxRows], factors[AttentionBlock::kMaxRows];
+  for (int64_t r = 0; r < b.rows; ++r) largest[r] = FinishScores(b, r, plain);
+  for (int64_t r = 0; r < b.rows; ++r) {
+    float* const scores = b.scores + r * ScorePitch(b.keys);
+    factors[r] = 1.0f / ExpRow(scores, scores, keys, plain ? b.scale : 1.0f, largest[r]);
+  }
+  for (int64_t r = 0; r < b.rows; ++r) {
+    float* const scores = b.scores + r * ScorePitch(b.keys);
+    ScaleRow(scores, factors[r], scores, b.keys);
+  }
 }
 
 // The index behind the last value above kHiddenScore; 0 where there is none.

@@ -28,13 +28,13 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto x = hn::LoadU(d, in + i);
-    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto x = LoadPartial(d, in + i, n - i);
-    const auto e = VecExp(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
     StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
   }
