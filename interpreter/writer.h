@@ -59,12 +59,12 @@ class ModelWriter {
   int AddTensor(std::string name, DataType type, const Shape& shape,
                 Quantization quantization = {});
   template <class T>
-  int AddConstant(std::string name, DataType type, const Shape& shape, const std::vector<T>& values,
-                  Quantization quantization = {}) {
-    return AddTensor({.name = std::move(name),
+  int AddConstant(const std::string& name, DataType type, const Shape& shape,
+                  const std::vector<T>& values, const Quantization& quantization = {}) {
+    return AddTensor({.name = name,
                       .type = type,
                       .shape = shape,
-                      .quantization = std::move(quantization),
+                      .quantization = quantization,
                       .data = BytesOf(values)});
   }
 

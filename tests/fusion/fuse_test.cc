@@ -5,6 +5,7 @@
 namespace fuselite::fusion::testing {
 namespace {
 
+using ::testing::_;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Property;
@@ -232,6 +233,16 @@ TEST(FoldScale, NotBehindAnActivationNorWhereOthersRead) {
   b.Output(b.Op("MUL", {d, b.Constant({6})}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
               ElementsAre("CONV_2D + relu + mul", "CONV_2D", "MUL"));
+}
+
+// The weights would be infinite; inputs are so small that the products are not.
+TEST(FoldScale, NotBeyondTheLargestFloat) {
+  GraphBuilder b;
+  const ValueId x = b.Op("EXP", {b.Op("SUB", {b.Input({2, 8}), b.Scalar(46)})});
+  const ValueId y = b.Op("FULLY_CONNECTED", {x, b.Constant({6, 8}, 1e20f, 2e20f), b.Constant({6})});
+  b.Output(b.Op("MUL", {y, b.Constant({6}, 1e20f, 2e20f)}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre(_, "FULLY_CONNECTED + mul"));
 }
 
 // x * gate before a 1x1 convolution of `filters`, and a residual behind it.

@@ -128,6 +128,12 @@ TEST(Identity, PadSliceTransposeReshapeOfNothingGo) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D", "CONV_2D"));
 }
 
+TEST(Identity, ConcatenationOfOneGoes) {
+  GraphBuilder b;
+  b.Output(b.Op("CONCATENATION", {b.Conv(b.Input({1, 4, 4, 3}), 4, 1)}, {{"axis", 3}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(), ElementsAre("CONV_2D"));
+}
+
 TEST(Identity, TransposeOfASquareStays) {
   GraphBuilder b;
   const ValueId v = b.Dense(b.Input({6, 8}), 6);

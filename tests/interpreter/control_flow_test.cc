@@ -166,6 +166,34 @@ TEST(While, GivesShapesThatTurnsChange) {
   }
 }
 
+// As many values in another shape: [2, 3] after an even number of turns, [3, 2] after an odd one.
+TEST(While, GivesShapesOfAsManyValues) {
+  for (const int turns : {2, 3}) {
+    Builder b;
+    const int counter = b.In({1}), x = b.In({2, 3}), p = b.Out({1}), q = b.Out({2, 3});
+    b.AddControlFlow(kWhile, {1, 2}, {counter, x}, {p, q});
+    b.End({p, q});
+    b.AddSubgraph("condition");
+    const int asked = b.In({1});
+    b.In({2, 3});
+    b.End({b.Op("LESS", {asked, b.Number(static_cast<float>(turns))}, {1}, kBool)});
+    b.AddSubgraph("body");
+    const int i = b.In({1}), u = b.In({2, 3});
+    const int order = b.AddConstant("order", kInt, {2}, std::vector<int32_t>{1, 0});
+    b.End({b.Op("ADD", {i, b.Number(1)}, {1}), b.Op("TRANSPOSE", {u, order}, {3, 2})});
+    const auto interpreter = OpenBuiltin(b);
+    ASSERT_TRUE(interpreter->AllocateTensors().ok());
+    *static_cast<float*>(interpreter->input(0).data) = 0;
+    auto* const values = static_cast<float*>(interpreter->input(1).data);
+    for (int k = 0; k < 6; ++k) values[k] = static_cast<float>(k);
+    const Status status = interpreter->Invoke();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(interpreter->output(1).shape, turns == 2 ? Shape({2, 3}) : Shape({3, 2}));
+    EXPECT_THAT(Output(*interpreter, 1),
+                turns == 2 ? ElementsAre(0, 1, 2, 3, 4, 5) : ElementsAre(0, 3, 1, 4, 2, 5));
+  }
+}
+
 TEST(Case, RunsTheBranchOfItsIndexAndElseTheLast) {
   Builder b;
   const int index = b.In({1}, kInt), x = b.In({1}), y = b.Out({1});

@@ -43,6 +43,9 @@ class CApiInterpreterTest : public testing::Test {
     ASSERT_EQ(FuseliteModelSignatureCount(model), 1u);
     EXPECT_STREQ(FuseliteModelSignatureKey(model, 0), "serve");
     EXPECT_EQ(FuseliteModelSignatureKey(model, 1), nullptr);
+    EXPECT_STREQ(FuseliteModelSignatureInputName(model, 0, 0), "x");
+    EXPECT_EQ(FuseliteModelSignatureInputName(model, 0, 1), nullptr);
+    EXPECT_EQ(FuseliteModelSignatureOutputName(model, 0, 1), nullptr);
     interpreter_ = FuseliteInterpreterCreate(model, nullptr);
     FuseliteModelDelete(model);
     ASSERT_NE(interpreter_, nullptr) << FuseliteLastError();
