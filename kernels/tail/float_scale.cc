@@ -57,10 +57,27 @@ int32_t ShiftOf(const FloatScaleQuery& q, double distance, double reach) {
   return wraps ? 0 : whole;
 }
 
+// What the pairs of a vector move: its code does for all what one of them asks for.
+class Moved {
+ public:
+  void Add(const FloatScale& pair) {
+    down_ |= pair.moves_down() || pair.moves_up();
+    up_ |= pair.moves_up();
+  }
+  // Whether what moves them moves the sums of `pair`, too.
+  bool Covers(const FloatScale& pair) const {
+    return (down_ || !pair.moves_down()) && (up_ || !pair.moves_up());
+  }
+
+ private:
+  bool down_ = false, up_ = false;
+};
+
 class Search {
  public:
-  Search(const FloatScaleQuery& query, Isa isa)
-      : q_(query), isa_(isa), value_(query.scale.value()) {}
+  // Takes what `moved` covers for as good as a pair that moves nothing.
+  Search(const FloatScaleQuery& query, Isa isa, Moved moved)
+      : q_(query), isa_(isa), moved_(moved), value_(query.scale.value()) {}
 
   std::optional<FloatScale> Run() {
     const double farthest = static_cast<double>(std::max(q_.largest, -q_.least)) * value_;
@@ -214,7 +231,7 @@ class Search {
     return BoundsOfAddends(sides, scale, isa_);
   }
 
-  // Tries the addends that misplace the fewest steps; whether one of them moves no sum.
+  // Tries the addends that misplace the fewest steps; whether one of them needs no better.
   bool TryBounds(float scale, const AddendBounds& bounds) {
     const AddendRange ranges[] = {{bounds.low, bounds.high},
                                   {bounds.low, bounds.next_high},
@@ -229,7 +246,8 @@ class Search {
     return false;
   }
 
-  // Keeps the pair if it moves less than the best one; whether it moves nothing.
+  // Keeps the pair if it moves less than the best one; whether it moves nothing that `moved_` does
+  // not.
   bool Try(FloatScale pair) {
     Misplaced above = FindMisplaced(symmetric_ ? Longer() : above_, pair, isa_);
     const Misplaced below = symmetric_ ? OnSide(above, below_) : FindMisplaced(below_, pair, isa_);
@@ -239,7 +257,7 @@ class Search {
     if (!Move(above.late, up.at, below.early, down.before, &pair.up)) return false;
     if (!MovesRight(pair) || !HoldsAtEnds(pair)) return false;
     if (!best_ || Moves(pair) < Moves(*best_)) best_ = pair;
-    return Moves(pair) == 0;
+    return moved_.Covers(pair);
   }
 
   // Those among the steps that `side` has.
@@ -294,6 +312,7 @@ class Search {
 
   const FloatScaleQuery& q_;
   const Isa isa_;
+  const Moved moved_;
   const double value_;
   StepPlaces places_{};
   bool exact_ = false;  // all first sums are floats
@@ -394,7 +413,7 @@ int32_t SumScale::Apply(int32_t sum) const {
 
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
-  return Search(query, isa).Run();
+  return Search(query, isa, {}).Run();
 }
 
 void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
@@ -403,9 +422,11 @@ void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
   std::ranges::fill(pairs, std::nullopt);
   if (!FusesMultiplyAdd(isa) || queries.empty()) return;
   const LaneSearch search(queries, isa);
+  Moved moved;
   for (size_t i = 0; i < queries.size(); ++i) {
     pairs[i] = search.Pair(static_cast<int>(i));
-    if (!pairs[i]) pairs[i] = FindFloatScale(queries[i], isa);
+    if (!pairs[i]) pairs[i] = Search(queries[i], isa, moved).Run();
+    if (pairs[i]) moved.Add(*pairs[i]);
   }
 }
 
