@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "fusion/cost.h"
@@ -43,17 +44,19 @@ class TimedStore : public PackedStore {
 };
 
 // The bytes of the weights that products pack, which makes them no smaller, and of what stands
-// beside them for a channel with its own scale: its bias and six words of requantization.
+// beside them for a channel with its own scale: its bias and six words of requantization. Weights
+// that several products read may be packed once for all of them.
 size_t BytesToPack(const Graph& graph) {
   constexpr size_t kBesideChannel = 7 * sizeof(int32_t);
   size_t bytes = 0;
+  std::set<const void*> counted;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (!node.op->product_inputs) continue;
     const ValueId weights = node.inputs[node.op->product_inputs->weights];
     const TensorInfo& info = graph.value(weights).info;
     if (!info.constant()) continue;
-    bytes += info.bytes();
+    if (counted.insert(info.data).second) bytes += info.bytes();
     if (info.quantization.per_channel()) bytes += info.quantization.scales.size() * kBesideChannel;
   }
   return bytes;

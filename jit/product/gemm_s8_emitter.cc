@@ -76,11 +76,17 @@ class GemmS8Emitter : public Assembler {
     return VectorOf(i, half_ && v == tile_.vectors - 1 ? isa().bytes / 2 : isa().bytes);
   }
 
+  Xbyak::Address Constants() { return qword[args_ + offsetof(GemmS8Args, constants)]; }
+
   void EmitTile() {
-    mov(w_, panel_);
+    spec_.constants_apart ? mov(w_, Constants()) : mov(w_, panel_);
     walk_.Start(tile_.rows);
     StartFromBias();
-    walk_.SkipWeights(tile_.vectors * isa().bytes);
+    if (spec_.constants_apart) {
+      mov(w_, panel_);
+    } else {
+      walk_.SkipWeights(tile_.vectors * isa().bytes);
+    }
     walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t values) { Step(at, values); });
     walk_.Settle();
     FinishTile();
@@ -181,8 +187,16 @@ class GemmS8Emitter : public Assembler {
   }
 
   void FinishTile() {
-    tail_.Finish(Sums(), w_);
+    if (spec_.constants_apart) {
+      mov(w_, Constants());
+      tail_.Finish(Sums(), w_ + tile_.vectors * isa().bytes);
+    } else {
+      tail_.Finish(Sums(), w_);
+    }
     if (spec_.across) {
+      if (spec_.constants_apart) {
+        add(Constants(), static_cast<uint32_t>(ConstantsBytes(spec_, tile_.vectors)));
+      }
       add(panel_, static_cast<uint32_t>(PanelBytes(spec_, tile_.vectors)));
       add(out_, tile_.vectors * isa().lanes() * spec_.tail.out_bytes());
       return;
@@ -204,6 +218,11 @@ class GemmS8Emitter : public Assembler {
   SumTailEmitter tail_;
 };
 
+// The bias and the tail's.
+int64_t VectorConstantsBytes(const GemmS8Spec& spec) {
+  return int64_t{1 + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
+}
+
 }  // namespace
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
@@ -211,7 +230,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
       " m", spec.amx_rows, " x", int{spec.across}, spec.to_the_byte ? " bytes" : "",
-      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
+      spec.constants_apart ? " apart" : "", spec.prefetch_weights ? " prefetch k" : " k",
+      spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
@@ -228,9 +248,14 @@ bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {
 }
 
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
-  const int64_t vector = (1 + spec.tail.constants()) * VectorIsa(spec.isa).bytes +
-                         DepthGroups(spec.depth, spec.isa) * spec.weight_bytes();
+  int64_t vector = DepthGroups(spec.depth, spec.isa) * spec.weight_bytes();
+  if (!spec.constants_apart) vector += VectorConstantsBytes(spec);
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector)));
+}
+
+int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors) {
+  if (!spec.constants_apart) return 0;
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * VectorConstantsBytes(spec))));
 }
 
 // Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a

@@ -37,6 +37,8 @@ struct GemmS8Spec {
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
   bool prefetch_weights = false;  // they come from memory; tiles have one row
+  // With a requantization: bias and constants of the tail lie apart from the weights.
+  bool constants_apart = false;
   // AMX (gemm_amx_emitter.h): the rows of a block. 0: sums are in vector registers.
   int amx_rows = 0;
   SumTail tail;
@@ -47,10 +49,12 @@ struct GemmS8Spec {
 
 // `panel` holds, for `vectors` vectors of channels: the bias (with row_zero_points it is multiplied
 // by the row's); the weights of each group of the depth; the constants of the tail vector by
-// vector. Lanes are those of ChannelOfLane where there is a requantization, else in order.
+// vector. With constants_apart the weights alone, and `constants` the others. Lanes are those of
+// ChannelOfLane where there is a requantization, else in order.
 struct GemmS8Args {
   const std::byte* a;
   const std::byte* panel;
+  const std::byte* constants;
   std::byte* out;
   int64_t tiles;
   const int32_t* corrections;  // of the first tile's rows
@@ -66,6 +70,8 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa);
 bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes);
 // From a panel of so many vectors to the next.
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
+// The same of constants that lie apart; else 0.
+int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors);
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
 int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // kUnsupported where strides do not fit instructions.

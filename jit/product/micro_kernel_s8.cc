@@ -23,6 +23,9 @@ constexpr int kMaxLanes = 16;
 // The weights of a single row that are taken for a part of more than the last cache holds: those of
 // smaller layers are mostly in it, and a product from there takes 8% longer where it prefetches.
 constexpr int64_t kWeightsInMemory = 1 << 20;
+// The weights of a single row from which their constants lie apart. To find these takes some
+// nanoseconds, a tenth of a layer of 16 channels, and less memory is what is won.
+constexpr int64_t kSharedWeights = 32 << 10;
 
 std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
   return kernel;
@@ -118,6 +121,9 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
       problem->grid.line_rows == 1 && problem->channels * kernel->depth_ >= kWeightsInMemory;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
+  spec.constants_apart = f.constant_weights && problem->grid.line_rows == 1 &&
+                         problem->channels * kernel->depth_ >= kSharedWeights &&
+                         spec.tail.requantization.has_value();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
   const bool one_row = problem->grid.line_rows == 1;
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
@@ -235,6 +241,7 @@ void MicroKernelS8::Run(const TileRun& run) const {
   GemmS8Args args;  // members that the code does not read are left alone
   args.a = run.left;
   args.panel = run.panel;
+  args.constants = run.constants;
   args.out = run.out;
   args.tiles = run.tiles;
   args.corrections = reinterpret_cast<const int32_t*>(run.row_values);
@@ -284,31 +291,58 @@ void MicroKernelS8::LaneChannels(const PanelChannels& panel, int v,
 // where the last part differs by row (RowValues). Pair products have s0 = 0 and u = a.
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
                               std::byte* to) const {
+  if (spec_.constants_apart) return PackParts(right, panel, {.weights = to});
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
+  const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups_;
+  PackParts(
+      right, panel,
+      {.biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes});
+}
+
+void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelChannels& panel,
+                                         std::byte* to) const {
+  PackParts(right, panel, {.biases = to, .constants = to + int64_t{panel.vectors} * isa_.bytes});
+}
+
+void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& panel,
+                              const PanelParts& to) const {
   const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
+  for (int v = 0; v < panel.vectors; ++v) {
+    std::array<int64_t, kMaxLanes> of_lanes;
+    const std::span channels = std::span(of_lanes).first(isa_.lanes());
+    LaneChannels(panel, v, channels);
+    WeightRows weights(right, channels, depth_);
+    if (to.biases != nullptr) {
+      const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
+      PackTail(weights.rows(), channels, half, static_cast<const int32_t*>(right.bias),
+               reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes),
+               to.constants + int64_t{v} * spec_.tail.constants() * isa_.bytes);
+    }
+    if (to.weights != nullptr) {
+      PackWeights(weights.rows(), channels, step, to.weights + v * spec_.weight_bytes());
+    }
+  }
+}
+
+// One vector's biases, and its constants to `to`. `half`: it is one.
+void MicroKernelS8::PackTail(std::span<const uint8_t* const> rows,
+                             std::span<const int64_t> channels, bool half, const int32_t* bias,
+                             int32_t* biases, std::byte* to) const {
   const bool dot = isa_.dot;
   const int32_t s0 = dot ? WeightsOffset() : 0;
   const bool shifted = dot && format_.type == DataType::kInt8 && !SignedActivations();
   const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
-  const auto* bias = static_cast<const int32_t*>(right.bias);
-  for (int v = 0; v < panel.vectors; ++v) {
-    std::array<int64_t, kMaxLanes> sums{}, of_lanes;
-    const std::span channels = std::span(of_lanes).first(isa_.lanes());
-    LaneChannels(panel, v, channels);
-    PackVector(right, channels, step, to + biases_bytes + v * spec_.weight_bytes(), sums);
-    auto* biases = reinterpret_cast<int32_t*>(to + v * isa_.bytes);
-    for (size_t lane = 0; lane < channels.size(); ++lane) {
-      const int64_t channel = channels[lane];
-      const int64_t value = (bias != nullptr && channel >= 0 ? bias[channel] : 0) -
-                            u0 * sums[lane] + depth_ * u0 * s0;
-      biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
-    }
-    const int64_t constants =
-        biases_bytes + step * groups_ + int64_t{v} * spec_.tail.constants() * isa_.bytes;
-    const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
-    tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases,
-                        to + constants);
+  const ByteGroups form = WeightGroups();
+  // What is summed is unsigned, 128 more.
+  const ByteSum sum(depth_, form.flip ^ 0x80);
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    const int64_t channel = channels[lane];
+    const int64_t weights = sum(rows[lane]) - depth_ * (128 + form.offset);
+    const int64_t value =
+        (bias != nullptr && channel >= 0 ? bias[channel] : 0) - u0 * weights + depth_ * u0 * s0;
+    biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
   }
+  tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases, to);
 }
 
 ByteGroups MicroKernelS8::WeightGroups() const {
@@ -318,17 +352,10 @@ ByteGroups MicroKernelS8::WeightGroups() const {
   return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
 }
 
-// One vector's weights, `step` bytes from group to group; sums[lane] is that of its values.
-void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t> channels,
-                               int64_t step, std::byte* to, std::span<int64_t> sums) const {
+// One vector's weights, `step` bytes from group to group. Moves `rows` to their ends.
+void MicroKernelS8::PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels,
+                                int64_t step, std::byte* to) const {
   const ByteGroups form = WeightGroups();
-  WeightRows weights(right, channels, depth_);
-  const std::span<const uint8_t*> rows = weights.rows();
-  // What is summed is unsigned, 128 more.
-  const ByteSum sum(depth_, form.flip ^ 0x80);
-  for (size_t lane = 0; lane < rows.size(); ++lane) {
-    sums[lane] = sum(rows[lane]) - depth_ * (128 + form.offset);
-  }
   std::byte* group = to;
   for (int64_t i = 0; i < spec_.depth.outer; ++i) {
     for (const DepthRuns::Run& run : spec_.depth.runs) {
@@ -351,16 +378,19 @@ void MicroKernelS8::PackVector(const RightMatrix& right, std::span<const int64_t
 std::string MicroKernelS8::layout() const {
   // Other tails than requantizations pack a half vector's constants as a whole one's.
   const bool halves = !amx_ && spec_.tail.requantization && jit::LastIsHalf(spec_, 1);
-  std::string text =
-      internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
-                     static_cast<int>(format_.weights_type), " z", format_.zero_point, '.',
-                     format_.weights_zero_point, " g", GroupValues(isa_.features),
-                     spec_.narrow          ? " narrow"
-                     : SignedActivations() ? " signed"
-                                           : "",
-                     halves ? " halves" : "");
+  std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
+                                    '.', static_cast<int>(format_.weights_type), " z",
+                                    format_.weights_zero_point, " g", GroupValues(isa_.features),
+                                    spec_.narrow          ? " narrow"
+                                    : SignedActivations() ? " signed"
+                                                          : "",
+                                    halves ? " halves" : "");
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
-  return text + tail_.constants_key();
+  return spec_.constants_apart ? text + " apart" : text + constants_layout();
+}
+
+std::string MicroKernelS8::constants_layout() const {
+  return internal::Join(" z", format_.zero_point, tail_.constants_key());
 }
 
 }  // namespace fuselite::jit

@@ -24,6 +24,7 @@ struct ProductFormatS8 {
   int32_t zero_point = 0, weights_zero_point = 0;
   bool flips = false;        // the activations are int8 in memory and read by dot products
   bool to_the_byte = false;  // ByteSource
+  bool constant_weights = false;
   int64_t largest_bias = 0;  // absolute
   kernels::Tail tail;        // of the sums, unless there are `floats`
   // Instead of the tail. The activations are uint8 as the code reads them: with dot products their
@@ -34,7 +35,7 @@ struct ProductFormatS8 {
 };
 
 // Packed panels hold for each vector of channels the bias, then for each group of the depth its
-// weights, then the constants of the tail (GemmS8Args).
+// weights, then the constants of the tail, or the weights alone (GemmS8Args).
 class MicroKernelS8 final : public kernels::MicroKernel {
  public:
   // Fills in problem->rest. kUnsupported where strides do not fit instructions.
@@ -58,6 +59,14 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  std::byte* to) const override;
   std::string layout() const override;
+  // A single row's: unrolled recurrent networks multiply one row after the other by the same
+  // weights, each with a scale and zero point of its own.
+  size_t constants_bytes(int vectors) const override {
+    return static_cast<size_t>(ConstantsBytes(spec_, vectors));
+  }
+  void PackChannelConstants(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                            std::byte* to) const override;
+  std::string constants_layout() const override;
   bool needs_row_values() const override { return spec_.corrects; }
   // Dot products take 48 bytes of weights a cycle from the three vectors of such a panel (16 on
   // AVX-VNNI), which is more than memory gives. Pair products have other panels for a single row
@@ -93,8 +102,16 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void LaneChannels(const kernels::PanelChannels& panel, int v, std::span<int64_t> channels) const;
   // How the weights lie in their groups.
   kernels::ByteGroups WeightGroups() const;
-  void PackVector(const kernels::RightMatrix& right, std::span<const int64_t> channels,
-                  int64_t step, std::byte* to, std::span<int64_t> sums) const;
+  // Where in a panel, or in two, its parts are packed; null: not now.
+  struct PanelParts {
+    std::byte *biases = nullptr, *weights = nullptr, *constants = nullptr;
+  };
+  void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                 const PanelParts& to) const;
+  void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
+                   std::byte* to) const;
+  void PackTail(std::span<const uint8_t* const> rows, std::span<const int64_t> channels, bool half,
+                const int32_t* bias, int32_t* biases, std::byte* to) const;
 
   // All that Run reads, in one or two cache lines: the weights that pass between two runs leave
   // little else in L1.

@@ -45,10 +45,11 @@ enum class TileOrder : uint8_t {
 struct TileRun {
   size_t tile = 0;  // which of those that Emit was given
   int64_t tiles = 0;
-  const std::byte* left = nullptr;   // the first tile's first row
-  const std::byte* panel = nullptr;  // packed; the first tile's
-  std::byte* out = nullptr;          // where the first tile's first channel is stored
-  int64_t row = 0, channel = 0;      // the same place, as the tail's operands are addressed
+  const std::byte* left = nullptr;       // the first tile's first row
+  const std::byte* panel = nullptr;      // packed; the first tile's
+  const std::byte* constants = nullptr;  // the first tile's, where they lie apart
+  std::byte* out = nullptr;              // where the first tile's first channel is stored
+  int64_t row = 0, channel = 0;          // the same place, as the tail's operands are addressed
   // What the left side tells of each row (MicroKernel::RowValues, a scale): the first row's.
   const std::byte* row_values = nullptr;
   const void* const* inputs = nullptr;  // of KernelArgs, for the tail's operands
@@ -76,6 +77,15 @@ class MicroKernel {
   virtual void PackPanel(const RightMatrix& right, const PanelChannels& channels,
                          std::byte* to) const = 0;
   virtual std::string layout() const = 0;
+
+  // What a panel's channels need beside their weights (a bias, the numbers of a tail), where that
+  // lies apart: products of the same weights then share the panels, whatever their tails are. Of
+  // constant weights alone. 0: it lies in the panels. Else as panels, and calls of several tiles
+  // have those of whole panels behind each other.
+  virtual size_t constants_bytes(int /*vectors*/) const { return 0; }
+  virtual void PackChannelConstants(const RightMatrix& /*right*/, const PanelChannels& /*channels*/,
+                                    std::byte* /*to*/) const {}
+  virtual std::string constants_layout() const { return {}; }
 
   // Whether sums need what RowValues tells of each left row, 4 bytes in TileRun::row_values.
   virtual bool needs_row_values() const { return false; }

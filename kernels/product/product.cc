@@ -29,6 +29,7 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   }
   product.panels_ = product.Panels();
   product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
+  product.panel_constants_bytes_ = product.kernel_->constants_bytes(product.tiling_.vectors);
   product.blocks_ =
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
@@ -55,6 +56,7 @@ Product::OneTile Product::MakeOneTile() const {
   return {.whole_panels = tiling_.panels - !last_is_whole,
           .panel_lanes = panel_lanes(),
           .panel_bytes = static_cast<int64_t>(panel_bytes_),
+          .constants_bytes = static_cast<int64_t>(panel_constants_bytes_),
           .left_at = problem_.left_at,
           .out_at = problem_.out_at,
           .out_row_bytes = problem_.out_row_bytes,
@@ -101,6 +103,17 @@ void Product::Pack(const RightMatrix& right, std::byte* packed, int64_t begin, i
 std::string Product::layout() const {
   return internal::Join(kernel_->layout(), " n", problem_.channels, '/', problem_.groups, " p",
                         panel_lanes(), " last", tiling_.last_vectors);
+}
+
+void Product::PackChannelConstants(const RightMatrix& right, std::byte* packed) const {
+  for (const Panel& panel : panels_) {
+    kernel_->PackChannelConstants(right, panel.channels, packed);
+    packed += panel_constants_bytes_;
+  }
+}
+
+std::string Product::constants_layout() const {
+  return internal::Join(layout(), kernel_->constants_layout());
 }
 
 void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begin,
@@ -158,6 +171,7 @@ void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t
                   .tiles = tiles,
                   .left = operands.left + at.left_at,
                   .panel = operands.panels + panel * at.panel_bytes,
+                  .constants = operands.constants + panel * at.constants_bytes,
                   .out = out + channel * at.out_value_bytes,
                   .row = row,
                   .channel = channel,
@@ -196,6 +210,7 @@ void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t fi
               .tiles = 0,
               .left = nullptr,
               .panel = operands.panels + panel * panel_bytes_,
+              .constants = operands.constants + panel * panel_constants_bytes_,
               .out = nullptr,
               .row = 0,
               .channel = at.channels.first,

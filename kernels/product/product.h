@@ -41,6 +41,7 @@ struct ProductOperands {
   const KernelArgs& args;
   const std::byte* left = nullptr;
   const std::byte* panels = nullptr;
+  const std::byte* constants = nullptr;  // of the panels, where they lie apart
   const std::byte* row_values = nullptr;
   int64_t first_row = 0;
 };
@@ -65,6 +66,10 @@ class Product {
   void Pack(const RightMatrix& right, std::byte* packed, int64_t begin, int64_t end) const;
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
+  // The same of what lies apart from the panels (MicroKernel::constants_bytes).
+  size_t constants_bytes() const { return panel_constants_bytes_ * panels_.size(); }
+  void PackChannelConstants(const RightMatrix& right, std::byte* packed) const;
+  std::string constants_layout() const;
 
   // MicroKernel::RowValues of rows [begin, end), each group behind the one before.
   int64_t row_value_count() const { return problem_.grid.rows() * problem_.groups; }
@@ -102,7 +107,7 @@ class Product {
   // little else in L1.
   struct OneTile {
     int64_t whole_panels = 0;  // without the last one where that is narrower
-    int64_t panel_lanes = 0, panel_bytes = 0;
+    int64_t panel_lanes = 0, panel_bytes = 0, constants_bytes = 0;
     int64_t left_at = 0, out_at = 0, out_row_bytes = 0, out_value_bytes = 0;
   };
   OneTile MakeOneTile() const;
@@ -123,7 +128,7 @@ class Product {
 
   std::shared_ptr<const MicroKernel> kernel_;
   std::vector<Panel> panels_;
-  size_t panel_bytes_ = 0;
+  size_t panel_bytes_ = 0, panel_constants_bytes_ = 0;
   Blocks blocks_;
   Tiling tiling_;
   std::optional<OneTile> one_tile_;

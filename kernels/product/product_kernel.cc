@@ -196,6 +196,7 @@ class ProductKernel final : public PhasedKernel {
     product.Run({.args = args,
                  .left = places_.Pixels(args) + pair.x * left_matrix_bytes_,
                  .panels = right_.Panels(args, packed_at_, part, pair.y),
+                 .constants = right_.Constants(part, pair.y),
                  .row_values = row_values + pair.x * rows * product.problem().row_values.row,
                  .first_row = batch * rows},
                 begin, end);
@@ -272,6 +273,7 @@ class OneTileKernel final : public PhasedKernel, public StreamingKernel {
   OneTileKernel(std::shared_ptr<const Source> source, Product product, RightSide right)
       : right_(std::move(right)),
         panels_(right_.packed() ? right_.Panels({}, 0, 0, 0) : nullptr),
+        constants_(right_.Constants(0, 0)),
         places_(source->places()),
         product_(std::move(product)),
         source_(std::move(source)) {
@@ -312,6 +314,7 @@ class OneTileKernel final : public PhasedKernel, public StreamingKernel {
     product_.RunOneTile({.args = args,
                          .left = places_.Pixels(args),
                          .panels = panels_,
+                         .constants = constants_,
                          .row_values = places_.RowValues(args)},
                         begin, end);
   }
@@ -320,7 +323,7 @@ class OneTileKernel final : public PhasedKernel, public StreamingKernel {
   // What Run() reads, close together.
   int multiplying_ = 0;  // the phase
   decltype(Phase::run) prepare_;
-  const std::byte* panels_;
+  const std::byte *panels_, *constants_;
   SourcePlaces places_;
   Product product_;
   std::shared_ptr<const Source> source_;

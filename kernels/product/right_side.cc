@@ -30,6 +30,8 @@ Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescript
     right.taps_.push_back(description.parts[i].taps);
     right.part_at_.push_back(static_cast<size_t>(right.matrix_bytes_));
     right.matrix_bytes_ += static_cast<int64_t>(AlignUp(products[i].packed_bytes()));
+    right.constants_at_.push_back(static_cast<size_t>(right.constants_bytes_));
+    right.constants_bytes_ += static_cast<int64_t>(AlignUp(products[i].constants_bytes()));
   }
   if (!right.constant_ && weights.type != ReadableType(weights.type)) {
     return Unsupported("weights of ", DataTypeName(weights.type), " known only at run time");
@@ -40,14 +42,20 @@ Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescript
 Status RightSide::PackConstants(const OpDescription& op, std::span<const Product> products,
                                 const BuildContext& context) {
   if (!constant_) return Status();
+  FUSELITE_RETURN_IF_ERROR(PackPanels(op, products, context));
+  return constants_bytes_ > 0 ? PackChannelConstants(op, products, context) : Status();
+}
+
+Status RightSide::PackPanels(const OpDescription& op, std::span<const Product> products,
+                             const BuildContext& context) {
   const TensorInfo& weights = op.inputs[weights_input_];
-  const bool biased = bias_input_ >= 0;
+  const bool biased = bias_input_ >= 0 && constants_bytes_ == 0;
   const TensorInfo bias = biased ? op.inputs[bias_input_] : TensorInfo();
   const PackRequest request{.source = weights.data,
                             .source_bytes = weights.bytes(),
                             .source2 = biased ? bias.data : nullptr,
                             .source2_bytes = biased ? bias.bytes() : 0,
-                            .layout = Layout(products),
+                            .layout = Layout(products, &Product::layout),
                             .bytes = static_cast<size_t>(matrices_ * matrix_bytes_)};
   FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
     const ReadableConstant values(weights), biases(bias);
@@ -61,13 +69,37 @@ Status RightSide::PackConstants(const OpDescription& op, std::span<const Product
   return Status();
 }
 
-std::string RightSide::Layout(std::span<const Product> products) const {
-  std::string layout = internal::Join(matrices_, "*", matrix_step_, " s", k_step_, '.', n_step_);
+Status RightSide::PackChannelConstants(const OpDescription& op, std::span<const Product> products,
+                                       const BuildContext& context) {
+  const TensorInfo& weights = op.inputs[weights_input_];
+  const TensorInfo bias = bias_input_ >= 0 ? op.inputs[bias_input_] : TensorInfo();
+  const PackRequest request{.source = weights.data,
+                            .source_bytes = weights.bytes(),
+                            .source2 = bias.data,
+                            .source2_bytes = bias_input_ >= 0 ? bias.bytes() : 0,
+                            .layout = "constants " + Layout(products, &Product::constants_layout),
+                            .bytes = static_cast<size_t>(matrices_ * constants_bytes_)};
+  FUSELITE_ASSIGN_OR_RETURN(constants_, context.Pack(request, [&](std::byte* to) {
+    const ReadableConstant values(weights), biases(bias);
+    for (int64_t m = 0; m < matrices_; ++m, to += constants_bytes_) {
+      for (size_t i = 0; i < products.size(); ++i) {
+        WithMatrix(i, m, values.values(), biases.values(), [&](const RightMatrix& right) {
+          products[i].PackChannelConstants(right, to + constants_at_[i]);
+        });
+      }
+    }
+  }));
+  return Status();
+}
+
+std::string RightSide::Layout(std::span<const Product> products,
+                              std::string (Product::*layout)() const) const {
+  std::string text = internal::Join(matrices_, "*", matrix_step_, " s", k_step_, '.', n_step_);
   for (size_t i = 0; i < products.size(); ++i) {
-    layout += ' ' + products[i].layout();
-    for (int64_t tap : taps_[i]) layout += internal::Join(" t", tap);
+    text += ' ' + (products[i].*layout)();
+    for (int64_t tap : taps_[i]) text += internal::Join(" t", tap);
   }
-  return layout;
+  return text;
 }
 
 // The part's taps of all channels, one behind the other.
@@ -85,16 +117,20 @@ std::vector<std::byte> RightSide::TapsOf(size_t part, const std::byte* values) c
   return dense;
 }
 
-void RightSide::Pack(const Product& product, size_t part, int64_t matrix, const void* values,
-                     const void* bias, std::byte* to, int64_t begin, int64_t end) const {
+void RightSide::WithMatrix(size_t part, int64_t matrix, const void* values, const void* bias,
+                           const std::function<void(const RightMatrix&)>& use) const {
   const std::byte* first =
       static_cast<const std::byte*>(values) + matrix * matrix_step_ * value_bytes_;
-  if (taps_[part].empty()) {
-    return product.Pack({first, k_step_, n_step_, bias}, to, begin, end);
-  }
+  if (taps_[part].empty()) return use({first, k_step_, n_step_, bias});
   const std::vector<std::byte> dense = TapsOf(part, first);
   const auto depth = static_cast<int64_t>(taps_[part].size()) * tap_values_;
-  product.Pack({dense.data(), 1, depth, bias}, to, begin, end);
+  use({dense.data(), 1, depth, bias});
+}
+
+void RightSide::Pack(const Product& product, size_t part, int64_t matrix, const void* values,
+                     const void* bias, std::byte* to, int64_t begin, int64_t end) const {
+  WithMatrix(part, matrix, values, bias,
+             [&](const RightMatrix& right) { product.Pack(right, to, begin, end); });
 }
 
 Phase RightSide::PackingPhase(std::span<const Product> products, size_t shared_at) const {

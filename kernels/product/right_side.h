@@ -2,6 +2,7 @@
 // at each run where they are not.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "kernels/product/description.h"
@@ -16,7 +17,8 @@ class RightSide {
   // packed, and a constant one stays where it is for those who add it behind the sums.
   static Result<RightSide> Plan(const OpDescription& op, const ProductDescription& description,
                                 std::span<const Product> products, bool with_bias);
-  // Packs constants; else nothing is done. Before the first run.
+  // Packs constants; else nothing is done. Before the first run. What the products have apart from
+  // their panels is packed apart, so that all who multiply with the same weights share these.
   Status PackConstants(const OpDescription& op, std::span<const Product> products,
                        const BuildContext& context);
 
@@ -34,13 +36,27 @@ class RightSide {
     const std::byte* packed = constant_ ? packed_->data() : args.shared + shared_at;
     return packed + matrix * matrix_bytes_ + part_at_[part];
   }
+  // What lies apart from these panels; null where nothing does.
+  const std::byte* Constants(size_t part, int64_t matrix) const {
+    if (constants_ == nullptr) return nullptr;
+    return constants_->data() + matrix * constants_bytes_ + constants_at_[part];
+  }
 
  private:
+  Status PackPanels(const OpDescription& op, std::span<const Product> products,
+                    const BuildContext& context);
+  Status PackChannelConstants(const OpDescription& op, std::span<const Product> products,
+                              const BuildContext& context);
   // Packs panels [begin, end) of part `part`. `values` and `bias` are the operands'.
   void Pack(const Product& product, size_t part, int64_t matrix, const void* values,
             const void* bias, std::byte* to, int64_t begin, int64_t end) const;
   std::vector<std::byte> TapsOf(size_t part, const std::byte* values) const;
-  std::string Layout(std::span<const Product> products) const;
+  // Gives a matrix of the operand `values` as part `part` multiplies with it.
+  void WithMatrix(size_t part, int64_t matrix, const void* values, const void* bias,
+                  const std::function<void(const RightMatrix&)>& use) const;
+  // `layout` gives each product's own.
+  std::string Layout(std::span<const Product> products,
+                     std::string (Product::*layout)() const) const;
 
   int weights_input_ = 1, bias_input_ = -1;
   int64_t value_bytes_ = 1;
@@ -51,7 +67,9 @@ class RightSide {
   std::vector<size_t> part_at_;             // in a packed matrix
   int64_t matrix_bytes_ = 0;                // packed, of all parts
   bool constant_ = true;
-  PackedWeights packed_;
+  std::vector<size_t> constants_at_;  // as part_at_, of what lies apart
+  int64_t constants_bytes_ = 0;       // of a matrix, of all parts
+  PackedWeights packed_, constants_;
 };
 
 }  // namespace fuselite::kernels

@@ -38,8 +38,8 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, prefetch_weights,
          gemm_tail);
   const auto& [isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, prefetches,
-               amx_rows, s8_tail] = GemmS8Spec();
-  unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, prefetches,
+               apart, amx_rows, s8_tail] = GemmS8Spec();
+  unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, prefetches, apart,
          amx_rows, s8_tail);
   const auto& [requantization, dequantization, residual] = SumTail();
   unused(requantization, dequantization, residual);
@@ -185,6 +185,7 @@ TEST(CodeKeyTest, IntegerProducts) {
                                                            [](GemmS8Spec& s) { s.narrow = true; },
                                                            [](GemmS8Spec& s) { s.across = true; },
                                                            [](GemmS8Spec& s) { s.prefetch_weights = true; },
+                                                           [](GemmS8Spec& s) { s.constants_apart = true; },
                                                            [](GemmS8Spec& s) { s.amx_rows = 16; },
                                                            [](GemmS8Spec& s) { s.to_the_byte = true; }};
   Append(&changes, DepthChanges<GemmS8Spec>());
