@@ -30,6 +30,54 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
 
+// Adds up the bytes that are packed.
+class CountingStore final : public PackedStore {
+ public:
+  Result<PackedWeights> GetOrPack(const PackRequest& request,
+                                  const std::function<void(std::byte*)>& pack) override {
+    return store_->GetOrPack(request, [&](std::byte* to) {
+      bytes += request.bytes;
+      pack(to);
+    });
+  }
+  size_t bytes = 0;
+
+ private:
+  std::unique_ptr<PackedStore> store_ = NewPackedStore();
+};
+
+// The steps of an unrolled recurrent network: rows with scales and zero points of their own.
+TEST(JitProductInt8Test, RowsShareWeightsWhateverTheirScales) {
+  if (!DetectIsa().includes(Isa::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
+  constexpr int32_t kUnits = 512, kDepth = 128;
+  Random random(1);
+  const TestTensor weights = kernels::testing::AnyIntegers(
+      random, DataType::kInt8, {kUnits, kDepth}, Quantization{{0.01f}, {0}});
+  for (const Isa isa : EmittedIsas()) {
+    CountingStore store;
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (const int32_t zero_point : {-7, 3, 40}) {
+      OpTester tester("FULLY_CONNECTED");
+      const float scale = 0.02f + 0.001f * static_cast<float>(zero_point + 7);
+      tester.Input(kernels::testing::AnyIntegers(random, DataType::kInt8, {1, kDepth},
+                                                 Quantization{{scale}, {zero_point}}));
+      tester.Constant(weights);
+      tester.Output(DataType::kInt8, Quantization{{scale * 3}, {-zero_point}});
+      ASSERT_TRUE(tester.Infer().ok());
+      CompareInt8(tester, random);
+      kernels::BuildContext context;
+      context.isa = isa;
+      context.store = &store;
+      const size_t before = store.bytes;
+      auto kernel = CandidatesFor(*tester.op.op)[0].Build(tester.op, context);
+      ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
+      const bool whole = store.bytes - before >= size_t{kUnits} * kDepth;
+      EXPECT_EQ(whole, kernels.empty()) << IsaName(isa) << ": " << store.bytes - before;
+      kernels.push_back(*std::move(kernel));
+    }
+  }
+}
+
 // Code of every level is emitted, also where this machine does not run it, as long as it can pack.
 TEST(JitProductInt8Test, EveryLevelIsEmitted) {
   if (!DetectIsa().includes(Isa::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
