@@ -118,7 +118,7 @@ class Phrase {
     while (transform < window) transform *= 2;
     const int frames = samples < window ? 0 : 1 + (samples - window) / stride;
     const Shape spectrum{channels, frames, transform / 2 + 1};
-    const std::vector<int> made = Custom(
+    std::vector<int> made = Custom(
         "AudioSpectrogram",
         Map({{"window_size", window}, {"stride", stride}, {"magnitude_squared", Size(0, 1)}}),
         {Input({samples, channels})}, {spectrum});
