@@ -6,7 +6,6 @@
 #include <cmath>
 #include <thread>
 
-#include "kernels/generate/generate.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {
@@ -224,31 +223,6 @@ TEST(InterpreterTest, RunsBuiltinOperatorsOnComputedShapes) {
   ASSERT_OK(interpreter->Invoke());
 }
 
-// A shape that follows from other shapes is known before anything runs.
-TEST(InterpreterTest, KnowsShapesThatFollowFromShapes) {
-  ModelWriter writer;
-  const int x = writer.AddTensor("x", DataType::kFloat32, {2, 3});
-  const int y = writer.AddTensor("y", DataType::kFloat32, {6});
-  const int shape = writer.AddTensor("shape", DataType::kInt32, {2});
-  const int out = writer.AddTensor("out", DataType::kFloat32, {2, 3});
-  kernels::Params params;
-  params.as<kernels::ShapeParams>().out_type = DataType::kInt32;
-  writer.AddOperator(*kernels::FindOperator("SHAPE"), params, {x}, {shape});
-  writer.AddOperator(*kernels::FindOperator("RESHAPE"), {y, shape}, {out});
-  writer.SetInputs({x, y});
-  writer.SetOutputs({out});
-  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
-  InterpreterOptions options;
-  options.resolver = &kBuiltins;
-  auto interpreter = Open(writer, options);
-  for (const Shape& given : {Shape{2, 3}, Shape{3, 2}}) {
-    ASSERT_OK(interpreter->ResizeInput(0, given.dims()));
-    ASSERT_OK(interpreter->AllocateTensors());
-    EXPECT_EQ(interpreter->output(0).shape, given);
-    EXPECT_NE(interpreter->output(0).data, nullptr);
-  }
-}
-
 TEST(InterpreterTest, OutputsLieInTheirInputsMemoryWhereAskedTo) {
   ModelWriter writer;
   WriteChain(writer, 2);
@@ -281,34 +255,6 @@ TEST(InterpreterTest, ErrorsNameTheNode) {
   auto interpreter = Open(writer);
   ASSERT_OK(interpreter->AllocateTensors());
   EXPECT_EQ(interpreter->Invoke().message(), "node 1 custom operator Fails: failed as asked");
-}
-
-// An operator may have nothing to prepare; without anything to run, it is refused.
-TEST(InterpreterTest, OperatorsNeedNoPrepareToRun) {
-  OpResolver resolver;
-  resolver.AddAll(TestOperators());
-  tflite::TfLiteRegistration op = resolver.FindCustom("AddOne", 1)->registration;
-  op.prepare = nullptr;
-  resolver.AddCustom("Unprepared", op);
-  op.invoke = nullptr;
-  resolver.AddCustom("Hollow", op);
-  InterpreterOptions options;
-  options.resolver = &resolver;
-  for (const char* name : {"Unprepared", "Hollow"}) {
-    ModelWriter writer;
-    WriteChain(writer, 1);
-    writer.AddTensor("out", DataType::kFloat32, {2});
-    writer.AddCustomOperator(name, {}, {1}, {2});
-    writer.SetOutputs({2});
-    auto interpreter = Open(writer, options);
-    const Status status = interpreter->AllocateTensors();
-    if (std::string(name) == "Hollow") {
-      EXPECT_THAT(status.message(), HasSubstr("no functions that the interpreter can call"));
-      continue;
-    }
-    ASSERT_TRUE(status.ok()) << status.ToString();
-    EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(3, 4));
-  }
 }
 
 // A node does not meet a tensor that an operator has left without memory.
