@@ -286,7 +286,7 @@ TEST(QuantizedHighwayTest, FewRowsOrColumnsOfInt16ToTheBit) {
         const bool least = random.Chance(0.2);
         const auto operand = [&](bool transposed, int32_t a, int32_t b) {
           if (transposed) std::swap(a, b);
-          const TestTensor tensor =
+          TestTensor tensor =
               RandomTensor(random, {.type = kI16,
                                     .shape = {3, a, b},
                                     .quantization = Per({random.Float(0.001f, 0.01f)})});

@@ -143,12 +143,13 @@ TEST(TileTest, LargeOutputsMatchTheDefinition) {
       {{1, 1, 5, 30}, {300, 40, 1, 2}},  // of one unit
   };
   int width = 0;
-  for (const auto& [shape, multiples] : cases) {
+  for (const auto& one : cases) {
     Random random(350 + width);
     SCOPED_TRACE(random.Trace());
+    const Shape& shape = one.first;
     const auto tensor = RandomTensor(random, kWidths[width++], shape);
     OpTester tester("TILE");
-    tester.Input(tensor).Constant(Ints(multiples));
+    tester.Input(tensor).Constant(Ints(one.second));
     ExpectMoved(tester, random, [&](int, Index o) {
       for (int d = 0; d < shape.rank(); ++d) o[d] %= shape[d];
       return ElementOf(tensor, Flatten(shape, o));

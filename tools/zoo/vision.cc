@@ -33,12 +33,12 @@ std::vector<float> Anchors(const std::vector<Net>& maps) {
   for (const Net& map : maps) {
     const auto side = static_cast<float>(map.shape[1]);
     for (int32_t cell = 0; cell < map.shape[1] * map.shape[2]; ++cell) {
-      const auto row = static_cast<float>(cell / map.shape[2]);
-      const auto column = static_cast<float>(cell % map.shape[2]);
+      const int32_t row = cell / map.shape[2], column = cell % map.shape[2];
       for (const auto& [height, width] : {std::pair(1, 1), {1, 2}, {2, 1}}) {
-        anchors.insert(anchors.end(), {(row + 0.5f) / side, (column + 0.5f) / side,
-                                       1.5f * static_cast<float>(height) / side,
-                                       1.5f * static_cast<float>(width) / side});
+        anchors.insert(
+            anchors.end(),
+            {(static_cast<float>(row) + 0.5f) / side, (static_cast<float>(column) + 0.5f) / side,
+             1.5f * static_cast<float>(height) / side, 1.5f * static_cast<float>(width) / side});
       }
     }
   }
