@@ -19,7 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[i] = exp(beta (in[i] - most)); returns the sum of all. In place where in == out.
+// out[i] = exp(beta (in[i] - most)), for beta >= 0 and `most` the largest; returns the sum of all.
+// In place where in == out.
 HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -41,11 +42,10 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// One pass writes the exponentials and sums them; the row is still in L1 for the second. `most` is
-// the largest.
-HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta, float most) {
+// One pass writes the exponentials and sums them; the row is still in L1 for the second. beta >= 0.
+HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
   const hn::ScalableTag<float> d;
-  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, most));
+  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
   RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, inverse); });
 }
 

@@ -153,6 +153,17 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
   }
 }
 
+// Its exponents are positive, of which the vectors' exponentials are not made.
+TEST_P(NormalizationIsaTest, SoftmaxOfANegativeBetaIsLeftToTheReference) {
+  OpTester tester("SOFTMAX");
+  tester.params<SoftmaxParams>().beta = -1;
+  tester.Input(TestTensor::Of<float>(kF32, {1, 2}, {0, std::log(3.0f)}));
+  EXPECT_FALSE(tester.Infer().ok() && tester.Run("highway", GetParam()).ok());
+  const std::vector<float> s = RunReference(tester);
+  EXPECT_FLOAT_EQ(s[0], 0.75f);
+  EXPECT_FLOAT_EQ(s[1], 0.25f);
+}
+
 TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
