@@ -5,6 +5,7 @@
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
 #include "tests/fusion/graph_builder.h"
+#include "tests/runtime/counting_store.h"
 
 namespace fuselite::fusion::testing {
 namespace {
@@ -117,22 +118,6 @@ TEST(Compile, HoldsFoldedConstantsToTheBudget) {
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.status().message(), HasSubstr("asks for 4.1 kB of memory"));
 }
-
-// Adds up the bytes that are packed anew.
-class CountingStore : public PackedStore {
- public:
-  Result<PackedWeights> GetOrPack(const PackRequest& request,
-                                  const std::function<void(std::byte*)>& pack) override {
-    return store_->GetOrPack(request, [&](std::byte* to) {
-      bytes += request.bytes;
-      pack(to);
-    });
-  }
-  size_t bytes = 0;
-
- private:
-  std::unique_ptr<PackedStore> store_ = NewPackedStore();
-};
 
 TEST(Compile, PacksTheWeightsOnceForAllExecutablesOfAProcess) {
   GraphBuilder b;

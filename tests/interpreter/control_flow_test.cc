@@ -45,13 +45,6 @@ class Builder : public ModelWriter {
   std::vector<int> inputs_;
 };
 
-std::unique_ptr<Interpreter> OpenBuiltin(const ModelWriter& writer) {
-  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
-  InterpreterOptions options;
-  options.resolver = &kBuiltins;
-  return Open(writer, options);
-}
-
 // Of an input of floats and, where the model has another one, a bool's byte before it.
 std::string ErrorOf(const ModelWriter& writer) {
   const auto interpreter = OpenBuiltin(writer);

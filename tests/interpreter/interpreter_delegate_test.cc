@@ -11,12 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-#define ASSERT_OK(expr)                                  \
-  do {                                                   \
-    const Status ok_status = (expr);                     \
-    ASSERT_TRUE(ok_status.ok()) << ok_status.ToString(); \
-  } while (false)
-
 constexpr int64_t kDynamic = tflite::kTfLiteDelegateFlagsAllowDynamicTensors;
 
 TEST(DelegateTest, TakesAWholeChain) {

@@ -16,12 +16,6 @@ using testing::HasSubstr;
 
 const kernels::OperatorDef& Op(const char* name) { return *kernels::FindOperator(name); }
 
-#define ASSERT_OK(expr)                                  \
-  do {                                                   \
-    const Status ok_status = (expr);                     \
-    ASSERT_TRUE(ok_status.ok()) << ok_status.ToString(); \
-  } while (false)
-
 TEST(InterpreterTest, RunsBuiltinOperators) {
   ModelWriter writer;
   const int in = writer.AddTensor("in", DataType::kFloat32, {1, 3});

@@ -11,19 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-#define ASSERT_OK(expr)                                  \
-  do {                                                   \
-    const Status ok_status = (expr);                     \
-    ASSERT_TRUE(ok_status.ok()) << ok_status.ToString(); \
-  } while (false)
-
-std::unique_ptr<Interpreter> OpenBuiltin(const ModelWriter& writer) {
-  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
-  InterpreterOptions options;
-  options.resolver = &kBuiltins;
-  return Open(writer, options);
-}
-
 // A shape that follows from other shapes is known before anything runs.
 TEST(PrepareTest, KnowsShapesThatFollowFromShapes) {
   ModelWriter writer;

@@ -252,6 +252,13 @@ std::unique_ptr<Interpreter> Open(const ModelWriter& writer, InterpreterOptions 
   return interpreter.ok() ? std::move(*interpreter) : nullptr;
 }
 
+std::unique_ptr<Interpreter> OpenBuiltin(const ModelWriter& writer) {
+  static const OpResolver kBuiltins = OpResolver::WithBuiltins();
+  InterpreterOptions options;
+  options.resolver = &kBuiltins;
+  return Open(writer, options);
+}
+
 void WriteChain(ModelWriter& writer, int length) {
   for (int i = 0; i <= length; ++i) {
     writer.AddTensor("t" + std::to_string(i), DataType::kFloat32, {2});

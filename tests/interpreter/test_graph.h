@@ -2,6 +2,8 @@
 // told.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +14,12 @@
 #include "runtime/tflite_abi.h"
 #include "runtime/tflite_arrays.h"
 
+#define ASSERT_OK(expr)                                  \
+  do {                                                   \
+    const Status ok_status = (expr);                     \
+    ASSERT_TRUE(ok_status.ok()) << ok_status.ToString(); \
+  } while (false)
+
 namespace fuselite::interpreter {
 
 // "AddOne": y = x + 1, float32, of one shape. "Count": n = {the number of elements of x, rounded
@@ -21,6 +29,8 @@ const OpResolver& TestOperators();
 
 std::shared_ptr<const Model> Load(const ModelWriter& writer);
 std::unique_ptr<Interpreter> Open(const ModelWriter& writer, InterpreterOptions options = {});
+// With the operators that the interpreter itself has.
+std::unique_ptr<Interpreter> OpenBuiltin(const ModelWriter& writer);
 
 // in -> AddOne -> ... -> AddOne -> out, float32[2]: `length` of them. Tensor i is the i-th value.
 void WriteChain(ModelWriter& writer, int length);

@@ -1,5 +1,6 @@
 #include "kernels/quantization.h"
 #include "tests/jit/int8_cases.h"
+#include "tests/runtime/counting_store.h"
 
 namespace fuselite::jit::testing {
 namespace {
@@ -29,22 +30,6 @@ TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
 TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
-
-// Adds up the bytes that are packed.
-class CountingStore final : public PackedStore {
- public:
-  Result<PackedWeights> GetOrPack(const PackRequest& request,
-                                  const std::function<void(std::byte*)>& pack) override {
-    return store_->GetOrPack(request, [&](std::byte* to) {
-      bytes += request.bytes;
-      pack(to);
-    });
-  }
-  size_t bytes = 0;
-
- private:
-  std::unique_ptr<PackedStore> store_ = NewPackedStore();
-};
 
 // The steps of an unrolled recurrent network: rows with scales and zero points of their own.
 TEST(JitProductInt8Test, RowsShareWeightsWhateverTheirScales) {
