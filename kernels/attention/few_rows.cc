@@ -6,6 +6,7 @@
 #include "kernels/attention/block.h"
 #include "kernels/make_kernel.h"
 #include "kernels/row_tail.h"
+#include "runtime/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/few_rows.cc"
@@ -251,7 +252,7 @@ class FewRowsKernel final : public Kernel {
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
     const int64_t lanes = few_rows_.lanes;
-    f.readable_keys = std::min((f.keys + lanes - 1) / lanes * lanes, shape_.keys);
+    f.readable_keys = std::min(CeilDiv(f.keys, lanes) * lanes, shape_.keys);
     f.depth = shape_.depth;
     f.values = shape_.values;
     if (shape_.bytes) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/copy_loops.h"
+#include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -83,14 +84,11 @@ JoinedRows::JoinedRows(const OpDescription& op)
       out_size_(BitWidth(op.outputs[0].type) / 8) {
   const int64_t n = plan_.row_elements();
   joins_ = n < kShortRow && plan_.row_stride(2) == n;
-  const auto is_dense = [](const TensorInfo& info) {
-    return info.shape.rank() == 0 || info.pitch() == info.shape.dim(-1);
-  };
   for (int k = 0; k < 2; ++k) {
-    is_whole_[k] = is_dense(op.inputs[k]) && op.inputs[k].elements() == op.outputs[0].elements();
+    is_whole_[k] = IsDense(op.inputs[k]) && op.inputs[k].elements() == op.outputs[0].elements();
   }
   // A block of less than a piece has all rows of its dimension.
-  if (joins_ && is_dense(op.outputs[0]) && plan_.units() > 1 && plan_.unit_elements() < kShortRow) {
+  if (joins_ && IsDense(op.outputs[0]) && plan_.units() > 1 && plan_.unit_elements() < kShortRow) {
     blocks_together_ = BroadcastPlan::kPiece / std::max<int64_t>(plan_.unit_elements(), 1);
   }
 }

@@ -25,11 +25,11 @@ struct Design {
   int32_t width, hidden, layers, vocabulary;
   int32_t heads, key_heads, head_width;
   int32_t positions, prefill;  // of the cache, and tokens of a prompt
-  Weights weights = Weights::kDynamicRange;
+  Weights weights;
 };
 // Four times what the last-level cache of a large desktop processor holds.
-constexpr Design kLarge = {1024, 2816, 12, 8192, 16, 4, 64, 512, 32};
-constexpr Design kSmall = {128, 384, 2, 2048, 4, 2, 32, 256, 64};
+constexpr Design kLarge = {1024, 2816, 12, 8192, 16, 4, 64, 512, 32, Weights::kDynamicRange};
+constexpr Design Small(Weights weights) { return {128, 384, 2, 2048, 4, 2, 32, 256, 64, weights}; }
 
 class Decoder {
  public:
@@ -239,18 +239,16 @@ class Decoder {
 
 std::vector<std::byte> BuildDecoder(uint64_t seed) { return Decoder(kLarge, seed).Build(); }
 
-std::vector<std::byte> BuildSmallDecoder(uint64_t seed) { return Decoder(kSmall, seed).Build(); }
+std::vector<std::byte> BuildSmallDecoder(uint64_t seed) {
+  return Decoder(Small(Weights::kDynamicRange), seed).Build();
+}
 
 std::vector<std::byte> BuildDequantizedDecoder(uint64_t seed) {
-  Design design = kSmall;
-  design.weights = Weights::kDequantized;
-  return Decoder(design, seed).Build();
+  return Decoder(Small(Weights::kDequantized), seed).Build();
 }
 
 std::vector<std::byte> BuildBlockwiseDecoder(uint64_t seed) {
-  Design design = kSmall;
-  design.weights = Weights::kBlockwise;
-  return Decoder(design, seed).Build();
+  return Decoder(Small(Weights::kBlockwise), seed).Build();
 }
 
 }  // namespace fuselite::tools
