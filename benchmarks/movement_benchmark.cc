@@ -17,7 +17,7 @@ Quantization Scale(DataType type, float scale) {
   return {.scales = {scale}, .zero_points = {type == kI8 ? -3 : type == kU8 ? 128 : 0}};
 }
 
-// From a square of `from` to one of `to`. 513 and 257 pixels: align_corners, as DeepLab has it.
+// A square of `from` becomes one of `to`. 513 and 257 pixels: align_corners, as DeepLab has it.
 struct Resize {
   const char* op;
   DataType type;

@@ -33,7 +33,8 @@ void HotRegion(benchmark::State& state) {
 }
 BENCHMARK(HotRegion)->Arg(1)->Arg(2)->UseRealTime();
 
-// After 5 ms of idling; without waiting for the helper, as an execution does, and with.
+// Measures a region after 5 ms of idling; without waiting for the helper, as an execution does, and
+// with.
 void ColdRegion(benchmark::State& state) {
   const bool meet = state.range(0) != 0;
   for (auto _ : state) {

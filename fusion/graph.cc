@@ -9,12 +9,12 @@ namespace fuselite::fusion {
 
 namespace {
 
-// Between neighbours at first: room for 32 nodes inserted before the same one.
+// Neighbours are so far apart at first: room for 32 nodes inserted before the same one.
 constexpr int64_t kGap = int64_t{1} << 32;
 
 // Large constants go when the step is built that packs them, while the packed ones take memory.
 AlignedBuffer MemoryFor(size_t bytes) {
-  // At least a byte: a constant is told by its pointer, even one without elements.
+  // It has at least a byte: a constant is told by its pointer, even one without elements.
   if (bytes < kWorthPages) return AlignedBuffer(std::max<size_t>(bytes, 1));
   std::shared_ptr<std::byte> pages = TakePages(bytes + kAlignment);
   if (pages == nullptr) throw std::bad_alloc();

@@ -47,7 +47,7 @@ class RewriteContext {
     return planner_.budget().CheckMemory(constants).ok();
   }
 
-  // For the report.
+  // Notes for the report that `what` changed these nodes.
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 
  private:

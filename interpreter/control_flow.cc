@@ -68,7 +68,7 @@ Status Shape(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) 
   return callee.ready() ? Status() : callee.AllocateTensors();
 }
 
-// Into a tensor of the value's shape.
+// Copies the value into a tensor of its shape.
 Status Put(const Value& value, Subgraph& graph, TfLiteTensor& to) {
   if (to.type == tflite::kTfLiteString) {
     FUSELITE_RETURN_IF_ERROR(graph.ResizeStrings(to, value.dims, value.bytes.size()));

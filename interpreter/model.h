@@ -49,7 +49,7 @@ struct ModelOperator {
   std::vector<int> inputs;         // tensor indices, -1 for an optional input left out
   std::vector<int> outputs;        // tensor indices
   std::vector<int> intermediates;  // tensor indices: only quantization is read from these
-  // From the table of operators; null where it does not have the code.
+  // Stands in the table of operators; null where that does not have the code.
   const kernels::OperatorDef* def = nullptr;
   kernels::Params params;  // of `def`'s type
   std::span<const std::byte> custom_options;

@@ -22,7 +22,7 @@ struct OpImplementation {
 // and version. Registrations are copied; the strings in them are not.
 class OpResolver {
  public:
-  // Without any operator.
+  // Has no operator yet.
   OpResolver() = default;
   OpResolver(OpResolver&&) = default;
   OpResolver& operator=(OpResolver&&) = default;

@@ -15,7 +15,7 @@ using kernels::IntList;
 using kernels::Padding;
 using kernels::PairList;
 
-// In the order of the schema's TensorType.
+// The order is that of the schema's TensorType.
 constexpr std::array kSchemaTypes = {
     DataType::kFloat32,   DataType::kFloat16,  DataType::kInt32,    DataType::kUInt8,
     DataType::kInt64,     DataType::kString,   DataType::kBool,     DataType::kInt16,

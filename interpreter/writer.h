@@ -55,7 +55,7 @@ class ModelWriter {
 
   // The index of the tensor in its subgraph.
   int AddTensor(TensorSpec spec);
-  // For computed values and inputs.
+  // Adds a computed value or an input.
   int AddTensor(std::string name, DataType type, const Shape& shape,
                 Quantization quantization = {});
   template <class T>
@@ -75,10 +75,10 @@ class ModelWriter {
   // `params`: of the operator's own type.
   void AddOperator(const kernels::OperatorDef& op, const kernels::Params& params,
                    std::vector<int> inputs, std::vector<int> outputs, int version = 1);
-  // With the defaults of its field table.
+  // The options are the defaults of its field table.
   void AddOperator(const kernels::OperatorDef& op, std::vector<int> inputs,
                    std::vector<int> outputs, int version = 1);
-  // Without options; for codes that have no table.
+  // Adds one without options, as for codes that have no table.
   void AddOperator(int builtin_code, std::vector<int> inputs, std::vector<int> outputs,
                    int version = 1);
   void AddCustomOperator(std::string name, std::vector<std::byte> options, std::vector<int> inputs,

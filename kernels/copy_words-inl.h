@@ -40,7 +40,7 @@ HWY_INLINE void MoveTwoWords(const std::byte* in, std::byte* out, int64_t bytes)
   std::memcpy(out + bytes - sizeof(T), &last, sizeof(T));
 }
 
-// Up to 16 bytes.
+// Moves up to 16 bytes.
 HWY_INLINE void MoveFew(const std::byte* in, std::byte* out, int64_t bytes) {
   if (bytes >= 8) return MoveTwoWords<uint64_t>(in, out, bytes);
   if (bytes >= 4) return MoveTwoWords<uint32_t>(in, out, bytes);

@@ -1,5 +1,5 @@
-// From a host's tensors to descriptions: what the nodes of every host go through, LiteRT's as our
-// own interpreter's.
+// Turns a host's tensors into descriptions: what the nodes of every host go through, LiteRT's as
+// our own interpreter's.
 #pragma once
 
 #include <span>

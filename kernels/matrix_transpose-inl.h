@@ -102,7 +102,7 @@ HWY_INLINE hn::Vec<hn::CappedTag<uint64_t, 2>> LoadFew(const std::byte* in, int6
   return hn::InterleaveLower(d, hn::Set(d, low | high << shift), hn::Zero(d));
 }
 
-// At most N x N elements.
+// There are at most N x N elements.
 template <class T>
 void TransposeEdge(const std::byte* in, int64_t in_pitch, std::byte* out, int64_t out_pitch,
                    int64_t rows, int64_t columns) {

@@ -37,7 +37,7 @@ std::array<int64_t, Shape::kMaxRank> ByteStrides(const TensorInfo& info) {
   const int last = info.shape.rank() - 1;
   for (int d = last; d >= 0; --d) {
     strides[d] = stride;
-    // Not beyond the outermost dimension: the bytes of the whole may be more than 64 bits count.
+    // It stops at the outermost dimension: the bytes of the whole may be more than 64 bits count.
     if (d > 0) stride *= d == last ? info.pitch() : info.shape[d];
   }
   return strides;

@@ -14,7 +14,7 @@
 
 namespace fuselite::kernels {
 
-// For the tables of types: values of `kType` are moved as they are.
+// Serves the tables of types: values of `kType` are moved as they are.
 template <DataType kType>
 inline constexpr TypeRow kAlike = {{kType}, kType};
 template <DataType... kTypes>

@@ -147,7 +147,7 @@ struct OperatorDef {
   // It copies boxes, each of which may be done by addresses (kernels/placement.h); null where it
   // does more or its copies are no boxes.
   Result<Movement> (*places)(const OpDescription& op) = nullptr;
-  // With `places`: its inputs are the parts of its output, not its outputs parts of an input.
+  // With `places`, its inputs are the parts of its output, not its outputs parts of an input.
   bool places_inputs = false;
   // The padding in its parameters that a PAD before it may become; null where there is none.
   ExtraPadding& (*extra_padding)(Params& params) = nullptr;

@@ -5,7 +5,7 @@
 namespace fuselite::kernels {
 namespace {
 
-// Into [*min, *max], which it narrows where `keep_min` (the lower bound) or else the upper.
+// Changes [*min, *max], which it narrows where `keep_min` (the lower bound) or else the upper.
 Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t* min,
               int32_t* max) {
   const float scaled = std::round(bound / quantization.scale());

@@ -64,8 +64,8 @@ inline int32_t MultiplyByQuantizedMultiplier(int32_t x, int32_t multiplier, int3
   return RoundingDivideByPowerOfTwo(SaturatingRoundingDoublingHighMul(shifted, multiplier), right);
 }
 
-// For 64-bit accumulators (16-bit activations): real ~ multiplier * 2^-shift, the multiplier below
-// 2^15, shift from 1 to 46.
+// Scales 64-bit accumulators (16-bit activations): real ~ multiplier * 2^-shift, the multiplier
+// below 2^15, shift from 1 to 46.
 struct WideFixedPoint {
   int32_t multiplier = 0, shift = 1;
 };

@@ -31,7 +31,7 @@
 // File-local functions inside the target's namespace go into it directly, not into an anonymous
 // namespace (GCC warns of the unused copies).
 
-// Per-target part: re-evaluated at each inclusion by foreach_target.
+// The part for each target is re-evaluated at each inclusion by foreach_target.
 #undef FUSELITE_SIMD_TARGET
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 // Below the vector levels the reference runs: Highway's emulation is slower than plain loops.

@@ -13,9 +13,9 @@
 
 namespace fuselite::kernels {
 
-// For every index i of the box: out[out_offset + i . out_strides] = in[in_offset + i . in_strides],
-// in bytes. An in_stride may be 0 (broadcast) or negative (reversal), an out_stride negative; the
-// output's elements are distinct. The order of the dimensions is free.
+// Does, for every index i of the box, out[out_offset + i . out_strides] = in[in_offset + i .
+// in_strides], in bytes. An in_stride may be 0 (broadcast) or negative (reversal), an out_stride
+// negative; the output's elements are distinct. The order of the dimensions is free.
 struct StridedCopy {
   // TILE takes two dimensions for each of a tensor's.
   static constexpr int kMaxRank = 2 * Shape::kMaxRank;

@@ -38,7 +38,7 @@ class Builder {
   }
 
  private:
-  // At most: what several nodes read counts several times.
+  // An upper bound: what several nodes read counts several times.
   void Reserve(int begin) {
     const std::span nodes = std::span(partition_.nodes).subspan(begin);
     size_t values = partition_.inputs.size();

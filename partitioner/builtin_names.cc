@@ -5,7 +5,7 @@
 namespace fuselite::partitioner {
 namespace {
 
-// In the order of the codes.
+// The order is that of the codes.
 #define FUSELITE_NAME(Name, code, NAME) NAME,
 constexpr std::string_view kNames[] = {FUSELITE_BUILTIN_OPERATORS(FUSELITE_NAME)};
 #undef FUSELITE_NAME

@@ -97,7 +97,7 @@ class DelegateState {
   mutable std::once_flag cores_read_;
   mutable int physical_cores_ = 1;
   mutable std::mutex mutex_;
-  // In the order in which the host showed them.
+  // They stand in the order in which the host showed them.
   std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>,
            std::vector<std::shared_ptr<const Executable>>>

@@ -27,8 +27,8 @@ bool Guard(Body&& body, Report&& report) noexcept {
   return false;
 }
 
-// As above; errors go to the host, named with `where`. A run that somebody ended is no error to
-// report.
+// Does as above; errors go to the host, named with `where`. A run that somebody ended is no error
+// to report.
 template <class Body>
 tflite::TfLiteStatus GuardKernel(tflite::TfLiteContext* context, const char* where,
                                  Body&& body) noexcept {

@@ -35,7 +35,7 @@ struct Options {
   std::string profile_file;
   // What the host calls our nodes; an option of the C interface only.
   std::string node_name = kDelegateName;
-  // Not an option of users: keep the steps' times for DelegateState::Profile().
+  // No option of users: it keeps the steps' times for DelegateState::Profile().
   bool keep_profile = false;
   // Nor this one: keep every event of every thread for DelegateState::Events().
   bool keep_events = false;
@@ -61,7 +61,7 @@ using ReadVariable = std::function<const char*(const char* name)>;
 // Defaults, then the environment (an empty variable counts as unset), then `given`. An unknown key
 // or a bad value is an error of one line that names it and the nearest valid one.
 Result<Options> ParseOptions(std::span<const KeyValue> given, const ReadVariable& variable);
-// With the environment of the process.
+// Reads the environment of the process, too.
 Result<Options> ParseOptions(std::span<const KeyValue> given);
 
 // What this machine has of `cap`. kUnsupported for another architecture's.

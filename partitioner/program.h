@@ -59,7 +59,7 @@ struct Segment {
   std::unique_ptr<Profile> profile;  // of its runs; made by whoever wants one
   std::shared_ptr<fusion::CompileReport> report = std::make_shared<fusion::CompileReport>();
   double compile_ms = 0;
-  // Of a loop's body: what is to be bound before each run.
+  // A loop's body has those: what is to be bound before each run.
   std::vector<std::shared_ptr<LoopRows>> rows;
 };
 
@@ -154,7 +154,7 @@ class Program {
   bool all_host_calls_ = true;
   std::set<int> inputs_, outputs_, between_;
   std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
-  // By their first node; those used last come first.
+  // Keyed by their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
   std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor
   std::vector<const Segment*> path_;

@@ -10,7 +10,7 @@ namespace fuselite {
 
 // Cache lines and the widest vectors are 64 bytes.
 inline constexpr size_t kAlignment = 64;
-// Of x86-64, and of aarch64 with pages of 4 KiB.
+// What x86-64 has, and aarch64 with pages of 4 KiB.
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
 inline constexpr size_t AlignUp(size_t bytes, size_t alignment = kAlignment) {

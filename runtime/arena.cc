@@ -54,7 +54,7 @@ class Lifetimes {
   }
 
   size_t leaves_;
-  // For each node: intervals that last over all of its steps, and those that begin at one of them.
+  // Each node has intervals that last over all of its steps, and those that begin at one of them.
   std::vector<std::vector<int>> covering_, beginning_;
 };
 

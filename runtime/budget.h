@@ -21,7 +21,7 @@ struct Budget {
 
   // kOutOfMemory and kUnsupported, with the number asked for and the limit.
   Status CheckMemory(double bytes) const;
-  // Of `values` alone: what an operation gives, before tables as long as an output's sides are
+  // Checks `values` alone: what an operation gives, before tables as long as an output's sides are
   // made for it.
   Status CheckMemory(std::span<const TensorInfo> values) const;
   Status CheckMultiplyAdds(double count) const;

@@ -64,7 +64,8 @@ inline constexpr Isa Isa::kSse4 = Isa::kSsse3.with(Feature::kSse4);
 inline constexpr Isa Isa::kAvx2 = Isa::kSse4.with(Feature::kAvx2);
 inline constexpr Isa Isa::kAvxVnni = Isa::kAvx2.with(Feature::kAvxVnni);
 inline constexpr Isa Isa::kAvx512 = Isa::kAvx2.with(Feature::kAvx512);  // Skylake's
-// From Ice Lake and Zen 4 on. Cascade Lake, which has no VBMI, is this one without it.
+// Processors have these from Ice Lake and Zen 4 on. Cascade Lake, which has no VBMI, is this one
+// without it.
 inline constexpr Isa Isa::kAvx512Vnni =
     Isa::kAvx512.with(Feature::kAvx512Vnni).with(Feature::kAvx512Vbmi);
 inline constexpr Isa Isa::kAvx512Bf16 = Isa::kAvx512Vnni.with(Feature::kAvx512Bf16);
@@ -78,7 +79,7 @@ struct IsaPreset {
   Isa isa;
   std::optional<Feature> named_after{};  // nullopt for the empty set
 };
-// From the least to the greatest.
+// They are ordered from the least to the greatest.
 std::span<const IsaPreset> IsaPresets();
 
 // The name of the greatest preset whose feature `isa` has.

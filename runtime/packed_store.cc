@@ -125,7 +125,7 @@ class MemoryStore : public PackedStore {
 std::unique_ptr<PackedStore> NewPackedStore() { return std::make_unique<MemoryStore>(); }
 
 PackedStore& ProcessPackedStore() {
-  // Never destroyed: threads of the host may outlive static destruction.
+  // It is never destroyed: threads of the host may outlive static destruction.
   static PackedStore* const store = new MemoryStore;
   return *store;
 }

@@ -66,7 +66,7 @@ struct TfLiteConvParams {
   TfLiteType quantized_bias_type;  // Op version 8.
 };
 
-// Also CONV_3D_TRANSPOSE.
+// CONV_3D_TRANSPOSE has these, too.
 struct TfLiteConv3DParams {
   TfLitePadding padding;
   int stride_width;

@@ -71,7 +71,7 @@ int FuseliteCommandLine(int argc, char** argv) {
   CLI::App app("Runs, measures, compares and explains .tflite models on the CPU.", "fuselite");
   app.set_version_flag("--version", fuselite::kVersion);
   app.require_subcommand(1);
-  // As benchmark_model: scripts append what they want to override.
+  // This is benchmark_model's way: scripts append what they want to override.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddRunCommand(app);
   AddBenchmarkCommand(app);

@@ -37,7 +37,7 @@ bool KeepWeightsSmall(Graph& graph, NodeId id, RewriteContext& context) {
     return looks_up ? context.AcceptsInsteadOf(before, op) : context.AcceptsComposite(op);
   };
   if (!ReplaceIf(graph, id, std::move(node), accepts)) return false;
-  // At once: else floats would be made for nobody.
+  // It goes at once: else floats would be made for nobody.
   if (graph.consumers(floats).empty() && !graph.value(floats).observed) graph.Remove(dequantize);
   context.Record("keep weights small", hosts);
   return true;

@@ -2,7 +2,7 @@
 
 namespace fuselite::jit {
 
-// Never destroyed: threads of the host may outlive static destruction.
+// It is never destroyed: threads of the host may outlive static destruction.
 std::atomic<EmissionBuffer::Memory*>& EmissionBuffer::Kept() {
   static std::atomic<Memory*> kept;
   return kept;

@@ -31,7 +31,7 @@ using DepthwiseFunction = void(DepthwiseArgs* args);  // the arguments are consu
 struct DepthwiseTile {
   int rows = 1, columns = 1;
 };
-// At most `rows` rows; `gathers`: whether inputs are gathered.
+// The tile has at most `rows` rows; `gathers`: whether inputs are gathered.
 DepthwiseTile ChooseDepthwiseTile(const kernels::Window& window, Isa isa, int rows, bool gathers);
 
 struct DepthwiseSpec {
@@ -47,7 +47,7 @@ struct DepthwiseSpec {
   int gathered = 0;
   kernels::Tail tail;  // emitted wholly (DivideFloatTail)
 
-  // For one vector of channels, the bytes before its weights and all.
+  // The bytes that one vector of channels has before its weights, and in all.
   int header_bytes() const { return (gathered > 0 ? 4 : 1) * VectorIsa(isa).bytes; }
   int inputs() const { return gathered > 0 ? gathered : 1; }
   int64_t block_bytes() const {

@@ -186,8 +186,8 @@ Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, Depthwis
   return PlanOf(std::move(depthwise), std::move(source), true, pixels);
 }
 
-// Of 8-bit activations. Channels with several filters are read from a copy that repeats them, and
-// windows that are too large to be unrolled for each border from a padded one.
+// Plans a layer of 8-bit activations. Channels with several filters are read from a copy that
+// repeats them, and windows that are too large to be unrolled for each border from a padded one.
 Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
                             kernels::QuantizedTail tail, const char* name,
                             const kernels::PlanContext& context) {
@@ -231,7 +231,7 @@ Result<KernelPlan> PlanGroupedInt8(const OpDescription& op, const Layer& layer,
   return PlanInt8(op, layer, std::move(tail), "grouped", context);
 }
 
-// Of float32 activations, quantized asymmetrically image by image.
+// Plans a layer of float32 activations, which are quantized asymmetrically image by image.
 Result<KernelPlan> PlanHybrid(const OpDescription& op, const Layer& layer, kernels::HybridTail tail,
                               const char* name, const kernels::PlanContext& context) {
   QuantizedImage::Layout layout =

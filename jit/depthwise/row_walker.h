@@ -52,7 +52,7 @@ struct TileColumn {
   bool inside = false;
   std::vector<Use> uses{};  // at least one, in the order of the outputs
 };
-// From left to right; those that no window has a tap for are left out.
+// Lists columns from left to right; those that no window has a tap for are left out.
 std::vector<TileColumn> ColumnsUnder(const kernels::WindowAxis& x, const RowTile& tile);
 
 // Emits the row: `tile` once for each run of equal tiles, in a loop that counts in `count`. It is

@@ -34,7 +34,7 @@ class DepthWalker {
 
   // Once in each function, for rows `row_step` bytes apart, in `runs`.
   void Prepare(int64_t row_step, const kernels::RowRuns& runs);
-  // Before each tile: the rows are those at `a`, the weights those at `weights`.
+  // Is called before each tile: the rows are those at `a`, the weights those at `weights`.
   void Start(int rows);
   // Calls `step` for every step, in order; it reads `values` values, of which the last step of a
   // run may have fewer. `accumulators`: of the tile.

@@ -283,7 +283,7 @@ int AmxBlockRows(const GemmS8Spec& spec, int rows) {
                                : static_cast<int>(spec.a_runs.rows);
 }
 
-// On Granite Rapids: a product takes a cycle for each of its rows, and 9 at least; so does loading
+// On Granite Rapids a product takes a cycle for each of its rows, and 9 at least; so does loading
 // its weights, and half of that its rows. Storing sums takes a cycle a row, and the tail as long as
 // in MicroKernelS8::TileCycles. Tails and the products of the next tile overlap in part.
 double AmxTileCycles(const GemmS8Spec& spec, int rows, int vectors) {

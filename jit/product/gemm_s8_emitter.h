@@ -21,7 +21,7 @@ inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
 
 struct GemmS8Spec {
   Isa isa = Isa::kAvx2;
-  // In values; each run is read in whole groups, so up to three bytes behind its end, unless
+  // It counts values; each run is read in whole groups, so up to three bytes behind its end, unless
   // `to_the_byte`.
   DepthRuns depth;
   int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
@@ -37,7 +37,7 @@ struct GemmS8Spec {
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
   bool prefetch_weights = false;  // they come from memory; tiles have one row
-  // With a requantization: bias and constants of the tail lie apart from the weights.
+  // With a requantization, bias and constants of the tail lie apart from the weights.
   bool constants_apart = false;
   // AMX (gemm_amx_emitter.h): the rows of a block. 0: sums are in vector registers.
   int amx_rows = 0;
@@ -68,7 +68,7 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa);
 // 64 bytes: in half the time on cores that halve the larger ones (Zen 4), and elsewhere in no more.
 // Its constants are those of a vector of that width, at the whole one's place.
 bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes);
-// From a panel of so many vectors to the next.
+// The distance from a panel of so many vectors to the next.
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
 // The same of constants that lie apart; else 0.
 int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors);

@@ -59,7 +59,7 @@ class WeightRows {
   // Lanes come in such groups of neighbouring channels (ChannelOfLane).
   static constexpr size_t kTogether = 4;
 
-  // Of kTogether lanes from `lane` on. Weights known only at run time are copied in each run: a
+  // Copies kTogether lanes from `lane` on. Weights known only at run time are copied in each run: a
   // byte at a time took 7% of a vision transformer.
   void CopyColumns(int64_t k_step, int64_t depth, size_t lane) {
     const uint8_t** const rows = rows_.data() + lane;

@@ -27,9 +27,9 @@ struct ProductFormatS8 {
   bool constant_weights = false;
   int64_t largest_bias = 0;  // absolute
   kernels::Tail tail;        // of the sums, unless there are `floats`
-  // Instead of the tail. The activations are uint8 as the code reads them: with dot products their
-  // zero point is 1 where rows have their own, else as it is; without, they are int16 and have
-  // none.
+  // Stands in place of the tail. The activations are uint8 as the code reads them: with dot
+  // products their zero point is 1 where rows have their own, else as it is; without, they are
+  // int16 and have none.
   std::optional<FloatOutput> floats;
   DataType output = DataType::kInt8;
 };

@@ -81,7 +81,7 @@ class IntegerTailEmitter {
   // The odd lanes of x behind the even ones' in `even_and_result`.
   void TakeOddLanes(int even_and_result, int odd, int width);
   void AddStoreOffset(std::initializer_list<int> words, int width);
-  // To bytes in regs[0]; returns how many.
+  // Narrows values to bytes in regs[0]; returns how many.
   int Narrow(std::span<const int> regs, int width);
   // The same for four vectors, of one row or several: in each 16 bytes a row's behind the other's.
   void NarrowFour(std::span<const int> regs, int width);

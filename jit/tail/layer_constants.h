@@ -19,7 +19,7 @@ enum class LayerConstant {
   kLeast,             // Requantization::min, four times in a byte
   kMost,              // and max
   kOffset,            // Requantization::offset()
-  // For a residual: x is what was requantized, y the operand; each with its ResidualScale, or
+  // In a residual, x is what was requantized, y the operand; each with its ResidualScale, or
   // floats in place of the multiplier and of x's nudge (FloatSum).
   kXLeast,
   kXMost,
@@ -54,7 +54,7 @@ class LayerReader {
   // `layer` holds the memory's address wherever the reader is used.
   LayerReader(Assembler& assembler, const Xbyak::Reg64& layer) : a_(assembler), layer_(layer) {}
 
-  // As a memory operand of an arithmetic instruction on 32-bit lanes.
+  // Is a memory operand of an arithmetic instruction on 32-bit lanes.
   Xbyak::Address Operand(LayerConstant constant) const;
   void Load(int vector, LayerConstant constant) const;
   // Where the table is.

@@ -50,7 +50,7 @@ struct Requantization {
   // The bytes go through a table before they are stored.
   std::optional<LookupMethod> lookup{};
 
-  // Within the requantization.
+  // The zero point that is added within the requantization.
   int32_t offset() const { return addend_has_sign ? 0 : zero_point; }
   // Vectors of constants behind each other for each vector of channels.
   int constants() const { return real ? 5 : 6; }
@@ -97,7 +97,7 @@ class RequantizationConstants {
   RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
                           int64_t largest_bias, Isa isa);
 
-  // Before the first Pack: where all channels have one scale, finds its constants once.
+  // Is called before the first Pack: where all channels have one scale, finds its constants once.
   void Prepare();
   // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
   // zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is added.

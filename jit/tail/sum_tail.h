@@ -11,7 +11,7 @@
 
 namespace fuselite::jit {
 
-// At most one of the first two. Neither: the sums are stored as int32.
+// At most one of the first two is set. With neither, the sums are stored as int32.
 struct SumTail {
   std::optional<Requantization> requantization;
   std::optional<Dequantization> dequantization;

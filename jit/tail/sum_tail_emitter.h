@@ -19,7 +19,7 @@ namespace fuselite::jit {
 struct SumTile {
   int rows = 0, vectors = 0, width = 0, channels = 0;
   std::function<int(int row, int v)> reg{};
-  // With a requantization: the last vector has half of the width, and is a group of its own.
+  // With a requantization, the last vector has half of the width, and is a group of its own.
   bool last_is_half = false;
 
   int width_of(int v) const { return last_is_half && v == vectors - 1 ? width / 2 : width; }
@@ -50,7 +50,7 @@ class SumTailEmitter {
 
   // Once in each function, all of whose tiles are of this shape; clobbers rax.
   void Prepare(const SumTile& tile);
-  // With a dequantization: LoadRows makes the zero points of a tile's rows addressable, until the
+  // With a dequantization, LoadRows makes the zero points of a tile's rows addressable, until the
   // frame's `rows` is clobbered.
   void LoadRows();
   Xbyak::Address ZeroPoint(int row) const;

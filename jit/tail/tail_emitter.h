@@ -68,7 +68,7 @@ class TailEmitter {
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
   void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 
-  // In place on register v; which temporaries they clobber is said at each.
+  // These work in place on register v; which temporaries they clobber is said at each.
   void ClampNaN(int v, float low, float high, int t);                        // NaN stays NaN
   void ReduceByLn2(int v, float low, float high);                            // 0: v = n ln 2 + rest
   void Exp(int v, float low, float high);                                    // 0, 1

@@ -47,7 +47,7 @@ struct AttentionShape {
   }
   int64_t group() const { return heads / key_heads; }
 
-  // From one batch, head, row (a query or a key) and channel to the next: values.
+  // Steps count values, from one batch, head, row (a query or a key) and channel to the next.
   struct Steps {
     int64_t batch = 0, head = 0, row = 0, channel = 1;
     int64_t At(int64_t b, int64_t h) const { return b * batch + h * head; }

@@ -22,8 +22,8 @@ struct AttentionBlock {
   float* scores;                 // [rows, keys], rows at a distance of ScorePitch(keys)
 };
 
-// From one row of scores to the next: rows begin with a line of the cache, so that no vector lies
-// in two, which took 2% of ViT-tiny's attention (197 keys).
+// The values from one row of scores to the next. Rows begin with a line of the cache, so that no
+// vector lies in two, which took 2% of ViT-tiny's attention (197 keys).
 constexpr int64_t ScorePitch(int64_t keys) {
   return static_cast<int64_t>(AlignUp(keys * sizeof(float)) / sizeof(float));
 }

@@ -221,7 +221,7 @@ class FewRowsKernel final : public Kernel {
   size_t QueryBytes() const {
     return AlignUp(shape_.group() * shape_.queries * shape_.depth * sizeof(float));
   }
-  // Of one head, as floats.
+  // The bytes of one head's keys as floats.
   size_t KeyBytes() const { return AlignUp(shape_.keys * shape_.depth * sizeof(float)); }
   size_t ValueBytes() const { return AlignUp(shape_.keys * shape_.values * sizeof(float)); }
 

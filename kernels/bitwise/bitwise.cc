@@ -23,7 +23,7 @@ struct Xor {
   }
 };
 
-// By 0 to all bits but one; signed numbers keep their sign.
+// Shifts by 0 to all bits but one; signed numbers keep their sign.
 struct ShiftRight {
   template <class T>
   T operator()(T x, T y) const {

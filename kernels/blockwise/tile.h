@@ -55,14 +55,14 @@ struct BlockwiseFunctions {
     int panels = 1;             // likewise
     bool dot_products = false;  // AVX512-VNNI's
   };
-  // By the bits of the weights (4, 8) and of the scales (16, 32).
+  // Indexed by the bits of the weights (4, 8) and of the scales (16, 32).
   Tile tiles[2][2] = {};
   // Bytes as ShortRowFunctions::quantize_u8 leaves them become signed; `sums` as BlockwiseRow's.
   void (*sign_bytes)(uint8_t* values, int64_t blocks, int64_t block_size, int32_t* sums) = nullptr;
 };
 // The same with AVX512-VNNI's dot products where there are such tiles. x86-64 alone.
 BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions);
-// For an ISA; null below SSSE3.
+// The functions for an ISA; null below SSSE3.
 const BlockwiseFunctions* FindBlockwise(Isa isa);
 
 }  // namespace fuselite::kernels

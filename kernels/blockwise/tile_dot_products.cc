@@ -60,7 +60,7 @@ inline void StoreRow(const BlockwiseTile& t, int r, __m512 y) {
   _mm512_mask_storeu_ps(t.out + r * t.out_pitch, units, cut);
 }
 
-// As tile.cc's StoreRows.
+// Does as tile.cc's StoreRows.
 template <int kRows>
 inline void StoreRows(const BlockwiseTile& t, const __m512* sums) {
   const __m512 per_offset = _mm512_loadu_ps(t.per_offset);
@@ -118,7 +118,7 @@ struct BlockSums {
   }
 };
 
-// As tile.cc's StoreExactRows.
+// Does as tile.cc's StoreExactRows.
 template <int kRows>
 inline void StoreExactRows(const BlockwiseTile& t, const BlockSums<kRows>& sums, __m512 scales) {
   const __m512i per_offset = _mm512_loadu_si512(t.per_offset);

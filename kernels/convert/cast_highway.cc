@@ -119,7 +119,7 @@ constexpr int64_t BytesOf() {
   return std::is_same_v<T, Half> ? 2 : sizeof(T);
 }
 
-// From and To: float, Half, or an integer on one side.
+// From and To are float, Half, or an integer on one side.
 template <class From, class To>
 void CastValues(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
   const auto* source = static_cast<const std::byte*>(in) + from * BytesOf<From>();

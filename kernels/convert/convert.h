@@ -28,8 +28,8 @@ Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription&, const Bui
 // `count` values, from elements `from` of `in` on to elements `to` of `out` on.
 using CastFunction = void(const void* in, int64_t from, void* out, int64_t to, int64_t count);
 std::unique_ptr<Kernel> MakeCast(const OpDescription& op, std::string name, CastFunction* function);
-// Between integers of 8 to 64 bits, and to bool, with vectors: null for other types, and below the
-// vector levels.
+// Casts integers of 8 to 64 bits to each other and to bool, with vectors: null for other types, and
+// below the vector levels.
 CastFunction* IntegerCast(DataType from, DataType to, Isa isa);
 
 // One value of QUANTIZE, of float32 to an integer between `low` and `high`.

@@ -45,7 +45,7 @@ struct SumTerm {
 // The sums of `count` values of each term, which begin at x[term].
 using SumTermsFunction = void(std::span<const SumTerm> terms, const void* const* x, int64_t count,
                               float* sums);
-// To bytes of the output's type.
+// Quantizes to bytes of the output's type.
 using QuantizeSumsFunction = void(const float* sums, void* out, int64_t count, float scale,
                                   int32_t zero_point);
 // Any of both, of which the two functions do the blocks.

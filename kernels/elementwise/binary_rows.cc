@@ -13,7 +13,8 @@ namespace {
 
 template <class T>
 T ApplyInteger(BinaryKind kind, T x, T y) {
-  // In 64 bits and unsigned: overflow is defined, and 16-bit products are not promoted to int.
+  // It computes in 64 bits and unsigned: overflow is defined, and 16-bit products are not promoted
+  // to int.
   const auto a = static_cast<uint64_t>(x), b = static_cast<uint64_t>(y);
   switch (kind) {
     case BinaryKind::kAdd: return static_cast<T>(a + b);

@@ -221,7 +221,7 @@ std::unique_ptr<Kernel> MakeMap(const OpDescription& op, std::string name, MapBy
                     });
 }
 
-// By the vectors of a tail.
+// Maps with the vectors of a tail.
 MapBytes MapByTail(const OpDescription& op, std::vector<uint8_t> table, Isa isa) {
   Tail tail;
   tail.stages.emplace_back().kind = TailStage::Kind::kLookup;

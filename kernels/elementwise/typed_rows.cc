@@ -25,7 +25,7 @@ struct RowOperand {
 };
 using TypedRow = void (*)(RowOperand x, RowOperand y, void* out, int64_t n);
 
-// For each byte of mask bits, eight truth values.
+// Holds eight truth values for each byte of mask bits.
 inline constexpr auto kTruthValues = [] {
   std::array<uint64_t, 256> table{};
   for (uint64_t bits = 0; bits < 256; ++bits) {

@@ -50,7 +50,7 @@ struct FloorDivOf {
   }
 };
 
-// With the divisor's sign. The products are exact: below twice the larger operand.
+// The result has the divisor's sign. The products are exact: below twice the larger operand.
 struct FloorModOf {
   template <class T, class Real>
   static HWY_INLINE T Of(Real x, Real y) {
@@ -91,7 +91,7 @@ struct FloatModOf {
   static HWY_INLINE bool Fits(double x, double y) {
     return std::abs(x / y) < 0x1p28 && std::abs(y) <= std::numeric_limits<float>::max();
   }
-  // With the divisor's sign; `rest` has the dividend's.
+  // The result has the divisor's sign; `rest` has the dividend's.
   static HWY_INLINE float Signed(float rest, float y) {
     return rest != 0 && (y < 0) != (rest < 0) ? rest + y : rest;
   }

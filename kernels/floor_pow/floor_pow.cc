@@ -42,7 +42,7 @@ struct FloorDiv {
   }
 };
 
-// With the divisor's sign.
+// The result has the divisor's sign.
 struct FloorMod {
   static constexpr const char* kRefusal = "a number is divided by 0";
   template <class T>

@@ -48,7 +48,7 @@ HWY_INLINE T FromPower(double x) {
   return static_cast<T>(kMost < bounded ? kMost : bounded);
 }
 
-// At most kPowerBlock values.
+// Takes at most kPowerBlock values.
 template <class T>
 HWY_INLINE void PowerBlock(const T* x, int64_t exponent, T* y, int64_t n) {
   alignas(64) double power[kPowerBlock], square[kPowerBlock];

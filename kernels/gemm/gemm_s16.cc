@@ -147,7 +147,7 @@ void RunGemmS16(const GemmS16Block& block) {
   }
 }
 
-// Without and with dot products.
+// Those without dot products, and with them.
 constexpr GemmS16 kGemmS16[] = {
     {.tile_rows = kRows,
      .panel = 2 * hn::MaxLanes(D32()),

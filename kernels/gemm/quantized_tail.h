@@ -31,8 +31,8 @@ struct QuantizedTail {
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
-  // For ScaleWideRow: wide sums of the channels [channel, channel + n), without bias, `sums` being
-  // int64_t* or int32_t*. `this` must outlive the row.
+  // Gives ScaleWideRow the wide sums of the channels [channel, channel + n), without bias, `sums`
+  // being int64_t* or int32_t*. `this` must outlive the row.
   template <class Sum>
   WideRow WideRowOf(const KernelArgs& args, int64_t channel, int64_t n, const Sum* sums,
                     int16_t* to) const {

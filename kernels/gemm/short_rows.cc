@@ -121,7 +121,7 @@ class Quantizer {
       : inverse_(hn::Set(D(), scale.inverse)),
         offset_(hn::Set(D(), static_cast<float>(scale.offset))) {}
 
-  // With the offset.
+  // Adds the offset, too.
   HWY_INLINE V32 operator()(hn::Vec<D> x) const {
     const auto shifted = hn::Add(offset_, hn::Mul(x, inverse_));
     const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), shifted);

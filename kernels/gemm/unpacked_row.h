@@ -21,7 +21,7 @@ struct UnpackedFunctions {
   void (*uint8)(const UnpackedRow& row);
 };
 
-// With vectors of `isa`; null below SSSE3.
+// The functions with vectors of `isa`; null below SSSE3.
 const UnpackedFunctions* FindUnpackedFunctions(Isa isa);
 // The reference: sums in the order of k.
 const UnpackedFunctions& ScalarUnpackedFunctions();

@@ -56,7 +56,7 @@ HWY_INLINE V32 MultiplyReal(V64 sum, hn::Vec<DReal> scale, double low, double hi
   return hn::DemoteTo(D32(), hn::Add(cut, half));
 }
 
-// With WideScaling's factors and addends.
+// Scales with WideScaling's factors and addends.
 void ScaleExactly(const WideRow& row) {
   const DReal d;
   const D32 d32;

@@ -58,7 +58,7 @@ struct OneHotRows {
       T* const block = static_cast<T*>(args.outputs[0]) + before * depth * after;
       std::fill_n(block, depth * after, off);
       for (int64_t k = 0; k < after; ++k) {
-        // As TFLite: the low 32 bits decide.
+        // The low 32 bits decide, as in TFLite.
         const auto index = static_cast<int32_t>(LoadIndex(type, indices, before * after + k));
         if (index >= 0 && index < depth) block[index * after + k] = on;
       }

@@ -56,8 +56,8 @@ HWY_INLINE int32_t SumOfSquares(const T* in, size_t n, int32_t zero_point) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// In units of 1/128, as the reference: uint8 multiplies by 128 first, int8 folds that into the
-// shift. Narrowing clamps to the type's range.
+// Results are units of 1/128, as in the reference: uint8 multiplies by 128 first, int8 folds that
+// into the shift. Narrowing clamps to the type's range.
 template <class T>
 void QuantizedRow(const T* in, T* out, size_t n, int32_t zero_point) {
   constexpr bool kSigned = std::is_signed_v<T>;

@@ -72,7 +72,7 @@ void QuantizedRow(const T* in, T* out, int64_t n, int32_t zero_point) {
   }
   const FixedPoint inverse = FixedInverseSqrt(sum);
   for (int64_t i = 0; i < n; ++i) {
-    // In units of 1/128. uint8 multiplies by 128 first; int8 folds that into the shift.
+    // Results are units of 1/128. uint8 multiplies by 128 first; int8 folds that into the shift.
     const int32_t x = in[i] - zero_point;
     const int32_t y =
         std::is_signed_v<T>

@@ -22,7 +22,7 @@ void Row(const QuantizedLogSoftmax& f, const T* in, T* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int32_t d = in[i] - largest;
     int32_t y = kMin;
-    // From Q5.26 to sixteenths.
+    // This goes from Q5.26 to sixteenths.
     if (d > excluded) y = RoundingDivideByPowerOfTwo(f.difference(d) - log_sum, 22) + kMax;
     out[i] = static_cast<T>(std::clamp(y, kMin, kMax));
   }

@@ -8,7 +8,7 @@
 
 namespace fuselite::kernels {
 
-// For keys of any length, on little-endian machines.
+// Keys may have any length; the machine is little-endian.
 class Fingerprint {
  public:
   static uint64_t Of(const std::byte* s, size_t length) {

@@ -47,7 +47,7 @@ HWY_INLINE ShortVec ExpNegativeVec(ShortVec a, int integer_bits) {
   const int fraction_bits = 15 - integer_bits;
   const int quarter = 1 << (fraction_bits - 2);
   const ShortVec within = hn::Sub(hn::And(a, Shorts(quarter - 1)), Shorts(quarter));
-  // At least -2^13: nothing saturates.
+  // It is at least -2^13: nothing saturates.
   ShortVec result = ExpWithinQuarterVec(hn::ShiftLeftSame(within, integer_bits));
   const ShortVec rest = hn::Sub(within, a);
   for (int e = -2; e <= 4 && e < integer_bits; ++e) {

@@ -65,7 +65,8 @@ constexpr int kStateInputs[] = {kLstmOutputState, kLstmCellState};
 constexpr const char* kGateNames[] = {"input gate's", "forget gate's", "cell gate's",
                                       "output gate's"};
 
-// By the type of X and of the weights. `weights` has the projection too, `bias` the projection's.
+// The types that those of X and the weights call for. `weights` has the projection too, `bias` the
+// projection's.
 struct OperandTypes {
   DataType weights, peephole, bias, layer_norm, output_state, cell_state;
 };
@@ -106,7 +107,7 @@ Status CheckParams(const OpDescription& op) {
   if (params.activation == Activation::kSignBit) {
     return Unsupported("the activation SIGN_BIT is not taken");
   }
-  // Also false for NaN.
+  // The comparison is false for NaN, too.
   if (!(params.cell_clip >= 0) || !(params.proj_clip >= 0)) {
     return InvalidArgument("cell_clip ", params.cell_clip, " or proj_clip ", params.proj_clip,
                            " is negative");

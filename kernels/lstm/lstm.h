@@ -68,7 +68,7 @@ struct LstmShape {
 // written in place (OperatorDef::state_inputs). One unit is one row of the batch through all its
 // steps.
 Result<std::unique_ptr<Kernel>> BuildLstmReference(const OpDescription&, const BuildContext&);
-// With constant weights. Phase 0 multiplies every step's input at once.
+// The weights are constant. Phase 0 multiplies every step's input at once.
 Result<KernelPlan> PlanLstmHighway(const OpDescription&, const PlanContext&);
 
 // Among the peepholes, which the cell gate has none of.

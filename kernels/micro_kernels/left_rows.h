@@ -34,7 +34,7 @@ class LeftRows {
 
   const std::vector<DepthPiece>& pieces() const { return pieces_; }
   const int64_t* rows() const { return rows_.data(); }
-  // From a tile of `rows` rows to the one below.
+  // The distance from a tile of `rows` rows to the one below.
   int64_t TileStep(int rows) const { return runs_.Offset(rows, row_step_); }
   // How many rows stay in L1 together while their values are read side by side: of rows that are a
   // multiple of 4 KiB apart, as many as a set of the cache has ways.

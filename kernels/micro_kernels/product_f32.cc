@@ -14,7 +14,7 @@ namespace {
 
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr int64_t kFloat = sizeof(float);
-// For each row of a tile, however long.
+// What each row of a tile costs, however long it is.
 constexpr double kTailRowCycles = 40;
 
 // Packed panels hold the bias, then for each term the weights of all the panel's channels.

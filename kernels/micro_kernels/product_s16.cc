@@ -15,9 +15,9 @@
 namespace fuselite::kernels {
 namespace {
 
-// For each row of a tile, however long.
+// What each row of a tile costs, however long it is.
 constexpr double kTailRowCycles = 40;
-// Of a tile: 16 lanes are the most on any target.
+// The most sums of a tile: 16 lanes are the most on any target.
 constexpr int kMostSums = GemmS16::kMostRows * kMostTileVectors * 16;
 
 bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }

@@ -13,7 +13,8 @@ struct PoolParams {
   int32_t stride_w, stride_h;
   int32_t filter_width, filter_height;
   Activation activation;
-  // Not in the file: set by rewrites that fold a PAD into MAX_POOL_2D. Every window keeps a tap.
+  // The file does not have it: it is set by rewrites that fold a PAD into MAX_POOL_2D. Every window
+  // keeps a tap.
   ExtraPadding extra_padding{};
 };
 

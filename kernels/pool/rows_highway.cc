@@ -40,7 +40,7 @@ struct PoolRows {
   // Values of a row with its padding, and of one that has an output at every column.
   int64_t padded() const { return x.reach() * channels; }
   int64_t dense() const { return (int64_t{x.output - 1} * x.stride + 1) * channels; }
-  // In each of three parts: the row with its padding, totals, totals that the stride picks in
+  // There are three parts: the row with its padding, totals, totals that the stride picks in
   // blocks that reach over their end.
   size_t scratch_bytes() const { return 3 * PartBytes(); }
   size_t PartBytes() const {

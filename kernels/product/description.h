@@ -68,8 +68,8 @@ struct ProductDescription {
   int64_t matrix_rows() const { return parts.front().window.x.output; }
   int64_t left_matrices() const { return padding.x.input / std::max<int64_t>(1, matrix_rows()); }
 
-  // For matrices: `all_rows` on the left, as pixels of one line, of which a product has `rows`.
-  // kUnsupported for more than fit 31 bits.
+  // Describes matrices: `all_rows` on the left, as pixels of one line, of which a product has
+  // `rows`. kUnsupported for more than fit 31 bits.
   Status SetRows(int64_t all_rows, int64_t rows) {
     if (all_rows > INT32_MAX) return Unsupported(all_rows, " rows are too many");
     padding.y = {.input = 1, .output = 1};

@@ -37,7 +37,7 @@ class RandomSequence {
   std::array<uint32_t, 4> counter_{};
 };
 
-// In [0, 1), with 23 or 52 random bits.
+// The result lies in [0, 1) and has 23 or 52 random bits.
 float UniformFloat(uint32_t word);
 double UniformDouble(uint32_t high, uint32_t low);
 // Two numbers of the normal distribution from two words, after Box and Muller.

@@ -33,7 +33,7 @@ inline float Activate(Activation activation, float x) {
 struct RowOperand {
   const float* values;
   int64_t n;
-  // For the hybrid form; null in float32.
+  // Is used by the hybrid form; null in float32.
   const int16_t* quantized = nullptr;
   float scale = 0;
 };

@@ -9,7 +9,7 @@ namespace fuselite::kernels {
 // How the condition, the two operands and the output are walked through together, in this order.
 BroadcastPlan PlanSelect(const OpDescription& op);
 
-// With vectors; elements of 1, 2, 4 or 8 bytes.
+// Selects with vectors; elements have 1, 2, 4 or 8 bytes.
 Result<std::unique_ptr<Kernel>> BuildSelectHighway(const OpDescription& op,
                                                    const BuildContext& context);
 

@@ -38,7 +38,7 @@ HWY_INLINE T RowExtreme(const T* in, size_t n) {
   const hn::ScalableTag<T> d;
   const hn::FixedTag<T, 16> block;
   if (n < 16) {
-    // Without branches: which value is larger cannot be foretold.
+    // There are no branches: which value is larger cannot be foretold.
     T extreme = in[0];
     for (size_t i = 1; i < n; ++i) {
       extreme = kMax ? HWY_MAX(extreme, in[i]) : HWY_MIN(extreme, in[i]);

@@ -134,7 +134,7 @@ HWY_INLINE V VecLog(D d, V x) {
   V y = hn::Log(d, x);
   y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInfinity), y);
   y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
-  // Not >=: also where x is NaN.
+  // NaN compares as false, and stays NaN.
   const auto valid = hn::Ge(x, zero);
   return hn::IfThenElse(valid, y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
 }

@@ -159,7 +159,7 @@ class Scatter {
     }
   }
 
-  // In the operand, of the update at `at`; -1 outside of it.
+  // The place in the operand of the update at `at`; -1 outside of it.
   int64_t Place(const void* indices, const std::array<int64_t, Shape::kMaxRank>& at) const {
     std::array<int64_t, Shape::kMaxRank> to{};
     int64_t vector = 0;

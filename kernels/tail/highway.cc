@@ -178,7 +178,7 @@ void StageRun(const TailStage& stage, const void* const* inputs, DataType type,
 bool Is8Bit(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
 bool Is32Bit(DataType type) { return type == DataType::kFloat32 || type == DataType::kInt32; }
 
-// At most kBlock values of one row through all stages. 32-bit results are worked on in place.
+// Takes at most kBlock values of one row through all stages. 32-bit results are worked on in place.
 void BlockRun(const Tail& tail, const void* const* inputs, const TailTile& tile,
               const RunPosition& at, const void* source, void* destination, size_t n) {
   if (tail.stages.size() == 1 && tail.stages[0].kind == TailStage::Kind::kLookup &&

@@ -92,7 +92,7 @@ struct ScaleLanes {
   // Lane i. Precondition: places are below kExactInFloat.
   void Set(int i, const StepPlaces& places, float of_scale);
 };
-// Of each lane.
+// The bounds that each lane has.
 struct LaneBounds {
   alignas(64) std::array<float, kStepLanes> low, high;  // as AddendBounds; exact up to 2^-23
   alignas(64) std::array<int32_t, kStepLanes> least, greatest;  // fractions less 1/2, in 2^-32

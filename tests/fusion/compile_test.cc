@@ -136,7 +136,7 @@ TEST(Compile, PacksTheWeightsOnceForAllExecutablesOfAProcess) {
   }
 }
 
-// In a folder, weights outlive those who packed them; what has few bytes is packed anew.
+// A folder's weights outlive those who packed them; what has few bytes is packed anew.
 TEST(Compile, FindsWeightsInTheFolderOfAnother) {
   const std::string folder = ::testing::TempDir() + "fuselite_compile_test";
   for (const int units : {64, 2}) {

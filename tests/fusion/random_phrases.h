@@ -134,7 +134,7 @@ class RandomPhrases {
                   {"stride_h", 1},
                   {"padding", padding}});
   }
-  // To the images' size and number of channels again.
+  // Cuts x back to the images' size and number of channels.
   ValueId Cut(ValueId x) {
     const Shape& s = b_.shape(x);
     if (s[1] < kHeight || s[2] < kWidth) {

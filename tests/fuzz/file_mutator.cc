@@ -9,7 +9,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 namespace fuselite::fuzz {
 namespace {
 
-// Into libFuzzer's buffer; 0 where it does not fit.
+// Writes into libFuzzer's buffer; 0 where it does not fit.
 size_t Store(const std::vector<std::byte>& from, uint8_t* to, size_t capacity) {
   if (from.size() > capacity) return 0;
   std::ranges::copy(std::as_bytes(std::span(from)), reinterpret_cast<std::byte*>(to));

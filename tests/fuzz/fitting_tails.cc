@@ -62,7 +62,7 @@ TailStage Requantized(Random& random, const Codes& codes, int64_t channels) {
   return stage;
 }
 
-// From codes to floats, a function of them, and back.
+// Goes from codes to floats, through a function, and back.
 void AddIsland(Tail& tail, const Codes& codes, Random& random) {
   TailStage in, out;
   in.kind = TailStage::Kind::kDequantize;

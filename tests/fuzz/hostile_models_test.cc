@@ -140,7 +140,7 @@ const Wrong kWrong[] = {
      [](auto& m) { Operator(m, 1).builtin_options.AsIfOptions()->then_subgraph_index = 0; }},
     {"runs itself",
      [](auto& m) {
-       // Through another subgraph.
+       // The recursion goes through another subgraph.
        auto& relu = *m.subgraphs[1];
        relu.operators[0] = std::make_unique<schema::OperatorT>(Operator(m, 2));
        relu.operators[0]->inputs = {0};

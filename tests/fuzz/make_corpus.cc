@@ -142,7 +142,7 @@ bool Save(const std::filesystem::path& path, const std::vector<std::byte>& bytes
   return static_cast<bool>(file);
 }
 
-// For the target of kernels: each of its ways to an operation (kernels.cc), then any bytes.
+// Serves the target of kernels: each of its ways to an operation (kernels.cc), then any bytes.
 bool SaveDraws(const std::filesystem::path& folder) {
   constexpr int kSeeds = 6, kBytes = 120, kFittingWays = 16;
   const auto operators = static_cast<int>(fuselite::fuzz::DrawableOperators().size());

@@ -19,7 +19,8 @@ constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32;
 const Shape kRow = {2, 5};
 // The name by which the graph and its initializer mean the same variable.
 constexpr char kVariable[] = "kept";
-// Of a loop over a sequence: how many rows it has, of how many numbers, and how many the state has.
+// What a loop over a sequence has: how many rows that has, of how many numbers, and how many the
+// state has.
 constexpr int32_t kSteps = 19, kWidth = 6, kCells = 8;
 
 // What a file says of a composite: mostly what its name needs.

@@ -154,7 +154,7 @@ TEST_F(FieldTablesTest, OptionsSurviveWritingAndReading) {
   }
 }
 
-// Through TFLite's C struct and back: what a delegate sees of the same operator.
+// They go through TFLite's C struct and back: what a delegate sees of the same operator.
 TEST_F(FieldTablesTest, ParametersSurviveTheStruct) {
   for (const OperatorDef* op : kernels::AllOperators()) {
     SCOPED_TRACE(std::string(op->name));

@@ -397,7 +397,7 @@ TEST(SkipGram, TakesWordsInTheirOrder) {
       {"tabs\tand\rlines\nalike", {1, 0, false}, {"tabs", "and", "lines", "alike"}},
       {"two  spaces", {1, 0, false}, {"two", "spaces"}},
       {"one\x0eword", {1, 0, false}, {"one\x0eword"}},
-      // As LiteRT: the first character belongs to a word whatever it is.
+      // In LiteRT, too, the first character belongs to a word whatever it is.
       {"ab ", {1, 0, false}, {"ab"}},
       {"ab  ", {1, 0, false}, {"ab"}},
   };

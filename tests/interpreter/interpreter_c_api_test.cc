@@ -153,7 +153,7 @@ TEST(CApiTest, RefusesOptionsOfAnotherSize) {
   FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
   EXPECT_NE(interpreter, nullptr);
   FuseliteInterpreterDelete(interpreter);
-  // Without the members that came later.
+  // An older program's struct lacks the members that came later.
   options.struct_size = offsetof(FuseliteInterpreterOptions, signature);
   options.signature = "nonesuch";
   interpreter = FuseliteInterpreterCreate(model, &options);

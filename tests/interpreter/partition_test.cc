@@ -80,7 +80,7 @@ TEST(PartitionTest, SideEffectsKeepTheirOrder) {
   EXPECT_THAT(subsets[1].nodes, ElementsAre(1));
 }
 
-// On random graphs: every node once, order kept, each subset's inputs and outputs exactly what
+// Random graphs have every node once, order kept, each subset's inputs and outputs exactly what
 // crosses it.
 TEST(PartitionTest, RandomGraphsAreSplitSoundly) {
   const auto seed = std::random_device{}();

@@ -170,7 +170,7 @@ TEST_F(JitBf16Test, RoundsAsTheReference) {
   }
 }
 
-// On every machine: nothing is run.
+// This holds on every machine: nothing is run.
 TEST(Bf16RefusalTest, TellsWhy) {
   OpTester tester("FULLY_CONNECTED");
   tester.Input(TestTensor({.type = DataType::kFloat32, .shape = {9, 8}}));

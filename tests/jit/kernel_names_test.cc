@@ -245,7 +245,7 @@ TEST(KernelNamesTest, ThoseOfAmxStayTheSame) {
          "transpose_conv int8 16x64 amx jit");
 }
 
-// With precision=fast, on a machine with AVX512-BF16 and on one without.
+// Expects what precision=fast takes on a machine with AVX512-BF16 and on one without.
 void ExpectFast(const Layer& layer, const std::string& bf16, const std::string& other) {
   OpTester tester = Make(layer);
   const Status inferred = tester.Infer();

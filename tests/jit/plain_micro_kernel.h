@@ -46,7 +46,8 @@ struct Limits {
 struct PlainFormat {
   std::string types;
   int64_t left_bytes = 4;
-  // From memory: a value of the left side, the i-th weight, the n-th bias; zero points taken off.
+  // These read memory: a value of the left side, the i-th weight, the n-th bias; zero points taken
+  // off.
   std::function<double(const std::byte* at)> left;
   std::function<double(const void* weights, int64_t i)> weight;
   std::function<double(const void* biases, int64_t n)> bias;

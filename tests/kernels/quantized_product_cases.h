@@ -17,8 +17,8 @@ struct QuantizedProductCases {
   std::vector<DataType>
       types;           // of the activations; one that is named twice comes up twice as often
   bool groups = true;  // also depth multipliers
-  // For BATCH_MATMUL: left sides that are broadcast, constant right ones, int32 outputs; and left
-  // sides that are transposed.
+  // What BATCH_MATMUL may have: left sides that are broadcast, constant right ones, int32 outputs;
+  // and left sides that are transposed.
   bool any_matmul = true, adjoint_left = true;
   // And how many rows and columns these have at least: fewer than 4 are not packed.
   int32_t min_lines = 1;
@@ -105,14 +105,15 @@ inline TestTensor QuantizedWeights(const QuantizedCase& c, Random& random, const
   return AnyIntegers(random, type, shape, std::move(quantization));
 }
 
-// Instead of the weights, in some cases of 16-bit activations: int16. Sums are 256 times as large.
+// Takes the place of the weights, in some cases of 16-bit activations: int16. Sums are 256 times as
+// large.
 inline bool BecomesShort(QuantizedCase& c, Random& random) {
   if (c.type != DataType::kInt16 || !random.Chance(0.3)) return false;
   c.output_scale *= 256;
   return true;
 }
 
-// In most cases: int32, or int64 of 16-bit activations, with the chance of `wide_share`.
+// Adds one in most cases: int32, or int64 of 16-bit activations, with the chance of `wide_share`.
 inline void AddIntegerBias(const QuantizedCase& c, OpTester& tester, Random& random,
                            int32_t channels, double wide_share = 0.7) {
   if (random.Chance(0.2)) return;

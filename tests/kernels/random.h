@@ -19,7 +19,7 @@ class Random {
       : seed_(bytes.size()), engine_(bytes.size()), bytes_(bytes) {}
 
   std::string Trace() const { return "seed " + std::to_string(seed_); }
-  // In [low, high], both included.
+  // The result lies in [low, high], both included.
   int64_t Int(int64_t low, int64_t high) {
     const uint64_t count = static_cast<uint64_t>(high - low + 1);
     return low + static_cast<int64_t>(count == 0 ? Draw(8) : Draw(BytesFor(count)) % count);

@@ -111,7 +111,7 @@ TEST(ReduceTest, RefusesAxesOutOfRange) {
   EXPECT_FALSE(tester.Infer().ok());
 }
 
-// From the definition, in double precision.
+// Computes the definition in double precision.
 std::vector<double> Expected(ReduceKind kind, const TestTensor& in, uint32_t axes, const Shape& out,
                              std::vector<double>* magnitude) {
   const Shape& shape = in.info().shape;

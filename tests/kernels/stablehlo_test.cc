@@ -73,7 +73,7 @@ TEST(StablehloReduceWindowTest, WhatIsPaddedIsTheInitialValue) {
   p.window_dilations = {{1}, 1};
   p.base_dilations = {{2}, 1};
   p.padding = {{1, 0}, 2};
-  // Over 100, 1, 100, 2, 100, 3: each window begins with 100, too.
+  // The windows lie over 100, 1, 100, 2, 100, 3: each window begins with 100, too.
   tester.Input(Floats({3}, {1, 2, 3})).Input(Floats({}, {100}));
   EXPECT_THAT(Values(tester), ElementsAre(201, 202, 203));
 }

@@ -41,7 +41,7 @@ inline TailStage RandomRequantize(Random& random, int64_t channels, int32_t low,
   return stage;
 }
 
-// Over rows of `width` codes of [low, high]; the operand is input 0.
+// Adds to rows of `width` codes of [low, high]; the operand is input 0.
 inline TailStage RandomQuantizedAdd(Random& random, int64_t width, int32_t low, int32_t high) {
   TailStage stage;
   stage.kind = TailStage::Kind::kQuantizedAdd;

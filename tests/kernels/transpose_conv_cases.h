@@ -71,7 +71,7 @@ inline OpTester RandomTransposeConv(Random& random, int32_t min_filter = 1) {
   return tester;
 }
 
-// Of one of `types`. What is constant may as well be known at run time only.
+// The case is of one of `types`. What is constant may as well be known at run time only.
 inline OpTester RandomQuantizedTransposeConv(Random& random, const std::vector<DataType>& types,
                                              int32_t min_filter = 1) {
   const DataType type = types[random.Int(0, static_cast<int64_t>(types.size()) - 1)];

@@ -93,7 +93,7 @@ TEST_P(WeightOnlyIsaTest, HighwayAgreesWithReference) {
     TestTensor weights(info, random.Int(0, 3));
     if (info.type == kF16) {
       for (int64_t i = 0; i < info.elements(); ++i) {
-        // Between 1/16 and 2, of either sign.
+        // It lies between 1/16 and 2, with either sign.
         const auto bits = static_cast<uint16_t>(random.Int(0x2c00, 0x4000));
         std::memcpy(weights.bytes() + 2 * i, &bits, sizeof bits);
         if (random.Chance(0.5)) weights.bytes()[2 * i + 1] ^= std::byte{0x80};

@@ -22,7 +22,7 @@ TEST(PagesTest, AreClearedAndTheCallers) {
   EXPECT_EQ(TakePages(size_t{1} << 62), nullptr);
 }
 
-// From the heap into pages, copied and moved.
+// They grow from the heap into pages, and are copied and moved.
 TEST(PagesTest, HoldVectorsThatGrow) {
   std::vector<std::string, PageAllocator<std::string>> names;
   constexpr int kCount = 2 * static_cast<int>(kWorthPages / sizeof(std::string));

@@ -173,7 +173,7 @@ Bytes Inserted(Bytes bytes, size_t at, const Bytes& more) {
   return bytes;
 }
 
-// Before the image, and behind its first scan.
+// One stands before the image, and one behind its first scan.
 TEST_F(ImageTest, RefusesLongTables) {
   const Bytes jpeg = GreyJpeg();
   for (const size_t at : {size_t{2}, jpeg.size() - 2}) {

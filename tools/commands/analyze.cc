@@ -42,7 +42,7 @@ std::string ShapeText(const ModelTensor& tensor) {
   return "[" + text + "]";
 }
 
-// For each operator of a subgraph: "fuselite", or why it is left to the host.
+// Lists for each operator of a subgraph "fuselite", or why it is left to the host.
 std::vector<std::string> Owners(const partitioner::Explanation& explanation, size_t graph,
                                 size_t count) {
   std::vector<std::string> owners(count, "host");

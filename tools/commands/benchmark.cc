@@ -247,7 +247,7 @@ nlohmann::ordered_json ToJson(const Outcome& outcome) {
   return json;
 }
 
-// In benchmark_model's words.
+// The words are benchmark_model's.
 void ListSignatures(const BenchmarkArguments& arguments) {
   const auto model = Check(OpenModel(arguments.graph));
   std::cout << arguments.output_prefix << "The Model contains " << model->signatures.size()

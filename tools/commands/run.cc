@@ -44,7 +44,7 @@ struct Range {
   std::string low, high, mean;
 };
 
-// Of numbers; strings have none.
+// The range of numbers; strings have none.
 Range RangeOf(const Array& array) {
   if (array.type == DataType::kString) return {"-", "-", "-"};
   const std::vector<double> values = ToDoubles(array);

@@ -136,7 +136,7 @@ class Picture {
   std::map<int, int> maker_;  // the box that makes a tensor
 };
 
-// Within <script>: no text may end it.
+// The text stands within <script>, which nothing in it may end.
 std::string ScriptText(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;

@@ -23,7 +23,8 @@
 #define STBI_FREE(memory) std::free(memory)
 #define STBI_ASSERT(condition) static_cast<void>(0)
 
-// Only the formats of photographs: the other decoders of stb_image are of no use to a model.
+// Only the formats of photographs are decoded: the other decoders of stb_image are of no use to a
+// model.
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_JPEG

@@ -29,7 +29,7 @@ struct OpTime {
 std::vector<OpTime> OpTimes(const std::vector<interpreter::NodeEvent>& events,
                             const partitioner::DelegateState* state);
 
-// In the order of running, by time, and summed by type.
+// Prints them in the order of running, by time, and summed by type.
 void PrintOpProfile(const std::vector<OpTime>& ops, std::ostream& out);
 // The first table alone, as comma-separated values.
 void PrintOpProfileCsv(const std::vector<OpTime>& ops, std::ostream& out);

@@ -38,8 +38,8 @@ struct DelegateFlags {
   void AddTo(CLI::App& to);
   // Without a wish for it, `max_memory` is the memory of the machine.
   Result<partitioner::Options> Parse() const;
-  // In the order of the flags: fuselite where --use_fuselite stands, first where it is not given.
-  // `options` outlive the result.
+  // They stand in the order of the flags: fuselite where --use_fuselite stands, first where it is
+  // not given. `options` outlive the result.
   Result<SessionDelegates> Create(const partitioner::Options& options) const;
 };
 
@@ -61,9 +61,9 @@ struct Session {
   Status prepared;  // why not everything could be allocated, in sessions for an explanation
 };
 
-// Without delegates: the reference kernels alone. The inputs have their shapes before a delegate
-// sees them, or anything is prepared. `signature`: the key of the one to run; empty: the first
-// subgraph.
+// There are no delegates here: the reference kernels alone. The inputs have their shapes before a
+// delegate sees them, or anything is prepared. `signature`: the key of the one to run; empty: the
+// first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model,
                             const HostOptions& host, SessionDelegates delegates,
                             const InputRequest& inputs = {}, const std::string& signature = "");

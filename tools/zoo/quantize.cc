@@ -46,7 +46,7 @@ Range RangeOf(const void* data, size_t count) {
   return range;
 }
 
-// Of each tensor of floats.
+// Finds the range of each tensor of floats.
 std::vector<Range> Calibrate(const std::shared_ptr<const interpreter::Model>& model) {
   interpreter::InterpreterOptions options;
   options.preserve_all_tensors = true;
