@@ -198,20 +198,17 @@ const OperatorDef& PadOperator() {
   return kDef;
 }
 
+// Its third input is the value to pad with, which need not be the zero point.
 const OperatorDef& PadV2Operator() {
-  static const OperatorDef kDef = {
-      .name = "PADV2",
-      .builtin_code = tflite::kTfLiteBuiltinPadv2,
-      .options_type = 43,
-      .max_version = 6,
-      .min_inputs = 3,
-      .max_inputs = 3,
-      .types = kTypes,
-      .limits = "rank <= 5",
-      .infer = InferPad,
-      .candidates = kMovementCandidates<PlanPad>,
-      .cost = MovementCost,
-  };
+  static const OperatorDef kDef = [] {
+    OperatorDef def = PadOperator();
+    def.name = "PADV2";
+    def.builtin_code = tflite::kTfLiteBuiltinPadv2;
+    def.options_type = 43;
+    def.min_inputs = def.max_inputs = 3;
+    def.selects = false;
+    return def;
+  }();
   return kDef;
 }
 
