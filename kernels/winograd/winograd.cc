@@ -10,8 +10,8 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-// A range of units is worth a thread's attention when it takes about a microsecond.
-constexpr double kGrainMultiplies = 16e3;
+// What half a microsecond computes (Kernel::grain).
+constexpr double kGrainMultiplies = 4e3;
 
 class WinogradKernel final : public Kernel {
  public:
