@@ -76,7 +76,7 @@ Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
   tail->constants.Prepare();
   LayerConstants constants;
   if (residual) {
-    FindFloats(&*residual, &*requantization);
+    FindFloats(&*residual, &*requantization, isa.features);
     residual->Encode(&constants);
   }
   requantization->Encode(&constants);

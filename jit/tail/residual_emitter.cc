@@ -117,10 +117,10 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
   return residual;
 }
 
-void FindFloats(Residual* residual, Requantization* requantization) {
+void FindFloats(Residual* residual, Requantization* requantization, Isa isa) {
   const int32_t least = residual->is_unsigned ? 0 : -128;
-  residual->floats =
-      kernels::FindFloatSum(residual->add, {residual->min, residual->max}, {least, least + 255});
+  residual->floats = kernels::FindFloatSum(residual->add, {residual->min, residual->max},
+                                           {least, least + 255}, isa);
   if (residual->floats) requantization->store_offset = residual->add.output_offset;
 }
 

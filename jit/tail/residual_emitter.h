@@ -53,7 +53,7 @@ struct Residual {
 std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
                                      Requantization* requantization);
 // Finds the residual's floats, which takes some time: when code is to be emitted.
-void FindFloats(Residual* residual, Requantization* requantization);
+void FindFloats(Residual* residual, Requantization* requantization, Isa isa);
 
 class ResidualEmitter {
  public:

@@ -140,19 +140,21 @@ HWY_INLINE IntVec RoundedBits(RealVec v) { return hn::BitCast(IntTag(), v); }
 
 struct RoundedSumLanes {
   IntVec x_zero, y_zero;
-  RealVec x_scale, y_scale, stretch, rounding;
+  RealVec x_scale, y_scale, addend, rounding;
 
   HWY_INLINE explicit RoundedSumLanes(const RoundedSum& f)
       : x_zero(hn::Set(IntTag(), f.x_zero)),
         y_zero(hn::Set(IntTag(), f.y_zero)),
         x_scale(hn::Set(RealTag(), f.x_scale)),
         y_scale(hn::Set(RealTag(), f.y_scale)),
-        stretch(hn::Set(RealTag(), f.stretch)),
+        addend(hn::Set(RealTag(), f.addend)),
         rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
-  HWY_INLINE RealVec x(IntVec v) const { return hn::Mul(ToReal(hn::Sub(v, x_zero)), x_scale); }
+  HWY_INLINE RealVec x(IntVec v) const {
+    return hn::MulAdd(ToReal(hn::Sub(v, x_zero)), x_scale, addend);
+  }
   HWY_INLINE RealVec y(IntVec v) const { return ToReal(hn::Sub(v, y_zero)); }
   HWY_INLINE IntVec operator()(RealVec a, RealVec b) const {
-    return RoundedBits(hn::MulAdd(hn::MulAdd(b, y_scale, a), stretch, rounding));
+    return RoundedBits(hn::Add(hn::MulAdd(b, y_scale, a), rounding));
   }
 };
 

@@ -11,6 +11,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/tail/float_scale.h"
+#include "kernels/tail/float_sum.h"
 #include "runtime/float_state.h"
 
 namespace fuselite::kernels {
@@ -105,36 +106,34 @@ float Neighbour(float x, int steps) {
 
 double Real(int32_t multiplier, int32_t shift) { return std::ldexp(multiplier, shift - 31); }
 
+RoundedSum Rounded(const QuantizedAdd& q, const FloatSum& floats) {
+  return {.x_zero = -q.x_offset,
+          .y_zero = -q.y_offset,
+          .zero = q.output_offset,
+          .x_scale = floats.x_scale,
+          .y_scale = floats.y_scale,
+          .addend = floats.addend,
+          .min = q.min,
+          .max = q.max};
+}
+
 // What to try, the most likely first: rounding in float32 goes wrong for less than one pair in
-// 65536 on average, and other neighbours of the scales put it right.
+// 65536 on average, and other neighbours of the scales put it right. Scales that are stretched a
+// little take halves away from zero.
 std::vector<QuantizedFunction> RoundedForms(const QuantizedSum& f) {
   const QuantizedAdd& q = f.q;
   const double out = std::ldexp(Real(q.output_multiplier, q.output_shift), q.left_shift);
   const double x = out * Real(q.x_multiplier, q.x_shift), y = out * Real(q.y_multiplier, q.y_shift);
   if (!FitsShort(255 * (x + y + 1))) return {};
   std::vector<QuantizedFunction> forms;
-  constexpr std::array<std::array<int, 3>, 12> kSteps = {{{0, 0, 0},
-                                                          {0, 0, 1},
-                                                          {1, 0, 0},
-                                                          {0, 1, 0},
-                                                          {1, 1, 0},
-                                                          {-1, 0, 0},
-                                                          {0, -1, 0},
-                                                          {-1, -1, 0},
-                                                          {1, -1, 0},
-                                                          {-1, 1, 0},
-                                                          {-1, 0, 1},
-                                                          {0, -1, 1}}};
-  for (const auto& [x_steps, y_steps, stretch] : kSteps) {
-    const float y_scale = Neighbour(static_cast<float>(y), y_steps);
-    forms.emplace_back(RoundedSum{.x_zero = -q.x_offset,
-                                  .y_zero = -q.y_offset,
-                                  .zero = q.output_offset,
-                                  .x_scale = Neighbour(static_cast<float>(x), x_steps),
-                                  .y_scale = f.q.negate_y ? -y_scale : y_scale,
-                                  .stretch = Neighbour(1, stretch),
-                                  .min = q.min,
-                                  .max = q.max});
+  constexpr std::array<std::array<int, 2>, 9> kSteps = {
+      {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {-1, 0}, {0, -1}, {-1, -1}, {1, -1}, {-1, 1}}};
+  for (const double stretch : {1.0, 1 + 0x1p-18}) {
+    for (const auto& [x_steps, y_steps] : kSteps) {
+      const float x_scale = Neighbour(static_cast<float>(x * stretch), x_steps);
+      const float y_scale = Neighbour(static_cast<float>(y * stretch), y_steps);
+      forms.emplace_back(Rounded(q, {x_scale, q.negate_y ? -y_scale : y_scale}));
+    }
   }
   return forms;
 }
@@ -222,12 +221,25 @@ std::optional<RoundedProduct> ProvenForm(const QuantizedProduct& f, Isa isa) {
                         .max = f.max};
 }
 
+// Few pairs of bytes have a sum that is hard to round, and only they are tried. nullopt where the
+// ISA cannot fuse, and for a few others.
+std::optional<RoundedSum> ProvenForm(const QuantizedSum& f, Isa isa) {
+  constexpr ByteRange kBytes{0, 255};
+  const DefaultFloatState state;
+  const auto floats = FindFloatSum(f.q, kBytes, kBytes, isa, f.q.output_offset);
+  if (!floats) return std::nullopt;
+  return Rounded(f.q, *floats);
+}
+
 // A rounded function with all the results of `exact`, which is one of unsigned bytes: `exact`
 // itself where none is found.
 QuantizedFunction FindRounded(QuantizedRowsFunction* rows, const QuantizedFunction& exact,
                               Isa isa) {
   if (const auto* product = std::get_if<QuantizedProduct>(&exact)) {
     if (const auto form = ProvenForm(*product, isa)) return *form;
+  }
+  if (const auto* sum = std::get_if<QuantizedSum>(&exact)) {
+    if (const auto form = ProvenForm(*sum, isa)) return *form;
   }
   return TryForms(rows, exact);
 }

@@ -16,11 +16,10 @@ namespace fuselite::kernels {
 // proven or tried on all pairs of bytes when a kernel is built (FindRounded). Results are clamped
 // after they were cut to 16 bits, so they must stay within those.
 //
-// round(stretch (x_scale (x - x_zero) + y_scale (y - y_zero))) + zero. A stretch above 1 takes
-// halves away from zero.
+// round(y_scale (y - y_zero) + (x_scale (x - x_zero) + addend) + zero).
 struct RoundedSum {
   int32_t x_zero, y_zero, zero;
-  float x_scale, y_scale, stretch;
+  float x_scale, y_scale, addend;
   int32_t min, max;
 };
 

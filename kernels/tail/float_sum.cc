@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/quantization.h"
+#include "kernels/tail/float_scale.h"
+#include "kernels/tail/hard_sums.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -57,46 +59,42 @@ class HardPairs {
  public:
   // For all scales and addends that move no real sum by more than `moved`.
   HardPairs(const QuantizedAdd& add, ByteRange x_range, ByteRange y_range, RealScales real,
-            double moved)
+            double moved, Isa isa)
       : add_(add) {
     const auto x_scaled = Rescaled(x_range, add.x_offset, add.left_shift,
                                    {add.x_multiplier, add.x_shift}, add.negate_x);
     const auto y_scaled = Rescaled(y_range, add.y_offset, add.left_shift,
                                    {add.y_multiplier, add.y_shift}, add.negate_y);
-    const int32_t y_count = y_range.largest - y_range.least + 1;
-    std::array<uint32_t, kBytes> y_places{};
-    for (int32_t i = 0; i < y_count; ++i) {
-      y_places[i] = Place((y_range.least + add.y_offset + i) * Signed(real.y, add.negate_y));
-    }
     const double margin = (moved + Inexactness(x_range, y_range, real)) * 0x1p32;
     const bool all = margin >= 0x1p30;
     const auto width = all ? 0u : static_cast<uint32_t>(margin);
     const auto beyond = all ? INT32_MAX : static_cast<int32_t>(0x80000000u + 2 * width);
+    SumPlaces places;
     for (int32_t x = x_range.least; x <= x_range.largest; ++x) {
       // The middle minus `width` becomes the least integer.
-      const uint32_t place = Place((x + add.x_offset) * Signed(real.x, add.negate_x)) + width;
-      int32_t least = INT32_MAX;
-      for (int32_t i = 0; i < y_count; ++i) {
-        least = std::min(least, static_cast<int32_t>(place + y_places[i]));
-      }
-      if (least > beyond) continue;
-      for (int32_t i = 0; i < y_count; ++i) {
-        if (static_cast<int32_t>(place + y_places[i]) > beyond) continue;
-        const int32_t exact = MultiplyByQuantizedMultiplier(
-            x_scaled[x - x_range.least] + y_scaled[i], add.output_multiplier, add.output_shift);
-        pairs_.push_back({x + add.x_offset, y_range.least + add.y_offset + i, Clamp(exact)});
-      }
+      const double part = (x + add.x_offset) * Signed(real.x, add.negate_x);
+      places.x[places.x_count++] = Place(part) + width;
     }
+    for (int32_t y = y_range.least; y <= y_range.largest; ++y) {
+      places.y[places.y_count++] = Place((y + add.y_offset) * Signed(real.y, add.negate_y));
+    }
+    ForEachHardSum(places, beyond, isa, [&](int i, int k) {
+      const int32_t exact = MultiplyByQuantizedMultiplier(x_scaled[i] + y_scaled[k],
+                                                          add.output_multiplier, add.output_shift);
+      pairs_.push_back(
+          {x_range.least + i + add.x_offset, y_range.least + k + add.y_offset, Clamp(exact)});
+    });
   }
 
   // Whether the floats round all of them as the integer sum does. Products of a float and a byte,
   // and their sums with a float and a power of two as addend, are exact in doubles.
-  bool Round(const FloatSum& floats) const {
+  bool Round(const FloatSum& floats, int32_t rounded_with) const {
+    const float round = kRound + static_cast<float>(rounded_with);
     return std::ranges::all_of(pairs_, [&](const Pair& pair) {
       const double x_scale = floats.x_scale, y_scale = floats.y_scale;
       const auto of_x = static_cast<float>(pair.x * x_scale + floats.addend);
       const auto real = static_cast<float>(pair.y * y_scale + of_x);
-      return Clamp(std::bit_cast<int32_t>(real + kRound) - std::bit_cast<int32_t>(kRound)) ==
+      return Clamp(std::bit_cast<int32_t>(real + round) - std::bit_cast<int32_t>(round)) ==
              pair.result;
     });
   }
@@ -140,14 +138,14 @@ class HardPairs {
 
 // The first of the floats next to `scales`, without an addend and then with one.
 std::optional<FloatSum> FirstThatRounds(const HardPairs& pairs, const QuantizedAdd& add,
-                                        RealScales scales) {
+                                        RealScales scales, int32_t rounded_with) {
   for (const float addend : kAddends) {
     for (const int x_steps : kSteps) {
       for (const int y_steps : kSteps) {
         const float x = Neighbour(static_cast<float>(scales.x), x_steps);
         const float y = Neighbour(static_cast<float>(scales.y), y_steps);
         const FloatSum sum{add.negate_x ? -x : x, add.negate_y ? -y : y, addend};
-        if (pairs.Round(sum)) return sum;
+        if (pairs.Round(sum, rounded_with)) return sum;
       }
     }
   }
@@ -156,7 +154,9 @@ std::optional<FloatSum> FirstThatRounds(const HardPairs& pairs, const QuantizedA
 
 }  // namespace
 
-std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y) {
+std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y, Isa isa,
+                                     int32_t rounded_with) {
+  if (!FusesMultiplyAdd(isa)) return std::nullopt;
   const auto real = [](int32_t multiplier, int32_t shift) {
     return std::ldexp(multiplier, shift - 31);
   };
@@ -175,9 +175,9 @@ std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteR
   // halves are many, come last. A float of up to 255 has 16 bits less of fraction than its scale.
   for (const double stretch : {0.0, 0x1p-18, 0x1p-16}) {
     const RealScales tried{x_real * (1 + stretch), y_real * (1 + stretch)};
-    const HardPairs pairs(add, x, y, scales,
-                          largest * (stretch + kMostSteps * kStep) + kMostAddend);
-    if (const auto sum = FirstThatRounds(pairs, add, tried)) return sum;
+    const HardPairs pairs(add, x, y, scales, largest * (stretch + kMostSteps * kStep) + kMostAddend,
+                          isa);
+    if (const auto sum = FirstThatRounds(pairs, add, tried, rounded_with)) return sum;
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "kernels/tail/tail.h"
+#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 
@@ -22,11 +23,14 @@ struct ByteRange {
   int32_t least = 0, largest = 0;  // at most 256 values
 };
 
-// clamp(round(fma(...)) + output_offset, min, max), rounded to the nearest, ties to even, equals
-// `add` for all pairs of `x` and `y`, and stays within 16 bits before the offset is added. nullopt
-// where no scales were found. Takes about 0.2 milliseconds where the first try succeeds.
+// clamp(round(fma(...) + rounded_with) - rounded_with + output_offset, min, max), rounded to the
+// nearest, ties to even, equals `add` for all pairs of `x` and `y`, and stays within 16 bits before
+// the offset is added. What is added before the rounding decides where ties go. nullopt where no
+// scales were found, and always where `isa` cannot fuse a multiplication and an addition. Takes
+// some microseconds where the first try succeeds.
 // Preconditions: multipliers are not negative, shifts not positive; the sum of the rescaled values
 // stays below 2^28. Holds under DefaultFloatState.
-std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y);
+std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y, Isa isa,
+                                     int32_t rounded_with = 0);
 
 }  // namespace fuselite::kernels
