@@ -1,6 +1,7 @@
 // Which rewrites run, in which order. What recognizes a composite stands before what would take it
 // apart; folding into weights before fusing into the tail, as it costs nothing at run time.
 #include <cassert>
+#include <vector>
 
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/validate.h"
@@ -45,23 +46,34 @@ constexpr RewriteFunction kRewrites[] = {
 // Each round works on what the one before left; patterns nest a few levels deep at most.
 constexpr int kMaxRounds = 8;
 
-}  // namespace
-
-std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
-
-int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
+// Runs one over the nodes of `order` that still live; the number of changes.
+int RunOver(std::span<const NodeId> order, RewriteFunction rewrite, Graph& graph,
+            RewriteContext& context) {
   int changes = 0;
-  for (NodeId id : graph.order()) {
+  for (NodeId id : order) {
     if (graph.alive(id) && rewrite(graph, id, context)) ++changes;
   }
   assert(Validate(graph).ok());
   return changes;
 }
 
+}  // namespace
+
+std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
+
+int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
+  return RunOver(graph.order(), rewrite, graph, context);
+}
+
 void RunRewrites(Graph& graph, RewriteContext& context) {
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = RemoveDeadNodes(graph);
-    for (RewriteFunction rewrite : kRewrites) changes += RunRewrite(rewrite, graph, context);
+    std::vector<NodeId> order = graph.order();
+    for (RewriteFunction rewrite : kRewrites) {
+      const int made = RunOver(order, rewrite, graph, context);
+      if (made > 0) order = graph.order();
+      changes += made;
+    }
     if (changes == 0) return;
   }
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/operator.h"
@@ -65,7 +65,10 @@ class Planner {
   bool jit_;
   Budget budget_;
   Status emission_;  // why nothing can be emitted here; OK where it can, or need not
-  std::map<Hash128, Choice> choices_;  // by the operation's description
+  struct Low {
+    size_t operator()(const Hash128& hash) const { return hash.low; }
+  };
+  std::unordered_map<Hash128, Choice, Low> choices_;  // by the operation's description
 };
 
 }  // namespace fuselite::fusion
