@@ -40,9 +40,11 @@ struct CpuidLeaf {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
+// Precondition: the processor has the leaf. Virtual machines trap the instruction, which then takes
+// some 8 microseconds: __get_cpuid_count() executes it twice.
 CpuidLeaf Cpuid(uint32_t leaf, uint32_t subleaf = 0) {
   CpuidLeaf r;
-  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  __cpuid_count(leaf, subleaf, r.eax, r.ebx, r.ecx, r.edx);
   return r;
 }
 
@@ -74,7 +76,12 @@ bool HasAll(uint32_t value, std::initializer_list<int> bits) {
 
 Isa Detect() {
   Isa isa;
-  const CpuidLeaf l1 = Cpuid(1), l7 = Cpuid(7), l7_1 = Cpuid(7, 1), ext = Cpuid(0x80000001);
+  constexpr uint32_t kFeatures = 1, kMoreFeatures = 7, kExtendedFeatures = 0x80000001;
+  const uint32_t last = Cpuid(0).eax;
+  const CpuidLeaf l1 = Cpuid(kFeatures);
+  const CpuidLeaf l7 = last >= kMoreFeatures ? Cpuid(kMoreFeatures) : CpuidLeaf();
+  const CpuidLeaf l7_1 = l7.eax >= 1 ? Cpuid(kMoreFeatures, 1) : CpuidLeaf();
+  const CpuidLeaf ext = Cpuid(kExtendedFeatures);  // all that have 64 bits have it
   const auto add = [&](bool there, Feature feature) {
     if (there) isa = isa.with(feature);
     return there;
