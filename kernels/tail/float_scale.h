@@ -67,9 +67,7 @@ struct FloatScale {
 };
 
 // Whether kernels on it fuse a multiplication and an addition.
-inline bool FusesMultiplyAdd(Isa isa) {
-  return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon);
-}
+inline bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.has(Feature::kNeon); }
 
 // The fewest moved sums with the nearest float and its neighbours, none for nearly all scales; of
 // two ways to move one, mostly that which moves it down. nullopt where more than one would have to
