@@ -14,7 +14,7 @@
 namespace fuselite::kernels {
 namespace {
 
-constexpr int64_t kPiece = 1 << 16;  // bytes of a unit that copies
+constexpr int64_t kPiece = 1 << 16;  // bytes of a unit
 
 Status InferUpdate(OpDescription& op) {
   const TensorInfo& operand = op.inputs[0];
@@ -44,8 +44,10 @@ Status InferUpdate(OpDescription& op) {
   return SetOutput(op, 0, operand.type, operand.shape);
 }
 
-// First the operand is copied, unless the output lies there, then the rows of the update. What an
-// update in one piece replaces is not copied: a quarter of a cache, where a prompt fills that.
+// A unit writes a piece of the output: of the operand's bytes, unless the output lies there, those
+// that the update does not replace in one piece (a quarter of a cache, where a prompt fills that),
+// then those of the update. A phase for each would be one more wait, where a token's update in
+// place takes less than waiting.
 class UpdateKernel final : public Kernel {
  public:
   UpdateKernel(const OpDescription& op, int64_t element_bytes)
@@ -60,49 +62,57 @@ class UpdateKernel final : public Kernel {
         in_one_piece_(rows_ > 0 && InOnePiece()) {}
 
   std::string_view name() const override { return name_; }
-  int phases() const override { return 2; }
-  int64_t units(int phase) const override {
-    return phase == 0 ? (bytes_ + kPiece - 1) / kPiece : rows_;
-  }
-  int64_t grain(int phase) const override {
-    if (phase == 0 || rows_ == 0) return 1;
-    return std::max<int64_t>(1, kPiece / (Width() * element_bytes_));
-  }
+  int64_t units(int) const override { return (bytes_ + kPiece - 1) / kPiece; }
   int in_place_input() const override { return 0; }
 
-  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    const auto* operand = static_cast<const std::byte*>(args.inputs[0]);
-    auto* out = static_cast<std::byte*>(args.outputs[0]);
-    if (phase == 0) {
-      if (operand != out) CopyAround(args, begin * kPiece, std::min(bytes_, end * kPiece));
-      return Status();
-    }
+  Status Run(const KernelArgs& args, int, int64_t begin, int64_t end) const override {
+    const int64_t first = begin * kPiece, last = std::min(bytes_, end * kPiece);
+    const Starts start = Start(args.inputs[2]);
+    if (args.inputs[0] != args.outputs[0]) CopyAround(args, start, first, last);
+    if (rows_ == 0) return Status();
     const auto* update = static_cast<const std::byte*>(args.inputs[1]);
-    const std::array<int64_t, Shape::kMaxRank> start = Start(args.inputs[2]);
-    if (begin == 0 && end == rows_) {
+    auto* out = static_cast<std::byte*>(args.outputs[0]);
+    if (first == 0 && last == bytes_) {
       const CopyPlan plan(Copy(start));
       plan.Run(update, out, 0, plan.units());
-      return Status();
-    }
-    for (int64_t row = begin; row < end; ++row) {
-      std::memcpy(out + Place(row, start) * element_bytes_,
-                  update + row * update_pitch_ * element_bytes_, Width() * element_bytes_);
+    } else {
+      CopyRows(update, out, start, first, last);
     }
     return Status();
   }
 
  private:
+  using Starts = std::array<int64_t, Shape::kMaxRank>;
+
   // Bytes [first, last) of the operand, less those that the update replaces in one piece.
-  void CopyAround(const KernelArgs& args, int64_t first, int64_t last) const {
+  void CopyAround(const KernelArgs& args, const Starts& start, int64_t first, int64_t last) const {
     const auto* operand = static_cast<const std::byte*>(args.inputs[0]);
     auto* out = static_cast<std::byte*>(args.outputs[0]);
     const auto copy = [&](int64_t from, int64_t to) {
       if (from < to) std::memcpy(out + from, operand + from, to - from);
     };
     if (!in_one_piece_) return copy(first, last);
-    const int64_t gap = Place(0, Start(args.inputs[2])) * element_bytes_;
+    const int64_t gap = Place(0, start) * element_bytes_;
     copy(first, std::min(last, gap));
     copy(std::max(first, gap + update_.elements() * element_bytes_), last);
+  }
+
+  // What bytes [first, last) of the output have of the update, whose rows come in the same order.
+  void CopyRows(const std::byte* update, std::byte* out, const Starts& start, int64_t first,
+                int64_t last) const {
+    const int64_t width = Width() * element_bytes_;
+    const auto place = [&](int64_t row) { return Place(row, start) * element_bytes_; };
+    int64_t row = 0;  // the first that does not end before `first`
+    for (int64_t end = rows_; row < end;) {
+      const int64_t middle = (row + end) / 2;
+      place(middle) + width <= first ? row = middle + 1 : end = middle;
+    }
+    for (; row < rows_; ++row) {
+      const int64_t at = place(row), from = std::max(at, first), to = std::min(at + width, last);
+      if (from >= to) return;
+      std::memcpy(out + from, update + row * update_pitch_ * element_bytes_ + (from - at),
+                  to - from);
+    }
   }
 
   // Whether the update's elements follow each other in the operand, too.
@@ -114,8 +124,8 @@ class UpdateKernel final : public Kernel {
 
   int64_t Width() const { return update_.rank() ? update_.dim(-1) : 1; }
 
-  std::array<int64_t, Shape::kMaxRank> Start(const void* indices) const {
-    std::array<int64_t, Shape::kMaxRank> start{};
+  Starts Start(const void* indices) const {
+    Starts start{};
     for (int d = 0; d < operand_.rank(); ++d) {
       start[d] =
           std::clamp<int64_t>(LoadIndex(start_type_, indices, d), 0, operand_[d] - update_[d]);
@@ -124,7 +134,7 @@ class UpdateKernel final : public Kernel {
   }
 
   // The whole update: narrow ones are many rows, which the engine of copies merges.
-  StridedCopy Copy(const std::array<int64_t, Shape::kMaxRank>& start) const {
+  StridedCopy Copy(const Starts& start) const {
     StridedCopy copy;
     copy.element_bytes = static_cast<int>(element_bytes_);
     int64_t from = element_bytes_, to = element_bytes_;
@@ -138,7 +148,7 @@ class UpdateKernel final : public Kernel {
   }
 
   // Where the first element of a row of the update lies in the operand.
-  int64_t Place(int64_t row, const std::array<int64_t, Shape::kMaxRank>& start) const {
+  int64_t Place(int64_t row, const Starts& start) const {
     const int last = operand_.rank() - 1;
     int64_t place = last >= 0 ? start[last] : 0;
     int64_t stride = last >= 0 ? operand_[last] : 1;
