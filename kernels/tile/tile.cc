@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/shape_rules.h"
-#include "kernels/tile/tiled_lines.h"
+#include "kernels/tile/tiled_blocks.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -83,7 +83,7 @@ namespace {
 
 Result<std::unique_ptr<Kernel>> BuildTileHighway(const OpDescription& op,
                                                  const BuildContext& context) {
-  if (auto lines = BuildTiledLines(op, context); lines.ok()) return lines;
+  if (auto blocks = BuildTiledBlocks(op, context); blocks.ok()) return blocks;
   return BuildVectorMovement<PlanTile>(op, context);
 }
 
