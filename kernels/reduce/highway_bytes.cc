@@ -10,6 +10,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/reduce/rescale.h"
+#include "runtime/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/highway_bytes.cc"
@@ -263,6 +264,44 @@ HWY_INLINE void FlipTo(const uint8_t* totals, uint8_t flip, uint8_t* out, size_t
   }
 }
 
+// Sums of so few bytes that vectors would take longer to set up than the additions take.
+constexpr int64_t kFewBytes = 96;
+
+HWY_INLINE void SumFewColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
+                              uint32_t* totals, int64_t n) {
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    const uint8_t* const x = run == 0 ? in : in + plan.RunOffset(run);
+    for (int64_t c = 0; c < n; ++c) {
+      uint32_t total = 0;
+      for (int64_t t = 0; t < plan.run_count; ++t) {
+        total += static_cast<uint8_t>(x[t * plan.run_stride + c] ^ flip);
+      }
+      totals[c] += total;
+    }
+  }
+}
+
+// All lanes of the outer indices [first, first + count), kByteBlock of them at most and fewer than
+// 16 of each: what is summed is rescaled together.
+void SumOuters(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, int64_t first,
+               uint8_t* out, size_t count) {
+  const auto n = static_cast<size_t>(plan.lanes);
+  const bool few = plan.terms() * plan.lanes <= kFewBytes;
+  HWY_ALIGN uint32_t totals[kByteBlock] = {};
+  uint32_t* to = totals;
+  plan.ForOuter(first, first + static_cast<int64_t>(count), [&](int64_t offset) HWY_ATTR {
+    if (few) {
+      SumFewColumns(plan, in + offset, f.flip, to, plan.lanes);
+    } else {
+      HWY_ALIGN uint32_t sums[16] = {};
+      SumColumns(plan, in + offset, f.flip, sums, n);
+      std::copy_n(sums, n, to);
+    }
+    to += n;
+  });
+  RescaleSums(f.rescale, totals, out, f.flip, plan.terms(), count * n);
+}
+
 // Outputs [lane, lane + n), n <= kByteBlock, of one outer index; `in` at its first term.
 void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, uint8_t* out,
                    size_t n) {
@@ -306,6 +345,27 @@ ReduceKind KindOfBytes(const OpDescription& op) {
   return any ? ReduceKind::kMax : ReduceKind::kMin;
 }
 
+// Sums of so few lanes share their rescaling with those beside them.
+constexpr int64_t kFewLanes = 16;
+
+Result<std::unique_ptr<Kernel>> MakeSumsOfOuters(const ReducePlan& plan,
+                                                 const ByteReduction& reduction, Isa isa) {
+  constexpr auto kOuters = FUSELITE_SIMD_TABLE(SumOuters);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const outers, kOuters.Require(isa));
+  const int64_t together = kByteBlock / plan.lanes;
+  return MakeKernel(
+      internal::Join("reduce few lanes ", reduction.flip != 0 ? "int8 " : "uint8 ", SimdName(isa)),
+      {.units = CeilDiv(plan.outer, together),
+       .grain = GrainFor(plan.terms() * together * plan.lanes / 8)},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        for (int64_t first = begin * together; begin < end; ++begin, first += together) {
+          outers(reduction, plan, static_cast<const uint8_t*>(args.inputs[0]), first,
+                 static_cast<uint8_t*>(args.outputs[0]) + first * plan.lanes,
+                 std::min(together, plan.outer - first));
+        }
+      });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
@@ -325,6 +385,9 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
   const bool along_runs = AlongRuns(plan);
   const ByteReduction reduction{kind, static_cast<uint8_t>(type == DataType::kInt8 ? 0x80 : 0),
                                 sums ? MakeRescale(op, plan.terms()) : Rescale{}};
+  if (sums && !along_runs && plan.lanes < kFewLanes && plan.outer > 1) {
+    return MakeSumsOfOuters(plan, reduction, context.isa);
+  }
   const int64_t along = along_runs ? plan.outer : plan.lanes;
   const int64_t blocks = (along + kByteBlock - 1) / kByteBlock;
   return MakeKernel(std::string(along_runs ? "reduce runs " : "reduce lanes ") +
