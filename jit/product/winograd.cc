@@ -6,7 +6,7 @@
 namespace fuselite::jit {
 namespace {
 
-kernels::MakeMicroKernelF32 Emitted(Isa isa) {
+kernels::MakeWinogradMicroKernel Emitted(Isa isa) {
   return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem)
              -> Result<std::shared_ptr<const kernels::MicroKernel>> {
     if (!VectorIsa::Supported(isa)) {
@@ -17,7 +17,7 @@ kernels::MakeMicroKernelF32 Emitted(Isa isa) {
 }
 
 // The products of bfloat16 that would compute the convolution otherwise.
-kernels::MakeMicroKernelF32 EmittedBf16(Isa isa) {
+kernels::MakeWinogradMicroKernel EmittedBf16(Isa isa) {
   return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
     return MicroKernelBf16::Make(depth, problem, {}, isa);
   };
@@ -28,7 +28,7 @@ kernels::MakeMicroKernelF32 EmittedBf16(Isa isa) {
 // The terms of Winograd's algorithm stay float32, whose errors its transforms enlarge least.
 Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
-  const kernels::MakeMicroKernelF32 emitted = Emitted(context.isa);
+  const kernels::MakeWinogradMicroKernel emitted = Emitted(context.isa);
   const bool rounds = CheckBf16(context).ok();
   return kernels::PlanWinograd(op, context, emitted, rounds ? EmittedBf16(context.isa) : emitted);
 }

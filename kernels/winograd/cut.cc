@@ -7,7 +7,7 @@
 namespace fuselite::kernels {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kSum = 4;  // bytes
 // What a block has in L2: its transformed inputs, and the sums of a chunk.
 constexpr int64_t kBlockBytes = 448 << 10;
 // Fewer tiles would wait for the weights, which each block reads anew: with 16 tiles a core of 16
@@ -33,7 +33,8 @@ double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
 
 double WeightCycles(int64_t bytes) { return static_cast<double>(bytes) / kWeightBytesPerCycle; }
 
-Result<double> PlainCycles(const ProductDescription& conv, const MakeMicroKernelF32& micro_kernel) {
+Result<double> PlainCycles(const ProductDescription& conv,
+                           const MakeWinogradMicroKernel& micro_kernel) {
   const auto& [y, x] = conv.padding;
   ProductProblem problem;
   problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = conv.images};
@@ -46,7 +47,8 @@ Result<double> PlainCycles(const ProductDescription& conv, const MakeMicroKernel
          WeightCycles(kernel->row_bytes() * conv.channels_out);
 }
 
-Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& micro_kernel) {
+Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& numbers,
+                              const MakeWinogradMicroKernel& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(
       const auto made, micro_kernel(WinogradDepth(cut), WinogradProducts(cut, cut.chunk_channels)));
   const MicroKernel& kernel = *made;
@@ -57,14 +59,16 @@ Result<double> WinogradCycles(const WinogradCut& cut, const MakeMicroKernelF32& 
       cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
-  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out * kFloat) +
+  const double output = OutputCycles(cut.outputs) + numbers.tail_cycles;
+  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out * numbers.bytes) +
          static_cast<double>(cut.tiles) *
-             (vectors_in * InputCycles(cut.outputs) + vectors_out * OutputCycles(cut.outputs));
+             (vectors_in * InputCycles(cut.outputs) + vectors_out * output);
 }
 
 // Blocks of nearly equal size that fit the cache and are enough for all threads.
 void ChooseBlocks(int threads, WinogradCut* cut) {
-  const int64_t tile_bytes = cut->terms() * (cut->channels_in + cut->chunk_channels) * kFloat;
+  const int64_t tile_bytes =
+      cut->terms() * (cut->channels_in * cut->value_bytes + cut->chunk_channels * kSum);
   int64_t most = std::clamp(kBlockBytes / tile_bytes, kFewestTiles, kMostTiles);
   if (threads > 1) {
     const int64_t wanted = CeilDiv(kUnitsPerThread * threads, cut->chunks());
@@ -76,31 +80,34 @@ void ChooseBlocks(int threads, WinogradCut* cut) {
 }  // namespace
 
 int64_t WinogradCut::term_bytes() const {
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(block_tiles * channels_in * kFloat))) +
+  return static_cast<int64_t>(
+             AlignUp(static_cast<size_t>(block_tiles * channels_in * value_bytes))) +
          64;
 }
 
 int64_t WinogradCut::sums_bytes() const {
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(terms() * chunk_channels * kFloat))) + 64;
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(terms() * chunk_channels * kSum))) + 64;
 }
 
 ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels) {
   ProductProblem problem;
   problem.name = internal::Join("conv winograd ", cut.outputs, 'x', cut.outputs);
   problem.grid = {.line_rows = cut.block_tiles, .lines_per_image = 1, .images = 1};
-  problem.left = DenseSteps(problem.grid, cut.channels_in * kFloat);
+  problem.left = DenseSteps(problem.grid, cut.channels_in * cut.value_bytes);
   problem.out = DenseSteps(problem.grid, 1);
   problem.out_row_bytes = cut.sums_bytes();
-  problem.out_value_bytes = kFloat;
+  problem.out_value_bytes = kSum;
   problem.channels = cut.terms() * channels;
   problem.groups = cut.terms();
   problem.group_step = cut.term_bytes();
   return problem;
 }
 
-WinogradCut CutForWinograd(const ProductDescription& conv, int outputs, int threads) {
+WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
+                           int outputs, int threads) {
   const auto& [y, x] = conv.padding;
   WinogradCut cut{.outputs = outputs,
+                  .value_bytes = numbers.bytes,
                   .channels_in = conv.channels_in,
                   .channels_out = conv.channels_out,
                   .tiles_y = CeilDiv(y.output, outputs),
@@ -115,13 +122,15 @@ WinogradCut CutForWinograd(const ProductDescription& conv, int outputs, int thre
 }
 
 Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
-                                                 const MakeMicroKernelF32& micro_kernel,
-                                                 const MakeMicroKernelF32& plain) {
+                                                 const WinogradNumbers& numbers,
+                                                 const MakeWinogradMicroKernel& micro_kernel,
+                                                 const MakeWinogradMicroKernel& plain) {
   FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(conv, plain));
   std::optional<int> best;
-  for (const int outputs : {2, 4}) {
-    FUSELITE_ASSIGN_OR_RETURN(const double cycles,
-                              WinogradCycles(CutForWinograd(conv, outputs, 1), micro_kernel));
+  for (const int outputs : numbers.outputs) {
+    FUSELITE_ASSIGN_OR_RETURN(
+        const double cycles,
+        WinogradCycles(CutForWinograd(conv, numbers, outputs, 1), numbers, micro_kernel));
     if (cycles >= least * kWorthwhile) continue;
     least = cycles;
     best = outputs;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "kernels/product/description.h"
 #include "kernels/product/product.h"
@@ -11,16 +12,26 @@
 
 namespace fuselite::kernels {
 
-// Makes the micro-kernel of float32 products whose rows lie as `problem` and `depth` say.
-using MakeMicroKernelF32 = std::function<Result<std::shared_ptr<const MicroKernel>>(
+// Makes the micro-kernel of products whose rows lie as `problem` and `depth` say.
+using MakeWinogradMicroKernel = std::function<Result<std::shared_ptr<const MicroKernel>>(
     const DepthRuns& depth, const ProductProblem& problem)>;
+
+// The numbers that a convolution is computed in, and what is estimated of them.
+struct WinogradNumbers {
+  int64_t bytes = sizeof(float);  // of a transformed input or weight; sums have four
+  std::span<const int> outputs;   // what tiles there are
+  double tail_cycles = 0;         // of a vector of a tile's outputs, beside its transform
+};
+inline constexpr int kFloatTiles[] = {2, 4};
+inline constexpr WinogradNumbers kWinogradFloats = {.outputs = kFloatTiles};
 
 // Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the
 // output in chunks. A unit of work is a block times a chunk, and chunks run fastest: a block's
 // inputs are transformed once for the chunks that follow each other and stay in the cache, as do
 // the sums of a chunk until they are transformed back.
 struct WinogradCut {
-  int outputs = 2;  // of a tile along each axis
+  int outputs = 2;                      // of a tile along each axis
+  int64_t value_bytes = sizeof(float);  // WinogradNumbers::bytes
   int64_t channels_in = 0, channels_out = 0;
   int64_t tiles_y = 0, tiles_x = 0, tiles = 0;  // of an image, and of all together
   int64_t block_tiles = 0;                      // the last block may have fewer
@@ -38,14 +49,16 @@ struct WinogradCut {
 };
 
 // The cut with tiles of 2x2 or 4x4 outputs, for so many threads.
-WinogradCut CutForWinograd(const ProductDescription& conv, int outputs, int threads);
+WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
+                           int outputs, int threads);
 
-// 2 or 4, whichever takes the fewest cycles, the bytes of the weights included; nothing where a
-// plain product, by the micro-kernel that `plain` makes, takes fewer. No function of the threads:
-// results must not be.
+// Of the tiles that there are the one that takes the fewest cycles, the bytes of the weights
+// included; nothing where a plain product, by the micro-kernel that `plain` makes, takes fewer. No
+// function of the threads: results must not be.
 Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
-                                                 const MakeMicroKernelF32& micro_kernel,
-                                                 const MakeMicroKernelF32& plain);
+                                                 const WinogradNumbers& numbers,
+                                                 const MakeWinogradMicroKernel& micro_kernel,
+                                                 const MakeWinogradMicroKernel& plain);
 
 // The products of one block with `channels` channels of the output: a group for each term, of which
 // the block's tiles are the rows. `DepthRuns` of its rows are channels_in values.

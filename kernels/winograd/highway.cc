@@ -6,7 +6,7 @@
 namespace fuselite::kernels {
 namespace {
 
-MakeMicroKernelF32 Vectorized(Isa isa) {
+MakeWinogradMicroKernel Vectorized(Isa isa) {
   return [isa](const DepthRuns& depth, const ProductProblem& problem) {
     constexpr float kNoBound = std::numeric_limits<float>::infinity();
     return MakeHighwayMicroKernelF32(depth, problem, -kNoBound, kNoBound, isa);
@@ -16,7 +16,7 @@ MakeMicroKernelF32 Vectorized(Isa isa) {
 }  // namespace
 
 Result<KernelPlan> PlanHighwayWinograd(const OpDescription& op, const PlanContext& context) {
-  const MakeMicroKernelF32 vectorized = Vectorized(context.isa);
+  const MakeWinogradMicroKernel vectorized = Vectorized(context.isa);
   return PlanWinograd(op, context, vectorized, vectorized);
 }
 

@@ -12,12 +12,12 @@ namespace fuselite::kernels {
 // where a plain product is estimated to take less time.
 // `plain` makes the micro-kernel of that product.
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
-                                const MakeMicroKernelF32& micro_kernel,
-                                const MakeMicroKernelF32& plain);
+                                const MakeWinogradMicroKernel& micro_kernel,
+                                const MakeWinogradMicroKernel& plain);
 
 // The same with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
-                                    int outputs, const MakeMicroKernelF32& micro_kernel);
+                                    int outputs, const MakeWinogradMicroKernel& micro_kernel);
 
 // The same around products vectorized with Highway: where nothing is emitted.
 Result<KernelPlan> PlanHighwayWinograd(const OpDescription& op, const PlanContext& context);

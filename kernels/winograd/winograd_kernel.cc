@@ -1,0 +1,161 @@
+#include "kernels/winograd/winograd_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/product/constant.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// What half a microsecond computes (Kernel::grain).
+constexpr double kGrainMultiplies = 4e3;
+
+}  // namespace
+
+Status WinogradKernel::PlanProducts(const ProductDescription& conv, const WinogradCut& cut,
+                                    std::vector<std::byte> padding, std::string transform,
+                                    const MakeWinogradMicroKernel& micro_kernel) {
+  window_ = conv.padding;
+  cut_ = cut;
+  padding_ = std::move(padding);
+  transform_ = std::move(transform);
+  const auto value_bytes = static_cast<int64_t>(padding_.size()) / cut.channels_in;
+  pixel_bytes_ = conv.pixel_pitch * value_bytes;
+  filter_bytes_ = kWinogradFilter * kWinogradFilter * cut.channels_in * value_bytes;
+  const int64_t last = cut.channels_out - (cut.chunks() - 1) * cut.chunk_channels;
+  for (const int64_t channels : {cut.chunk_channels, last}) {
+    ProductProblem problem = WinogradProducts(cut, channels);
+    FUSELITE_ASSIGN_OR_RETURN(auto kernel, micro_kernel(WinogradDepth(cut), problem));
+    FUSELITE_ASSIGN_OR_RETURN(Product product,
+                              Product::Plan(std::move(problem), std::move(kernel), 1));
+    products_.push_back(std::move(product));
+    if (last == cut.chunk_channels) break;
+  }
+  name_ = products_.front().name();
+  return Status();
+}
+
+Status WinogradKernel::Build(const OpDescription& op, const BuildContext& context) {
+  for (Product& product : products_) {
+    FUSELITE_ASSIGN_OR_RETURN(product, product.Build());
+  }
+  const TensorInfo& filters = op.inputs[1];
+  const PackRequest request{.source = filters.data,
+                            .source_bytes = filters.bytes(),
+                            .source2 = nullptr,
+                            .source2_bytes = 0,
+                            .layout = Layout(),
+                            .bytes = PackedBytes()};
+  FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
+    Pack(ReadableConstant(filters).as<std::byte>(), to);
+  }));
+  return Status();
+}
+
+int64_t WinogradKernel::grain(int /*phase*/) const {
+  const double unit = static_cast<double>(cut_.block_tiles * cut_.terms() * cut_.channels_in) *
+                      static_cast<double>(cut_.chunk_channels);
+  return std::max<int64_t>(1, static_cast<int64_t>(kGrainMultiplies / unit));
+}
+
+Status WinogradKernel::Run(const KernelArgs& args, int /*phase*/, int64_t begin,
+                           int64_t end) const {
+  int64_t transformed = -1;
+  const std::byte* const sums = args.scratch + sums_at();
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t block = unit / cut_.chunks(), chunk = unit % cut_.chunks();
+    const int64_t first = block * cut_.block_tiles;
+    const Tiles tiles{first, std::min(cut_.tiles, first + cut_.block_tiles)};
+    if (block != transformed) TransformInputs(args, tiles);
+    transformed = block;
+    Multiply(args, tiles, chunk);
+    Finish(args, tiles, chunk, sums, args.scratch + sums_at() + sums_bytes());
+  }
+  return Status();
+}
+
+size_t WinogradKernel::PackedBytes() const {
+  return static_cast<size_t>(cut_.chunks() - 1) * AlignUp(products_.front().packed_bytes()) +
+         products_.back().packed_bytes();
+}
+
+std::string WinogradKernel::Layout() const {
+  std::string layout = internal::Join("winograd ", transform_, ' ', cut_.outputs, " k",
+                                      cut_.channels_in, " n", cut_.channels_out);
+  for (const Product& product : products_) layout += ' ' + product.layout();
+  return layout;
+}
+
+void WinogradKernel::Pack(const std::byte* filters, std::byte* to) const {
+  std::vector<std::byte> terms;
+  const int64_t row = cut_.channels_in * cut_.value_bytes;
+  for (int64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
+    const Product& product = ProductOf(chunk);
+    const int64_t first = chunk * cut_.chunk_channels, count = ChannelsOf(chunk);
+    terms.resize(static_cast<size_t>(cut_.terms() * count * row));
+    for (int64_t n = 0; n < count; ++n) {
+      TransformFilter(filters + (first + n) * filter_bytes_, terms.data() + n * row, count * row);
+    }
+    product.Pack({terms.data(), 1, cut_.channels_in, nullptr}, to, 0, product.panels());
+    to += AlignUp(product.packed_bytes());
+  }
+}
+
+void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles) const {
+  const auto& [y, x] = window_;
+  const int inputs = WinogradInputs(cut_.outputs);
+  std::byte* to = args.scratch;
+  for (int64_t t = tiles.first; t < tiles.last; ++t, to += cut_.channels_in * cut_.value_bytes) {
+    const Place place = PlaceOf(t);
+    const auto* image = static_cast<const std::byte*>(args.inputs[0]) +
+                        place.image * y.input * x.input * pixel_bytes_;
+    const std::byte* pixels[kMaxWinogradTerms];
+    const std::byte** pixel = pixels;
+    for (int i = 0; i < inputs; ++i) {
+      const int64_t iy = place.y - y.before + i;
+      const bool inside = iy >= 0 && iy < y.input;
+      for (int j = 0; j < inputs; ++j) {
+        const int64_t ix = place.x - x.before + j;
+        *pixel++ = inside && ix >= 0 && ix < x.input ? image + (iy * x.input + ix) * pixel_bytes_
+                                                     : padding_.data();
+      }
+    }
+    TransformInput(pixels, to, cut_.term_bytes());
+  }
+}
+
+// In a block that is not full, rows up to the end of the product's last tile are computed and
+// ignored.
+void WinogradKernel::Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const {
+  const Product& product = ProductOf(chunk);
+  void* const sums[] = {args.scratch + sums_at()};
+  const KernelArgs inner{args.inputs, sums, nullptr, nullptr};
+  const ProductOperands operands{
+      .args = inner,
+      .left = args.scratch,
+      .panels =
+          packed_->data() + static_cast<size_t>(chunk) * AlignUp(products_.front().packed_bytes())};
+  const int64_t rows = product.tiling().rows;
+  const int64_t count = (tiles.last - tiles.first + rows - 1) / rows;
+  const EnteredMicroKernel entered(product.kernel());
+  for (int64_t panel = 0; panel < product.panels(); ++panel) {
+    product.RunTiles(operands, 0, 0, count, panel);
+  }
+}
+
+Result<ProductDescription> DescribeWinograd(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, op.op->product(op));
+  for (const WindowAxis& axis : {conv.padding.y, conv.padding.x}) {
+    if (axis.filter == kWinogradFilter && axis.stride == 1 && axis.dilation == 1) continue;
+    return Unsupported("Winograd's algorithm is for 3x3 windows of stride 1");
+  }
+  if (conv.groups != 1) return Unsupported("Winograd's algorithm is for one group");
+  if (!op.inputs[1].constant()) return Unsupported("filters are known only at run time");
+  if (op.outputs[0].elements() * conv.channels_in == 0) {
+    return Unsupported("nothing is computed in an empty product");
+  }
+  return conv;
+}
+
+}  // namespace fuselite::kernels

@@ -1,0 +1,115 @@
+// Winograd's algorithm (kernels/winograd/algorithm.h) around a product for each of its terms,
+// whatever its numbers are: where tiles lie, and what is computed of them when.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/operator.h"
+#include "kernels/winograd/cut.h"
+
+namespace fuselite::kernels {
+
+class WinogradKernel : public Kernel {
+ public:
+  // Emits the products and packs the transformed filters.
+  Status Build(const OpDescription& op, const BuildContext& context);
+
+  std::string_view name() const override { return name_; }
+  int64_t units(int) const override { return cut_.blocks() * cut_.chunks(); }
+  int64_t grain(int) const override;
+  size_t scratch_bytes() const override { return sums_at() + sums_bytes() + finish_bytes(); }
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override;
+
+ protected:
+  // Tiles [first, last) of all images.
+  struct Tiles {
+    int64_t first, last;
+  };
+  // The image of a tile, and its first output.
+  struct Place {
+    int64_t image, y, x;
+  };
+
+  // The first that a derived class does. `padding`: a pixel of it. `transform`: what decides the
+  // bytes of transformed filters.
+  Status PlanProducts(const ProductDescription& conv, const WinogradCut& cut,
+                      std::vector<std::byte> padding, std::string transform,
+                      const MakeWinogradMicroKernel& micro_kernel);
+
+  // One tile's inputs: pixels[row * inputs + column] points at the channels of one; term t goes
+  // t * term_bytes behind `to`.
+  virtual void TransformInput(const std::byte* const* pixels, std::byte* to,
+                              int64_t term_bytes) const = 0;
+  // One channel's filter, likewise.
+  virtual void TransformFilter(const std::byte* taps, std::byte* to, int64_t term_bytes) const = 0;
+  // From the sums of a block to the outputs of a chunk of channels: those of each tile are
+  // cut().sums_bytes() apart, its terms as far as the chunk has channels. `scratch` has
+  // finish_bytes().
+  virtual void Finish(const KernelArgs& args, const Tiles& tiles, int64_t chunk,
+                      const std::byte* sums, std::byte* scratch) const = 0;
+  virtual size_t finish_bytes() const = 0;
+
+  const Window& window() const { return window_; }
+  const WinogradCut& cut() const { return cut_; }
+  Place PlaceOf(int64_t tile) const {
+    const int64_t row = tile / cut_.tiles_x;
+    return {row / cut_.tiles_y, row % cut_.tiles_y * cut_.outputs,
+            tile % cut_.tiles_x * cut_.outputs};
+  }
+  // Pixels of the output, as its tail counts them.
+  int64_t RowOf(int64_t image, int64_t oy, int64_t ox) const {
+    return (image * window_.y.output + oy) * window_.x.output + ox;
+  }
+  int64_t ChannelsOf(int64_t chunk) const {
+    return std::min(cut_.chunk_channels, cut_.channels_out - chunk * cut_.chunk_channels);
+  }
+
+  // Rows of outputs that tiles next to each other have in common: `rows` pixels from `row` on,
+  // which are those of row `i` of the tiles from `tile` on.
+  struct CommonRow {
+    int64_t tile, i, row, rows;
+  };
+  template <class Use>
+  void ForCommonRows(const Tiles& tiles, Use use) const {
+    for (int64_t first = tiles.first; first < tiles.last;) {
+      const int64_t next = std::min(tiles.last, (first / cut_.tiles_x + 1) * cut_.tiles_x);
+      const Place place = PlaceOf(first);
+      const int64_t rows =
+          std::min<int64_t>((next - first) * cut_.outputs, window_.x.output - place.x);
+      const int64_t last = std::min<int64_t>(cut_.outputs, window_.y.output - place.y);
+      for (int64_t i = 0; i < last; ++i) {
+        use(CommonRow{first, i, RowOf(place.image, place.y + i, place.x), rows});
+      }
+      first = next;
+    }
+  }
+
+ private:
+  // Scratch: the transformed inputs, the sums, and what Finish needs.
+  size_t sums_at() const { return static_cast<size_t>(cut_.terms() * cut_.term_bytes()); }
+  size_t sums_bytes() const { return static_cast<size_t>(cut_.block_tiles * cut_.sums_bytes()); }
+  const Product& ProductOf(int64_t chunk) const {
+    return chunk + 1 < cut_.chunks() ? products_.front() : products_.back();
+  }
+  size_t PackedBytes() const;
+  std::string Layout() const;
+  void Pack(const std::byte* filters, std::byte* to) const;
+  void TransformInputs(const KernelArgs& args, const Tiles& tiles) const;
+  void Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const;
+
+  Window window_;
+  WinogradCut cut_;
+  int64_t pixel_bytes_ = 0, filter_bytes_ = 0;  // of the input's pixels, of a channel's filter
+  std::string name_, transform_;
+  std::vector<std::byte> padding_;
+  std::vector<Product> products_;  // of a chunk, and of the last one where it has fewer channels
+  PackedWeights packed_;
+};
+
+// The convolution, where the algorithm computes such: 3x3 windows of stride 1 without dilation or
+// groups, constant filters.
+Result<ProductDescription> DescribeWinograd(const OpDescription& op);
+
+}  // namespace fuselite::kernels
