@@ -258,12 +258,20 @@ int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors) {
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * VectorConstantsBytes(spec))));
 }
 
-// Beside the accumulators: the flipping constant, weights, a broadcast group and a product or a
-// second group; and four temporaries when the depth is done.
+// Beside the accumulators: weights, a broadcast group and a product or a second group, of dot
+// products the flipping constant; and four temporaries when the depth is done.
 int MaxS8TileRows(const VectorIsa& isa, int vectors) {
-  const int others = isa.dot && vectors > 1 ? 1 : 2;
-  const int left = isa.registers() - 1 - vectors - others;
+  const int others = isa.dot && vectors > 1 ? 1 : 2, flip = isa.dot ? 1 : 0;
+  const int left = isa.registers() - flip - std::max(vectors + others, isa.dot ? 0 : 4);
   return std::min(left / vectors, DepthWalker::kMaxRows);
+}
+
+double S8TileCycles(int64_t groups, double multiplication, int rows, int vectors) {
+  const double multiplies = rows * vectors / 2.0 * multiplication;
+  const double loads = (rows + vectors) / 2.0;
+  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
+  const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
+  return static_cast<double>(groups) * step + rows * (3.0 * vectors + 2.0 * stores) + 16;
 }
 
 Status CheckGemmS8(const GemmS8Spec& spec) {

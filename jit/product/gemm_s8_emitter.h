@@ -74,6 +74,14 @@ int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
 int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors);
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
 int MaxS8TileRows(const VectorIsa& isa, int vectors);
+// The cycles of a tile of so many groups of the depth, on a core with two multiplications and two
+// loads a cycle (compare MicroKernelF32), with its start and end: of products whose groups take
+// `multiplication` cycles for two sums each.
+double S8TileCycles(int64_t groups, double multiplication, int rows, int vectors);
+// Of pair products, which an addition follows.
+inline double PairTileCycles(int64_t groups, int rows, int vectors) {
+  return S8TileCycles(groups, 1.5, rows, vectors);
+}
 // kUnsupported where strides do not fit instructions.
 Status CheckGemmS8(const GemmS8Spec& spec);
 // Everything that decides the code: under this key it is kept.

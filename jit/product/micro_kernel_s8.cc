@@ -185,15 +185,10 @@ std::string MicroKernelS8::target() const {
   return std::string(amx_ ? "amx" : isa_.dot_name()) + " jit";
 }
 
-// For one group of the depth, on a core with two multiplications and two loads a cycle (compare
-// MicroKernelF32), and for a tile's start and end.
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
   if (amx_) return AmxTileCycles(spec_, rows, vectors);
-  const double multiplies = rows * vectors / 2.0 * (isa_.dot ? 1.0 : 1.5);
-  const double loads = (rows + vectors) / 2.0;
-  const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
-  const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
-  return static_cast<double>(groups_) * step + rows * (3.0 * vectors + 2.0 * stores) + 16;
+  return isa_.dot ? S8TileCycles(groups_, 1, rows, vectors)
+                  : PairTileCycles(groups_, rows, vectors);
 }
 
 void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count,

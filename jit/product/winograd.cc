@@ -1,6 +1,9 @@
 #include "jit/product/winograd.h"
 
 #include "jit/product/product_bf16.h"
+#include "jit/product/product_s16.h"
+#include "jit/product/product_s8.h"
+#include "kernels/winograd/integer_winograd.h"
 #include "kernels/winograd/winograd.h"
 
 namespace fuselite::jit {
@@ -23,6 +26,28 @@ kernels::MakeWinogradMicroKernel EmittedBf16(Isa isa) {
   };
 }
 
+kernels::MakeWinogradMicroKernel EmittedPairs(Isa isa) {
+  return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
+    return MicroKernelS16::Make(depth, problem, isa);
+  };
+}
+
+// The products of bytes that would compute the convolution otherwise, their tail left out.
+kernels::MakeWinogradMicroKernel EmittedBytes(DataType type, Isa isa) {
+  return [=](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
+    ProductFormatS8 format;
+    format.type = format.weights_type = type;
+    format.constant_weights = true;
+    kernels::ProductProblem planned = problem;
+    return MicroKernelS8::Make(std::move(format), depth, &planned, isa);
+  };
+}
+
+Status CheckPairs(Isa isa) {
+  if (VectorIsa::Supported(isa)) return Status();
+  return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
+}
+
 }  // namespace
 
 // The terms of Winograd's algorithm stay float32, whose errors its transforms enlarge least.
@@ -36,6 +61,20 @@ Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription& op,
 Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op,
                                                 const kernels::PlanContext& context, int outputs) {
   return kernels::PlanWinogradWith(op, context, outputs, Emitted(context.isa));
+}
+
+Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription& op,
+                                           const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
+  if (HasDotProduct(context.isa)) return Unsupported("dot products of bytes take less time");
+  return kernels::PlanIntegerWinograd(op, context, EmittedPairs(context.isa),
+                                      EmittedBytes(op.inputs[0].type, context.isa));
+}
+
+Result<kernels::KernelPlan> PlanWinogradS8Anyway(const kernels::OpDescription& op,
+                                                 const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
+  return kernels::PlanIntegerWinogradAnyway(op, context, EmittedPairs(context.isa));
 }
 
 }  // namespace fuselite::jit

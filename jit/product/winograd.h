@@ -12,4 +12,12 @@ Result<kernels::KernelPlan> PlanWinogradF32(const kernels::OpDescription&,
 Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op,
                                                 const kernels::PlanContext& context, int outputs);
 
+// CONV_2D of bytes, as kernels::PlanIntegerWinograd takes it, where no instruction multiplies four
+// bytes at a time: those take less than half as long as pairs of 16 bits.
+Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription&,
+                                           const kernels::PlanContext&);
+// The same whatever it takes, and whatever instructions there are.
+Result<kernels::KernelPlan> PlanWinogradS8Anyway(const kernels::OpDescription& op,
+                                                 const kernels::PlanContext& context);
+
 }  // namespace fuselite::jit

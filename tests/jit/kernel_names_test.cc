@@ -101,47 +101,47 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 14x32 avx512 jit",
           "conv f32 14x32 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
-         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 13x32 avx512 jit",
+         {"conv int8 6x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 14x32 avx512 jit",
           "conv int8 14x32 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 224, 224, 3}, {32, 3, 3, 3}, 2},
-         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
-          "conv hybrid int8 13x32 avx512 jit", "conv hybrid int8 14x32 avx512vnni jit"});
+         {"conv hybrid int8 6x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 14x32 avx512 jit", "conv hybrid int8 14x32 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
          {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 9x48 avx512 jit",
           "conv f32 9x48 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
-         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
+         {"conv int8 6x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 4x96 avx512 jit",
           "conv int8 4x96 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 112, 112, 16}, {96, 1, 1, 16}, 1},
-         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
-          "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 4x96 avx512vnni jit"});
+         {"conv hybrid int8 6x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 4x96 avx512 jit", "conv hybrid int8 4x96 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
          {"conv f32 6x16 avx2 jit", "conv f32 6x16 avx2 jit", "conv f32 14x32 avx512 jit",
           "conv f32 14x32 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
-         {"conv int8 5x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
+         {"conv int8 6x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
           "conv int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 14, 14, 384}, {64, 1, 1, 384}, 1},
-         {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+         {"conv hybrid int8 6x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
           "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
          {"conv winograd 4x4 f32 6x16 avx2 jit", "conv winograd 4x4 f32 6x16 avx2 jit",
           "conv winograd 4x4 f32 6x64 avx512 jit", "conv winograd 4x4 f32 6x64 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
-         {"conv int8 4x16 avx2 jit", "conv int8 6x16 avxvnni jit", "conv int8 6x64 avx512 jit",
-          "conv int8 6x64 avx512vnni jit"});
+         {"conv winograd 2x2 s16 6x16 avx2 jit", "conv int8 6x16 avxvnni jit",
+          "conv winograd 2x2 s16 6x64 avx512 jit", "conv int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 56, 56, 64}, {64, 3, 3, 64}, 1},
-         {"conv hybrid int8 4x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
-          "conv hybrid int8 6x64 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
+         {"conv hybrid int8 6x16 avx2 jit", "conv hybrid int8 6x16 avxvnni jit",
+          "conv hybrid int8 14x32 avx512 jit", "conv hybrid int8 6x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
          {"conv f32 5x16 avx2 jit", "conv f32 5x16 avx2 jit", "conv f32 9x48 avx512 jit",
           "conv f32 9x48 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
-         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 13x32 avx512 jit",
+         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 9x48 avx512 jit",
           "conv int8 9x48 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 7, 7, 512}, {2048, 1, 1, 512}, 1},
          {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 5x16 avxvnni jit",
-          "conv hybrid int8 13x32 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
+          "conv hybrid int8 9x48 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
          {"grouped f32 3x3x4 7x8 avx2 jit", "grouped f32 3x3x4 7x8 avx2 jit",
           "grouped f32 3x3x4 2x4x16 avx512 jit", "grouped f32 3x3x4 2x4x16 avx512 jit"});
@@ -156,11 +156,11 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv winograd 2x2 f32 5x16 avx2 jit", "conv winograd 2x2 f32 5x16 avx2 jit",
           "conv winograd 2x2 f32 9x48 avx512 jit", "conv winograd 2x2 f32 9x48 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
-         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 9x32 avx512 jit",
+         {"conv int8 5x16 avx2 jit", "conv int8 5x16 avxvnni jit", "conv int8 9x48 avx512 jit",
           "conv int8 9x48 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
          {"conv hybrid int8 5x16 avx2 jit", "conv hybrid int8 5x16 avxvnni jit",
-          "conv hybrid int8 9x32 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
+          "conv hybrid int8 9x48 avx512 jit", "conv hybrid int8 9x48 avx512vnni jit"});
   Expect({"DEPTHWISE_CONV_2D", Types::kFloat, {1, 112, 112, 96}, {1, 3, 3, 96}, 2},
          {"depthwise f32 3x3 7x8 avx2 jit", "depthwise f32 3x3 7x8 avx2 jit",
           "depthwise f32 3x3 7x16 avx512 jit", "depthwise f32 3x3 7x16 avx512 jit"});
@@ -181,10 +181,10 @@ TEST(KernelNamesTest, StayTheSame) {
          {"conv f32 3x24 avx2 jit", "conv f32 3x24 avx2 jit", "conv f32 12x32 avx512 jit",
           "conv f32 12x32 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 128, 3, 1}, {24, 4, 3, 1}, 1},
-         {"conv int8 3x24 avx2 jit", "conv int8 3x24 avxvnni jit", "conv int8 12x32 avx512 jit",
+         {"conv int8 6x16 avx2 jit", "conv int8 3x24 avxvnni jit", "conv int8 12x32 avx512 jit",
           "conv int8 12x32 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 128, 3, 1}, {24, 4, 3, 1}, 1},
-         {"conv hybrid int8 3x24 avx2 jit", "conv hybrid int8 3x24 avxvnni jit",
+         {"conv hybrid int8 6x16 avx2 jit", "conv hybrid int8 3x24 avxvnni jit",
           "conv hybrid int8 12x32 avx512 jit", "conv hybrid int8 12x32 avx512vnni jit"});
   Expect({"DEPTHWISE_CONV_2D", Types::kInt8, {1, 49, 10, 1}, {1, 10, 8, 8}, 2},
          {"conv int8 10x8 avx2 jit", "conv int8 10x8 avxvnni jit", "conv int8 20x16 avx512 jit",
@@ -193,35 +193,35 @@ TEST(KernelNamesTest, StayTheSame) {
          {"fully_connected f32 1x56 avx2 jit", "fully_connected f32 1x56 avx2 jit",
           "fully_connected f32 1x128 avx512 jit", "fully_connected f32 1x128 avx512 jit"});
   Expect({"FULLY_CONNECTED", Types::kInt8, {1, 1280}, {1000, 1280}, 1},
-         {"fully_connected int8 1x48 avx2 jit", "fully_connected int8 1x56 avxvnni jit",
+         {"fully_connected int8 1x56 avx2 jit", "fully_connected int8 1x56 avxvnni jit",
           "fully_connected int8 1x128 avx512 jit", "fully_connected int8 1x128 avx512vnni jit"});
   Expect(
       {"FULLY_CONNECTED", Types::kHybrid, {1, 1280}, {1000, 1280}, 1},
-      {"fully_connected hybrid int8 1x48 avx2 jit", "fully_connected hybrid int8 1x16 avxvnni jit",
+      {"fully_connected hybrid int8 1x56 avx2 jit", "fully_connected hybrid int8 1x16 avxvnni jit",
        "fully_connected hybrid int8 1x128 avx512 jit",
        "fully_connected hybrid int8 1x48 avx512vnni jit"});
   Expect({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},
          {"fully_connected f32 6x16 avx2 jit", "fully_connected f32 6x16 avx2 jit",
           "fully_connected f32 9x48 avx512 jit", "fully_connected f32 9x48 avx512 jit"});
   Expect({"FULLY_CONNECTED", Types::kInt8, {197, 192}, {768, 192}, 1},
-         {"fully_connected int8 5x16 avx2 jit", "fully_connected int8 6x16 avxvnni jit",
+         {"fully_connected int8 6x16 avx2 jit", "fully_connected int8 6x16 avxvnni jit",
           "fully_connected int8 6x64 avx512 jit", "fully_connected int8 6x64 avx512vnni jit"});
   Expect(
       {"FULLY_CONNECTED", Types::kHybrid, {197, 192}, {768, 192}, 1},
-      {"fully_connected hybrid int8 5x16 avx2 jit", "fully_connected hybrid int8 6x16 avxvnni jit",
+      {"fully_connected hybrid int8 6x16 avx2 jit", "fully_connected hybrid int8 6x16 avxvnni jit",
        "fully_connected hybrid int8 6x64 avx512 jit",
        "fully_connected hybrid int8 6x64 avx512vnni jit"});
   Expect({"BATCH_MATMUL", Types::kFloat, {3, 197, 64}, {3, 64, 197}, 1},
          {"batch_matmul f32 6x16 avx2 jit", "batch_matmul f32 6x16 avx2 jit",
           "batch_matmul f32 9x48 avx512 jit", "batch_matmul f32 9x48 avx512 jit"});
   Expect({"BATCH_MATMUL", Types::kInt8, {3, 197, 64}, {3, 64, 197}, 1},
-         {"batch_matmul int8 5x16 avx2 jit", "batch_matmul int8 6x16 avxvnni jit",
+         {"batch_matmul int8 6x16 avx2 jit", "batch_matmul int8 6x16 avxvnni jit",
           "batch_matmul int8 6x64 avx512 jit", "batch_matmul int8 6x64 avx512vnni jit"});
   Expect({"TRANSPOSE_CONV", Types::kFloat, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
          {"transpose_conv f32 6x16 avx2 jit", "transpose_conv f32 6x16 avx2 jit",
           "transpose_conv f32 8x48 avx512 jit", "transpose_conv f32 8x48 avx512 jit"});
   Expect({"TRANSPOSE_CONV", Types::kInt8, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
-         {"transpose_conv int8 4x16 avx2 jit", "transpose_conv int8 6x16 avxvnni jit",
+         {"transpose_conv int8 6x16 avx2 jit", "transpose_conv int8 6x16 avxvnni jit",
           "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
 }
 

@@ -1,0 +1,57 @@
+// F(2 x 2, 3 x 3) of algorithm.h in whole numbers, to the bit: the only fractions of its matrices
+// are the halves of G, so with 2 G
+//
+//   4 Y = A^T [ sum over input channels of (2 G) g (2 G)^T * (B^T d B) ] A
+//
+// is exact, in 32 bits that wrap around too as long as 4 Y fits. Of bytes less their zero points
+// the terms have 11 and 12 bits and a sign.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/winograd/algorithm.h"
+
+namespace fuselite::kernels {
+
+inline constexpr int kIntegerTileTerms = WinogradTerms(2);
+
+// 8-bit integers as they lie in memory.
+struct WinogradBytes {
+  bool is_signed = true;
+  int16_t zero_point = 0;
+};
+
+// As WinogradInput and WinogradFilter.
+struct IntegerWinogradInput {
+  WinogradBytes bytes;
+  const std::byte* const* pixels = nullptr;
+  int64_t channels = 0;
+  int16_t* to = nullptr;
+  int64_t term_step = 0;
+};
+struct IntegerWinogradFilter {
+  WinogradBytes bytes;
+  const std::byte* taps = nullptr;
+  int64_t channels = 0;
+  int16_t* to = nullptr;
+  int64_t term_step = 0;
+};
+
+// A^T s A / 4 + bias of one tile, as WinogradOutput.
+struct IntegerWinogradOutput {
+  const int32_t* sums = nullptr;
+  int64_t term_step = 0;
+  const int32_t* bias = nullptr;
+  int64_t channels = 0;
+  int32_t* pixels[4];
+};
+
+struct IntegerWinogradTransforms {
+  void (*input)(const IntegerWinogradInput&);
+  void (*output)(const IntegerWinogradOutput&);
+  void (*filter)(const IntegerWinogradFilter&);
+};
+// Null below the vector levels.
+const IntegerWinogradTransforms* FindIntegerWinogradTransforms(Isa isa);
+
+}  // namespace fuselite::kernels
