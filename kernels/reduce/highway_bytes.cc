@@ -48,6 +48,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kByteTerms = 256;
 
 using ByteTag = hn::ScalableTag<uint8_t>;
+using HalfByteTag = hn::CappedTag<uint8_t, 32>;
 using SmallByteTag = hn::FixedTag<uint8_t, 16>;
 
 // Adds sums of 16 bits, of a vector's even and odd bytes, to totals[0 ..] from byte `skip` on.
@@ -98,9 +99,9 @@ HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t t
   hn::StoreU(total, d, totals);
 }
 
-// f(tag, channel, skip, load) for vectors that cover channels [0, n): the last one overlaps its
-// predecessor by `skip` lanes where n is no multiple of 16. Fewer than 16 are the first of a vector
-// whose other lanes are anything.
+// f(tag, channel, skip, load) for vectors that cover channels [0, n), of 64, 32 or 16 lanes: the
+// last one overlaps its predecessor by `skip` lanes where n is no multiple of 16. Fewer than 16 are
+// the first of a vector whose other lanes are anything.
 template <class F>
 HWY_INLINE void ForColumns(size_t n, F f) {
   const ByteTag d;
@@ -115,7 +116,14 @@ HWY_INLINE void ForColumns(size_t n, F f) {
   for (; c + lanes <= n; c += lanes) {
     f(d, c, 0, [](const uint8_t* x) HWY_ATTR { return hn::LoadU(ByteTag(), x); });
   }
-  for (; c + 16 <= n; c += 16) f(small, c, 0, load_small);
+  const auto half = static_cast<size_t>(hn::Lanes(HalfByteTag()));
+  const auto load_half = [](const uint8_t* x) HWY_ATTR { return hn::LoadU(HalfByteTag(), x); };
+  for (; c + half <= n; c += half) f(HalfByteTag(), c, 0, load_half);
+  if (c + 16 < n && n >= half) return f(HalfByteTag(), n - half, c + half - n, load_half);
+  if (c + 16 <= n) {
+    f(small, c, 0, load_small);
+    c += 16;
+  }
   if (c < n) f(small, n - 16, c + 16 - n, load_small);
 }
 
