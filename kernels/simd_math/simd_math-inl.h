@@ -169,7 +169,7 @@ HWY_INLINE V VecErf(D d, V x) {
   return OddRational(d, x, 3.93f, kP, kQ);
 }
 
-// f of each lane in double precision: rounded once, as <cmath>'s functions nearly always are.
+// f of each lane in double precision: rounded once, as <cmath>'s functions mostly are.
 // LiteRT calls those, and what a rotary embedding makes of the last bit a decoder quantizes.
 template <class D, class V, class F>
 HWY_INLINE V InDoubles(D d, V x, F f) {
@@ -181,7 +181,55 @@ HWY_INLINE V InDoubles(D d, V x, F f) {
                      hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(lower, x)))));
 }
 
-// Highway's reduction holds to 39000; vectors with larger values go through <cmath>.
+// sin(r) for |r| up to a bit more than pi / 2, in double precision: r + r z P(z), z = r^2. The
+// relative error of the fit is 2.4e-11, so that one or two in 10,000 results are rounded to another
+// float than the exact ones.
+template <class D, class V>
+HWY_INLINE V SinNearZero(D d, V r) {
+  constexpr double kP[] = {-0.16666666626154691, 0.008333331108823554, -0.00019840868239594903,
+                           2.752538598987731e-06, -2.3888937531992816e-08};
+  const V z = hn::Mul(r, r);
+  V p = hn::Set(d, kP[4]);
+  for (int i = 3; i >= 0; --i) p = hn::MulAdd(p, z, hn::Set(d, kP[i]));
+  return hn::MulAdd(hn::Mul(r, z), p, r);
+}
+
+// x - count pi, for up to 2^14 of them, or halves: pi in parts of 33 bits, whose multiples are
+// exact.
+template <class D, class V>
+HWY_INLINE V LessMultipleOfPi(D d, V x, V count) {
+  for (const double part : {0x1.921fb54400000p+1, 0x1.0b4611a600000p-33, 0x1.3198a2e037073p-68}) {
+    x = hn::NegMulAdd(count, hn::Set(d, part), x);
+  }
+  return x;
+}
+
+// The sine and cosine of floats in double precision. What is added to a quotient leaves its
+// nearest whole number in the last bits of the sum.
+constexpr double kWholeInLastBits = 0x1.8p52, kOneByPi = 0x1.45f306dc9c883p-2;
+
+template <class D, class V>
+HWY_INLINE V SinOfFloats(D d, V x) {
+  const hn::RebindToUnsigned<D> bits;
+  const V positive = hn::Abs(x), whole = hn::Set(d, kWholeInLastBits);
+  const V sum = hn::MulAdd(positive, hn::Set(d, kOneByPi), whole);
+  const V r = LessMultipleOfPi(d, positive, hn::Sub(sum, whole));
+  const auto odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
+  return hn::Xor(SinNearZero(d, r), hn::Xor(odd, hn::AndNot(positive, x)));
+}
+
+// With |x| = (m + 1/2) pi + r it is -(-1)^m sin(r).
+template <class D, class V>
+HWY_INLINE V CosOfFloats(D d, V x) {
+  const hn::RebindToUnsigned<D> bits;
+  const V positive = hn::Abs(x), whole = hn::Set(d, kWholeInLastBits), half = hn::Set(d, 0.5);
+  const V sum = hn::Add(hn::MulSub(positive, hn::Set(d, kOneByPi), half), whole);
+  const V r = LessMultipleOfPi(d, positive, hn::Add(hn::Sub(sum, whole), half));
+  const auto one_more = hn::Add(hn::BitCast(bits, sum), hn::Set(bits, 1));
+  return hn::Xor(SinNearZero(d, r), hn::BitCast(d, hn::ShiftLeft<63>(one_more)));
+}
+
+// Counts of pi stay below 2^14 up to here; vectors with larger values go through <cmath>.
 template <class D, class V>
 HWY_INLINE bool WithinTrigonometricRange(D d, V x) {
   return hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 39000.0f)));
@@ -198,7 +246,7 @@ HWY_NOINLINE V LaneByLane(D d, V x, F function) {
 template <class D, class V>
 HWY_INLINE V VecSin(D d, V x) {
   if (WithinTrigonometricRange(d, x)) {
-    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return hn::Sin(wide, v); });
+    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return SinOfFloats(wide, v); });
   }
   return LaneByLane(d, x, [](float lane) { return std::sin(lane); });
 }
@@ -206,7 +254,7 @@ HWY_INLINE V VecSin(D d, V x) {
 template <class D, class V>
 HWY_INLINE V VecCos(D d, V x) {
   if (WithinTrigonometricRange(d, x)) {
-    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return hn::Cos(wide, v); });
+    return InDoubles(d, x, [](auto wide, auto v) HWY_ATTR { return CosOfFloats(wide, v); });
   }
   return LaneByLane(d, x, [](float lane) { return std::cos(lane); });
 }
