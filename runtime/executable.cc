@@ -32,10 +32,6 @@ struct Lifetime {
   }
 };
 
-// What opening a region repays: a stage of 2 us, where it has so many units. ad01's int8 layers of
-// at most 0.9 us take 11% longer on two threads of a Zen 4 than on one.
-constexpr int64_t kGrainsForThreads = 4;
-
 int UsefulThreads(std::span<const Step> steps, std::span<const Stage> stages) {
   double cost = 0;
   bool known = true;
@@ -46,7 +42,6 @@ int UsefulThreads(std::span<const Step> steps, std::span<const Stage> stages) {
   if (known && cost < ExecutableBuilder::kMinParallelCost) return 1;
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.units / stage.grain);
-  if (most < kGrainsForThreads) return 1;
   return static_cast<int>(std::min<int64_t>(most, 1 << 16));
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/execution.h"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -11,7 +10,6 @@
 
 #include "runtime/fetch_ahead.h"
 #include "runtime/float_state.h"
-#include "runtime/hand_over.h"
 #include "runtime/parallel_wait.h"
 
 namespace fuselite {
@@ -33,17 +31,6 @@ constexpr nanoseconds kRowSpin = microseconds(2);
 // What a step so many stages ahead reads is not fetched yet: L2 would have given it up by then. The
 // small steps between two layers of a decoder are five.
 constexpr size_t kNearStages = 8;
-
-// Runs in which the threads measure what a HandOver costs: after the first ones, which wake
-// threads, and then again and again, as it changes.
-constexpr uint32_t kFirstMeasured = 8, kMeasuredOf = 1024;
-
-// How many times the usual grain repays a hand-over of so many nanoseconds. With the usual grain, a
-// SoundStream encoder takes 96 us instead of 51 where a hand-over takes 150 ns.
-int64_t GrainFactor(double hand_over_ns) {
-  constexpr double kMost = 8;
-  return std::lround(std::clamp(hand_over_ns / HandOver::kUsualNs, 1.0, kMost));
-}
 
 int64_t NowNs() {
   return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
@@ -100,12 +87,10 @@ class StepTimer {
 struct Execution::RunState {
   const RunOptions& options;
   nanoseconds spin;
-  int64_t grain_factor;           // the same for all threads, lest they divide stages differently
-  HandOver* measured;             // null where this run measures none
-  internal::WaitWord progress{};  // changes when a stage is complete
+  internal::WaitWord progress;       // changes when a stage is complete
   std::atomic<bool> stopped{false};  // work is still claimed and counted, but no longer done
-  std::mutex mutex{};
-  Status error{};  // guarded by mutex: the first one
+  std::mutex mutex;
+  Status error;  // guarded by mutex: the first one
 
   void Stop(Status status) {
     const std::lock_guard lock(mutex);
@@ -275,12 +260,7 @@ Status Execution::RunAlone(const RunOptions& options) {
 }
 
 Status Execution::RunShared(const RunOptions& options, int threads) {
-  const bool spins = HasCoreForEach(threads);
-  HandOver hand_over;
-  RunState state{.options = options,
-                 .spin = spins ? kStageSpin : nanoseconds(0),
-                 .grain_factor = grain_factor_,
-                 .measured = spins && run_ % kMeasuredOf == kFirstMeasured ? &hand_over : nullptr};
+  RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}, {}, {}};
   ParallelRegion(threads, [&](int thread, int count) {
     if (count > 1) {
       RunThread(state, thread, count);
@@ -295,15 +275,10 @@ Status Execution::RunShared(const RunOptions& options, int threads) {
 // one needs what others still work on. A thread that comes late finds the first stages done. After
 // the last one there is nothing to wait for: the region ends when all its threads are through.
 void Execution::RunThread(RunState& state, int thread, int threads) {
-  if (state.measured != nullptr && thread == 0) {
-    if (const double ns = state.measured->Serve(); ns > 0) grain_factor_ = GrainFactor(ns);
-  } else if (state.measured != nullptr && thread == 1) {
-    state.measured->Return();
-  }
   const std::span<const Stage> stages = executable_->stages();
   const auto work_of = [&](size_t s) {
     return SharedWork(&cells_[s * (static_cast<size_t>(threads) + 1)], run_, stages[s].units,
-                      stages[s].grain * state.grain_factor, threads);
+                      stages[s].grain, threads);
   };
   FetchAhead ahead;
   const auto fetches_for = [&](size_t s) {

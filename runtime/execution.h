@@ -110,7 +110,6 @@ class Execution {
   std::unique_ptr<WorkCell[]> cells_;  // for each stage, as many as SharedWork needs
   int prepared_threads_ = 0;
   uint32_t run_ = 0;
-  int64_t grain_factor_ = 1;  // so many grains a thread takes at least
 };
 
 }  // namespace fuselite

@@ -36,10 +36,7 @@ class Kernel {
   virtual int phases() const { return 1; }
   // The units of one phase. 0: nothing to do.
   virtual int64_t units(int phase) const = 0;
-  // The fewest units worth handing to a thread that runs anyway: half a microsecond's work, twice
-  // what a hot wait between steps takes. A step on one thread alone leaves its values in that
-  // core's cache, from where the next step has to fetch them: with grains of 2 us vww takes 14%
-  // longer on two threads of a Zen 4.
+  // The fewest units worth handing to a thread of their own.
   virtual int64_t grain(int /*phase*/) const { return 1; }
 
   // The input in whose memory output 0 may lie, element on element, or -1. A unit then reads of

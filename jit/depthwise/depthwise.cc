@@ -74,7 +74,7 @@ class DepthwiseKernel final : public Kernel {
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return units_.count(); }
   int64_t grain(int) const override {
-    constexpr double kVectorsInTime = 1e3;
+    constexpr double kVectorsInTime = 4e3;
     return units_.Grain(
         1.0 * spec_.tile.rows * layer_.window.x.output * layer_.window.taps() * spec_.inputs(),
         kVectorsInTime);

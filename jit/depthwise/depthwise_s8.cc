@@ -83,7 +83,7 @@ std::string DepthwiseS8::name() const {
 }
 
 int64_t DepthwiseS8::grain() const {
-  constexpr double kTermsInTime = 2.5e3;
+  constexpr double kTermsInTime = 1e4;
   return units_.Grain(
       1.0 * window().x.output * blocks_[0].channels * (window().taps() * spec_.group_channels + 4),
       kTermsInTime);

@@ -5,8 +5,8 @@
 namespace fuselite::kernels {
 namespace {
 
-// Kernel::grain's half of a microsecond, at less than 2 GHz, as tiles take longer than they should.
-constexpr double kGrainCycles = 600;
+// A range of units is worth a thread's attention when it takes about a microsecond.
+constexpr double kGrainCycles = 2500;
 // What a cycle brings of weights that are read once, for a single tile: from L2.
 constexpr double kStreamedBytes = 32;
 

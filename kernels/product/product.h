@@ -75,7 +75,7 @@ class Product {
   int64_t row_value_count() const { return problem_.grid.rows() * problem_.groups; }
   void FindRowValues(const std::byte* left, int32_t* values, int64_t begin, int64_t end) const;
 
-  // Units are independent; grain() of them take about half a microsecond.
+  // Units are independent; grain() of them take about a microsecond.
   int64_t units() const { return blocks_.count * panels(); }
   int64_t grain() const;
   size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail

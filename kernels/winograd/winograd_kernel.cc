@@ -8,8 +8,8 @@
 namespace fuselite::kernels {
 namespace {
 
-// What half a microsecond computes (Kernel::grain).
-constexpr double kGrainMultiplies = 4e3;
+// A range of units is worth a thread's attention when it takes about a microsecond.
+constexpr double kGrainMultiplies = 16e3;
 
 }  // namespace
 

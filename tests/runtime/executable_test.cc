@@ -198,8 +198,7 @@ TEST(UsefulThreads, FollowUnitsGrainAndCost) {
     return (*std::move(b).Build())->useful_threads();
   };
   EXPECT_EQ(useful(100, 1, 1e9), 100);
-  EXPECT_EQ(useful(100, 25, 1e9), 4);
-  EXPECT_EQ(useful(100, 30, 1e9), 1);
+  EXPECT_EQ(useful(100, 30, 1e9), 3);
   EXPECT_EQ(useful(100, 60, 1e9), 1);
   EXPECT_EQ(useful(100, 1, 1000), 1);
   EXPECT_EQ(useful(100, 1, -1), 100);

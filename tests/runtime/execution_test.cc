@@ -86,17 +86,6 @@ TEST(Execution, SameBitsForEveryNumberOfThreads) {
   }
 }
 
-// Some of so many runs measure what handing work over costs, and the ones after them divide stages
-// by what came out.
-TEST(Execution, SameBitsWhateverHandingOverCosts) {
-  const auto executable = RandomNetwork(7);
-  ASSERT_NE(executable, nullptr);
-  Execution alone(executable), shared(executable);
-  const std::vector<float> in = Ramp();
-  const std::vector<float> expected = RunOnce(alone, in, 1);
-  for (int run = 0; run < 2100; ++run) ASSERT_EQ(RunOnce(shared, in, 2), expected) << run;
-}
-
 TEST(Execution, ManyOfOneExecutableAtTheSameTime) {
   const auto executable = RandomNetwork(99);
   Execution reference(executable);
