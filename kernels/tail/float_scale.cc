@@ -71,18 +71,11 @@ class Moved {
   bool down_ = false, up_ = false;
 };
 
-// What is known before a search.
-enum class Known {
-  kNothing,
-  kPlacesAreCertain,  // of all steps that occur
-  kVectorMoves,       // too, and that some pair of the vector will move a sum
-};
-
 class Search {
  public:
   // Takes what `moved` covers for as good as a pair that moves nothing.
-  Search(const FloatScaleQuery& query, Isa isa, Moved moved, Known known)
-      : q_(query), isa_(isa), moved_(moved), known_(known), value_(query.scale.value()) {}
+  Search(const FloatScaleQuery& query, Isa isa, Moved moved)
+      : q_(query), isa_(isa), moved_(moved), value_(query.scale.value()) {}
 
   std::optional<FloatScale> Run() {
     const double farthest = static_cast<double>(std::max(q_.largest, -q_.least)) * value_;
@@ -97,10 +90,6 @@ class Search {
     shift_ = ShiftOf(q_, places_.distance, reach);
     const auto nearest = static_cast<float>(value_);
     exact_ = reach < kExactInFloat;
-    if (exact_ && known_ != Known::kNothing) {
-      spread_.certain = true;
-      return Thorough(nearest, std::nullopt);
-    }
     if (exact_) {
       FindSpread(places_, count, nearest, isa_, &spread_);
     }
@@ -149,7 +138,6 @@ class Search {
     AddendBounds bounds = Bounds(nearest);
     bool found = TryBounds(nearest, bounds);
     if (!best_ && bounds.next_low - bounds.next_high > kReachOfNeighbours) return std::nullopt;
-    if (best_ && known_ == Known::kVectorMoves && IsUsualMove(*best_)) return best_;
     for (const float end : {INFINITY, 0.0f}) {
       float scale = nearest;
       for (int i = 0; i < kNeighbours && !found; ++i) {
@@ -278,8 +266,6 @@ class Search {
     return misplaced;
   }
 
-  // What pairs move that move something: an addend with a sign misplaces steps on both sides.
-  bool IsUsualMove(const FloatScale& pair) const { return q_.addend_has_sign || !pair.moves_up(); }
   static int Moves(const FloatScale& pair) { return pair.moves_down() + 2 * pair.moves_up(); }
 
   // The one sum to move of those of misplaced steps above and below zero, if there is any.
@@ -325,7 +311,6 @@ class Search {
   const FloatScaleQuery& q_;
   const Isa isa_;
   const Moved moved_;
-  const Known known_;
   const double value_;
   StepPlaces places_{};
   bool exact_ = false;  // all first sums are floats
@@ -342,9 +327,6 @@ class Search {
 // takes less time to see. With fewer than kFewestNarrow others in a vector that holds for all.
 constexpr double kNarrow = 12 * 0x1p-18;
 constexpr int kFewestNarrow = 4;
-// With so many scales in a vector whose nearest floats no addend suits, for one of them no
-// neighbour does, either: those find an addend for a third.
-constexpr int kMostOpen = 4;
 
 // Finds the pairs of scales side by side that need no moved sum and not another scale than the
 // nearest float.
@@ -353,24 +335,38 @@ class LaneSearch {
   LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa)
       : queries_(queries), q_(queries[0]), isa_(isa) {
     for (size_t i = 0; i < queries.size(); ++i) Add(static_cast<int>(i));
-    if (narrow_ < kFewestNarrow) return;
+    if (narrow_ < kFewestNarrow) {
+      taken_ = {};
+      return;
+    }
     const auto offset = static_cast<float>(OffsetOf(q_));
     if (q_.addend_has_sign) above_ = std::max(above_, below_);
     if (above_ > 0) BoundsOfLanes(lanes_, above_, offset, isa_, &upper_);
     if (below_ > 0 && !q_.addend_has_sign) BoundsOfLanes(lanes_, below_, -offset, isa_, &lower_);
-    for (size_t i = 0; i < queries.size(); ++i) {
-      if (!taken_[i]) continue;
-      is_open_[i] = IsCertain(static_cast<int>(i)) && !FindPair(static_cast<int>(i));
-      open_ += is_open_[i] ? 1 : 0;
-    }
   }
 
   // That of query i.
-  const std::optional<FloatScale>& Pair(int i) const { return pairs_[i]; }
-  // What is known of it where it has none.
-  Known KnownOf(int i) const {
-    if (!is_open_[i]) return Known::kNothing;
-    return open_ >= kMostOpen ? Known::kVectorMoves : Known::kPlacesAreCertain;
+  std::optional<FloatScale> Pair(int i) const {
+    if (!taken_[i]) return std::nullopt;
+    AddendRange range = {q_.addend_has_sign ? 0.0 : -INFINITY, q_.addend_has_sign ? 0.5 : INFINITY};
+    if (above_ > 0) {
+      if (!upper_.certain(i)) return std::nullopt;
+      range = {std::max<double>(range.low, upper_.low[i]),
+               std::min<double>(range.high, upper_.high[i])};
+    }
+    if (below_ > 0 && !q_.addend_has_sign) {
+      if (!lower_.certain(i)) return std::nullopt;
+      range = {std::max<double>(range.low, -lower_.high[i]),
+               std::min<double>(range.high, -lower_.low[i])};
+    }
+    const float scale = lanes_.scale[i];
+    const double zero = OffsetOf(q_) - double{scale} * shifts_[i];
+    const auto addend = static_cast<float>(zero + range.middle());
+    const double exact = double{addend} - zero;
+    // Bounds are exact up to 2^-23 of 1 or the scale.
+    const double inexact = 0x1p-22 * std::max(scale, 1.0f);
+    if (exact - range.low < inexact || range.high - exact < inexact) return std::nullopt;
+    return FloatScale{scale, addend, shifts_[i]};
   }
 
  private:
@@ -393,44 +389,15 @@ class LaneSearch {
     below_ = std::max(below_, below);
   }
 
-  bool IsCertain(int i) const {
-    return (above_ == 0 || upper_.certain(i)) &&
-           (below_ == 0 || q_.addend_has_sign || lower_.certain(i));
-  }
-
-  bool FindPair(int i) {
-    AddendRange range = {q_.addend_has_sign ? 0.0 : -INFINITY, q_.addend_has_sign ? 0.5 : INFINITY};
-    if (above_ > 0) {
-      range = {std::max<double>(range.low, upper_.low[i]),
-               std::min<double>(range.high, upper_.high[i])};
-    }
-    if (below_ > 0 && !q_.addend_has_sign) {
-      range = {std::max<double>(range.low, -lower_.high[i]),
-               std::min<double>(range.high, -lower_.low[i])};
-    }
-    const float scale = lanes_.scale[i];
-    const double zero = OffsetOf(q_) - double{scale} * shifts_[i];
-    const auto addend = static_cast<float>(zero + range.middle());
-    const double exact = double{addend} - zero;
-    // Bounds are exact up to 2^-23 of 1 or the scale.
-    const double inexact = 0x1p-22 * std::max(scale, 1.0f);
-    if (exact - range.low < inexact || range.high - exact < inexact) return false;
-    pairs_[i] = FloatScale{scale, addend, shifts_[i]};
-    return true;
-  }
-
   std::span<const FloatScaleQuery> queries_;
   const FloatScaleQuery& q_;
   const Isa isa_;
   ScaleLanes lanes_;
   std::array<int32_t, kStepLanes> shifts_{};
-  std::array<bool, kStepLanes> taken_{};    // which lanes are
-  std::array<bool, kStepLanes> is_open_{};  // which of them no addend suits
-  int open_ = 0;                            // how many
-  int narrow_ = 0;                          // of those that are taken
-  int above_ = 0, below_ = 0;               // the most steps of a lane
+  std::array<bool, kStepLanes> taken_{};  // which lanes are
+  int narrow_ = 0;                        // of them
+  int above_ = 0, below_ = 0;             // the most steps of a lane
   LaneBounds upper_, lower_;
-  std::array<std::optional<FloatScale>, kStepLanes> pairs_;
 };
 
 }  // namespace
@@ -444,7 +411,7 @@ int32_t SumScale::Apply(int32_t sum) const {
 
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
-  return Search(query, isa, {}, Known::kNothing).Run();
+  return Search(query, isa, {}).Run();
 }
 
 void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
@@ -455,9 +422,8 @@ void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
   const LaneSearch search(queries, isa);
   Moved moved;
   for (size_t i = 0; i < queries.size(); ++i) {
-    const auto lane = static_cast<int>(i);
-    pairs[i] = search.Pair(lane);
-    if (!pairs[i]) pairs[i] = Search(queries[i], isa, moved, search.KnownOf(lane)).Run();
+    pairs[i] = search.Pair(static_cast<int>(i));
+    if (!pairs[i]) pairs[i] = Search(queries[i], isa, moved).Run();
     if (pairs[i]) moved.Add(*pairs[i]);
   }
 }

@@ -82,7 +82,7 @@ std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 // pair for each: in a third of the time where most need no moved sum. The pairs are one vector's,
 // whose code moves sums down, or down and up, as soon as one of them asks for it: those behind that
 // one may move as many where a longer search would have found a pair that moves fewer. The vector
-// hardly ever moves more than the pairs of FindFloatScale would: in less than 1 of 20.
+// never moves more than the pairs of FindFloatScale would.
 inline constexpr int kMostFloatScales = 16;
 void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
                      std::span<std::optional<FloatScale>> pairs);

@@ -130,9 +130,8 @@ int MovesOfVector(std::span<const std::optional<FloatScale>> pairs) {
 TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
   for (const Isa isa : {Isa(Isa::kAvx2), DetectIsa()}) {
     if (!DetectIsa().has(Feature::kAvx2)) GTEST_SKIP() << "no fused multiplications";
-    constexpr int kLayers = 300;
-    int narrow = 0, moves_more = 0;
-    for (uint64_t seed = 1; seed <= kLayers; ++seed) {
+    int narrow = 0;
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
       Random random(seed);
       SCOPED_TRACE(random.Trace());
       std::vector<FloatScaleQuery> queries = RandomLayer(random);
@@ -150,7 +149,7 @@ TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
       FindFloatScales(queries, isa, pairs);
       std::ranges::transform(queries, alone.begin(),
                              [&](const auto& q) { return FindFloatScale(q, isa); });
-      moves_more += MovesOfVector(pairs) > MovesOfVector(alone);
+      ASSERT_EQ(MovesOfVector(pairs), MovesOfVector(alone));
       for (size_t i = 0; i < queries.size(); ++i) {
         const FloatScaleQuery& q = queries[i];
         ASSERT_EQ(pairs[i].has_value(), alone[i].has_value());
@@ -163,7 +162,6 @@ TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
       }
     }
     EXPECT_GT(narrow, 100);
-    EXPECT_LE(moves_more, kLayers / 20);
   }
 }
 
