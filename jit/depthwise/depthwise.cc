@@ -10,8 +10,8 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/line_units.h"
 #include "kernels/product/constant.h"
-#include "kernels/product/tail_rest.h"
 #include "kernels/tail/apply.h"
+#include "kernels/tail/rest.h"
 
 namespace fuselite::jit {
 namespace {

@@ -22,7 +22,7 @@ struct DepthwiseArgs {
   std::byte* out;
   int64_t blocks;
   int64_t partial;  // 0 or 1
-  TailSlots operands;
+  kernels::TailSlots operands;
 };
 using DepthwiseFunction = void(DepthwiseArgs* args);  // the arguments are consumed
 

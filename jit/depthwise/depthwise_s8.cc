@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/product/tail_rest.h"
+#include "kernels/tail/rest.h"
 
 namespace fuselite::jit {
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
+
+#include "jit/tail/tail_emitter.h"
 
 namespace fuselite::jit {
 
+using kernels::ChainRowsArgs;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 
@@ -23,9 +27,9 @@ class ElementwiseEmitter : public Assembler {
     const auto last_lanes = static_cast<int>(length % isa().lanes());
     const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
     SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
-    mov(in_, ptr[args_ + offsetof(ElementwiseArgs, in)]);
-    mov(out_, ptr[args_ + offsetof(ElementwiseArgs, out)]);
-    mov(rows_, ptr[args_ + offsetof(ElementwiseArgs, rows)]);
+    mov(in_, ptr[args_ + offsetof(ChainRowsArgs, in)]);
+    mov(out_, ptr[args_ + offsetof(ChainRowsArgs, out)]);
+    mov(rows_, ptr[args_ + offsetof(ChainRowsArgs, rows)]);
     if (const auto together = static_cast<int>(kBlock / vectors); together > 1) {
       EmitRowLoop(together, vectors);
     }
@@ -44,8 +48,8 @@ class ElementwiseEmitter : public Assembler {
     L(next);
     EmitRow(rows, vectors);
     Tail(false).AdvanceRows(rows);
-    add(in_, static_cast<uint32_t>(rows * spec_.in_step));
-    add(out_, static_cast<uint32_t>(rows * spec_.out_step));
+    add(in_, static_cast<uint32_t>(rows * spec_.rows.in_step));
+    add(out_, static_cast<uint32_t>(rows * spec_.rows.out_step));
     sub(rows_, rows);
     jge(next, T_NEAR);
     L(done);
@@ -87,21 +91,21 @@ class ElementwiseEmitter : public Assembler {
       return moves ? at + channel_bytes_ : at;
     };
     for (const TileValue& value : values) {
-      LoadLanes(value.reg, address(in_, value, spec_.in_step), value.partial);
+      LoadLanes(value.reg, address(in_, value, spec_.rows.in_step), value.partial);
     }
     Tail(moves).Emit(values);
     for (const TileValue& value : values) {
-      StoreLanes(address(out_, value, spec_.out_step), value.reg, value.partial, Top(0));
+      StoreLanes(address(out_, value, spec_.rows.out_step), value.reg, value.partial, Top(0));
     }
   }
 
   TailEmitter Tail(bool moves) {
     TailRegisters registers{.slots_base = args_,
-                            .slots_offset = offsetof(ElementwiseArgs, operands),
+                            .slots_offset = offsetof(ChainRowsArgs, operands),
                             .pointer = pointer_,
                             .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
     if (moves) registers.channel_bytes = channel_bytes_;
-    return TailEmitter(*this, spec_.tail, registers, FiniteClamp::kEmit);
+    return TailEmitter(*this, spec_.rows.tail, registers, FiniteClamp::kEmit);
   }
   int Top(int i) const { return isa().registers() - 1 - i; }
 
@@ -112,21 +116,21 @@ class ElementwiseEmitter : public Assembler {
 
 }  // namespace
 
-std::string CodeKey(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths) {
-  std::string key = internal::Join("elementwise f32 ", spec.isa.bits(), " in", spec.in_step, " out",
-                                   spec.out_step, " of");
+std::string CodeKey(const ElementwiseSpec& spec, std::span<const int64_t> lengths) {
+  std::string key = internal::Join("elementwise f32 ", spec.isa.bits(), " in", spec.rows.in_step,
+                                   " out", spec.rows.out_step, " of");
   for (const int64_t length : lengths) key += internal::Join(' ', length);
-  return key + TailKey(spec.tail);
+  return key + TailKey(spec.rows.tail);
 }
 
 Status CheckElementwise(const ElementwiseSpec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
-  const int64_t furthest = std::max(spec.in_step, spec.out_step) * kBlock;
-  if (furthest > kReach) return Unsupported("rows ", spec.in_step, " bytes apart");
+  const int64_t furthest = std::max(spec.rows.in_step, spec.rows.out_step) * kBlock;
+  if (furthest > kReach) return Unsupported("rows ", spec.rows.in_step, " bytes apart");
   return Status();
 }
 
-Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, const std::vector<int64_t>& lengths,
+Result<SharedCode> EmitElementwise(const ElementwiseSpec& spec, std::span<const int64_t> lengths,
                                    const std::string& name) {
   return EmitFunctions<ElementwiseEmitter>(CodeKey(spec, lengths), name, spec, lengths);
 }

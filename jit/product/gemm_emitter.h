@@ -42,8 +42,8 @@ struct GemmArgs {
   const std::byte* panel;
   std::byte* out;
   int64_t tiles;
-  const std::byte* ahead;  // the code's own
-  TailSlots operands;      // of the tail, at the first tile
+  const std::byte* ahead;       // the code's own
+  kernels::TailSlots operands;  // of the tail, at the first tile
 };
 using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
 

@@ -143,7 +143,7 @@ void MicroKernelF32::Run(const TileRun& run) const {
   args.panel = run.panel;
   args.out = run.out;
   args.tiles = run.tiles;
-  BindTailOperands(tail_, run.inputs, run.row, run.channel, &args.operands);
+  kernels::BindTailOperands(tail_, run.inputs, run.row, run.channel, &args.operands);
   entries_[run.tile](&args);
 }
 
@@ -185,12 +185,9 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   kernels::ProductKernelSpec spec;
   spec.source = form.source(inputs.x, d, context.isa);
   spec.value_bytes = form.value_bytes;
-  spec.tail_is_linear = TailIsLinear(tail.emitted);
+  spec.tail_is_linear = kernels::TailIsLinear(tail.emitted);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    problem->rest = {.apply = tail.rest.empty() ? nullptr : kernels::ApplyTail(context.isa),
-                     .output = DataType::kFloat32,
-                     .tail = tail.rest,
-                     .why = tail.why_rest};
+    problem->rest = tail.RestOnFloats(context.isa);
     return form.micro_kernel(depth, *problem, tail.emitted, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);

@@ -75,7 +75,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   spec.value_bytes = dot ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;
-  spec.tail_is_linear = TailIsLinear(format.floats->dequantization.tail);
+  spec.tail_is_linear = kernels::TailIsLinear(format.floats->dequantization.tail);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jit/tail/sum_tail.h"
-#include "kernels/product/tail_rest.h"
+#include "kernels/tail/rest.h"
 #include "runtime/aligned_buffer.h"
 
 namespace fuselite::jit {

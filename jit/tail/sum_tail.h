@@ -32,10 +32,10 @@ struct SumTail {
 // What the code reads, for the first row and channel that it computes. Products and depthwise
 // convolutions have it in their arguments; members that a tail does not read are left alone.
 struct SumTailArgs {
-  const std::byte* residual;  // the operand's element
-  const std::byte* layer;     // IntegerTail::layer, of the requantization
-  const RowScale* scales;     // of the dequantization
-  TailSlots operands;         // of its tail
+  const std::byte* residual;    // the operand's element
+  const std::byte* layer;       // IntegerTail::layer, of the requantization
+  const RowScale* scales;       // of the dequantization
+  kernels::TailSlots operands;  // of its tail
 };
 
 // Fills them in. What it reads for bytes comes first and lies together: products are called often,
@@ -58,7 +58,7 @@ class SumTailBinding {
     }
     if (!dequantizes_) return;
     args->scales = scales;
-    BindTailOperands(floats_, inputs, row, channel, &args->operands);
+    kernels::BindTailOperands(floats_, inputs, row, channel, &args->operands);
   }
 
  private:

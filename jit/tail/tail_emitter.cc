@@ -80,10 +80,10 @@ Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
     Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
     operands += stage.operand.input >= 0;
     Status fits = TailEmitter::Check(stage);
-    if (!TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
+    if (!kernels::TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
       fits = Unsupported("tail stage ", stage.ToString(), " has rows that are not evenly apart");
-    } else if (operands > kMaxTailOperands) {
-      fits = Unsupported("more than ", kMaxTailOperands, " operands in a tail");
+    } else if (operands > kernels::kMaxTailOperands) {
+      fits = Unsupported("more than ", kernels::kMaxTailOperands, " operands in a tail");
     }
     if (!fits.ok() && tail.rest.empty()) tail.why_rest = fits.message();
     (fits.ok() && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
@@ -187,27 +187,6 @@ void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
     case BinaryKind::kReverseMinimum: return a_.vminps(v, y, v);
     case BinaryKind::kSquaredDifference: a_.vsubps(v, v, y); return a_.vmulps(v, v, v);
     case BinaryKind::kPrelu: a_.vmulps(y, y, v); return SelectBelowZero(reg, y_reg);
-  }
-}
-
-bool TailIsLinear(const Tail& tail) {
-  for (const TailStage& stage : tail.stages) {
-    const TailOperand& y = stage.operand;
-    if (y.input < 0 || tail.rows_per_batch == INT64_MAX) continue;
-    if (y.batch_stride != y.row_stride * tail.rows_per_batch) return false;
-  }
-  return true;
-}
-
-void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, int64_t channel,
-                      TailSlots* slots) {
-  const std::byte** slot = slots->data();
-  for (const TailStage& stage : tail.stages) {
-    const TailOperand& y = stage.operand;
-    if (y.input < 0) continue;
-    const int64_t element = row / tail.rows_per_batch * y.batch_stride +
-                            row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
-    *slot++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
   }
 }
 

@@ -1,13 +1,13 @@
 // The fused tail in registers: emitted behind the accumulation of whatever kernel makes a tile.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
 
 #include "jit/code/assembler.h"
 #include "kernels/operator.h"
-#include "kernels/tail/apply.h"
+#include "kernels/tail/operands.h"
+#include "kernels/tail/rest.h"
 
 namespace fuselite::jit {
 
@@ -20,13 +20,7 @@ struct TileValue {
   bool partial = false;
 };
 
-// The most that an operator's stages read; a hybrid operator has its bias in front of them.
-inline constexpr int kMaxTailOperands = 8;
-// What emitted code reads the operands through (TailRegisters).
-using TailSlots = std::array<const std::byte*, kMaxTailOperands + 1>;
-
-// Stages read their operands through pointers in memory, one 8-byte slot for each stage that has an
-// operand, in the order of the stages: at the element for the tile's first row and channel.
+// Stages read their operands through pointers in memory, kernels::TailSlots.
 struct TailRegisters {
   Xbyak::Reg64 slots_base;  // slot i is at [slots_base + slots_offset + 8 i]
   int slots_offset = 0;
@@ -99,6 +93,14 @@ class TailEmitter {
 struct DividedTail {
   kernels::Tail emitted, rest;
   std::string why_rest;  // the reason why there is a rest
+
+  // What is left to do on floats where they are stored.
+  kernels::TailRest RestOnFloats(Isa isa) const {
+    return {.apply = rest.empty() ? nullptr : kernels::ApplyTail(isa),
+            .output = DataType::kFloat32,
+            .tail = rest,
+            .why = why_rest};
+  }
 };
 
 // The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
@@ -106,14 +108,6 @@ struct DividedTail {
 // steps within a line are not emitted. kUnsupported for an activation that nobody computes.
 Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
                                     kernels::Activation activation, int64_t line_rows);
-
-// Whether rows of different batches may follow each other in one tile: every operand's element is
-// a linear function of the row.
-bool TailIsLinear(const kernels::Tail& tail);
-
-// Fills the slots for the tile at (row, channel). `inputs` are those of KernelArgs.
-void BindTailOperands(const kernels::Tail& tail, const void* const* inputs, int64_t row,
-                      int64_t channel, TailSlots* slots);
 
 // Everything about a tail that changes emitted code.
 std::string TailKey(const kernels::Tail& tail);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/product/tail_rest.h"
 #include "kernels/product/tiling.h"
+#include "kernels/tail/rest.h"
 
 namespace fuselite::kernels {
 

@@ -53,8 +53,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group, sum_tail);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
-  const auto& [elementwise_isa, in_step, elementwise_out, elementwise_tail] = ElementwiseSpec();
-  unused(elementwise_isa, in_step, elementwise_out, elementwise_tail);
+  const auto& [elementwise_isa, chain] = ElementwiseSpec();
+  const auto& [in_step, chain_out, chain_tail] = chain;
+  unused(elementwise_isa, in_step, chain_out, chain_tail);
   const auto& [unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup] =
       Requantization();
   unused(unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup);
@@ -292,14 +293,18 @@ TEST(CodeKeyTest, IntegerDepthwise) {
 }
 
 TEST(CodeKeyTest, Elementwise) {
-  const ElementwiseSpec spec{.isa = Isa::kAvx2, .in_step = 64, .out_step = 64, .tail = OneStage()};
+  const ElementwiseSpec spec{.isa = Isa::kAvx2,
+                             .rows = {.in_step = 64, .out_step = 64, .tail = OneStage()}};
   std::vector<std::function<void(ElementwiseSpec&)>> changes = {
-      [](ElementwiseSpec& s) { s.isa = Isa::kAvx512; }, [](ElementwiseSpec& s) { s.in_step = 68; },
-      [](ElementwiseSpec& s) { s.out_step = 68; }};
+      [](ElementwiseSpec& s) { s.isa = Isa::kAvx512; },
+      [](ElementwiseSpec& s) { s.rows.in_step = 68; },
+      [](ElementwiseSpec& s) { s.rows.out_step = 68; }};
   Append(&changes,
-         TailChanges<ElementwiseSpec>([](ElementwiseSpec& s) -> Tail& { return s.tail; }));
-  ExpectDistinct<ElementwiseSpec>(spec, changes, [](const auto& s) { return CodeKey(s, {16}); });
-  EXPECT_NE(CodeKey(spec, {16}), CodeKey(spec, {17}));
+         TailChanges<ElementwiseSpec>([](ElementwiseSpec& s) -> Tail& { return s.rows.tail; }));
+  constexpr int64_t kLength[] = {16}, kOtherLength[] = {17};
+  ExpectDistinct<ElementwiseSpec>(spec, changes,
+                                  [&](const auto& s) { return CodeKey(s, kLength); });
+  EXPECT_NE(CodeKey(spec, kLength), CodeKey(spec, kOtherLength));
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
       if (!tester.op.has_input(2)) continue;
       ASSERT_TRUE(tester.Infer().ok());
       const int32_t channels = tester.op.outputs[0].shape.dim(-1);
-      for (int i = 0; i < kMaxTailOperands; ++i) {
+      for (int i = 0; i < kernels::kMaxTailOperands; ++i) {
         tester.op.tail.stages.push_back(
             TailStage::Binary(BinaryKind::kMul, {AddOperand(tester, {channels}, random), 0, 0, 1}));
       }

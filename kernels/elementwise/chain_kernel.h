@@ -1,0 +1,15 @@
+// Float32 elementwise chains around whoever takes rows through the stages.
+#pragma once
+
+#include "kernels/elementwise/chain_rows.h"
+#include "kernels/operator.h"
+#include "kernels/tail/rest.h"
+
+namespace fuselite::kernels {
+
+// The stages on input `flowing`, which has the output's shape: `tail` by `rows`, `rest` over what
+// is stored then. Refuses what `rows` refuses.
+Result<KernelPlan> PlanChainKernel(const OpDescription& op, int flowing, Tail tail, TailRest rest,
+                                   std::shared_ptr<const ChainRows> rows);
+
+}  // namespace fuselite::kernels
