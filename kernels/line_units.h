@@ -24,6 +24,8 @@ class LineUnits {
   }
 
   int64_t count() const { return lines_ * shares_; }
+  // Whether each unit is a whole line.
+  bool whole_lines() const { return shares_ == 1; }
   Unit At(int64_t unit) const {
     const int64_t first = unit % shares_ * unit_blocks_;
     return {unit / shares_, first, std::min(blocks_, first + unit_blocks_)};

@@ -18,7 +18,6 @@ namespace {
 
 using kernels::Activation;
 using kernels::ActivationFormat;
-using kernels::BuildContext;
 using kernels::Conv2DParams;
 using kernels::Conv2DShape;
 using kernels::ConvertedImage;
@@ -29,34 +28,6 @@ using kernels::OpDescription;
 using kernels::QuantizedImage;
 using kernels::QuantizedSource;
 using kernels::Source;
-
-// The phases of the image, then the convolution. Scales are those of images that were quantized at
-// run time, or null.
-class DepthwiseS8Kernel final : public kernels::PhasedKernel {
- public:
-  DepthwiseS8Kernel(DepthwiseS8 depthwise, std::shared_ptr<const Source> source,
-                    PackedWeights weights)
-      : depthwise_(std::move(depthwise)), source_(std::move(source)), weights_(std::move(weights)) {
-    name_ = depthwise_.name();
-    scratch_bytes_ = depthwise_.scratch_bytes();
-    shared_bytes_ = source_->shared_bytes();
-    phases_ = source_->phases();
-    phases_.push_back({.units = depthwise_.units(),
-                       .grain = depthwise_.grain(),
-                       .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-                         const auto* scales =
-                             reinterpret_cast<const RowScale*>(source_->places().RowValues(args));
-                         depthwise_.Run(
-                             {args, source_->places().Pixels(args), weights_->data(), scales},
-                             begin, end);
-                       }});
-  }
-
- private:
-  DepthwiseS8 depthwise_;
-  std::shared_ptr<const Source> source_;
-  PackedWeights weights_;
-};
 
 // Whether w - zero point is an int8 for all weights.
 bool FitInt8(const TensorInfo& filter) {
@@ -122,51 +93,15 @@ std::unique_ptr<Source> InputItself(const TensorInfo& in, const kernels::Window&
       0, kernels::ImageMemory{pixel, row, image, pixel == in.shape[3]});
 }
 
-void SetMemory(const Source& source, DepthwiseS8Problem* problem) {
-  const kernels::ImageMemory memory = source.memory();
-  problem->pixel_bytes = memory.pixel;
-  problem->row_bytes = memory.row;
-  problem->image_bytes = memory.image;
-}
-
-// `pixels`: how many are taken as one.
-Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
-                                  const DepthwiseS8& depthwise, const TensorInfo& bias_info,
-                                  int32_t pixels) {
-  const TensorInfo& filter = op.inputs[1];
-  const bool biased = !bias_info.absent();
-  const PackRequest request{filter.data,
-                            filter.bytes(),
-                            biased ? bias_info.data : nullptr,
-                            biased ? bias_info.bytes() : 0,
-                            depthwise.layout(),
-                            depthwise.packed_bytes()};
-  return context.Pack(request, [&](std::byte* to) {
-    const kernels::ReadableConstant weights(filter), bias(bias_info);
-    if (pixels == 1) return depthwise.Pack(weights.as<std::byte>(), bias.as<int32_t>(), to);
-    const int64_t channels = filter.shape.dim(-1), taps = filter.elements() / channels;
-    const auto filters = RepeatRows(weights.as<std::byte>(), taps, channels, pixels);
-    const auto biases = RepeatRows(bias.as<int32_t>(), 1, channels, pixels);
-    depthwise.Pack(filters.data(), biased ? biases.data() : nullptr, to);
-  });
-}
-
-// `bias`: whether it is a part of the sums, and packed with the filters. `pixels` are taken as one.
-KernelPlan PlanOf(DepthwiseS8 depthwise, std::shared_ptr<const Source> source, bool bias,
-                  int32_t pixels = 1) {
-  auto draft = std::make_unique<DepthwiseS8Kernel>(depthwise, source, nullptr);
-  return KernelPlan::MadeLater(
-      std::move(draft),
-      [depthwise = std::move(depthwise), source = std::move(source), bias, pixels](
-          const OpDescription& op, const BuildContext& context) -> Result<std::unique_ptr<Kernel>> {
-        DepthwiseS8 emitted = depthwise;
-        FUSELITE_RETURN_IF_ERROR(emitted.Emit());
-        const TensorInfo packed_bias = bias && op.has_input(2) ? op.inputs[2] : TensorInfo();
-        FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed,
-                                  PackFilters(op, context, emitted, packed_bias, pixels));
-        return std::unique_ptr<Kernel>(
-            std::make_unique<DepthwiseS8Kernel>(std::move(emitted), source, std::move(packed)));
-      });
+// `problem`, whole but for where the image lies: that is `source`.
+Result<KernelPlan> PlanLines(DepthwiseS8Problem problem, std::shared_ptr<const Source> source,
+                             const kernels::PlanContext& context) {
+  problem.pixel_bytes = source->memory().pixel;
+  problem.row_bytes = source->memory().row;
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const DepthwiseS8> lines,
+                            DepthwiseS8::Plan(std::move(problem), context.isa));
+  const kernels::LineOutputs outputs = lines->outputs();
+  return PlanLineKernel(outputs, std::move(source), std::move(lines), context);
 }
 
 // What `problem` is but for where the image lies, with `pixels` taken as one: of the input itself
@@ -180,10 +115,8 @@ Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, Depthwis
     problem.window = image.Padded(layer.window);
     source = kernels::RepeatedSource(0, image);
   }
-  SetMemory(*source, &problem);
   FoldPixels(pixels, &problem);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
-  return PlanOf(std::move(depthwise), std::move(source), true, pixels);
+  return PlanLines(std::move(problem), std::move(source), context);
 }
 
 // Plans a layer of 8-bit activations. Channels with several filters are read from a copy that
@@ -206,20 +139,14 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
       Result<KernelPlan> plan = PlanFolded(in, layer, problem, pixels, context);
       if (plan.ok()) return plan;
     }
-    DepthwiseS8Problem direct = problem;
-    auto source = InputItself(in, layer.window);
-    SetMemory(*source, &direct);
-    Result<DepthwiseS8> depthwise = DepthwiseS8::Plan(std::move(direct), context);
-    if (depthwise.ok()) return PlanOf(std::move(*depthwise), std::move(source), true);
+    Result<KernelPlan> direct = PlanLines(problem, InputItself(in, layer.window), context);
+    if (direct.ok()) return direct;
   }
   // Windows over a copy with its padding need no code of their own at the borders.
   const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
                              problem.zero_point, ActivationFormat::kAsIs, repeat);
   problem.window = image.Padded(layer.window);
-  auto source = kernels::RepeatedSource(0, image);
-  SetMemory(*source, &problem);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
-  return PlanOf(std::move(depthwise), std::move(source), true);
+  return PlanLines(std::move(problem), kernels::RepeatedSource(0, image), context);
 }
 
 Result<KernelPlan> PlanGroupedInt8(const OpDescription& op, const Layer& layer,
@@ -249,9 +176,7 @@ Result<KernelPlan> PlanHybrid(const OpDescription& op, const Layer& layer, kerne
   problem.zero_point = 1;
   problem.tail.output = op.outputs[0];
   problem.window = layout.Padded(layer.window);
-  SetMemory(*source, &problem);
-  FUSELITE_ASSIGN_OR_RETURN(DepthwiseS8 depthwise, DepthwiseS8::Plan(std::move(problem), context));
-  return PlanOf(std::move(depthwise), std::move(source), false);
+  return PlanLines(std::move(problem), std::move(source), context);
 }
 
 }  // namespace

@@ -3,53 +3,49 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/tail/rest.h"
-
 namespace fuselite::jit {
 
-using kernels::PlanContext;
+using kernels::LineRun;
 
-Result<DepthwiseS8> DepthwiseS8::Plan(DepthwiseS8Problem problem, const PlanContext& context) {
-  if (!VectorIsa::Supported(context.isa)) {
-    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
+Result<std::shared_ptr<const DepthwiseS8>> DepthwiseS8::Plan(DepthwiseS8Problem problem, Isa isa) {
+  if (!VectorIsa::Supported(isa)) {
+    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
   }
   const auto& [y, x] = problem.window;
   if (problem.images * y.output * x.output * problem.channels == 0) {
     return Unsupported("nothing is emitted for an empty output");
   }
-  DepthwiseS8 depthwise;
-  depthwise.problem_ = std::move(problem);
-  depthwise.PlanLayer(context);
-  FUSELITE_RETURN_IF_ERROR(CheckDepthwiseS8(depthwise.spec_));
-  return depthwise;
+  auto depthwise = std::make_shared<DepthwiseS8>();
+  depthwise->problem_ = std::move(problem);
+  depthwise->PlanLayer(isa);
+  FUSELITE_RETURN_IF_ERROR(CheckDepthwiseS8(depthwise->spec_));
+  return std::shared_ptr<const DepthwiseS8>(std::move(depthwise));
 }
 
-Status DepthwiseS8::Emit() {
-  FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, VectorIsa(spec_.isa)));
-  spec_.tail = tail_.emitted;
-  binding_ = SumTailBinding(tail_.emitted);
-  binding_.set_layer(tail_.layer_bytes());
-  FUSELITE_ASSIGN_OR_RETURN(code_, EmitDepthwiseS8(spec_, blocks_, name()));
-  return Status();
+Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit() const {
+  auto emitted = std::make_shared<DepthwiseS8>(*this);
+  IntegerTail& tail = emitted->tail_;
+  FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail, VectorIsa(spec_.isa)));
+  emitted->spec_.tail = tail.emitted;
+  emitted->binding_ = SumTailBinding(tail.emitted);
+  emitted->binding_.set_layer(tail.layer_bytes());
+  FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwiseS8(emitted->spec_, blocks_, name()));
+  return std::shared_ptr<const LineConvolution>(std::move(emitted));
 }
 
-void DepthwiseS8::PlanLayer(const PlanContext& context) {
+void DepthwiseS8::PlanLayer(Isa isa) {
   const DepthwiseS8Problem& p = problem_;
-  spec_.isa = context.isa;
+  spec_.isa = isa;
   spec_.window = p.window;
-  spec_.dot = p.TakesDotProducts(context.isa);
+  spec_.dot = p.TakesDotProducts(isa);
   spec_.corrects = spec_.dot && p.corrects();
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.pixel_bytes = p.pixel_bytes;
   spec_.group_channels = p.group_channels;
   PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
-  out_bytes_ = BitWidth(p.tail.output.type) / 8;
-  spec_.out_pixel_bytes =
-      spec_.tail.stores_sums() ? PaddedChannels() * 4 : p.out_pitch * out_bytes_;
-  int64_t blocks = 0;
-  for (const DepthwiseS8Blocks& b : blocks_) blocks += b.count;
-  units_ = kernels::LineUnits(p.images * p.window.y.output, blocks, context.threads);
+  stored_bytes_ = BitWidth(tail_.rest.stored()) / 8;
+  spec_.out_pixel_bytes = (tail_.rest.waits() ? PaddedChannels() : p.out_pitch) * stored_bytes_;
   const auto& y = p.window.y;
   if (y.interior_begin() > 0 || y.interior_end() < y.output) {
     auto row = std::make_shared<AlignedBuffer>(p.row_bytes);
@@ -82,11 +78,26 @@ std::string DepthwiseS8::name() const {
          kernels::TailApart(tail_.rest.why);
 }
 
-int64_t DepthwiseS8::grain() const {
+int64_t DepthwiseS8::blocks() const {
+  int64_t blocks = 0;
+  for (const DepthwiseS8Blocks& b : blocks_) blocks += b.count;
+  return blocks;
+}
+
+int64_t DepthwiseS8::first_channel(int64_t block) const {
+  int64_t channel = 0;
+  for (const DepthwiseS8Blocks& b : blocks_) {
+    const int64_t before = std::min(block, b.count);
+    channel += before * b.channels;
+    block -= before;
+  }
+  return channel;
+}
+
+kernels::LineConvolution::Work DepthwiseS8::work() const {
   constexpr double kTermsInTime = 1e4;
-  return units_.Grain(
-      1.0 * window().x.output * blocks_[0].channels * (window().taps() * spec_.group_channels + 4),
-      kTermsInTime);
+  const int64_t terms = int64_t{window().taps()} * spec_.group_channels + 4;
+  return {1.0 * window().x.output * blocks_[0].channels * terms, kTermsInTime};
 }
 
 int64_t DepthwiseS8::PaddedChannels() const {
@@ -95,97 +106,66 @@ int64_t DepthwiseS8::PaddedChannels() const {
   return channels;
 }
 
-size_t DepthwiseS8::scratch_bytes() const {
-  if (!spec_.tail.stores_sums()) return 0;
-  return static_cast<size_t>(window().x.output * PaddedChannels() * 4);
+void DepthwiseS8::Run(const LineRun& run) const {
+  const int64_t pixels = window().x.output;
+  Line line{.y = run.y, .pixel = run.pixel, .out = run.out};
+  for (int64_t i = 0; i < run.lines; ++i) {
+    RunLine(run, line);
+    ++line.y;
+    line.pixel += pixels;
+    line.out += pixels * spec_.out_pixel_bytes;
+  }
 }
 
-void DepthwiseS8::Run(const DepthwiseS8Product& product, int64_t begin, int64_t end) const {
-  for (int64_t unit = begin; unit < end; ++unit) RunRow(product, units_.At(unit));
-}
-
-void DepthwiseS8::RunRow(const DepthwiseS8Product& product,
-                         const kernels::LineUnits::Unit& unit) const {
-  const auto [row, first, last] = unit;
-  Range range{.kind = 0,
-              .row = row,
-              .first = 0,
-              .count = 0,
-              .channel = 0,
-              .weights = product.packed,
-              .sums = product.args.scratch};
-  int64_t block = 0, channel = 0, first_channel = -1, last_channel = 0;
-  for (const DepthwiseS8Blocks& b : blocks_) {
-    range.first = std::clamp<int64_t>(first - block, 0, b.count);
-    range.count = std::clamp<int64_t>(last - block, 0, b.count) - range.first;
-    if (range.count > 0) {
-      range.channel = channel + range.first * b.channels;
-      if (first_channel < 0) first_channel = range.channel;
-      last_channel = range.channel + range.count * b.channels;
-      RunBlocks(product, range);
-      range.sums += range.count * spec_.whole_channels(b.width) * 4;
+void DepthwiseS8::RunLine(const LineRun& run, const Line& line) const {
+  const std::byte* weights = run.packed;
+  int64_t block = 0, channel = 0;
+  for (size_t kind = 0; kind < blocks_.size(); ++kind) {
+    const DepthwiseS8Blocks& b = blocks_[kind];
+    const int64_t first = std::clamp<int64_t>(run.first_block - block, 0, b.count);
+    const int64_t count = std::clamp<int64_t>(run.last_block - block, 0, b.count) - first;
+    if (count > 0) {
+      const int64_t at = channel + first * b.channels;
+      RunBlocks(run, line,
+                {.kind = kind,
+                 .count = count,
+                 .channel = at,
+                 .weights = weights + first * spec_.block_bytes(b.width),
+                 .out = line.out + (at - run.channel) * stored_bytes_});
     }
     block += b.count;
     channel += b.count * b.channels;
-    range.weights += b.count * spec_.block_bytes(b.width);
-    ++range.kind;
+    weights += b.count * spec_.block_bytes(b.width);
   }
-  if (tail_.rest.apply == nullptr) return;
-  ApplyRest(product.args, row, first_channel, last_channel - first_channel);
 }
 
-void DepthwiseS8::RunBlocks(const DepthwiseS8Product& product, const Range& range) const {
+void DepthwiseS8::RunBlocks(const LineRun& run, const Line& line, const Range& range) const {
   const DepthwiseS8Blocks& b = blocks_[range.kind];
-  const int64_t pixel = range.row * window().x.output;  // of the output
   // Operands are moved on to the next block here, not by the code.
   const bool one_by_one = spec_.tail.dequantization.has_value();
   for (int64_t i = 0; i < range.count; i += one_by_one ? 1 : range.count) {
     const int64_t channel = range.channel + i * b.channels;
     DepthwiseS8Args call;  // members that the code does not read are left alone
-    call.weights = range.weights + (range.first + i) * spec_.block_bytes(b.width);
+    call.weights = range.weights + i * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
     call.zero_points = spec_.Lane(problem_.zero_point);
-    call.out = range.sums;
-    if (!spec_.tail.stores_sums()) {
-      call.out = static_cast<std::byte*>(product.args.outputs[0]) + pixel * spec_.out_pixel_bytes +
-                 channel * out_bytes_;
-    }
-    const RowScale* scale =
-        product.scales == nullptr ? nullptr : product.scales + range.row / window().y.output;
-    binding_.Bind(product.args.inputs, pixel, channel, scale, &call.tail);
-    PointToRows(product, range.row, channel, &call);
+    call.out = range.out + i * b.channels * stored_bytes_;
+    binding_.Bind(run.inputs, line.pixel, channel, run.scale, &call.tail);
+    PointToRows(run.image, line.y, channel, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);
   }
 }
 
-void DepthwiseS8::PointToRows(const DepthwiseS8Product& product, int64_t row, int64_t channel,
+void DepthwiseS8::PointToRows(const std::byte* image, int32_t row, int64_t channel,
                               DepthwiseS8Args* call) const {
   const auto& [y, x] = window();
-  const int32_t start = y.start(static_cast<int32_t>(row % y.output));
-  const std::byte* image = product.image + row / y.output * problem_.image_bytes;
+  const int32_t start = y.start(row);
   for (int32_t ky = 0; ky < y.filter; ++ky) {
     const int32_t at = start + ky * y.dilation;
     const bool inside = at >= 0 && at < y.input;
     call->rows[ky] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
                      x.before * spec_.pixel_bytes + channel;
   }
-}
-
-// On the sums in scratch, or in place on what was stored.
-void DepthwiseS8::ApplyRest(const KernelArgs& args, int64_t row, int64_t channel,
-                            int64_t channels) const {
-  const int64_t pixels = window().x.output, pitch = problem_.out_pitch;
-  std::byte* out =
-      static_cast<std::byte*>(args.outputs[0]) + (row * pixels * pitch + channel) * out_bytes_;
-  const bool on_sums = tail_.rest.waits();
-  tail_.rest.Apply(args, {.stored = on_sums ? args.scratch : out,
-                          .pitch = on_sums ? spec_.out_pixel_bytes / 4 : pitch,
-                          .out = out,
-                          .out_pitch = pitch,
-                          .row = row * pixels,
-                          .rows = pixels,
-                          .channel = channel,
-                          .channels = channels});
 }
 
 }  // namespace fuselite::jit

@@ -1,5 +1,5 @@
-// Depthwise convolutions of 8-bit integers, and those in small groups: how they are packed, split
-// into units and run. The common part of quantized and hybrid layers.
+// Depthwise convolutions of 8-bit integers, and those in small groups: how they are packed, and a
+// line of them. The common part of quantized and hybrid layers.
 #pragma once
 
 #include <array>
@@ -10,9 +10,8 @@
 
 #include "jit/depthwise/depthwise_s8_emitter.h"
 #include "jit/tail/integer_tail.h"
+#include "kernels/depthwise_conv2d/line_kernel.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/line_units.h"
-#include "kernels/operator.h"
 
 namespace fuselite::jit {
 
@@ -21,10 +20,11 @@ namespace fuselite::jit {
 struct DepthwiseS8Problem {
   kernels::Window window;  // over the image as it is read; what is outside are zero points
   int64_t images = 0, channels = 0;
-  int group_channels = 1;                                   // DepthwiseS8Spec
-  int64_t pixel_bytes = 0, row_bytes = 0, image_bytes = 0;  // from one to the next
-  int64_t out_pitch = 0;                                    // elements
-  DataType type = DataType::kInt8;                          // int8 or uint8
+  int32_t folded_pixels = 1;               // neighbours that are the channels of one (FoldPixels)
+  int group_channels = 1;                  // DepthwiseS8Spec
+  int64_t pixel_bytes = 0, row_bytes = 0;  // from one to the next
+  int64_t out_pitch = 0;                   // elements
+  DataType type = DataType::kInt8;         // int8 or uint8
   DataType weights_type = DataType::kInt8;
   int32_t zero_point = 0, weights_zero_point = 0;
   bool fits_int8 = true;     // the weights, less their zero point
@@ -43,41 +43,39 @@ struct DepthwiseS8Problem {
   bool TakesDotProducts(Isa isa) const { return HasDotProduct(isa) && (fits_int8 || corrects()); }
 };
 
-// What is computed from. `image`: the first one.
-struct DepthwiseS8Product {
-  const KernelArgs& args;
-  const std::byte* image;
-  const std::byte* packed;
-  const RowScale* scales = nullptr;  // of float outputs: for each image
-};
-
-class DepthwiseS8 {
+// A line is a row of output pixels.
+class DepthwiseS8 final : public kernels::LineConvolution {
  public:
-  static Result<DepthwiseS8> Plan(DepthwiseS8Problem problem, const kernels::PlanContext& context);
-  // Makes the code, before the first Pack and Run.
-  Status Emit();
+  static Result<std::shared_ptr<const DepthwiseS8>> Plan(DepthwiseS8Problem problem, Isa isa);
 
-  size_t packed_bytes() const;
-  // What decides the packed bytes, for PackRequest::layout.
-  std::string layout() const;
-  // `filter`: [taps][channels], of groups [channels][taps][group_channels]. A null bias is zeros.
-  void Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const;
+  kernels::LineOutputs outputs() const {
+    return {problem_.images, window().y.output, window().x.output, problem_.out_pitch};
+  }
 
-  // One unit is a row of output pixels times a range of the blocks of channels.
-  int64_t units() const { return units_.count(); }
-  int64_t grain() const;
-  std::string name() const;  // "depthwise int8 3x3 6x64 avx512vnni jit"
-  // For sums that are stored before the tail.
-  size_t scratch_bytes() const;
+  std::string name() const override;  // "depthwise int8 3x3 6x64 avx512vnni jit"
+  int64_t blocks() const override;
+  int64_t first_channel(int64_t block) const override;
+  Work work() const override;
+  const kernels::TailRest& rest() const override { return tail_.rest; }
+  int64_t waiting_pitch() const override { return PaddedChannels(); }
 
-  // Computes units [begin, end).
-  void Run(const DepthwiseS8Product& product, int64_t begin, int64_t end) const;
+  size_t packed_bytes() const override;
+  std::string layout() const override;
+  // Those of dequantized sums are added by the tail.
+  bool packs_bias() const override { return !spec_.tail.dequantization; }
+  // `filter`: [taps][channels], of groups [channels][taps][group_channels].
+  void Pack(const void* filter, const void* bias, std::byte* packed) const override;
+
+  Result<std::shared_ptr<const LineConvolution>> Emit() const override;
+  void Run(const kernels::LineRun& run) const override;
 
  private:
-  void PlanLayer(const kernels::PlanContext& context);
+  void PlanLayer(Isa isa);
   void PlanTail();
   const kernels::Window& window() const { return problem_.window; }
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
+  // Filters and biases of all channels.
+  void PackChannels(const std::byte* filter, const int32_t* bias, std::byte* packed) const;
   void PackBlock(const std::byte* filter, const int32_t* bias, const DepthwiseS8Blocks& block,
                  int64_t channel, std::byte* to) const;
   // Where the lanes of the channel and of its neighbours, four together, are in a block's vectors.
@@ -101,29 +99,30 @@ class DepthwiseS8 {
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      int32_t* first_sums, std::byte* to) const;
 
-  // Blocks of equal width, of one row of outputs.
-  struct Range {
-    size_t kind;  // of block
-    int64_t row;
-    int64_t first, count;  // of that kind
-    int64_t channel;       // the first one
-    const std::byte* weights;
-    std::byte* sums;
+  // One of a run's.
+  struct Line {
+    int32_t y;
+    int64_t pixel;
+    std::byte* out;
   };
-  // A line is a row of output pixels.
-  void RunRow(const DepthwiseS8Product& product, const kernels::LineUnits::Unit& unit) const;
-  void RunBlocks(const DepthwiseS8Product& product, const Range& range) const;
-  void PointToRows(const DepthwiseS8Product& product, int64_t row, int64_t channel,
+  // Blocks of equal width.
+  struct Range {
+    size_t kind;             // of block
+    int64_t count, channel;  // the first one
+    const std::byte* weights;
+    std::byte* out;
+  };
+  void RunLine(const kernels::LineRun& run, const Line& line) const;
+  void RunBlocks(const kernels::LineRun& run, const Line& line, const Range& range) const;
+  void PointToRows(const std::byte* image, int32_t row, int64_t channel,
                    DepthwiseS8Args* call) const;
-  void ApplyRest(const KernelArgs& args, int64_t row, int64_t channel, int64_t channels) const;
 
   DepthwiseS8Problem problem_;
   DepthwiseS8Spec spec_;
   std::vector<DepthwiseS8Blocks> blocks_;
   IntegerTail tail_;
   SumTailBinding binding_;
-  kernels::LineUnits units_;
-  int64_t out_bytes_ = 1;                         // of an element
+  int64_t stored_bytes_ = 1;                      // of an element
   std::shared_ptr<const AlignedBuffer> padding_;  // a row of zero points
   SharedCode code_;
 };

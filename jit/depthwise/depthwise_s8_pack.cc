@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "jit/depthwise/depthwise_s8.h"
+#include "jit/depthwise/folded_pixels.h"
 
 namespace fuselite::jit {
 
@@ -23,7 +24,19 @@ std::string DepthwiseS8::layout() const {
   return text + tail_.constants_key();
 }
 
-void DepthwiseS8::Pack(const std::byte* filter, const int32_t* bias, std::byte* packed) const {
+void DepthwiseS8::Pack(const void* filter, const void* bias, std::byte* packed) const {
+  const auto* weights = static_cast<const std::byte*>(filter);
+  const auto* sums = static_cast<const int32_t*>(bias);
+  const int32_t pixels = problem_.folded_pixels;
+  if (pixels == 1) return PackChannels(weights, sums, packed);
+  const int64_t channels = problem_.channels / pixels;
+  const auto filters = RepeatRows(weights, window().taps(), channels, pixels);
+  const auto biases = RepeatRows(sums, 1, channels, pixels);
+  PackChannels(filters.data(), bias == nullptr ? nullptr : biases.data(), packed);
+}
+
+void DepthwiseS8::PackChannels(const std::byte* filter, const int32_t* bias,
+                               std::byte* packed) const {
   std::memset(packed, 0, packed_bytes());
   int64_t channel = 0;
   for (const DepthwiseS8Blocks& block : blocks_) {

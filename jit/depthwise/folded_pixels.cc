@@ -48,6 +48,7 @@ int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
 }
 
 void FoldPixels(int32_t pixels, DepthwiseS8Problem* problem) {
+  problem->folded_pixels = pixels;
   problem->window.x.stride = pixels;
   problem->window.x.output /= pixels;
   problem->channels *= pixels;

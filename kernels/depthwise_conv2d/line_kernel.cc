@@ -1,0 +1,127 @@
+#include "kernels/depthwise_conv2d/line_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/line_units.h"
+#include "kernels/product/constant.h"
+#include "kernels/product/phase.h"
+#include "runtime/ceil_div.h"
+
+namespace fuselite::kernels {
+namespace {
+
+// The phases of the source, then the lines.
+class LineKernel final : public PhasedKernel {
+ public:
+  LineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
+             std::shared_ptr<const LineConvolution> lines, PackedWeights weights, int threads)
+      : outputs_(outputs),
+        source_(std::move(source)),
+        lines_(std::move(lines)),
+        weights_(std::move(weights)),
+        places_(source_->places()),
+        image_bytes_(source_->memory().image),
+        rows_(lines_->rows()),
+        image_lines_(CeilDiv(outputs_.height, rows_)),
+        units_(outputs_.images * image_lines_, lines_->blocks(), threads),
+        rest_(lines_->rest()),
+        together_(units_.whole_lines() && rest_.apply == nullptr),
+        value_bytes_(BitWidth(rest_.output) / 8) {
+    name_ = lines_->name();
+    shared_bytes_ = source_->shared_bytes();
+    if (rest_.waits()) {
+      const int64_t values = rows_ * outputs_.width * lines_->waiting_pitch();
+      scratch_bytes_ = static_cast<size_t>(values * (BitWidth(rest_.in_scratch) / 8));
+    }
+    phases_ = source_->phases();
+    const LineConvolution::Work work = lines_->work();
+    phases_.push_back({.units = units_.count(),
+                       .grain = units_.Grain(work.block, work.in_time),
+                       .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+                         while (begin < end) begin += RunLines(args, begin, end);
+                       }});
+  }
+
+ private:
+  // Units from `unit` on, of [unit, end) as many as one call computes: how many.
+  int64_t RunLines(const KernelArgs& args, int64_t unit, int64_t end) const {
+    const auto [line, first_block, last_block] = units_.At(unit);
+    const int64_t image = line / image_lines_, of_image = line % image_lines_;
+    const int64_t lines = together_ ? std::min(end - unit, image_lines_ - of_image) : 1;
+    const int64_t y = of_image * rows_;
+    const int64_t pixel = (image * outputs_.height + y) * outputs_.width;
+    const int64_t channel = first_block == 0 ? 0 : lines_->first_channel(first_block);
+    std::byte* const out = static_cast<std::byte*>(args.outputs[0]) +
+                           (pixel * outputs_.pitch + channel) * value_bytes_;
+    std::byte* const stored = rest_.waits() ? args.scratch : out;
+    const auto* const scales = reinterpret_cast<const RowScale*>(places_.RowValues(args));
+    lines_->Run({.image = places_.Pixels(args) + image * image_bytes_,
+                 .y = static_cast<int32_t>(y),
+                 .pixel = pixel,
+                 .lines = lines,
+                 .first_block = first_block,
+                 .last_block = last_block,
+                 .channel = channel,
+                 .packed = weights_->data(),
+                 .scale = scales == nullptr ? nullptr : scales + image,
+                 .out = stored,
+                 .inputs = args.inputs});
+    if (rest_.apply == nullptr) return lines;
+    rest_.Apply(args, {.stored = stored,
+                       .pitch = rest_.waits() ? lines_->waiting_pitch() : outputs_.pitch,
+                       .out = out,
+                       .out_pitch = outputs_.pitch,
+                       .row = pixel,
+                       .rows = std::min(rows_, outputs_.height - y) * outputs_.width,
+                       .channel = channel,
+                       .channels = lines_->first_channel(last_block) - channel});
+    return lines;
+  }
+
+  LineOutputs outputs_;
+  std::shared_ptr<const Source> source_;
+  std::shared_ptr<const LineConvolution> lines_;
+  PackedWeights weights_;
+  SourcePlaces places_;
+  int64_t image_bytes_;         // from one image to the next
+  int64_t rows_, image_lines_;  // rows of a line, and lines of an image
+  LineUnits units_;
+  const TailRest& rest_;  // of lines_
+  bool together_;         // whether lines are computed in one call
+  int64_t value_bytes_;   // of the output
+};
+
+Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
+                                  const LineConvolution& lines) {
+  const TensorInfo& filter = op.inputs[1];
+  const TensorInfo bias = lines.packs_bias() && op.has_input(2) ? op.inputs[2] : TensorInfo();
+  const PackRequest request{filter.data,
+                            filter.bytes(),
+                            bias.absent() ? nullptr : bias.data,
+                            bias.absent() ? 0 : bias.bytes(),
+                            lines.layout(),
+                            lines.packed_bytes()};
+  return context.Pack(request, [&](std::byte* to) {
+    lines.Pack(ReadableConstant(filter).values(), ReadableConstant(bias).values(), to);
+  });
+}
+
+}  // namespace
+
+KernelPlan PlanLineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
+                          std::shared_ptr<const LineConvolution> lines,
+                          const PlanContext& context) {
+  auto draft = std::make_unique<LineKernel>(outputs, source, lines, nullptr, context.threads);
+  return KernelPlan::MadeLater(
+      std::move(draft),
+      [outputs, source = std::move(source), lines = std::move(lines)](
+          const OpDescription& op, const BuildContext& build) -> Result<std::unique_ptr<Kernel>> {
+        FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const LineConvolution> emitted, lines->Emit());
+        FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, build, *emitted));
+        return std::unique_ptr<Kernel>(std::make_unique<LineKernel>(
+            outputs, source, std::move(emitted), std::move(packed), build.threads));
+      });
+}
+
+}  // namespace fuselite::kernels
