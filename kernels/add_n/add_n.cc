@@ -2,6 +2,7 @@
 // makes vectors of its loops (this file is compiled with -O3).
 #include <vector>
 
+#include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/movement.h"
 #include "kernels/shape_rules.h"
@@ -69,11 +70,7 @@ const OperatorDef& AddNOperator() {
       .types = kTypes,
       .infer = InferAddN,
       .candidates = kCandidates,
-      .cost =
-          [](const OpDescription& op) {
-            return static_cast<double>(op.inputs.size()) *
-                   static_cast<double>(op.outputs[0].elements());
-          },
+      .cost = ElementsOfTerms,
   };
   return kDef;
 }

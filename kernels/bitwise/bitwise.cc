@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "runtime/tflite_abi.h"
 
@@ -79,7 +80,7 @@ OperatorDef Make(std::string_view name, int code, int options_type) {
   def.types = kTypes;
   def.infer = InferBitwise;
   def.candidates = kCandidates<F>;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

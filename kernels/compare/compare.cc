@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 
+#include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/elementwise/typed_rows.h"
 #include "kernels/quantization.h"
@@ -158,7 +159,7 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
   def.types = types;
   def.infer = InferCompare;
   def.candidates = kCandidates;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 
+#include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "runtime/tflite_abi.h"
 
@@ -42,7 +43,7 @@ OperatorDef Make(std::string_view name, int code) {
   def.types = kTypes;
   def.infer = InferPart;
   def.candidates = kCandidates;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

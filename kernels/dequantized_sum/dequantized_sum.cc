@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/convert/convert.h"
+#include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "runtime/ceil_div.h"
@@ -154,11 +155,7 @@ const OperatorDef& DequantizedSumOperator() {
       .types = kTypes,
       .infer = InferDequantizedSum,
       .candidates = kCandidates,
-      .cost =
-          [](const OpDescription& op) {
-            return static_cast<double>(op.inputs.size()) *
-                   static_cast<double>(op.outputs[0].elements());
-          },
+      .cost = ElementsOfTerms,
   };
   return kDef;
 }

@@ -1,4 +1,5 @@
 // The operators of two inputs that broadcast.
+#include "kernels/costs.h"
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/binary_rows.h"
 #include "kernels/elementwise/elementwise.h"
@@ -195,7 +196,7 @@ OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& trai
   def.infer = InferBinary;
   def.elementwise = true;
   def.candidates = kCandidates;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

@@ -1,6 +1,7 @@
 // LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT of bool.
 #include <functional>
 
+#include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/elementwise/typed_rows.h"
 #include "runtime/tflite_abi.h"
@@ -48,7 +49,7 @@ OperatorDef MakeLogical(std::string_view name, int code, int options_type, int i
   def.types = inputs == 1 ? std::span<const TypeRow>(kUnary) : kBinary;
   def.infer = inputs == 1 ? InferNot : InferBinary;
   def.candidates = inputs == 1 ? std::span<const Candidate>(kNotCandidates) : kBinaryCandidates;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/by_element_bytes.h"
+#include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
@@ -82,14 +84,7 @@ std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
 }
 
 Result<std::unique_ptr<Kernel>> BuildSelect(const OpDescription& op, const BuildContext&) {
-  FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(op.inputs[1].type));
-  switch (bytes) {
-    case 1: return BuildOf<uint8_t>(op);
-    case 2: return BuildOf<uint16_t>(op);
-    case 4: return BuildOf<uint32_t>(op);
-    case 8: return BuildOf<uint64_t>(op);
-    default: return Unsupported("elements of ", bytes, " bytes");
-  }
+  return ByElementBytes(op.inputs[1].type, [&]<class T>() { return BuildOf<T>(op); });
 }
 
 constexpr Candidate kCandidates[] = {{"highway", BuildSelectHighway}, {"reference", BuildSelect}};
@@ -105,7 +100,7 @@ OperatorDef MakeSelect(std::string_view name, int code, int options_type, int ma
   def.limits = "elements of 1, 2, 4 or 8 bytes; broadcasts to rank 8 at most";
   def.infer = InferSelect;
   def.candidates = kCandidates;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

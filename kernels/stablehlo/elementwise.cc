@@ -1,5 +1,6 @@
 // STABLEHLO_ADD, MULTIPLY, MAXIMUM, MINIMUM and AND: two inputs of one type and one shape. Integers
 // wrap around; there are neither scales nor activations.
+#include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/short_floats.h"
 #include "kernels/stablehlo/functions.h"
@@ -64,7 +65,7 @@ OperatorDef Make(std::string_view name, int code, std::span<const TypeRow> types
   def.types = types;
   def.infer = InferSameShape;
   def.candidates = kCandidates<F>;
-  def.cost = [](const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); };
+  def.cost = OutputElements;
   return def;
 }
 

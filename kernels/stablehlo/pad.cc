@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/by_element_bytes.h"
 #include "kernels/make_kernel.h"
 #include "kernels/movement.h"
 #include "kernels/shape_rules.h"
@@ -103,14 +104,7 @@ std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("STABLEHLO_PAD takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(op.inputs[0].type));
-  switch (bytes) {
-    case 1: return BuildOf<uint8_t>(op);
-    case 2: return BuildOf<uint16_t>(op);
-    case 4: return BuildOf<uint32_t>(op);
-    case 8: return BuildOf<uint64_t>(op);
-    default: return Unsupported("elements of ", bytes, " bytes");
-  }
+  return ByElementBytes(op.inputs[0].type, [&]<class T>() { return BuildOf<T>(op); });
 }
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};

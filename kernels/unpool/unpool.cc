@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "kernels/tail/tail.h"
@@ -73,8 +74,6 @@ constexpr Candidate kPoolCandidates[] = {{"highway", BuildMaxPoolWithArgmaxHighw
                                          {"reference", BuildMaxPoolWithArgmax}};
 constexpr Candidate kUnpoolCandidates[] = {{"highway", BuildMaxUnpoolHighway},
                                            {"reference", BuildMaxUnpool}};
-
-double OutputsOf(const OpDescription& op) { return static_cast<double>(op.outputs[0].elements()); }
 
 }  // namespace
 
@@ -193,7 +192,7 @@ const OperatorDef& MaxPoolingWithArgmax2DOperator() {
       .limits = "rank 4",
       .infer = InferMaxPoolWithArgmax,
       .candidates = kPoolCandidates,
-      .cost = OutputsOf,
+      .cost = OutputElements,
   };
   return kDef;
 }
@@ -208,7 +207,7 @@ const OperatorDef& MaxUnpooling2DOperator() {
       .limits = "rank 4",
       .infer = InferMaxUnpool,
       .candidates = kUnpoolCandidates,
-      .cost = OutputsOf,
+      .cost = OutputElements,
   };
   return kDef;
 }

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/winograd/channels-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -106,21 +107,6 @@ HWY_INLINE void OutputChannels(D d, const IntegerWinogradOutput& tile, int64_t c
       hn::StoreU(hn::Add(sum, bias), d, tile.pixels[i * 2 + j] + c);
     }
   }
-}
-
-// As in transforms.cc.
-template <class T, class Body>
-HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (channels < lanes) {
-    const hn::CappedTag<T, 1> one;
-    for (int64_t c = 0; c < channels; ++c) body(one, c);
-    return;
-  }
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) body(d, c);
-  if (c < channels) body(d, channels - lanes);
 }
 
 void TransformInput(const IntegerWinogradInput& tile) {

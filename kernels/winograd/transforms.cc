@@ -7,6 +7,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/std_max-inl.h"
+#include "kernels/winograd/channels-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -152,22 +153,6 @@ HWY_INLINE void OutputChannels(D d, const WinogradOutput& tile, int64_t c) {
       hn::StoreU(StdMin(StdMax(y, min), max), d, tile.pixels[i * kOutputs + j] + c);
     }
   }
-}
-
-// Whole vectors, the last one over channels of the one before: a channel does not depend on its
-// lane. Fewer channels than a vector's go one by one.
-template <class T, class Body>
-HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (channels < lanes) {
-    const hn::CappedTag<T, 1> one;
-    for (int64_t c = 0; c < channels; ++c) body(one, c);
-    return;
-  }
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) body(d, c);
-  if (c < channels) body(d, channels - lanes);
 }
 
 template <int kOutputs>
