@@ -2,59 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "kernels/quantization.h"
-#include "kernels/tail/scale_steps.h"
+#include "kernels/tail/scale_lanes.h"
+#include "kernels/tail/scale_query.h"
 
 namespace fuselite::kernels {
 namespace {
 
-// Where sums reach more steps nothing is tried.
-constexpr double kMostReached = 0x1p30;
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
 // Neighbours of the nearest float that are tried on both sides, and by how much at most they bring
 // two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
 constexpr int kNeighbours = 2;
 constexpr double kReachOfNeighbours = 0x1p-13;
-// A scale times so many sums is exact in doubles.
-constexpr double kMostShifted = 0x1p22;
-
-// 2^exponent, where that is neither too large for a double nor denormal: ldexp is a call, and four
-// of them were an eighth of the search.
-double PowerOfTwo(int exponent) {
-  return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
-}
-
-// The steps that sums up to `largest` reach, and the next one, of `steps`.
-int Reached(double scale, int64_t largest, int32_t steps) {
-  if (steps <= 0 || largest <= 0) return 0;
-  const double reached = std::min<double>(static_cast<double>(largest) * scale, steps);
-  return std::min(static_cast<int>(reached) + 2, steps);
-}
-
-StepPlaces PlacesOf(const SumScale& scale) {
-  if (scale.real > 0) return {.first = 0.5 / scale.real, .distance = 1 / scale.real};
-  const int right = std::max(-scale.shift, 0), left = std::max(scale.shift, 0);
-  const double unit = PowerOfTwo(30 - left) / scale.multiplier;
-  return {.first = (PowerOfTwo(right) - (right > 0 ? 1 : 0)) * unit,
-          .distance = PowerOfTwo(right + 1) * unit};
-}
-
-// Of what is rounded, the zero point.
-int32_t OffsetOf(const FloatScaleQuery& q) { return q.addend_has_sign ? 0 : q.zero_point; }
-
-// FloatScale::shift. Where steps are `distance` sums apart, up to `reach`.
-int32_t ShiftOf(const FloatScaleQuery& q, double distance, double reach) {
-  const double shift = OffsetOf(q) * distance;
-  if (std::abs(shift) > kMostShifted || reach + std::abs(shift) >= kExactInFloat - 1) return 0;
-  const auto whole = static_cast<int32_t>(shift + (shift < 0 ? -0.5 : 0.5));
-  const bool wraps = q.least + whole < INT32_MIN || q.largest + whole > INT32_MAX;
-  return wraps ? 0 : whole;
-}
-
 // What the pairs of a vector move: its code does for all what one of them asks for.
 class Moved {
  public:
@@ -321,83 +283,6 @@ class Search {
   bool symmetric_ = false;  // both have the sums of the longer one
   std::array<StepSums, 2> sums_;
   std::optional<FloatScale> best_;
-};
-
-// In a scale above kNarrow * count `count` steps mostly leave room that their spread shows, which
-// takes less time to see. With fewer than kFewestNarrow others in a vector that holds for all.
-constexpr double kNarrow = 12 * 0x1p-18;
-constexpr int kFewestNarrow = 4;
-
-// Finds the pairs of scales side by side that need no moved sum and not another scale than the
-// nearest float.
-class LaneSearch {
- public:
-  LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa)
-      : queries_(queries), q_(queries[0]), isa_(isa) {
-    for (size_t i = 0; i < queries.size(); ++i) Add(static_cast<int>(i));
-    if (narrow_ < kFewestNarrow) {
-      taken_ = {};
-      return;
-    }
-    const auto offset = static_cast<float>(OffsetOf(q_));
-    if (q_.addend_has_sign) above_ = std::max(above_, below_);
-    if (above_ > 0) BoundsOfLanes(lanes_, above_, offset, isa_, &upper_);
-    if (below_ > 0 && !q_.addend_has_sign) BoundsOfLanes(lanes_, below_, -offset, isa_, &lower_);
-  }
-
-  // That of query i.
-  std::optional<FloatScale> Pair(int i) const {
-    if (!taken_[i]) return std::nullopt;
-    AddendRange range = {q_.addend_has_sign ? 0.0 : -INFINITY, q_.addend_has_sign ? 0.5 : INFINITY};
-    if (above_ > 0) {
-      if (!upper_.certain(i)) return std::nullopt;
-      range = {std::max<double>(range.low, upper_.low[i]),
-               std::min<double>(range.high, upper_.high[i])};
-    }
-    if (below_ > 0 && !q_.addend_has_sign) {
-      if (!lower_.certain(i)) return std::nullopt;
-      range = {std::max<double>(range.low, -lower_.high[i]),
-               std::min<double>(range.high, -lower_.low[i])};
-    }
-    const float scale = lanes_.scale[i];
-    const double zero = OffsetOf(q_) - double{scale} * shifts_[i];
-    const auto addend = static_cast<float>(zero + range.middle());
-    const double exact = double{addend} - zero;
-    // Bounds are exact up to 2^-23 of 1 or the scale.
-    const double inexact = 0x1p-22 * std::max(scale, 1.0f);
-    if (exact - range.low < inexact || range.high - exact < inexact) return std::nullopt;
-    return FloatScale{scale, addend, shifts_[i]};
-  }
-
- private:
-  void Add(int i) {
-    const FloatScaleQuery& q = queries_[i];
-    const double value = q.scale.value();
-    const double farthest = static_cast<double>(std::max(q.largest, -q.least)) * value;
-    const int above = Reached(value, q.largest, q.max - q.zero_point);
-    const int below = Reached(value, -q.least, q.zero_point - q.min);
-    const int count = std::max(above, below);
-    if (farthest < 0.125 || farthest >= kMostReached || count == 0) return;
-    const StepPlaces places = PlacesOf(q.scale);
-    const double reach = places.Of(count + 1);
-    if (reach >= kExactInFloat) return;
-    shifts_[i] = ShiftOf(q, places.distance, reach);
-    lanes_.Set(i, places, static_cast<float>(value));
-    taken_[i] = true;
-    narrow_ += value < kNarrow * count ? 1 : 0;
-    above_ = std::max(above_, above);
-    below_ = std::max(below_, below);
-  }
-
-  std::span<const FloatScaleQuery> queries_;
-  const FloatScaleQuery& q_;
-  const Isa isa_;
-  ScaleLanes lanes_;
-  std::array<int32_t, kStepLanes> shifts_{};
-  std::array<bool, kStepLanes> taken_{};  // which lanes are
-  int narrow_ = 0;                        // of them
-  int above_ = 0, below_ = 0;             // the most steps of a lane
-  LaneBounds upper_, lower_;
 };
 
 }  // namespace
