@@ -77,7 +77,8 @@ bool HasAll(uint32_t value, std::initializer_list<int> bits) {
 Isa Detect() {
   Isa isa;
   constexpr uint32_t kFeatures = 1, kMoreFeatures = 7, kExtendedFeatures = 0x80000001;
-  const uint32_t last = Cpuid(0).eax;
+  const CpuidLeaf l0 = Cpuid(0);
+  const uint32_t last = l0.eax;
   const CpuidLeaf l1 = Cpuid(kFeatures);
   const CpuidLeaf l7 = last >= kMoreFeatures ? Cpuid(kMoreFeatures) : CpuidLeaf();
   const CpuidLeaf l7_1 = l7.eax >= 1 ? Cpuid(kMoreFeatures, 1) : CpuidLeaf();
@@ -103,6 +104,8 @@ Isa Detect() {
   if ((xcr0 & 0xE6) != 0xE6) return isa;
   // F, DQ, CD, BW, VL
   if (!add(HasAll(l7.ebx, {16, 17, 28, 30, 31}), Feature::kAvx512)) return isa;
+  constexpr uint32_t kIntel = 0x756E6547;  // "Genu", of GenuineIntel
+  add(l0.ebx == kIntel, Feature::kTwoVectorPorts);
   add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
   if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;
   if (!add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16)) return isa;

@@ -26,6 +26,10 @@ enum class Feature : uint8_t {
   kAvx512Vbmi,  // bytes permuted across a whole vector
   kAvx512Bf16,
   kAmxInt8,  // tiles, and their products of 8 bits
+  // No instruction: all arithmetic of vectors of 64 bytes shares two ports, as on Intel's cores.
+  // What is spared beside the multiply-adds makes room for more of these. Zen has four ports, of
+  // which multiply-adds take two.
+  kTwoVectorPorts,
   // aarch64
   kNeon,     // the baseline
   kDotProd,  // SDOT, UDOT
@@ -63,7 +67,8 @@ inline constexpr Isa Isa::kSsse3 = Isa::kScalar.with(Feature::kSsse3);
 inline constexpr Isa Isa::kSse4 = Isa::kSsse3.with(Feature::kSse4);
 inline constexpr Isa Isa::kAvx2 = Isa::kSse4.with(Feature::kAvx2);
 inline constexpr Isa Isa::kAvxVnni = Isa::kAvx2.with(Feature::kAvxVnni);
-inline constexpr Isa Isa::kAvx512 = Isa::kAvx2.with(Feature::kAvx512);  // Skylake's
+inline constexpr Isa Isa::kAvx512 =  // Skylake's
+    Isa::kAvx2.with(Feature::kAvx512).with(Feature::kTwoVectorPorts);
 // Processors have these from Ice Lake and Zen 4 on. Cascade Lake, which has no VBMI, is this one
 // without it.
 inline constexpr Isa Isa::kAvx512Vnni =

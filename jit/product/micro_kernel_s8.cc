@@ -6,6 +6,7 @@
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
 #include "kernels/product/tiling.h"
+#include "kernels/source/flipped_rows.h"
 
 namespace fuselite::jit {
 
@@ -26,6 +27,10 @@ constexpr int64_t kWeightsInMemory = 1 << 20;
 // The weights of a single row from which their constants lie apart. To find these takes some
 // nanoseconds, a tenth of a layer of 16 channels, and less memory is what is won.
 constexpr int64_t kSharedWeights = 32 << 10;
+// So many rows repay flipping a block of them before its panels pass, where the flips in the panels
+// take the place of dot products (Feature::kTwoVectorPorts): of a 1x1 convolution of 512 channels
+// these are a fifth of the arithmetic.
+constexpr int64_t kRowsWorthFlipping = 4;
 
 std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
   return kernel;
@@ -128,13 +133,16 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const bool one_row = problem->grid.line_rows == 1;
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
-  if (kernel->amx_twin_ == nullptr || one_row) return Shared(kernel);
+  if (one_row) return Shared(kernel);
   const auto cycles = [&](const MicroKernelS8& one) {
     return kernels::ChooseTiling(one, problem->grid.line_rows, problem->group_channels(),
                                  std::max<int64_t>(1, problem->left_runs.rows))
         .line_cycles;
   };
-  if (cycles(*kernel->amx_twin_) < cycles(*kernel)) return Shared(kernel->amx_twin_);
+  if (kernel->amx_twin_ != nullptr && cycles(*kernel->amx_twin_) < cycles(*kernel)) {
+    return Shared(kernel->amx_twin_);
+  }
+  kernel->FlipBlocks(problem);
   return Shared(kernel);
 }
 
@@ -148,6 +156,19 @@ std::shared_ptr<MicroKernelS8> MicroKernelS8::WithAmx() const {
 const kernels::MicroKernel* MicroKernelS8::many_rows() const {
   if (!spec_.tail.dequantization || !isa_.dot) return nullptr;
   return amx_twin_ ? amx_twin_.get() : this;
+}
+
+void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
+  const DepthRuns& depth = spec_.depth;
+  const bool rows_are_runs = depth.outer == 1 && depth.runs.size() == 1 &&
+                             depth.runs.front().offset == 0 && problem->left_runs.rows == 0;
+  if (!spec_.flips || !isa_.features.has(Feature::kTwoVectorPorts) || !rows_are_runs || problem->grid.lines() > 1 || problem->groups > 1 ||
+      problem->grid.rows() < kRowsWorthFlipping) {
+    return;
+  }
+  problem->left_form = {.form = kernels::FlipRowsFor(isa_.features), .row_bytes = depth_};
+  spec_.flips = false;
+  spec_.a_step = depth_;
 }
 
 int MicroKernelS8::max_rows(int vectors) const {

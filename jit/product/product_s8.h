@@ -88,6 +88,9 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // The same product with AMX; null where it has none.
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
+  // Has blocks of rows flipped before their panels pass, where that takes less than flipping each
+  // group of bytes in every panel.
+  void FlipBlocks(kernels::ProductProblem* problem);
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);
   // Whether int8 activations are multiplied as they are, not as uint8, 128 larger.
   bool SignedActivations() const { return amx_ && spec_.flips; }

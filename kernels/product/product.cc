@@ -1,6 +1,9 @@
 #include "kernels/product/product.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "runtime/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -34,7 +37,8 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
       ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
                    static_cast<int64_t>(product.packed_bytes()), threads);
   const bool one_tile = product.tiling_.tiles_per_line * p.grid.lines() == 1;
-  if (one_tile && product.kernel_->goes_across() && p.groups == 1 && p.rest.apply == nullptr) {
+  if (one_tile && product.kernel_->goes_across() && p.groups == 1 && p.rest.apply == nullptr &&
+      p.left_form.form == nullptr) {
     product.one_tile_ = product.MakeOneTile();
   }
   product.name_ = internal::Join(p.name, ' ', product.kernel_->types(), ' ', product.tiling_.rows,
@@ -137,9 +141,29 @@ int64_t Product::grain() const {
   return std::max<int64_t>(1, static_cast<int64_t>(kGrainCycles / unit));
 }
 
-size_t Product::scratch_bytes() const {
+size_t Product::waiting_bytes() const {
   if (!problem_.rest.waits()) return 0;
-  return static_cast<size_t>(blocks_.tiles * tiling_.rows * waiting_row_bytes());
+  return AlignUp(static_cast<size_t>(blocks_.tiles * tiling_.rows * waiting_row_bytes()));
+}
+
+size_t Product::scratch_bytes() const {
+  const LeftForm& form = problem_.left_form;
+  if (form.form == nullptr) return waiting_bytes();
+  return waiting_bytes() + static_cast<size_t>(blocks_.tiles * tiling_.rows * form.row_bytes);
+}
+
+const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile,
+                                   int64_t last) const {
+  const LeftForm& form = problem_.left_form;
+  const int64_t first_row = tile * tiling_.rows;
+  int64_t rows = std::min(problem_.grid.line_rows, last * tiling_.rows) - first_row;
+  int64_t run_bytes = form.row_bytes;
+  if (problem_.left.row == form.row_bytes) run_bytes *= std::exchange(rows, 1);
+  std::byte* const formed = operands.args.scratch + waiting_bytes();
+  form.form(operands.left + problem_.left_at + first_row * problem_.left.row, formed,
+            {.size = rows, .in_stride = problem_.left.row, .out_stride = form.row_bytes},
+            run_bytes);
+  return formed - first_row * form.row_bytes - problem_.left_at;
 }
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
@@ -152,9 +176,12 @@ void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) c
     block = begin / panels();
     panel = begin % panels();
   }
+  ProductOperands now = operands;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t tile = block * blocks_.tiles;
-    RunBlock(operands, tile, std::min(all_tiles, tile + blocks_.tiles), panel);
+    const int64_t tile = block * blocks_.tiles, last = std::min(all_tiles, tile + blocks_.tiles);
+    const bool new_block = unit == begin || panel == 0;
+    if (new_block && problem_.left_form.form != nullptr) now.left = FormLeft(operands, tile, last);
+    RunBlock(now, tile, last, panel);
     if (++panel < panels()) continue;
     panel = 0;
     ++block;
@@ -222,7 +249,7 @@ void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t fi
   const auto run = [&](int64_t row, int64_t count, size_t tile) {
     now.tile = tile + at.last;
     now.tiles = count;
-    now.left = left + p.left_runs.Offset(row, p.left.row);
+    now.left = left + p.left_runs.Offset(row, left_step());
     now.row = line_row + row * p.out.row;
     now.row_values = row_values + row * p.row_values.row;
     now.out = p.rest.waits() ? operands.args.scratch + (row - first_row) * waiting_row_bytes()

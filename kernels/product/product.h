@@ -8,10 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "kernels/copy_loops.h"
 #include "kernels/product/tiling.h"
 #include "kernels/tail/rest.h"
 
 namespace fuselite::kernels {
+
+// Another form of the left rows, of which the tiles of many panels read the same: each block's rows
+// are brought into it in scratch memory before the panels pass, rather than by every tile.
+struct LeftForm {
+  // Brings `run_bytes` bytes at each index of `runs` into that form, of the same length.
+  void (*form)(const std::byte* in, std::byte* out, const CopyDim& runs,
+               int64_t run_bytes) = nullptr;  // null: rows are read as they are
+  int64_t row_bytes = 0;                      // of a row; formed ones follow each other
+};
 
 // out[row][n] = tail(sum over k of left[row][k] * right[k][n]) for the rows of `grid`.
 struct ProductProblem {
@@ -30,7 +40,8 @@ struct ProductProblem {
   RowSteps row_values;
   int64_t row_values_group_step = 0;
   TailRest rest;
-  std::string name;  // "conv"
+  LeftForm left_form;  // only where there is one line, and one group
+  std::string name;    // "conv"
 
   int64_t group_channels() const { return channels / groups; }
 };
@@ -78,7 +89,8 @@ class Product {
   // Units are independent; grain() of them take about a microsecond.
   int64_t units() const { return blocks_.count * panels(); }
   int64_t grain() const;
-  size_t scratch_bytes() const;  // each thread's, for sums that wait for their tail
+  // Each thread's, for sums that wait for their tail and for left rows in another form.
+  size_t scratch_bytes() const;
   void Run(const ProductOperands& operands, int64_t begin, int64_t end) const;
 
   // Whether one tile has all rows, as in products of one row; then there is one group, nothing is
@@ -90,7 +102,7 @@ class Product {
 
   // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
   // as they need them, and have entered kernel(). At most block_tiles() of them where
-  // scratch_bytes() is not 0.
+  // scratch_bytes() is not 0. Left rows are in their form (LeftForm), and so far apart.
   void RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
   const Tiling& tiling() const { return tiling_; }
@@ -119,6 +131,12 @@ class Product {
     return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;
   }
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
+  size_t waiting_bytes() const;
+  int64_t left_step() const {
+    return problem_.left_form.form == nullptr ? problem_.left.row : problem_.left_form.row_bytes;
+  }
+  // The place of row 0 of a left side whose rows of tiles [tile, last) are in their form.
+  const std::byte* FormLeft(const ProductOperands& operands, int64_t tile, int64_t last) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
                  const PanelChannels& channels) const;
   std::byte* OutputAt(const ProductOperands& operands, int64_t row, int64_t channel) const {

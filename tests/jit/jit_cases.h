@@ -19,7 +19,8 @@ using kernels::testing::Random;
 using kernels::testing::TestTensor;
 
 // The sets of instructions that code is emitted for on this machine: its presets and, as machines
-// with dot products may lack permutations of bytes, those without them.
+// with dot products may lack permutations of bytes, those without them; and the best with the
+// other number of ports.
 inline std::vector<Isa> EmittedIsas() {
   std::vector<Isa> isas;
   for (Isa isa : RunnableIsas()) {
@@ -27,6 +28,10 @@ inline std::vector<Isa> EmittedIsas() {
   }
   const Isa best = DetectIsa();
   if (best.has(Feature::kAvx512Vbmi)) isas.push_back(best.without(Feature::kAvx512Vbmi));
+  if (best.has(Feature::kAvx512)) {
+    isas.push_back(best.has(Feature::kTwoVectorPorts) ? best.without(Feature::kTwoVectorPorts)
+                                                      : best.with(Feature::kTwoVectorPorts));
+  }
   return isas;
 }
 
