@@ -13,9 +13,14 @@ namespace {
 constexpr int64_t kGap = int64_t{1} << 32;
 
 // Large constants go when the step is built that packs them, while the packed ones take memory.
+// Throws std::bad_alloc.
 AlignedBuffer MemoryFor(size_t bytes) {
-  // It has at least a byte: a constant is told by its pointer, even one without elements.
-  if (bytes < kWorthPages) return AlignedBuffer(std::max<size_t>(bytes, 1));
+  if (bytes < kWorthPages) {
+    // It has at least a byte: a constant is told by its pointer, even one without elements.
+    AlignedBuffer memory(std::max<size_t>(bytes, 1));
+    if (memory.data() == nullptr) throw std::bad_alloc();
+    return memory;
+  }
   std::shared_ptr<std::byte> pages = TakePages(bytes + kAlignment);
   if (pages == nullptr) throw std::bad_alloc();
   std::byte* data = pages.get();

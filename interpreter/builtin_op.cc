@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "interpreter/host_memory.h"
 #include "interpreter/string_numbers.h"
 #include "interpreter/subgraph.h"
 #include "kernels/custom.h"
@@ -286,8 +287,7 @@ void* NewBuiltinOp(const kernels::OperatorDef& def, int version) {
 
 void* MakeBuiltinData(const ModelOperator& op) {
   if (op.builtin_code == tflite::kTfLiteBuiltinStablehloComposite) {
-    auto* composite = static_cast<tflite::TfLiteStablehloCompositeParams*>(
-        std::calloc(1, sizeof(tflite::TfLiteStablehloCompositeParams)));
+    auto* const composite = NewStruct<tflite::TfLiteStablehloCompositeParams>();
     // The model's bytes live as long as the nodes.
     *composite = {.name = op.composite_name.c_str(),
                   .subgraph_index = op.subgraphs[0],
@@ -297,33 +297,31 @@ void* MakeBuiltinData(const ModelOperator& op) {
     return composite;
   }
   if (op.builtin_code == tflite::kTfLiteBuiltinStablehloCase) {
-    auto* cases = static_cast<tflite::TfLiteStablehloCaseParams*>(
-        std::calloc(1, sizeof(tflite::TfLiteStablehloCaseParams)));
+    auto* const cases = NewStruct<tflite::TfLiteStablehloCaseParams>();
     cases->num_branches = static_cast<uint32_t>(op.subgraphs.size());
     std::ranges::copy(op.subgraphs, cases->branch_subgraph_indices);
     return cases;
   }
   if (!op.subgraphs.empty() && op.def == nullptr) {
     // IF, WHILE and CALL_ONCE: the indices, one after the other, are their whole struct.
-    auto* indices = static_cast<int*>(std::calloc(op.subgraphs.size(), sizeof(int)));
+    auto* const indices = static_cast<int*>(AllocateZeros(op.subgraphs.size() * sizeof(int)));
     std::ranges::copy(op.subgraphs, indices);
     return indices;
   }
   if (op.builtin_code == tflite::kTfLiteBuiltinVarHandle) {
-    auto* handle = static_cast<tflite::TfLiteVarHandleParams*>(
-        std::calloc(1, sizeof(tflite::TfLiteVarHandleParams)));
+    auto* const handle = NewStruct<tflite::TfLiteVarHandleParams>();
     // The model's strings live as long as the nodes.
     *handle = {op.container.c_str(), op.shared_name.c_str()};
     return handle;
   }
   if (op.def != nullptr && op.def->candidates.empty()) {
     // This room's own operators read the parameters as they are.
-    void* params = std::calloc(1, op.def->params_bytes);
+    void* const params = AllocateZeros(op.def->params_bytes);
     std::memcpy(params, op.params.data(), op.def->params_bytes);
     return params;
   }
   if (op.def == nullptr || op.def->struct_bytes == 0) return nullptr;
-  void* data = std::calloc(1, op.def->struct_bytes);
+  void* const data = AllocateZeros(op.def->struct_bytes);
   kernels::ExportParams(op.def->fields, op.params.data(), data);
   return data;
 }

@@ -74,16 +74,17 @@ Status InvokeAssign(Subgraph& graph, const TfLiteNode& node) {
   if (variable == nullptr) return InvalidArgument("its handle names no variable");
   const TfLiteTensor& value = Input(graph, node, 1);
   if (variable->bytes.size() < value.bytes) {
-    variable->bytes = AlignedBuffer(value.bytes);
-    if (variable->bytes.data() == nullptr) {
+    AlignedBuffer memory(value.bytes);
+    if (memory.data() == nullptr) {
       return OutOfMemory("no memory for a variable of ", value.bytes, " bytes");
     }
+    variable->bytes = std::move(memory);
   }
+  const auto dims = Elements(static_cast<const tflite::TfLiteIntArray*>(value.dims));
+  variable->dims.assign(dims.begin(), dims.end());
   if (value.bytes > 0) std::memcpy(variable->bytes.data(), value.data.raw, value.bytes);
   variable->size = value.bytes;
   variable->type = value.type;
-  const auto dims = Elements(static_cast<const tflite::TfLiteIntArray*>(value.dims));
-  variable->dims.assign(dims.begin(), dims.end());
   return Status();
 }
 
@@ -112,10 +113,13 @@ Status InvokeCallOnce(Subgraph& graph, const TfLiteNode& node) {
 }  // namespace
 
 int Resources::IdOf(const std::string& container, const std::string& name) {
-  const auto [entry, added] =
-      ids_.try_emplace({container, name}, static_cast<int>(variables_.size()));
-  if (added) variables_.push_back(std::make_unique<ResourceVariable>());
-  return entry->second;
+  const auto known = ids_.find({container, name});
+  if (known != ids_.end()) return known->second;
+  const auto id = static_cast<int>(variables_.size());
+  // Before its name, so that no name stands for a variable that there was no memory for.
+  variables_.push_back(std::make_unique<ResourceVariable>());
+  ids_.emplace(std::pair(container, name), id);
+  return id;
 }
 
 ResourceVariable* Resources::Find(int id) {

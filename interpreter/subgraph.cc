@@ -6,6 +6,7 @@
 #include <set>
 
 #include "interpreter/builtin_op.h"
+#include "interpreter/host_memory.h"
 #include "interpreter/operator_calls.h"
 #include "interpreter/printable.h"
 
@@ -23,33 +24,31 @@ constexpr size_t kSpareTensors = 16;
 void SetQuantization(const Quantization& from, TfLiteTensor& to) {
   if (from.empty()) return;
   if (!from.per_channel()) to.params = {from.scale(), from.zero_point()};
-  auto* affine = static_cast<tflite::TfLiteAffineQuantization*>(
-      std::calloc(1, sizeof(tflite::TfLiteAffineQuantization)));
-  affine->scale = tflite::MakeFloatArray(from.scales).release();
-  affine->zero_point = tflite::MakeIntArray(from.zero_points).release();
-  affine->quantized_dimension = from.axis;
+  auto* const affine = NewStruct<tflite::TfLiteAffineQuantization>();
   to.quantization = {tflite::kTfLiteAffineQuantization, affine};
+  affine->scale = NewFloatArray(from.scales);
+  affine->zero_point = NewIntArray(from.zero_points);
+  affine->quantized_dimension = from.axis;
 }
 
 void SetBlockwise(const BlockwiseQuantization& from, TfLiteTensor& to) {
   if (from.block_size == 0) return;
-  auto* blocks = static_cast<tflite::TfLiteBlockwiseQuantization*>(
-      std::calloc(1, sizeof(tflite::TfLiteBlockwiseQuantization)));
+  auto* const blocks = NewStruct<tflite::TfLiteBlockwiseQuantization>();
   *blocks = {from.scales, from.zero_points, from.block_size, from.axis};
   to.quantization = {tflite::kTfLiteBlockwiseQuantization, blocks};
 }
 
-TfLiteTensor MakeTensor(const ModelTensor& from) {
-  TfLiteTensor to{};
+// `to` is a tensor already, so that what it has by then goes with it where memory ends.
+void Fill(const ModelTensor& from, TfLiteTensor& to) {
   to.type = static_cast<tflite::TfLiteType>(from.type);
   to.name = from.name.c_str();
-  to.dims = tflite::MakeIntArray(from.shape.dims()).release();
+  to.dims = NewIntArray(from.shape.dims());
   to.buffer_handle = tflite::kTfLiteNullBufferHandle;
   to.is_variable = from.is_variable;
   SetQuantization(from.quantization, to);
   SetBlockwise(from.blockwise, to);
   if (!from.shape_signature.empty()) {
-    to.dims_signature = tflite::MakeIntArray(from.shape_signature).release();
+    to.dims_signature = NewIntArray(from.shape_signature);
   }
   if (from.constant) {
     to.allocation_type = tflite::kTfLiteMmapRo;
@@ -63,11 +62,6 @@ TfLiteTensor MakeTensor(const ModelTensor& from) {
     info.shape = from.shape;
     to.bytes = HostBytes(info);
   }
-  return to;
-}
-
-tflite::TfLiteIntArray* Copy(std::span<const int> values) {
-  return tflite::MakeIntArray(values).release();
 }
 
 }  // namespace
@@ -94,7 +88,7 @@ Result<std::unique_ptr<Subgraph>> Subgraph::Build(SubgraphHost& host, int index,
 
 Status Subgraph::AddModelTensors() {
   tensors_.reserve(model_.tensors.size() + kSpareTensors);
-  for (const ModelTensor& tensor : model_.tensors) tensors_.push_back(MakeTensor(tensor));
+  for (const ModelTensor& tensor : model_.tensors) Fill(tensor, tensors_.emplace_back());
   SetTensorsSize(tensors_.size());
   return Status();
 }
@@ -112,10 +106,10 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
     }
     auto node = std::make_unique<Node>();
     node->name = Model::OperatorName(op);
-    node->node.inputs = Copy(op.inputs);
-    node->node.outputs = Copy(op.outputs);
-    node->node.intermediates = Copy(op.intermediates);
-    node->node.temporaries = Copy({});
+    node->node.inputs = NewIntArray(op.inputs);
+    node->node.outputs = NewIntArray(op.outputs);
+    node->node.intermediates = NewIntArray(op.intermediates);
+    node->node.temporaries = NewIntArray({});
     node->node.builtin_data = MakeBuiltinData(op);
     if (custom) {
       node->node.custom_initial_data = op.custom_options.data();

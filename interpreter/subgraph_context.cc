@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "interpreter/host_memory.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 
@@ -142,9 +143,10 @@ struct Subgraph::ContextFunctions {
       if (!ValidNodes(graph, nodes)) return tflite::kTfLiteError;
       for (const NodeSubset& subset : graph.Partition(Elements(nodes))) {
         if (!subset.claimed) continue;
-        graph.preview_.push_back({nullptr, tflite::MakeIntArray(subset.nodes).release(),
-                                  tflite::MakeIntArray(subset.inputs).release(),
-                                  tflite::MakeIntArray(subset.outputs).release()});
+        tflite::TfLiteDelegateParams& shown = graph.preview_.emplace_back();
+        shown.nodes_to_replace = NewIntArray(subset.nodes);
+        shown.input_tensors = NewIntArray(subset.inputs);
+        shown.output_tensors = NewIntArray(subset.outputs);
       }
       *params = graph.preview_.data();
       *count = static_cast<int>(graph.preview_.size());

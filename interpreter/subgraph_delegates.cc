@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "interpreter/host_memory.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 
@@ -26,7 +27,7 @@ tflite::TfLiteDelegateParams* MakeDelegateParams(const NodeSubset& subset,
   };
   const size_t bytes = sizeof(tflite::TfLiteDelegateParams) + array_bytes(subset.nodes) +
                        array_bytes(subset.inputs) + array_bytes(subset.outputs);
-  auto* memory = static_cast<std::byte*>(std::malloc(bytes));
+  auto* const memory = static_cast<std::byte*>(AllocateZeros(bytes));
   auto* params = new (memory) tflite::TfLiteDelegateParams{};
   std::byte* next = memory + sizeof *params;
   const auto add = [&](const std::vector<int>& values) {
@@ -73,10 +74,10 @@ void Subgraph::ReplaceNodes(const tflite::TfLiteRegistration& registration,
     node->name = "delegate " + Printable(name ? name : "without a name");
     node->registration = registration;
     node->registration.builtin_code = tflite::kTfLiteBuiltinDelegate;
-    node->node.inputs = tflite::MakeIntArray(subset.inputs).release();
-    node->node.outputs = tflite::MakeIntArray(subset.outputs).release();
-    node->node.intermediates = tflite::MakeIntArray({}).release();
-    node->node.temporaries = tflite::MakeIntArray({}).release();
+    node->node.inputs = NewIntArray(subset.inputs);
+    node->node.outputs = NewIntArray(subset.outputs);
+    node->node.intermediates = NewIntArray({});
+    node->node.temporaries = NewIntArray({});
     node->node.builtin_data = MakeDelegateParams(subset, delegate);
     node->node.delegate = delegate;
     for (int output : subset.outputs) tensors_[output].delegate = delegate;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpreter/host_memory.h"
 #include "interpreter/operator_calls.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
@@ -60,8 +61,7 @@ Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
   FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
   if (delegates_are_static_) FUSELITE_RETURN_IF_ERROR(UndoDelegates());
   state_ = State::kUnprepared;
-  std::free(tensor.dims);
-  tensor.dims = tflite::MakeIntArray(dims).release();
+  Replace(tensor.dims, dims);
   tensor.bytes = bytes;
   return Status();
 }
@@ -74,8 +74,7 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
   }
   FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
   if (!std::ranges::equal(Elements(tensor.dims), dims)) {
-    std::free(tensor.dims);
-    tensor.dims = tflite::MakeIntArray(dims).release();
+    Replace(tensor.dims, dims);
     if (!dynamic) tensor.data.raw = nullptr;
   }
   if (dynamic && (bytes != tensor.bytes || tensor.data.raw == nullptr)) {

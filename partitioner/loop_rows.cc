@@ -52,16 +52,18 @@ Result<std::unique_ptr<LoopRows>> LoopRows::Make(fusion::RowsAhead taken, const 
 }
 
 Status LoopRows::TakeMemory() {
-  kept_ = AlignedBuffer(bytes_ * rows_);
-  bool memory = kept_.data() != nullptr;
-  block_.execution->BindInput(0, kept_.data());
+  bool memory = true;
   for (size_t i = 0; i < products_.size(); ++i) {
     Product& product = products_[i];
     product.memory = AlignedBuffer(product.bytes * rows_);
     memory &= product.memory.data() != nullptr;
     block_.execution->BindOutput(static_cast<int>(i), product.memory.data());
   }
-  return memory ? Status() : OutOfMemory("no memory for the products of a loop's rows");
+  // Last: where these are, all is, and nothing is taken again.
+  if (memory) kept_ = AlignedBuffer(bytes_ * rows_);
+  if (kept_.data() == nullptr) return OutOfMemory("no memory for the products of a loop's rows");
+  block_.execution->BindInput(0, kept_.data());
+  return Status();
 }
 
 Status LoopRows::Bind(Execution& body, FunctionRef<Status(Segment& segment)> run) {

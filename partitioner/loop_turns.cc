@@ -108,9 +108,8 @@ Status LoopTurns::SetUp(const TfLiteContext* body, const Partition& partition,
     }
     tested_.push_back(std::move(tested));
   }
-  const bool memory = std::ranges::all_of(memory_, [](const AlignedBuffer& buffer) {
-    return buffer.size() == 0 || buffer.data() != nullptr;
-  });
+  const bool memory = std::ranges::equal(memory_, segment.built.outputs, {}, &AlignedBuffer::size,
+                                         &BoundTensor::bytes);
   return memory ? Status() : OutOfMemory("no memory for the values of a loop");
 }
 

@@ -87,7 +87,7 @@ class LoopTurns {
   Result<std::optional<bool>> Test();
 
   const std::shared_ptr<const Loop> loop_;
-  bool set_up_ = false, possible_ = true, remembers_ = false;
+  bool set_up_ = false, possible_ = false, remembers_ = false;
   std::vector<Source> sources_;
   std::vector<Place> places_;
   std::vector<Tested> tested_;
