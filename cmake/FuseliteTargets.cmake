@@ -69,23 +69,21 @@ function(fuselite_shared_library name)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
-# fuselite_test(NAME DEPENDS ... [SOURCES ...] [SERIAL] [TIMEOUT SECONDS]): the GoogleTest program NAME from NAME.cc
+# fuselite_test(NAME DEPENDS ... [SOURCES ...] [SERIAL]): the GoogleTest program NAME from NAME.cc
 # and SOURCES, registered with ctest. SERIAL: measures time or the load of the machine, so it must run alone. The
 # cases' results go to test-results/NAME.xml in the build folder, where scripts/test-summary counts them.
 function(fuselite_test name)
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "DEPENDS;SOURCES" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(ARG "SERIAL" "" "DEPENDS;SOURCES" ${ARGN})
   add_executable(${name} ${name}.cc ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fuselite_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   fuselite_add_test(${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL "${ARG_SERIAL}")
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL "${ARG_SERIAL}")
 endfunction()
 
 # fuselite_add_test(NAME): registers the GoogleTest program NAME with ctest.
 function(fuselite_add_test name)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300
+  # Sanitizers take up to twenty times as long.
+  set_tests_properties(${name} PROPERTIES TIMEOUT $<IF:$<BOOL:${FUSELITE_SANITIZE}>,3600,300>
     ENVIRONMENT GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml)
 endfunction()
