@@ -209,6 +209,22 @@ FittingCase OfPacked(Random& random) {
   return {std::move(tester)};
 }
 
+// Of uint8, whose inputs may have scales of their own.
+FittingCase OfSideBySide(Random& random) {
+  OpTester tester("CONCATENATION");
+  const int rank = Dim(random, 1, 4), axis = Dim(random, 0, rank - 1);
+  SetParameter(tester, "axis", random.Chance(0.5) ? axis : axis - rank);
+  Shape shape = SmallShape(random, rank);
+  const Quantization out = SomeScale(random, kU8);
+  for (int i = Dim(random, 1, 4); i > 0; --i) {
+    shape.set(axis, Dim(random, 1, 9));
+    const Quantization q = random.Chance(0.3) ? out : SomeScale(random, kU8);
+    tester.Input(Operand(random, kU8, shape, q));
+  }
+  tester.Output(kU8, out);
+  return {std::move(tester)};
+}
+
 FittingCase HybridTransposeConv(Random& random) {
   const TransposeConvSizes sizes(random, 20, 20, 40);
   const int32_t out = sizes.output.dim(-1);
@@ -226,7 +242,7 @@ FittingCase HybridTransposeConv(Random& random) {
 }  // namespace
 
 FittingCase DrawFunctionCase(Random& random) {
-  switch (random.Int(0, 7)) {
+  switch (random.Int(0, 8)) {
     case 0: return OfFixedRange(random);
     case 1:
     case 2: return OfElements(random);
@@ -234,6 +250,7 @@ FittingCase DrawFunctionCase(Random& random) {
     case 4: return OfSets(random);
     case 5: return OfConversions(random);
     case 6: return OfPacked(random);
+    case 7: return OfSideBySide(random);
     default: return HybridTransposeConv(random);
   }
 }

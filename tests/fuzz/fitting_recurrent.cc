@@ -137,22 +137,60 @@ FittingCase BidirectionalLstm(Random& random) {
   return {std::move(tester), hybrid ? 3e-2f : 1e-3f};
 }
 
+struct SvdfSizes {
+  explicit SvdfSizes(Random& random)
+      : batch(Dim(random, 1, 3)),
+        inputs(Dim(random, 1, 40)),
+        rank(Dim(random, 1, 3)),
+        units(Dim(random, 1, 20)),
+        memory(Dim(random, 1, 10)) {}
+  int32_t filters() const { return units * rank; }
+  Shape state() const { return {batch, memory * filters()}; }
+  int32_t batch, inputs, rank, units, memory;
+};
+
 FittingCase Svdf(Random& random) {
-  const int32_t batch = Dim(random, 1, 3), inputs = Dim(random, 1, 40), rank = Dim(random, 1, 3);
-  const int32_t units = Dim(random, 1, 20), memory = Dim(random, 1, 10), filters = units * rank;
-  const DataType weights = random.Pick({kF32, kF32, kI8});
+  const SvdfSizes sizes(random);
+  const DataType weights = random.Pick({kF32, kF32, kI8, DataType::kUInt8});
   OpTester tester("SVDF");
-  tester.params<SvdfParams>() = {.rank = rank,
+  tester.params<SvdfParams>() = {.rank = sizes.rank,
                                  .activation = random.Pick({Activation::kNone, Activation::kRelu}),
                                  .asymmetric_quantize_inputs = random.Chance(0.5)};
   const auto matrix = [&](const Shape& shape) {
     return weights == kF32 ? Floats(random, shape, 0.3f) : Bytes(random, weights, shape);
   };
-  tester.Input(Floats(random, {batch, inputs}, 1));
-  tester.Constant(matrix({filters, inputs})).Constant(matrix({filters, memory}));
-  random.Chance(0.5) ? tester.Constant(Floats(random, {units}, 1)) : tester.Absent();
-  tester.Input(Floats(random, {batch, memory * filters}, 0.3f));
+  tester.Input(Floats(random, {sizes.batch, sizes.inputs}, 1));
+  tester.Constant(matrix({sizes.filters(), sizes.inputs}));
+  tester.Constant(matrix({sizes.filters(), sizes.memory}));
+  random.Chance(0.5) ? tester.Constant(Floats(random, {sizes.units}, 1)) : tester.Absent();
+  tester.Input(Floats(random, sizes.state(), 0.3f));
   return {std::move(tester), weights == kF32 ? 1e-4f : 1e-2f};
+}
+
+// Of int8, whose times and state have 16 bits or 8.
+FittingCase IntegerSvdf(Random& random) {
+  const SvdfSizes sizes(random);
+  const DataType memory = random.Pick({DataType::kInt16, kI8});
+  OpTester tester("SVDF");
+  tester.params<SvdfParams>() = {.rank = sizes.rank, .activation = Activation::kRelu};
+  const auto integers = [&](DataType type, const Shape& shape, float scale, int32_t zero) {
+    TestTensor tensor({.type = type, .shape = shape, .quantization = {{scale}, {zero}}});
+    const int32_t most = type == kI8 ? 127 : 32767;
+    tensor.Fill(random, -most - 1, most);
+    return tensor;
+  };
+  tester.Input(integers(kI8, {sizes.batch, sizes.inputs}, 0.02f, Dim(random, -128, 127)));
+  tester.Constant(integers(kI8, {sizes.filters(), sizes.inputs}, 0.01f, 0));
+  tester.Constant(integers(memory, {sizes.filters(), sizes.memory}, 0x1p-15f, 0));
+  if (random.Chance(0.5)) {
+    tester.Constant(Numbers(random, {sizes.units}, -100000, 100000));
+  } else {
+    tester.Absent();
+  }
+  const float scale = random.Pick({0x1p-11f, 0.01f});
+  tester.Input(integers(memory, sizes.state(), scale, memory == kI8 ? Dim(random, -9, 9) : 0));
+  tester.Output(kI8, {{random.Pick({0.05f, 0.001f})}, {Dim(random, -128, 127)}});
+  return {std::move(tester)};
 }
 
 // RNN and its forms over a sequence, one way or both.
@@ -199,13 +237,14 @@ FittingCase Rnn(Random& random) {
 }  // namespace
 
 FittingCase DrawRecurrentCase(Random& random) {
-  switch (random.Int(0, 7)) {
+  switch (random.Int(0, 8)) {
     case 0: return Lstm(random);
     case 1: return {RandomIntegerLstm(random)};
     case 2: return ByteLstm(random);
     case 3: return BasicLstm(random);
     case 4: return BidirectionalLstm(random);
     case 5: return Svdf(random);
+    case 6: return IntegerSvdf(random);
     default: return Rnn(random);
   }
 }
