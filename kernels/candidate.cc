@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
 
@@ -23,12 +24,14 @@ Result<T> Guarded(Function function) {
   }
 }
 
-// Whether there is nothing to compute: outputs without an element, and no state. Other dimensions
-// may be of any size, which kernels would go over row by row, or compute lengths from.
+// Whether there is nothing to do: outputs without an element, no state, and no index to check.
+// Other dimensions may be of any size, which kernels would go over row by row, or compute lengths
+// from.
 bool GivesNothing(const OpDescription& op) {
   return !op.outputs.empty() && op.op->state_inputs.empty() &&
          std::ranges::all_of(op.outputs,
-                             [](const TensorInfo& output) { return output.elements() == 0; });
+                             [](const TensorInfo& output) { return output.elements() == 0; }) &&
+         !ChecksIndices(*op.op);
 }
 
 KernelPlan NothingToDo(std::string_view name) {

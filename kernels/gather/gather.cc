@@ -218,4 +218,9 @@ const OperatorDef& EmbeddingLookupOperator() {
   return kDef;
 }
 
+bool ChecksIndices(const OperatorDef& op) {
+  return &op == &GatherOperator() || &op == &GatherNdOperator() || &op == &ScatterNdOperator() ||
+         &op == &EmbeddingLookupOperator();
+}
+
 }  // namespace fuselite::kernels

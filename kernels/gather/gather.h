@@ -1,11 +1,16 @@
 // GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP: elements chosen by run-time indices.
 //
-// Indices are checked when the kernel runs: one out of range fails the run. Dense operands only.
+// Indices are checked when the kernel runs: one out of range fails the run, also where the slice
+// that it names has no element. Dense operands only.
 #pragma once
 
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
+
+// Whether the operator is one of these, whose runs have indices to check even where they give
+// nothing.
+bool ChecksIndices(const OperatorDef& op);
 
 // (input, indices): output[batch.., before.., i.., after..] =
 // input[batch.., before.., indices[batch.., i..], after..], where `axis` is the dimension that

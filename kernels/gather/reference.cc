@@ -1,3 +1,6 @@
+#include <cstring>
+#include <limits>
+
 #include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
 #include "kernels/packed_integers.h"
@@ -21,6 +24,9 @@ class Coordinates {
  public:
   Coordinates(const TensorInfo& indices, const Shape& into)
       : type_(indices.type), depth_(indices.shape.dim(-1)), into_(into) {}
+  // How many of `tuples` a run looks at, whose slices have `slice` elements: none where neither has
+  // any, however many there are.
+  int64_t Count(int64_t tuples, int64_t slice) const { return depth_ + slice > 0 ? tuples : 0; }
   int64_t Locate(const void* indices, int64_t tuple) const {
     int64_t position = 0;
     for (int d = 0; d < depth_; ++d) {
@@ -37,9 +43,10 @@ class Coordinates {
   Shape into_;
 };
 
-// A slice of one element needs no call.
+// A slice of one element needs no call; one of none may have no memory.
 inline void CopySlice(const std::byte* from, int64_t bytes, std::byte* to) {
   switch (bytes) {
+    case 0: break;
     case 1: *to = *from; break;
     case 2: std::memcpy(to, from, 2); break;
     case 4: std::memcpy(to, from, 4); break;
@@ -103,21 +110,25 @@ Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription& op, const Build
   const Shape& in = op.inputs[0].shape;
   const Shape& indices = op.inputs[1].shape;
   const auto& params = op.params.as<GatherParams>();
-  const int64_t before = in.elements(params.batch_dims, params.axis);
+  const int64_t batches = in.elements(0, params.batch_dims);
+  const int64_t lines = in.elements(params.batch_dims, params.axis);
   const int64_t picks = indices.elements(params.batch_dims, indices.rank());
-  const int64_t size = in[params.axis];
   const int64_t after = in.elements(params.axis + 1, in.rank());
-  const int64_t bytes = after * BitWidth(op.inputs[0].type) / 8;
-  const int64_t units = bytes ? in.elements(0, params.axis) * picks : 0;
+  // Where no slice has an element, each index is checked once, however many slices it names.
+  // Without a line to take slices from, LiteRT refuses negative ones only.
+  const bool empty = op.outputs[0].elements() == 0;
+  const int64_t before = empty ? 1 : lines;
+  const int64_t bytes = empty ? 0 : after * BitWidth(op.inputs[0].type) / 8;
+  const int64_t size = lines > 0 ? in[params.axis] : std::numeric_limits<int64_t>::max();
   return MakeKernel(
       "gather " + std::string(DataTypeName(op.inputs[0].type)),
-      {.units = units, .grain = GrainFor(bytes / 4 + 1)},
+      {.units = batches * before * picks, .grain = GrainFor(bytes / 4 + 1)},
       [=, type = op.inputs[1].type](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
         // Batch and `before` together; a division for each unit would take longer than its copy.
         int64_t outer = picks ? begin / picks : 0, pick = picks ? begin % picks : 0;
         for (int64_t unit = begin; unit < end; ++outer, pick = 0) {
           const int64_t batch = outer / before * picks;
-          const auto* from = static_cast<const std::byte*>(args.inputs[0]) + outer * size * bytes;
+          const auto* from = static_cast<const std::byte*>(args.inputs[0]) + outer * (size * bytes);
           auto* to = static_cast<std::byte*>(args.outputs[0]) + unit * bytes;
           for (; pick < picks && unit < end; ++pick, ++unit, to += bytes) {
             const int64_t index = LoadIndex(type, args.inputs[1], batch + pick);
@@ -134,12 +145,12 @@ Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription& op, const Bui
   const Shape& in = op.inputs[0].shape;
   const Shape& indices = op.inputs[1].shape;
   const int depth = indices.dim(-1);
+  const Coordinates coordinates(op.inputs[1], in);
   const int64_t bytes = in.elements(depth, in.rank()) * BitWidth(op.inputs[0].type) / 8;
-  const int64_t units = bytes ? indices.elements(0, indices.rank() - 1) : 0;
+  const int64_t units = coordinates.Count(indices.elements(0, indices.rank() - 1), bytes);
   return MakeKernel("gather_nd " + std::string(DataTypeName(op.inputs[0].type)),
                     {.units = units, .grain = GrainFor(bytes / 4 + depth)},
-                    [=, coordinates = Coordinates(op.inputs[1], in)](
-                        const KernelArgs& args, int64_t begin, int64_t end) -> Status {
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
                       const auto* from = static_cast<const std::byte*>(args.inputs[0]);
                       auto* to = static_cast<std::byte*>(args.outputs[0]);
                       for (int64_t unit = begin; unit < end; ++unit) {
@@ -160,15 +171,14 @@ Result<std::unique_ptr<Kernel>> BuildScatterNd(const OpDescription& op, const Bu
   const Shape& indices = op.inputs[0].shape;
   const int depth = indices.dim(-1);
   const int64_t slice = out.shape.elements(depth, out.shape.rank());
-  const int64_t updates = indices.elements(0, indices.rank() - 1);
+  const Coordinates coordinates(op.inputs[0], out.shape);
+  const int64_t updates = coordinates.Count(indices.elements(0, indices.rank() - 1), slice);
   return MakeKernel("scatter_nd " + std::string(DataTypeName(out.type)), {},
-                    [=, coordinates = Coordinates(op.inputs[0], out.shape), shape = out.shape,
-                     type = out.type, element = BitWidth(out.type) / 8,
+                    [=, shape = out.shape, type = out.type, element = BitWidth(out.type) / 8,
                      bytes = out.bytes()](const KernelArgs& args, int64_t, int64_t) -> Status {
                       const auto* from = static_cast<const std::byte*>(args.inputs[1]);
                       auto* to = static_cast<std::byte*>(args.outputs[0]);
-                      if (bytes == 0) return Status();
-                      std::memset(to, 0, bytes);
+                      if (bytes > 0) std::memset(to, 0, bytes);
                       for (int64_t i = 0; i < updates; ++i) {
                         const int64_t position = coordinates.Locate(args.inputs[0], i);
                         if (position < 0)
@@ -187,7 +197,9 @@ Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription& op, co
   const int64_t count = rows.shape[0];
   const int64_t width = rows.shape.elements(1, rows.shape.rank());
   const int64_t bytes = width * BitWidth(rows.type) / 8;
-  const Work work = {.units = width ? int64_t{out.shape[0]} : 0, .grain = GrainFor(width)};
+  // As in LiteRT: a table without an element has any row.
+  const int64_t units = width + count > 0 ? int64_t{out.shape[0]} : 0;
+  const Work work = {.units = units, .grain = GrainFor(width)};
   if (rows.type == out.type) {
     return MakeKernel("embedding_lookup " + std::string(DataTypeName(rows.type)), work,
                       [=](const KernelArgs& args, int64_t begin, int64_t end) -> Status {
@@ -196,7 +208,7 @@ Result<std::unique_ptr<Kernel>> BuildEmbeddingLookup(const OpDescription& op, co
                         for (int64_t i = begin; i < end; ++i) {
                           const int64_t id = LoadUnaligned<int32_t>(args.inputs[0], i);
                           if (id < 0 || id >= count) return OutOfRange(id, count);
-                          std::memcpy(to + i * bytes, from + id * bytes, bytes);
+                          CopySlice(from + id * bytes, bytes, to + i * bytes);
                         }
                         return Status();
                       });

@@ -81,6 +81,59 @@ TEST(GatherTest, FailsOnIndicesOutOfRange) {
   }
 }
 
+// Whether a run accepts `index` where what it names has no element. `shape` is what it is taken of,
+// or for SCATTER_ND of what the updates are written into.
+bool Accepts(std::string_view name, const Shape& shape, int32_t axis, int32_t index) {
+  OpTester tester(name);
+  const TestTensor indices =
+      TestTensor::Of<int32_t>(kI32, name.ends_with("_ND") ? Shape{1, 1} : Shape{1}, {index});
+  const TestTensor values({.type = kF32, .shape = shape});
+  if (name == "GATHER") tester.params<GatherParams>().axis = axis;
+  if (name == "SCATTER_ND") {
+    TensorInfo updates = values.info();
+    updates.shape.set(0, 1);
+    tester.Input(indices).Input(TestTensor(updates));
+    tester.Constant(Ints({shape.dims().begin(), shape.dims().end()}));
+  } else if (name == "EMBEDDING_LOOKUP") {
+    tester.Input(indices).Input(values);
+  } else {
+    tester.Input(values).Input(indices);
+  }
+  const Status inferred = tester.Infer();
+  EXPECT_TRUE(inferred.ok()) << name << ": " << inferred.ToString();
+  return tester.Run("reference", Isa::kScalar).ok();
+}
+
+TEST(IndexTest, IsCheckedAlsoWhereItsSliceHasNoElement) {
+  for (const char* name : {"GATHER", "GATHER_ND", "SCATTER_ND", "EMBEDDING_LOOKUP"}) {
+    for (const int32_t index : {-1, 0, 2, 3}) {
+      const bool inside = index >= 0 && index < 3;
+      EXPECT_EQ(Accepts(name, {3, 0}, 0, index), inside) << name << " " << index;
+      EXPECT_EQ(Accepts(name, {3, 1 << 30, 0}, 0, index), inside) << name << " " << index;
+    }
+  }
+  for (const char* name : {"GATHER", "GATHER_ND"}) EXPECT_FALSE(Accepts(name, {0, 2}, 0, 0));
+  EXPECT_FALSE(Accepts("SCATTER_ND", {0, 2}, 0, 0));
+  // LiteRT asks for no more where there is no line to take slices from.
+  EXPECT_TRUE(Accepts("GATHER", {0, 3}, 1, 3));
+  EXPECT_FALSE(Accepts("GATHER", {0, 3}, 1, -1));
+  EXPECT_TRUE(Accepts("EMBEDDING_LOOKUP", {0, 0}, 0, 3));
+}
+
+// A billion tuples of no coordinates have no element either, and take no time.
+TEST(IndexTest, OfNoCoordinatesIsNotGoneOver) {
+  const Shape many = {1 << 30, 0};
+  OpTester gather("GATHER_ND"), scatter("SCATTER_ND");
+  gather.Input(TestTensor({.type = kF32, .shape = {0}}));
+  gather.Input(TestTensor({.type = kI32, .shape = many}));
+  scatter.Input(TestTensor({.type = kI32, .shape = many}));
+  scatter.Input(TestTensor({.type = kF32, .shape = many})).Constant(Ints({0}));
+  for (OpTester* tester : {&gather, &scatter}) {
+    ASSERT_TRUE(tester->Infer().ok());
+    EXPECT_TRUE(tester->Run("reference", Isa::kScalar).ok());
+  }
+}
+
 TEST(GatherTest, IndicesMayBeShort) {
   for (const char* name : {"GATHER", "GATHER_ND"}) {
     OpTester tester(name);

@@ -63,6 +63,23 @@ def gather_of_constants(*indices):
     return graph.build([graph.op("GATHER", [x, ints(graph, *indices)], (len(indices),), "GatherOptions")]), []
 
 
+def indexed_nothing(name, shape, index, axis=0):
+    """Takes from, or writes into, a value without elements."""
+    graph = graphs.Graph()
+    indices = np.full((1, 1) if name.endswith("_ND") else (1,), index, np.int32)
+    places = graph.input(indices.shape, np.int32)
+    if name == "SCATTER_ND":
+        x = graph.input((1, *shape[1:]))
+        inputs, result, options = [places, x, ints(graph, *shape)], shape, "ScatterNdOptions"
+    else:
+        x = graph.input(shape)
+        inputs, result = [x, places], (*shape[:axis], 1, *shape[axis + 1 :])
+        options = {"GATHER": "GatherOptions", "GATHER_ND": "GatherNdOptions"}.get(name)
+        inputs = inputs[::-1] if name == "EMBEDDING_LOOKUP" else inputs
+    y = graph.op(name, inputs, result, options, like=x, **({"axis": axis} if name == "GATHER" else {}))
+    return graph.build([y]), [indices, np.zeros(x.shape, np.float32)]
+
+
 def zeros_like(dtype):
     graph = graphs.Graph()
     x = graph.input((3,), dtype)
@@ -209,6 +226,13 @@ CASES = {
     **{f"reduce_window_{kind}": reduce_window(kind) for kind in ("constant", "run_time")},
     **{f"stride_{step}": stride(step) for step in (LEAST, LEAST + 1, MOST)},
     **{f"gather_{indices}": gather_of_constants(*indices) for indices in ((0, 2), (0, 3), (0, -1))},
+    **{
+        f"{name}_{index}_of_nothing": indexed_nothing(name, (3, 0), index)
+        for name in ("GATHER", "SCATTER_ND", "EMBEDDING_LOOKUP")
+        for index in (-1, 0, 2, 3)
+    },
+    **{f"GATHER_ND_{index}_of_nothing": indexed_nothing("GATHER_ND", (3, 0), index) for index in (-1, 3)},
+    **{f"GATHER_{index}_of_no_line": indexed_nothing("GATHER", (0, 3), index, 1) for index in (-1, 2, 3)},
     **{
         f"{name}_by_{index.__name__}_{constant}": indexed(name, index, constant)
         for name in INDEXED
