@@ -66,6 +66,15 @@ TEST(Compile, RefusesAGraphThatReadsWhatNobodyMakes) {
   EXPECT_THAT(executable.status().ToString(), HasSubstr("reads value 0 before it is made"));
 }
 
+TEST(Compile, RefusesOutputsThatTheGraphDoesNotHave) {
+  for (const ValueId output : {-1, 1 << 28}) {
+    GraphBuilder b;
+    b.Output(b.Op("NEG", {b.Input({1, 4})}));
+    b.graph().outputs.push_back(output);
+    EXPECT_FALSE(Compile(b.graph(), Fused(), nullptr).ok()) << output;
+  }
+}
+
 TEST(Compile, RefusesAGraphThatMakesAValueTwice) {
   GraphBuilder b;
   const ValueId x = b.Input({1, 4}), y = b.Op("NEG", {x});

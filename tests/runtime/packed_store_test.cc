@@ -125,6 +125,23 @@ TEST(PackedStore, ForgetsWhatNobodyHolds) {
   EXPECT_EQ(pack.calls, 501);
 }
 
+TEST(PackedStore, RemembersWhatSomebodyHoldsAmongMuchThatNobodyDoes) {
+  const auto store = NewPackedStore();
+  CountingPack pack;
+  const std::vector<unsigned char> kept(4, 255);
+  const auto held = store->GetOrPack(RequestFor(kept), pack.function());
+  ASSERT_TRUE(held.ok());
+  std::vector<unsigned char> source(4);
+  for (int i = 0; i < 500; ++i) {
+    std::memcpy(source.data(), &i, sizeof(i));
+    ASSERT_TRUE(store->GetOrPack(RequestFor(source), pack.function()).ok());
+  }
+  const auto again = store->GetOrPack(RequestFor(kept), pack.function());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *held);
+  EXPECT_EQ(pack.calls, 501);
+}
+
 TEST(PackedStore, FailureIsNotKept) {
   const auto store = NewPackedStore();
   CountingPack pack;

@@ -142,6 +142,18 @@ TEST_F(WeightsCacheTest, MorePackingsJoinThoseThatAreThere) {
   EXPECT_EQ(all.report().found, 4);
 }
 
+TEST_F(WeightsCacheTest, AFileThatHasEverythingByNowIsNotWrittenAgain) {
+  WeightsCache first = Open(), second = Open();
+  PackAll(first, 2);
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(stat(File().c_str(), &before), 0);
+  PackAll(second, 2);
+  EXPECT_EQ(second.report().made, 2);
+  ASSERT_EQ(stat(File().c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+}
+
 TEST_F(WeightsCacheTest, WeightsThatTheProcessHasArePutIntoTheFileToo) {
   const std::unique_ptr<PackedStore> store = NewPackedStore();
   WeightsCache first = Open(CacheMode::kRead);

@@ -1,0 +1,23 @@
+#include "runtime/status.h"
+
+#include <gtest/gtest.h>
+
+namespace fuselite {
+namespace {
+
+TEST(StatusTest, SaysWhereItFailed) {
+  const Status status = InvalidArgument("axis ", 3, " of rank ", 2).In("SUM").In("node 7");
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "node 7: SUM: axis 3 of rank 2");
+  EXPECT_FALSE(status.ok());
+}
+
+TEST(StatusTest, OfSuccessHasNothingToSay) {
+  const Status status = Status().In("node 7");
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(status.message(), "");
+  EXPECT_EQ(status.ToString(), "ok");
+}
+
+}  // namespace
+}  // namespace fuselite
