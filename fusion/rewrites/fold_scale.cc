@@ -43,7 +43,6 @@ std::optional<Layer> FindLayer(const Graph& graph, NodeId id) {
     return std::nullopt;
   }
   layer.weights_shape = graph.value(layer.weights).info.shape;
-  if (layer.weights_shape.elements() == 0) return std::nullopt;
   layer.outputs = layer.weights_shape[layer.depthwise ? 3 : 0];
   layer.weights_per_output = layer.weights_shape.elements() / layer.outputs;
   layer.inputs = op == "FULLY_CONNECTED" ? layer.weights_shape[1]

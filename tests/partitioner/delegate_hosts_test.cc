@@ -100,9 +100,12 @@ TEST_F(HostsTest, TensorsAreCalledByTheirNumbersAndNames) {
 TEST_F(HostsTest, WithoutAPreviewNothingIsTaken) {
   host_.AddNode("NEG", {host_.AddConstant({1, kWidth}, Ramp(kWidth))},
                 {host_.AddTensor({1, kWidth})});
+  Custom(input_);
   host_.fail_preview = true;
   Apply(DefaultOptions());
   EXPECT_THAT(host_.kernels, IsEmpty());
+  // What would not have been taken anyway keeps its own reason.
+  EXPECT_THAT(Reasons(), Contains(HasSubstr("not implemented")));
   EXPECT_THAT(delegate_->Explain().graphs[0].error, HasSubstr("preview"));
 }
 

@@ -237,6 +237,15 @@ TEST_F(ConstantOutputTest, IsWrittenIntoMemoryOfTheUserByEachRun) {
   EXPECT_THAT(host_.errors.back(), HasSubstr("no memory"));
 }
 
+// So is what nodes make of constants alone.
+TEST_F(PlansTest, ConstantsThatNodesMakeAreThereBeforeTheRun) {
+  const int out = host_.AddTensor({3});
+  host_.AddNode("NEG", {host_.AddConstant({3}, std::vector<float>{1, -2, 3})}, {out});
+  Open({out, Layer(input_)});
+  EXPECT_EQ(host_.context.tensors[out].allocation_type, kTfLitePersistentRo);
+  EXPECT_THAT(std::vector<float>(host_.Floats(out), host_.Floats(out) + 3), ElementsAre(-1, 2, -3));
+}
+
 TEST_F(PlansTest, EventsAreKeptForWhoeverWantsThem) {
   for (const bool wanted : {false, true}) {
     Options options = DefaultOptions();

@@ -65,6 +65,18 @@ TEST(Variables, ReadBeforeAnAssignmentStayWhatTheyWere) {
   }
 }
 
+TEST(Variables, AreAssignedAConstantByEachRun) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  const int sum = b.Op("ADD", {b.Read(handle), x}, {1, 8});
+  b.Assign(handle, b.Weights({1, 8}));
+  b.End({sum});
+  b.Initializer();
+  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+}
+
 // Two names are two variables; a name that comes twice is one.
 TEST(Variables, AreToldApartByTheirNames) {
   Stateful b;
