@@ -1,13 +1,17 @@
 // softmax(scale Q K^T + mask) V, from BATCH_MATMUL, MUL or DIV, ADD, SOFTMAX, BATCH_MATMUL; scale
 // and mask may be absent. The PyTorch converter's products have all heads in one dimension, which
-// RESHAPEs take apart for the mask.
+// RESHAPEs take apart for the mask. Of two masks (a bias for each distance, and what windows must
+// not see) the sum is one.
 #include "kernels/attention/attention.h"
+
+#include <algorithm>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/batch_matmul/batch_matmul.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/softmax/softmax.h"
 
 namespace fuselite::fusion {
@@ -27,7 +31,12 @@ class Matcher : public PatternWalk {
     const float beta = ParamsOf<kernels::SoftmaxParams>(softmax).beta;
     ValueId scores = SameRows(In(softmax, 0));
     heads = graph_.value(scores).info.shape;
-    scores = SameRows(WithoutMask(scores));
+    scores = SameRows(WithoutMask(scores, &mask));
+    if (mask != kNone && SameHeads(scores)) {
+      const Shape own = graph_.value(scores).info.shape;
+      scores = SameRows(WithoutMask(scores, &bias));
+      if (bias != kNone) heads = own;
+    }
     if (mask != kNone && beta != 1.0f) return false;
     scores = SameRows(WithoutScale(scores));
     scale *= beta;
@@ -39,12 +48,16 @@ class Matcher : public PatternWalk {
     return true;
   }
 
-  ValueId queries = kNone, keys = kNone, values = kNone, mask = kNone;
-  Shape heads;  // of the scores where the mask is added: its leading dimensions are the heads'
+  ValueId queries = kNone, keys = kNone, values = kNone;
+  ValueId mask = kNone, bias = kNone;  // what is added to the scores: nothing, one, or both
+  Shape heads;  // of the scores where that is added: its leading dimensions are the heads'
   float scale = 1;
   bool keys_by_rows = false;
 
  private:
+  // Between the product and the outer mask: a scale, the other mask, and reshapes around each.
+  static constexpr int kMostNodes = 6;
+
   template <class T>
   const T& ParamsOf(NodeId id) const {
     return graph_.node(id).params.as<T>();
@@ -61,18 +74,29 @@ class Matcher : public PatternWalk {
     }
     return In(OwnStep(value, "RESHAPE"), 0);
   }
-  ValueId WithoutMask(ValueId scores) {
+  // Whether `value` has the dimensions of the heads, but for ones in front.
+  bool SameHeads(ValueId value) const {
+    const Shape& shape = graph_.value(value).info.shape;
+    const int more = heads.rank() - shape.rank();
+    return more >= 0 && heads.elements(0, more) == 1 &&
+           std::ranges::equal(heads.dims().subspan(more), shape.dims());
+  }
+  ValueId WithoutMask(ValueId scores, ValueId* added) {
     const NodeId add = OwnStep(scores, "ADD");
     if (add == kNone) return scores;
     // The scores are what the keys' product leads to.
     const int flowing = Leads(In(add, 0)) ? 0 : 1;
-    mask = In(add, 1 - flowing);
+    *added = In(add, 1 - flowing);
     return In(add, flowing);
   }
-  bool Leads(ValueId value) const {
+  // Whether a product comes to `value` through a scale, a mask and reshapes.
+  bool Leads(ValueId value, int depth = 0) const {
     const auto made_by = [&](const char* op) { return OwnProducerIs(graph_, value, op) != kNone; };
-    if (made_by("RESHAPE")) return Leads(In(graph_.producer(value), 0));
-    return made_by("BATCH_MATMUL") || made_by("MUL") || made_by("DIV");
+    if (made_by("BATCH_MATMUL")) return true;
+    const bool passes = made_by("RESHAPE") || made_by("MUL") || made_by("DIV") || made_by("ADD");
+    if (!passes || depth == kMostNodes) return false;
+    return std::ranges::any_of(graph_.node(graph_.producer(value)).inputs,
+                               [&](ValueId v) { return Leads(v, depth + 1); });
   }
   ValueId WithoutScale(ValueId scores) {
     if (const NodeId mul = OwnStep(scores, "MUL"); mul != kNone) {
@@ -138,6 +162,29 @@ void Place(Graph& graph, NodeId id, Node node, const std::vector<Shape>& shapes)
   graph.Replace(id, std::move(behind));
 }
 
+// The last `rank` dimensions at most: those in front are ones.
+Shape WithRank(const Shape& shape, int rank) {
+  Shape last;
+  for (int d = std::max(0, shape.rank() - rank); d < shape.rank(); ++d) last.push_back(shape[d]);
+  return last;
+}
+
+// What both masks, whose sum has the shape `sum`, add to scores of `rank`; made before `at`.
+ValueId SumOfMasks(Graph& graph, NodeId at, ValueId a, ValueId b, const Shape& sum, int rank,
+                   const std::vector<int>& hosts) {
+  const auto insert = [&](Node node, const Shape& shape) {
+    node.outputs = {AddShaped(graph, a, shape)};
+    node.host_nodes = hosts;
+    const ValueId out = node.outputs[0];
+    graph.InsertBefore(at, std::move(node));
+    return out;
+  };
+  const ValueId added = insert(MakeNode("ADD", {a, b}), sum);
+  const Shape shape = WithRank(sum, rank);
+  if (shape == sum) return added;
+  return insert(ReshapeTo(graph, added, shape), shape);
+}
+
 }  // namespace
 
 bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
@@ -156,12 +203,24 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   kernels::OpDescription op = graph.Describe(node);
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = (*shapes)[i];
   op.outputs[0].shape = (*shapes)[3];
+  Result<Shape> sum = Shape();
+  if (match.bias != kNone) {
+    const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
+    sum = kernels::BroadcastShapes(shape_of(match.mask), shape_of(match.bias));
+    if (!sum.ok()) return false;
+    op.inputs[3].shape = WithRank(*sum, match.heads.rank());
+    op.inputs[3].data = nullptr;
+  }
   if (!context.AcceptsComposite(op)) return false;
   std::vector<NodeId> replaced = match.nodes;
   replaced.push_back(id);
   node.host_nodes = MergeHostNodes(graph, replaced);
   context.Record("recognize attention", node.host_nodes);
   for (const NodeId other : match.nodes) graph.Remove(other);
+  if (match.bias != kNone) {
+    node.inputs[3] =
+        SumOfMasks(graph, id, match.bias, match.mask, *sum, match.heads.rank(), node.host_nodes);
+  }
   Place(graph, id, std::move(node), *shapes);
   return true;
 }

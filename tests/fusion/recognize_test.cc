@@ -364,6 +364,35 @@ TEST(Attention, WithHeadsThatReshapesTakeApart) {
   }
 }
 
+// As shifted windows have it: a bias for each distance, and a mask of what a window must not see.
+TEST(Attention, AddsItsTwoMasks) {
+  for (const bool reshaped : {false, true}) {
+    for (const bool first : {false, true}) {
+      GraphBuilder b;
+      const ValueId q = b.Input({6, 9, 8}), k = b.Input({6, 8, 11}), v = b.Input({6, 11, 5});
+      const auto add = [&](ValueId scores, ValueId mask) {
+        return first ? b.Op("ADD", {mask, scores}) : b.Op("ADD", {scores, mask});
+      };
+      ValueId scores = b.Op("MUL", {b.Op("BATCH_MATMUL", {q, k}), b.Scalar(0.05f)});
+      scores = b.Op("RESHAPE", {scores, b.Ints({2, 3, 9, 11})});
+      scores = add(scores, b.Constant({1, 3, 9, 11}, -1, 1));
+      if (reshaped) scores = b.Op("RESHAPE", {scores, b.Ints({1, 2, 3, 9, 11})});
+      scores = add(scores, reshaped ? b.Input({1, 2, 1, 9, 11}) : b.Input({2, 1, 1, 11}));
+      if (reshaped) scores = b.Op("RESHAPE", {scores, b.Ints({2, 3, 9, 11})});
+      ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+      weights = b.Op("RESHAPE", {weights, b.Ints({6, 9, 11})});
+      b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
+      ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+      CompileOptions vectors = Fused(), reference = Unfused();
+      vectors.jit = false;
+      reference.isa = Isa::kScalar;
+      const Outcome outcome = RunGraph(b.graph(), vectors);
+      EXPECT_THAT(outcome.ops(), ElementsAre("ADD", "FUSELITE_ATTENTION + neg"));
+      ExpectClose(RunGraph(b.graph(), reference).outputs, outcome.outputs, 2e-5f);
+    }
+  }
+}
+
 // Layers give rows in which all heads lie side by side; no TRANSPOSE is left between them.
 TEST(Attention, ReadsHeadsWhereLayersLeaveThem) {
   for (const int32_t batches : {1, 2}) {
