@@ -151,7 +151,7 @@ class OpBenchmark {
 template <class Run>
 void RegisterCandidates(const std::string& op, const std::string& name, const Run& run) {
   for (const kernels::Candidate& candidate : kernels::FindOperator(op)->candidates) {
-    for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kNeon, Isa::kScalar}) {
+    for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kNeon, Isa::kScalar}) {
       const bool reference = candidate.name == "reference";
       if (reference != (isa == Isa::kScalar) || !DetectIsa().includes(isa)) continue;
       const std::string path = "/" + std::string(candidate.name) + "/" + std::string(IsaName(isa));

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/fixed_point.h"
+#include "kernels/softmax/byte_permutes.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/quantized_rows.h"
 #include "runtime/aligned_buffer.h"
@@ -185,6 +186,36 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+// Null where vectors of 32 bits take less time, or nothing permutes bytes.
+std::unique_ptr<Kernel> MakePermutedSoftmax(const OpDescription& op, const ExpTable& exp,
+                                            const QuantizedRows& rows, Isa isa) {
+  constexpr int64_t kLeastRow = 48;
+  const DataType type = op.inputs[0].type;
+  if (rows.n < kLeastRow || rows.n > PermutedSoftmax::kMaxRow || type != op.outputs[0].type) {
+    return nullptr;
+  }
+  const auto softmax = std::make_shared<PermutedSoftmax>(exp, type == DataType::kInt8);
+  softmax->n = rows.n;
+  softmax->in_pitch = rows.in_pitch;
+  softmax->out_pitch = rows.out_pitch;
+  SoftmaxPermutes* const run = SoftmaxPermutesFor(*softmax, isa);
+  if (run == nullptr) return nullptr;
+  return MakeKernel(internal::Join("softmax ", DataTypeName(type), " permutes ", SimdName(isa)),
+                    {.units = rows.rows, .grain = GrainFor(rows.n)},
+                    [softmax, run](const KernelArgs& args, int64_t begin, int64_t end) {
+                      const PermutedSoftmax& p = *softmax;
+                      const auto* in = static_cast<const uint8_t*>(args.inputs[0]);
+                      auto* out = static_cast<uint8_t*>(args.outputs[0]);
+                      for (int64_t row = begin; row < end; row += PermutedSoftmax::kRows) {
+                        run(p, in + row * p.in_pitch, out + row * p.out_pitch,
+                            std::min(PermutedSoftmax::kRows, end - row));
+                      }
+                    });
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription& op,
                                                              const BuildContext& context) {
@@ -197,8 +228,9 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
   const int64_t n = op.inputs[0].shape.dim(-1);
   if (n > kMaxRow) return Unsupported("rows above ", kMaxRow);
   FUSELITE_ASSIGN_OR_RETURN(ExpTable exp, SoftmaxExpTable(op));
-  std::ranges::reverse(exp.values);
   const QuantizedRows rows(op);
+  if (auto permuted = MakePermutedSoftmax(op, exp, rows, context.isa)) return permuted;
+  std::ranges::reverse(exp.values);
   const auto body = [=, block = block_for(in, out)](const void* x, void* y, int64_t count,
                                                     int32_t* exps) {
     const SoftmaxRows p{exp.values.data(), rows.n, rows.in_pitch, rows.out_pitch, rows.exps_pitch};

@@ -174,8 +174,9 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     tester.params<SoftmaxParams>().beta = random.Pick({1.0f, 0.5f});
     TensorInfo info{.type = in,
                     .shape = {static_cast<int32_t>(random.Pick({1, 2, 5, 16, 17, 40})),
-                              static_cast<int32_t>(random.Pick({1, 2, 7, 15, 16, 65, 197, 1001}))},
-                    .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.7f})}, {3}}};
+                              static_cast<int32_t>(
+                                  random.Pick({1, 2, 7, 15, 16, 47, 48, 64, 65, 128, 197, 1001}))},
+                    .quantization = {{random.Pick({0.001f, 0.02f, 0.1f, 0.15f, 0.7f})}, {3}}};
     info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, random.Int(0, 3));
     const int64_t lowest = in == DataType::kInt8 ? -128 : 0;
@@ -196,6 +197,27 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     if (out == DataType::kInt16) {
       ExpectSame<int16_t>((*expected)[0], (*actual)[0], "softmax");
     } else {
+      ExpectSame<int8_t>((*expected)[0], (*actual)[0], "softmax");
+    }
+  }
+}
+
+// Where sums are so large that all become the least value, and around the longest rows whose sums
+// stay below 2^31.
+TEST_P(NormalizationIsaTest, QuantizedSoftmaxOfEqualElementsHasTheBitsOfTheReference) {
+  if (!GetParam().has_vectors()) GTEST_SKIP() << "the reference alone";
+  for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
+    for (const int32_t n : {255, 256, 511, 512, 513, 1023, 1024, 4095, 4096, 4097, 8192}) {
+      SCOPED_TRACE(n);
+      OpTester tester("SOFTMAX");
+      tester.params<SoftmaxParams>().beta = 1;
+      TestTensor x({.type = type, .shape = {3, n}, .quantization = {{0.1f}, {3}}});
+      tester.Input(x);
+      tester.Output(type, {{1.0f / 256}, {type == DataType::kInt8 ? -128 : 0}});
+      ASSERT_TRUE(tester.Infer().ok());
+      const auto expected = tester.Run("reference", Isa::kScalar);
+      const auto actual = tester.Run("highway", GetParam());
+      ASSERT_TRUE(expected.ok() && actual.ok());
       ExpectSame<int8_t>((*expected)[0], (*actual)[0], "softmax");
     }
   }
