@@ -150,20 +150,23 @@ void SoftmaxRowsByPermutes(const PermutedSoftmax& p, const uint8_t* in, uint8_t*
   constexpr int64_t kRows = PermutedSoftmax::kRows;
   constexpr int64_t kResults = kVectors * kBytes;
   alignas(64) uint8_t results[kRows][kResults];
-  int64_t sums[kRows];
+  alignas(64) int32_t scales[kRows] = {};
+  int shifts[kRows];
   uint8_t least_of[kRows];
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(p.in_flip));
   for (int64_t r = 0; r < rows; ++r) {
     const uint8_t* const x = in + r * p.in_pitch;
     const __m512i least = LeastOf(x, p.n, flip);
     least_of[r] = static_cast<uint8_t>(_mm_cvtsi128_si32(_mm512_castsi512_si128(least)));
-    sums[r] = SumOf<kVectors>(p, x, flip, least);
+    const ReciprocalParts parts = PartsOfSum(SumOf<kVectors>(p, x, flip, least), 8);
+    scales[r] = parts.fraction;
+    shifts[r] = parts.bits_over_unit;
   }
+  p.reciprocals(scales, rows);
   for (int64_t r = 0; r < rows; ++r) {
-    const SoftmaxScale scale = ScaleOfSum(sums[r], 8);
-    const int seen = scale.shift > 31 ? 0 : p.seen;
+    const int seen = shifts[r] > 31 ? 0 : p.seen;
     std::memset(results[r] + seen, p.out_flip, kResults - seen);
-    MakeResults(p, scale, seen, results[r]);
+    MakeResults(p, {scales[r], shifts[r]}, seen, results[r]);
   }
   for (int64_t r = 0; r < rows; ++r) {
     StoreResults<kVectors>(p, in + r * p.in_pitch, results[r], flip,

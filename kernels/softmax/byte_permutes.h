@@ -21,6 +21,8 @@ struct PermutedSoftmax {
   PermutedSoftmax(const ExpTable& exp, bool is_signed);
 
   int64_t n = 0, in_pitch = 0, out_pitch = 0;
+  // FixedOneOverOnePlus of `rows` values, at most kRows of 64 aligned bytes.
+  void (*reciprocals)(int32_t* values, int64_t rows) = nullptr;
 
   alignas(64) std::array<int32_t, 256> exps;
   // The bytes of what each exponential adds to the sum, the lowest ones first.

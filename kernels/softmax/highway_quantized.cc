@@ -130,12 +130,20 @@ HWY_INLINE void NarrowBlockOf(const SoftmaxRows& p, const In* in, Out* out, int6
   StoreColumns(results, n, out, p.out_pitch, rows);
 }
 
+// FixedOneOverOnePlus of so many values, and of those behind them in the last vector.
+void Reciprocals(int32_t* values, int64_t count) {
+  const D32 d;
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
+    hn::Store(FixedOneOverOnePlusVec(hn::Load(d, values + i)), d, values + i);
+  }
+}
+
 // `rows` <= kRowsTogether rows.
 template <class In, class Out>
 HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int64_t rows,
                                int32_t* exps) {
   const D32 d;
-  const size_t lanes = hn::Lanes(d), n = p.n;
+  const size_t n = p.n;
   HWY_ALIGN int32_t scales[kRowsTogether] = {};
   int shifts[kRowsTogether];
   for (int64_t r = 0; r < rows; ++r) {
@@ -145,9 +153,7 @@ HWY_INLINE void SoftmaxBlockOf(const SoftmaxRows& p, const In* in, Out* out, int
     scales[r] = parts.fraction;
     shifts[r] = parts.bits_over_unit;
   }
-  for (int64_t r = 0; r < rows; r += static_cast<int64_t>(lanes)) {
-    hn::Store(FixedOneOverOnePlusVec(hn::Load(d, scales + r)), d, scales + r);
-  }
+  Reciprocals(scales, rows);
   const auto least = hn::Set(d, static_cast<int32_t>(std::numeric_limits<Out>::min()));
   const bool dense = p.out_pitch == static_cast<int64_t>(n);
   for (int64_t r = 0; r < rows; ++r) {
@@ -191,6 +197,7 @@ namespace {
 // Null where vectors of 32 bits take less time, or nothing permutes bytes.
 std::unique_ptr<Kernel> MakePermutedSoftmax(const OpDescription& op, const ExpTable& exp,
                                             const QuantizedRows& rows, Isa isa) {
+  constexpr auto kReciprocals = FUSELITE_SIMD_TABLE(Reciprocals);
   constexpr int64_t kLeastRow = 48;
   const DataType type = op.inputs[0].type;
   if (rows.n < kLeastRow || rows.n > PermutedSoftmax::kMaxRow || type != op.outputs[0].type) {
@@ -200,6 +207,7 @@ std::unique_ptr<Kernel> MakePermutedSoftmax(const OpDescription& op, const ExpTa
   softmax->n = rows.n;
   softmax->in_pitch = rows.in_pitch;
   softmax->out_pitch = rows.out_pitch;
+  softmax->reciprocals = kReciprocals.For(isa);
   SoftmaxPermutes* const run = SoftmaxPermutesFor(*softmax, isa);
   if (run == nullptr) return nullptr;
   return MakeKernel(internal::Join("softmax ", DataTypeName(type), " permutes ", SimdName(isa)),
