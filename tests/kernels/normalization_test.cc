@@ -69,6 +69,33 @@ TEST(NormalizationTest, QuantizedRowsHaveTheBitsOfLiteRt) {
               ElementsAre(-66, -12, -2, 1, 49, 62, 62, 44));
 }
 
+// What masks of -100 leave is no denormal number, with which products take a hundred times as long.
+TEST(NormalizationTest, SoftmaxGivesNormalNumbersOrZeros) {
+  constexpr int32_t kWidth = 64;
+  OpTester tester("SOFTMAX");
+  tester.params<SoftmaxParams>().beta = 1;
+  TestTensor x({.type = kF32, .shape = {3, kWidth}});
+  for (int64_t i = 0; i < 3 * kWidth; ++i) x.at<float>(i) = -1.75f * static_cast<float>(i % kWidth);
+  x.at<float>(kWidth + 1) = NAN;
+  tester.Input(x);
+  const std::vector<float> expected = RunReference(tester);
+  for (const Isa isa : RunnableIsas()) {
+    if (!isa.has_vectors()) continue;
+    SCOPED_TRACE(IsaName(isa));
+    const auto outputs = tester.Run("highway", isa);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+    for (int64_t i = 0; i < 3 * kWidth; ++i) {
+      const float y = (*outputs)[0].at<float>(i);
+      if (i / kWidth == 1) {
+        EXPECT_TRUE(std::isnan(y)) << i;
+        continue;
+      }
+      EXPECT_TRUE(y == 0 || std::isnormal(y)) << i << ": " << y;
+      EXPECT_NEAR(y, expected[i], 1e-6f * expected[i] + 1.2e-38f) << i;
+    }
+  }
+}
+
 TEST(NormalizationTest, SoftmaxOfInt16HasTheBitsOfLiteRt) {
   OpTester tester("SOFTMAX");
   tester.params<SoftmaxParams>().beta = 1;
