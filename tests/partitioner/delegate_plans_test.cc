@@ -239,11 +239,13 @@ TEST_F(ConstantOutputTest, IsWrittenIntoMemoryOfTheUserByEachRun) {
 
 // So is what nodes make of constants alone.
 TEST_F(PlansTest, ConstantsThatNodesMakeAreThereBeforeTheRun) {
-  const int out = host_.AddTensor({3});
-  host_.AddNode("NEG", {host_.AddConstant({3}, std::vector<float>{1, -2, 3})}, {out});
+  const int between = host_.AddTensor({3}), out = host_.AddTensor({3});
+  host_.AddNode("ABS", {host_.AddConstant({3}, std::vector<float>{1, -2, 3})}, {between});
+  host_.AddNode("NEG", {between}, {out});
   Open({out, Layer(input_)});
   EXPECT_EQ(host_.context.tensors[out].allocation_type, kTfLitePersistentRo);
-  EXPECT_THAT(std::vector<float>(host_.Floats(out), host_.Floats(out) + 3), ElementsAre(-1, 2, -3));
+  EXPECT_THAT(std::vector<float>(host_.Floats(out), host_.Floats(out) + 3),
+              ElementsAre(-1, -2, -3));
 }
 
 TEST_F(PlansTest, EventsAreKeptForWhoeverWantsThem) {

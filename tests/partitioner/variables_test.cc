@@ -72,7 +72,7 @@ TEST(Variables, AreAssignedAConstantByEachRun) {
   const int handle = b.Handle();
   const int sum = b.Op("ADD", {b.Read(handle), x}, {1, 8});
   b.Assign(handle, b.Weights({1, 8}));
-  b.End({sum});
+  b.End({sum, b.Op("NEG", {b.Read(handle)}, {1, 8})});
   b.Initializer();
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
 }
