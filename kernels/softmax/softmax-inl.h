@@ -19,14 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// exp(x) for x <= 0, or NaN; 0 where that is no normal number. Masks of -100 lead there, and a
-// product with such a number takes processors a hundred times as long as another.
-template <class D, class V>
-HWY_INLINE V ExpOrZero(D d, V x) {
-  const V smallest = hn::Set(d, -87.3365f);  // ln(2^-126)
-  return hn::IfThenZeroElse(hn::Lt(x, smallest), VecExpNonPositive(d, AtLeast(d, x, -87.3365f)));
-}
-
 // out[i] = exp(beta (in[i] - most)), or 0, for beta >= 0 and `most` the largest; returns the sum of
 // all. In place where in == out.
 HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
@@ -37,13 +29,13 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto x = hn::LoadU(d, in + i);
-    const auto e = ExpOrZero(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto x = LoadPartial(d, in + i, n - i);
-    const auto e = ExpOrZero(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
     StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
   }
