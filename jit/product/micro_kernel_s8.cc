@@ -160,15 +160,16 @@ const kernels::MicroKernel* MicroKernelS8::many_rows() const {
 
 void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
   const DepthRuns& depth = spec_.depth;
-  const bool rows_are_runs = depth.outer == 1 && depth.runs.size() == 1 &&
-                             depth.runs.front().offset == 0 && problem->left_runs.rows == 0;
-  if (!spec_.flips || !isa_.features.has(Feature::kTwoVectorPorts) || !rows_are_runs || problem->grid.lines() > 1 || problem->groups > 1 ||
-      problem->grid.rows() < kRowsWorthFlipping) {
+  const bool rows_are_runs =
+      depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0;
+  if (!spec_.flips || !isa_.features.has(Feature::kTwoVectorPorts) || !rows_are_runs ||
+      problem->groups > 1 || problem->grid.rows() < kRowsWorthFlipping) {
     return;
   }
-  problem->left_form = {.form = kernels::FlipRowsFor(isa_.features), .row_bytes = depth_};
+  problem->FormLeft(kernels::FlipRowsFor(isa_.features), depth_);
   spec_.flips = false;
-  spec_.a_step = depth_;
+  spec_.a_step = problem->left.row;
+  spec_.a_runs = problem->left_runs;
 }
 
 int MicroKernelS8::max_rows(int vectors) const {

@@ -1,7 +1,6 @@
 #include "kernels/product/product.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/aligned_buffer.h"
 
@@ -123,14 +122,17 @@ std::string Product::constants_layout() const {
 void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begin,
                             int64_t end) const {
   const RowGrid& grid = problem_.grid;
+  const LeftForm& form = problem_.left_form;
+  // Of the rows as they are.
+  const RowSteps& steps = form.form == nullptr ? problem_.left : form.left;
+  const RowRuns& runs = form.form == nullptr ? problem_.left_runs : form.runs;
   for (int64_t i = begin, count = 0; i < end; i += count) {
     const int64_t group = i / grid.rows(), row = i % grid.rows();
     const int64_t line = row / grid.line_rows, first = row % grid.line_rows;
-    count = problem_.left_runs.Together(first, std::min(end - i, grid.line_rows - first));
+    count = runs.Together(first, std::min(end - i, grid.line_rows - first));
     kernel_->RowValues(left + problem_.left_at + group * problem_.group_step +
-                           problem_.left.OfLine(grid, line) +
-                           problem_.left_runs.Offset(first, problem_.left.row),
-                       problem_.left.row, count, values + i);
+                           steps.OfLine(grid, line) + runs.Offset(first, steps.row),
+                       steps.row, count, values + i);
   }
 }
 
@@ -152,18 +154,45 @@ size_t Product::scratch_bytes() const {
   return waiting_bytes() + static_cast<size_t>(blocks_.tiles * tiling_.rows * form.row_bytes);
 }
 
+template <class Function>
+void Product::ForEachLine(int64_t tile, int64_t last, const Function& run) const {
+  int64_t line = 0, first = tile;
+  if (tile >= tiling_.tiles_per_line) {
+    line = tile / tiling_.tiles_per_line;
+    first -= line * tiling_.tiles_per_line;
+  }
+  while (tile < last) {
+    const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
+    run(line, first, count);
+    tile += count;
+    first = 0;
+    ++line;
+  }
+}
+
 const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile,
                                    int64_t last) const {
-  const LeftForm& form = problem_.left_form;
-  const int64_t first_row = tile * tiling_.rows;
-  int64_t rows = std::min(problem_.grid.line_rows, last * tiling_.rows) - first_row;
-  int64_t run_bytes = form.row_bytes;
-  if (problem_.left.row == form.row_bytes) run_bytes *= std::exchange(rows, 1);
+  const ProductProblem& p = problem_;
+  const LeftForm& form = p.left_form;
   std::byte* const formed = operands.args.scratch + waiting_bytes();
-  form.form(operands.left + problem_.left_at + first_row * problem_.left.row, formed,
-            {.size = rows, .in_stride = problem_.left.row, .out_stride = form.row_bytes},
-            run_bytes);
-  return formed - first_row * form.row_bytes - problem_.left_at;
+  std::byte* to = formed;
+  int64_t first = -1;  // bytes from the first formed row of all to the block's first
+  ForEachLine(tile, last, [&](int64_t line, int64_t first_tile, int64_t tiles) {
+    const int64_t begin = first_tile * tiling_.rows;
+    const int64_t end = std::min(p.grid.line_rows, begin + tiles * tiling_.rows);
+    if (first < 0) first = p.left.OfLine(p.grid, line) + begin * p.left.row;
+    const std::byte* const from = operands.left + p.left_at + form.left.OfLine(p.grid, line);
+    for (int64_t row = begin, count = 0; row < end; row += count) {
+      count = form.runs.Together(row, end - row);
+      const bool dense = form.left.row == form.row_bytes;
+      form.form(
+          from + form.runs.Offset(row, form.left.row), to,
+          {.size = dense ? 1 : count, .in_stride = form.left.row, .out_stride = form.row_bytes},
+          dense ? count * form.row_bytes : form.row_bytes);
+      to += count * form.row_bytes;
+    }
+  });
+  return formed - first - p.left_at;
 }
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
@@ -210,21 +239,11 @@ void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t
   if (end > at.whole_panels) run(1, end - 1, 1);
 }
 
-// Tiles [tile, last) of all lines.
 void Product::RunBlock(const ProductOperands& operands, int64_t tile, int64_t last,
                        int64_t panel) const {
-  int64_t line = 0, first = tile;
-  if (tile >= tiling_.tiles_per_line) {
-    line = tile / tiling_.tiles_per_line;
-    first -= line * tiling_.tiles_per_line;
-  }
-  while (tile < last) {
-    const int64_t count = std::min(tiling_.tiles_per_line - first, last - tile);
-    RunTiles(operands, line, first, count, panel);
-    tile += count;
-    first = 0;
-    ++line;
-  }
+  ForEachLine(tile, last, [&](int64_t line, int64_t first_tile, int64_t tiles) {
+    RunTiles(operands, line, first_tile, tiles, panel);
+  });
 }
 
 void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile,
@@ -249,7 +268,7 @@ void Product::RunTiles(const ProductOperands& operands, int64_t line, int64_t fi
   const auto run = [&](int64_t row, int64_t count, size_t tile) {
     now.tile = tile + at.last;
     now.tiles = count;
-    now.left = left + p.left_runs.Offset(row, left_step());
+    now.left = left + p.left_runs.Offset(row, p.left.row);
     now.row = line_row + row * p.out.row;
     now.row_values = row_values + row * p.row_values.row;
     now.out = p.rest.waits() ? operands.args.scratch + (row - first_row) * waiting_row_bytes()

@@ -21,6 +21,9 @@ struct LeftForm {
   void (*form)(const std::byte* in, std::byte* out, const CopyDim& runs,
                int64_t run_bytes) = nullptr;  // null: rows are read as they are
   int64_t row_bytes = 0;                      // of a row; formed ones follow each other
+  // Where the rows are as they are; ProductProblem says where formed ones would be.
+  RowSteps left;
+  RowRuns runs;
 };
 
 // out[row][n] = tail(sum over k of left[row][k] * right[k][n]) for the rows of `grid`.
@@ -40,10 +43,16 @@ struct ProductProblem {
   RowSteps row_values;
   int64_t row_values_group_step = 0;
   TailRest rest;
-  LeftForm left_form;  // only where there is one line, and one group
+  LeftForm left_form;  // only where there is one group
   std::string name;    // "conv"
 
   int64_t group_channels() const { return channels / groups; }
+  // Has the tiles read rows of `row_bytes` bytes that `form` made.
+  void FormLeft(decltype(LeftForm::form) form, int64_t row_bytes) {
+    left_form = {.form = form, .row_bytes = row_bytes, .left = left, .runs = left_runs};
+    left = DenseSteps(grid, row_bytes);
+    left_runs = {};
+  }
 };
 
 // What one product is computed from: each begins at the row from which ProductProblem counts, and
@@ -102,7 +111,7 @@ class Product {
 
   // Tiles [first_tile, first_tile + tiles) of one line, of one panel: for consumers that want rows
   // as they need them, and have entered kernel(). At most block_tiles() of them where
-  // scratch_bytes() is not 0. Left rows are in their form (LeftForm), and so far apart.
+  // scratch_bytes() is not 0. Left rows are in their form (LeftForm).
   void RunTiles(const ProductOperands& operands, int64_t line, int64_t first_tile, int64_t tiles,
                 int64_t panel) const;
   const Tiling& tiling() const { return tiling_; }
@@ -130,11 +139,11 @@ class Product {
   int64_t waiting_row_bytes() const {
     return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;
   }
+  // Calls run(line, first tile, tiles) for what of tiles [tile, last) of all lines is in each line.
+  template <class Function>
+  void ForEachLine(int64_t tile, int64_t last, const Function& run) const;
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
   size_t waiting_bytes() const;
-  int64_t left_step() const {
-    return problem_.left_form.form == nullptr ? problem_.left.row : problem_.left_form.row_bytes;
-  }
   // The place of row 0 of a left side whose rows of tiles [tile, last) are in their form.
   const std::byte* FormLeft(const ProductOperands& operands, int64_t tile, int64_t last) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,
