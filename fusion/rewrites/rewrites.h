@@ -95,7 +95,7 @@ bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 
-// Products of halves of rows by cosines and sines -> rotary embedding, in one step.
+// Products of rows, or of their halves, by cosines and sines -> rotary embedding, in one step.
 bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
 
 // A TRANSPOSE that leaves rows whole, or a reshape, before rotary embedding stands behind it: there

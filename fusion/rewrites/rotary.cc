@@ -1,10 +1,9 @@
 // Rotary position embedding as decoders write it, with x1 and x2 the halves of a head:
-//   CONCATENATION(x1 * cos - x2 * sin, x2 * cos + x1 * sin)
-// and how it comes to stand where layers leave the heads.
+//   CONCATENATION(x1 * cos - x2 * sin, x2 * cos + x1 * sin)   or, with tables of the whole width,
+//   x * cos + CONCATENATION(-x2, x1) * sin
 #include <algorithm>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/concatenation/concatenation.h"
@@ -23,7 +22,13 @@ class Matcher : public PatternWalk {
 
   ValueId x = kNone, cos = kNone, sin = kNone;
 
-  bool Run(NodeId concatenation) {
+  // Whether `last` is the CONCATENATION of the first form, or the ADD of the second.
+  bool Run(NodeId last) {
+    return Is(graph_, last, "ADD") ? OfWholeHeads(last) : JoinsRows(last) && OfHalves(last);
+  }
+
+ private:
+  bool OfHalves(NodeId concatenation) {
     const NodeId first = Step(In(concatenation, 0), "SUB");
     const NodeId second = Step(In(concatenation, 1), "ADD");
     if (first == kNone || second == kNone) return false;
@@ -41,8 +46,55 @@ class Matcher : public PatternWalk {
     }
     return false;
   }
-
- private:
+  bool OfWholeHeads(NodeId sum) {
+    if (FusedActivation(graph_.node(sum)) != kernels::Activation::kNone) return false;
+    for (int i : {0, 1}) {
+      const NodeId by_sin = ProducerIs(graph_, In(sum, i), "MUL");
+      if (by_sin == kNone) continue;
+      for (int j : {0, 1}) {
+        const NodeId turned = ProducerIs(graph_, In(by_sin, j), "CONCATENATION");
+        nodes.clear();
+        if (turned == kNone || !IsTurned(turned)) continue;
+        sin = In(by_sin, 1 - j);
+        cos = OtherFactor(In(sum, 1 - i), x);
+        return cos != kNone && Step(In(sum, i), "MUL") != kNone;
+      }
+    }
+    return false;
+  }
+  // Whether this is CONCATENATION(-x2, x1).
+  bool IsTurned(NodeId concatenation) {
+    if (!JoinsRows(concatenation)) return false;
+    const ValueId second = Negated(In(concatenation, 0));
+    return second != kNone && AreHalves(In(concatenation, 1), second) &&
+           Step(graph_.node(concatenation).outputs[0], "CONCATENATION") != kNone;
+  }
+  // Of what `value` is the negative; else kNone.
+  ValueId Negated(ValueId value) {
+    if (const NodeId neg = Step(value, "NEG"); neg != kNone) return In(neg, 0);
+    const NodeId mul = Step(value, "MUL");
+    if (mul == kNone) return kNone;
+    for (int i : {0, 1}) {
+      if (ScalarConstant(graph_, In(mul, i)) == -1.0f) return In(mul, 1 - i);
+    }
+    return kNone;
+  }
+  // By what `factor` is multiplied to give `product`; else kNone.
+  ValueId OtherFactor(ValueId product, ValueId factor) {
+    const NodeId mul = Step(product, "MUL");
+    if (mul == kNone) return kNone;
+    for (int i : {0, 1}) {
+      if (In(mul, i) == factor) return In(mul, 1 - i);
+    }
+    return kNone;
+  }
+  // Whether `concatenation` puts two values side by side.
+  bool JoinsRows(NodeId concatenation) const {
+    const Node& node = graph_.node(concatenation);
+    const int last = graph_.value(node.outputs[0]).info.shape.rank() - 1;
+    const int axis = node.params.as<kernels::ConcatenationParams>().axis;
+    return node.inputs.size() == 2 && (axis == -1 || axis == last);
+  }
   bool IsProduct(ValueId value, ValueId a, ValueId b) {
     const NodeId id = Step(value, "MUL");
     return id != kNone &&
@@ -75,58 +127,11 @@ class Matcher : public PatternWalk {
   }
 };
 
-// The dimensions of a table over those of `x`, whose innermost one is the table's.
-Shape OverAll(const Shape& table, const Shape& x) {
-  Shape all;
-  for (int d = table.rank(); d < x.rank(); ++d) all.push_back(1);
-  for (const int32_t size : table.dims()) all.push_back(size);
-  return all;
-}
-
-// The shape of a table over `table`'s dimensions for what TRANSPOSE made x of; nullopt where it has
-// to be transposed itself.
-std::optional<Shape> BeforeTranspose(const Shape& table, const std::vector<int32_t>& permutation) {
-  const int last = table.rank() - 1;
-  if (permutation[last] != last && permutation[last] != -1) return std::nullopt;
-  int repeats = 0;
-  Shape turned = table;
-  for (int d = 0; d < last; ++d) {
-    turned.set(permutation[d] < 0 ? permutation[d] + last + 1 : permutation[d], table[d]);
-    repeats += table[d] == 1;
-  }
-  if (repeats < last - 1) return std::nullopt;
-  return turned;
-}
-
-// The same for `from`, of which a reshape made `x`: dimensions in front that both have stay, and
-// the table must repeat along the others.
-std::optional<Shape> BeforeReshape(const Shape& table, const Shape& x, const Shape& from) {
-  Shape result;
-  const int last = x.rank() - 1;
-  int d = 0;
-  for (int i = 0; i + 1 < from.rank(); ++i) {
-    while (d < last && x[d] == 1) ++d;
-    const bool same = from[i] != 1 && d < last && x[d] == from[i];
-    result.push_back(same ? table[d++] : 1);
-    if (!same && from[i] != 1) break;
-  }
-  while (result.rank() + 1 < from.rank()) result.push_back(1);
-  for (; d < last; ++d) {
-    if (table[d] != 1) return std::nullopt;
-  }
-  result.push_back(table[last]);
-  return result;
-}
-
 }  // namespace
 
 bool RecognizeRotary(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "CONCATENATION") || !graph.node(id).tail.empty()) return false;
-  const Node& concatenation = graph.node(id);
-  if (concatenation.inputs.size() != 2) return false;
-  const auto& params = concatenation.params.as<kernels::ConcatenationParams>();
-  const int rank = graph.value(concatenation.outputs[0]).info.shape.rank();
-  if (params.axis != -1 && params.axis != rank - 1) return false;
+  if (!Is(graph, id, "CONCATENATION") && !Is(graph, id, "ADD")) return false;
+  if (!graph.node(id).tail.empty()) return false;
   Matcher match(graph);
   if (!match.Run(id) || !IsFloat(graph, match.x)) return false;
   SortUnique(&match.nodes);
@@ -135,50 +140,6 @@ bool RecognizeRotary(Graph& graph, NodeId id, RewriteContext& context) {
   node.params.as<RotaryParams>().width = graph.value(match.x).info.shape.dim(-1);
   return ReplacePattern(graph, id, match.nodes, std::move(node), "recognize rotary embedding",
                         context);
-}
-
-bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "FUSELITE_ROTARY")) return false;
-  Node rotary = graph.node(id);
-  const ValueId x = rotary.inputs[0], out = rotary.outputs[0];
-  const NodeId maker = graph.producer(x);
-  if (maker == kNone || !graph.node(maker).tail.empty() || graph.SingleUse(x) != id) return false;
-  Node mover = graph.node(maker);
-  const ValueId from = mover.inputs[0];
-  if (graph.value(from).variable) return false;
-  const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
-  const Shape table = OverAll(shape_of(rotary.inputs[1]), shape_of(x));
-  std::optional<Shape> moved;
-  if (mover.op->reshapes) {
-    moved = BeforeReshape(table, shape_of(x), shape_of(from));
-  } else if (mover.op->name == "TRANSPOSE") {
-    if (const auto order = IntConstant(graph, mover.inputs[1])) {
-      moved = BeforeTranspose(table, *order);
-    }
-  }
-  if (!moved || OverAll(shape_of(rotary.inputs[2]), shape_of(x)) != table) return false;
-  kernels::OpDescription op = graph.Describe(id);
-  op.inputs[0].shape = op.outputs[0].shape = shape_of(from);
-  op.inputs[1].shape = op.inputs[2].shape = *moved;
-  if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
-  const std::vector<int> hosts = MergeHostNodes(graph, {maker, id});
-  for (const int i : {1, 2}) {
-    if (shape_of(rotary.inputs[i]) == *moved) continue;
-    Node reshape = ReshapeTo(graph, rotary.inputs[i], *moved);
-    reshape.outputs = {AddShaped(graph, rotary.inputs[i], *moved)};
-    reshape.host_nodes = rotary.host_nodes;
-    rotary.inputs[i] = reshape.outputs[0];
-    graph.InsertBefore(id, std::move(reshape));
-  }
-  rotary.inputs[0] = from;
-  rotary.outputs = {AddShaped(graph, out, shape_of(from))};
-  mover.inputs[0] = rotary.outputs[0];
-  mover.outputs = {out};
-  graph.InsertBefore(id, std::move(rotary));
-  graph.Replace(id, std::move(mover));
-  graph.Remove(maker);
-  context.Record("turn before moving", hosts);
-  return true;
 }
 
 }  // namespace fuselite::fusion

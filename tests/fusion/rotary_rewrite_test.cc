@@ -50,6 +50,74 @@ TEST(Rotary, FromItsParts) {
   }
 }
 
+// As Hugging Face's models write it: x * cos + CONCATENATION(-x2, x1) * sin. What may be wrong with
+// it is the sign, which half it stands before, which comes first, and whose halves they are.
+struct WholeHeads {
+  float sign = -1;
+  bool sign_of_first = false, first_foremost = false;
+  bool halves_of_another = false, cos_of_another = false;
+  bool activation = false;
+};
+ValueId RotaryOfWholeHeads(GraphBuilder& b, ValueId x, Tables t, WholeHeads form, bool neg = false,
+                           bool turned = false) {
+  const ValueId other = b.Input(b.shape(x));
+  const int last = b.shape(x).rank() - 1;
+  auto halves = b.Op("SPLIT", {b.Ints(Shape(), {last}), form.halves_of_another ? other : x},
+                     {{"num_splits", 2}}, 2);
+  ValueId& negative = halves[form.sign_of_first ? 0 : 1];
+  negative = neg ? b.Op("NEG", {negative}) : b.Op("MUL", {negative, b.Scalar(form.sign)});
+  if (!form.first_foremost) std::swap(halves[0], halves[1]);
+  const ValueId rotated = b.Op("CONCATENATION", halves, {{"axis", last}});
+  const ValueId factor = form.cos_of_another ? other : x;
+  const ValueId straight = turned ? b.Op("MUL", {t.cos, factor}) : b.Op("MUL", {factor, t.cos});
+  const ValueId crossed = turned ? b.Op("MUL", {t.sin, rotated}) : b.Op("MUL", {rotated, t.sin});
+  return b.Op("ADD", {turned ? crossed : straight, turned ? straight : crossed},
+              {{"fused_activation_function", form.activation ? kRelu : 0}});
+}
+
+TEST(Rotary, FromWholeHeads) {
+  for (const bool neg : {false, true}) {
+    for (const bool turned : {false, true}) {
+      GraphBuilder b;
+      const ValueId x = b.Op("NEG", {b.Input({1, 5, 3, 8})});
+      const Tables t = TablesOf(b, {1, 5, 1, 8});
+      b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, t, {}, neg, turned)}));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+                  ElementsAre("NEG", "FUSELITE_ROTARY", "NEG"));
+    }
+  }
+}
+
+TEST(Rotary, NotOfOtherWholeHeads) {
+  for (const WholeHeads form : {WholeHeads{.sign = 1.5f},
+                                {.sign_of_first = true},
+                                {.first_foremost = true},
+                                {.sign_of_first = true, .first_foremost = true},
+                                {.halves_of_another = true},
+                                {.cos_of_another = true},
+                                {.activation = true}}) {
+    GraphBuilder b;
+    const ValueId x = b.Input({5, 8});
+    b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, TablesOf(b, {5, 8}), form)}));
+    for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 0).ops()) {
+      EXPECT_EQ(ops.find("ROTARY"), std::string::npos) << ops;
+    }
+  }
+}
+
+// A table of halves beside one of whole heads, and one that has more rows than x.
+TEST(Rotary, NotByOtherTables) {
+  for (const bool wider : {false, true}) {
+    GraphBuilder b;
+    const ValueId x = b.Op("NEG", {b.Input({1, 2})});
+    const Tables t = {b.Input({1, wider ? 2 : 1}), b.Input({wider ? 3 : 1, 2})};
+    b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, t, {})}));
+    for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 0).ops()) {
+      EXPECT_EQ(ops.find("ROTARY"), std::string::npos) << ops;
+    }
+  }
+}
+
 TEST(Rotary, NotWhereSomebodyReadsAPart) {
   GraphBuilder b;
   const Tables t = TablesOf(b, {4});
@@ -96,6 +164,17 @@ TEST(Rotary, ReadsHeadsWhereALayerLeavesThem) {
     EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
                 ElementsAre("NEG", "FUSELITE_ROTARY", "NEG"));
   }
+}
+
+TEST(Rotary, OfWholeHeadsReadsThemWhereALayerLeavesThem) {
+  GraphBuilder b;
+  ValueId x = b.Op("RESHAPE", {b.Op("NEG", {b.Input({1, 6, 24})}), b.Ints({1, 6, 3, 8})});
+  x = b.Op("TRANSPOSE", {x, b.Ints({0, 2, 1, 3})});
+  const Tables t = {b.Constant({1, 1, 6, 8}), b.Constant({1, 1, 6, 8})};
+  x = b.Op("TRANSPOSE", {RotaryOfWholeHeads(b, x, t, {}), b.Ints({0, 2, 1, 3})});
+  b.Output(b.Op("NEG", {b.Op("RESHAPE", {x, b.Ints({6, 24})})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("NEG", "FUSELITE_ROTARY", "NEG"));
 }
 
 // A table that differs by head, one that differs by batch and row, a TRANSPOSE of the channels.
