@@ -30,6 +30,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeRotary,        //
     MoveRotaryAhead,        //
     RecognizeAttention,     //
+    ScaleIntoAttention,     //
     CachesIntoAttention,    //
     HeadsIntoAttention,     //
     JoinProjections,        //

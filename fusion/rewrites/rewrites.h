@@ -102,6 +102,9 @@ bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
 // it mostly cancels, and rows are read where a layer leaves them.
 bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
 
+// MULs of queries and keys by the root of attention's scale go into it.
+bool ScaleIntoAttention(Graph&, NodeId, RewriteContext&);
+
 // TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
 // it, for queries, keys and values together; what it gives is transposed behind it, which mostly
 // cancels.

@@ -1,0 +1,99 @@
+// What stands between layers or caches and attention: scales of its operands.
+#include <algorithm>
+
+#include "kernels/attention/attention.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr float kRoot = 0.35f;
+
+int64_t Count(const Outcome& outcome, std::string_view op) {
+  const std::vector<std::string> ops = outcome.ops();
+  return std::ranges::count_if(ops, [&](const auto& name) { return name.starts_with(op); });
+}
+
+ValueId Attention(GraphBuilder& b, ValueId q, ValueId k, ValueId v, bool keys_by_rows,
+                  ValueId mask = kNone) {
+  ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", keys_by_rows}});
+  if (mask != kNone) scores = b.Op("ADD", {scores, mask});
+  return b.Op("BATCH_MATMUL", {b.Op("SOFTMAX", {scores}, {{"beta", 1}}), v});
+}
+
+// Rows of a layer as [1, 3, rows, 8], multiplied by `factor` before heads are made of them, or
+// behind.
+ValueId ScaledHeads(GraphBuilder& b, int32_t rows, ValueId factor, bool before,
+                    std::vector<int32_t> permutation = {0, 2, 1, 3}) {
+  ValueId x = b.Op("NEG", {b.Input({1, rows, 24})});
+  if (before) x = b.Op("MUL", {x, factor});
+  x = b.Op("TRANSPOSE", {b.Op("RESHAPE", {x, b.Ints({1, rows, 3, 8})}), b.Ints(permutation)});
+  return before ? x : b.Op("MUL", {factor, x});
+}
+
+ValueId Values(GraphBuilder& b, int32_t rows) {
+  const ValueId x = b.Op("RESHAPE", {b.Op("NEG", {b.Input({1, rows, 24})}),  //
+                                     b.Ints({1, rows, 3, 8})});
+  return b.Op("TRANSPOSE", {x, b.Ints({0, 2, 1, 3})});
+}
+
+void OutputRows(GraphBuilder& b, ValueId y, int32_t rows) {
+  y = b.Op("RESHAPE", {b.Op("TRANSPOSE", {y, b.Ints({0, 2, 1, 3})}), b.Ints({rows, 24})});
+  b.Output(b.Op("NEG", {y}));
+}
+
+TEST(AttentionScale, OfBothOperandsGoesIntoAttention) {
+  for (const bool before : {false, true}) {
+    for (const bool turned : {false, true}) {
+      GraphBuilder b;
+      const ValueId root = b.Scalar(kRoot);
+      const ValueId q = ScaledHeads(b, 9, root, before);
+      ValueId k = turned ? ScaledHeads(b, 11, root, before, {0, 2, 3, 1})
+                         : ScaledHeads(b, 11, root, before);
+      OutputRows(b, Attention(b, q, k, Values(b, 11), !turned), 9);
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                  ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
+    }
+  }
+}
+
+// Squares that are no normal floats lose the number that they are of.
+TEST(AttentionScale, StaysWhereItsSquareIsNoNormalFloat) {
+  for (const float root : {0.0f, 1e-25f, 3e19f}) {
+    GraphBuilder b;
+    const ValueId size = b.Scalar(root == 0 ? 1 : 1 / root);
+    const auto scaled = [&](int32_t rows) {
+      const ValueId x = b.Op("MUL", {b.Op("NEG", {b.Input({3, rows, 8})}), size});
+      return b.Op("MUL", {b.Op("NEG", {x}), b.Scalar(root)});
+    };
+    const ValueId q = scaled(9), k = scaled(11);
+    b.Output(b.Op("NEG", {Attention(b, q, k, b.Input({3, 11, 8}), true)}));
+    EXPECT_EQ(Count(ExpectSameFused(b.graph(), 2e-5f), "FUSELITE_ATTENTION"), 1);
+  }
+}
+
+// What is not the factor of an operand alone: the scores have one of their own, others read the
+// product, it is clamped, and its factor gives it a dimension. Unlike factors are no roots.
+TEST(AttentionScale, StaysWhereItIsNotOfTheOperandsAlone) {
+  for (const int wrong : {0, 1, 2, 3, 4}) {
+    SCOPED_TRACE(wrong);
+    GraphBuilder b;
+    const ValueId root = wrong == 3 ? b.Constant({1, 1, 1, 1}, {kRoot}) : b.Scalar(kRoot);
+    const Attributes clamp = {{"fused_activation_function", wrong == 2 ? kRelu : 0}};
+    const ValueId of_keys = wrong == 4 ? b.Scalar(0.5f) : root;
+    const ValueId q = b.Op("MUL", {b.Input({3, 9, 8}), root}, clamp);
+    const ValueId k = b.Op("MUL", {b.Input({3, 11, 8}), of_keys}, clamp);
+    if (wrong == 1) b.Output(q);
+    ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", 1}});
+    if (wrong == 0) scores = b.Op("MUL", {scores, b.Scalar(0.5f)});
+    const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+    const ValueId v = wrong == 3 ? b.Input({1, 3, 11, 8}) : b.Input({3, 11, 8});
+    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
+    EXPECT_EQ(Count(ExpectFusedEqualsUnfused(b.graph(), 2e-5f), "MUL"), 2);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
