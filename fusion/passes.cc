@@ -31,6 +31,7 @@ constexpr RewriteFunction kRewrites[] = {
     MoveRotaryAhead,        //
     RecognizeAttention,     //
     ScaleIntoAttention,     //
+    GroupsIntoAttention,    //
     CachesIntoAttention,    //
     HeadsIntoAttention,     //
     JoinProjections,        //

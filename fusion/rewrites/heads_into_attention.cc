@@ -25,19 +25,18 @@ std::optional<Rows> RowsBehind(const Graph& graph, ValueId value, bool turned) {
   const Shape& shape = graph.value(value).info.shape;
   if (shape.rank() < 3 || shape.elements() == 0) return std::nullopt;
   const int64_t rows = shape.dim(turned ? -1 : -2), channels = shape.dim(turned ? -2 : -1);
-  // A single row, a decoder's next token, lies the same way without a TRANSPOSE.
-  if (chain.transposes == 0 && rows != 1) return std::nullopt;
   const std::optional<ElementOrder> order = OrderOf(graph, chain);
   if (!order) return std::nullopt;
   const int32_t all_heads = static_cast<int32_t>(shape.elements(0, shape.rank() - 2));
   const auto split = order->Split({all_heads, shape.dim(-2), shape.dim(-1)});
   if (!split) return std::nullopt;
+  // A single row, a decoder's next token, and a single head lie the same way without a TRANSPOSE.
   const Pieces& outer = (*split)[0];
-  if (outer.empty()) return std::nullopt;
-  const int64_t heads = outer.back().size, batches = all_heads / heads;
-  Pieces expected_outer = {{heads, channels}};
-  if (batches > 1)
-    expected_outer.insert(expected_outer.begin(), {batches, rows * heads * channels});
+  const bool several = !outer.empty() && outer.back().stride == channels;
+  const int64_t heads = several ? outer.back().size : 1, batches = all_heads / heads;
+  Pieces expected_outer;
+  if (batches > 1) expected_outer.push_back({batches, rows * heads * channels});
+  if (heads > 1) expected_outer.push_back({heads, channels});
   const Pieces of_rows = rows == 1 ? Pieces{} : Pieces{{rows, heads * channels}};
   if (outer != expected_outer || (*split)[turned ? 2 : 1] != of_rows ||
       (*split)[turned ? 1 : 2] != Pieces{{channels, 1}}) {
@@ -89,7 +88,7 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   std::vector<Rows> operands;
   for (int i = 0; i < 3; ++i) {
     const auto rows = RowsBehind(graph, node.inputs[i], i == 1 && !params.keys_by_rows);
-    if (!rows || rows->heads != (i == 0 ? rows->heads : operands[0].heads)) return false;
+    if (!rows) return false;
     operands.push_back(*rows);
   }
   const Rows &q = operands[0], &v = operands[2];

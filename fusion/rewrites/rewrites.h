@@ -105,6 +105,9 @@ bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
 // MULs of queries and keys by the root of attention's scale go into it.
 bool ScaleIntoAttention(Graph&, NodeId, RewriteContext&);
 
+// BROADCAST_TOs of keys and values to all heads of groups before attention go into it.
+bool GroupsIntoAttention(Graph&, NodeId, RewriteContext&);
+
 // TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
 // it, for queries, keys and values together; what it gives is transposed behind it, which mostly
 // cancels.

@@ -82,28 +82,34 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
 Result<AttentionShape> ResolveHeadsOutside(const OpDescription& op, bool by_rows) {
   const TensorInfo &q = op.inputs[0], &k = op.inputs[1], &v = op.inputs[2];
   const int rank = q.shape.rank();
-  AttentionShape shape{.batches = q.shape.elements(0, rank - 2),
+  const int outer = std::max(rank - 3, 0);
+  AttentionShape shape{.batches = q.shape.elements(0, outer),
+                       .heads = q.shape.elements(outer, rank - 2),
+                       .key_heads = v.shape.elements(outer, rank - 2),
                        .queries = q.shape.dim(-2),
                        .keys = v.shape.dim(-2),
                        .depth = q.shape.dim(-1),
-                       .values = v.shape.dim(-1)};
+                       .values = v.shape.dim(-1),
+                       .head_rows = q.shape.dim(-2)};
   for (int d = 0; d < rank - 2; ++d) {
-    if (k.shape[d] != q.shape[d] || v.shape[d] != q.shape[d]) {
+    if (k.shape[d] != v.shape[d] || (d < outer && v.shape[d] != q.shape[d])) {
       return Unsupported("heads that broadcast");
     }
   }
+  if (shape.heads % shape.key_heads != 0) return Unsupported("groups of unlike sizes");
   const Shape keys =
       by_rows ? Shape{v.shape.dim(-2), q.shape.dim(-1)} : Shape{q.shape.dim(-1), v.shape.dim(-2)};
   if (k.shape.dim(-2) != keys[0] || k.shape.dim(-1) != keys[1]) {
     return InvalidArgument("queries ", q.shape, ", keys ", k.shape, " and values ", v.shape,
                            " do not fit");
   }
-  const auto steps = [](const TensorInfo& info) {
-    return AttentionShape::Steps{.batch = info.shape.dim(-2) * info.pitch(), .row = info.pitch()};
+  const auto steps = [](const TensorInfo& info, int64_t heads) {
+    const int64_t head = info.shape.dim(-2) * info.pitch();
+    return AttentionShape::Steps{.batch = heads * head, .head = head, .row = info.pitch()};
   };
-  shape.q = steps(q);
-  shape.k = steps(k);
-  shape.v = steps(v);
+  shape.q = steps(q, shape.heads);
+  shape.k = steps(k, shape.key_heads);
+  shape.v = steps(v, shape.key_heads);
   if (!by_rows) std::swap(shape.k.row, shape.k.channel);
   return shape;
 }

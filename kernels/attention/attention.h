@@ -27,17 +27,17 @@ struct AttentionParams {
 
 // Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the
 // scores [..., M, N] (in a way that AsTailOperand can say); the leading dimensions of Q, K and V
-// are the same. Output [..., M, D].
+// are the same, but for the innermost one, the heads: H of Q, G of K and V, where each run of H / G
+// heads shares keys and values (grouped queries). Output [..., M, D].
 //
-// With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D], H a multiple of G: each run of
-// H / G heads shares keys and values (grouped queries). The mask broadcasts to [B, H, M, N]. Output
-// [B, M, H, D]. Instead, all three may have the channels of all heads in one row, as layers give
-// them: [B, M, H K], [B, N, G K], [B, N, G D].
+// With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D]. The mask broadcasts to
+// [B, H, M, N]. Output [B, M, H, D]. Instead, all three may have the channels of all heads in one
+// row, as layers give them: [B, M, H K], [B, N, G K], [B, N, G D].
 //
 // float32; K and V may both be int8 with one scale each, as 8-bit caches are: they count as what
 // DEQUANTIZE makes of them. Rows may be pitched.
 struct AttentionShape {
-  int64_t batches = 1, heads = 1, key_heads = 1;         // without heads inside: all in `batches`
+  int64_t batches = 1, heads = 1, key_heads = 1;
   int64_t queries = 0, keys = 0, depth = 0, values = 0;  // M, N, K, D
 
   // Row (batch, head, query) of the output, counted in its innermost rows.

@@ -1,4 +1,5 @@
-// What stands between layers or caches and attention: scales of its operands.
+// What stands between layers or caches and attention: scales of its operands,
+// and keys and values that heads share.
 #include <algorithm>
 
 #include "kernels/attention/attention.h"
@@ -23,8 +24,8 @@ ValueId Attention(GraphBuilder& b, ValueId q, ValueId k, ValueId v, bool keys_by
   return b.Op("BATCH_MATMUL", {b.Op("SOFTMAX", {scores}, {{"beta", 1}}), v});
 }
 
-// Rows of a layer as [1, 3, rows, 8], multiplied by `factor` before heads are made of them, or
-// behind.
+// Rows of a layer as [1, 3, rows, 8], multiplied by `factor` before heads are
+// made of them, or behind.
 ValueId ScaledHeads(GraphBuilder& b, int32_t rows, ValueId factor, bool before,
                     std::vector<int32_t> permutation = {0, 2, 1, 3}) {
   ValueId x = b.Op("NEG", {b.Input({1, rows, 24})});
@@ -74,8 +75,9 @@ TEST(AttentionScale, StaysWhereItsSquareIsNoNormalFloat) {
   }
 }
 
-// What is not the factor of an operand alone: the scores have one of their own, others read the
-// product, it is clamped, and its factor gives it a dimension. Unlike factors are no roots.
+// What is not the factor of an operand alone: the scores have one of their own,
+// others read the product, it is clamped, and its factor gives it a dimension.
+// Unlike factors are no roots.
 TEST(AttentionScale, StaysWhereItIsNotOfTheOperandsAlone) {
   for (const int wrong : {0, 1, 2, 3, 4}) {
     SCOPED_TRACE(wrong);
@@ -92,6 +94,91 @@ TEST(AttentionScale, StaysWhereItIsNotOfTheOperandsAlone) {
     const ValueId v = wrong == 3 ? b.Input({1, 3, 11, 8}) : b.Input({3, 11, 8});
     b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
     EXPECT_EQ(Count(ExpectFusedEqualsUnfused(b.graph(), 2e-5f), "MUL"), 2);
+  }
+}
+
+// [batches, heads, rows, 8], each head of `x` [batches, groups, rows, 8]
+// `times` in a row, as the converter writes it.
+ValueId ForGroups(GraphBuilder& b, ValueId x, int32_t times) {
+  const Shape s = b.shape(x);
+  x = b.Op("RESHAPE", {x, b.Ints({s[0], s[1], 1, s[2], s[3]})});
+  x = b.Op("BROADCAST_TO", {x, b.Ints({s[0], s[1], times, s[2], s[3]})});
+  return b.Op("RESHAPE", {x, b.Ints({s[0], s[1] * times, s[2], s[3]})});
+}
+
+// Keys and values of a cache, [batch, head, row, channel].
+TEST(AttentionGroups, ShareKeysAndValues) {
+  for (const int32_t batches : {1, 2}) {
+    for (const int32_t groups : {1, 3}) {
+      for (const bool turned : {false, true}) {
+        for (const int32_t queries : {1, 9}) {
+          GraphBuilder b;
+          const ValueId q = b.Op("NEG", {b.Input({batches, 2 * groups, queries, 8})});
+          ValueId k = ForGroups(b, b.Input({batches, groups, 20, 8}), 2);
+          if (turned) k = b.Op("TRANSPOSE", {k, b.Ints({0, 1, 3, 2})});
+          const ValueId v = ForGroups(b, b.Input({batches, groups, 20, 8}), 2);
+          const ValueId mask = b.Input({batches, 2 * groups, queries, 20});
+          b.Output(b.Op("NEG", {Attention(b, q, k, v, !turned, mask)}));
+          const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+          EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION"), 1);
+          EXPECT_EQ(Count(outcome, "BROADCAST_TO"), 0);
+        }
+      }
+    }
+  }
+}
+
+// Of layers, whose rows attention then reads.
+TEST(AttentionGroups, ReadKeysAndValuesWhereLayersLeaveThem) {
+  for (const int32_t groups : {1, 2}) {
+    GraphBuilder b;
+    const auto heads = [&](int32_t rows, int32_t count) {
+      const ValueId x = b.Op("NEG", {b.Input({1, rows, count * 8})});
+      return b.Op("TRANSPOSE", {b.Op("RESHAPE", {x, b.Ints({1, rows, count, 8})}),  //
+                                b.Ints({0, 2, 1, 3})});
+    };
+    const int32_t times = 4 / groups;
+    const ValueId root = b.Scalar(kRoot);
+    const ValueId q = b.Op("MUL", {heads(9, 4), root});
+    ValueId k = b.Op("MUL", {ForGroups(b, heads(11, groups), times), root});
+    k = b.Op("RESHAPE", {b.Op("TRANSPOSE", {k, b.Ints({0, 1, 3, 2})}), b.Ints({4, 8, 11})});
+    const ValueId v = b.Op("RESHAPE", {ForGroups(b, heads(11, groups), times),  //
+                                       b.Ints({4, 11, 8})});
+    ValueId y = Attention(b, b.Op("RESHAPE", {q, b.Ints({4, 9, 8})}), k, v, false);
+    y = b.Op("TRANSPOSE", {b.Op("RESHAPE", {y, b.Ints({1, 4, 9, 8})}), b.Ints({0, 2, 1, 3})});
+    b.Output(b.Op("NEG", {b.Op("RESHAPE", {y, b.Ints({9, 32})})}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
+  }
+}
+
+// Heads that take turns, runs across the batches, rows that repeat, two
+// dimensions that do, keys alone, and groups of unlike sizes.
+TEST(AttentionGroups, NotOfOtherRepetitions) {
+  struct Case {
+    std::vector<int32_t> from, to;
+  };
+  const std::vector<Case> cases = {
+      {{1, 1, 3, 20, 8}, {1, 2, 3, 20, 8}}, {{3, 1, 20, 8}, {3, 4, 20, 8}},
+      {{1, 6, 10, 1, 8}, {1, 6, 10, 2, 8}}, {{1, 1, 1, 20, 8}, {2, 1, 3, 20, 8}},
+      {{1, 3, 1, 20, 8}, {1, 3, 2, 20, 8}}, {{1, 2, 1, 20, 8}, {1, 2, 3, 20, 8}}};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(i);
+    GraphBuilder b;
+    const int32_t batches = i == 1 || i == 3 ? 2 : 1, heads = i == 3 ? 3 : 6;
+    const auto repeated = [&](const Case& c) {
+      const ValueId x = b.Op("BROADCAST_TO", {b.Input(Shape(c.from)), b.Ints(c.to)});
+      return b.Op("RESHAPE", {x, b.Ints({batches, heads, 20, 8})});
+    };
+    const ValueId k = repeated(cases[i]);
+    const ValueId v = i == 4   ? b.Input({batches, heads, 20, 8})
+                      : i == 5 ? repeated(cases[4])
+                               : repeated(cases[i]);
+    const ValueId q = b.Op("NEG", {b.Input({batches, heads, 9, 8})});
+    b.Output(b.Op("NEG", {Attention(b, q, k, v, true)}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+    EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION"), 1);
+    EXPECT_GE(Count(outcome, "BROADCAST_TO"), 1);
   }
 }
 

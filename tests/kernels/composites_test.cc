@@ -198,7 +198,7 @@ bool AreFewRows(int32_t queries, int32_t keys, int32_t depth) {
   return queries <= 8 && keys >= 16 && depth % 4 == 0;
 }
 
-// Grouped queries over a cache give what the same heads give one by one.
+// Grouped queries over a cache give what the same heads give one by one, in either layout.
 TEST_P(CompositesTest, AttentionWithHeadsInside) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Random random(seed);
@@ -208,12 +208,13 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
     const int32_t queries = random.Chance(0.5) ? dim(1, 2) : dim(1, 60), heads = group * key_heads;
     const int32_t depth = random.Chance(0.5) ? 4 * dim(1, 10) : dim(1, 40), values = dim(1, 70);
     OpTester tester("FUSELITE_ATTENTION"), outside("FUSELITE_ATTENTION");
+    OpTester shared("FUSELITE_ATTENTION");
     AttentionParams& params = tester.params<AttentionParams>();
     params.scale = random.Pick({1.0f, 0.125f});
     params.logit_cap = random.Pick({0.0f, 3.0f});
     params.by_roots = random.Chance(0.5);
     params.keys_by_rows = true;
-    outside.params<AttentionParams>() = params;
+    outside.params<AttentionParams>() = shared.params<AttentionParams>() = params;
     params.heads_inside = true;
     tester.Input(RandomTensor(random, {n, queries, heads, depth}, 1));
     tester.Input(TestTensor({.type = kF32, .shape = {n, keys, key_heads, depth}}));
@@ -222,22 +223,29 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
     tester.inputs[2].Fill(random, -2, 2);
     for (int i = 0; i < 3; ++i) {
       outside.Input(HeadsOutside(tester.inputs[i], i == 0 ? 1 : group));
+      shared.Input(HeadsOutside(tester.inputs[i], 1));
     }
     if (random.Chance(0.7)) {
       const Shape mask = random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys}});
       tester.Input(random.Chance(0.7) ? CausalMask(random, mask, dim(0, keys))
                                       : RandomTensor(random, mask, 3));
       outside.Input(tester.inputs[3]);
+      shared.Input(tester.inputs[3]);
     }
-    ASSERT_TRUE(tester.Infer().ok() && outside.Infer().ok());
+    ASSERT_TRUE(tester.Infer().ok() && outside.Infer().ok() && shared.Infer().ok());
     ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, queries, heads, values}));
     const auto expected = tester.Run("reference", Isa::kScalar);
     const auto by_heads = outside.Run("reference", Isa::kScalar);
     ASSERT_TRUE(expected.ok() && by_heads.ok());
     ASSERT_EQ(HeadsOutside((*expected)[0], 1).values<float>(), (*by_heads)[0].values<float>());
+    const auto of_shared = shared.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(of_shared.ok());
+    ASSERT_EQ((*of_shared)[0].values<float>(), (*by_heads)[0].values<float>());
     Compare(tester, (*expected)[0], 2e-5f);
+    Compare(shared, (*by_heads)[0], 2e-5f);
     if (AreFewRows(group * queries, keys, depth)) {
       Compare(tester, (*expected)[0], 2e-5f, "few rows");
+      Compare(shared, (*by_heads)[0], 2e-5f, "few rows");
     }
   }
 }
@@ -307,7 +315,7 @@ TEST_P(CompositesTest, AttentionOverCachesOfBytes) {
     const int32_t depth = random.Chance(0.5) ? 4 * dim(1, 10) : dim(1, 40), values = dim(1, 70);
     const bool inside = random.Chance(0.5);
     const auto shape = [&](int32_t of, int32_t rows, int32_t width) {
-      return inside ? Shape{n, rows, of, width} : Shape{n, heads, rows, width};
+      return inside ? Shape{n, rows, of, width} : Shape{n, of, rows, width};
     };
     const auto cache = [&](int32_t width) {
       TensorInfo info{.type = DataType::kInt8,
@@ -341,7 +349,7 @@ TEST_P(CompositesTest, AttentionOverCachesOfBytes) {
     ASSERT_TRUE(expected.ok() && of_bytes.ok());
     ASSERT_EQ((*of_bytes)[0].values<float>(), (*expected)[0].values<float>());
     Compare(tester, (*expected)[0], 5e-5f);
-    if (AreFewRows((inside ? group : 1) * queries, keys, depth)) {
+    if (AreFewRows(group * queries, keys, depth)) {
       Compare(tester, (*expected)[0], 5e-5f, "few rows");
     }
   }
@@ -367,7 +375,11 @@ TEST(AttentionTest, RefusesWhatDoesNotFit) {
     return tester.Infer().ok();
   };
   EXPECT_TRUE(infer({2, 3, 4}, {2, 5, 4}, {2, 5, 6}));
-  EXPECT_FALSE(infer({2, 3, 4}, {1, 5, 4}, {1, 5, 6}));
+  EXPECT_TRUE(infer({4, 3, 4}, {2, 5, 4}, {2, 5, 6}));
+  EXPECT_FALSE(infer({4, 3, 4}, {3, 5, 4}, {3, 5, 6}));
+  EXPECT_FALSE(infer({4, 3, 4}, {4, 5, 4}, {2, 5, 6}));
+  EXPECT_FALSE(infer({4, 3, 4}, {2, 5, 4}, {4, 5, 6}));
+  EXPECT_FALSE(infer({2, 2, 3, 4}, {1, 2, 5, 4}, {1, 2, 5, 6}));
   EXPECT_FALSE(infer({2, 3, 4}, {2, 5, 3}, {2, 5, 6}));
   EXPECT_FALSE(infer({2, 3, 4}, {2, 5, 4}, {2, 7, 6}));
   EXPECT_FALSE(infer({4}, {4}, {4}));
