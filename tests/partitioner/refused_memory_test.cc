@@ -27,6 +27,8 @@ void* __libc_calloc(size_t count, size_t bytes);        // NOLINT(bugprone-reser
 void* __libc_realloc(void* memory, size_t bytes);       // NOLINT(bugprone-reserved-identifier)
 void* __libc_memalign(size_t alignment, size_t bytes);  // NOLINT(bugprone-reserved-identifier)
 
+// The header's names for the parameters are reserved ones.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 void* malloc(size_t bytes) { return IsRefused() ? nullptr : __libc_malloc(bytes); }
 void* calloc(size_t count, size_t bytes) {
   return IsRefused() ? nullptr : __libc_calloc(count, bytes);
@@ -41,6 +43,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   *memory = IsRefused() ? nullptr : __libc_memalign(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 }
 
 namespace fuselite::partitioner {
