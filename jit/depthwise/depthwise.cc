@@ -92,9 +92,9 @@ class FloatLines final : public kernels::LineConvolution {
   }
   void Pack(const void* filter, const void* bias, std::byte* to) const override;
 
-  Result<std::shared_ptr<const LineConvolution>> Emit() const override {
+  Result<std::shared_ptr<const LineConvolution>> Emit(const std::string& name) const override {
     auto emitted = std::make_shared<FloatLines>(*this);
-    FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwise(spec_, name()));
+    FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwise(spec_, name));
     return std::shared_ptr<const LineConvolution>(std::move(emitted));
   }
   void Run(const kernels::LineRun& run) const override;

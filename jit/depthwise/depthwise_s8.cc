@@ -22,14 +22,15 @@ Result<std::shared_ptr<const DepthwiseS8>> DepthwiseS8::Plan(DepthwiseS8Problem 
   return std::shared_ptr<const DepthwiseS8>(std::move(depthwise));
 }
 
-Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit() const {
+Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit(
+    const std::string& name) const {
   auto emitted = std::make_shared<DepthwiseS8>(*this);
   IntegerTail& tail = emitted->tail_;
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail, VectorIsa(spec_.isa)));
   emitted->spec_.tail = tail.emitted;
   emitted->binding_ = SumTailBinding(tail.emitted);
   emitted->binding_.set_layer(tail.layer_bytes());
-  FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwiseS8(emitted->spec_, blocks_, name()));
+  FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwiseS8(emitted->spec_, blocks_, name));
   return std::shared_ptr<const LineConvolution>(std::move(emitted));
 }
 

@@ -66,7 +66,7 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   // `filter`: [taps][channels], of groups [channels][taps][group_channels].
   void Pack(const void* filter, const void* bias, std::byte* packed) const override;
 
-  Result<std::shared_ptr<const LineConvolution>> Emit() const override;
+  Result<std::shared_ptr<const LineConvolution>> Emit(const std::string& name) const override;
   void Run(const kernels::LineRun& run) const override;
 
  private:

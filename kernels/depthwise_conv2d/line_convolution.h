@@ -60,7 +60,7 @@ class LineConvolution {
   virtual void Pack(const void* filter, const void* bias, std::byte* to) const = 0;
 
   // The same with the code that Run calls. What was not emitted packs nothing and does not run.
-  virtual Result<std::shared_ptr<const LineConvolution>> Emit() const = 0;
+  virtual Result<std::shared_ptr<const LineConvolution>> Emit(const std::string& name) const = 0;
   virtual void Run(const LineRun& run) const = 0;
 };
 

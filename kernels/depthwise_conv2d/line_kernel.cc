@@ -15,7 +15,8 @@ namespace {
 class LineKernel final : public PhasedKernel {
  public:
   LineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
-             std::shared_ptr<const LineConvolution> lines, PackedWeights weights, int threads)
+             std::shared_ptr<const LineConvolution> lines, PackedWeights weights, std::string name,
+             int threads)
       : outputs_(outputs),
         source_(std::move(source)),
         lines_(std::move(lines)),
@@ -28,7 +29,7 @@ class LineKernel final : public PhasedKernel {
         rest_(lines_->rest()),
         together_(units_.whole_lines() && rest_.apply == nullptr),
         value_bytes_(BitWidth(rest_.output) / 8) {
-    name_ = lines_->name();
+    name_ = std::move(name);
     shared_bytes_ = source_->shared_bytes();
     if (rest_.waits()) {
       const int64_t values = rows_ * outputs_.width * lines_->waiting_pitch();
@@ -112,15 +113,17 @@ Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& c
 KernelPlan PlanLineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
                           std::shared_ptr<const LineConvolution> lines,
                           const PlanContext& context) {
-  auto draft = std::make_unique<LineKernel>(outputs, source, lines, nullptr, context.threads);
+  const std::string name = lines->name();
+  auto draft = std::make_unique<LineKernel>(outputs, source, lines, nullptr, name, context.threads);
   return KernelPlan::MadeLater(
       std::move(draft),
-      [outputs, source = std::move(source), lines = std::move(lines)](
+      [outputs, name, source = std::move(source), lines = std::move(lines)](
           const OpDescription& op, const BuildContext& build) -> Result<std::unique_ptr<Kernel>> {
-        FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const LineConvolution> emitted, lines->Emit());
+        FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const LineConvolution> emitted,
+                                  lines->Emit(name));
         FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, build, *emitted));
         return std::unique_ptr<Kernel>(std::make_unique<LineKernel>(
-            outputs, source, std::move(emitted), std::move(packed), build.threads));
+            outputs, source, std::move(emitted), std::move(packed), name, build.threads));
       });
 }
 
