@@ -111,7 +111,7 @@ Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, Depthwis
   std::unique_ptr<Source> source = InputItself(in, layer.window);
   if (!layer.window.unpadded() || !source->memory().dense) {
     const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
-                               problem.zero_point, ActivationFormat::kAsIs);
+                               problem.zero_point, ActivationFormat::kAsIs, context.isa);
     problem.window = image.Padded(layer.window);
     source = kernels::RepeatedSource(0, image);
   }
@@ -144,7 +144,7 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   }
   // Windows over a copy with its padding need no code of their own at the borders.
   const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
-                             problem.zero_point, ActivationFormat::kAsIs, repeat);
+                             problem.zero_point, ActivationFormat::kAsIs, context.isa, repeat);
   problem.window = image.Padded(layer.window);
   return PlanLines(std::move(problem), kernels::RepeatedSource(0, image), context);
 }

@@ -60,7 +60,8 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
-  kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, HasDotProduct(context.isa));
+  kernels::ByteSource source =
+      kernels::MakeByteSource(inputs.x, d, in, context.isa, HasDotProduct(context.isa));
   ProductFormatS8 format{.type = in.type,
                          .weights_type = ReadableType(weights.type),
                          .zero_point = in.quantization.zero_point(),

@@ -245,7 +245,7 @@ Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanCont
     spec.row_value_bytes = sizeof(RowScale);
     spec.row_values_per_image = !d.hybrid->scale_per_row;
   } else {
-    spec.source = MakeByteSource(inputs.x, d, op.inputs[inputs.x], false).source;
+    spec.source = MakeByteSource(inputs.x, d, op.inputs[inputs.x], context.isa, false).source;
   }
   spec.value_bytes = sizeof(int16_t);
   spec.takes_empty_sums = true;

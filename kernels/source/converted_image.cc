@@ -10,10 +10,6 @@ namespace fuselite::kernels {
 namespace {
 
 // Plain loops, of which the compiler makes vectors (-O3).
-void Flip(const uint8_t* __restrict from, uint8_t* __restrict to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ 0x80;
-}
-
 template <class In>
 void Widen(const In* __restrict from, int16_t* __restrict to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[i];
@@ -43,7 +39,7 @@ void Repeat(const uint8_t* from, int64_t n, int32_t repeat, uint8_t* to) {
 }  // namespace
 
 ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
-                               DataType type, int32_t zero_point, ActivationFormat format,
+                               DataType type, int32_t zero_point, ActivationFormat format, Isa isa,
                                int32_t repeat)
     : batch_(batch),
       channels_(channels),
@@ -51,6 +47,7 @@ ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t chan
       type_(type),
       zero_point_(zero_point),
       format_(format),
+      flip_(FlipRowsFor(isa)),
       repeat_(repeat),
       image_(window) {}
 
@@ -87,7 +84,7 @@ void ConvertedImage::Convert(const std::byte* from, std::byte* to, int64_t value
         Repeat(bytes, values, repeat_, reinterpret_cast<uint8_t*>(to));
       }
       break;
-    case ActivationFormat::kFlipped: Flip(bytes, reinterpret_cast<uint8_t*>(to), values); break;
+    case ActivationFormat::kFlipped: flip_(from, to, {1, values, values}, values); break;
     case ActivationFormat::kWide:
       auto* words = reinterpret_cast<int16_t*>(to);
       if (type_ == DataType::kInt16) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/source/flipped_rows.h"
 #include "kernels/source/padded_rows.h"
 #include "runtime/tensor.h"
 
@@ -22,8 +23,10 @@ class ConvertedImage {
 
   // Pixels of the input have `channels` values of `type` (int8 or uint8, or int16 with kWide) and
   // are `pitch` apart. In the copy each value stands `repeat` times, if more than once as it is.
+  // The bytes are the same on every ISA.
   ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
-                 DataType type, int32_t zero_point, ActivationFormat format, int32_t repeat = 1);
+                 DataType type, int32_t zero_point, ActivationFormat format, Isa isa,
+                 int32_t repeat = 1);
 
   // These describe the copy.
   int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
@@ -49,6 +52,7 @@ class ConvertedImage {
   DataType type_;
   int32_t zero_point_;
   ActivationFormat format_;
+  FlipRowsFunction* flip_;  // for kFlipped
   int32_t repeat_;
   PaddedRows image_;
 };

@@ -49,7 +49,7 @@ std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa 
   return std::make_unique<CopiedSource<PaddedImage>>(input, image);
 }
 
-ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info,
+ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa,
                           bool dot) {
   const bool is_signed = info.type == DataType::kInt8;
   const WindowAxis& x = d.parts.front().window.x;
@@ -75,7 +75,7 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
             .to_the_byte = !whole_groups};
   }
   const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, info.type,
-                             info.quantization.zero_point(), format);
+                             info.quantization.zero_point(), format, isa);
   return {.source = std::make_unique<CopiedSource<ConvertedImage>>(input, image),
           .value_bytes = value_bytes};
 }

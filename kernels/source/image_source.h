@@ -26,7 +26,7 @@ struct ByteSource {
   bool to_the_byte = false;
 };
 ByteSource MakeByteSource(int input, const ProductDescription& description, const TensorInfo& info,
-                          bool dot);
+                          Isa isa, bool dot);
 
 // How the activations of a hybrid product are quantized: to `bytes`, or to int16.
 QuantizedImage::Layout HybridLayout(const ProductDescription& description, bool bytes);

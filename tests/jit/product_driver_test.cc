@@ -95,7 +95,8 @@ Result<kernels::KernelPlan> PlanBytes(const OpDescription& op,
       MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
-  kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, HasDotProduct(current_isa));
+  kernels::ByteSource source =
+      kernels::MakeByteSource(inputs.x, d, in, current_isa, HasDotProduct(current_isa));
   const bool is_signed = in.type == DataType::kInt8;
   // Bytes that dot products read are unsigned, 128 more; `flips`: not yet.
   const int32_t zero_point = in.quantization.zero_point() +
