@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
 
@@ -31,7 +30,7 @@ bool GivesNothing(const OpDescription& op) {
   return !op.outputs.empty() && op.op->state_inputs.empty() &&
          std::ranges::all_of(op.outputs,
                              [](const TensorInfo& output) { return output.elements() == 0; }) &&
-         !ChecksIndices(*op.op);
+         !op.op->checks_indices;
 }
 
 KernelPlan NothingToDo(std::string_view name) {

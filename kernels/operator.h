@@ -142,6 +142,8 @@ struct OperatorDef {
   // the zero point: it moves integers as it moves the numbers that they stand for. Maxima and
   // minima are such, as a positive scale keeps the order.
   bool selects = false;
+  // Its runs check indices, and fail where one is out of range, even where they give no element.
+  bool checks_indices = false;
   // It gives its input's bytes unchanged under another shape.
   bool reshapes = false;
   // It copies boxes, each of which may be done by addresses (kernels/placement.h); null where it

@@ -164,6 +164,7 @@ const OperatorDef& GatherOperator() {
       .candidates = kGatherCandidates,
       .cost = MovementCost,
       .selects = true,
+      .checks_indices = true,
   };
   return kDef;
 }
@@ -181,6 +182,7 @@ const OperatorDef& GatherNdOperator() {
       .infer = InferGatherNd,
       .candidates = kGatherNdCandidates,
       .cost = MovementCost,
+      .checks_indices = true,
   };
   return kDef;
 }
@@ -197,6 +199,7 @@ const OperatorDef& ScatterNdOperator() {
       .infer = InferScatterNd,
       .candidates = kScatterNdCandidates,
       .cost = MovementCost,
+      .checks_indices = true,
   };
   return kDef;
 }
@@ -214,13 +217,9 @@ const OperatorDef& EmbeddingLookupOperator() {
       .infer = InferEmbeddingLookup,
       .candidates = kEmbeddingCandidates,
       .cost = MovementCost,
+      .checks_indices = true,
   };
   return kDef;
-}
-
-bool ChecksIndices(const OperatorDef& op) {
-  return &op == &GatherOperator() || &op == &GatherNdOperator() || &op == &ScatterNdOperator() ||
-         &op == &EmbeddingLookupOperator();
 }
 
 }  // namespace fuselite::kernels

@@ -8,10 +8,6 @@
 
 namespace fuselite::kernels {
 
-// Whether the operator is one of these, whose runs have indices to check even where they give
-// nothing.
-bool ChecksIndices(const OperatorDef& op);
-
 // (input, indices): output[batch.., before.., i.., after..] =
 // input[batch.., before.., indices[batch.., i..], after..], where `axis` is the dimension that
 // is gone and the first `batch_dims` dimensions belong to both operands. A negative `batch_dims`
