@@ -20,8 +20,14 @@ constexpr int64_t kStraightSteps = 36;
 constexpr int64_t kUnroll = 8, kLongUnroll = 16, kShortUnroll = 4;
 constexpr int64_t kLongRun = 128;
 constexpr int kManyAccumulators = 20;
+// What L1 keeps from one run to the next.
+constexpr int64_t kWeightsInL1 = 32 << 10;
 
 }  // namespace
+
+bool RollsLoops(int64_t line_rows, int64_t weights_bytes) {
+  return line_rows == 1 && weights_bytes >= kWeightsInL1;
+}
 
 void DepthWalker::Prepare(int64_t row_step, const kernels::RowRuns& runs) {
   row_step_ = row_step;
@@ -74,12 +80,17 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
   a_.jnz(next, Assembler::T_NEAR);
 }
 
+int64_t DepthWalker::Unroll(int64_t steps, int accumulators) const {
+  if (rolled_) return 1;
+  if (accumulators >= kManyAccumulators) return kShortUnroll;
+  return steps >= kLongRun ? kLongUnroll : kUnroll;
+}
+
 void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators,
                           const Step& step) {
   const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
   const auto values = [&](int64_t i) { return std::min(values_, run.length - i * values_); };
-  const bool many = accumulators >= kManyAccumulators;
-  const int64_t unroll = many ? kShortUnroll : steps >= kLongRun ? kLongUnroll : kUnroll;
+  const int64_t unroll = Unroll(steps, accumulators);
   if (steps < 2 * unroll) {
     for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_, values(i));
     return;

@@ -23,7 +23,7 @@ class GemmEmitter : public Assembler {
   explicit GemmEmitter(const GemmSpec& spec)
       : Assembler(spec.isa),
         spec_(spec),
-        walk_(*this, spec.depth, spec.step_values(),
+        walk_(*this, spec.depth, spec.step_values(), spec.rolled,
               {a_, w_, rax, rbx, {r8, r9, r10, r11}, r12, r13}) {}
 
   size_t EmitFunction(const Tile& tile) {
@@ -94,19 +94,24 @@ class GemmEmitter : public Assembler {
     walk_.SkipWeights(tile_.vectors * isa().bytes);
   }
 
+  void PrefetchWeights(int v) {
+    if (spec_.prefetch_weights) prefetcht0(ptr[walk_.Weights(v * isa().bytes + kPrefetch)]);
+  }
+
   // One step of the depth: each row's value or pair times the vectors of weights.
   void Step(int64_t displacement, int64_t values) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
     if (tile_.rows == 1) {
       Broadcast(broadcast(0), walk_.RowValue(0, displacement), values);
-      for (int v = 0; v < vectors; ++v) Multiply(v, acc(0, v), broadcast(0), w(v));
+      for (int v = 0; v < vectors; ++v) {
+        Multiply(v, acc(0, v), broadcast(0), w(v));
+        PrefetchWeights(v);
+      }
     } else {
       for (int v = 0; v < vectors; ++v) {
         vmovups(Part(weight(v), v), w(v));
-        if (spec_.prefetch_weights) {
-          prefetcht0(ptr[walk_.Weights(v * isa().bytes + kPrefetch)]);
-        }
+        PrefetchWeights(v);
       }
       if (fetches_next_panel()) {
         prefetcht1(ptr[pointer_]);
@@ -185,7 +190,7 @@ std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm ", spec.bf16 ? "bf16 " : "f32 ", spec.isa.bits(), " a", spec.a_step, '/',
       spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step, spec.across ? " across" : "",
-      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
+      spec.rolled ? " rolled" : "", spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

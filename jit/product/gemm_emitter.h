@@ -24,6 +24,7 @@ struct GemmSpec {
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
+  bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2
   kernels::Tail tail;             // emitted wholly (DivideFloatTail)
 

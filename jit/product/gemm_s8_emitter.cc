@@ -12,17 +12,17 @@ using Xbyak::RegExp;
 
 namespace {
 
-// Bytes of weights between what is multiplied and what is fetched into L2: what memory gives in
-// some 150 ns. Where no cache holds the model (12 layers of 1024 features, a Zen 4), a decode takes
-// 1.11 times as long as only reading the weights instead of 1.15; with 8192 it gains nothing.
-constexpr int kPrefetch = 5120;
+// Bytes of weights between what is multiplied and what is fetched into L1. On a Zen 5 a row times
+// 2048 x 2048 weights in L3 takes 35 us instead of 42, times 4096 x 4096 in memory 155 us instead of
+// 200; with 2048 to 8192 bytes the same, with 16384 2% more. To fetch into L2 gained nothing there.
+constexpr int kPrefetch = 4096;
 
 class GemmS8Emitter : public Assembler {
  public:
   explicit GemmS8Emitter(const GemmS8Spec& spec)
       : Assembler(spec.isa),
         spec_(spec),
-        walk_(*this, spec.depth, GroupValues(spec.isa),
+        walk_(*this, spec.depth, GroupValues(spec.isa), spec.rolled,
               {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
         // When the depth is done, no sum is in these temporaries (MaxS8TileRows).
         tail_(*this, spec.tail,
@@ -142,7 +142,7 @@ class GemmS8Emitter : public Assembler {
         } else {
           Multiply(v, acc(row, v), b, w(v));
           if (spec_.prefetch_weights) {
-            prefetcht1(ptr[walk_.Weights(v * spec_.weight_bytes() + kPrefetch)]);
+            prefetcht0(ptr[walk_.Weights(v * spec_.weight_bytes() + kPrefetch)]);
           }
         }
       }
@@ -230,7 +230,7 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
       " m", spec.amx_rows, " x", int{spec.across}, spec.to_the_byte ? " bytes" : "",
-      spec.constants_apart ? " apart" : "", spec.prefetch_weights ? " prefetch k" : " k",
+      spec.constants_apart ? " apart" : "", spec.rolled ? " rolled" : "", spec.prefetch_weights ? " prefetch k" : " k",
       spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {

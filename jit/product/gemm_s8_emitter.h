@@ -36,7 +36,8 @@ struct GemmS8Spec {
   // Pair products: the weights are int8 in memory. Tiles have one row: widening takes as long as
   // reading twice the bytes from L1, but a single row reads weights from further away.
   bool narrow = false;
-  bool prefetch_weights = false;  // they come from memory; tiles have one row
+  bool rolled = false;            // loops take one step at a time (RollsLoops)
+  bool prefetch_weights = false;  // they come from beyond L2; tiles have one row
   // With a requantization, bias and constants of the tail lie apart from the weights.
   bool constants_apart = false;
   // AMX (gemm_amx_emitter.h): the rows of a block. 0: sums are in vector registers.

@@ -33,14 +33,14 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
 // Compiles only as long as these are all fields that there are: who adds one adds a change below.
 [[maybe_unused]] void NameEveryField() {
   const auto unused = [](const auto&...) {};
-  const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, prefetch_weights,
-               gemm_tail] = GemmSpec();
-  unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, prefetch_weights,
-         gemm_tail);
-  const auto& [isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, prefetches,
-               apart, amx_rows, s8_tail] = GemmS8Spec();
-  unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, prefetches, apart,
-         amx_rows, s8_tail);
+  const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
+               prefetch_weights, gemm_tail] = GemmSpec();
+  unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
+         prefetch_weights, gemm_tail);
+  const auto& [isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled,
+               prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
+  unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled, prefetches,
+         apart, amx_rows, s8_tail);
   const auto& [requantization, dequantization, residual] = SumTail();
   unused(requantization, dequantization, residual);
   const auto& [rows, vectors, last_lanes] = Tile();
@@ -113,7 +113,8 @@ TEST(CodeKeyTest, FloatProducts) {
       [](GemmSpec& s) { s.isa = Isa::kAvx512; }, [](GemmSpec& s) { s.bf16 = true; },
       [](GemmSpec& s) { s.a_step = 68; },        [](GemmSpec& s) { s.a_runs.rows = 2; },
       [](GemmSpec& s) { s.a_runs.step = 96; },   [](GemmSpec& s) { s.out_step = 132; },
-      [](GemmSpec& s) { s.across = true; },      [](GemmSpec& s) { s.prefetch_weights = true; }};
+      [](GemmSpec& s) { s.across = true; },      [](GemmSpec& s) { s.rolled = true; },
+      [](GemmSpec& s) { s.prefetch_weights = true; }};
   Append(&changes, DepthChanges<GemmSpec>());
   Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
   ExpectDistinct<GemmSpec>(spec, changes, [&](const GemmSpec& s) { return CodeKey(s, tiles); });
@@ -185,6 +186,7 @@ TEST(CodeKeyTest, IntegerProducts) {
                                                            [](GemmS8Spec& s) { s.corrects = true; },
                                                            [](GemmS8Spec& s) { s.narrow = true; },
                                                            [](GemmS8Spec& s) { s.across = true; },
+                                                           [](GemmS8Spec& s) { s.rolled = true; },
                                                            [](GemmS8Spec& s) { s.prefetch_weights = true; },
                                                            [](GemmS8Spec& s) { s.constants_apart = true; },
                                                            [](GemmS8Spec& s) { s.amx_rows = 16; },
