@@ -13,8 +13,9 @@ using Xbyak::RegExp;
 namespace {
 
 // Bytes of weights between what is multiplied and what is fetched into L1. On a Zen 5 a row times
-// 2048 x 2048 weights in L3 takes 35 us instead of 42, times 4096 x 4096 in memory 155 us instead of
-// 200; with 2048 to 8192 bytes the same, with 16384 2% more. To fetch into L2 gained nothing there.
+// 2048 x 2048 weights in L3 takes 35 us instead of 42, times 4096 x 4096 in memory 155 us instead
+// of 200; with 2048 to 8192 bytes the same, with 16384 2% more. To fetch into L2 gained nothing
+// there.
 constexpr int kPrefetch = 4096;
 
 class GemmS8Emitter : public Assembler {
@@ -230,8 +231,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
       " m", spec.amx_rows, " x", int{spec.across}, spec.to_the_byte ? " bytes" : "",
-      spec.constants_apart ? " apart" : "", spec.rolled ? " rolled" : "", spec.prefetch_weights ? " prefetch k" : " k",
-      spec.depth.outer, '*', spec.depth.outer_step);
+      spec.constants_apart ? " apart" : "", spec.rolled ? " rolled" : "",
+      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

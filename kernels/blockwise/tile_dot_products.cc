@@ -20,6 +20,8 @@ namespace fuselite::kernels {
 namespace {
 
 constexpr int kLanes = 16;
+// Bytes of weights between what one or two rows multiply and what they fetch into L1.
+constexpr int kWeightsAhead = 4096;
 
 // The scales of a block's units.
 template <bool kHalf>
@@ -96,6 +98,7 @@ struct BlockSums {
     for (int i = 0; i < kBlockwiseStep / 8; ++i) {
       __m512i both = _mm512_load_si512(weights + i * 4 * kLanes);
       asm("" : "+v"(both));  // else it is loaded twice, and loads are what a single row waits for
+      if constexpr (kRows <= 2) _mm_prefetch(weights + i * 4 * kLanes + kWeightsAhead, _MM_HINT_T0);
       const __m512i w0 = _mm512_and_si512(both, low);
       const __m512i w1 = _mm512_and_si512(both, high);
       const int c = 2 * i % kChains;

@@ -110,10 +110,14 @@ TEST(CodeKeyTest, FloatProducts) {
   spec.depth.runs = {{0, 16}};
   const std::vector<Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmSpec&)>> changes = {
-      [](GemmSpec& s) { s.isa = Isa::kAvx512; }, [](GemmSpec& s) { s.bf16 = true; },
-      [](GemmSpec& s) { s.a_step = 68; },        [](GemmSpec& s) { s.a_runs.rows = 2; },
-      [](GemmSpec& s) { s.a_runs.step = 96; },   [](GemmSpec& s) { s.out_step = 132; },
-      [](GemmSpec& s) { s.across = true; },      [](GemmSpec& s) { s.rolled = true; },
+      [](GemmSpec& s) { s.isa = Isa::kAvx512; },
+      [](GemmSpec& s) { s.bf16 = true; },
+      [](GemmSpec& s) { s.a_step = 68; },
+      [](GemmSpec& s) { s.a_runs.rows = 2; },
+      [](GemmSpec& s) { s.a_runs.step = 96; },
+      [](GemmSpec& s) { s.out_step = 132; },
+      [](GemmSpec& s) { s.across = true; },
+      [](GemmSpec& s) { s.rolled = true; },
       [](GemmSpec& s) { s.prefetch_weights = true; }};
   Append(&changes, DepthChanges<GemmSpec>());
   Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
