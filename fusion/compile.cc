@@ -149,7 +149,8 @@ CompileReport& CompileReport::operator+=(const CompileReport& more) {
 }
 
 Planner PlannerFor(const CompileOptions& options) {
-  return Planner({options.isa, options.precision, options.threads}, options.jit, options.budget);
+  return Planner({options.isa, options.precision, options.threads, options.constant_bytes},
+                 options.jit, options.budget);
 }
 
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,

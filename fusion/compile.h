@@ -21,6 +21,7 @@ struct CompileOptions {
   bool fusion = true;
   kernels::Precision precision = kernels::Precision::kDefault;
   int threads = 1;
+  int64_t constant_bytes = 0;  // PlanContext's
   Budget budget;
   PackedStore* store = nullptr;  // null: the process's
   CacheOptions cache;

@@ -31,6 +31,12 @@ struct PlanContext {
   Isa isa = Isa::kScalar;
   Precision precision = Precision::kDefault;
   int threads = 1;
+  // Of the graph that the operation is part of: what each of its runs reads, at most. 0: unknown.
+  int64_t constant_bytes = 0;
+
+  // Whether a run finds weights of so many bytes in L2, where the run before left them. It decides
+  // what is fetched ahead, and no bits.
+  bool FindsInL2(int64_t weights_bytes) const;
 };
 
 // The same, with what building needs.
@@ -39,15 +45,16 @@ struct BuildContext {
   Precision precision = Precision::kDefault;
   int threads = 1;
   PackedStore* store = nullptr;  // null where nothing is packed
+  int64_t constant_bytes = 0;
 
   // The packed form of `request`.
   Result<PackedWeights> Pack(const PackRequest& request,
                              const std::function<void(std::byte*)>& pack) const;
-  PlanContext plan() const { return {isa, precision, threads}; }
+  PlanContext plan() const { return {isa, precision, threads, constant_bytes}; }
 };
 
 inline BuildContext WithoutStore(const PlanContext& context) {
-  return {context.isa, context.precision, context.threads, nullptr};
+  return {context.isa, context.precision, context.threads, nullptr, context.constant_bytes};
 }
 
 // A kernel as planned. Immutable, and shared by whoever asks the same question.

@@ -63,6 +63,16 @@ void LogPlan(const PartitionReport& partition) {
   }
 }
 
+// Of all constants of a graph.
+int64_t ConstantBytes(const TfLiteContext& context) {
+  const std::span tensors(context.tensors, context.tensors_size);
+  int64_t bytes = 0;
+  for (const TfLiteTensor& tensor : tensors) {
+    if (tensor.allocation_type == kTfLiteMmapRo) bytes += static_cast<int64_t>(tensor.bytes);
+  }
+  return bytes;
+}
+
 // What the verdicts on a graph are made of. Plans name constants that the table may have unpacked,
 // so that the two live together.
 struct Judgement {
@@ -177,6 +187,7 @@ fusion::CompileOptions DelegateState::CompileOptionsFor(const TfLiteContext* con
   compile.fusion = options_.fusion;
   compile.precision = options_.precision;
   compile.threads = ThreadsFor(context);
+  compile.constant_bytes = ConstantBytes(*context);
   compile.budget = options_.budget;
   compile.cache = options_.cache;
   return compile;

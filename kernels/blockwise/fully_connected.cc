@@ -159,6 +159,7 @@ class BlockwiseKernel final : public Kernel {
                .block_size = shape_.block_size};
     asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
     tile_ = functions_->tiles[layout_.bytes][!layout_.halves];
+    fetches_ahead_ = !context.FindsInL2(layout_.panels() * layout_.panel_bytes());
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
@@ -282,6 +283,7 @@ class BlockwiseKernel final : public Kernel {
     tile.blocks = layout_.blocks();
     tile.block_size = layout_.block_size;
     tile.exact = layout_.exact;
+    tile.fetches_ahead = fetches_ahead_;
     tile.panel_bytes = layout_.panel_bytes();
     tile.min = tail_.min;
     tile.max = tail_.max;
@@ -327,7 +329,7 @@ class BlockwiseKernel final : public Kernel {
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;
   int64_t pitch_ = 0;
-  bool biased_ = false, asymmetric_ = true;
+  bool biased_ = false, asymmetric_ = true, fetches_ahead_ = false;
   PackedWeights packed_;
 };
 

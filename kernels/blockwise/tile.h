@@ -33,6 +33,7 @@ struct BlockwiseTile {
   // One block of float32 scales, whose sum is an integer to the end and then rounded as TFLite's
   // hybrid kernels do it: sum * (row's scale * unit's scale).
   bool exact;
+  bool fetches_ahead;        // weights into L1, where few rows wait for them from beyond L2
   const BlockwiseRow* rows;  // `row_count` of them, at most Tile::max_rows
   int row_count;
   const float* bias;  // null for none

@@ -14,6 +14,7 @@
 HWY_DIAGNOSTICS(push)
 #if HWY_COMPILER_GCC_ACTUAL
 HWY_DIAGNOSTICS_OFF(disable : 4701, ignored "-Wmaybe-uninitialized")
+HWY_DIAGNOSTICS_OFF(disable : 4700, ignored "-Wuninitialized")
 #endif
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,f16c,fma")
 namespace fuselite::kernels {
@@ -98,7 +99,6 @@ struct BlockSums {
     for (int i = 0; i < kBlockwiseStep / 8; ++i) {
       __m512i both = _mm512_load_si512(weights + i * 4 * kLanes);
       asm("" : "+v"(both));  // else it is loaded twice, and loads are what a single row waits for
-      if constexpr (kRows <= 2) _mm_prefetch(weights + i * 4 * kLanes + kWeightsAhead, _MM_HINT_T0);
       const __m512i w0 = _mm512_and_si512(both, low);
       const __m512i w1 = _mm512_and_si512(both, high);
       const int c = 2 * i % kChains;
@@ -123,12 +123,12 @@ struct BlockSums {
 
 // Does as tile.cc's StoreExactRows.
 template <int kRows>
-inline void StoreExactRows(const BlockwiseTile& t, const BlockSums<kRows>& sums, __m512 scales) {
+inline void StoreExactRows(const BlockwiseTile& t, const __m512i* totals, __m512 scales) {
   const __m512i per_offset = _mm512_loadu_si512(t.per_offset);
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     const __m512i offset = _mm512_set1_epi32(static_cast<int32_t>(t.rows[r].offset));
-    const __m512i sum = _mm512_sub_epi32(sums.Total(r), _mm512_mullo_epi32(offset, per_offset));
+    const __m512i sum = _mm512_sub_epi32(totals[r], _mm512_mullo_epi32(offset, per_offset));
     const __m512 scale = _mm512_mul_ps(_mm512_set1_ps(t.rows[r].scale), scales);
     StoreRow(t, r, _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale));
   }
@@ -148,48 +148,86 @@ void RunPanel(const BlockwiseTile& t) {
       weights += kBlockwiseStep / 2 * kLanes;
     }
     const __m512 scales = ScalesOf<kHalf>(t, block);
-    if (t.exact) return StoreExactRows<kRows>(t, of_block, scales);
+    __m512i totals[kRows];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) totals[r] = of_block.Total(r);
+    if (t.exact) return StoreExactRows<kRows>(t, totals, scales);
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
-      sums[r] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(of_block.Total(r)), sums[r]);
+      sums[r] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(totals[r]), sums[r]);
     }
   }
   StoreRows<kRows>(t, sums);
 }
 
-// Several rows over two panels: a load that spreads four bytes takes as long as a dot product, so
-// that each serves two. With one sum for each, all of a tile's fit the registers.
+// Rows over two panels: a load that spreads four bytes takes as long as a dot product, so that each
+// serves two. With one sum for each, all of a tile's fit the registers.
 constexpr int kPairRows = 5;
 
+// The sums of a block of each row over two panels, whose weights are fetched ahead with `kAhead`.
+template <int kRows, bool kAhead>
 struct PairSums {
-  __m512i sums[2][kPairRows];
+  // With few rows the high halves of the bytes have sums of their own, as those of BlockSums.
+  static constexpr int kHalves = kRows <= 2 ? 2 : 1;
+  __m512i sums[2][kHalves][kRows];
 
+  PairSums(const BlockwiseTile& t, int64_t block) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      sums[0][0][r] = sums[1][0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
+      if constexpr (kHalves == 2) sums[0][1][r] = sums[1][1][r] = _mm512_setzero_si512();
+    }
+  }
+
+  void AddBlock(const BlockwiseTile& t, int64_t block) {
+    int64_t at = block * t.block_size;
+    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
+      const std::byte* const weights = t.weights + at * (kLanes / 2);
+      Add(t, at, weights, weights + t.panel_bytes);
+    }
+  }
+
+  __m512i Total(int p, int r) const {
+    if constexpr (kHalves == 1) return sums[p][0][r];
+    return _mm512_add_epi32(sums[p][0][r], _mm512_srai_epi32(sums[p][kHalves - 1][r], 4));
+  }
+
+ private:
   // Depth [at, at + kBlockwiseStep); the panels' weights.
-  template <int kRows>
   void Add(const BlockwiseTile& t, int64_t at, const std::byte* first, const std::byte* second) {
     const __m512i low = _mm512_set1_epi8(0x0f);
     HWY_UNROLL(4)
     for (int i = 0; i < kBlockwiseStep / 8; ++i) {
-      const __m512i a = _mm512_load_si512(first + i * 4 * kLanes);
-      const __m512i b = _mm512_load_si512(second + i * 4 * kLanes);
-      AddFours<kRows>(t, at + 8 * i, _mm512_and_si512(a, low), _mm512_and_si512(b, low));
-      AddFours<kRows>(t, at + 8 * i + 4, _mm512_and_si512(_mm512_srli_epi16(a, 4), low),
-                      _mm512_and_si512(_mm512_srli_epi16(b, 4), low));
+      const __m512i a = Load(first + i * 4 * kLanes), b = Load(second + i * 4 * kLanes);
+      AddFours(t, at + 8 * i, _mm512_and_si512(a, low), _mm512_and_si512(b, low), 0);
+      AddFours(t, at + 8 * i + 4, High(a), High(b), kHalves - 1);
     }
   }
-  template <int kRows>
-  void AddFours(const BlockwiseTile& t, int64_t at, __m512i a, __m512i b) {
+
+  static __m512i Load(const std::byte* weights) {
+    if constexpr (kAhead) _mm_prefetch(weights + kWeightsAhead, _MM_HINT_T0);
+    __m512i both = _mm512_load_si512(weights);
+    asm("" : "+v"(both));  // else it is loaded twice, and loads are what few rows wait for
+    return both;
+  }
+  static __m512i High(__m512i both) {
+    if constexpr (kHalves == 1) {
+      return _mm512_and_si512(_mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
+    }
+    return _mm512_and_si512(both, _mm512_set1_epi8(static_cast<char>(0xf0)));
+  }
+  void AddFours(const BlockwiseTile& t, int64_t at, __m512i a, __m512i b, int half) {
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       __m512i x = Broadcast32(t.rows[r].values + at);
       asm("" : "+v"(x));  // else it is loaded twice
-      sums[0][r] = _mm512_dpbusd_epi32(sums[0][r], a, x);
-      sums[1][r] = _mm512_dpbusd_epi32(sums[1][r], b, x);
+      sums[0][half][r] = _mm512_dpbusd_epi32(sums[0][half][r], a, x);
+      sums[1][half][r] = _mm512_dpbusd_epi32(sums[1][half][r], b, x);
     }
   }
 };
 
-template <int kRows, bool kHalf>
+template <int kRows, bool kHalf, bool kAhead = false>
 void RunPair(const BlockwiseTile& t) {
   const BlockwiseTile panels[2] = {PanelOf(t, 0), PanelOf(t, 1)};
   __m512 sums[2][kRows];
@@ -198,28 +236,47 @@ void RunPair(const BlockwiseTile& t) {
     HWY_UNROLL(8)
     for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
-  int64_t at = 0;
   for (int64_t block = 0; block < t.blocks; ++block) {
-    PairSums of_block;
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      of_block.sums[0][r] = of_block.sums[1][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
-    }
-    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
-      const std::byte* const weights = t.weights + at / 2 * kLanes;
-      of_block.Add<kRows>(t, at, weights, weights + t.panel_bytes);
-    }
+    PairSums<kRows, kAhead> of_block(t, block);
+    of_block.AddBlock(t, block);
     HWY_UNROLL(2)
     for (int p = 0; p < 2; ++p) {
       const __m512 scales = ScalesOf<kHalf>(panels[p], block);
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r) {
-        const __m512 sum = _mm512_cvtepi32_ps(of_block.sums[p][r]);
+        const __m512 sum = _mm512_cvtepi32_ps(of_block.Total(p, r));
         sums[p][r] = _mm512_fmadd_ps(scales, sum, sums[p][r]);
       }
     }
   }
   for (int p = 0; p < 2; ++p) StoreRows<kRows>(panels[p], sums[p]);
+}
+
+// The same of an exact tile, which has one block.
+template <int kRows, bool kHalf, bool kAhead = false>
+void RunExactPair(const BlockwiseTile& t) {
+  PairSums<kRows, kAhead> sums(t, 0);
+  sums.AddBlock(t, 0);
+  HWY_UNROLL(2)
+  for (int p = 0; p < 2; ++p) {
+    const BlockwiseTile panel = PanelOf(t, p);
+    __m512i totals[kRows];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) totals[r] = sums.Total(p, r);
+    StoreExactRows<kRows>(panel, totals, ScalesOf<kHalf>(panel, 0));
+  }
+}
+
+template <int kRows, bool kHalf>
+void RunPairOf(const BlockwiseTile& t) {
+  t.exact ? RunExactPair<kRows, kHalf>(t) : RunPair<kRows, kHalf>(t);
+}
+
+// One or two rows wait for the weights.
+template <int kRows, bool kHalf>
+void RunThinPair(const BlockwiseTile& t) {
+  if (!t.fetches_ahead) return RunPairOf<kRows, kHalf>(t);
+  t.exact ? RunExactPair<kRows, kHalf, true>(t) : RunPair<kRows, kHalf, true>(t);
 }
 
 template <bool kHalf>
@@ -229,24 +286,22 @@ void RunPanelOf(const BlockwiseTile& t) {
     case 2: return RunPanel<2, kHalf>(t);
     case 3: return RunPanel<3, kHalf>(t);
     case 4: return RunPanel<4, kHalf>(t);
-    case 5: return RunPanel<5, kHalf>(t);
-    default: return RunPanel<6, kHalf>(t);
+    default: return RunPanel<kPairRows, kHalf>(t);
   }
 }
 
 template <bool kHalf>
 void RunTile(const BlockwiseTile& t) {
-  if (t.units > kLanes && !t.exact) {
+  if (t.units > kLanes) {
     switch (t.row_count) {
-      case 1:
-      case 2: break;
-      case 3: return RunPair<3, kHalf>(t);
-      case 4: return RunPair<4, kHalf>(t);
-      default: return RunPair<5, kHalf>(t);
+      case 1: return RunThinPair<1, kHalf>(t);
+      case 2: return RunThinPair<2, kHalf>(t);
+      case 3: return RunPairOf<3, kHalf>(t);
+      case 4: return RunPairOf<4, kHalf>(t);
+      default: return RunPairOf<5, kHalf>(t);
     }
   }
-  RunPanelOf<kHalf>(PanelOf(t, 0));
-  if (t.units > kLanes) RunPanelOf<kHalf>(PanelOf(t, 1));
+  RunPanelOf<kHalf>(t);
 }
 
 }  // namespace

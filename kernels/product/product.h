@@ -43,8 +43,9 @@ struct ProductProblem {
   RowSteps row_values;
   int64_t row_values_group_step = 0;
   TailRest rest;
-  LeftForm left_form;  // only where there is one group
-  std::string name;    // "conv"
+  LeftForm left_form;       // only where there is one group
+  bool right_in_l2 = true;  // where a run finds the right side (PlanContext::FindsInL2)
+  std::string name;         // "conv"
 
   int64_t group_channels() const { return channels / groups; }
   // Has the tiles read rows of `row_bytes` bytes that `form` made.

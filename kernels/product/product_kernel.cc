@@ -36,13 +36,19 @@ DepthRuns DepthOf(const ProductDescription& d, const ProductPart& part, const Im
 class ProblemMaker {
  public:
   ProblemMaker(const OpDescription& op, const ProductDescription& description,
-               const ProductKernelSpec& spec)
-      : d_(description), spec_(spec), output_(op.outputs[0]), memory_(spec.source->memory()) {}
+               const ProductKernelSpec& spec, const PlanContext& context)
+      : d_(description),
+        spec_(spec),
+        output_(op.outputs[0]),
+        memory_(spec.source->memory()),
+        right_in_l2_(context.FindsInL2(op.inputs[op.op->product_inputs->weights].elements() *
+                                       spec.value_bytes)) {}
 
   ProductProblem Make(const ProductPart& part) const {
     const auto& [y, x] = part.window;
     ProductProblem problem;
     problem.name = d_.name;
+    problem.right_in_l2 = right_in_l2_;
     problem.channels = d_.channels_out;
     problem.groups = d_.groups;
     problem.group_step = d_.group_in() * spec_.value_bytes;
@@ -81,6 +87,7 @@ class ProblemMaker {
   const ProductKernelSpec& spec_;
   const TensorInfo& output_;
   ImageMemory memory_;
+  bool right_in_l2_;
 };
 
 class ProductKernel final : public PhasedKernel {
@@ -344,7 +351,7 @@ Result<std::vector<Product>> PlanProducts(const OpDescription& op,
                                           const ProductDescription& description,
                                           const ProductKernelSpec& spec,
                                           const PlanContext& context) {
-  const ProblemMaker problems(op, description, spec);
+  const ProblemMaker problems(op, description, spec, context);
   std::vector<Product> products;
   for (const ProductPart& part : description.parts) {
     const ProductProblem problem = problems.Make(part);
