@@ -91,7 +91,7 @@ def _constant(model, graph, index):
 def seeded(detail, rng, integers):
     """A value for an input: floats in [-1, 1], bytes over their range, truth values, wide integers in a range."""
     shape, dtype = detail["shape"], np.dtype(detail["dtype"])
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return rng.uniform(-1, 1, shape).astype(dtype)
     if dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)

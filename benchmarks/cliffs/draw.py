@@ -20,6 +20,7 @@ class Draw:
 
     def __init__(self, rng):
         self.rng, self.g = rng, graphs.Graph()
+        self.others = []  # further subgraphs, as Graph.build() takes them
 
     def pick(self, options):
         return options[int(self.rng.integers(len(options)))]

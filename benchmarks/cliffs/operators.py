@@ -1,8 +1,12 @@
 """Cases for the operators of docs/operators.md in their types: shapes that nets have, and seeded random ones."""
 
+import cells
 import graphs
+import layers
 import numpy as np
+import rare
 from case import Case
+from cut import TYPES
 from draw import BOOL, FLOAT, HALF, INT8, INT16, INT32, INT64, UINT8, Draw
 from families import (
     add_n, atan2, batches, binary, bits, broadcast_to, choose, concatenation, conversion, cumsum, depth,
@@ -145,9 +149,65 @@ def products():
     yield "TRANSPOSE_CONV", REAL, transpose_conv
 
 
+def rare_operators():
+    yield "CONV_3D", [FLOAT], rare.convolution_3d
+    yield "CONV_3D_TRANSPOSE", [FLOAT], rare.transpose_conv_3d
+    yield "WHERE", [BOOL, FLOAT, INT32], rare.where
+    yield "UNIQUE", [FLOAT, INT32], rare.unique
+    yield "RESHAPE", [FLOAT, INT8], rare.same_bytes("RESHAPE", "ReshapeOptions", rare.flat)
+    yield "EXPAND_DIMS", [FLOAT], rare.same_bytes("EXPAND_DIMS", "ExpandDimsOptions", rare.one_more)
+    yield "GATHER", MOVED, rare.gather_of_batches
+    yield "SELECT_V2", MOVED, rare.choose_repeated
+    yield "SPARSE_TO_DENSE", [FLOAT, INT32], rare.sparse_to_dense
+    yield "DILATE", [FLOAT, INT8, INT32], rare.dilate
+    yield "RFFT2D", [FLOAT], rare.rfft2d
+    yield "BUCKETIZE", [FLOAT], rare.cumulative_buckets
+    yield "MATRIX_SET_DIAG", MOVED, rare.matrix_set_diag
+    yield "HASHTABLE_LOOKUP", [FLOAT, INT32], rare.hashtable_lookup
+    yield "EMBEDDING_LOOKUP", [INT8], rare.embedding_of_bytes
+    yield "NON_MAX_SUPPRESSION_V4", [FLOAT], rare.boxes
+    yield "RANGE", [FLOAT, INT32], rare.range_of
+    for name in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM"):
+        yield "STABLEHLO_" + name, [FLOAT, INT8, INT32], rare.stablehlo("STABLEHLO_" + name)
+    yield "STABLEHLO_PAD", [FLOAT, INT8, INT32], rare.stablehlo_pad
+    yield "STABLEHLO_REDUCE_WINDOW", [FLOAT, INT8, INT32], rare.windows
+    for name in ("COMPLEX_ABS", "REAL", "IMAG"):
+        yield name, [FLOAT], rare.complex_part(name)
+
+
+def recurrent():
+    for hybrid in (False, True):
+        yield "LSTM", [FLOAT], cells.lstm(False, hybrid)
+        yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.lstm(True, hybrid)
+        yield "RNN", [FLOAT], cells.rnn(False, hybrid)
+        yield "UNIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.rnn(True, hybrid)
+        yield "SVDF", [FLOAT], cells.svdf(hybrid)
+    yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [INT8], cells.lstm_of_bytes
+    yield "SVDF", [INT8], cells.svdf_of_bytes
+    yield "BIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.bidirectional_rnn
+    yield "BIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.bidirectional_lstm
+
+
+def unusual_layers():
+    yield "CONV_2D", [FLOAT, INT8], layers.convolution()
+    yield "CONV_2D", [FLOAT, INT8], layers.convolution(grouped=True)
+    yield "DEPTHWISE_CONV_2D", [FLOAT, INT8], layers.depthwise()
+    yield "TRANSPOSE_CONV", [FLOAT, INT8], layers.transpose_conv()
+    yield "FULLY_CONNECTED", [FLOAT, INT8], layers.dense()
+    yield "BATCH_MATMUL", [FLOAT, INT8], layers.matrices
+    yield "CONV_2D", [FLOAT], layers.convolution(hybrid=True)
+    yield "DEPTHWISE_CONV_2D", [FLOAT], layers.depthwise(hybrid=True)
+    yield "TRANSPOSE_CONV", [FLOAT], layers.transpose_conv(hybrid=True)
+    yield "FULLY_CONNECTED", [FLOAT], layers.dense(hybrid=True)
+    yield "FULLY_CONNECTED", [FLOAT], layers.dense(hybrid=True, bits=4)
+    yield "FULLY_CONNECTED", [INT8], layers.dense(bits=4)
+    yield "BATCH_MATMUL", [FLOAT], layers.matrices_of_bytes
+
+
 def table():
     """(operator, types, function) of everything that is drawn."""
-    for group in (functions, pairs, reductions, conversions, movers, products):
+    groups = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers)
+    for group in groups:
         yield from group()
 
 
@@ -161,18 +221,17 @@ def random_operators(seed, count):
                 if output is None:
                     continue
                 outputs = output if isinstance(output, list) else [output]
-                yield Case(name, describe(draw.g), draw.g.build(outputs), integers=(1, 100))
+                yield Case(name, describe(draw.g), draw.g.build(outputs, others=draw.others), integers=(1, 100))
 
 
 def describe(graph):
     """Types and shapes of the operands, and the parameters."""
     operator = graph.operators[0]
-    types = {code: np.dtype(dtype).name for dtype, code in graphs.TYPES.items()}
     words = []
     for index in [*operator.inputs, -1, *operator.outputs[:1]]:
         tensor = graph.tensors[index]
         values = graph.buffers[tensor.buffer].data if tensor.buffer else None
-        text = "->" if index < 0 else f"{types[tensor.type]}:" + "x".join(map(str, tensor.shape))
+        text = "->" if index < 0 else f"{TYPES[tensor.type]}:" + "x".join(map(str, tensor.shape))
         if index >= 0 and values is not None and tensor.type == graphs.TYPES[INT32] and len(values) <= 64:
             text = "[" + ",".join(map(str, np.frombuffer(values.tobytes(), np.int32))) + "]"
         words.append(text)

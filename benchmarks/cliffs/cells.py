@@ -1,0 +1,127 @@
+"""Functions that make a recurrent cell, of one turn or of a sequence: as in families.py."""
+
+import numpy as np
+from draw import FLOAT, INT8, INT16
+
+TANH = 4
+
+
+class _Form:
+    """Weights of floats, or of bytes beside floats (`hybrid`)."""
+
+    def __init__(self, d, hybrid):
+        self.d, self.hybrid = d, hybrid
+
+    def weights(self, *shape):
+        if self.hybrid:
+            return self.d.g.constant(self.d.rng.integers(-127, 128, shape).astype(np.int8), 1 / 300, 0)
+        return self.d.g.constant(self.d.rng.uniform(-0.4, 0.4, shape).astype(np.float32))
+
+    def bias(self, count):
+        return self.d.g.constant(np.zeros(count, np.float32))
+
+    def lstm(self, width, cells):
+        inputs = [self.weights(cells, width) for _ in range(4)] + [self.weights(cells, cells) for _ in range(4)]
+        return [*inputs, None, None, None, *[self.bias(cells) for _ in range(4)], None, None]
+
+    def rnn(self, batch, width, cells):
+        state = self.d.g.variable((batch, cells))
+        return [self.weights(cells, width), self.weights(cells, cells), self.bias(cells), state]
+
+
+def _sizes(d):
+    """Batch, turns, width of the input, cells."""
+    return d.pick([1, 1, 4]), d.size(2, 50), d.size(4, 300), d.size(4, 300)
+
+
+def lstm(sequence, hybrid=False):
+    def make(d, dtype):
+        batch, turns, width, cells = _sizes(d)
+        rows = (batch, turns) if sequence else (batch,)
+        x = d.g.input((*rows, width), FLOAT)
+        inputs = [x, *_Form(d, hybrid).lstm(width, cells)]
+        inputs += [d.g.variable((batch, cells)), d.g.variable((batch, cells)), *[None] * 4]
+        name, options = "LSTM", "LSTMOptions"
+        if sequence:
+            name, options = "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions"
+        fields = {"fusedActivationFunction": TANH, "asymmetricQuantizeInputs": hybrid}
+        return d.g.op(name, inputs, (*rows, cells), options, 3 if sequence else 4, **fields)
+
+    return make
+
+
+def lstm_of_bytes(d, dtype):
+    """As converters quantize a sequence: a cell state of int16."""
+    batch, turns, width, cells = _sizes(d)
+    out = {"scale": 1 / 128, "zero_point": 0}
+
+    def weights(*shape):
+        return d.g.constant(d.rng.integers(-127, 128, shape).astype(np.int8), 0.005, 0)
+
+    x = d.g.input((batch, turns, width), INT8, 1 / 128, 0)
+    inputs = [x, *[weights(cells, width) for _ in range(4)], *[weights(cells, cells) for _ in range(4)]]
+    biases = [d.g.constant(np.zeros(cells, np.int32), 2.0**-12, 0) for _ in range(4)]
+    states = [d.g.variable((batch, cells), INT8, **out), d.g.variable((batch, cells), INT16, 2.0**-11)]
+    inputs += [None, None, None, *biases, None, None, *states, *[None] * 4]
+    between = [(2.0**-12, 0) for _ in range(4)] + [(1 / 128, 0)]
+    fields = {"fusedActivationFunction": TANH, "intermediates": between}
+    options = "UnidirectionalSequenceLSTMOptions"
+    return d.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, turns, cells), options, 1, **out, **fields)
+
+
+def rnn(sequence, hybrid=False):
+    def make(d, dtype):
+        batch, turns, width, cells = _sizes(d)
+        rows = (batch, turns) if sequence else (batch,)
+        x = d.g.input((*rows, width), FLOAT)
+        inputs = [x, *_Form(d, hybrid).rnn(batch, width, cells)]
+        name, options = ("UNIDIRECTIONAL_SEQUENCE_RNN", "SequenceRNNOptions") if sequence else ("RNN", "RNNOptions")
+        fields = {"fusedActivationFunction": TANH, "asymmetricQuantizeInputs": hybrid}
+        return d.g.op(name, inputs, (*rows, cells), options, 3, **fields)
+
+    return make
+
+
+def bidirectional_rnn(d, dtype):
+    batch, turns, width, cells = _sizes(d)
+    form, x = _Form(d, False), d.g.input((batch, turns, width), FLOAT)
+    inputs = [x, *form.rnn(batch, width, cells), *form.rnn(batch, width, cells), None, None, None]
+    fields = {"fusedActivationFunction": TANH, "mergeOutputs": True}
+    options = "BidirectionalSequenceRNNOptions"
+    return d.g.op("BIDIRECTIONAL_SEQUENCE_RNN", inputs, [(batch, turns, 2 * cells)], options, 3, **fields)
+
+
+def bidirectional_lstm(d, dtype):
+    _, turns, width, cells = _sizes(d)
+    form, inputs = _Form(d, False), [d.g.input((1, turns, width), FLOAT)]
+    for _ in range(2):
+        inputs += form.lstm(width, cells)
+    inputs += [d.g.variable((1, cells)) for _ in range(4)] + [None] * 9
+    fields = {"fusedActivationFunction": TANH, "mergeOutputs": True, "timeMajor": False}
+    options = "BidirectionalSequenceLSTMOptions"
+    return d.g.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, [(1, turns, 2 * cells)], options, 3, **fields)
+
+
+def svdf(hybrid=False):
+    def make(d, dtype):
+        batch, width, rank, cells, memory = d.pick([1, 1, 4]), d.size(8, 300), d.pick([1, 1, 2]), d.size(8, 300), d.size(4, 32)
+        form, filters = _Form(d, hybrid), rank * cells
+        inputs = [d.g.input((batch, width), FLOAT), form.weights(filters, width), form.weights(filters, memory)]
+        inputs += [form.bias(cells), d.g.variable((batch, memory * filters))]
+        fields = {"rank": rank, "fusedActivationFunction": 1, "asymmetricQuantizeInputs": hybrid}
+        return d.g.op("SVDF", inputs, (batch, cells), "SVDFOptions", 4, **fields)
+
+    return make
+
+
+def svdf_of_bytes(d, dtype):
+    batch, width, rank, cells, memory = d.pick([1, 1, 4]), d.size(8, 300), d.pick([1, 1, 2]), d.size(8, 300), d.size(4, 32)
+    filters = rank * cells
+    x = d.g.input((batch, width), INT8, 1 / 64, 0)
+    features = d.g.constant(d.rng.integers(-127, 128, (filters, width)).astype(np.int8), 1 / 128, 0)
+    time = d.g.constant(d.rng.integers(-3000, 3000, (filters, memory)).astype(np.int16), 1 / 4096, 0)
+    state = d.g.variable((batch, memory * filters), INT16, width / 1024, 0)
+    bias = d.g.constant(np.zeros(cells, np.int32), state.scale / 4096)
+    scale = state.scale / 4096 * memory * rank * 4e4
+    fields = {"rank": rank, "fusedActivationFunction": 1, "dtype": INT8, "scale": scale}
+    return d.g.op("SVDF", [x, features, time, bias, state], (batch, cells), "SVDFOptions", 3, **fields)
