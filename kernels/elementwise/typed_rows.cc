@@ -13,6 +13,7 @@
 #include "kernels/elementwise/joined_rows.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/std_max-inl.h"
 
 #ifndef FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
 #define FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
@@ -56,21 +57,26 @@ namespace hn = hwy::HWY_NAMESPACE;
     }                                               \
   };
 
-// Sums and products wrap around: they are computed without sign.
+// Sums and products of integers wrap around: they are computed without sign, and so wide that
+// nothing makes a signed int of them.
 template <class T>
-HWY_INLINE std::make_unsigned_t<T> Bits(T x) {
-  return static_cast<std::make_unsigned_t<T>>(x);
+HWY_INLINE auto Bits(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint64_t>(x);
+  } else {
+    return x;
+  }
 }
 
-FUSELITE_ROW_FUNCTION(AddOf, hn::Add(x, y), Bits(x) + Bits(y))
-FUSELITE_ROW_FUNCTION(SubOf, hn::Sub(x, y), Bits(x) - Bits(y))
-FUSELITE_ROW_FUNCTION(MulOf, hn::Mul(x, y), Bits(x) * Bits(y))
-FUSELITE_ROW_FUNCTION(MaximumOf, hn::Max(x, y), std::max(x, y))
-FUSELITE_ROW_FUNCTION(MinimumOf, hn::Min(x, y), std::min(x, y))
+FUSELITE_ROW_FUNCTION(AddOf, hn::Add(x, y), static_cast<T>(Bits(x) + Bits(y)))
+FUSELITE_ROW_FUNCTION(SubOf, hn::Sub(x, y), static_cast<T>(Bits(x) - Bits(y)))
+FUSELITE_ROW_FUNCTION(MulOf, hn::Mul(x, y), static_cast<T>(Bits(x) * Bits(y)))
+FUSELITE_ROW_FUNCTION(MaximumOf, StdMax(x, y), std::max(x, y))
+FUSELITE_ROW_FUNCTION(MinimumOf, StdMin(x, y), std::min(x, y))
 FUSELITE_ROW_FUNCTION(SquaredDifferenceOf, hn::Mul(hn::Sub(x, y), hn::Sub(x, y)),
-                      (Bits(x) - Bits(y)) * (Bits(x) - Bits(y)))
-FUSELITE_ROW_FUNCTION(AndOf, hn::And(x, y), x& y)
-FUSELITE_ROW_FUNCTION(OrOf, hn::Or(x, y), x | y)
+                      static_cast<T>((Bits(x) - Bits(y)) * (Bits(x) - Bits(y))))
+FUSELITE_ROW_FUNCTION(AndOf, hn::And(x, y), static_cast<T>(x& y))
+FUSELITE_ROW_FUNCTION(OrOf, hn::Or(x, y), static_cast<T>(x | y))
 FUSELITE_ROW_FUNCTION(EqualOf, hn::Eq(x, y), x == y)
 FUSELITE_ROW_FUNCTION(NotEqualOf, hn::Not(hn::Eq(x, y)), x != y)
 FUSELITE_ROW_FUNCTION(LessOf, hn::Lt(x, y), x < y)
@@ -103,8 +109,24 @@ struct WideMulOf {
     return hn::BitCast(d, hn::Add(hn::MulEven(low(a), low(b)), hn::ShiftLeft<32>(across)));
   }
   template <class T>
-  static HWY_INLINE auto Values(T x, T y) {
-    return Bits(x) * Bits(y);
+  static HWY_INLINE T Values(T x, T y) {
+    return static_cast<T>(Bits(x) * Bits(y));
+  }
+};
+
+// Bytes are multiplied as lanes of 16 bits, the upper ones of each pair beside the lower ones.
+struct ByteMulOf {
+  template <class D, class V>
+  static HWY_INLINE auto Vectors(D d, V x, V y) {
+    const hn::Repartition<uint16_t, D> pairs;
+    const auto a = hn::BitCast(pairs, x), b = hn::BitCast(pairs, y);
+    const auto low = hn::Set(pairs, uint16_t{0x00FF});
+    const auto upper = hn::Mul(hn::ShiftRight<8>(a), hn::AndNot(low, b));
+    return hn::BitCast(d, hn::Or(hn::And(hn::Mul(a, b), low), upper));
+  }
+  template <class T>
+  static HWY_INLINE T Values(T x, T y) {
+    return static_cast<T>(Bits(x) * Bits(y));
   }
 };
 
@@ -178,11 +200,23 @@ void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
   RowBy<F>(hn::ScalableTag<T>(), x, y, out, n);
 }
 
+// Functions that give the same bits whether integers have a sign or not are compiled for one of the
+// two.
+DataType WithSign(DataType type) {
+  switch (type) {
+    case DataType::kUInt8:
+    case DataType::kBool: return DataType::kInt8;
+    case DataType::kUInt16: return DataType::kInt16;
+    case DataType::kUInt32: return DataType::kInt32;
+    case DataType::kUInt64: return DataType::kInt64;
+    default: return type;
+  }
+}
+
 template <class F>
-TypedRow ForIntegers(DataType type) {
+TypedRow ForSigned(DataType type) {
   switch (type) {
     case DataType::kInt8: return &Row<int8_t, F>;
-    case DataType::kUInt8: return &Row<uint8_t, F>;
     case DataType::kInt16: return &Row<int16_t, F>;
     case DataType::kInt32: return &Row<int32_t, F>;
     case DataType::kInt64: return &Row<int64_t, F>;
@@ -190,15 +224,37 @@ TypedRow ForIntegers(DataType type) {
   }
 }
 
-// What is not exact to the bit on signed values alone; no products of 8 bits.
 template <class F>
-TypedRow ForProducts(DataType type) {
-  return type == DataType::kInt32 ? &Row<int32_t, F> : nullptr;
+TypedRow ForIntegers(DataType type) {
+  return type == DataType::kUInt8 ? &Row<uint8_t, F> : ForSigned<F>(type);
 }
 
 template <class F>
-TypedRow ForBool(DataType type) {
-  return type == DataType::kBool ? &Row<uint8_t, F> : nullptr;
+TypedRow ForSums(DataType type) {
+  if (type == DataType::kBool) return nullptr;
+  return type == DataType::kFloat32 ? &Row<float, F> : ForSigned<F>(WithSign(type));
+}
+
+TypedRow ForProducts(DataType type) {
+  if (type == DataType::kFloat32) return &Row<float, MulOf>;
+  if (type == DataType::kBool) return nullptr;
+  switch (BitWidth(type)) {
+    case 8: return &Row<int8_t, ByteMulOf>;
+    case 16: return &Row<int16_t, MulOf>;
+    case 64: return &Row<int64_t, WideMulOf>;
+    default: return WithSign(type) == DataType::kInt32 ? &Row<int32_t, MulOf> : nullptr;
+  }
+}
+
+template <class F>
+TypedRow ForExtremes(DataType type) {
+  switch (type) {
+    case DataType::kFloat32: return &Row<float, F>;
+    case DataType::kUInt16: return &Row<uint16_t, F>;
+    case DataType::kUInt32: return &Row<uint32_t, F>;
+    case DataType::kUInt64: return &Row<uint64_t, F>;
+    default: return ForIntegers<F>(type);
+  }
 }
 
 template <class F>
@@ -214,15 +270,15 @@ TypedRow ForOrder(DataType type) {
 
 TypedRow FindRow(RowFunction function, DataType type) {
   switch (function) {
-    case RowFunction::kAdd: return ForIntegers<AddOf>(type);
-    case RowFunction::kSub: return ForIntegers<SubOf>(type);
-    case RowFunction::kMul:
-      return type == DataType::kInt64 ? &Row<int64_t, WideMulOf> : ForProducts<MulOf>(type);
-    case RowFunction::kMaximum: return ForIntegers<MaximumOf>(type);
-    case RowFunction::kMinimum: return ForIntegers<MinimumOf>(type);
-    case RowFunction::kSquaredDifference: return ForProducts<SquaredDifferenceOf>(type);
-    case RowFunction::kAnd: return ForBool<AndOf>(type);
-    case RowFunction::kOr: return ForBool<OrOf>(type);
+    case RowFunction::kAdd: return ForSums<AddOf>(type);
+    case RowFunction::kSub: return ForSums<SubOf>(type);
+    case RowFunction::kMul: return ForProducts(type);
+    case RowFunction::kMaximum: return ForExtremes<MaximumOf>(type);
+    case RowFunction::kMinimum: return ForExtremes<MinimumOf>(type);
+    case RowFunction::kSquaredDifference:
+      return type == DataType::kInt32 ? &Row<int32_t, SquaredDifferenceOf> : nullptr;
+    case RowFunction::kAnd: return ForSigned<AndOf>(WithSign(type));
+    case RowFunction::kOr: return ForSigned<OrOf>(WithSign(type));
     case RowFunction::kEqual: return ForEquality<EqualOf>(type);
     case RowFunction::kNotEqual: return ForEquality<NotEqualOf>(type);
     case RowFunction::kLess: return ForOrder<LessOf, LessOf>(type);

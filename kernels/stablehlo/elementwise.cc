@@ -2,6 +2,7 @@
 // wrap around; there are neither scales nor activations.
 #include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
+#include "kernels/elementwise/typed_rows.h"
 #include "kernels/short_floats.h"
 #include "kernels/stablehlo/functions.h"
 #include "runtime/tflite_abi.h"
@@ -53,8 +54,23 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
   }
 }
 
+// Of truth values a sum is true where one of them is, as the larger one is.
 template <class F>
-constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
+constexpr RowFunction RowFunctionOf(bool truth) {
+  if (std::is_same_v<F, And>) return RowFunction::kAnd;
+  if (std::is_same_v<F, Sum>) return truth ? RowFunction::kOr : RowFunction::kAdd;
+  if (std::is_same_v<F, Product>) return truth ? RowFunction::kAnd : RowFunction::kMul;
+  if (std::is_same_v<F, Larger>) return truth ? RowFunction::kOr : RowFunction::kMaximum;
+  return truth ? RowFunction::kAnd : RowFunction::kMinimum;
+}
+
+template <class F>
+Result<std::unique_ptr<Kernel>> BuildVectors(const OpDescription& op, const BuildContext& context) {
+  return BuildTypedRows(RowFunctionOf<F>(op.inputs[0].type == DataType::kBool), op, context);
+}
+
+template <class F>
+constexpr Candidate kCandidates[] = {{"highway", BuildVectors<F>}, {"reference", Build<F>}};
 
 template <class F>
 OperatorDef Make(std::string_view name, int code, std::span<const TypeRow> types = kTypes) {

@@ -1,20 +1,17 @@
 // STABLEHLO_PAD: (input, value): along each dimension `interior` elements of the value between
 // neighbours, `low` before the first and `high` behind the last; negative ones cut elements off.
-#include <algorithm>
-#include <cstring>
+#include "kernels/stablehlo/pad.h"
 
-#include "kernels/by_element_bytes.h"
-#include "kernels/make_kernel.h"
+#include <algorithm>
+
 #include "kernels/movement.h"
 #include "kernels/shape_rules.h"
+#include "runtime/ceil_div.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
 namespace {
 
-struct StablehloPadParams {
-  IntList low, high, interior;
-};
 using tflite::TfLiteStablehloPadParams;
 constexpr Field kFields[] = {
     {"edge_padding_low", FieldKind::kLongList, 0, offsetof(StablehloPadParams, low),
@@ -46,68 +43,63 @@ Status InferStablehloPad(OpDescription& op) {
   return SetOutput(op, 0, in.type, shape);
 }
 
-// T: the unsigned integer of the element's width. One unit is a row of the output.
-template <class T>
-class StablehloPad {
- public:
-  explicit StablehloPad(const OpDescription& op)
-      : params_(op.params.as<StablehloPadParams>()),
-        in_(op.inputs[0].shape),
-        out_(op.outputs[0].shape) {}
-
-  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    const T value = LoadUnaligned<T>(args.inputs[1], 0);
-    const int last = out_.rank() - 1;
-    const int64_t width = last < 0 ? 1 : out_[last];
-    for (int64_t row = begin; row < end; ++row) {
-      T* out = static_cast<T*>(args.outputs[0]) + row * width;
-      std::fill_n(out, width, value);
-      const int64_t source = SourceRow(row);
-      if (source < 0) continue;
-      const T* in = static_cast<const T*>(args.inputs[0]) + source * (last < 0 ? 1 : in_[last]);
-      if (last < 0) *out = *in;
-      for (int64_t i = 0; last >= 0 && i < in_[last]; ++i) {
-        const int64_t o = params_.low.values[last] + i * (params_.interior.values[last] + 1);
-        if (o >= 0 && o < width) out[o] = in[i];
-      }
-    }
-  }
-
- private:
-  // The input's row that lies in a row of the output; -1 where none does.
-  int64_t SourceRow(int64_t row) const {
-    int64_t source = 0, stride = 1;
-    for (int d = out_.rank() - 2; d >= 0; --d) {
-      const int64_t place = row % out_[d] - params_.low.values[d];
-      const int64_t step = params_.interior.values[d] + 1;
-      if (place < 0 || place % step != 0 || place / step >= in_[d]) return -1;
-      source += place / step * stride;
-      stride *= in_[d];
-      row /= out_[d];
-    }
-    return source;
-  }
-
-  StablehloPadParams params_;
-  Shape in_, out_;
+// Of one dimension of the output: elements [first, first + count) of the input, `step` apart from
+// `begin` on; what lies around them and between them is padding.
+struct Placed {
+  int64_t first, count, begin, step;
+  // From the first element to the last.
+  int64_t span() const { return count == 0 ? 0 : (count - 1) * step + 1; }
 };
 
-template <class T>
-std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
-  const Shape& out = op.outputs[0].shape;
-  const int64_t width = out.rank() ? out.dim(-1) : 1;
-  return MakeKernel("stablehlo_pad",
-                    {.units = width ? out.elements() / width : 0, .grain = GrainFor(width)},
-                    StablehloPad<T>(op));
+Placed PlaceOf(const OpDescription& op, int d) {
+  const auto& params = op.params.as<StablehloPadParams>();
+  const int64_t low = params.low.values[d], step = int64_t{params.interior.values[d]} + 1;
+  const int64_t first = low < 0 ? CeilDiv(-low, step) : 0, begin = low + first * step;
+  const int64_t room = op.outputs[0].shape[d] - begin;
+  const int64_t fit = room > 0 ? CeilDiv(room, step) : 0;
+  return {first, std::clamp<int64_t>(op.inputs[0].shape[d] - first, 0, fit), begin, step};
 }
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
-  if (!op.tail.empty()) return Unsupported("STABLEHLO_PAD takes no fused tail");
-  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  return ByElementBytes(op.inputs[0].type, [&]<class T>() { return BuildOf<T>(op); });
+// The elements with their steps; then, dimension by dimension, what lies between them: of the outer
+// dimensions only those positions that hold elements, of the inner ones all from the first to the
+// last. Then what lies around.
+Result<Movement> PlanStablehloPad(const OpDescription& op) {
+  const Shape &in = op.inputs[0].shape, &out = op.outputs[0].shape;
+  const auto from = ByteStrides(op.inputs[0]), to = ByteStrides(op.outputs[0]);
+  CopyPart elements = MakePart(op, 0, 0), fill = MakePart(op, 1, 0), corner = fill;
+  std::vector<Placed> placed;
+  std::vector<Extent> extents;
+  for (int d = 0; d < in.rank(); ++d) {
+    const Placed& place = placed.emplace_back(PlaceOf(op, d));
+    extents.push_back({out[d], place.count == 0 ? 0 : place.begin, place.span()});
+    corner.copy.out_offset += place.begin * to[d];
+    elements.copy.in_offset += place.first * from[d];
+    elements.copy.Add(place.count, from[d], to[d] * place.step);
+  }
+  const bool empty = std::ranges::any_of(placed, [](const Placed& p) { return p.count == 0; });
+  Movement movement;
+  if (empty) {
+    for (int d = 0; d < in.rank(); ++d) fill.copy.Add(out[d], 0, to[d]);
+    movement.parts.push_back(fill);
+    return movement;
+  }
+  elements.copy.out_offset = corner.copy.out_offset;
+  movement.parts.push_back(elements);
+  for (int gap = 0; gap < in.rank(); ++gap) {
+    if (placed[gap].step == 1 || placed[gap].count == 1) continue;
+    CopyPart between = corner;
+    for (int d = 0; d < gap; ++d) {
+      between.copy.Add(placed[d].count, 0, to[d] * placed[d].step);
+    }
+    between.copy.out_offset += to[gap];
+    between.copy.Add(placed[gap].count - 1, 0, to[gap] * placed[gap].step);
+    between.copy.Add(placed[gap].step - 1, 0, to[gap]);
+    for (int d = gap + 1; d < in.rank(); ++d) between.copy.Add(placed[d].span(), 0, to[d]);
+    movement.parts.push_back(between);
+  }
+  FillAround(fill, extents, {to.begin(), to.begin() + in.rank()}, &movement);
+  return movement;
 }
-
-constexpr Candidate kCandidates[] = {{"reference", Build}};
 
 }  // namespace
 
@@ -123,7 +115,7 @@ const OperatorDef& StablehloPadOperator() {
       .max_inputs = 2,
       .limits = "elements of 1, 2, 4 or 8 bytes",
       .infer = InferStablehloPad,
-      .candidates = kCandidates,
+      .candidates = kMovementCandidates<PlanStablehloPad>,
       .cost = MovementCost,
   };
   return kDef;

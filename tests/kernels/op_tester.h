@@ -86,6 +86,9 @@ class TestTensor {
         case DataType::kInt16: at<int16_t>(i) = random.Int(low, high); break;
         case DataType::kInt32: at<int32_t>(i) = random.Int(low, high); break;
         case DataType::kInt64: at<int64_t>(i) = random.Int(low, high); break;
+        case DataType::kUInt16: at<uint16_t>(i) = random.Int(low, high); break;
+        case DataType::kUInt32: at<uint32_t>(i) = random.Int(low, high); break;
+        case DataType::kUInt64: at<uint64_t>(i) = random.Int(low, high); break;
         case DataType::kInt4: data<uint8_t>()[i / 2] = random.Int(0, 255); break;
         default: FAIL() << "Fill does not know " << DataTypeName(info_.type);
       }

@@ -3,6 +3,7 @@
 #include "kernels/pad/pad.h"
 #include "kernels/reverse/reverse.h"
 #include "kernels/space/space.h"
+#include "kernels/stablehlo/pad.h"
 #include "tests/kernels/movement_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -55,6 +56,37 @@ TEST(PadTest, MatchesItsDefinition) {
       }
       return ElementOf(tensor, Flatten(shape, o));
     });
+  }
+}
+
+TEST(StablehloPadTest, MatchesItsDefinition) {
+  for (int i = 0; i < 4 * kCases; ++i) {
+    Random random(500 + i);
+    SCOPED_TRACE(random.Trace());
+    const int rank = static_cast<int>(random.Int(0, 4));
+    const Shape shape = RandomShape(random, rank, 6);
+    const DataType type = kWidths[i % 4];
+    OpTester tester("STABLEHLO_PAD");
+    auto& pad = tester.params<StablehloPadParams>();
+    pad.low.count = pad.high.count = pad.interior.count = rank;
+    for (int d = 0; d < rank; ++d) {
+      pad.low.values[d] = static_cast<int32_t>(random.Int(-3, 3));
+      pad.high.values[d] = static_cast<int32_t>(random.Int(-3, 3));
+      pad.interior.values[d] = static_cast<int32_t>(random.Chance(0.5) ? random.Int(1, 2) : 0);
+    }
+    const auto tensor = RandomTensor(random, type, shape);
+    const auto value = RandomTensor(random, type, {}, false);
+    tester.Input(tensor).Input(value);
+    ExpectMoved(tester, random, [&](int, Index o) {
+      for (int d = 0; d < rank; ++d) {
+        o[d] -= pad.low.values[d];
+        const int32_t step = pad.interior.values[d] + 1;
+        if (o[d] < 0 || o[d] % step != 0 || o[d] / step >= shape[d]) return ElementOf(value, 0);
+        o[d] /= step;
+      }
+      return ElementOf(tensor, Flatten(shape, o));
+    });
+    if (HasFailure()) return;
   }
 }
 

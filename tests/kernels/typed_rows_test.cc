@@ -25,7 +25,9 @@ TestTensor RandomOperand(Random& random, DataType type, const Shape& shape) {
   TestTensor tensor(info, random.Int(0, 3) * (BitWidth(type) / 8));
   // Few values, so that there are equal ones.
   const bool few = random.Chance(0.5);
-  tensor.Fill(random, type == kU8 ? 0 : few ? -2 : -120, few ? 2 : 120);
+  const bool is_unsigned = type == kU8 || type == DataType::kUInt16 || type == DataType::kUInt32 ||
+                           type == DataType::kUInt64;
+  tensor.Fill(random, is_unsigned ? 0 : few ? -2 : -120, few ? 2 : is_unsigned ? 255 : 120);
   return tensor;
 }
 
@@ -87,6 +89,37 @@ TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
   }
 }
 
+TEST(TypedRowsTest, FunctionsOfOneShapeMatchTheReference) {
+  constexpr DataType kTypes[] = {kBool,
+                                 kI8,
+                                 kU8,
+                                 kI16,
+                                 DataType::kUInt16,
+                                 kI32,
+                                 DataType::kUInt32,
+                                 kI64,
+                                 DataType::kUInt64,
+                                 kF32};
+  for (const char* op : {"STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM",
+                         "STABLEHLO_MINIMUM", "STABLEHLO_AND"}) {
+    for (const DataType type : kTypes) {
+      if (type == kF32 && op == std::string_view("STABLEHLO_AND")) continue;
+      for (int seed = 1; seed <= 12; ++seed) {
+        Random random(seed);
+        SCOPED_TRACE(::testing::Message() << op << " " << DataTypeName(type));
+        SCOPED_TRACE(random.Trace());
+        const Shape shape = RandomShapes(random).out;
+        OpTester tester(op);
+        tester.Input(RandomOperand(random, type, shape)).Input(RandomOperand(random, type, shape));
+        ASSERT_TRUE(tester.Infer().ok());
+        PitchOutput(tester, random);
+        ExpectLikeReference(tester, random);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(TypedRowsTest, FunctionsOfOneMatchTheReference) {
   for (const auto& [op, types] :
        {TypedCase{"NEG", {kI32, kI64}}, TypedCase{"ABS", {kI32}}, TypedCase{"SIGN", {kI32}}}) {
@@ -116,7 +149,8 @@ TEST(TypedRowsTest, ExtremesOfTheTypesWrapAround) {
     }
   }
   const Shape shape = {static_cast<int32_t>(x.size())};
-  for (const char* op : {"ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "LESS", "GREATER_EQUAL"}) {
+  for (const char* op : {"ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "LESS", "GREATER_EQUAL",
+                         "STABLEHLO_ADD", "STABLEHLO_MULTIPLY"}) {
     SCOPED_TRACE(op);
     Random random(1);
     OpTester tester(op);
@@ -138,7 +172,8 @@ TEST(TypedRowsTest, NanIsUnequalAndInNoOrder) {
     }
   }
   const Shape shape = {static_cast<int32_t>(x.size())};
-  for (const char* op : {"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"}) {
+  for (const char* op : {"EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
+                         "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"}) {
     SCOPED_TRACE(op);
     Random random(1);
     OpTester tester(op);
