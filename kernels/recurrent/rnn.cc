@@ -6,13 +6,15 @@
 // float32; or float32 with int8 weights of one scale and zero point 0 (hybrid): x, a and h are then
 // quantized row by row at each step. uint8 weights hold int8, as old converters wrote them. States
 // are written in place. One unit is one row of the batch.
+#include "kernels/recurrent/rnn.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "kernels/make_kernel.h"
-#include "kernels/recurrent/row_products.h"
+#include "kernels/recurrent/row_functions.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -23,10 +25,6 @@ using tflite::TfLiteBidirectionalSequenceRNNParams;
 using tflite::TfLiteRNNParams;
 using tflite::TfLiteSequenceRNNParams;
 
-struct RnnParams {
-  Activation activation;
-  bool time_major, merge_outputs, asymmetric_quantize_inputs;
-};
 constexpr Field kRnnFields[] = {
     {"fused_activation_function", FieldKind::kActivation, 0, offsetof(RnnParams, activation),
      offsetof(TfLiteRNNParams, activation)},
@@ -177,8 +175,8 @@ Status InferRnn(OpDescription& op) {
 class RnnCell {
  public:
   RnnCell(const OpDescription& op, const CellInputs& inputs, bool backward,
-          const UnpackedFunctions& functions)
-      : functions_(&functions),
+          const RecurrentFunctions& functions)
+      : functions_(functions),
         inputs_(inputs),
         shape_(op),
         params_(op.params.as<RnnParams>()),
@@ -226,9 +224,10 @@ class RnnCell {
             float* next) const {
     std::memcpy(next, args.inputs[inputs_.bias], units_ * sizeof(float));
     const auto add = [&](int weights, float scale, const float* values, int64_t n) {
-      const RowOperand x = PrepareRow(values, n, params_.asymmetric_quantize_inputs, quantized);
+      const RowOperand x =
+          functions_.Prepare(values, n, params_.asymmetric_quantize_inputs, quantized);
       float* const products = next + units_;
-      RowProducts(*functions_, args.inputs[weights], units_, scale, x, products);
+      RowProducts(functions_.products, args.inputs[weights], units_, scale, x, products);
       for (int64_t u = 0; u < units_; ++u) next[u] += products[u];
     };
     const auto row_of = [&](int input, int64_t n) {
@@ -239,10 +238,10 @@ class RnnCell {
       add(inputs_.aux_weights, scales_.aux, row_of(inputs_.aux, aux_width_), aux_width_);
     }
     add(inputs_.recurrent, scales_.recurrent, h, units_);
-    for (int64_t u = 0; u < units_; ++u) next[u] = Activate(params_.activation, next[u]);
+    functions_.activate(params_.activation, next, units_);
   }
 
-  const UnpackedFunctions* functions_;
+  RecurrentFunctions functions_;
   CellInputs inputs_;
   RnnShape shape_;
   RnnParams params_;
@@ -251,7 +250,7 @@ class RnnCell {
   Scales scales_{};
 };
 
-Result<std::unique_ptr<Kernel>> BuildRnn(const UnpackedFunctions& functions,
+Result<std::unique_ptr<Kernel>> BuildRnn(const RecurrentFunctions& functions,
                                          const std::string& target, const OpDescription& op) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));

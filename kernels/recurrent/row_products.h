@@ -7,14 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <string>
 
 #include "kernels/fields.h"
 #include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/unpacked_row.h"
-#include "kernels/operator.h"
-#include "kernels/simd.h"
 
 namespace fuselite::kernels {
 
@@ -67,23 +63,6 @@ inline float RowProduct(const void* weights, int64_t row, float weight_scale, co
               static_cast<const std::byte*>(weights) + row * x.n * value_bytes, 1, weight_scale, x,
               &product);
   return product;
-}
-
-// The two candidates of an operator that is computed row by row: build(functions, "reference" or
-// the vectors' name, op).
-using BuildOfRows = Result<std::unique_ptr<Kernel>>(const UnpackedFunctions& functions,
-                                                    const std::string& target,
-                                                    const OpDescription& op);
-template <BuildOfRows* kBuild>
-Result<std::unique_ptr<Kernel>> BuildWithVectors(const OpDescription& op,
-                                                 const BuildContext& context) {
-  const UnpackedFunctions* const functions = FindUnpackedFunctions(context.isa);
-  if (functions == nullptr) return NoVectorTarget(context.isa);
-  return kBuild(*functions, SimdName(context.isa), op);
-}
-template <BuildOfRows* kBuild>
-Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op, const BuildContext&) {
-  return kBuild(ScalarUnpackedFunctions(), "reference", op);
 }
 
 }  // namespace fuselite::kernels

@@ -19,7 +19,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/quantization.h"
-#include "kernels/recurrent/row_products.h"
+#include "kernels/recurrent/row_functions.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite_abi.h"
 
@@ -147,7 +147,7 @@ struct SvdfScratch {
   size_t x_bytes;
 };
 
-Result<std::unique_ptr<Kernel>> BuildFloat(const UnpackedFunctions& functions,
+Result<std::unique_ptr<Kernel>> BuildFloat(const RecurrentFunctions& functions,
                                            const std::string& target, const OpDescription& op) {
   const SvdfShape s(op);
   const SvdfScratch scratch(s);
@@ -160,30 +160,24 @@ Result<std::unique_ptr<Kernel>> BuildFloat(const UnpackedFunctions& functions,
        time_scale = op.inputs[kTime].quantization.scale()](const KernelArgs& args, int64_t begin,
                                                            int64_t end) {
         const auto* bias = static_cast<const float*>(args.inputs[kBias]);
-        const auto time = [&](int64_t i) {
-          return hybrid ? static_cast<const int8_t*>(args.inputs[kTime])[i] * time_scale
-                        : static_cast<const float*>(args.inputs[kTime])[i];
-        };
         auto* const sums = scratch.sums<float>(args);
         for (int64_t b = begin; b < end; ++b) {
           const auto* in = static_cast<const float*>(args.inputs[kX]) + b * s.inputs;
           auto* out = static_cast<float*>(args.outputs[0]) + b * s.outputs();
-          const RowOperand x = PrepareRow(in, s.inputs, params.asymmetric_quantize_inputs,
-                                          hybrid ? scratch.x(args) : nullptr);
-          RowProducts(functions, args.inputs[kFeatures], s.filters, feature_scale, x, sums);
+          const RowOperand x = functions.Prepare(in, s.inputs, params.asymmetric_quantize_inputs,
+                                                 hybrid ? scratch.x(args) : nullptr);
+          RowProducts(functions.products, args.inputs[kFeatures], s.filters, feature_scale, x,
+                      sums);
           float* state = Remember<float>(s, args, b);
+          for (int64_t f = 0; f < s.filters; ++f) state[(f + 1) * s.memory - 1] = sums[f];
+          const auto remember = hybrid ? functions.remember_bytes : functions.remember_floats;
+          remember({args.inputs[kTime], state, s.filters, s.memory, time_scale, sums});
           for (int64_t o = 0; o < s.outputs(); ++o) {
             float sum = 0;
-            for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) {
-              float* memory = state + f * s.memory;
-              memory[s.memory - 1] = sums[f];
-              float filter = 0;
-              for (int64_t m = 0; m < s.memory; ++m) filter += time(f * s.memory + m) * memory[m];
-              sum += filter;
-            }
-            if (bias != nullptr) sum += bias[o];
-            out[o] = Activate(params.activation, sum);
+            for (int64_t f = o * s.rank; f < (o + 1) * s.rank; ++f) sum += sums[f];
+            out[o] = bias == nullptr ? sum : sum + bias[o];
           }
+          functions.activate(params.activation, out, s.outputs());
         }
       });
 }
@@ -196,7 +190,7 @@ T Saturate(int32_t value) {
 
 // T is the type of times and state.
 template <class T>
-Result<std::unique_ptr<Kernel>> BuildInteger(const UnpackedFunctions& functions,
+Result<std::unique_ptr<Kernel>> BuildInteger(const RecurrentFunctions& functions,
                                              const std::string& target, const OpDescription& op) {
   const SvdfShape s(op);
   const SvdfScratch scratch(s);
@@ -216,7 +210,7 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const UnpackedFunctions& functions,
           const auto* in = static_cast<const int8_t*>(args.inputs[kX]) + b * s.inputs;
           auto* out = static_cast<int8_t*>(args.outputs[0]) + b * s.outputs();
           for (int64_t i = 0; i < s.inputs; ++i) x[i] = static_cast<int16_t>(in[i] - x_zero);
-          functions.int8({x, args.inputs[kFeatures], s.inputs, s.filters, 0, sums});
+          functions.products.int8({x, args.inputs[kFeatures], s.inputs, s.filters, 0, sums});
           T* const state = Remember<T>(s, args, b);
           for (int64_t f = 0; f < s.filters; ++f) {
             const int32_t scaled =
@@ -238,7 +232,7 @@ Result<std::unique_ptr<Kernel>> BuildInteger(const UnpackedFunctions& functions,
       });
 }
 
-Result<std::unique_ptr<Kernel>> BuildSvdf(const UnpackedFunctions& functions,
+Result<std::unique_ptr<Kernel>> BuildSvdf(const RecurrentFunctions& functions,
                                           const std::string& target, const OpDescription& op) {
   if (!op.tail.empty()) return Unsupported("SVDF takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
