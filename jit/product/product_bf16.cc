@@ -109,6 +109,8 @@ Status CheckBf16(const kernels::PlanContext& context) {
 Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
+  FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription product, op.op->product(op));
+  if (product.volume) return Unsupported("volumes are not converted to bfloat16");
   const auto source = [](int input, const kernels::ProductDescription& d, Isa) {
     return kernels::Bf16Source(input, d, RoundToBf16);
   };

@@ -1,5 +1,6 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/product/description.h"
+#include "kernels/product/lines.h"
 
 namespace fuselite::kernels {
 
@@ -10,14 +11,15 @@ Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op) {
   product.name = "conv";
   product.activation = params.activation;
   product.quantized_bias_type = params.quantized_bias_type;
-  product.padding = shape.window;
+  const Window window = AlongOneLine(shape.window);
+  product.padding = window;
   product.images = shape.batch;
   product.channels_in = shape.channels_in;
   product.pixel_pitch = op.inputs[0].pitch();
   product.groups = shape.groups;
-  product.parts = {{.window = shape.window}};
-  product.out_height = shape.window.y.output;
-  product.out_width = shape.window.x.output;
+  product.parts = {{.window = window}};
+  product.out_height = window.y.output;
+  product.out_width = window.x.output;
   product.channels_out = shape.channels_out;
   product.n_step = shape.depth();
   if (op.inputs[0].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {

@@ -1,27 +1,21 @@
-// CONV_3D: (input [n, d, h, w, c], filter [fd, fh, fw, c, k], bias): convolutions of volumes.
-// CONV_3D_TRANSPOSE: (shape, filter [fd, fh, fw, k, c], input, bias): what spreads each element of
-// the input over a window of the output, whose shape is given.
-//
-// float32. A unit is one position of the output with all its channels; products are added in the
-// order of the window's taps, then of the input's channels.
+// The shape rules, and the reference: a unit is one position of the output with all its channels;
+// products are added in the order of the window's taps, then of the input's channels.
+#include "kernels/conv3d/conv3d.h"
+
 #include <algorithm>
+#include <utility>
 #include <vector>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
+#include "kernels/micro_kernels/product_f32.h"
+#include "kernels/product/description.h"
 #include "kernels/shape_rules.h"
-#include "kernels/window.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
 namespace {
 
-struct Conv3DParams {
-  Padding padding;
-  int32_t stride_d, stride_w, stride_h;
-  Activation activation;
-  int32_t dilation_d, dilation_w, dilation_h;
-};
 using tflite::TfLiteConv3DParams;
 constexpr Field kFields[] = {
     {"padding", FieldKind::kPadding, 0, offsetof(Conv3DParams, padding),
@@ -45,36 +39,6 @@ constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32;
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}};
 constexpr TypeRow kTransposedTypes[] = {{{kI32, kF32, kF32}, kF32}};
 
-bool IsTransposed(const OpDescription& op) {
-  return op.op->builtin_code == tflite::kTfLiteBuiltinConv3dTranspose;
-}
-
-// Windows of the filter over `volume`: depth, height and width.
-struct Window3D {
-  WindowAxis axes[3];
-};
-
-Result<Window3D> Resolve(const OpDescription& op, const Shape& volume) {
-  const auto& p = op.params.as<Conv3DParams>();
-  const Shape& filter = op.inputs[1].shape;
-  FUSELITE_ASSIGN_OR_RETURN(const Window plane, ResolveWindow({.input_h = volume[2],
-                                                               .input_w = volume[3],
-                                                               .filter_h = filter[1],
-                                                               .filter_w = filter[2],
-                                                               .stride_h = p.stride_h,
-                                                               .stride_w = p.stride_w,
-                                                               .dilation_h = p.dilation_h,
-                                                               .dilation_w = p.dilation_w,
-                                                               .padding = p.padding}));
-  FUSELITE_ASSIGN_OR_RETURN(const Window depth, ResolveWindow({.input_h = volume[1],
-                                                               .input_w = 1,
-                                                               .filter_h = filter[0],
-                                                               .stride_h = p.stride_d,
-                                                               .dilation_h = p.dilation_d,
-                                                               .padding = p.padding}));
-  return Window3D{{depth.y, plane.y, plane.x}};
-}
-
 Status CheckOperands(const OpDescription& op, int input, int bias, int channels) {
   for (const int i : {input, 1}) {
     if (op.inputs[i].shape.rank() != 5) {
@@ -86,11 +50,13 @@ Status CheckOperands(const OpDescription& op, int input, int bias, int channels)
     return InvalidArgument("a bias of ", DataTypeName(op.inputs[bias].type), op.inputs[bias].shape,
                            " for ", channels, " channels");
   }
-  float low, high;
-  if (!ActivationRange(op.params.as<Conv3DParams>().activation, &low, &high)) {
-    return Unsupported("a fused activation other than a clamp");
-  }
   return Status();
+}
+
+Status SetVolume(OpDescription& op, const Shape& shape) {
+  op.outputs[0].type = kF32;
+  op.outputs[0].shape = shape;
+  return MakeFloatTail(op, op.params.as<Conv3DParams>().activation).status();
 }
 
 Status InferConv3D(OpDescription& op) {
@@ -100,11 +66,11 @@ Status InferConv3D(OpDescription& op) {
   if (in[4] != filter[3] || in.elements() == 0 || filter.elements() == 0) {
     return InvalidArgument("a filter of ", filter, " for an input of ", in);
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, Resolve(op, in));
+  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, ResolveConv3D(op, in));
   const auto& [d, h, w] = window.axes;
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape,
                             MakeShape({in[0], d.output, h.output, w.output, filter[4]}));
-  return SetOutput(op, 0, kF32, shape);
+  return SetVolume(op, shape);
 }
 
 Status InferTransposed(OpDescription& op) {
@@ -116,14 +82,14 @@ Status InferTransposed(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                             ReadIntegers(op.inputs[0], "the shape", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims));
-  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, Resolve(op, out));
+  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, ResolveConv3D(op, out));
   const auto& [d, h, w] = window.axes;
   if (out[0] != in[0] || out[4] != filter[3] || d.output != in[1] || h.output != in[2] ||
       w.output != in[3]) {
     return InvalidArgument("an output of ", out, " for an input of ", in, " and a filter of ",
                            filter);
   }
-  return SetOutput(op, 0, kF32, out);
+  return SetVolume(op, out);
 }
 
 // Where tap `k` of the window at output position `o` reads; -1: nowhere.
@@ -146,27 +112,26 @@ struct Transposed {
 template <class Form>
 class Conv3D {
  public:
-  Conv3D(const OpDescription& op, const Window3D& window, int input, int bias)
+  Conv3D(const OpDescription& op, const Window3D& window, int input, int bias, FloatTail tail)
       : window_(window),
         input_(input),
         bias_(op.has_input(bias) ? bias : -1),
         in_(op.inputs[input].shape),
+        in_pitch_(op.inputs[input].pitch()),
+        output_(op.outputs[0]),
         out_(op.outputs[0].shape),
-        transposed_(IsTransposed(op)) {
-    ActivationRange(op.params.as<Conv3DParams>().activation, &low_, &high_);
-  }
+        transposed_(IsConv3DTransposed(op)),
+        tail_(std::move(tail)) {}
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
     const int64_t channels = out_[4];
+    auto* const sums = reinterpret_cast<float*>(args.scratch);
     for (int64_t unit = begin; unit < end; ++unit) {
-      float* out = static_cast<float*>(args.outputs[0]) + unit * channels;
-      std::fill_n(out, channels, 0.0F);
-      Add(args, unit, out);
+      std::fill_n(sums, channels, 0.0F);
+      Add(args, unit, sums);
       const float* bias = bias_ < 0 ? nullptr : static_cast<const float*>(args.inputs[bias_]);
-      for (int64_t k = 0; k < channels; ++k) {
-        const float sum = bias == nullptr ? out[k] : out[k] + bias[k];
-        out[k] = std::min(std::max(sum, low_), high_);
-      }
+      for (int64_t k = 0; bias != nullptr && k < channels; ++k) sums[k] += bias[k];
+      StoreFloatRow(tail_, args, output_, unit, sums);
     }
   }
 
@@ -191,7 +156,7 @@ class Conv3D {
 
   void AddTap(const KernelArgs& args, int64_t place, int64_t tap, float* out) const {
     const int64_t inputs = in_[4], channels = out_[4];
-    const float* x = static_cast<const float*>(args.inputs[input_]) + place * inputs;
+    const float* x = static_cast<const float*>(args.inputs[input_]) + place * in_pitch_;
     const float* f = static_cast<const float*>(args.inputs[1]) + tap * inputs * channels;
     const int64_t from_input = transposed_ ? 1 : channels, from_output = transposed_ ? inputs : 1;
     for (int64_t c = 0; c < inputs; ++c) {
@@ -201,34 +166,67 @@ class Conv3D {
 
   Window3D window_;
   int input_, bias_;
-  Shape in_, out_;
+  Shape in_;
+  int64_t in_pitch_;
+  TensorInfo output_;
+  Shape out_;
   bool transposed_;
-  float low_, high_;
+  FloatTail tail_;
 };
 
 template <class Form>
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
-  if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
-  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  const bool transposed = IsTransposed(op);
+  const bool transposed = IsConv3DTransposed(op);
+  FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {1, transposed ? 3U : 2U}));
   const Shape& out = op.outputs[0].shape;
   FUSELITE_ASSIGN_OR_RETURN(const Window3D window,
-                            Resolve(op, transposed ? out : op.inputs[0].shape));
-  return MakeKernel(transposed ? "conv3d transposed f32 reference" : "conv3d f32 reference",
-                    {.units = out.elements(0, 4), .grain = GrainFor(op.inputs[1].elements())},
-                    Conv3D<Form>(op, window, transposed ? 2 : 0, transposed ? 3 : 2));
+                            ResolveConv3D(op, transposed ? out : op.inputs[0].shape));
+  FUSELITE_ASSIGN_OR_RETURN(FloatTail tail,
+                            MakeFloatTail(op, op.params.as<Conv3DParams>().activation));
+  return MakeKernel(
+      transposed ? "conv3d transposed f32 reference" : "conv3d f32 reference",
+      {.units = out.elements(0, 4),
+       .grain = GrainFor(op.inputs[1].elements()),
+       .scratch_bytes = out[4] * sizeof(float)},
+      Conv3D<Form>(op, window, transposed ? 2 : 0, transposed ? 3 : 2, std::move(tail)));
 }
 
 template <class Form>
-constexpr Candidate kCandidates[] = {{"reference", Build<Form>}};
+constexpr Candidate kCandidates[] = {{"highway", PlanHighwayProductF32},
+                                     {"reference", Build<Form>}};
 
 double Cost(const OpDescription& op) {
-  const int channels = IsTransposed(op) ? 3 : 4;
+  const int channels = IsConv3DTransposed(op) ? 3 : 4;
   return static_cast<double>(op.outputs[0].elements()) *
          static_cast<double>(op.inputs[1].elements()) / op.inputs[1].shape[channels];
 }
 
 }  // namespace
+
+bool IsConv3DTransposed(const OpDescription& op) {
+  return op.op->builtin_code == tflite::kTfLiteBuiltinConv3dTranspose;
+}
+
+Result<Window3D> ResolveConv3D(const OpDescription& op, const Shape& volume) {
+  const auto& p = op.params.as<Conv3DParams>();
+  const Shape& filter = op.inputs[1].shape;
+  FUSELITE_ASSIGN_OR_RETURN(const Window plane, ResolveWindow({.input_h = volume[2],
+                                                               .input_w = volume[3],
+                                                               .filter_h = filter[1],
+                                                               .filter_w = filter[2],
+                                                               .stride_h = p.stride_h,
+                                                               .stride_w = p.stride_w,
+                                                               .dilation_h = p.dilation_h,
+                                                               .dilation_w = p.dilation_w,
+                                                               .padding = p.padding}));
+  FUSELITE_ASSIGN_OR_RETURN(const Window depth, ResolveWindow({.input_h = volume[1],
+                                                               .input_w = 1,
+                                                               .filter_h = filter[0],
+                                                               .stride_h = p.stride_d,
+                                                               .dilation_h = p.dilation_d,
+                                                               .padding = p.padding}));
+  return Window3D{{depth.y, plane.y, plane.x}};
+}
 
 const OperatorDef& Conv3DOperator() {
   static const OperatorDef kDef = {
@@ -244,7 +242,10 @@ const OperatorDef& Conv3DOperator() {
       .limits = "rank 5",
       .infer = InferConv3D,
       .candidates = kCandidates<Forward>,
+      .product = DescribeConv3DProduct,
+      .product_inputs = ProductInputs{},
       .cost = Cost,
+      .takes_tail = true,
   };
   return kDef;
 }
@@ -263,7 +264,10 @@ const OperatorDef& Conv3DTransposeOperator() {
       .limits = "rank 1 (the output's shape, 5)",
       .infer = InferTransposed,
       .candidates = kCandidates<Transposed>,
+      .product = DescribeConv3DProduct,
+      .product_inputs = ProductInputs{.x = 2, .weights = 1, .bias = 3},
       .cost = Cost,
+      .takes_tail = true,
   };
   return kDef;
 }

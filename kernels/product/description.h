@@ -24,6 +24,9 @@ struct ProductPart {
   // Output pixel (y, x) of the part is pixel (out_y + y * step_y, out_x + x * step_x) of the
   // output.
   int32_t out_y = 0, out_x = 0, step_y = 1, step_x = 1;
+  // The same of a volume's planes, for ProductDescription::volume.
+  WindowAxis z = {.input = 1, .output = 1};
+  int32_t first_z = 0, out_z = 0, step_z = 1;
   // The weights of the part: for each channel its taps in the order in which they meet the image,
   // as offsets in values from the channel's first weight to the tap's first. Empty: all of them,
   // one after the other.
@@ -45,6 +48,12 @@ struct ProductDescription {
   int64_t groups = 1;
   std::vector<ProductPart> parts;
   int32_t out_height = 0, out_width = 0;  // pixels of the output's images
+
+  // CONV_3D: images are volumes, of planes whose padding is `padding`, and windows reach over
+  // several planes: how far they reach beyond the volumes' first and last ones. Volumes of a batch
+  // are the left matrices of `batch`.
+  std::optional<WindowAxis> volume{};
+  int32_t out_planes = 1;
 
   // The right side: weight (k, n) is value k * k_step + n * n_step of inputs.weights.
   int64_t channels_out = 0;
@@ -88,5 +97,6 @@ Result<ProductDescription> DescribeDepthwiseConv2DProduct(const OpDescription& o
 Result<ProductDescription> DescribeFullyConnectedProduct(const OpDescription& op);
 Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op);
 Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op);
+Result<ProductDescription> DescribeConv3DProduct(const OpDescription& op);
 
 }  // namespace fuselite::kernels

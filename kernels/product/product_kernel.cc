@@ -28,8 +28,20 @@ DepthRuns DepthOf(const ProductDescription& d, const ProductPart& part, const Im
       depth.runs.push_back({kx * x.dilation * memory.pixel, d.group_in()});
     }
   }
-  depth.outer = y.filter;
-  depth.outer_step = y.filter > 1 ? y.dilation * memory.row : 0;
+  if (!d.volume || part.z.filter == 1) {
+    depth.outer = y.filter;
+    depth.outer_step = y.filter > 1 ? y.dilation * memory.row : 0;
+    return depth;
+  }
+  // The rows of a plane, then those of the next.
+  const std::vector<DepthRuns::Run> row = std::move(depth.runs);
+  for (int32_t ky = 0; ky < y.filter; ++ky) {
+    for (const DepthRuns::Run& run : row) {
+      depth.runs.push_back({run.offset + ky * y.dilation * memory.row, run.length});
+    }
+  }
+  depth.outer = part.z.filter;
+  depth.outer_step = part.z.dilation * memory.image;
   return depth;
 }
 
@@ -52,28 +64,33 @@ class ProblemMaker {
     problem.channels = d_.channels_out;
     problem.groups = d_.groups;
     problem.group_step = d_.group_in() * spec_.value_bytes;
-    problem.grid = {.line_rows = x.output, .lines_per_image = y.output, .images = d_.images};
-    problem.left = {
-        .row = x.stride * memory_.pixel, .line = y.stride * memory_.row, .image = memory_.image};
-    problem.left_at = part.first_y * memory_.row + part.first_x * memory_.pixel;
-    problem.out_at = int64_t{part.out_y} * d_.out_width + part.out_x;
+    problem.grid = {.line_rows = x.output,
+                    .lines_per_image = y.output,
+                    .images = d_.volume ? part.z.output : d_.images};
+    problem.left = {.row = x.stride * memory_.pixel,
+                    .line = y.stride * memory_.row,
+                    .image = part.z.stride * memory_.image};
+    const int64_t out_image = int64_t{d_.out_height} * d_.out_width;
+    problem.left_at =
+        part.first_z * memory_.image + part.first_y * memory_.row + part.first_x * memory_.pixel;
+    problem.out_at = part.out_z * out_image + int64_t{part.out_y} * d_.out_width + part.out_x;
     problem.out = {.row = part.step_x,
                    .line = int64_t{part.step_y} * d_.out_width,
-                   .image = int64_t{d_.out_height} * d_.out_width};
+                   .image = part.step_z * out_image};
     problem.out_value_bytes = BitWidth(output_.type) / 8;
     problem.out_row_bytes = output_.pitch() * problem.out_value_bytes;
-    if (PixelsFollow(part.window)) Join(&problem);
+    if (PixelsFollow(part.window)) Join(part.z.stride == 1 && part.step_z == 1, &problem);
     problem.row_values = RowValueSteps(problem.grid);
     return problem;
   }
 
  private:
-  // Lines that follow each other become one.
-  void Join(ProductProblem* problem) const {
+  // Lines that follow each other become one, and so do images.
+  void Join(bool images_follow, ProductProblem* problem) const {
     RowGrid& grid = problem->grid;
     grid.line_rows *= grid.lines_per_image;
     grid.lines_per_image = 1;
-    if (!spec_.tail_is_linear || spec_.row_values_per_image) return;
+    if (!images_follow || !spec_.tail_is_linear || spec_.row_values_per_image) return;
     grid.line_rows *= grid.images;
     grid.images = 1;
   }
@@ -102,9 +119,15 @@ class ProductKernel final : public PhasedKernel {
     const ImageMemory memory = source_->memory();
     const Product& first = products_.front();
     name_ = first.name();
-    if (batch_) {
+    if (description.volume) {
+      left_matrix_bytes_ = memory.volume;
+      left_matrices_ = description.images;
+      out_matrix_rows_ =
+          int64_t{description.out_planes} * description.out_height * description.out_width;
+    } else if (batch_) {
       left_matrix_bytes_ = description.matrix_rows() * memory.pixel;
       left_matrices_ = description.left_matrices();
+      out_matrix_rows_ = description.matrix_rows();
     }
     for (const Product& product : products_) {
       scratch_bytes_ = std::max(scratch_bytes_, product.scratch_bytes());
@@ -205,7 +228,7 @@ class ProductKernel final : public PhasedKernel {
                  .panels = right_.Panels(args, packed_at_, part, pair.y),
                  .constants = right_.Constants(part, pair.y),
                  .row_values = row_values + pair.x * rows * product.problem().row_values.row,
-                 .first_row = batch * rows},
+                 .first_row = batch * out_matrix_rows_},
                 begin, end);
   }
 
@@ -214,7 +237,7 @@ class ProductKernel final : public PhasedKernel {
   std::vector<Product> products_;
   RightSide right_;
   std::optional<MatrixBatches> batch_;
-  int64_t left_matrices_ = 1, left_matrix_bytes_ = 0;
+  int64_t left_matrices_ = 1, left_matrix_bytes_ = 0, out_matrix_rows_ = 0;
   size_t packed_at_ = 0;               // in KernelArgs::shared
   std::vector<size_t> row_values_at_;  // there, of each product where they are found
   bool finds_row_values_ = false;

@@ -14,6 +14,7 @@ namespace fuselite::kernels {
 struct ImageMemory {
   int64_t pixel = 0, row = 0, image = 0;  // bytes
   bool dense = false;                     // no gaps between the values of neighbouring pixels
+  int64_t volume = 0;  // bytes from a volume to the next, whose planes are images
 };
 
 // How a row of activations was quantized at run time: x ~ scale * (u - zero_point), u an unsigned

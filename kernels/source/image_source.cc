@@ -2,6 +2,7 @@
 
 #include "kernels/source/padded_image.h"
 #include "kernels/source/transposed_source.h"
+#include "kernels/source/volume_source.h"
 
 namespace fuselite::kernels {
 
@@ -43,6 +44,7 @@ std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int6
 std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa isa) {
   constexpr int64_t value_bytes = sizeof(float);
   if (d.left_transposed) return TransposedSource(input, d);
+  if (d.volume) return VolumeSource(input, d);
   const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
                           d.pixel_pitch * value_bytes, isa);
   if (!image.needed()) return InputItself(input, d, value_bytes);

@@ -1,44 +1,12 @@
 // A transposed convolution as stride_h * stride_w ordinary ones: the outputs whose position plus
 // padding leaves the same remainder by the strides meet the same taps of the filter.
 #include "kernels/product/description.h"
+#include "kernels/product/lines.h"
+#include "kernels/transpose_conv/axis_parts.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 
 namespace fuselite::kernels {
 namespace {
-
-// Along one axis, the outputs whose position plus padding leaves the remainder `remainder`. They
-// meet the taps remainder, remainder + stride, ... of the filter, and neighbours among them meet
-// neighbouring inputs, the last tap the first input.
-struct AxisPart {
-  int32_t remainder = 0, taps = 0;
-  int32_t first = 0, outputs = 0;
-  int32_t start = 0;  // the first output's first input in the padded image
-};
-
-// `axis` is that of the convolution that leads back: its input is our output.
-int32_t PaddingBefore(const WindowAxis& axis) {
-  return (axis.filter + axis.stride - 1) / axis.stride - 1;
-}
-
-AxisPart PartOf(const WindowAxis& axis, int32_t remainder) {
-  const int32_t s = axis.stride;
-  AxisPart part{.remainder = remainder};
-  part.taps = remainder < axis.filter ? (axis.filter - remainder + s - 1) / s : 0;
-  part.first = ((remainder - axis.before) % s + s) % s;
-  part.outputs = part.first < axis.input ? (axis.input - 1 - part.first) / s + 1 : 0;
-  part.start = (part.first + axis.before) / s - (part.taps - 1) + PaddingBefore(axis);
-  return part;
-}
-
-// Our input, with the padding that the parts' windows reach.
-WindowAxis PaddedAxis(const WindowAxis& axis) {
-  const int32_t last = (axis.input - 1 + axis.before) / axis.stride;
-  WindowAxis padded;
-  padded.input = axis.output;
-  padded.before = PaddingBefore(axis);
-  padded.output = padded.before + last + 1;
-  return padded;
-}
 
 // In the order of the inputs that they meet: later taps meet earlier inputs.
 std::vector<int64_t> TapsOf(const TransposeConvShape& shape, const AxisPart& y, const AxisPart& x) {
@@ -70,7 +38,8 @@ ProductPart MakePart(const TransposeConvShape& shape, const AxisPart& y, const A
 }  // namespace
 
 Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op) {
-  FUSELITE_ASSIGN_OR_RETURN(const TransposeConvShape shape, ResolveTransposeConv(op));
+  FUSELITE_ASSIGN_OR_RETURN(TransposeConvShape shape, ResolveTransposeConv(op));
+  shape.window = AlongOneLine(shape.window);
   const auto& params = op.params.as<TransposeConvParams>();
   const auto& [y, x] = shape.window;
   // Outputs whose remainders are beyond would each have a product of their own.

@@ -1,4 +1,5 @@
 #include "tests/jit/jit_cases.h"
+#include "tests/kernels/conv3d_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
 
@@ -55,6 +56,21 @@ TEST(JitTransposeConvTest, AgreesWithTheReference) {
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     Compare<kernels::TransposeConvParams>(tester, tester.op.inputs[1].shape.elements(1, 4), random);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(JitConv3DTest, AgreesWithTheReference) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    // Taps that meet no input give products without terms, which are Highway's.
+    OpTester tester = kernels::testing::RandomConv3D(random, seed % 2 == 0, 3);
+    ASSERT_TRUE(tester.Infer().ok());
+    kernels::testing::AddRandomTail(tester, random);
+    const auto bounds = kernels::testing::ProductBounds<kernels::Conv3DParams>(
+        tester, kernels::testing::Conv3DDepth(tester));
+    CompareJit(tester, bounds, random);
     if (HasFailure()) return;
   }
 }

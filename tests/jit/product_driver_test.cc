@@ -10,6 +10,7 @@
 #include "kernels/source/image_source.h"
 #include "tests/jit/int8_cases.h"
 #include "tests/jit/plain_micro_kernel.h"
+#include "tests/kernels/conv3d_cases.h"
 #include "tests/kernels/hybrid_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -268,6 +269,14 @@ TEST(ProductDriverTest, TransposedConvolutions) {
   CompareBytes(RandomTransposeConvOfBytes);
 }
 
+TEST(ProductDriverTest, Volumes) {
+  for (const bool transposed : {false, true}) {
+    CompareFloats<kernels::Conv3DParams>(
+        [=](Random& random) { return kernels::testing::RandomConv3D(random, transposed, 3); },
+        [](OpTester& tester) { return kernels::testing::Conv3DDepth(tester); });
+  }
+}
+
 // Whoever makes another operator of products adds it here and above.
 TEST(ProductDriverTest, KnowsEveryOperatorOfProducts) {
   std::vector<std::string_view> names;
@@ -277,7 +286,8 @@ TEST(ProductDriverTest, KnowsEveryOperatorOfProducts) {
     EXPECT_TRUE(op->takes_tail) << op->name;
     names.push_back(op->name);
   }
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D",
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("BATCH_MATMUL", "CONV_2D", "CONV_3D",
+                                                     "CONV_3D_TRANSPOSE", "DEPTHWISE_CONV_2D",
                                                      "FULLY_CONNECTED", "TRANSPOSE_CONV"));
 }
 

@@ -48,6 +48,15 @@ void RandomWindow(Random& random, Params& params) {
   if (random.Chance(0.3)) params.extra_padding = {1, 2, 0, 1};
 }
 
+// Makes an image of one column, whose windows are as narrow.
+template <class Params>
+void MakeColumn(Random& random, Params& params, int32_t& filter_w, int32_t& w) {
+  w = filter_w = params.dilation_w = 1;
+  params.extra_padding = random.Chance(0.3)
+                             ? ExtraPadding{.top = 1, .left = 0, .bottom = 2, .right = 0}
+                             : ExtraPadding{};
+}
+
 // `groups` of `group_in` inputs and `group_out` outputs.
 inline OpTester RandomConv2DOf(Random& random, const ProductCases& cases, int32_t groups,
                                int32_t group_in, int32_t group_out) {
@@ -63,7 +72,8 @@ inline OpTester RandomConv2DOf(Random& random, const ProductCases& cases, int32_
   const auto n = static_cast<int32_t>(random.Int(1, 3));
   // Four taps with a dilation of 2 reach 7 pixels.
   const auto h = static_cast<int32_t>(random.Int(8, 17));
-  const auto w = static_cast<int32_t>(random.Int(7, 17));
+  auto w = static_cast<int32_t>(random.Int(7, 17));
+  if (random.Chance(0.15)) MakeColumn(random, params, filter_w, w);
   const int32_t channels_in = group_in * groups, channels_out = group_out * groups;
   tester.Input(RandomFloats(random, {n, h, w, channels_in}, RandomPitch(random, channels_in)));
   AddWeights(tester, random, {channels_out, filter_h, filter_w, group_in}, channels_out, cases);

@@ -144,9 +144,11 @@ inline OpTester RandomQuantizedConv2DOf(Random& random, const QuantizedProductCa
     filter_h = filter_w = params.stride_h = params.stride_w = 1;  // rows of the input, uncopied
     if (random.Chance(0.7)) params.extra_padding = {};
   }
-  const Shape image = {static_cast<int32_t>(random.Int(1, 3)),
-                       static_cast<int32_t>(random.Int(8, 17)),
-                       static_cast<int32_t>(random.Int(8, 17)), group_in * groups};
+  const auto images = static_cast<int32_t>(random.Int(1, 3));
+  const auto h = static_cast<int32_t>(random.Int(8, 17));
+  auto w = static_cast<int32_t>(random.Int(8, 17));
+  if (random.Chance(0.15)) MakeColumn(random, params, filter_w, w);
+  const Shape image = {images, h, w, group_in * groups};
   const QuantizedCase c =
       RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w * group_in);
   tester.Input(Activations(c, random, image))
