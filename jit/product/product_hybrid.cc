@@ -19,7 +19,8 @@ Status CheckHybridOperands(const OpDescription& op, Isa isa) {
   if (!VectorIsa::Supported(isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
   }
-  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   if (in.type != DataType::kFloat32 || kernels::ReadableType(weights.type) != DataType::kInt8) {
     return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
                        DataTypeName(in.type), " with ", DataTypeName(weights.type));
@@ -49,12 +50,12 @@ Result<FloatOutput> MakeFloatOutput(const OpDescription& op, Activation activati
   return output;
 }
 
+// Terms that TFLite scales one by one (Hybrid::scales_terms) are scaled once, as an exact sum.
 Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                               const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
-  if (d.hybrid->scales_terms) return Unsupported("terms are summed in float32, not in integers");
   if (d.left_transposed) return Unsupported("a transposed left operand has no emitter");
   const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,

@@ -1,10 +1,13 @@
 // Emitted products of activations that are quantized at run time, against the reference to the bit.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "jit/depthwise/depthwise_quantized.h"
 #include "jit/product/product_hybrid.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/hybrid_cases.h"
+#include "tests/kernels/transpose_conv_cases.h"
 
 namespace fuselite::jit::testing {
 namespace {
@@ -101,6 +104,34 @@ TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
 }
 
 // The bias has a slot of its own, in front of those of the stages.
+// The reference sums scaled terms in floats, what is emitted scales their exact sum.
+TEST(JitHybridTest, TransposedConvolutionsAreNearTheReference) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomHybridTransposeConv(random, 3);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    float largest = 1;
+    for (const float value : (*expected)[0].values<float>()) {
+      largest = std::max(largest, std::abs(value));
+    }
+    for (const Isa isa : EmittedIsas()) {
+      const auto actual = tester.RunCandidate({"jit", PlanProductHybrid}, isa, seed);
+      ASSERT_TRUE(actual.ok()) << IsaName(isa) << ": " << actual.status().ToString();
+      kernels::testing::ExpectNear((*expected)[0], (*actual)[0],
+                                   [&](int64_t) { return 1e-5F * largest; }, IsaName(isa));
+      OpTester again = tester;
+      again.threads = 7;
+      const auto same = again.RunCandidate({"jit", PlanProductHybrid}, isa, seed + 1);
+      ASSERT_TRUE(same.ok()) << same.status().ToString();
+      kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], IsaName(isa));
+    }
+    if (HasFailure()) return;
+  }
+}
+
 TEST(JitHybridTest, BiasAndAllTailOperandsFit) {
   const auto compare = [](kernels::PlanKernel plan, auto make) {
     for (uint64_t seed = 1; seed <= 9; ++seed) {

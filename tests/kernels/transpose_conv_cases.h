@@ -41,6 +41,11 @@ struct TransposeConvSizes {
     const int32_t out = size(1, max_out), in = size(1, max_in), batch = size(1, 2);
     output = {batch, size(5, 14), size(5, max_width), out};
     filter = {out, size(min_filter, 5), size(min_filter, 5), in};
+    if (min_filter == 1 && random.Chance(0.15)) {  // one column
+      output.set(2, 1);
+      filter.set(2, 1);
+      stride_w = 1;
+    }
     Result<Window> window = ResolveWindow({.input_h = output[1],
                                            .input_w = output[2],
                                            .filter_h = filter[1],
@@ -103,6 +108,23 @@ inline OpTester RandomQuantizedTransposeConv(Random& random, const std::vector<D
   Quantization output = RandomQuantization(random, 1, false, low, high);
   output.scales = {output.scale() * (wide ? 1000 : 10)};
   tester.Output(type, output);
+  return tester;
+}
+
+// Filters have at least `min_filter` taps along each axis.
+inline OpTester RandomHybridTransposeConv(Random& random, int32_t min_filter = 1) {
+  const TransposeConvSizes sizes(random, 60, 40, 50, min_filter);
+  const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
+  const TestTensor filter =
+      RandomTensor(random, {.type = DataType::kInt8,
+                            .shape = sizes.filter,
+                            .quantization = RandomQuantization(random, out, true, 0, 0)});
+  const TestTensor input = RandomFloats(random, sizes.input, RandomPitch(random, in));
+  if (random.Chance(0.1)) input.Fill(random, 0, 0);
+  OpTester tester = sizes.Tester(filter, input);
+  tester.params<TransposeConvParams>().activation =
+      random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
+  if (random.Chance(0.7)) tester.Input(RandomFloats(random, {out}));
   return tester;
 }
 

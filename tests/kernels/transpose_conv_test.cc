@@ -68,22 +68,6 @@ TEST(TransposeConvHighwayTest, IntegersToTheBit) {
       });
 }
 
-OpTester RandomHybridTransposeConv(Random& random) {
-  const TransposeConvSizes sizes(random, 60, 40, 50);
-  const int32_t in = sizes.input.dim(-1), out = sizes.output.dim(-1);
-  const TestTensor filter =
-      RandomTensor(random, {.type = DataType::kInt8,
-                            .shape = sizes.filter,
-                            .quantization = RandomQuantization(random, out, true, 0, 0)});
-  const TestTensor input = RandomFloats(random, sizes.input, RandomPitch(random, in));
-  if (random.Chance(0.1)) input.Fill(random, 0, 0);
-  OpTester tester = sizes.Tester(filter, input);
-  tester.params<TransposeConvParams>().activation =
-      random.Pick({Activation::kNone, Activation::kRelu, Activation::kRelu6});
-  if (random.Chance(0.7)) tester.Input(RandomFloats(random, {out}));
-  return tester;
-}
-
 TEST(TransposeConvReferenceTest, HybridScalesEveryTerm) {
   // The image spans 0 to 2.55 in steps of 0.01: 0.5 and 2.55 are 50 and 255 of them.
   OpTester tester = TransposeConvOf(
@@ -114,13 +98,15 @@ TEST(TransposeConvInferTest, HybridNeedsAScaleForEachChannel) {
 }
 
 TEST(TransposeConvHighwayTest, HybridToTheBit) {
-  CompareRandomly(80, RandomHybridTransposeConv, [](OpTester& tester, Random& random) {
-    if (random.Chance(0.3)) {
-      tester.op.tail.stages = {TailStage::Unary(UnaryKind::kNeg),
-                               TailStage::Unary(UnaryKind::kClamp, -50, 60)};
-    }
-    return CompareToTheBit<float>(tester, random);
-  });
+  CompareRandomly(
+      80, [](Random& random) { return RandomHybridTransposeConv(random); },
+      [](OpTester& tester, Random& random) {
+        if (random.Chance(0.3)) {
+          tester.op.tail.stages = {TailStage::Unary(UnaryKind::kNeg),
+                                   TailStage::Unary(UnaryKind::kClamp, -50, 60)};
+        }
+        return CompareToTheBit<float>(tester, random);
+      });
 }
 
 }  // namespace
