@@ -228,6 +228,36 @@ bool WithLane(int bytes, Function function) {
   }
 }
 
+// --- Elements one by one.
+
+// Every second element: parts of complex numbers, strides of two.
+template <class T>
+int64_t EverySecond(const std::byte* in, std::byte* out, int64_t count) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  // What lies behind the last element is not read.
+  for (; i + lanes < count; i += lanes) {
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, As<T>(in) + 2 * i, even, odd);
+    hn::StoreU(even, d, As<T>(out) + i);
+  }
+  return i;
+}
+
+void CopyElements(const std::byte* in, std::byte* out, const CopyDim& dim, int element_bytes) {
+  CopyDim rest = dim;
+  if (dim.out_stride == element_bytes && dim.in_stride == 2 * element_bytes &&
+      (element_bytes == 4 || element_bytes == 8)) {
+    const int64_t done = element_bytes == 4 ? EverySecond<uint32_t>(in, out, dim.size)
+                                            : EverySecond<uint64_t>(in, out, dim.size);
+    in += done * dim.in_stride;
+    out += done * dim.out_stride;
+    rest.size -= done;
+  }
+  ScalarCopyLoops().elements(in, out, rest, element_bytes);
+}
+
 void FillRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
               int element_bytes) {
   if (!WithLane(element_bytes,
@@ -252,9 +282,7 @@ void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const Copy
   }
 }
 
-CopyLoops Loops() {
-  return {CopyRows, ReverseRows, ScalarCopyLoops().elements, FillRows, Transpose};
-}
+CopyLoops Loops() { return {CopyRows, ReverseRows, CopyElements, FillRows, Transpose}; }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

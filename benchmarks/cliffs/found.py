@@ -3,9 +3,11 @@
 import graphs
 import numpy as np
 from case import Case
-from draw import FLOAT, INT8, INT16, INT32, INT64, UINT8, Draw
+from cells import rnn, svdf
+from draw import BOOL, FLOAT, INT8, INT16, INT32, INT64, UINT8, Draw
 from families import SIGNED_UNIT, UNIT
 from products import SAME, output_of_sum
+from rare import complex_part, stablehlo_pad, where
 
 
 def _scaled(dtype, table):
@@ -116,6 +118,62 @@ def least_of_rows(shape):
     return make
 
 
+def second_of(shape, other, dtype):
+    """SELECT_V2 whose second value repeats."""
+
+    def make(d):
+        operands = [d.input(shape, BOOL), d.input(shape, dtype), d.input(other, dtype)]
+        return d.g.op("SELECT_V2", operands, shape, like=operands[1])
+
+    return make
+
+
+def compared(name, x_shape, y_shape, dtype):
+    def make(d):
+        return d.g.op(name, [d.input(x_shape, dtype), d.input(y_shape, dtype)], x_shape, version=2, dtype=BOOL)
+
+    return make
+
+
+def volume(shape, kernel, out):
+    def make(d):
+        x, weights = d.input(shape, FLOAT), d.weights((*[kernel] * 3, shape[4], out), FLOAT)
+        fields = {"strideD": 1, "strideW": 1, "strideH": 1, "padding": SAME}
+        fields |= {"dilationDFactor": 1, "dilationWFactor": 1, "dilationHFactor": 1}
+        operands = [x, weights, d.bias(out, x, weights)]
+        return d.g.op("CONV_3D", operands, (*shape[:4], out), "Conv3DOptions", **fields)
+
+    return make
+
+
+def raised(shape, kernel, stride, out):
+    """TRANSPOSE_CONV with dynamic range."""
+
+    def make(d):
+        x, weights = d.input(shape, FLOAT), d.weights((out, kernel, kernel, shape[3]), INT8)
+        whole = (shape[0], shape[1] * stride, shape[2] * stride, out)
+        fields = {"strideW": stride, "strideH": stride, "padding": SAME}
+        return d.g.op("TRANSPOSE_CONV", [d.ints(*whole), weights, x], whole, "TransposeConvOptions", 2, like=x, **fields)
+
+    return make
+
+
+def raised_line(length, depth, kernel, stride, out):
+    """TRANSPOSE_CONV along a column."""
+
+    def make(d):
+        x, weights = d.input((1, length, 1, depth), FLOAT), d.weights((out, kernel, 1, depth), FLOAT)
+        whole = (1, length * stride, 1, out)
+        fields = {"strideW": 1, "strideH": stride, "padding": SAME}
+        return d.g.op("TRANSPOSE_CONV", [d.ints(*whole), weights, x], whole, "TransposeConvOptions", like=x, **fields)
+
+    return make
+
+
+def stablehlo(name, shape, dtype):
+    return lambda d: d.g.op(name, [d.input(shape, dtype), d.input(shape, dtype)], shape)
+
+
 def angle(shape):
     return lambda d: d.g.op("ATAN2", [d.input(shape, FLOAT), d.input(shape, FLOAT)], shape, "ATan2Options")
 
@@ -170,6 +228,25 @@ def table():
     for shape, height, width in (((1, 8, 8, 3), 16, 16), ((1, 7, 7, 16), 14, 14), ((1, 7, 7, 960), 3, 3)):
         for dtype in (FLOAT, INT8, UINT8):
             yield "RESIZE_BILINEAR", bilinear(shape, height, width, dtype)
+    yield "SELECT_V2", second_of((1, 8400, 4), (1, 1, 4), INT64)
+    yield "NOT_EQUAL", compared("NOT_EQUAL", (1, 158, 158, 6), (1, 158, 158, 1), FLOAT)
+    yield "MINIMUM", pair("MINIMUM", "MaximumMinimumOptions", (10, 10, 20, 12, 13), (1, 10, 1, 1, 13))
+    yield "CONV_3D", volume((1, 8, 28, 28, 16), 3, 32)
+    yield "CONV_3D", volume((2, 13, 15, 15, 4), 1, 115)
+    yield "TRANSPOSE_CONV", raised((1, 22, 22, 238), 4, 4, 33)
+    yield "TRANSPOSE_CONV", raised_line(80, 203, 3, 2, 3)
+    for dtype in (BOOL, FLOAT, INT32):
+        yield "WHERE", lambda d, dtype=dtype: where(d, dtype, (1, 40, 39, 28))
+    for hybrid in (False, True):
+        yield "UNIDIRECTIONAL_SEQUENCE_RNN", lambda d, hybrid=hybrid: rnn(True, hybrid)(d, FLOAT)
+        yield "SVDF", lambda d, hybrid=hybrid: svdf(hybrid)(d, FLOAT)
+    for name in ("REAL", "IMAG"):
+        yield name, lambda d, name=name: complex_part(name)(d, FLOAT)
+    for name, shape in (("STABLEHLO_ADD", (66, 2, 2, 6, 8)), ("STABLEHLO_MULTIPLY", (1, 112, 112, 16))):
+        for dtype in (FLOAT, INT8, INT32):
+            yield name, stablehlo(name, shape, dtype)
+    for dtype in (FLOAT, INT8, INT32):
+        yield "STABLEHLO_PAD", lambda d, dtype=dtype: stablehlo_pad(d, dtype)
     for shape, axis in (((1, 8400, 4), 2), ((1, 400, 1), 2), ((7,), 0), ((12, 128, 128), 0)):
         yield "CONCATENATION", joined(shape, 2, axis, INT64)
 

@@ -38,9 +38,9 @@ def transpose_conv_3d(d, dtype):
     return d.g.op("CONV_3D_TRANSPOSE", operands, whole, "Conv3DOptions", like=x, **fields)
 
 
-def where(d, dtype):
+def where(d, dtype, shape=None):
     """The number of results depends on values."""
-    x = d.input(d.shape(), dtype)
+    x = d.input(shape or d.shape(), dtype)
     y = d.g.op("WHERE", [x], (1, len(x.shape)), "WhereOptions", dtype=INT64)
     d.g.tensors[y.index].shapeSignature = [-1, len(x.shape)]
     return y

@@ -109,7 +109,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedCompareHighway(const OpDescription
   const DataType type = op.inputs[0].type;
   const RealComparison f{RealOfQuantized(op.inputs[0].quantization),
                          RealOfQuantized(op.inputs[1].quantization), comparison};
-  const JoinedRows joined(op);
+  const JoinedRows joined(op, context.isa);
   return MakeKernel(std::string(op.op->name) + " " + std::string(DataTypeName(type)) + " real " +
                         SimdName(context.isa),
                     {.units = joined.plan().units(),

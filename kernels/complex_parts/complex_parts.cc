@@ -4,6 +4,7 @@
 
 #include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
+#include "kernels/movement.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -18,31 +19,37 @@ Status InferPart(OpDescription& op) {
   return SetOutput(op, 0, wide ? DataType::kFloat64 : DataType::kFloat32, op.inputs[0].shape);
 }
 
+// A part is every second number.
+Result<Movement> PlanPart(const OpDescription& op) {
+  CopyPart part = MakePart(op, 0, 0);
+  const auto from = ByteStrides(op.inputs[0]), to = ByteStrides(op.outputs[0]);
+  const Shape& shape = op.inputs[0].shape;
+  for (int d = 0; d < shape.rank(); ++d) part.copy.Add(shape[d], from[d], to[d]);
+  const bool imaginary = op.op->builtin_code == tflite::kTfLiteBuiltinImag;
+  if (imaginary) part.copy.in_offset = part.copy.element_bytes;
+  return Movement{{part}};
+}
+
 template <class T>
-Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
-  using Complex = std::complex<T>;
-  switch (op.op->builtin_code) {
-    case tflite::kTfLiteBuiltinReal:
-      return MakeTypedUnaryMap<Complex, T>(op, [](Complex x) { return x.real(); });
-    case tflite::kTfLiteBuiltinImag:
-      return MakeTypedUnaryMap<Complex, T>(op, [](Complex x) { return x.imag(); });
-    default: return MakeTypedUnaryMap<Complex, T>(op, [](Complex x) { return std::abs(x); });
-  }
+Result<std::unique_ptr<Kernel>> BuildAbsOf(const OpDescription& op) {
+  return MakeTypedUnaryMap<std::complex<T>, T>(op, [](std::complex<T> x) { return std::abs(x); });
 }
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
-  return op.inputs[0].type == DataType::kComplex128 ? BuildOf<double>(op) : BuildOf<float>(op);
+Result<std::unique_ptr<Kernel>> BuildAbs(const OpDescription& op, const BuildContext&) {
+  return op.inputs[0].type == DataType::kComplex128 ? BuildAbsOf<double>(op)
+                                                    : BuildAbsOf<float>(op);
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+constexpr Candidate kAbsCandidates[] = {{"reference", BuildAbs}};
 
-OperatorDef Make(std::string_view name, int code) {
+OperatorDef Make(std::string_view name, int code,
+                 std::span<const Candidate> candidates = kMovementCandidates<PlanPart>) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
   def.types = kTypes;
   def.infer = InferPart;
-  def.candidates = kCandidates;
+  def.candidates = candidates;
   def.cost = OutputElements;
   return def;
 }
@@ -50,7 +57,8 @@ OperatorDef Make(std::string_view name, int code) {
 }  // namespace
 
 const OperatorDef& ComplexAbsOperator() {
-  static const OperatorDef kDef = Make("COMPLEX_ABS", tflite::kTfLiteBuiltinComplexAbs);
+  static const OperatorDef kDef =
+      Make("COMPLEX_ABS", tflite::kTfLiteBuiltinComplexAbs, kAbsCandidates);
   return kDef;
 }
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
+#include "kernels/elementwise/joined_rows.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/tail/apply.h"
@@ -74,7 +76,10 @@ std::unique_ptr<Kernel> IntegerKernel(BinaryKind kind, const OpDescription& op) 
 
 class BroadcastRunner {
  public:
-  BroadcastRunner(BinaryKind kind, const OpDescription& op, ApplyTailFunction* apply, Tail clamp)
+  // `isa`: of the vectors, or kScalar. With vectors short rows are joined, where nothing but this
+  // operator is computed.
+  BroadcastRunner(BinaryKind kind, const OpDescription& op, ApplyTailFunction* apply, Tail clamp,
+                  Isa isa)
       : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/!op.tail.empty()),
         apply_(apply),
         own_(std::move(clamp)),
@@ -82,50 +87,96 @@ class BroadcastRunner {
         output_type_(op.outputs[0].type) {
     // x - y where only y goes along the row and x repeats: the stage runs over y, x is its operand.
     flowing_ = plan_.stride(0) == 0 && plan_.stride(1) == 1 ? 1 : 0;
-    const TailOperand operand{.input = 0, .channel_stride = plan_.stride(1 - flowing_)};
+    const TailOperand operand{.input = 0,
+                              .row_stride = plan_.row_stride(1 - flowing_),
+                              .channel_stride = plan_.stride(1 - flowing_)};
     own_.stages.insert(own_.stages.begin(),
                        TailStage::Binary(flowing_ == 1 ? Reversed(kind) : kind, operand));
+    if (!op.tail.empty() || isa == Isa::kScalar) return;
+    joined_.emplace(op, isa);
+    along_ = own_;
+    along_.stages.front().operand = {.input = 0, .channel_stride = 1};
   }
 
-  const BroadcastPlan& plan() const { return plan_; }
+  const BroadcastPlan& plan() const { return joined_ ? joined_->plan() : plan_; }
+  size_t scratch_bytes() const {
+    if (joined_) return joined_->scratch_bytes();
+    return rest_.empty() ? 0 : plan_.unit_elements() * sizeof(float);
+  }
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    plan_.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) { Run(args, piece); });
+    if (joined_) {
+      return joined_->ForEach(args, begin, end, [&](const RowBlock& block) { Run(block); });
+    }
+    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) { Run(args, block); });
   }
 
  private:
-  void Run(const KernelArgs& args, const BroadcastPlan::Piece& piece) const {
+  // Rows that are no longer those of the plan have an operand that goes along them.
+  void Run(const RowBlock& block) const {
+    const bool second = flowing_ == 1;
+    TailTile tile{.source = second ? block.y : block.x,
+                  .source_pitch = second ? block.y_stride : block.x_stride,
+                  .source_type = DataType::kFloat32,
+                  .destination = block.out,
+                  .destination_pitch = block.out_stride,
+                  .destination_type = DataType::kFloat32,
+                  .row = 0,
+                  .rows = block.rows,
+                  .channel = 0,
+                  .channels = block.n};
+    const void* operand = second ? block.x : block.y;
+    const int64_t stride = second ? block.x_stride : block.y_stride;
+    const int step = second ? block.x_step : block.y_step;
+    const TailOperand& planned = own_.stages.front().operand;
+    if (planned.row_stride == stride && planned.channel_stride == step) {
+      return apply_(own_, &operand, tile);
+    }
+    tile.rows = 1;
+    for (int64_t row = 0; row < block.rows; ++row) {
+      apply_(along_, &operand, tile);
+      operand = static_cast<const float*>(operand) + stride;
+      tile.source = static_cast<const float*>(tile.source) + tile.source_pitch;
+      tile.destination = static_cast<float*>(tile.destination) + tile.destination_pitch;
+    }
+  }
+
+  void Run(const KernelArgs& args, const BroadcastPlan::Block& block) const {
     const auto* flowing =
-        static_cast<const float*>(args.inputs[flowing_]) + piece.offsets[flowing_];
+        static_cast<const float*>(args.inputs[flowing_]) + block.offsets[flowing_];
     const void* const operand =
-        static_cast<const float*>(args.inputs[1 - flowing_]) + piece.offsets[1 - flowing_];
+        static_cast<const float*>(args.inputs[1 - flowing_]) + block.offsets[1 - flowing_];
     auto* out =
-        static_cast<std::byte*>(args.outputs[0]) + piece.offsets[2] * (BitWidth(output_type_) / 8);
+        static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * (BitWidth(output_type_) / 8);
     const bool in_place = output_type_ == DataType::kFloat32;
     void* between = in_place ? static_cast<void*>(out) : args.scratch;
     TailTile tile{.source = flowing,
-                  .source_pitch = piece.count,
+                  .source_pitch = plan_.row_stride(flowing_),
                   .source_type = DataType::kFloat32,
                   .destination = between,
-                  .destination_pitch = piece.count,
+                  .destination_pitch = in_place ? plan_.row_stride(2) : block.count,
                   .destination_type = DataType::kFloat32,
                   .row = 0,
-                  .rows = 1,
+                  .rows = block.rows,
                   .channel = 0,
-                  .channels = piece.count};
+                  .channels = block.count};
     apply_(own_, &operand, tile);
     if (rest_.empty()) return;
     tile.source = between;
+    tile.source_pitch = tile.destination_pitch;
     tile.destination = out;
+    tile.destination_pitch = plan_.row_stride(2);
     tile.destination_type = output_type_;
-    tile.row = piece.row;
-    tile.channel = piece.column;
+    tile.row = block.row;
+    tile.channel = block.column;
     apply_(rest_, args.inputs, tile);
   }
 
   BroadcastPlan plan_;
+  std::optional<JoinedRows> joined_;
   ApplyTailFunction* apply_;
   Tail own_, rest_;
+  Tail along_;  // own_, of an operand that goes along one row
   DataType output_type_;
   int flowing_ = 0;
 };
@@ -150,11 +201,11 @@ Result<std::unique_ptr<Kernel>> BuildBroadcastBinary(BinaryKind kind, const OpDe
   const bool vectors = candidate == TailCandidate::kHighway;
   ApplyTailFunction* apply = vectors ? ApplyTail(context.isa) : &ApplyTailReference;
   if (vectors && apply == &ApplyTailReference) return NoVectorTarget(context.isa);
-  BroadcastRunner runner(kind, op, apply, std::move(clamp));
+  BroadcastRunner runner(kind, op, apply, std::move(clamp), vectors ? context.isa : Isa::kScalar);
   const int64_t unit = runner.plan().unit_elements();
   const Work work{.units = runner.plan().units(),
                   .grain = GrainFor(unit),
-                  .scratch_bytes = op.tail.empty() ? 0 : unit * sizeof(float)};
+                  .scratch_bytes = runner.scratch_bytes()};
   return MakeKernel(std::string(BinaryName(kind)) + " broadcast float32 " +
                         (vectors ? SimdName(context.isa) : "reference"),
                     work, std::move(runner));

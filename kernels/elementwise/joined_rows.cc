@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/copy_loops.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
@@ -12,10 +11,9 @@ namespace {
 constexpr int64_t kShortRow = 256;
 // Elements to which a repeated operand is drawn out, about.
 constexpr int64_t kPeriods = 1024;
-// Rows of one value are filled by this much at a time, over what follows.
-constexpr int64_t kFill = 64;
-constexpr int64_t kWideFill = 6;
-constexpr int64_t kDrawnOut = BroadcastPlan::kPiece + kFill;
+// Rows of one value each are drawn out up to this length.
+constexpr int64_t kLongestFill = 64;
+constexpr int64_t kLongestWideFill = 16;
 
 struct Operand {
   const std::byte* data;
@@ -27,9 +25,9 @@ struct Operand {
   bool Follows(int64_t n) const { return step == 0 || stride == n || stride == 0; }
 };
 
-// `rows` rows of n elements to `out`, one after the other, and up to kFill elements of anything
-// behind them; the operand is read from there. Precondition: n <= kFill where it has one per row.
-void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* operand) {
+// `rows` rows of n elements to `out`, one after the other; the operand is read from there.
+void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::byte* out,
+             Operand* operand) {
   if (operand->Repeats()) {
     std::memcpy(out, operand->data, n * size);
     for (int64_t done = 1; done < rows; done *= 2) {
@@ -38,15 +36,9 @@ void DrawOut(size_t size, int64_t rows, int64_t n, std::byte* out, Operand* oper
     *operand = {out, 0, 1};
     return;
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    const std::byte* value = operand->data + r * operand->stride * size;
-    std::byte* row = out + r * n * size;
-    if (size == 1) {
-      std::memset(row, std::to_integer<int>(*value), kFill);
-    } else {
-      for (int64_t i = 0; i < n; ++i) std::memcpy(row + i * size, value, size);
-    }
-  }
+  const auto bytes = static_cast<int64_t>(size);
+  loops.fill(operand->data, out, {rows, operand->stride * bytes, n * bytes}, n,
+             static_cast<int>(size));
   *operand = {out, n, 1};
 }
 
@@ -78,8 +70,9 @@ RowBlock MakeBlock(const Operand& x, const Operand& y, std::byte* out, int64_t o
 
 }  // namespace
 
-JoinedRows::JoinedRows(const OpDescription& op)
+JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
     : plan_({&op.inputs[0], &op.inputs[1], &op.outputs[0]}, /*keep_rows=*/false),
+      loops_(CopyLoopsFor(isa)),
       size_(BitWidth(op.inputs[0].type) / 8),
       out_size_(BitWidth(op.outputs[0].type) / 8) {
   const int64_t n = plan_.row_elements();
@@ -93,7 +86,7 @@ JoinedRows::JoinedRows(const OpDescription& op)
   }
 }
 
-size_t JoinedRows::scratch_bytes() const { return joins_ ? 2 * kDrawnOut * size_ : 0; }
+size_t JoinedRows::scratch_bytes() const { return joins_ ? 2 * BroadcastPlan::kPiece * size_ : 0; }
 
 JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
                                     const BroadcastPlan::Block& block) const {
@@ -106,7 +99,7 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   const int64_t n = block.count;
   const bool per_row = x.OnePerRow() || y.OnePerRow();
   // Drawing out one value per row pays for bytes, and where a row has less than a vector.
-  const int64_t longest_per_row = size_ == 1 ? kFill : kWideFill;
+  const int64_t longest_per_row = size_ == 1 ? kLongestFill : kLongestWideFill;
   const bool join = joins_ && block.rows > 1 && x.Follows(n) && y.Follows(n) &&
                     (!per_row || n <= longest_per_row);
   if (!join) return {{MakeBlock(x, y, out, plan_.row_stride(2), block.rows, n)}, 1};
@@ -114,8 +107,8 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   std::byte* scratch = args.scratch;
   for (Operand* o : {&x, &y}) {
     if (!o->Repeats() && !o->OnePerRow()) continue;
-    DrawOut(size_, periods, n, scratch, o);
-    scratch += kDrawnOut * size_;
+    DrawOut(loops_, size_, periods, n, scratch, o);
+    scratch += BroadcastPlan::kPiece * size_;
   }
   const auto longer = [&](Operand o) {
     if (o.step == 1 && o.stride != 0) o.stride = n * periods;
@@ -139,7 +132,7 @@ RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t e
       operands[k] = data + begin * unit_elements * size_;
       continue;
     }
-    std::byte* const scratch = args.scratch + k * kDrawnOut * size_;
+    std::byte* const scratch = args.scratch + k * BroadcastPlan::kPiece * size_;
     std::byte* to = scratch;
     plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
       WithElement(static_cast<int>(size_),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/copy_loops.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/operator.h"
 
@@ -25,7 +26,7 @@ struct RowBlock {
 // many such blocks.
 class JoinedRows {
  public:
-  explicit JoinedRows(const OpDescription& op);
+  JoinedRows(const OpDescription& op, Isa isa);
 
   const BroadcastPlan& plan() const { return plan_; }
   size_t scratch_bytes() const;
@@ -56,6 +57,7 @@ class JoinedRows {
   RowBlock JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const;
 
   BroadcastPlan plan_;
+  CopyLoops loops_;
   int64_t size_, out_size_;  // of an element, in bytes
   bool joins_;
   int64_t blocks_together_ = 1;

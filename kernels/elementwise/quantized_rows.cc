@@ -293,7 +293,7 @@ Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& o
   }
   if (bytes && search) function = FindRounded(rows, function, isa);
   const bool rounded = function.index() >= QuantizedFunction(RoundedSum()).index();
-  const JoinedRows joined(op);
+  const JoinedRows joined(op, isa);
   const Work work{.units = joined.plan().units(),
                   .grain = GrainFor(joined.plan().unit_elements()),
                   .scratch_bytes = joined.scratch_bytes(),

@@ -314,7 +314,7 @@ Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDes
   const TypedRow row = find(computed, type);
   if (row == nullptr)
     return Unsupported(op.op->name, " of ", DataTypeName(type), " has no vectors");
-  const JoinedRows joined(op);
+  const JoinedRows joined(op, context.isa);
   const int64_t in_bytes = BitWidth(type) / 8, out_bytes = BitWidth(op.outputs[0].type) / 8;
   return MakeKernel(
       std::string(op.op->name) + " " + std::string(DataTypeName(type)) + " " +

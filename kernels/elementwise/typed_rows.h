@@ -24,10 +24,10 @@ enum class RowFunction {
 };
 
 // The kernel that computes `function` of inputs 0 and 1, which broadcast, rows pitched or not: the
-// bits of the scalar functions of kernels/elementwise/typed_map.h. Integers wrap around. Comparisons
-// give bool (floats with a NaN are unequal and in no order), the others the inputs' type; the
-// extreme of a NaN and a number is the first of them. Refuses the types that a function has no
-// vectors for.
+// bits of the scalar functions of kernels/elementwise/typed_map.h. Integers wrap around.
+// Comparisons give bool (floats with a NaN are unequal and in no order), the others the inputs'
+// type; the extreme of a NaN and a number is the first of them. Refuses the types that a function
+// has no vectors for.
 Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDescription& op,
                                                const BuildContext& context);
 

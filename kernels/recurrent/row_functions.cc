@@ -43,9 +43,8 @@ HWY_INLINE void RememberBy(const FilterMemory& f, Load load) {
 
 void RememberFloats(const FilterMemory& f) {
   const auto* times = static_cast<const float*>(f.times);
-  RememberBy(f, [=](int64_t i, size_t n) HWY_ATTR {
-    return LoadUpTo(hn::ScalableTag<float>(), times + i, n);
-  });
+  RememberBy(f, [=](int64_t i, size_t n)
+                    HWY_ATTR { return LoadUpTo(hn::ScalableTag<float>(), times + i, n); });
 }
 
 void RememberBytes(const FilterMemory& f) {

@@ -51,10 +51,12 @@ HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
   return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
 }
 
-// The last vector may overlap the one before.
-template <class T>
-void SelectTyped(SelectOperand condition, SelectOperand x, SelectOperand y, void* out, int64_t n) {
-  const hn::ScalableTag<T> d;
+// Rows shorter than a vector take half of one, down to 16 bytes, and are chosen one by one below;
+// the last vector of others may overlap the one before.
+template <class D>
+HWY_INLINE void SelectBy(D d, SelectOperand condition, SelectOperand x, SelectOperand y, void* out,
+                         int64_t n) {
+  using T = hn::TFromD<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* c = static_cast<const uint8_t*>(condition.data);
   const auto* a = static_cast<const T*>(x.data);
@@ -65,6 +67,9 @@ void SelectTyped(SelectOperand condition, SelectOperand x, SelectOperand y, void
     return;
   }
   if (n < lanes) {
+    if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
+      return SelectBy(hn::Half<D>(), condition, x, y, out, n);
+    }
     for (int64_t i = 0; i < n; ++i) {
       to[i] = c[i * condition.stride] ? a[i * x.stride] : b[i * y.stride];
     }
@@ -77,6 +82,11 @@ void SelectTyped(SelectOperand condition, SelectOperand x, SelectOperand y, void
                d, to + i);
     if (i + lanes == n) return;
   }
+}
+
+template <class T>
+void SelectTyped(SelectOperand condition, SelectOperand x, SelectOperand y, void* out, int64_t n) {
+  SelectBy(hn::ScalableTag<T>(), condition, x, y, out, n);
 }
 
 SelectRow FindRow(int element_bytes) {

@@ -59,6 +59,24 @@ TEST(PadTest, MatchesItsDefinition) {
   }
 }
 
+TEST(ComplexPartsTest, MatchTheirDefinition) {
+  for (int i = 0; i < 2 * kCases; ++i) {
+    Random random(900 + i);
+    SCOPED_TRACE(random.Trace());
+    const bool wide = random.Chance(0.3), imaginary = random.Chance(0.5);
+    Shape shape = RandomShape(random, static_cast<int>(random.Int(0, 3)), 7);
+    if (random.Chance(0.5)) shape.push_back(static_cast<int32_t>(random.Int(1, 90)));
+    const auto tensor =
+        RandomTensor(random, wide ? DataType::kComplex128 : DataType::kComplex64, shape);
+    OpTester tester(imaginary ? "IMAG" : "REAL");
+    tester.Input(tensor);
+    ExpectMoved(tester, random, [&](int, const Index& o) {
+      return ElementOf(tensor, Flatten(shape, o)) + (imaginary ? (wide ? 8 : 4) : 0);
+    });
+    if (HasFailure()) return;
+  }
+}
+
 TEST(StablehloPadTest, MatchesItsDefinition) {
   for (int i = 0; i < 4 * kCases; ++i) {
     Random random(500 + i);

@@ -79,7 +79,8 @@ TEST(RnnTest, VectorsMatchTheReference) {
         .asymmetric_quantize_inputs = random.Chance(0.5),
     };
     const bool time_major = tester.params<RnnParams>().time_major;
-    tester.Input(drawn.Floats(time_major ? Shape{steps, batch, width} : Shape{batch, steps, width}));
+    tester.Input(
+        drawn.Floats(time_major ? Shape{steps, batch, width} : Shape{batch, steps, width}));
     tester.Constant(drawn.Weights({units, width})).Constant(drawn.Weights({units, units}));
     tester.Constant(drawn.Floats({units})).Input(drawn.Floats({batch, units}));
     // A last bit may move a quantized state by a step.

@@ -90,16 +90,9 @@ TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
 }
 
 TEST(TypedRowsTest, FunctionsOfOneShapeMatchTheReference) {
-  constexpr DataType kTypes[] = {kBool,
-                                 kI8,
-                                 kU8,
-                                 kI16,
-                                 DataType::kUInt16,
-                                 kI32,
-                                 DataType::kUInt32,
-                                 kI64,
-                                 DataType::kUInt64,
-                                 kF32};
+  constexpr DataType kTypes[] = {
+      kBool, kI8, kU8, kI16, DataType::kUInt16, kI32, DataType::kUInt32, kI64, DataType::kUInt64,
+      kF32};
   for (const char* op : {"STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM",
                          "STABLEHLO_MINIMUM", "STABLEHLO_AND"}) {
     for (const DataType type : kTypes) {
