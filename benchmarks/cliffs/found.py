@@ -203,6 +203,10 @@ def table():
     for dtype in (UINT8, INT8):
         yield "DEPTHWISE_CONV_2D", depthwise((1, 64, 64, 1), 3, 8, dtype)
         yield "DEPTHWISE_CONV_2D", depthwise((1, 128, 128, 1), 5, 8, dtype)
+    for shape, out in (((1, 61, 60, 15), 15), ((1, 25, 28, 8), 8), ((1, 27, 27, 9), 6)):
+        yield "CONV_2D", convolution(shape, 3, out, FLOAT)
+    yield "BATCH_MATMUL", matrices(12, 15, 2, 2, FLOAT, adjY=True)
+    yield "BATCH_MATMUL", matrices(12, 17, 12, 2, INT8)
     for n in (16, 197):
         yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16, adjY=True)
         yield "BATCH_MATMUL", matrices(12, 1, 64, n, INT16)

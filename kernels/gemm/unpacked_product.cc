@@ -15,6 +15,14 @@ const To* Gathered(const void* from, int64_t at, int64_t step, int64_t n, int32_
   return to;
 }
 
+bool OneScale(const TailStage& stage) {
+  switch (stage.kind) {
+    case TailStage::Kind::kRequantize: return stage.requantize.multipliers.size() == 1;
+    case TailStage::Kind::kRescale: return stage.real_scales.size() == 1;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, Activation activation,
@@ -37,6 +45,7 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, Activatio
   if (line.type == DataType::kFloat32) {
     FUSELITE_ASSIGN_OR_RETURN(product.floats_, MakeFloatTail(op, activation));
     product.sums_ = functions->floats;
+    product.alike_ = product.floats_.rest.empty();
     if (line_step != 1) product.line_bytes_ = AlignUp(depth * sizeof(float));
     return product;
   }
@@ -45,6 +54,8 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, Activatio
   }
   FUSELITE_ASSIGN_OR_RETURN(product.bytes_, MakeQuantizedTail(op, activation, bias_hint, channels));
   product.sums_ = line.type == DataType::kInt8 ? functions->int8 : functions->uint8;
+  product.alike_ = BitWidth(op.outputs[0].type) == 8 && op.tail.empty() &&
+                   std::ranges::all_of(product.bytes_.tail.stages, OneScale);
   product.line_zero_ = line.quantization.zero_point();
   product.others_zero_ = others.quantization.zero_point();
   product.line_bytes_ = AlignUp(depth * sizeof(int16_t));
@@ -90,6 +101,29 @@ void UnpackedProduct::AddBias(const KernelArgs& args, int64_t channel, int64_t n
   }
 }
 
+void UnpackedProduct::StoreDown(const KernelArgs& args, void* sums, int64_t n,
+                                std::byte* to) const {
+  const int64_t pitch = output_.pitch();
+  if (type_ == DataType::kFloat32) {
+    const auto* from = static_cast<const float*>(sums);
+    for (int64_t i = 0; i < n; ++i) reinterpret_cast<float*>(to)[i * pitch] = from[i];
+    return;
+  }
+  std::byte bytes[kBlock];
+  apply_(bytes_.tail, args.inputs,
+         {.source = sums,
+          .source_pitch = n,
+          .source_type = DataType::kInt32,
+          .destination = bytes,
+          .destination_pitch = n,
+          .destination_type = output_.type,
+          .row = 0,
+          .rows = 1,
+          .channel = 0,
+          .channels = n});
+  for (int64_t i = 0; i < n; ++i) to[i * pitch] = bytes[i];
+}
+
 void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, int64_t n,
                           int64_t row, int64_t channel) const {
   const bool real = type_ == DataType::kFloat32, down = line_input_ == 1;
@@ -99,12 +133,14 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
          static_cast<const std::byte*>(args.inputs[down ? 0 : 1]) + others * value_bytes, depth_, n,
          others_zero_, sums});
   AddBias(args, channel, n, sums);
+  auto* const to =
+      static_cast<std::byte*>(args.outputs[0]) + (row * output_.pitch() + channel) * out_bytes;
+  if (down && alike_) return StoreDown(args, sums, n, to);
   apply_(real ? floats_.rest : bytes_.tail, args.inputs,
          {.source = sums,
           .source_pitch = down ? 1 : n,
           .source_type = real ? DataType::kFloat32 : DataType::kInt32,
-          .destination = static_cast<std::byte*>(args.outputs[0]) +
-                         (row * output_.pitch() + channel) * out_bytes,
+          .destination = to,
           .destination_pitch = output_.pitch(),
           .destination_type = output_.type,
           .row = row,

@@ -35,6 +35,8 @@ class UnpackedProduct {
   // The line as the sums' function takes it.
   const void* Line(const KernelArgs& args, int64_t at) const;
   void AddBias(const KernelArgs& args, int64_t channel, int64_t n, void* sums) const;
+  // n results that go down, all of which the tail treats alike: as one row, then one by one.
+  void StoreDown(const KernelArgs& args, void* sums, int64_t n, std::byte* to) const;
 
   void (*sums_)(const UnpackedRow& row) = nullptr;
   const ShortRowFunctions* rows_ = nullptr;
@@ -45,6 +47,7 @@ class UnpackedProduct {
   DataType type_ = DataType::kNone;
   int bias_ = -1;
   int line_input_ = 0;
+  bool alike_ = false;  // the tail has neither operands nor numbers of single channels
   int32_t line_zero_ = 0, others_zero_ = 0;
   int64_t depth_ = 0, line_step_ = 1;
   size_t line_bytes_ = 0;

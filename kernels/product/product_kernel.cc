@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/product/part_depth.h"
 #include "kernels/product/right_side.h"
 #include "runtime/streaming_kernel.h"
 
@@ -17,33 +18,6 @@ constexpr size_t kOwnSource = 16 << 10;
 constexpr size_t kStreamed = 1 << 19;
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
-
-DepthRuns DepthOf(const ProductDescription& d, const ProductPart& part, const ImageMemory& memory) {
-  const auto& [y, x] = part.window;
-  DepthRuns depth;
-  if (x.dilation == 1 && memory.dense && d.groups == 1) {
-    depth.runs = {{0, x.filter * d.channels_in}};
-  } else {
-    for (int32_t kx = 0; kx < x.filter; ++kx) {
-      depth.runs.push_back({kx * x.dilation * memory.pixel, d.group_in()});
-    }
-  }
-  if (!d.volume || part.z.filter == 1) {
-    depth.outer = y.filter;
-    depth.outer_step = y.filter > 1 ? y.dilation * memory.row : 0;
-    return depth;
-  }
-  // The rows of a plane, then those of the next.
-  const std::vector<DepthRuns::Run> row = std::move(depth.runs);
-  for (int32_t ky = 0; ky < y.filter; ++ky) {
-    for (const DepthRuns::Run& run : row) {
-      depth.runs.push_back({run.offset + ky * y.dilation * memory.row, run.length});
-    }
-  }
-  depth.outer = part.z.filter;
-  depth.outer_step = part.z.dilation * memory.image;
-  return depth;
-}
 
 class ProblemMaker {
  public:
