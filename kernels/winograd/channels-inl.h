@@ -18,12 +18,16 @@ namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Whole vectors, the last one over channels of the one before: a channel does not depend on its
-// lane. Fewer channels than a vector's go one by one.
-template <class T, class Body>
-HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
-  const hn::ScalableTag<T> d;
+// lane. Fewer channels than a vector's take half of one, down to 16 bytes, and below that go one by
+// one.
+template <class D, class Body>
+HWY_INLINE void ForChannelsBy(D d, int64_t channels, const Body& body) {
+  using T = hn::TFromD<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (channels < lanes) {
+    if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
+      return ForChannelsBy(hn::Half<D>(), channels, body);
+    }
     const hn::CappedTag<T, 1> one;
     for (int64_t c = 0; c < channels; ++c) body(one, c);
     return;
@@ -31,6 +35,11 @@ HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
   int64_t c = 0;
   for (; c + lanes <= channels; c += lanes) body(d, c);
   if (c < channels) body(d, channels - lanes);
+}
+
+template <class T, class Body>
+HWY_INLINE void ForChannels(int64_t channels, const Body& body) {
+  ForChannelsBy(hn::ScalableTag<T>(), channels, body);
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -31,6 +31,12 @@ double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines
 double InputCycles(int outputs) { return outputs == 2 ? 35 : 110; }
 double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
 
+// The vectors that the transforms take for a tile's channels (channels-inl.h).
+double TransformedVectors(int64_t channels, int64_t lanes) {
+  while (channels < lanes && lanes > 4) lanes /= 2;
+  return static_cast<double>(channels < lanes ? channels : CeilDiv(channels, lanes));
+}
+
 double WeightCycles(int64_t bytes) { return static_cast<double>(bytes) / kWeightBytesPerCycle; }
 
 Result<double> PlainCycles(const ProductDescription& conv,
@@ -52,8 +58,8 @@ Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& num
   FUSELITE_ASSIGN_OR_RETURN(
       const auto made, micro_kernel(WinogradDepth(cut), WinogradProducts(cut, cut.chunk_channels)));
   const MicroKernel& kernel = *made;
-  const double vectors_in = static_cast<double>(CeilDiv(cut.channels_in, kernel.lanes()));
-  const double vectors_out = static_cast<double>(CeilDiv(cut.channels_out, kernel.lanes()));
+  const double vectors_in = TransformedVectors(cut.channels_in, kernel.lanes());
+  const double vectors_out = TransformedVectors(cut.channels_out, kernel.lanes());
   // Blocks are as good as full; products of the last chunk's channels too.
   const double products =
       cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
