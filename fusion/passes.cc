@@ -33,6 +33,7 @@ constexpr RewriteFunction kRewrites[] = {
     ScaleIntoAttention,     //
     GroupsIntoAttention,    //
     CachesIntoAttention,    //
+    MoveSliceAhead,         //
     HeadsIntoAttention,     //
     JoinProjections,        //
     SinkTranspose,          //

@@ -1,6 +1,7 @@
 // softmax(scale Q K^T + mask) V, from BATCH_MATMUL, MUL or DIV, ADD, SOFTMAX, BATCH_MATMUL; scale
 // and mask may be absent. The PyTorch converter's products have all heads in one dimension, which
-// RESHAPEs take apart for the mask. Of two masks (a bias for each distance, and what windows must
+// RESHAPEs take apart for the mask; of a single head the first one may be a FULLY_CONNECTED by keys
+// that are known only at run time. Of two masks (a bias for each distance, and what windows must
 // not see) the sum is one.
 #include "kernels/attention/attention.h"
 
@@ -40,12 +41,7 @@ class Matcher : public PatternWalk {
     if (mask != kNone && beta != 1.0f) return false;
     scores = SameRows(WithoutScale(scores));
     scale *= beta;
-    const NodeId product = OwnStep(scores, "BATCH_MATMUL");
-    if (product == kNone || ParamsOf<kernels::BatchMatMulParams>(product).adj_x) return false;
-    queries = In(product, 0);
-    keys = In(product, 1);
-    keys_by_rows = ParamsOf<kernels::BatchMatMulParams>(product).adj_y;
-    return true;
+    return TakeProduct(scores);
   }
 
   ValueId queries = kNone, keys = kNone, values = kNone;
@@ -89,10 +85,27 @@ class Matcher : public PatternWalk {
     *added = In(add, 1 - flowing);
     return In(add, flowing);
   }
+  // The product of queries and keys. For a single head the PyTorch converter writes a layer whose
+  // weights are the keys.
+  bool TakeProduct(ValueId scores) {
+    NodeId product = OwnStep(scores, "BATCH_MATMUL");
+    if (product != kNone) {
+      if (ParamsOf<kernels::BatchMatMulParams>(product).adj_x) return false;
+      keys_by_rows = ParamsOf<kernels::BatchMatMulParams>(product).adj_y;
+    } else {
+      product = OwnStep(scores, "FULLY_CONNECTED");
+      if (product == kNone || graph_.Describe(product).has_input(2)) return false;
+      if (graph_.value(In(product, 1)).info.constant()) return false;
+      keys_by_rows = true;
+    }
+    queries = In(product, 0);
+    keys = In(product, 1);
+    return true;
+  }
   // Whether a product comes to `value` through a scale, a mask and reshapes.
   bool Leads(ValueId value, int depth = 0) const {
     const auto made_by = [&](const char* op) { return OwnProducerIs(graph_, value, op) != kNone; };
-    if (made_by("BATCH_MATMUL")) return true;
+    if (made_by("BATCH_MATMUL") || made_by("FULLY_CONNECTED")) return true;
     const bool passes = made_by("RESHAPE") || made_by("MUL") || made_by("DIV") || made_by("ADD");
     if (!passes || depth == kMostNodes) return false;
     return std::ranges::any_of(graph_.node(graph_.producer(value)).inputs,

@@ -1,5 +1,7 @@
 // Attention over [batch, head, row, channel], which TRANSPOSEs make of what layers give, reads
 // their rows, in which the heads lie side by side, where they are.
+#include <algorithm>
+
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
@@ -12,19 +14,44 @@ namespace {
 using Piece = ElementOrder::Piece;
 using Pieces = std::vector<Piece>;
 
-// What TRANSPOSEs make an operand of attention from: [batches, rows, heads * channels].
+// What TRANSPOSEs make an operand of attention from: [batches, rows, heads, channels].
 struct Rows {
   ValueId source = kNone;
-  Shape shape;
-  int64_t heads = 0;
+  int32_t batches = 0, rows = 0, heads = 0, channels = 0;
+
+  // With the heads of a row side by side, or each a row of its own.
+  Shape shape(bool heads_apart) const {
+    if (heads_apart) return {batches, rows, heads, channels};
+    return {batches, rows, heads * channels};
+  }
 };
+
+// What `value` was before it was reshaped.
+ValueId BeforeReshapes(const Graph& graph, ValueId value) {
+  for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
+    const Node& node = graph.node(id);
+    if (!node.op->reshapes || !node.tail.empty()) break;
+    value = node.inputs[0];
+  }
+  return value;
+}
+
+// Whether each head is a row of its own in a part of wider rows (a layer may give queries, keys and
+// values for one head after the other): the heads are not side by side.
+bool HeadsApart(const Graph& graph, const Rows& rows) {
+  const ValueId from = BeforeReshapes(graph, rows.source);
+  const NodeId id = graph.producer(from);
+  if (id == kNone || !graph.node(id).op->places || graph.node(id).op->places_inputs) return false;
+  const Shape& shape = graph.value(from).info.shape;
+  return rows.heads > 1 && shape.rank() > 0 && shape.dim(-1) == rows.channels;
+}
 
 // `value` is [..., rows, channels], or [..., channels, rows] where it is turned.
 std::optional<Rows> RowsBehind(const Graph& graph, ValueId value, bool turned) {
   const RearrangingChain chain = ChainTo(graph, value);
   const Shape& shape = graph.value(value).info.shape;
   if (shape.rank() < 3 || shape.elements() == 0) return std::nullopt;
-  const int64_t rows = shape.dim(turned ? -1 : -2), channels = shape.dim(turned ? -2 : -1);
+  const int32_t rows = shape.dim(turned ? -1 : -2), channels = shape.dim(turned ? -2 : -1);
   const std::optional<ElementOrder> order = OrderOf(graph, chain);
   if (!order) return std::nullopt;
   const int32_t all_heads = static_cast<int32_t>(shape.elements(0, shape.rank() - 2));
@@ -33,35 +60,29 @@ std::optional<Rows> RowsBehind(const Graph& graph, ValueId value, bool turned) {
   // A single row, a decoder's next token, and a single head lie the same way without a TRANSPOSE.
   const Pieces& outer = (*split)[0];
   const bool several = !outer.empty() && outer.back().stride == channels;
-  const int64_t heads = several ? outer.back().size : 1, batches = all_heads / heads;
+  const auto heads = several ? static_cast<int32_t>(outer.back().size) : 1;
+  const int32_t batches = all_heads / heads;
   Pieces expected_outer;
-  if (batches > 1) expected_outer.push_back({batches, rows * heads * channels});
+  if (batches > 1) expected_outer.push_back({batches, int64_t{rows} * heads * channels});
   if (heads > 1) expected_outer.push_back({heads, channels});
-  const Pieces of_rows = rows == 1 ? Pieces{} : Pieces{{rows, heads * channels}};
+  const Pieces of_rows = rows == 1 ? Pieces{} : Pieces{{rows, int64_t{heads} * channels}};
   if (outer != expected_outer || (*split)[turned ? 2 : 1] != of_rows ||
       (*split)[turned ? 1 : 2] != Pieces{{channels, 1}}) {
     return std::nullopt;
   }
-  return Rows{.source = chain.source,
-              .shape = {static_cast<int32_t>(batches), static_cast<int32_t>(rows),
-                        static_cast<int32_t>(heads * channels)},
-              .heads = heads};
+  return Rows{chain.source, batches, rows, heads, channels};
 }
 
-// The value with these rows: what `rows.source` was reshaped from, if its rows are the same, which
+// The value under `shape`: what `rows.source` was reshaped from, if its rows are the same, which
 // then may be part of a wider one.
-ValueId WithWholeRows(Graph& graph, NodeId at, const Rows& rows, const std::vector<int>& hosts) {
-  ValueId from = rows.source;
-  for (NodeId id = graph.producer(from); id != kNone; id = graph.producer(from)) {
-    const Node& node = graph.node(id);
-    if (!node.op->reshapes || !node.tail.empty()) break;
-    from = node.inputs[0];
-  }
-  const Shape& shape = graph.value(from).info.shape;
-  if (shape.rank() == 0 || shape.dim(-1) != rows.shape[2]) from = rows.source;
-  if (graph.value(from).info.shape == rows.shape) return from;
-  Node reshape = ReshapeTo(graph, from, rows.shape);
-  const ValueId to = AddShaped(graph, from, rows.shape);
+ValueId UnderShape(Graph& graph, NodeId at, const Rows& rows, const Shape& shape,
+                   const std::vector<int>& hosts) {
+  ValueId from = BeforeReshapes(graph, rows.source);
+  const Shape& before = graph.value(from).info.shape;
+  if (before.rank() == 0 || before.dim(-1) != shape.dim(-1)) from = rows.source;
+  if (graph.value(from).info.shape == shape) return from;
+  Node reshape = ReshapeTo(graph, from, shape);
+  const ValueId to = AddShaped(graph, from, shape);
   reshape.outputs = {to};
   reshape.host_nodes = hosts;
   graph.InsertBefore(at, std::move(reshape));
@@ -94,17 +115,18 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   const Rows &q = operands[0], &v = operands[2];
   const Shape& outside = graph.value(node.inputs[0]).info.shape;
   // The mask is laid over [B, head, row, key].
-  const bool heads_stand = outside.rank() == 4 && outside[0] == q.shape[0] && outside[1] == q.heads;
+  const bool heads_stand = outside.rank() == 4 && outside[0] == q.batches && outside[1] == q.heads;
   if (node.inputs.size() > 3 && !heads_stand) return false;
   params.heads_inside = params.keys_by_rows = true;
-  params.heads = static_cast<int32_t>(q.heads);
+  params.heads = q.heads;
+  const bool apart =
+      std::ranges::any_of(operands, [&](const Rows& rows) { return HeadsApart(graph, rows); });
   kernels::OpDescription op = graph.Describe(node);
-  for (int i = 0; i < 3; ++i) op.inputs[i].shape = operands[i].shape;
-  op.outputs[0].shape = {q.shape[0], q.shape[1], params.heads,
-                         static_cast<int32_t>(v.shape[2] / v.heads)};
+  for (int i = 0; i < 3; ++i) op.inputs[i].shape = operands[i].shape(apart);
+  op.outputs[0].shape = {q.batches, q.rows, q.heads, v.channels};
   if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
   for (int i = 0; i < 3; ++i) {
-    node.inputs[i] = WithWholeRows(graph, id, operands[i], node.host_nodes);
+    node.inputs[i] = UnderShape(graph, id, operands[i], operands[i].shape(apart), node.host_nodes);
   }
   const ValueId out = node.outputs[0];
   const ValueId result = AddShaped(graph, out, op.outputs[0].shape);

@@ -102,11 +102,16 @@ bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
 // it mostly cancels, and rows are read where a layer leaves them.
 bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
 
-// MULs of queries and keys by the root of attention's scale go into it.
+// MULs of queries and keys by the root of attention's scale, or of either by a number, go into it.
 bool ScaleIntoAttention(Graph&, NodeId, RewriteContext&);
 
 // BROADCAST_TOs of keys and values to all heads of groups before attention go into it.
 bool GroupsIntoAttention(Graph&, NodeId, RewriteContext&);
+
+// SLICE, SPLIT or UNPACK of packed queries, keys and values behind the TRANSPOSE that moves the
+// three to the outside stands before it, where it takes columns of rows, if only attention reads
+// them. Before HeadsIntoAttention, which takes the TRANSPOSEs that are then left.
+bool MoveSliceAhead(Graph&, NodeId, RewriteContext&);
 
 // TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
 // it, for queries, keys and values together; what it gives is transposed behind it, which mostly

@@ -1,5 +1,6 @@
 // PyTorch's attention multiplies queries and keys by the root of its scale each, before it makes
 // heads of them or behind. Attention does the same where it reads them: AttentionParams::by_roots.
+// Other numbers that queries or keys are multiplied by become part of the scale of the scores.
 #include <cmath>
 #include <optional>
 
@@ -51,21 +52,29 @@ std::optional<Scaling> ScalingBehind(const Graph& graph, ValueId value) {
 bool ScaleIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "FUSELITE_ATTENTION")) return false;
   const auto& before = graph.node(id).params.as<kernels::AttentionParams>();
-  if (before.scale != 1 || before.by_roots) return false;
-  const auto queries = ScalingBehind(graph, graph.node(id).inputs[0]);
-  const auto keys = ScalingBehind(graph, graph.node(id).inputs[1]);
-  if (!queries || !keys || queries->factor != keys->factor) return false;
+  if (before.by_roots) return false;
+  std::vector<Scaling> scalings;
+  float scale = before.scale;
+  for (const int i : {0, 1}) {
+    const std::optional<Scaling> scaling = ScalingBehind(graph, graph.node(id).inputs[i]);
+    if (!scaling) continue;
+    scalings.push_back(*scaling);
+    scale *= scaling->factor;
+  }
   // The root of the square is the factor, or its negative, while the square is a normal float.
-  const float scale = queries->factor * keys->factor;
-  if (!std::isnormal(scale)) return false;
-  const std::vector<int> hosts = MergeHostNodes(graph, {queries->mul, keys->mul, id});
-  for (const Scaling& scaling : {*queries, *keys}) {
+  if (scalings.empty() || !std::isnormal(scale)) return false;
+  const bool by_roots =
+      before.scale == 1 && scalings.size() == 2 && scalings[0].factor == scalings[1].factor;
+  std::vector<NodeId> nodes = {id};
+  for (const Scaling& scaling : scalings) nodes.push_back(scaling.mul);
+  const std::vector<int> hosts = MergeHostNodes(graph, nodes);
+  for (const Scaling& scaling : scalings) {
     graph.ReplaceUses(graph.node(scaling.mul).outputs[0], scaling.x);
     graph.Remove(scaling.mul);
   }
   Node node = graph.node(id);
   node.params.as<kernels::AttentionParams>().scale = scale;
-  node.params.as<kernels::AttentionParams>().by_roots = true;
+  node.params.as<kernels::AttentionParams>().by_roots = by_roots;
   node.host_nodes = hosts;
   graph.Replace(id, std::move(node));
   context.Record("scale within attention", hosts);

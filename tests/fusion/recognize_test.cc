@@ -461,6 +461,23 @@ TEST(Attention, JoinsNoProjectionThatOthersRead) {
                           "FUSELITE_ATTENTION", "NEG"));
 }
 
+// A single head, as SegFormer's first stage has it: its scores are a layer whose weights are keys.
+TEST(Attention, OfASingleHeadMayMultiplyByALayer) {
+  for (const bool constant : {false, true}) {
+    GraphBuilder b;
+    const ValueId k = constant ? b.Constant({11, 8}) : b.Op("NEG", {b.Input({11, 8})});
+    const ValueId q = b.Op("NEG", {b.Input({1, 9, 8})}), v = b.Op("NEG", {b.Input({11, 5})});
+    const ValueId scores = b.Op("FULLY_CONNECTED", {q, k}, {{"keep_num_dims", 1}});
+    const ValueId scaled = b.Op("MUL", {scores, b.Scalar(0.35f)});
+    const ValueId weights = b.Op("SOFTMAX", {b.Op("RESHAPE", {scaled, b.Ints({1, 1, 9, 11})})},  //
+                                 {{"beta", 1}});
+    const ValueId y = b.Op("BATCH_MATMUL", {b.Op("RESHAPE", {weights, b.Ints({9, 11})}), v});
+    b.Output(b.Op("NEG", {y}));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    EXPECT_EQ(std::ranges::count(ops, "FUSELITE_ATTENTION + neg"), constant ? 0 : 1);
+  }
+}
+
 // One matrix of values for all heads is no batch of them.
 TEST(Attention, NotWhereHeadsShareAMatrix) {
   GraphBuilder b;

@@ -1,0 +1,140 @@
+// Vision transformers write queries, keys and values as one layer, move the three to the outside
+// and take them apart there. Taken apart before they are moved, each is a part of the layer's rows,
+// an address, and its own TRANSPOSE mostly goes into attention.
+#include <algorithm>
+
+#include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "kernels/movement.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// What a node takes of a value along one dimension: of `runs`, each of which is `count` parts of
+// `length` elements, outputs[i] has the places[i]th part of each.
+struct Parts {
+  ValueId whole = kNone;
+  int32_t runs = 0, count = 0, length = 0;
+  std::vector<int32_t> places;
+};
+
+// The copy as runs of `length` elements that are `period` apart; {0, 0} where it is something else.
+std::pair<int64_t, int64_t> RunsOf(const kernels::StridedCopy& copy) {
+  using Dim = kernels::StridedCopy::Dim;
+  int64_t length = copy.element_bytes, period = 0, expected = 0;
+  for (int d = copy.rank - 1; d >= 0; --d) {
+    const Dim& dim = copy.dims[d];
+    if (dim.size == 1) continue;
+    if (period == 0 && dim.in_stride == length) {
+      length *= dim.size;
+      continue;
+    }
+    if (period == 0) period = expected = dim.in_stride;
+    if (dim.in_stride != expected) return {0, 0};
+    expected *= dim.size;
+  }
+  return {length / copy.element_bytes, period / copy.element_bytes};
+}
+
+// nullopt where the node takes no parts, or these are not alike.
+std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const kernels::OperatorDef& def = *node.op;
+  if (!def.places || def.places_inputs || def.reshapes || !node.tail.empty()) return std::nullopt;
+  const kernels::OpDescription op = graph.Describe(id);
+  const Result<kernels::Movement> movement = def.places(op);
+  if (!movement.ok() || movement->parts.empty()) return std::nullopt;
+  const auto [length, period] = RunsOf(movement->parts[0].copy);
+  const int whole = movement->parts[0].input;
+  const int64_t elements = op.inputs[whole].elements();
+  const int64_t run = period == 0 ? elements : period;
+  if (length == 0 || run % length != 0 || elements % run != 0) return std::nullopt;
+  Parts parts{node.inputs[whole], static_cast<int32_t>(elements / run),
+              static_cast<int32_t>(run / length), static_cast<int32_t>(length),
+              std::vector<int32_t>(op.outputs.size())};
+  for (const kernels::CopyPart& part : movement->parts) {
+    const int64_t place = part.copy.in_offset / part.copy.element_bytes;
+    const bool alike = RunsOf(part.copy) == std::pair(length, period) &&
+                       part.copy.elements() == elements / parts.count;
+    if (!alike || place % length != 0 || place >= run) return std::nullopt;
+    parts.places[part.output] = static_cast<int32_t>(place / length);
+  }
+  return parts;
+}
+
+// Whether attention alone reads `value`, behind what HeadsIntoAttention and MoveRotaryAhead take
+// away in front of it: elsewhere parts of rows would be copied, to be moved then.
+bool GoesToAttention(const Graph& graph, ValueId value) {
+  const auto goes = [&](const auto& reader) {
+    if (Is(graph, reader.first, "FUSELITE_ATTENTION")) return true;
+    const Node& node = graph.node(reader.first);
+    const std::string_view op = node.op->name;
+    const bool moves = node.op->reshapes || op == "TRANSPOSE" || op == "FUSELITE_ROTARY";
+    return moves && node.tail.empty() && node.inputs[0] == value &&
+           GoesToAttention(graph, node.outputs[0]);
+  };
+  return !graph.value(value).observed && !graph.consumers(value).empty() &&
+         std::ranges::all_of(graph.consumers(value), goes);
+}
+
+// The parts as columns of what the whole was moved from: [rows, count * width], of which one part
+// is [rows, width].
+struct Columns {
+  ValueId source = kNone;
+  int32_t rows = 0, width = 0;
+  ElementOrder order;  // in which a part then has its elements
+};
+
+std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
+  const RearrangingChain chain = ChainTo(graph, parts.whole);
+  if (chain.transposes == 0 || graph.value(chain.source).variable) return std::nullopt;
+  const TensorInfo &from = graph.value(chain.source).info, &to = graph.value(parts.whole).info;
+  if (from.quantization != to.quantization) return std::nullopt;
+  const Shape shape = {parts.runs, parts.count, parts.length};
+  const std::optional<ElementOrder> order = OrderOf(graph, chain);
+  const auto dimensions = order ? order->Split(shape) : std::nullopt;
+  if (!dimensions || (*dimensions)[1].size() != 1) return std::nullopt;
+  const ElementOrder::Piece piece = (*dimensions)[1][0];
+  return Columns{.source = chain.source,
+                 .rows = static_cast<int32_t>(from.elements() / (parts.count * piece.stride)),
+                 .width = static_cast<int32_t>(piece.stride),
+                 .order = *order->Without(shape, 1, piece)};
+}
+
+}  // namespace
+
+bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
+  const std::optional<Parts> parts = PartsBy(graph, id);
+  if (!parts) return false;
+  const Node node = graph.node(id);
+  const auto goes = [&](ValueId v) { return GoesToAttention(graph, v); };
+  if (!std::ranges::all_of(node.outputs, goes)) return false;
+  const std::optional<Columns> columns = ColumnsOf(graph, *parts);
+  if (!columns) return false;
+  const auto insert = [&](Node made, const Shape& shape) {
+    const ValueId out = AddShaped(graph, parts->whole, shape);
+    made.outputs = {out};
+    made.host_nodes = node.host_nodes;
+    graph.InsertBefore(id, std::move(made));
+    return out;
+  };
+  const Shape wide = {columns->rows, parts->count * columns->width};
+  const Shape narrow = {columns->rows, columns->width};
+  const ValueId rows = insert(ReshapeTo(graph, columns->source, wide), wide);
+  std::vector<Node> last;  // of those that make each output
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const int32_t begins[] = {0, parts->places[i] * columns->width};
+    const ValueId begin = AddInts(graph, begins, "begin");
+    const ValueId size = AddInts(graph, narrow.dims(), "size");
+    const ValueId part = insert(MakeNode("SLICE", {rows, begin, size}), narrow);
+    last.push_back(Rearranged(graph, id, part, columns->order, node.outputs[i], node.host_nodes));
+  }
+  graph.Replace(id, std::move(last[0]));
+  for (size_t i = 1; i < last.size(); ++i) graph.InsertBefore(id, std::move(last[i]));
+  context.Record("take parts before moving them", node.host_nodes);
+  return true;
+}
+
+}  // namespace fuselite::fusion

@@ -1,0 +1,131 @@
+// Queries, keys and values that one layer gives, moved to the outside and taken apart there.
+#include <algorithm>
+
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int32_t kRows = 9, kHeads = 3, kDepth = 8;
+
+enum class Taken { kBySlices, kByStridedSlices, kBySplit, kByUnpack };
+
+// The parts of `x` [3, ...] under the shape of one of them.
+std::vector<ValueId> Parts(GraphBuilder& b, ValueId x, Taken taken) {
+  const Shape whole = b.shape(x);
+  std::vector<int32_t> part(whole.dims().begin() + 1, whole.dims().end());
+  std::vector<int32_t> size(whole.dims().begin(), whole.dims().end());
+  size[0] = 1;
+  std::vector<ValueId> parts;
+  if (taken == Taken::kByUnpack) return b.Op("UNPACK", {x}, {{"num", 3}, {"axis", 0}}, 3);
+  if (taken == Taken::kBySplit) {
+    parts = b.Op("SPLIT", {b.Ints(Shape(), {0}), x}, {{"num_splits", 3}}, 3);
+  }
+  for (int32_t i = 0; i < 3; ++i) {
+    std::vector<int32_t> begin(size.size(), 0), end = size, steps(size.size(), 1);
+    begin[0] = i;
+    end[0] = i + 1;
+    if (taken == Taken::kBySlices) {
+      parts.push_back(b.Op("SLICE", {x, b.Ints(begin), b.Ints(size)}));
+    } else if (taken == Taken::kByStridedSlices) {
+      parts.push_back(b.Op("STRIDED_SLICE", {x, b.Ints(begin), b.Ints(end), b.Ints(steps)}));
+    }
+  }
+  for (ValueId& v : parts) v = b.Op("RESHAPE", {v, b.Ints(part)});
+  return parts;
+}
+
+// [3, batches, heads, rows, depth] of one layer.
+ValueId Packed(GraphBuilder& b, int32_t batches) {
+  const ValueId x = b.Dense(b.Input({batches, kRows, 16}), 3 * kHeads * kDepth,  //
+                            {{"keep_num_dims", 1}});
+  const ValueId apart = b.Op("RESHAPE", {x, b.Ints({batches, kRows, 3, kHeads, kDepth})});
+  return b.Op("TRANSPOSE", {apart, b.Ints({2, 0, 3, 1, 4})});
+}
+
+ValueId Attention(GraphBuilder& b, const std::vector<ValueId>& qkv) {
+  const ValueId scores = b.Op("BATCH_MATMUL", {qkv[0], qkv[1]}, {{"adj_y", 1}});
+  const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 0.35}});
+  const ValueId y = b.Op("BATCH_MATMUL", {weights, qkv[2]});
+  return b.Op("TRANSPOSE", {y, b.Ints({0, 2, 1, 3})});
+}
+
+int64_t Count(const Outcome& outcome, std::string_view op) {
+  return std::ranges::count(outcome.ops(), op);
+}
+
+TEST(PackedOperands, OfAttentionAreReadWhereTheyLie) {
+  for (const Taken taken :
+       {Taken::kBySlices, Taken::kByStridedSlices, Taken::kBySplit, Taken::kByUnpack}) {
+    for (const int32_t batches : {1, 2}) {
+      GraphBuilder b;
+      b.Output(b.Op("NEG", {Attention(b, Parts(b, Packed(b, batches), taken))}));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                  ElementsAre("FULLY_CONNECTED", "FUSELITE_ATTENTION + neg"));
+    }
+  }
+}
+
+// The three moved to the inside of the heads, as MaxViT writes it.
+TEST(PackedOperands, AreTakenApartAlongAnyDimension) {
+  GraphBuilder b;
+  const ValueId x = b.Dense(b.Input({2, kRows, 16}), 3 * kHeads * kDepth, {{"keep_num_dims", 1}});
+  const ValueId apart = b.Op("RESHAPE", {x, b.Ints({2, kRows, 3, kHeads, kDepth})});
+  const ValueId moved = b.Op("TRANSPOSE", {apart, b.Ints({0, 3, 2, 1, 4})});
+  std::vector<ValueId> qkv;
+  for (int32_t i = 0; i < 3; ++i) {
+    const ValueId part =
+        b.Op("SLICE", {moved, b.Ints({0, 0, i, 0, 0}), b.Ints({2, kHeads, 1, kRows, kDepth})});
+    qkv.push_back(b.Op("RESHAPE", {part, b.Ints({2, kHeads, kRows, kDepth})}));
+  }
+  qkv[0] = b.Op("MUL", {qkv[0], b.Scalar(0.5f)});
+  b.Output(b.Op("NEG", {Attention(b, qkv)}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre("FULLY_CONNECTED", "FUSELITE_ATTENTION + neg"));
+}
+
+// Queries, keys and values of one head after the other, as CoAtNet and GPT-NeoX have them.
+TEST(PackedOperands, OfEachHeadAreReadWhereTheyLie) {
+  for (const int32_t batches : {1, 2}) {
+    GraphBuilder b;
+    const ValueId x = b.Dense(b.Input({batches, kRows, 16}), 3 * kHeads * kDepth,  //
+                              {{"keep_num_dims", 1}});
+    const ValueId apart = b.Op("RESHAPE", {x, b.Ints({batches, kRows, kHeads, 3, kDepth})});
+    const ValueId packed = b.Op("TRANSPOSE", {apart, b.Ints({3, 0, 2, 1, 4})});
+    b.Output(b.Op("NEG", {Attention(b, Parts(b, packed, Taken::kBySlices))}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                ElementsAre("FULLY_CONNECTED", "FUSELITE_ATTENTION + neg"));
+  }
+}
+
+// Parts that others read would be copied before they are moved.
+TEST(PackedOperands, StayWhereOthersReadThem) {
+  GraphBuilder b;
+  for (const ValueId part : Parts(b, Packed(b, 1), Taken::kBySlices)) {
+    b.Output(b.Op("NEG", {part}));
+  }
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("FULLY_CONNECTED", "TRANSPOSE", "NEG", "NEG", "NEG"));
+}
+
+// A part that begins within one of those that the layer gives, and one that lies across two of
+// them.
+TEST(PackedOperands, AreWholeColumns) {
+  for (const int32_t begin : {0, 1, 3}) {
+    GraphBuilder b;
+    const ValueId packed = b.Op("RESHAPE", {Packed(b, 1), b.Ints({3 * kHeads, kRows, kDepth})});
+    const auto part = [&](int32_t from) {
+      const ValueId x = b.Op("SLICE", {packed, b.Ints({from, 0, 0}), b.Ints({3, kRows, kDepth})});
+      return b.Op("RESHAPE", {x, b.Ints({1, kHeads, kRows, kDepth})});
+    };
+    b.Output(b.Op("NEG", {Attention(b, {part(begin), part(3), part(6)})}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+    EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION + neg"), 1);
+    EXPECT_EQ(Count(outcome, "TRANSPOSE") == 0, begin != 1);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
