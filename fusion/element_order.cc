@@ -45,16 +45,19 @@ bool ElementOrder::Transpose(const Shape& shape, std::span<const int32_t> permut
   return true;
 }
 
-std::optional<ElementOrder> ElementOrder::Without(const Shape& shape, int d,
-                                                  const Piece& piece) const {
+std::optional<ElementOrder> ElementOrder::Without(const Shape& shape, int d, const Piece& piece,
+                                                  int64_t left) const {
   const auto dimensions = Split(shape);
   if (!dimensions || (*dimensions)[d] != std::vector<Piece>{piece}) return std::nullopt;
   ElementOrder order(1);
   for (int other = 0; other < shape.rank(); ++other) {
-    if (other == d) continue;
+    if (other == d) {
+      order.pieces_.push_back({left, piece.stride});
+      continue;
+    }
     for (const Piece& kept : (*dimensions)[other]) {
       const bool outside = kept.stride > piece.stride;
-      order.pieces_.push_back({kept.size, outside ? kept.stride / piece.size : kept.stride});
+      order.pieces_.push_back({kept.size, outside ? kept.stride / piece.size * left : kept.stride});
     }
   }
   order.Merge();

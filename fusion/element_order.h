@@ -29,9 +29,11 @@ class ElementOrder {
   // through one.
   std::optional<std::vector<std::vector<Piece>>> Split(const Shape& shape) const;
 
-  // The order of a source that lacks the dimension `piece`, in a result that lacks dimension `d`;
-  // nullopt where that dimension of `shape` is not that one of the source.
-  std::optional<ElementOrder> Without(const Shape& shape, int d, const Piece& piece) const;
+  // The order of a source of whose dimension `piece` only `left` are there, in a result of which as
+  // many are left of dimension `d`; nullopt where that dimension of `shape` is not that one of the
+  // source.
+  std::optional<ElementOrder> Without(const Shape& shape, int d, const Piece& piece,
+                                      int64_t left = 1) const;
 
   // The result's dimensions, outermost first: as few as there can be, none of size 1.
   const std::vector<Piece>& pieces() const { return pieces_; }

@@ -2,6 +2,7 @@
 // and take them apart there. Taken apart before they are moved, each is a part of the layer's rows,
 // an address, and its own TRANSPOSE mostly goes into attention.
 #include <algorithm>
+#include <numeric>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
@@ -12,12 +13,15 @@
 namespace fuselite::fusion {
 namespace {
 
-// What a node takes of a value along one dimension: of `runs`, each of which is `count` parts of
-// `length` elements, outputs[i] has the places[i]th part of each.
+// What a node takes of a value along one dimension: of each of `runs`, which are `count` units of
+// `length` elements each, its outputs have some.
 struct Parts {
+  struct Units {
+    int32_t first = 0, count = 0;
+  };
   ValueId whole = kNone;
   int32_t runs = 0, count = 0, length = 0;
-  std::vector<int32_t> places;
+  std::vector<Units> outputs;
 };
 
 // The copy as runs of `length` elements that are `period` apart; {0, 0} where it is something else.
@@ -38,7 +42,7 @@ std::pair<int64_t, int64_t> RunsOf(const kernels::StridedCopy& copy) {
   return {length / copy.element_bytes, period / copy.element_bytes};
 }
 
-// nullopt where the node takes no parts, or these are not alike.
+// nullopt where the node takes no parts, or these lie along more than one dimension.
 std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const kernels::OperatorDef& def = *node.op;
@@ -46,20 +50,26 @@ std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
   const kernels::OpDescription op = graph.Describe(id);
   const Result<kernels::Movement> movement = def.places(op);
   if (!movement.ok() || movement->parts.empty()) return std::nullopt;
-  const auto [length, period] = RunsOf(movement->parts[0].copy);
   const int whole = movement->parts[0].input;
   const int64_t elements = op.inputs[whole].elements();
+  const int64_t period = RunsOf(movement->parts[0].copy).second;
   const int64_t run = period == 0 ? elements : period;
-  if (length == 0 || run % length != 0 || elements % run != 0) return std::nullopt;
-  Parts parts{node.inputs[whole], static_cast<int32_t>(elements / run),
-              static_cast<int32_t>(run / length), static_cast<int32_t>(length),
-              std::vector<int32_t>(op.outputs.size())};
+  int64_t unit = run;
   for (const kernels::CopyPart& part : movement->parts) {
-    const int64_t place = part.copy.in_offset / part.copy.element_bytes;
-    const bool alike = RunsOf(part.copy) == std::pair(length, period) &&
-                       part.copy.elements() == elements / parts.count;
-    if (!alike || place % length != 0 || place >= run) return std::nullopt;
-    parts.places[part.output] = static_cast<int32_t>(place / length);
+    const auto [length, own_period] = RunsOf(part.copy);
+    const int64_t first = part.copy.in_offset / part.copy.element_bytes;
+    const bool along = own_period == period && first + length <= run && length > 0 &&
+                       part.copy.elements() * run == elements * length;
+    if (!along) return std::nullopt;
+    unit = std::gcd(unit, std::gcd(first, length));
+  }
+  Parts parts{node.inputs[whole], static_cast<int32_t>(elements / run),
+              static_cast<int32_t>(run / unit), static_cast<int32_t>(unit),
+              std::vector<Parts::Units>(op.outputs.size())};
+  for (const kernels::CopyPart& part : movement->parts) {
+    const int64_t first = part.copy.in_offset / part.copy.element_bytes;
+    parts.outputs[part.output] = {static_cast<int32_t>(first / unit),
+                                  static_cast<int32_t>(RunsOf(part.copy).first / unit)};
   }
   return parts;
 }
@@ -79,12 +89,11 @@ bool GoesToAttention(const Graph& graph, ValueId value) {
          std::ranges::all_of(graph.consumers(value), goes);
 }
 
-// The parts as columns of what the whole was moved from: [rows, count * width], of which one part
-// is [rows, width].
+// The units as columns of what the whole was moved from: [rows, count * width].
 struct Columns {
   ValueId source = kNone;
   int32_t rows = 0, width = 0;
-  ElementOrder order;  // in which a part then has its elements
+  std::vector<ElementOrder> orders;  // in which each output then has its elements
 };
 
 std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
@@ -97,10 +106,14 @@ std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
   const auto dimensions = order ? order->Split(shape) : std::nullopt;
   if (!dimensions || (*dimensions)[1].size() != 1) return std::nullopt;
   const ElementOrder::Piece piece = (*dimensions)[1][0];
-  return Columns{.source = chain.source,
-                 .rows = static_cast<int32_t>(from.elements() / (parts.count * piece.stride)),
-                 .width = static_cast<int32_t>(piece.stride),
-                 .order = *order->Without(shape, 1, piece)};
+  Columns columns{.source = chain.source,
+                  .rows = static_cast<int32_t>(from.elements() / (parts.count * piece.stride)),
+                  .width = static_cast<int32_t>(piece.stride),
+                  .orders = {}};
+  for (const Parts::Units& units : parts.outputs) {
+    columns.orders.push_back(*order->Without(shape, 1, piece, units.count));
+  }
+  return columns;
 }
 
 }  // namespace
@@ -121,15 +134,17 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
     return out;
   };
   const Shape wide = {columns->rows, parts->count * columns->width};
-  const Shape narrow = {columns->rows, columns->width};
   const ValueId rows = insert(ReshapeTo(graph, columns->source, wide), wide);
   std::vector<Node> last;  // of those that make each output
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const int32_t begins[] = {0, parts->places[i] * columns->width};
+    const Parts::Units& units = parts->outputs[i];
+    const Shape narrow = {columns->rows, units.count * columns->width};
+    const int32_t begins[] = {0, units.first * columns->width};
     const ValueId begin = AddInts(graph, begins, "begin");
     const ValueId size = AddInts(graph, narrow.dims(), "size");
     const ValueId part = insert(MakeNode("SLICE", {rows, begin, size}), narrow);
-    last.push_back(Rearranged(graph, id, part, columns->order, node.outputs[i], node.host_nodes));
+    last.push_back(
+        Rearranged(graph, id, part, columns->orders[i], node.outputs[i], node.host_nodes));
   }
   graph.Replace(id, std::move(last[0]));
   for (size_t i = 1; i < last.size(); ++i) graph.InsertBefore(id, std::move(last[i]));
