@@ -38,10 +38,17 @@ class EmittedRows final : public kernels::ChainRows {
   SharedCode code_;
 };
 
+// The least length of rows that repeat: shorter ones are joined by Highway's kernel.
+constexpr int32_t kShortestRepeated = 8;
+
 // The operator and its tail as one chain on input `flowing`.
 Result<DividedTail> FuseChain(const OpDescription& op, int* flowing) {
-  std::optional<kernels::StagesOnInput> own = kernels::AsStagesOnInput(op);
-  if (!own) return Unsupported("both inputs broadcast, which has no emitter");
+  std::optional<kernels::StagesOnInput> own = kernels::AsStagesOnRows(op);
+  if (!own) return Unsupported("both inputs broadcast, none of which has whole rows");
+  const bool repeats = op.inputs[own->flowing].elements() != op.outputs[0].elements();
+  if (repeats && op.outputs[0].shape.dim(-1) < kShortestRepeated) {
+    return Unsupported("rows that repeat are too short for vectors");
+  }
   OpDescription chain = op;
   chain.tail = std::move(own->stages);
   for (const kernels::TailStage& stage : op.tail.stages) {

@@ -147,6 +147,46 @@ std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op) {
   return std::nullopt;
 }
 
+std::optional<StagesOnInput> AsStagesOnRows(const OpDescription& op) {
+  if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) return own;
+  const std::optional<BinaryKind> kind = BinaryKindOf(*op.op);
+  const auto is_float = [](const TensorInfo& info) { return info.type == DataType::kFloat32; };
+  if (!kind || !std::ranges::all_of(op.inputs, is_float)) return std::nullopt;
+  const Shape& output = op.outputs[0].shape;
+  for (const int flowing : {0, 1}) {
+    const Shape& rows = op.inputs[flowing].shape;
+    if (rows.rank() == 0 || rows.dim(-1) != output.dim(-1)) continue;
+    const std::optional<TailOperandUse> use = AsTailOperand(op.inputs[1 - flowing], output);
+    if (!use) continue;
+    TailStage stage = TailStage::Binary(flowing == 1 ? Reversed(*kind) : *kind, use->operand);
+    stage.operand.input = 1 - flowing;
+    StagesOnInput result{.flowing = flowing, .stages = {}};
+    AppendStage(stage, use->rows_per_batch, &result.stages);
+    AppendBinaryRange(op, &result.stages);
+    return result;
+  }
+  return std::nullopt;
+}
+
+std::optional<TailOperand> PlaceRows(const TensorInfo& input, const Shape& output, Tail* tail) {
+  TailOperandUse use{.operand = {.row_stride = input.pitch()}, .rows_per_batch = INT64_MAX};
+  if (input.elements() != output.elements()) {
+    const std::optional<TailOperandUse> repeated = AsTailOperand(input, output);
+    if (!repeated || input.shape.rank() == 0 || input.shape.dim(-1) != output.dim(-1)) {
+      return std::nullopt;
+    }
+    use = *repeated;
+  }
+  use.operand.input = 0;
+  // As if a stage read it.
+  if (!AppendStage(TailStage::Binary(BinaryKind::kAdd, use.operand), use.rows_per_batch, tail)) {
+    return std::nullopt;
+  }
+  const TailOperand placed = tail->stages.back().operand;
+  tail->stages.pop_back();
+  return placed;
+}
+
 bool AppendStage(const TailStage& stage, int64_t rows_per_batch, Tail* tail) {
   TailStage appended = stage;
   if (HasOperand(stage) && rows_per_batch != tail->rows_per_batch) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/grid.h"
 #include "kernels/elementwise/row_view.h"
 #include "kernels/make_kernel.h"
@@ -23,19 +25,24 @@ std::string Lower(std::string_view name) {
 
 class ChainKernel final : public Kernel {
  public:
-  ChainKernel(const OpDescription& op, int flowing, Tail tail, TailRest rest,
+  ChainKernel(const OpDescription& op, int flowing, const TailOperand& in, Tail tail, TailRest rest,
               std::shared_ptr<const ChainRows> rows)
       : rows_(std::move(rows)),
         tail_(std::move(tail)),
         rest_(std::move(rest)),
         flowing_(flowing),
-        in_pitch_(op.inputs[flowing].pitch()),
+        in_(in),
         out_pitch_(op.outputs[0].pitch()),
         grid_(op.outputs[0].shape, rows_->lanes()) {
-    const bool dense = in_pitch_ == grid_.channels && out_pitch_ == grid_.channels;
+    const int64_t batch = tail_.rows_per_batch;
+    const bool in_linear = batch == INT64_MAX || in_.batch_stride == batch * in_.row_stride;
+    const bool dense =
+        in_linear && in_.row_stride == grid_.channels && out_pitch_ == grid_.channels;
     view_ = ChooseRowView(tail_, dense, grid_, rows_->lanes());
     if (view_.group > 1) grid_ = ElementwiseGrid(op.outputs[0].shape, view_.group);
-    linear_ = TailIsLinear(tail_);
+    linear_ = in_linear && TailIsLinear(tail_);
+    const bool whole = op.inputs[flowing].elements() == op.outputs[0].elements();
+    in_place_ = whole && in_.row_stride == out_pitch_;
     name_ = internal::Join(op.op->builtin_code < 0 ? "elementwise" : Lower(op.op->name), " f32 ",
                            rows_->target(), TailApart(rest_.why));
     for (const TailStage& stage : tail_.stages) operands_ += stage.operand.input >= 0;
@@ -44,7 +51,7 @@ class ChainKernel final : public Kernel {
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return grid_.units(); }
   int64_t grain(int) const override { return GrainFor(grid_.unit_elements()); }
-  int in_place_input() const override { return in_pitch_ == out_pitch_ ? flowing_ : -1; }
+  int in_place_input() const override { return in_place_ ? flowing_ : -1; }
   size_t scratch_bytes() const override { return view_.group > 1 ? operands_ * group_bytes() : 0; }
 
   Status Check() const { return rows_->Check(Spec()); }
@@ -63,7 +70,7 @@ class ChainKernel final : public Kernel {
   size_t group_bytes() const { return view_.group * grid_.channels * kFloat; }
 
   ChainRowsSpec Spec() const {
-    return {.in_step = in_pitch_ * view_.group * kFloat,
+    return {.in_step = in_.row_stride * view_.group * kFloat,
             .out_step = out_pitch_ * view_.group * kFloat,
             .tail = InRowView(tail_, view_)};
   }
@@ -135,7 +142,7 @@ class ChainKernel final : public Kernel {
             size_t length) const {
     ChainRowsArgs call;  // operands that the tail does not have are left alone
     call.in = static_cast<const std::byte*>(args.inputs[flowing_]) +
-              (unit.row * in_pitch_ + unit.channel) * kFloat;
+              (InputRow(unit.row) + unit.channel) * kFloat;
     call.out = Output(args, unit);
     call.rows = rows;
     BindTailOperands(tail_, args.inputs, unit.row, unit.channel, &call.operands);
@@ -148,6 +155,11 @@ class ChainKernel final : public Kernel {
       }
     }
     rows_->Run(length, &call);
+  }
+
+  int64_t InputRow(int64_t row) const {
+    return row / tail_.rows_per_batch * in_.batch_stride +
+           row % tail_.rows_per_batch * in_.row_stride;
   }
 
   std::byte* Output(const KernelArgs& args, const ElementwiseGrid::Unit& unit) const {
@@ -171,10 +183,11 @@ class ChainKernel final : public Kernel {
   Tail tail_;
   TailRest rest_;
   int flowing_;
-  int64_t in_pitch_, out_pitch_;
+  TailOperand in_;  // where its rows lie
+  int64_t out_pitch_;
   ElementwiseGrid grid_;
   RowView view_;
-  bool linear_ = true;
+  bool linear_ = true, in_place_ = false;
   size_t operands_ = 0;
   std::string name_;
 };
@@ -183,7 +196,9 @@ class ChainKernel final : public Kernel {
 
 Result<KernelPlan> PlanChainKernel(const OpDescription& op, int flowing, Tail tail, TailRest rest,
                                    std::shared_ptr<const ChainRows> rows) {
-  ChainKernel kernel(op, flowing, std::move(tail), std::move(rest), std::move(rows));
+  const std::optional<TailOperand> in = PlaceRows(op.inputs[flowing], op.outputs[0].shape, &tail);
+  if (!in) return Unsupported("rows that repeat in another way than the operands");
+  ChainKernel kernel(op, flowing, *in, std::move(tail), std::move(rest), std::move(rows));
   FUSELITE_RETURN_IF_ERROR(kernel.Check());
   return KernelPlan::Of(std::move(kernel), [](ChainKernel& emitted, const OpDescription&,
                                               const BuildContext&) { return emitted.Emit(); });

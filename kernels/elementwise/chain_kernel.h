@@ -7,8 +7,9 @@
 
 namespace fuselite::kernels {
 
-// The stages on input `flowing`, which has the output's shape: `tail` by `rows`, `rest` over what
-// is stored then. Refuses what `rows` refuses.
+// The stages on input `flowing`, which has the output's shape or whole rows of it, which repeat:
+// `tail` by `rows`, `rest` over what is stored then. Refuses what `rows` refuses, and rows that
+// repeat in another way than the operands.
 Result<KernelPlan> PlanChainKernel(const OpDescription& op, int flowing, Tail tail, TailRest rest,
                                    std::shared_ptr<const ChainRows> rows);
 

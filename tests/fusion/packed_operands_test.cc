@@ -52,7 +52,6 @@ ValueId Attention(GraphBuilder& b, const std::vector<ValueId>& qkv) {
   return b.Op("TRANSPOSE", {y, b.Ints({0, 2, 1, 3})});
 }
 
-
 TEST(PackedOperands, OfAttentionAreReadWhereTheyLie) {
   for (const Taken taken :
        {Taken::kBySlices, Taken::kByStridedSlices, Taken::kBySplit, Taken::kByUnpack}) {
