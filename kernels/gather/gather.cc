@@ -141,7 +141,8 @@ Status InferEmbeddingLookup(OpDescription& op) {
 }
 
 constexpr Candidate kGatherCandidates[] = {{"reference", BuildGather}};
-constexpr Candidate kGatherNdCandidates[] = {{"reference", BuildGatherNd}};
+constexpr Candidate kGatherNdCandidates[] = {{"known places", PlanGatherNdKnownPlaces},
+                                             {"reference", BuildGatherNd}};
 constexpr Candidate kScatterNdCandidates[] = {{"reference", BuildScatterNd}};
 constexpr Candidate kEmbeddingCandidates[] = {{"reference", BuildEmbeddingLookup}};
 

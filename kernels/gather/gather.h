@@ -20,6 +20,8 @@ Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription&, const BuildCon
 
 // (input, indices [.., k]): the slices at the k outermost coordinates.
 Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription&, const BuildContext&);
+// By constant indices.
+Result<KernelPlan> PlanGatherNdKnownPlaces(const OpDescription&, const PlanContext&);
 
 // (indices [.., k], updates, shape): zeros of `shape`, to which the updates are added in order.
 Result<std::unique_ptr<Kernel>> BuildScatterNd(const OpDescription&, const BuildContext&);

@@ -158,6 +158,47 @@ TEST(GatherNdTest, Values) {
   EXPECT_FALSE(wrong.Run("reference", Isa::kScalar).ok());
 }
 
+// Of any depth and slices of any size; the same as by indices that are known only at run time.
+TEST(GatherNdTest, ConstantIndicesAreLocatedOnce) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const Shape shape = {static_cast<int32_t>(random.Int(1, 6)),
+                         static_cast<int32_t>(random.Int(1, 6)),
+                         static_cast<int32_t>(random.Int(1, 3))};
+    const DataType type = random.Pick({kF32, kI64, kI8, DataType::kInt16});
+    TestTensor in({.type = type, .shape = shape});
+    in.Fill(random, -4, 4);
+    const auto depth = static_cast<int32_t>(random.Int(1, 3));
+    std::vector<int32_t> indices;
+    for (int i = 0; i < 7; ++i) {
+      for (int d = 0; d < depth; ++d) {
+        indices.push_back(static_cast<int32_t>(random.Int(0, shape[d] - 1)));
+      }
+    }
+    const bool outside = random.Chance(0.2);
+    if (outside) indices[random.Int(0, 7 * depth - 1)] = random.Chance(0.5) ? -1 : 7;
+    OpTester tester("GATHER_ND");
+    tester.Input(in).Constant(TestTensor::Of<int32_t>(kI32, {7, depth}, indices));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("known places", Isa::kScalar);
+    ASSERT_EQ(expected.ok(), !outside);
+    ASSERT_EQ(actual.ok(), !outside);
+    if (outside) {
+      EXPECT_EQ(actual.status().message(), expected.status().message());
+      continue;
+    }
+    EXPECT_EQ(
+        std::memcmp((*actual)[0].bytes(), (*expected)[0].bytes(), tester.op.outputs[0].bytes()), 0);
+  }
+  OpTester known_later("GATHER_ND");
+  known_later.Input(Floats({3}, {5, 6, 7})).Input(TestTensor::Of<int32_t>(kI32, {1, 1}, {2}));
+  ASSERT_TRUE(known_later.Infer().ok());
+  EXPECT_EQ(known_later.Run("known places", Isa::kScalar).status().message(),
+            "indices are known only at run time");
+}
+
 TEST(ScatterNdTest, AddsWhatMeets) {
   OpTester tester("SCATTER_ND");
   tester.Input(TestTensor::Of<int32_t>(kI32, {3, 1}, {2, 0, 2}));
