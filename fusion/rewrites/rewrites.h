@@ -122,8 +122,9 @@ bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
 // HeadsIntoAttention, for which a DEQUANTIZE would be the end of the way to the heads.
 bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
 
-// FULLY_CONNECTED layers with dynamic range that read the same rows, and that only attention reads,
-// or rotary embedding and caches before it, become one and a SPLIT_V, which takes addresses alone.
+// Layers with dynamic range, with weights in blocks or with small ones that read the same rows, and
+// that only attention reads, or rotary embedding and caches before it, become one and a SPLIT_V,
+// which takes addresses alone. So do two of the latter kinds of which one is a gate of the other.
 bool JoinProjections(Graph&, NodeId, RewriteContext&);
 
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the

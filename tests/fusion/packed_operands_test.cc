@@ -135,5 +135,63 @@ TEST(PackedOperands, AreColumnsOfAnySize) {
   }
 }
 
+// A layer of 32 units over rows of 64 whose weights are in blocks of 32, or small.
+ValueId SmallLayer(GraphBuilder& b, std::string_view op, ValueId x, bool biased) {
+  const bool blocks = op == "FUSELITE_BLOCKWISE_FULLY_CONNECTED";
+  std::vector<ValueId> inputs = {x, b.Int8Constant({32, 64}, blocks ? 1.0f : 0.01f)};
+  if (biased || blocks) inputs.push_back(biased ? b.Constant({32}) : kNone);
+  if (blocks) inputs.push_back(b.Constant({32, 2}, 0.005f, 0.01f));
+  return b.Op(op, inputs, {{"keep_num_dims", 1}});
+}
+
+TEST(JoinProjections, OfAGateAndWhatItScales) {
+  for (const std::string_view op : {std::string_view("FUSELITE_BLOCKWISE_FULLY_CONNECTED"),
+                                    std::string_view("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED")}) {
+    for (const bool biased : {false, true}) {
+      SCOPED_TRACE(op);
+      GraphBuilder b;
+      const ValueId x = b.Op("NEG", {b.Input({1, 1, 64})});
+      const ValueId gate = b.Op("TANH", {SmallLayer(b, op, x, biased)});
+      b.Output(b.Op("MUL", {gate, SmallLayer(b, op, x, biased)}));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+                  ElementsAre("NEG", std::string(op), "TANH + mul"));
+    }
+  }
+}
+
+TEST(JoinProjections, NotOfWhatOthersReadOrOtherRows) {
+  constexpr std::string_view kOp = "FUSELITE_BLOCKWISE_FULLY_CONNECTED";
+  for (const int wrong : {0, 1, 2}) {
+    SCOPED_TRACE(wrong);
+    GraphBuilder b;
+    const ValueId x = b.Op("NEG", {b.Input({1, 1, 64})});
+    const ValueId other = wrong == 0 ? b.Op("ABS", {x}) : x;
+    const ValueId up = SmallLayer(b, kOp, other, wrong == 2);
+    b.Output(b.Op("MUL", {b.Op("TANH", {SmallLayer(b, kOp, x, false)}), up}));
+    if (wrong == 1) b.Output(b.Op("NEG", {up}));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    const auto layers =
+        std::ranges::count_if(ops, [&](const auto& o) { return o.starts_with(kOp); });
+    EXPECT_EQ(layers, 2);
+  }
+}
+
+// Queries, keys and values by weights in blocks.
+TEST(JoinProjections, OfAttentionByWeightsInBlocks) {
+  GraphBuilder b;
+  const ValueId x = b.Op("NEG", {b.Input({1, kRows, 64})});
+  std::vector<ValueId> qkv;
+  for (int i = 0; i < 3; ++i) {
+    const ValueId rows = SmallLayer(b, "FUSELITE_BLOCKWISE_FULLY_CONNECTED", x, i > 0);
+    const ValueId heads = b.Op("RESHAPE", {rows, b.Ints({1, kRows, 4, kDepth})});
+    qkv.push_back(b.Op("TRANSPOSE", {heads, b.Ints({0, 2, 1, 3})}));
+  }
+  b.Output(b.Op("NEG", {Attention(b, qkv)}));
+  // Queries have no bias, keys and values have one.
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre("NEG", "FUSELITE_BLOCKWISE_FULLY_CONNECTED",
+                          "FUSELITE_BLOCKWISE_FULLY_CONNECTED", "FUSELITE_ATTENTION + neg"));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
