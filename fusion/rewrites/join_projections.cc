@@ -13,6 +13,7 @@
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/split/split.h"
+#include "runtime/pages.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -138,7 +139,10 @@ ValueId Stack(Graph& graph, const std::vector<NodeId>& nodes, int i) {
   TensorInfo joined = graph.value(graph.node(nodes[0]).inputs[i]).info;
   std::vector<float> scales;
   std::vector<int32_t> zero_points;
-  std::vector<std::byte> bytes;
+  size_t size = 0;
+  for (const NodeId id : nodes) size += graph.value(graph.node(id).inputs[i]).info.bytes();
+  std::vector<std::byte, PageAllocator<std::byte>> bytes;
+  bytes.reserve(size);
   int32_t units = 0;
   for (const NodeId id : nodes) {
     const TensorInfo& info = graph.value(graph.node(id).inputs[i]).info;
