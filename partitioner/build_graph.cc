@@ -17,9 +17,6 @@ class Builder {
 
   Result<BuiltGraph> Build(int begin, int* failed_node) && {
     Reserve(begin);
-    for (size_t i = 0; begin == 0 && i < partition_.inputs.size(); ++i) {
-      if (partition_.inputs[i] >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(partition_.inputs[i]));
-    }
     const int count = static_cast<int>(partition_.nodes.size());
     for (built_.end = begin; built_.end < count; ++built_.end) {
       *failed_node = built_.end;
@@ -89,7 +86,7 @@ class Builder {
   // A constant of which the node takes the bytes for another type.
   void ReadAs(const TensorInfo& info, fusion::ValueId id) {
     TensorInfo& known = built_.graph.value(id).info;
-    if (!known.constant() || known.type == info.type) return;
+    if (!known.constant()) return;
     known.type = info.type;
     known.quantization = info.quantization;
   }
@@ -107,7 +104,6 @@ class Builder {
     node.intermediates = imported.intermediates;
     node.host_nodes = {imported.host_node};
     for (int tensor : imported.inputs) {
-      // Hosts list what a node reads among the partition's inputs, but not what no node writes.
       if (tensor >= 0 && !read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
       node.inputs.push_back(tensor < 0 ? fusion::kNone : read_.at(tensor));
       if (tensor >= 0) ReadAs(op.inputs[node.inputs.size() - 1], read_.at(tensor));
@@ -180,7 +176,6 @@ InputKey KeyOf(const tflite::TfLiteTensor& tensor) {
 Result<BuiltGraph> BuildGraph(const Partition& partition, int begin,
                               const tflite::TfLiteContext* context, TensorTable& table,
                               int* failed_node) {
-  *failed_node = -1;
   return Builder(partition, context, table).Build(begin, failed_node);
 }
 

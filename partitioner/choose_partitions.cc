@@ -78,12 +78,7 @@ class Chooser {
       return Internal("the host does not preview partitions");
     }
     for (int i = 0; i < count; ++i) {
-      const auto copy = [](const TfLiteIntArray* from) {
-        const std::span<const int> elements = Elements(from);
-        return std::vector<int>(elements.begin(), elements.end());
-      };
-      Candidate candidate{{copy(params[i].nodes_to_replace), copy(params[i].input_tensors),
-                           copy(params[i].output_tensors)}};
+      Candidate candidate{HostPartition::Of(params[i])};
       for (int node : candidate.host.nodes) candidate.cost += of_node_.at(node)->cost;
       candidates.push_back(std::move(candidate));
     }
@@ -147,7 +142,7 @@ class Chooser {
   // Builds the partition as its kernel will, from its own inputs alone, unless that is done. Takes
   // back the claim of the node that fails.
   bool Builds(const Candidate& candidate) {
-    if (IsBuilt(candidate)) return true;
+    if (built_.contains(candidate.host.nodes)) return true;
     JudgedPartition judged{.host = candidate.host, .cost = candidate.cost};
     Partition& partition = judged.partition;
     partition.inputs = candidate.host.inputs;
@@ -161,18 +156,13 @@ class Chooser {
       int failed = -1;
       Result<BuiltGraph> built = Build(judged, &failed);
       if (!built.ok()) {
-        GiveBack({partition.nodes[std::max(failed, 0)]->host_node}, built.status().message());
+        GiveBack({partition.nodes[failed]->host_node}, built.status().message());
         return false;
       }
       judged.built = *std::move(built);
     }
-    built_.insert_or_assign(candidate.host.nodes, std::move(judged));
+    built_.emplace(candidate.host.nodes, std::move(judged));
     return true;
-  }
-
-  bool IsBuilt(const Candidate& candidate) const {
-    const auto known = built_.find(candidate.host.nodes);
-    return known != built_.end() && known->second.host == candidate.host;
   }
 
   // The graph, and what it depends on.
@@ -180,9 +170,7 @@ class Chooser {
     TensorTable inside = table_.Another();
     for (const auto& [tensor, info] : variables_.handles()) inside.SetVariable(tensor, info);
     for (int tensor : judged.partition.inputs) {
-      InputKey& key = judged.key.emplace_back();
-      if (tensor < 0) continue;
-      key = KeyOf(context_->tensors[tensor]);
+      InputKey& key = judged.key.emplace_back(KeyOf(context_->tensors[tensor]));
       if (inside.IsVariable(tensor)) continue;
       Result<TensorInfo> info = table_.Get(tensor);
       if (!info.ok()) continue;
@@ -206,6 +194,17 @@ class Chooser {
 };
 
 }  // namespace
+
+HostPartition HostPartition::Of(const TfLiteDelegateParams& params) {
+  const auto copy = [](const TfLiteIntArray* from) {
+    const std::span<const int> elements = Elements(from);
+    return std::vector<int>(elements.begin(), elements.end());
+  };
+  HostPartition host{copy(params.nodes_to_replace), copy(params.input_tensors),
+                     copy(params.output_tensors)};
+  std::erase_if(host.inputs, [](int tensor) { return tensor < 0; });
+  return host;
+}
 
 Result<std::vector<JudgedPartition>> ChoosePartitions(TfLiteContext* context,
                                                       const Options& options,

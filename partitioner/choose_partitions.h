@@ -16,6 +16,8 @@ namespace fuselite::partitioner {
 // Claimed nodes that the host would join into one delegate kernel, and will after ReplaceNodes;
 // nodes and tensors are the host's.
 struct HostPartition {
+  // Of the host's struct; inputs that are left out are none.
+  static HostPartition Of(const tflite::TfLiteDelegateParams& params);
   std::vector<int> nodes, inputs, outputs;
   friend bool operator==(const HostPartition&, const HostPartition&) = default;
 };
@@ -33,8 +35,8 @@ struct JudgedPartition {
 
 // What the kernels of a graph have to know of it beyond their own nodes.
 struct GraphFacts {
-  std::shared_ptr<const ConstantMakers> makers;
-  std::shared_ptr<const GraphVariables> variables;
+  std::shared_ptr<const ConstantMakers> makers = std::make_shared<ConstantMakers>();
+  std::shared_ptr<const GraphVariables> variables = std::make_shared<GraphVariables>();
   std::shared_ptr<const Loop> loop{};  // null unless one partition computes the loop's whole body
 };
 

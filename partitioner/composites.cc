@@ -40,9 +40,6 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
     if (!inner.ok()) {
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
-    if (inner->host_call != nullptr) {
-      return Unsupported("node ", index, " of subgraph ", subgraph, " is run by the host");
-    }
     inner->host_node = host_node;
     body->nodes.nodes.push_back(std::make_shared<const ImportedNode>(*std::move(inner)));
   }
@@ -81,10 +78,7 @@ Result<BuiltGraph> BuildBody(const ImportedNode& node, TensorTable& table) {
   }
   int failed = -1;
   Result<BuiltGraph> built = BuildGraph(body.nodes, 0, body.graph, inside, &failed);
-  if (!built.ok()) {
-    return failed < 0 ? built.status()
-                      : built.status().In(std::string(body.nodes.nodes[failed]->op->name));
-  }
+  if (!built.ok()) return built.status().In(std::string(body.nodes.nodes[failed]->op->name));
   if (built->end < static_cast<int>(body.nodes.nodes.size())) {
     return Unsupported("shapes in its subgraph depend on values");
   }

@@ -18,6 +18,7 @@ namespace fuselite::partitioner {
 // constant there, which packs and folds, and not a value of the run.
 class ConstantMakers {
  public:
+  ConstantMakers() = default;
   // `verdicts` in running order, as Judge() left them. Looks at the graph through `context`: inside
   // the delegate's Prepare only.
   ConstantMakers(tflite::TfLiteContext* context, std::span<const Verdict> verdicts);

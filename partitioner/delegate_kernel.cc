@@ -73,14 +73,7 @@ DelegateKernel::~DelegateKernel() {
 }
 
 Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
-  HostPartition host;
-  const auto copy = [](const TfLiteIntArray* from, std::vector<int>& to) {
-    const std::span<const int> elements = Elements(from);
-    to.assign(elements.begin(), elements.end());
-  };
-  copy(params.nodes_to_replace, host.nodes);
-  copy(params.input_tensors, host.inputs);
-  copy(params.output_tensors, host.outputs);
+  const HostPartition host = HostPartition::Of(params);
   const GraphFacts facts = state_->FactsOf(context);
   variables_ = facts.variables;
   loop_ = facts.loop;
@@ -91,9 +84,9 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
     partition = std::move(judged_->partition);
   } else {
     FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host, partition));
-    if (facts.makers != nullptr) facts.makers->Follow(partition);
+    facts.makers->Follow(partition);
   }
-  if (variables_ != nullptr && !variables_->handles().empty()) {
+  if (!variables_->handles().empty()) {
     FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   }
   context_ = context;
@@ -107,9 +100,9 @@ Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& ho
                                  Partition& partition) {
   const bool whole_structs = HasSubgraphFunctions(context);
   for (int index : host.nodes) {
-    const bool of_variable = variables_ != nullptr && variables_->Concerns(index);
-    Result<ImportedNode> node =
-        of_variable ? variables_->Import(index) : ImportNode(context, index, whole_structs);
+    Result<ImportedNode> node = variables_->Concerns(index)
+                                    ? variables_->Import(index)
+                                    : ImportNode(context, index, whole_structs);
     if (!node.ok()) return node.status().In("node " + std::to_string(index));
     partition.nodes.push_back(std::make_shared<const ImportedNode>(*std::move(node)));
   }
@@ -121,10 +114,8 @@ Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& ho
 Result<LiveValues> DelegateKernel::InputsOf(const TfLiteContext* context, bool bind) const {
   LiveValues live;
   for (int index : program_->partition().inputs) {
-    if (index < 0) continue;
     const TfLiteTensor& tensor = context->tensors[index];
     if (tensor.allocation_type == kTfLiteMmapRo || tensor.is_variable) continue;
-    if (variables_ != nullptr && variables_->VariableOf(index)) continue;
     Result<TensorInfo> info = ImportHostTensor(*context, index);
     // The node that reads it gives the better message.
     if (!info.ok()) continue;
@@ -148,19 +139,16 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
     reported_ = kNothing;
   }
   if (program_->IsAllHostCalls()) return PrepareHostCalls(context, node);
-  // LiteRT prepares a loop's subgraphs whenever it begins.
+  // LiteRT prepares a loop's subgraphs whenever it begins: what was learnt of it holds.
   if (IsPrepared(context)) return ShapeOutputs(context, *first_);
-  const Segment* const before = std::exchange(first_, nullptr);
-  const int made = program_->made();
+  first_ = nullptr;
   UseJudgement(context);
   FUSELITE_ASSIGN_OR_RETURN(const LiveValues live, InputsOf(context, false));
   FUSELITE_ASSIGN_OR_RETURN(
       first_, program_->SegmentAt(0, context, live, state_->CompileOptionsFor(context)));
   prepared_ = KeysOfInputs(context);
   if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
-  // LiteRT prepares the body of a loop whenever it begins: what was learnt holds.
-  const bool other = turns_ == nullptr || first_ != before || program_->made() != made;
-  if (loop_ != nullptr && other) turns_ = std::make_unique<LoopTurns>(loop_);
+  if (loop_ != nullptr) turns_ = std::make_unique<LoopTurns>(loop_);
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
   return ShapeOutputs(context, live);
 }
@@ -181,17 +169,15 @@ Status DelegateKernel::PrepareHostCalls(TfLiteContext* context, TfLiteNode* node
 std::vector<InputKey> DelegateKernel::KeysOfInputs(const TfLiteContext* context) const {
   std::vector<InputKey> keys;
   for (int index : program_->partition().inputs) {
-    keys.push_back(index < 0 ? InputKey() : KeyOf(context->tensors[index]));
+    keys.push_back(KeyOf(context->tensors[index]));
   }
   return keys;
 }
 
 bool DelegateKernel::IsPrepared(const TfLiteContext* context) const {
-  return first_ != nullptr && !first_->waits && first_->end == program_->size() &&
-         std::ranges::equal(program_->partition().inputs, prepared_,
-                            [&](int index, const InputKey& key) {
-                              return index < 0 || KeyOf(context->tensors[index]) == key;
-                            });
+  return first_ != nullptr && first_->end == program_->size() &&
+         std::ranges::equal(program_->partition().inputs, prepared_, {},
+                            [&](int index) { return KeyOf(context->tensors[index]); });
 }
 
 void DelegateKernel::UseJudgement(const TfLiteContext* context) {
@@ -203,7 +189,6 @@ void DelegateKernel::UseJudgement(const TfLiteContext* context) {
 
 Status DelegateKernel::SetTemporaries(TfLiteNode* node) const {
   const std::set<int>& between = program_->between();
-  if (between.empty()) return Status();
   IntArrayPtr temporaries = MakeIntArray(std::vector<int>(between.begin(), between.end()));
   if (temporaries == nullptr) return OutOfMemory("no memory for a list of tensors");
   const IntArrayPtr before(std::exchange(node->temporaries, temporaries.release()));
@@ -222,7 +207,7 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
     if (!segment->waits) {
       FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));
       begin = segment->end;
-      if (begin < program_->size()) Program::AddResults(*segment, live);
+      Program::AddResults(*segment, live);
       continue;
     }
     const ImportedNode& node = *partition.nodes[begin];

@@ -101,8 +101,7 @@ Status DelegateKernel::RunSegment(Segment& segment) {
 Status DelegateKernel::BindVariables(const TfLiteContext* context, Segment& segment) {
   for (size_t i = 0; i < segment.built.variables.size(); ++i) {
     const BoundTensor& bound = segment.built.variables[i];
-    const std::optional<int> own =
-        variables_ != nullptr ? variables_->VariableOf(bound.tensor) : std::nullopt;
+    const std::optional<int> own = variables_->VariableOf(bound.tensor);
     void* data = nullptr;
     if (own) {
       data = memory_->data(*own);

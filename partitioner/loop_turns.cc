@@ -34,13 +34,8 @@ bool SameBytes(const void* a, const void* b, size_t bytes) {
 }  // namespace
 
 Status LoopTurns::SetUpTest(const fusion::CompileOptions& options) {
-  program_ = std::make_unique<Program>(loop_->test, nullptr);
-  LiveValues live;
-  for (int tensor : loop_->test.inputs) {
-    if (IsConstant(loop_->condition->tensors[tensor])) continue;
-    FUSELITE_ASSIGN_OR_RETURN(live[tensor].info, ImportHostTensor(*loop_->condition, tensor));
-  }
-  FUSELITE_ASSIGN_OR_RETURN(test_, program_->SegmentAt(0, loop_->condition, live, options));
+  program_ = std::make_unique<Program>(loop_->test, std::make_shared<GraphVariables>());
+  FUSELITE_ASSIGN_OR_RETURN(test_, program_->SegmentAt(0, loop_->condition, {}, options));
   const BuiltGraph& built = test_->built;
   if (test_->end != program_->size() || !test_->constants.empty() || !built.variables.empty() ||
       built.outputs.size() != 1 || built.outputs[0].info.type != DataType::kBool ||

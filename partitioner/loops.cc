@@ -2,7 +2,6 @@
 
 #include <array>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "partitioner/host_age.h"
@@ -64,17 +63,11 @@ Status ReadCondition(TfLiteContext* context, int index, Loop& loop) {
   loop.condition = condition.graph();
   FUSELITE_ASSIGN_OR_RETURN(loop.test.outputs, condition.Outputs(*context, std::array{0}));
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, condition.Plan());
-  std::set<int> made, read;
   for (int node_index : plan) {
     FUSELITE_ASSIGN_OR_RETURN(ImportedNode node, ImportNode(condition.graph(), node_index,
                                                             HasSubgraphFunctions(context)));
-    for (int tensor : node.inputs) {
-      if (tensor >= 0 && !made.contains(tensor)) read.insert(tensor);
-    }
-    made.insert(node.outputs.begin(), node.outputs.end());
     loop.test.nodes.push_back(std::make_shared<const ImportedNode>(std::move(node)));
   }
-  loop.test.inputs.assign(read.begin(), read.end());
   return Status();
 }
 

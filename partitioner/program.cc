@@ -34,7 +34,6 @@ bool IsSmall(const TensorInfo& info) {
 
 // Errors name the node.
 Status At(const Partition& partition, int node, const Status& status) {
-  if (node < 0 || partition.nodes[node]->op == nullptr) return status;
   const ImportedNode& imported = *partition.nodes[node];
   return status.In(std::string(imported.op->name) + " (node " + std::to_string(imported.host_node) +
                    ")");
@@ -113,9 +112,7 @@ bool Program::Holds(std::span<const LiveKey> keys, const tflite::TfLiteContext* 
 }
 
 void Program::FillTable(const LiveValues& live, TensorTable& table) const {
-  if (variables_ != nullptr) {
-    for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
-  }
+  for (const auto& [tensor, info] : variables_->handles()) table.SetVariable(tensor, info);
   for (const auto& [tensor, value] : live) {
     if (!table.IsVariable(tensor)) table.Set(tensor, value.info, value.storage);
   }
@@ -166,7 +163,7 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
     segment.built = *std::move(built);
   }
   segment.end = segment.built.end;
-  segment.waits = segment.end == segment.begin && segment.begin < size();
+  segment.waits = segment.end == segment.begin;
   if (segment.waits) return Status();
   FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built, options.budget));
   if (loops_ && options.fusion) FUSELITE_RETURN_IF_ERROR(TakeLoopRows(segment, options));

@@ -65,8 +65,7 @@ struct Segment {
 
 class Program {
  public:
-  // `variables` may be null. `loops`: the partition is all of a loop's body, whose runs follow each
-  // other.
+  // `loops`: the partition is all of a loop's body, whose runs follow each other.
   Program(Partition partition, std::shared_ptr<const GraphVariables> variables, bool loops = false);
 
   const Partition& partition() const { return partition_; }

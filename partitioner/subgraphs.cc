@@ -112,9 +112,7 @@ Result<std::vector<int>> HostSubgraph::Inputs(int count) const {
   std::set<int> made, read;
   for (int index : plan) {
     FUSELITE_ASSIGN_OR_RETURN(const TfLiteNode* const node, NodeAt(graph_, index));
-    for (int tensor : Elements(node->inputs)) {
-      if (tensor >= 0 && !made.contains(tensor)) read.insert(tensor);
-    }
+    for (int tensor : Elements(node->inputs)) read.insert(tensor);
     for (int tensor : Elements(node->outputs)) made.insert(tensor);
   }
   const auto size = static_cast<int>(graph_->tensors_size);

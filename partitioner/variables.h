@@ -34,6 +34,7 @@ class VariableMemory {
 // The variables of one graph, as its nodes and its initializers use them.
 class GraphVariables {
  public:
+  GraphVariables() = default;
   // Looks at all subgraphs, inside the delegate's Prepare only. A graph without variables has none.
   GraphVariables(tflite::TfLiteContext* context, std::span<const int> plan);
 
