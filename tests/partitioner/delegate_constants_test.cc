@@ -94,6 +94,18 @@ TEST_F(ConstantsTest, WhatIsMadeForTheHostIsMadeOfWhatItHas) {
   EXPECT_THAT(Reasons()[1], HasSubstr("custom operator Foo, which is left to the host"));
 }
 
+// Its reader comes to be the host's for want of work, after the maker was taken.
+TEST_F(ConstantsTest, WhatTheHostReadsAfterAllItComputes) {
+  const int made = Made("NEG", three_);
+  const int custom = Custom(Work(With("ADD", input_, made)));
+  host_.SetOutputs({With("MUL", custom, made)});
+  Open();
+  EXPECT_THAT(Reasons().back(), HasSubstr("too little work"));
+  EXPECT_THAT(Reasons().front(), HasSubstr("MUL, which is left to the host"));
+  ASSERT_THAT(host_.kernels, SizeIs(1));
+  EXPECT_EQ(delegate_->Explain().graphs[0].partitions.at(0).nodes, host_.kernels[0]);
+}
+
 TEST_F(ConstantsTest, OutputsOfTheGraphAreGiven) {
   const int made = Made("NEG", three_);
   const int out = Work(With("SUB", input_, made));

@@ -105,6 +105,17 @@ class LogTest : public FilesTest {
   std::vector<std::string> lines_;
 };
 
+TEST_F(LogTest, WarnsOfNoFilesThatNobodyNamed) {
+  host_.SetOutputs({Layers(input_, 2)});
+  Options options = DefaultOptions();
+  options.keep_events = true;
+  Apply(options);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  host_.DropKernels();
+  EXPECT_THAT(lines_, Each(Not(HasSubstr("warning"))));
+}
+
 TEST_F(LogTest, SaysWhatWasTakenAndWhyNot) {
   host_.SetOutputs({Layers(Custom(Layers(input_, 4)), 5)});
   Options options = DefaultOptions();

@@ -195,6 +195,8 @@ TEST_F(DelegateTest, ShapesComputedFromShapesAreKnown) {
     options.fusion = fusion;
     Apply(options);
     ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(4))) << Reasons().back();
+    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+    EXPECT_THAT(delegate_->Explain().graphs[0].partitions[0].waiting_nodes, IsEmpty());
     for (int n : {1, 3, 2}) {
       host_.Resize(in, {n, 4});
       ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
@@ -204,6 +206,71 @@ TEST_F(DelegateTest, ShapesComputedFromShapesAreKnown) {
       for (int i = 0; i < 4 * n; ++i) EXPECT_EQ(host_.Floats(out)[i], static_cast<float>(i));
     }
   }
+}
+
+TEST_F(DelegateTest, WhatWaitsBehindOthersIsNamed) {
+  const int layer = Layer(input_), shape = host_.AddTensor({2}, DataType::kInt32);
+  const int rows = host_.AddTensor({}), out = host_.AddTensor({});
+  host_.AddNode("RESHAPE", {layer, shape}, {rows});
+  host_.AddNode("EXP", {rows}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  const void* const inside = host_.Memory(layer);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  EXPECT_THAT(delegate_->Explain().graphs[0].partitions[0].waiting_nodes, ElementsAre(1));
+  EXPECT_EQ(host_.Memory(layer), inside) << "the host is asked for what it reads alone";
+}
+
+// A constant, and one value in two places, among what a shape is made of.
+TEST_F(DelegateTest, WhatWaitsMayReadConstantsAndAValueTwice) {
+  const int shape = host_.AddTensor({2}, DataType::kInt32);
+  const int three = host_.AddConstant({}, std::vector<float>{3});
+  const int filled = host_.AddTensor({}), same = host_.AddTensor({}, DataType::kInt32);
+  host_.AddNode("FILL", {shape, three}, {filled});
+  host_.AddNode("RESHAPE", {shape, shape}, {same});
+  host_.SetOutputs({filled, same});
+  Apply(DefaultOptions());
+  ASSERT_THAT(host_.kernels, ElementsAre(SizeIs(2)));
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  auto* const dims = static_cast<int32_t*>(host_.Memory(shape));
+  for (const std::pair<int, int>& given : {std::pair{1, 2}, {2, 1}}) {
+    std::tie(dims[0], dims[1]) = given;
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
+    const Shape expected({given.first, given.second});
+    EXPECT_EQ(host_.ShapeOf(filled), expected);
+    EXPECT_EQ(host_.ShapeOf(same), expected);
+    EXPECT_EQ(host_.Floats(filled)[1], 3);
+    EXPECT_EQ(static_cast<const int32_t*>(host_.Memory(same))[0], given.first);
+    EXPECT_EQ(static_cast<const int32_t*>(host_.Memory(same))[1], given.second);
+  }
+}
+
+TEST_F(DelegateTest, ConstantsElsewhereArePlannedFor) {
+  const int out = host_.AddTensor({1, kWidth});
+  const int three = host_.AddConstant({1, kWidth}, std::vector<float>(kWidth, 3));
+  const int four = host_.AddConstant({1, kWidth}, std::vector<float>(kWidth, 4));
+  host_.AddNode("ADD", {input_, three}, {out});
+  host_.context.tensors[input_].name = nullptr;
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  for (const float expected : {3.0f, 4.0f}) {
+    ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+    ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+    EXPECT_EQ(host_.Floats(out)[0], expected);
+    host_.context.tensors[three].data = host_.context.tensors[four].data;
+  }
+}
+
+// The host has recorded no shape for what the first partition gives to the second.
+TEST_F(DelegateTest, ShapesBetweenPartitionsAreTheInferredOnes) {
+  const int between = Layers(input_, 4);
+  host_.Resize(between, Shape());
+  const int custom = Custom(between), sum = host_.AddTensor({1, kWidth});
+  host_.AddNode("ADD", {between, custom}, {sum});
+  host_.SetOutputs({Layers(sum, 4)});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4), SizeIs(5)));
+  EXPECT_THAT(Reasons(), ::testing::Contains("").Times(9));
 }
 
 // A shape is known when the graph is judged, but its node goes back to the host: to the partition

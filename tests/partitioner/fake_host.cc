@@ -106,6 +106,16 @@ int FakeHost::AddNode(std::string_view op, std::vector<int> inputs, std::vector<
   return index;
 }
 
+int FakeHost::AddControlFlow(int builtin_code, std::vector<int> inputs, std::vector<int> outputs,
+                             void* options) {
+  TfLiteRegistration registration{};
+  registration.builtin_code = builtin_code;
+  registration.version = 1;
+  const int index = Add(registration, std::move(inputs), std::move(outputs));
+  nodes.back().builtin_data = options;
+  return index;
+}
+
 int FakeHost::AddCustomNode(const char* name, std::vector<int> inputs, std::vector<int> outputs) {
   TfLiteRegistration registration{};
   registration.builtin_code = kTfLiteBuiltinCustom;

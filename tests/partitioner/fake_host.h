@@ -30,6 +30,9 @@ class FakeHost {
   // `op` with the defaults of its field table, changed by `params` where it is given.
   int AddNode(std::string_view op, std::vector<int> inputs, std::vector<int> outputs,
               const kernels::Params* params = nullptr, int version = 1);
+  // A node that runs subgraphs; `options` is the host's struct, and the caller's.
+  int AddControlFlow(int builtin_code, std::vector<int> inputs, std::vector<int> outputs,
+                     void* options);
   int AddCustomNode(const char* name, std::vector<int> inputs, std::vector<int> outputs);
   // Tensors that somebody outside reads.
   void SetOutputs(std::vector<int> outputs) { graph_outputs_ = std::move(outputs); }

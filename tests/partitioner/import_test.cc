@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <flatbuffers/flexbuffers.h>
+
+#include "kernels/composite.h"
+#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
 #include "kernels/import.h"
 #include "partitioner/host_age.h"
 #include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite_params.h"
 #include "tests/partitioner/fake_host.h"
 
 namespace fuselite::partitioner {
@@ -170,6 +175,73 @@ TEST(ImportNodeTest, FieldsThatTheVersionDoesNotReachAreReadFromHostsThatHaveThe
   EXPECT_EQ(imported(), 0);
 }
 
+// LiteRT had the functions for subgraphs before its fully connected layers named their bias.
+TEST(ImportNodeTest, TheYoungestFieldIsReadWhereTheVersionReachesItAlone) {
+  FakeHost host;
+  kernels::FullyConnectedParams params{};
+  params.quantized_bias_type = DataType::kInt64;
+  const kernels::Params given(params);
+  const int x = host.AddTensor({1, 4}), w = host.AddTensor({2, 4}), y = host.AddTensor({1, 2});
+  for (const int version : {9, 11}) {
+    const int node = host.AddNode("FULLY_CONNECTED", {x, w}, {y}, &given, version);
+    const Result<ImportedNode> imported = ImportNode(&host.context, node, true);
+    EXPECT_EQ(imported->params.as<kernels::FullyConnectedParams>().quantized_bias_type,
+              version == 11 ? DataType::kInt64 : DataType::kNone);
+  }
+}
+
+// Composites that a kernel is known for need no decomposition, others nothing but that.
+TEST(ImportNodeTest, CompositesOfAKernelDoWithoutTheirDecomposition) {
+  FakeHost host;
+  const int x = host.AddTensor({1, 4}), y = host.AddTensor({1, 4});
+  TfLiteStablehloCompositeParams params{};
+  const int node = host.AddControlFlow(kTfLiteBuiltinStablehloComposite, {x}, {y}, &params);
+  const auto import = [&] { return ImportNode(&host.context, node, false); };
+  EXPECT_EQ(import().status().message(), "has no options");
+  params.name = "my.block";
+  EXPECT_THAT(import().status().message(), HasSubstr("does not show its subgraphs"));
+  flexbuffers::Builder attributes;
+  attributes.Map([&] { attributes.Float("epsilon", 0.5f); });
+  attributes.Finish();
+  params.name = "odml.rms_norm";
+  params.attributes = attributes.GetBuffer().data();
+  params.attributes_size = attributes.GetBuffer().size();
+  const Result<ImportedNode> known = import();
+  ASSERT_TRUE(known.ok()) << known.status().ToString();
+  EXPECT_EQ(known->op, kernels::FindComposite("odml.rms_norm")->op);
+  EXPECT_EQ(known->body, nullptr);
+  params.attributes_size = 0;  // no epsilon
+  EXPECT_THAT(import().status().message(), HasSubstr("does not show its subgraphs"));
+}
+
+// What the host's kernel runs has the operator's name, and a kernel.
+TEST(ImportNodeTest, LoopsAndBranchesAreRunByTheHostsKernels) {
+  FakeHost host;
+  host.context.AcquireSubgraphContext = Acquire;
+  const int chooses = host.AddTensor({1}, DataType::kBool), y = host.AddTensor({1});
+  TfLiteWhileParams params{};
+  const auto run = [](TfLiteContext*, TfLiteNode*) { return kTfLiteOk; };
+  for (const auto& [code, name] :
+       {std::pair{kTfLiteBuiltinWhile, "WHILE"}, {kTfLiteBuiltinIf, "IF"}}) {
+    const int node = host.AddControlFlow(code, {chooses}, {y}, &params);
+    TfLiteRegistration& registration = host.registrations[node];
+    const auto refusal = [&] { return ImportNode(&host.context, node, true).status().message(); };
+    EXPECT_THAT(refusal(), HasSubstr("does not show the kernel"));
+    registration.prepare = run;
+    EXPECT_THAT(refusal(), HasSubstr("does not show the kernel"));
+    registration.invoke = run;
+    const Result<ImportedNode> imported = ImportNode(&host.context, node, true);
+    ASSERT_TRUE(imported.ok()) << imported.status().ToString();
+    EXPECT_EQ(imported->op->name, name);
+    EXPECT_NE(imported->host_call, nullptr);
+    registration.prepare = nullptr;
+    EXPECT_THAT(refusal(), HasSubstr("does not show the kernel"));
+    registration.prepare = run;
+    host.nodes[node].builtin_data = nullptr;
+    EXPECT_EQ(refusal(), "has no options");
+  }
+}
+
 TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
   FakeHost host;
   const int node = host.AddNode("SOFTMAX", {7}, {0});
@@ -186,6 +258,27 @@ TEST(ImportNodeTest, StateMustBeInVariables) {
             "input 19 must be a variable tensor");
   host.context.tensors[inputs[19]].is_variable = true;
   EXPECT_TRUE(ImportNode(&host.context, node, true).ok());
+}
+
+// What a host's struct says is believed as far as the struct reaches.
+TEST(ImportNodeTest, BranchesAreChosenByAnInputAndNamedByTheOptions) {
+  FakeHost host;
+  const int chooses = host.AddTensor({1}, DataType::kInt32), y = host.AddTensor({1});
+  TfLiteStablehloCaseParams params{};
+  const auto error = [&](std::vector<int> inputs, int branches, bool options = true) {
+    params.num_branches = branches;
+    const int node = host.AddControlFlow(kTfLiteBuiltinStablehloCase, std::move(inputs), {y},
+                                         options ? &params : nullptr);
+    return ImportNode(&host.context, node, false).status().message();
+  };
+  EXPECT_EQ(error({chooses}, 1), "the host does not show its subgraphs");
+  EXPECT_EQ(error({chooses}, kTfLiteStablehloCaseMaxBranches),
+            "the host does not show its subgraphs");
+  EXPECT_EQ(error({chooses}, 1, false), "has no options");
+  EXPECT_EQ(error({chooses}, 0), "has 0 branches");
+  EXPECT_EQ(error({chooses}, kTfLiteStablehloCaseMaxBranches + 1), "has 21 branches");
+  EXPECT_EQ(error({}, 1), "has nothing to choose by");
+  EXPECT_EQ(error({-1}, 1), "has nothing to choose by");
 }
 
 TEST(ImportHostTensorTest, TypesWithoutASizeAreRefused) {

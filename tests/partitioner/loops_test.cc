@@ -73,6 +73,51 @@ TEST(Loop, SplitsNoPartition) {
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
 }
 
+// What the host's kernel gives has its shape, and memory, as soon as the graph is prepared.
+TEST(Loop, GivesShapesBeforeTheRun) {
+  Builder b;
+  WriteLoop(
+      b, {{1, 8}},
+      [](Builder& body, int, const std::vector<int>& v) {
+        return std::vector{body.Op("TANH", {v[0]}, {1, 8})};
+      },
+      3);
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Delegate delegate(BestOptions());
+  std::unique_ptr<Interpreter> interpreter = *Interpreter::Create(*model);
+  ASSERT_TRUE(interpreter->ApplyDelegate(delegate.c_struct()).ok());
+  ASSERT_TRUE(interpreter->AllocateTensors().ok());
+  EXPECT_EQ(interpreter->output(1).shape, Shape({1, 8}));
+  EXPECT_NE(interpreter->output(1).data, nullptr);
+}
+
+// As many rows as values are true, in each run others: the host's kernel is prepared anew.
+TEST(Loop, OverAsManyRowsAsTheRunFinds) {
+  Builder b;
+  const int x = b.In({1, 8});
+  const int zero = b.AddConstant("zero", kFloat, Shape(), std::vector{0.0f});
+  const int where =
+      b.Op("WHERE", {b.Op("GREATER", {x, zero}, {1, 8}, kBool)}, {8, 2}, DataType::kInt64);
+  const int rows = b.Op("CAST", {where}, {8, 2});
+  const int count = b.AddTensor("count", kInt, Shape()), last = b.AddTensor("last", kFloat, {8, 2});
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), rows}, {count, last});
+  b.End({b.Op("NEG", {last}, {8, 2})});
+  b.Below(3, {{8, 2}});
+  b.AddSubgraph("body");
+  const int turn = b.In(Shape(), kInt), value = b.In({8, 2});
+  b.End({b.Next(turn), b.Op("ADD", {value, value}, {8, 2})});
+  EXPECT_TRUE(ExpectDelegateAgrees(b, BestOptions(), 6).whole());
+}
+
+TEST(Loop, OfValuesWithoutElements) {
+  ExpectLoopAgrees({{1, 8}, {0, 3}}, [](Builder& b, int, const std::vector<int>& v) {
+    return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8}),
+                       b.Op("NEG", {v[1]}, {0, 3})};
+  });
+}
+
 TEST(Loop, OfALayer) {
   ExpectLoopAgrees({{1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
     return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8})};

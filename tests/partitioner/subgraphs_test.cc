@@ -36,6 +36,22 @@ TEST(Branches, GiveWhatTheChosenOneGives) {
   }
 }
 
+// The file itself says which one it is.
+TEST(Branches, MayBeChosenByAConstant) {
+  for (const bool first : {false, true}) {
+    Builder b;
+    const int x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});
+    const int chooses = b.AddConstant("chooses", kBool, {1}, std::vector<uint8_t>{first});
+    b.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {chooses, b.Op("NEG", {x}, {1, 6})}, {y});
+    b.End({b.Op("TANH", {y}, {1, 6})});
+    for (const char* op : {"EXP", "ABS"}) {
+      b.AddSubgraph(op);
+      b.End({b.Op(op, {b.In({1, 6})}, {1, 6})});
+    }
+    EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+  }
+}
+
 // Results of different shapes are told apart by these.
 TEST(Branches, OfSeveralResultsAreTakenWhereThatIsClear) {
   Builder b;
@@ -115,6 +131,27 @@ TEST(Composites, OfAnyNameAreTheirDecomposition) {
     // Which of two operands of one shape is which, the host does not say.
     EXPECT_FALSE(ExpectDelegateAgrees(b).whole());
   }
+}
+
+// The host's kernel runs the loop, and it does so in its own graph alone.
+TEST(Composites, OfLoopsAreTheHosts) {
+  Builder b;
+  const int x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});
+  b.AddComposite("my.block", {}, 1, {x}, {y});
+  b.End({y});
+  b.AddSubgraph("decomposition");
+  const int from = b.In({1, 6}), to = b.AddTensor("to", kFloat, {1, 6});
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {2, 3}, {from}, {to});
+  b.End({to});
+  b.AddSubgraph("condition");
+  const int axes = b.AddConstant("axes", kInt, {2}, std::vector<int32_t>{0, 1});
+  const int sum = b.Op("SUM", {b.Op("ABS", {b.In({1, 6})}, {1, 6}), axes}, Shape());
+  b.End({b.Op("GREATER", {sum, b.AddConstant("one", kFloat, Shape(), std::vector{1.0f})}, Shape(),
+              kBool)});
+  b.AddSubgraph("body");
+  const int half = b.AddConstant("half", kFloat, Shape(), std::vector{0.5f});
+  b.End({b.Op("MUL", {b.In({1, 6}), half}, {1, 6})});
+  EXPECT_FALSE(ExpectDelegateAgrees(b).whole());
 }
 
 // Converters name a decomposition's operands by their places.

@@ -178,6 +178,46 @@ TEST(Variables, AreNamedByOneNumber) {
   }
 }
 
+// Two partitions of one variable, of which one has next to no work: both stay, and share it.
+TEST(Variables, MayBeSharedByPartitions) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  const int sum = b.Op("ADD", {b.Read(handle), b.Dense(x, {1, 8}, 8)}, {1, 8});
+  b.Assign(handle, b.Op("COS", {sum}, {1, 8}));
+  b.End({sum, b.Op("NEG", {b.Read(handle)}, {1, 8})});
+  b.Initializer();
+  Options options = BestOptions();
+  options.ops_deny = {"COS"};
+  EXPECT_THAT(ExpectDelegateAgrees(b, options).reasons,
+              ::testing::ElementsAre("COS: ops_deny names it"));
+}
+
+TEST(Variables, AreReadInTheirOwnShape) {
+  Stateful b;
+  const int x = b.In({2, 4});
+  b.CallOnce();
+  const int handle = b.Handle(), value = b.AddTensor("value", kFloat, {2, 4});
+  b.AddOperator(tflite::kTfLiteBuiltinReadVariable, {handle}, {value});
+  b.End({b.Op("ADD", {value, x}, {2, 4})});
+  b.Initializer();
+  EXPECT_THAT(Open(b).reasons,
+              Contains(HasSubstr("reads float32[2,4] from a variable of float32[1,8]")));
+}
+
+// A handle is what VAR_HANDLE gives: a number that says as much may be another thing's.
+TEST(Variables, AreFirstAssignedByTheirHandles) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  b.End({b.Op("ADD", {b.Read(b.Handle()), x}, {1, 8})});
+  b.AddSubgraph("initializer");
+  b.Assign(b.Number(0), b.Weights({1, 8}));
+  b.End({});
+  EXPECT_THAT(Open(b).reasons, Contains("READ_VARIABLE: CALL_ONCE runs ASSIGN_VARIABLE"));
+}
+
 // A branch that another graph runs assigns it, too.
 TEST(Variables, OfSeveralSubgraphsAreTheHosts) {
   for (const bool same : {false, true}) {
