@@ -177,7 +177,7 @@ TEST_F(PlansTest, OutputsWithoutElementsHaveAShapeAndNoMemory) {
     ASSERT_EQ(InvokeTo(rows, columns), kTfLiteOk) << host_.errors.back();
     EXPECT_EQ(host_.ShapeOf(out), Shape({rows, columns}));
     EXPECT_EQ(host_.context.tensors[out].allocation_type, kTfLiteDynamic);
-    host_.context.tensors[out].data.data = nullptr;
+    EXPECT_EQ(host_.Memory(out), nullptr);
   }
 }
 
@@ -218,6 +218,18 @@ TEST_F(ConstantOutputTest, IsThereBeforeTheRun) {
   host_.Resize(input_, {5, kWidth});
   ASSERT_EQ(host_.Prepare(), kTfLiteOk);
   EXPECT_THAT(Values(), ElementsAre(5, kWidth));
+}
+
+// Dynamic memory is the tensor's own, and goes on to be.
+TEST_F(ConstantOutputTest, TakesTheMemoryThatItsTensorHas) {
+  TfLiteTensor& tensor = host_.context.tensors[out_];
+  tensor.allocation_type = kTfLiteDynamic;
+  ASSERT_EQ(
+      host_.context.ResizeTensor(&host_.context, &tensor, MakeIntArray(std::vector{2}).release()),
+      kTfLiteOk);
+  Open({out_});
+  EXPECT_EQ(tensor.allocation_type, kTfLitePersistentRo);
+  EXPECT_THAT(Values(), ElementsAre(1, kWidth));
 }
 
 TEST_F(ConstantOutputTest, IsWrittenIntoMemoryOfTheUserByEachRun) {

@@ -156,8 +156,10 @@ void FakeHost::Resize(int tensor, const Shape& shape) {
   t.dims = Own({shape.dims().begin(), shape.dims().end()});
   t.bytes = BytesOf(static_cast<DataType>(t.type), shape);
   if (t.allocation_type == kTfLiteCustom) return;  // the user's, who sees to its size
-  // Always another address: nobody may keep the old one.
-  std::shared_ptr<void> memory = Allocate(t.bytes);
+  // Always another address: nobody may keep the old one. What the arena holds gets memory when all
+  // is planned, what has no elements none.
+  const bool none = t.bytes == 0 && t.allocation_type == kTfLiteArenaRw;
+  std::shared_ptr<void> memory = none ? nullptr : Allocate(t.bytes);
   t.data.data = memory.get();
   memory_[tensor] = std::move(memory);
 }
@@ -262,7 +264,14 @@ TfLiteStatus FakeHost::ResizeTensor(TfLiteContext* context, TfLiteTensor* tensor
   FakeHost& self = Self(context);
   const IntArrayPtr owned(dims);
   if (self.fail_resize) return kTfLiteError;
-  self.Resize(static_cast<int>(tensor - context->tensors), Shape(Elements(dims)));
+  const auto index = static_cast<int>(tensor - context->tensors);
+  const bool grows = tensor->allocation_type == kTfLitePersistentRo;
+  if (grows && self.grown_.contains(index) != (tensor->data.data != nullptr)) {
+    context->ReportError(context, "memory is grown that is no tensor's own, or is lost");
+    return kTfLiteError;
+  }
+  if (grows || tensor->allocation_type == kTfLiteDynamic) self.grown_.insert(index);
+  self.Resize(index, Shape(Elements(dims)));
   return kTfLiteOk;
 }
 

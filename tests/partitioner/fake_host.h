@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,7 @@ class FakeHost {
 
   std::vector<tflite::TfLiteTensor> table_;
   std::vector<std::shared_ptr<void>> memory_;  // of each tensor
+  std::set<int> grown_;                        // tensors in memory of their own, as LiteRT has it
   std::vector<std::shared_ptr<void>> owned_;   // arrays and option structs
   std::vector<int> graph_outputs_;
   std::vector<tflite::TfLiteDelegateParams> preview_;

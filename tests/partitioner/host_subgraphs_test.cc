@@ -21,14 +21,14 @@ using namespace tflite;
 class HostSubgraphTest : public ::testing::Test {
  protected:
   HostSubgraphTest() {
-    shown_ = {};
-    shown_.graph = &other_.context;
+    shown = {};
+    shown.graph = &other_.context;
     host_.context.AcquireSubgraphContext = [](TfLiteContext*, int, TfLiteContext** graph) {
-      *graph = shown_.graph;
-      return shown_.status;
+      *graph = shown.graph;
+      return shown.status;
     };
     host_.context.ReleaseSubgraphContext = [](TfLiteContext*, int) {
-      ++shown_.released;
+      ++shown.released;
       return kTfLiteOk;
     };
     for (int i = 0; i < 2; ++i) value_ = Add(value_);
@@ -45,28 +45,28 @@ class HostSubgraphTest : public ::testing::Test {
     TfLiteStatus status = kTfLiteOk;
     int released = 0;
   };
-  static Shown shown_;
+  static Shown shown;
   FakeHost host_, other_;
   int value_ = other_.AddTensor({1, 4});
 };
 
-HostSubgraphTest::Shown HostSubgraphTest::shown_;
+HostSubgraphTest::Shown HostSubgraphTest::shown;
 
 TEST_F(HostSubgraphTest, IsThereWhereTheHostGivesOneAndSaysSo) {
   EXPECT_TRUE(Acquire().ok());
-  shown_.status = kTfLiteError;
+  shown.status = kTfLiteError;
   EXPECT_EQ(Acquire().status().message(), "there is no subgraph 1");
-  shown_.status = kTfLiteOk;
-  shown_.graph = nullptr;
+  shown.status = kTfLiteOk;
+  shown.graph = nullptr;
   EXPECT_EQ(Acquire().status().message(), "there is no subgraph 1");
 }
 
 TEST_F(HostSubgraphTest, IsGivenBackUnlessItIsTheCallersOwn) {
   { const Result<HostSubgraph> acquired = Acquire(); }
-  EXPECT_EQ(shown_.released, 1);
-  shown_.graph = &host_.context;
+  EXPECT_EQ(shown.released, 1);
+  shown.graph = &host_.context;
   { const Result<HostSubgraph> acquired = Acquire(); }
-  EXPECT_EQ(shown_.released, 1);
+  EXPECT_EQ(shown.released, 1);
 }
 
 TEST_F(HostSubgraphTest, PlansAreTheFilesNodes) {
@@ -109,7 +109,7 @@ TEST_F(HostSubgraphTest, InputsAreTheFirstTensors) {
 
 TEST_F(HostSubgraphTest, InputsMustBeThere) {
   FakeHost empty;
-  shown_.graph = &empty.context;
+  shown.graph = &empty.context;
   empty.AddTensor({1, 4});
   EXPECT_THAT(*Acquire()->Inputs(1), ElementsAre(0));
   EXPECT_THAT(Acquire()->Inputs(2).status().message(), HasSubstr("are not its first 2 tensors"));
@@ -131,7 +131,7 @@ TEST_F(HostSubgraphTest, RegionsAreOtherSubgraphs) {
   const int x = host_.AddTensor({4}), at = host_.AddTensor({1, 1}, DataType::kInt32);
   const int y = host_.AddTensor({4});
   const int node = host_.AddNode("STABLEHLO_SCATTER", {x, at, x}, {y});
-  shown_.graph = &host_.context;
+  shown.graph = &host_.context;
   EXPECT_THAT(ImportNode(&host_.context, node, true).status().message(),
               HasSubstr("it runs its own subgraph"));
 }

@@ -71,6 +71,11 @@ TEST(Loop, SplitsNoPartition) {
   const int turn = b.In(Shape(), kInt), one = b.In(shape), two = b.In(shape);
   b.End({b.Next(turn), b.Op("ADD", {one, two}, shape), b.Op("SIN", {one}, shape)});
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+  // Its subgraphs must be ours, or the host's kernel gains nothing by us.
+  Options options = BestOptions();
+  options.ops_deny = {"SIN"};
+  EXPECT_THAT(Open(b, options).reasons,
+              ::testing::Contains(::testing::HasSubstr("(SIN) of subgraph 2")));
 }
 
 // What the host's kernel gives has its shape, and memory, as soon as the graph is prepared.
@@ -109,6 +114,25 @@ TEST(Loop, OverAsManyRowsAsTheRunFinds) {
   const int turn = b.In(Shape(), kInt), value = b.In({8, 2});
   b.End({b.Next(turn), b.Op("ADD", {value, value}, {8, 2})});
   EXPECT_TRUE(ExpectDelegateAgrees(b, BestOptions(), 6).whole());
+}
+
+// [2, 3] and [3, 2] in turn: as many bytes, of which no turn may take the other's shape for its
+// own.
+TEST(Loop, ThatTurnsItsValues) {
+  ExpectLoopAgrees(
+      {{2, 3}},
+      [](Builder& b, int, const std::vector<int>& v) {
+        const int order = b.AddConstant("order", kInt, {2}, std::vector<int32_t>{1, 0});
+        return std::vector{b.Op("TRANSPOSE", {v[0], order}, {3, 2})};
+      },
+      Turns::kOneByOne);
+}
+
+// A value that nobody reads goes on as it is.
+TEST(Loop, ThatHandsAValueOn) {
+  ExpectLoopAgrees({{1, 8}, {3}}, [](Builder& b, int, const std::vector<int>& v) {
+    return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8}), v[1]};
+  });
 }
 
 TEST(Loop, OfValuesWithoutElements) {

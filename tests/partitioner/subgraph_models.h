@@ -92,6 +92,7 @@ inline void ExpectSame(const interpreter::TensorView& expected,
 struct Delegated {
   std::vector<std::string> plan;
   std::vector<std::string> reasons;       // why nodes of the first subgraph were not taken
+  std::vector<std::string> shapes;        // of what the others give
   std::map<int, std::vector<int>> calls;  // by subgraph: of its partitions in each run
 
   void Read(const interpreter::Interpreter& host, const Delegate& delegate) {
@@ -99,6 +100,7 @@ struct Delegated {
     const Explanation explanation = delegate.Explain();
     for (const Verdict& verdict : explanation.graphs.at(0).verdicts) {
       if (!verdict.claimed) reasons.push_back(verdict.op + ": " + verdict.reason);
+      if (verdict.claimed) shapes.push_back(verdict.shapes);
     }
   }
   bool whole() const { return plan == std::vector<std::string>{"delegate FuseliteDelegate"}; }

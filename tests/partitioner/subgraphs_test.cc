@@ -52,6 +52,19 @@ TEST(Branches, MayBeChosenByAConstant) {
   }
 }
 
+// Whichever it is, all must be ours.
+TEST(Branches, OfWhichOneDoesNotFitAreTheHosts) {
+  Builder b;
+  const int chooses = b.In({1}, kBool), x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});
+  b.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {chooses, x}, {y});
+  b.End({y});
+  for (const int width : {6, 5}) {
+    b.AddSubgraph("branch");
+    b.End({b.Op("ADD", {b.In({1, 6}), b.Weights({1, width})}, {1, 6})});
+  }
+  EXPECT_THAT(Open(b).reasons, ::testing::Contains(::testing::HasSubstr("branch 1: ")));
+}
+
 // Results of different shapes are told apart by these.
 TEST(Branches, OfSeveralResultsAreTakenWhereThatIsClear) {
   Builder b;
@@ -216,7 +229,9 @@ TEST(Composites, OfClearOperandsAreTaken) {
   b.End({b.Dense(inner, {1, 6}, 4), b.Op("EXP", {q}, {6})});
   b.AddSubgraph("nested");
   b.End({b.Op("TANH", {b.In({1, 6})}, {1, 6})});
-  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+  const Delegated delegated = ExpectDelegateAgrees(b);
+  EXPECT_TRUE(delegated.whole());
+  EXPECT_THAT(delegated.shapes, ::testing::Contains("float32[1,4], float32[6]"));
 }
 
 // A shape that one partition computes is a value of the run for the next one.
