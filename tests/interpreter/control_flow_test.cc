@@ -207,6 +207,31 @@ TEST(Case, RunsTheBranchOfItsIndexAndElseTheLast) {
   }
 }
 
+// The first result has a shape of its own in the second branch, all else has one in all of them.
+TEST(Case, GivesShapesThatBranchesDifferIn) {
+  Builder b;
+  const int index = b.In({1}, kInt), x = b.In({1}), y = b.Out({1}), z = b.Out({1});
+  b.AddControlFlow(kCase, {1, 2, 3}, {index, x}, {y, z});
+  b.End({y, z});
+  for (const bool twice : {false, true, false}) {
+    b.AddSubgraph("branch");
+    const int value = b.In({1}), turned = b.Op("NEG", {value}, {1});
+    b.End({twice ? b.Op("CONCATENATION", {value, value}, {2}) : turned, turned});
+  }
+  const auto interpreter = OpenBuiltin(b);
+  ASSERT_TRUE(interpreter->AllocateTensors().ok());
+  for (const int chosen : {0, 1, 2, 1}) {
+    *static_cast<int32_t*>(interpreter->input(0).data) = chosen;
+    *static_cast<float*>(interpreter->input(1).data) = 7;
+    const Status status = interpreter->Invoke();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(interpreter->output(0).shape, chosen == 1 ? Shape({2}) : Shape({1}));
+    const std::vector<float> once = {-7}, twice = {7, 7};
+    EXPECT_EQ(Output(*interpreter, 0), chosen == 1 ? twice : once);
+    EXPECT_THAT(Output(*interpreter, 1), ElementsAre(-7));
+  }
+}
+
 TEST(Case, WithoutBranchesIsNoModel) {
   Builder b;
   const int index = b.In({1}, kInt), y = b.Out({1});

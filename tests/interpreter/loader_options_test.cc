@@ -78,6 +78,21 @@ TEST(OptionsOfAFile, HaveListsThatFit) {
               HasSubstr("has 9 entries, at most 8 fit"));
 }
 
+// Files have 64 bits where a shape has 32.
+TEST(OptionsOfAFile, HaveEntriesThatFit) {
+  const auto pad = [](int64_t low) {
+    return ErrorOf(
+        {.code = STABLEHLO_PAD,
+         .second_kind = SecondKind::StablehloPadOptions,
+         .options = [=](Builder& b) {
+           const std::vector<int64_t> edge = {0, low}, none = {0, 0};
+           return schema::CreateStablehloPadOptionsDirect(b, &edge, &none, &none).Union();
+         }});
+  };
+  EXPECT_EQ(pad(2147483647), "loaded");
+  EXPECT_THAT(pad(int64_t{1} << 40), HasSubstr("has the entry 1099511627776"));
+}
+
 TEST(OptionsOfAFile, NameSubgraphsThatThereAre) {
   const auto branches = [](const std::vector<int32_t>& indices) {
     return
