@@ -251,6 +251,26 @@ TEST(Loop, OverRowsThatItChanges) {
   });
 }
 
+// What it gives is made of constants alone, and read in two partitions.
+TEST(Loop, OfConstants) {
+  Builder b;
+  const int x = b.In({1, 8}), from = b.Weights({1, 8});
+  const int count = b.AddTensor("count", kInt, Shape()), last = b.AddTensor("last", kFloat, {1, 8});
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), from}, {count, last});
+  const int sum = b.Op("ADD", {b.Dense(x, {1, 8}, 8), last}, {1, 8});
+  const int between = b.Op("COS", {sum}, {1, 8});
+  b.End({b.Dense(b.Op("MUL", {between, last}, {1, 8}), {1, 8}, 8), last});
+  b.Below(3, {{1, 8}});
+  b.AddSubgraph("body");
+  const int turn = b.In(Shape(), kInt), value = b.In({1, 8});
+  b.End({b.Next(turn), b.Op("TANH", {value}, {1, 8})});
+  Options options = BestOptions();
+  for (const char* denied : {"", "COS"}) {
+    options.ops_deny = {denied};
+    ExpectDelegateAgrees(b, options);
+  }
+}
+
 // A condition over a value that the body computes.
 TEST(Loop, UntilASumIsLarge) {
   Builder b;
