@@ -48,10 +48,12 @@ std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
   const kernels::OperatorDef& def = *node.op;
   if (!def.places || def.places_inputs || def.reshapes || !node.tail.empty()) return std::nullopt;
   const kernels::OpDescription op = graph.Describe(id);
+  if (kernels::IsPacked(op.outputs[0].type)) return std::nullopt;  // parts may start within a byte
   const Result<kernels::Movement> movement = def.places(op);
   if (!movement.ok() || movement->parts.empty()) return std::nullopt;
   const int whole = movement->parts[0].input;
   const int64_t elements = op.inputs[whole].elements();
+  if (elements == 0) return std::nullopt;
   const int64_t period = RunsOf(movement->parts[0].copy).second;
   const int64_t run = period == 0 ? elements : period;
   int64_t unit = run;

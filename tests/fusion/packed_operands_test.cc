@@ -135,6 +135,23 @@ TEST(PackedOperands, AreColumnsOfAnySize) {
   }
 }
 
+// Two values of int4 share a byte.
+TEST(PackedOperands, OfHalfBytesStay) {
+  GraphBuilder b;
+  const TensorInfo int4{.type = DataType::kInt4};
+  ValueId x = b.Op("CAST", {b.Input({2, 4, 3})}, {}, 1, int4)[0];
+  x = b.Op("SLICE", {x, b.Ints({1, 0, 0}), b.Ints({1, 4, 3})}, {}, 1, int4)[0];
+  b.Output(b.Op("CAST", {x}, {}, 1, {.type = DataType::kFloat32})[0]);
+  ExpectSameFused(b.graph(), 0);
+}
+
+TEST(PackedOperands, MayBeEmpty) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TRANSPOSE", {b.Input({2, 0, 3}), b.Ints({2, 0, 1})});
+  for (const ValueId part : Parts(b, x, Taken::kBySplit)) b.Output(part);
+  EXPECT_TRUE(RunGraph(b.graph(), Fused()).status.ok());
+}
+
 // A layer of 32 units over rows of 64 whose weights are in blocks of 32, or small.
 ValueId SmallLayer(GraphBuilder& b, std::string_view op, ValueId x, bool biased) {
   const bool blocks = op == "FUSELITE_BLOCKWISE_FULLY_CONNECTED";
