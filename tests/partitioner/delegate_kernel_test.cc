@@ -131,6 +131,25 @@ TEST_F(DelegateTest, WeightsMayBeSparse) {
   stored.sparsity = nullptr;
 }
 
+// Old converters called them uint8, and meant int8 without a zero point.
+TEST_F(DelegateTest, WeightsMayBeCalledUnsigned) {
+  const int weights = host_.AddTensor({2, kWidth}, DataType::kUInt8);
+  TfLiteTensor& stored = host_.context.tensors[weights];
+  stored.allocation_type = kTfLiteMmapRo;
+  stored.params = {0.5f, 7};
+  for (int i = 0; i < 2 * kWidth; ++i) stored.data.raw[i] = i < kWidth ? '\2' : '\xff';
+  const int out = host_.AddTensor({1, 2});
+  host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  ASSERT_THAT(host_.kernels, SizeIs(1)) << Reasons()[0];
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  std::fill_n(host_.Floats(input_), kWidth, 1.0f);
+  ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  EXPECT_NEAR(host_.Floats(out)[0], kWidth, 1e-3);
+  EXPECT_NEAR(host_.Floats(out)[1], -0.5f * kWidth, 1e-3);
+}
+
 TEST_F(DelegateTest, WeightsMayBeValuesOfTheRun) {
   const int weights = host_.AddTensor({2, kWidth}), out = host_.AddTensor({1, 2});
   host_.AddNode("FULLY_CONNECTED", {input_, weights, -1}, {out});
