@@ -14,10 +14,11 @@ namespace fuselite::jit {
 using kernels::DepthRuns;
 
 // Whether the loops of a product of lines of so many rows by so many bytes of weights take one step
-// at a time. A single row waits for weights from beyond L1, which the prefetcher brings that follows
-// the addresses of each load instruction: those of an unrolled loop are a page and more apart, those
-// of a rolled one as far as a step's weights. On a Zen 5 (L1 of 48 KiB) dot products of 512 by 512
-// take 1.05 us rolled, 1.7 us in loops of 4 or 8 steps; weights within L1 take 2% longer rolled.
+// at a time. A single row waits for weights from beyond L1, which the prefetcher brings that
+// follows the addresses of each load instruction: those of an unrolled loop are a page and more
+// apart, those of a rolled one as far as a step's weights. On a Zen 5 (L1 of 48 KiB) dot products
+// of 512 by 512 take 1.05 us rolled, 1.7 us in loops of 4 or 8 steps; weights within L1 take 2%
+// longer rolled.
 bool RollsLoops(int64_t line_rows, int64_t weights_bytes);
 
 class DepthWalker {
