@@ -236,13 +236,14 @@ TypedRow ForSums(DataType type) {
 }
 
 TypedRow ForProducts(DataType type) {
-  if (type == DataType::kFloat32) return &Row<float, MulOf>;
   if (type == DataType::kBool) return nullptr;
-  switch (BitWidth(type)) {
-    case 8: return &Row<int8_t, ByteMulOf>;
-    case 16: return &Row<int16_t, MulOf>;
-    case 64: return &Row<int64_t, WideMulOf>;
-    default: return WithSign(type) == DataType::kInt32 ? &Row<int32_t, MulOf> : nullptr;
+  switch (WithSign(type)) {
+    case DataType::kFloat32: return &Row<float, MulOf>;
+    case DataType::kInt8: return &Row<int8_t, ByteMulOf>;
+    case DataType::kInt16: return &Row<int16_t, MulOf>;
+    case DataType::kInt32: return &Row<int32_t, MulOf>;
+    case DataType::kInt64: return &Row<int64_t, WideMulOf>;
+    default: return nullptr;
   }
 }
 

@@ -198,6 +198,24 @@ TEST(TypedRowsTest, SelectionsMatchTheReference) {
   }
 }
 
+// Their bits, as wide as integers', are no integers.
+TEST(TypedRowsTest, ProductsOfOtherFloatsHaveNoVectors) {
+  const std::pair<const char*, DataType> cases[] = {{"MUL", DataType::kFloat16},
+                                                    {"MUL", DataType::kComplex64},
+                                                    {"STABLEHLO_MULTIPLY", DataType::kFloat64}};
+  for (const auto& [name, type] : cases) {
+    SCOPED_TRACE(DataTypeName(type));
+    OpTester tester(name);
+    const TensorInfo info{.type = type, .shape = {8}};
+    tester.Input(TestTensor(info)).Input(TestTensor(info));
+    ASSERT_TRUE(tester.Infer().ok());
+    for (const Isa isa : RunnableIsas()) {
+      const OpDescription& op = tester.op;
+      EXPECT_FALSE(BuildTypedRows(RowFunction::kMul, op, {.isa = isa}).ok());
+    }
+  }
+}
+
 TEST(TypedRowsTest, ActivationsOfIntegersAreRefused) {
   Random random(1);
   OpTester tester("ADD");
