@@ -301,7 +301,7 @@ inline int64_t RandomPitch(Random& random, int64_t width) {
 // Leaves, in some cases, a gap behind each row of the output.
 inline void PitchOutput(OpTester& tester, Random& random) {
   TensorInfo& output = tester.op.outputs[0];
-  output.row_pitch = RandomPitch(random, output.shape.dim(-1));
+  output.row_pitch = RandomPitch(random, output.shape.rank() == 0 ? 1 : output.shape.dim(-1));
 }
 
 // Where the machine has vectors, a fast candidate must have taken nearly all of the `cases`.
