@@ -74,50 +74,83 @@ inline void StoreRows(const BlockwiseTile& t, const __m512* sums) {
   }
 }
 
-// The sums of a block of each row over one panel. The two halves of the bytes, and with few rows
-// each second vector, have sums of their own, so that enough of them are on their way; those of the
-// high halves are 16 times too large until the end. Every loop over them is unrolled: g++ would
-// keep them on the stack else.
-template <int kRows>
+// Rows over the panels of a tile: a load that spreads four bytes takes as long as a dot product, so
+// that each serves all panels.
+constexpr int kMostPanels = 2, kMaxRows = 5;
+
+// The sums of a block of each row over one panel or two, whose weights are fetched ahead with
+// `kAhead`. Every loop over them is unrolled: g++ would keep them on the stack else.
+template <int kPanels, int kRows, bool kAhead>
 struct BlockSums {
-  static constexpr int kChains = kRows <= 2 ? 4 : 2;
-  __m512i sums[kChains][kRows];
+  // With few rows the two halves of the bytes have sums of their own, so that enough of them are on
+  // their way; those of the high halves are 16 times too large until the end. More would not fit
+  // the registers.
+  static constexpr int kHalves = kPanels * kRows <= 5 ? 2 : 1;
+  __m512i sums[kPanels][kHalves][kRows];
 
   BlockSums(const BlockwiseTile& t, int64_t block) {
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      sums[0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
-      HWY_UNROLL(4)
-      for (int c = 1; c < kChains; ++c) sums[c][r] = _mm512_setzero_si512();
-    }
-  }
-
-  // Depth [at, at + kBlockwiseStep).
-  void Add(const BlockwiseTile& t, int64_t at, const std::byte* weights) {
-    const __m512i low = _mm512_set1_epi8(0x0f), high = _mm512_set1_epi8(static_cast<char>(0xf0));
-    HWY_UNROLL(4)
-    for (int i = 0; i < kBlockwiseStep / 8; ++i) {
-      __m512i both = _mm512_load_si512(weights + i * 4 * kLanes);
-      asm("" : "+v"(both));  // else it is loaded twice, and loads are what a single row waits for
-      const __m512i w0 = _mm512_and_si512(both, low);
-      const __m512i w1 = _mm512_and_si512(both, high);
-      const int c = 2 * i % kChains;
+    HWY_UNROLL(2)
+    for (auto& of_panel : sums) {
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r) {
-        const std::byte* const x = t.rows[r].values + at + 8 * i;
-        sums[c][r] = _mm512_dpbusd_epi32(sums[c][r], w0, Broadcast32(x));
-        sums[c + 1][r] = _mm512_dpbusd_epi32(sums[c + 1][r], w1, Broadcast32(x + 4));
+        of_panel[0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
+        if constexpr (kHalves == 2) of_panel[1][r] = _mm512_setzero_si512();
       }
     }
   }
 
-  __m512i Total(int r) const {
-    __m512i low = sums[0][r], high = sums[1][r];
-    if constexpr (kChains == 4) {
-      low = _mm512_add_epi32(low, sums[2][r]);
-      high = _mm512_add_epi32(high, sums[3][r]);
+  HWY_INLINE void AddBlock(const BlockwiseTile& t, int64_t block) {
+    int64_t at = block * t.block_size;
+    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
+      const std::byte* const weights = t.weights + at * (kLanes / 2);
+      HWY_UNROLL(4)
+      for (int64_t i = 0; i < kBlockwiseStep; i += 8) {
+        AddEight(t, at + i, weights + i / 2 * kLanes);
+      }
     }
-    return _mm512_add_epi32(low, _mm512_srai_epi32(high, 4));
+  }
+
+  HWY_INLINE __m512i Total(int p, int r) const {
+    if constexpr (kHalves == 1) return sums[p][0][r];
+    return _mm512_add_epi32(sums[p][0][r], _mm512_srai_epi32(sums[p][kHalves - 1][r], 4));
+  }
+
+ private:
+  // Depth [at, at + 8); the first panel's weights.
+  HWY_INLINE void AddEight(const BlockwiseTile& t, int64_t at, const std::byte* weights) {
+    __m512i low[kPanels], high[kPanels];
+    HWY_UNROLL(2)
+    for (int p = 0; p < kPanels; ++p) {
+      const __m512i both = Load(weights + p * t.panel_bytes);
+      low[p] = _mm512_and_si512(both, _mm512_set1_epi8(0x0f));
+      high[p] = High(both);
+    }
+    AddFours(t, at, low, 0);
+    AddFours(t, at + 4, high, kHalves - 1);
+  }
+
+  static __m512i Load(const std::byte* weights) {
+    if constexpr (kAhead) _mm_prefetch(weights + kWeightsAhead, _MM_HINT_T0);
+    __m512i both = _mm512_load_si512(weights);
+    asm("" : "+v"(both));  // else it is loaded twice, and loads are what few rows wait for
+    return both;
+  }
+  static __m512i High(__m512i both) {
+    if constexpr (kHalves == 1) {
+      return _mm512_and_si512(_mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
+    }
+    return _mm512_and_si512(both, _mm512_set1_epi8(static_cast<char>(0xf0)));
+  }
+  HWY_INLINE void AddFours(const BlockwiseTile& t, int64_t at, const __m512i* weights, int half) {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      __m512i x = Broadcast32(t.rows[r].values + at);
+      asm("" : "+v"(x));  // else it is loaded twice
+      HWY_UNROLL(2)
+      for (int p = 0; p < kPanels; ++p) {
+        sums[p][half][r] = _mm512_dpbusd_epi32(sums[p][half][r], weights[p], x);
+      }
+    }
   }
 };
 
@@ -134,113 +167,20 @@ inline void StoreExactRows(const BlockwiseTile& t, const __m512i* totals, __m512
   }
 }
 
-template <int kRows, bool kHalf>
-void RunPanel(const BlockwiseTile& t) {
-  const std::byte* weights = t.weights;
-  __m512 sums[kRows];
-  HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_ps();
-  int64_t at = 0;
-  for (int64_t block = 0; block < t.blocks; ++block) {
-    BlockSums<kRows> of_block(t, block);
-    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
-      of_block.Add(t, at, weights);
-      weights += kBlockwiseStep / 2 * kLanes;
-    }
-    const __m512 scales = ScalesOf<kHalf>(t, block);
-    __m512i totals[kRows];
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) totals[r] = of_block.Total(r);
-    if (t.exact) return StoreExactRows<kRows>(t, totals, scales);
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(totals[r]), sums[r]);
-    }
-  }
-  StoreRows<kRows>(t, sums);
-}
-
-// Rows over two panels: a load that spreads four bytes takes as long as a dot product, so that each
-// serves two. With one sum for each, all of a tile's fit the registers.
-constexpr int kPairRows = 5;
-
-// The sums of a block of each row over two panels, whose weights are fetched ahead with `kAhead`.
-template <int kRows, bool kAhead>
-struct PairSums {
-  // With few rows the high halves of the bytes have sums of their own, as those of BlockSums.
-  static constexpr int kHalves = kRows <= 2 ? 2 : 1;
-  __m512i sums[2][kHalves][kRows];
-
-  PairSums(const BlockwiseTile& t, int64_t block) {
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      sums[0][0][r] = sums[1][0][r] = _mm512_set1_epi32(t.rows[r].sums[block]);
-      if constexpr (kHalves == 2) sums[0][1][r] = sums[1][1][r] = _mm512_setzero_si512();
-    }
-  }
-
-  void AddBlock(const BlockwiseTile& t, int64_t block) {
-    int64_t at = block * t.block_size;
-    for (const int64_t end = at + t.block_size; at < end; at += kBlockwiseStep) {
-      const std::byte* const weights = t.weights + at * (kLanes / 2);
-      Add(t, at, weights, weights + t.panel_bytes);
-    }
-  }
-
-  __m512i Total(int p, int r) const {
-    if constexpr (kHalves == 1) return sums[p][0][r];
-    return _mm512_add_epi32(sums[p][0][r], _mm512_srai_epi32(sums[p][kHalves - 1][r], 4));
-  }
-
- private:
-  // Depth [at, at + kBlockwiseStep); the panels' weights.
-  void Add(const BlockwiseTile& t, int64_t at, const std::byte* first, const std::byte* second) {
-    const __m512i low = _mm512_set1_epi8(0x0f);
-    HWY_UNROLL(4)
-    for (int i = 0; i < kBlockwiseStep / 8; ++i) {
-      const __m512i a = Load(first + i * 4 * kLanes), b = Load(second + i * 4 * kLanes);
-      AddFours(t, at + 8 * i, _mm512_and_si512(a, low), _mm512_and_si512(b, low), 0);
-      AddFours(t, at + 8 * i + 4, High(a), High(b), kHalves - 1);
-    }
-  }
-
-  static __m512i Load(const std::byte* weights) {
-    if constexpr (kAhead) _mm_prefetch(weights + kWeightsAhead, _MM_HINT_T0);
-    __m512i both = _mm512_load_si512(weights);
-    asm("" : "+v"(both));  // else it is loaded twice, and loads are what few rows wait for
-    return both;
-  }
-  static __m512i High(__m512i both) {
-    if constexpr (kHalves == 1) {
-      return _mm512_and_si512(_mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
-    }
-    return _mm512_and_si512(both, _mm512_set1_epi8(static_cast<char>(0xf0)));
-  }
-  void AddFours(const BlockwiseTile& t, int64_t at, __m512i a, __m512i b, int half) {
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      __m512i x = Broadcast32(t.rows[r].values + at);
-      asm("" : "+v"(x));  // else it is loaded twice
-      sums[0][half][r] = _mm512_dpbusd_epi32(sums[0][half][r], a, x);
-      sums[1][half][r] = _mm512_dpbusd_epi32(sums[1][half][r], b, x);
-    }
-  }
-};
-
-template <int kRows, bool kHalf, bool kAhead = false>
-void RunPair(const BlockwiseTile& t) {
-  const BlockwiseTile panels[2] = {PanelOf(t, 0), PanelOf(t, 1)};
-  __m512 sums[2][kRows];
+template <int kPanels, int kRows, bool kHalf, bool kAhead>
+void RunRows(const BlockwiseTile& t) {
+  __m512 sums[kPanels][kRows];
   HWY_UNROLL(2)
   for (auto& of_panel : sums) {
     HWY_UNROLL(8)
     for (__m512& sum : of_panel) sum = _mm512_setzero_ps();
   }
+  const BlockwiseTile panels[2] = {PanelOf(t, 0), PanelOf(t, kPanels - 1)};
   for (int64_t block = 0; block < t.blocks; ++block) {
-    PairSums<kRows, kAhead> of_block(t, block);
+    BlockSums<kPanels, kRows, kAhead> of_block(t, block);
     of_block.AddBlock(t, block);
     HWY_UNROLL(2)
-    for (int p = 0; p < 2; ++p) {
+    for (int p = 0; p < kPanels; ++p) {
       const __m512 scales = ScalesOf<kHalf>(panels[p], block);
       HWY_UNROLL(8)
       for (int r = 0; r < kRows; ++r) {
@@ -249,16 +189,16 @@ void RunPair(const BlockwiseTile& t) {
       }
     }
   }
-  for (int p = 0; p < 2; ++p) StoreRows<kRows>(panels[p], sums[p]);
+  for (int p = 0; p < kPanels; ++p) StoreRows<kRows>(panels[p], sums[p]);
 }
 
 // The same of an exact tile, which has one block.
-template <int kRows, bool kHalf, bool kAhead = false>
-void RunExactPair(const BlockwiseTile& t) {
-  PairSums<kRows, kAhead> sums(t, 0);
+template <int kPanels, int kRows, bool kHalf, bool kAhead>
+void RunExactRows(const BlockwiseTile& t) {
+  BlockSums<kPanels, kRows, kAhead> sums(t, 0);
   sums.AddBlock(t, 0);
   HWY_UNROLL(2)
-  for (int p = 0; p < 2; ++p) {
+  for (int p = 0; p < kPanels; ++p) {
     const BlockwiseTile panel = PanelOf(t, p);
     __m512i totals[kRows];
     HWY_UNROLL(8)
@@ -267,41 +207,33 @@ void RunExactPair(const BlockwiseTile& t) {
   }
 }
 
-template <int kRows, bool kHalf>
-void RunPairOf(const BlockwiseTile& t) {
-  t.exact ? RunExactPair<kRows, kHalf>(t) : RunPair<kRows, kHalf>(t);
+// One or two rows wait for the weights, more for the products.
+template <int kPanels, int kRows, bool kHalf>
+void RunAsAsked(const BlockwiseTile& t) {
+  if constexpr (kPanels == 2 && kRows <= 2) {
+    if (t.fetches_ahead) {
+      return t.exact ? RunExactRows<kPanels, kRows, kHalf, true>(t)
+                     : RunRows<kPanels, kRows, kHalf, true>(t);
+    }
+  }
+  t.exact ? RunExactRows<kPanels, kRows, kHalf, false>(t)
+          : RunRows<kPanels, kRows, kHalf, false>(t);
 }
 
-// One or two rows wait for the weights.
-template <int kRows, bool kHalf>
-void RunThinPair(const BlockwiseTile& t) {
-  if (!t.fetches_ahead) return RunPairOf<kRows, kHalf>(t);
-  t.exact ? RunExactPair<kRows, kHalf, true>(t) : RunPair<kRows, kHalf, true>(t);
-}
-
-template <bool kHalf>
-void RunPanelOf(const BlockwiseTile& t) {
+template <int kPanels, bool kHalf>
+void RunPanels(const BlockwiseTile& t) {
   switch (t.row_count) {
-    case 1: return RunPanel<1, kHalf>(t);
-    case 2: return RunPanel<2, kHalf>(t);
-    case 3: return RunPanel<3, kHalf>(t);
-    case 4: return RunPanel<4, kHalf>(t);
-    default: return RunPanel<kPairRows, kHalf>(t);
+    case 1: return RunAsAsked<kPanels, 1, kHalf>(t);
+    case 2: return RunAsAsked<kPanels, 2, kHalf>(t);
+    case 3: return RunAsAsked<kPanels, 3, kHalf>(t);
+    case 4: return RunAsAsked<kPanels, 4, kHalf>(t);
+    default: return RunAsAsked<kPanels, kMaxRows, kHalf>(t);
   }
 }
 
 template <bool kHalf>
 void RunTile(const BlockwiseTile& t) {
-  if (t.units > kLanes) {
-    switch (t.row_count) {
-      case 1: return RunThinPair<1, kHalf>(t);
-      case 2: return RunThinPair<2, kHalf>(t);
-      case 3: return RunPairOf<3, kHalf>(t);
-      case 4: return RunPairOf<4, kHalf>(t);
-      default: return RunPairOf<5, kHalf>(t);
-    }
-  }
-  RunPanelOf<kHalf>(t);
+  t.units > kLanes ? RunPanels<kMostPanels, kHalf>(t) : RunPanels<1, kHalf>(t);
 }
 
 }  // namespace
@@ -310,8 +242,8 @@ HWY_POP_ATTRIBUTES
 // Outside of them: this runs on machines without these instructions, too.
 BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions) {
   BlockwiseFunctions dot = functions;
-  dot.tiles[0][0] = {RunTile<true>, kPairRows, 2, true};
-  dot.tiles[0][1] = {RunTile<false>, kPairRows, 2, true};
+  dot.tiles[0][0] = {RunTile<true>, kMaxRows, kMostPanels, true};
+  dot.tiles[0][1] = {RunTile<false>, kMaxRows, kMostPanels, true};
   return dot;
 }
 
