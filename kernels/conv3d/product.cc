@@ -59,11 +59,14 @@ ProductPart MakePart(const Window3D& window, const Shape& filter, const Parts3D&
 Status DescribeTransposed(const Window3D& window, const Shape& filter,
                           ProductDescription* product) {
   const auto& [d, h, w] = window.axes;
+  // Outputs whose remainders are beyond would each have a product of their own.
+  constexpr int64_t kMostParts = 1024;
+  int64_t parts = 1;
   for (const WindowAxis& axis : window.axes) {
     if (axis.dilation != 1) return Unsupported("dilated taps");
+    parts *= axis.stride;
+    if (parts > kMostParts) return Unsupported("strides beyond ", kMostParts);
   }
-  // Outputs whose remainders are beyond would each have a product of their own.
-  if (int64_t{d.stride} * h.stride * w.stride > 1024) return Unsupported("strides beyond 1024");
   product->padding = {PaddedAxis(h), PaddedAxis(w)};
   product->volume = PaddedAxis(d);
   product->n_step = filter[4];
@@ -77,6 +80,15 @@ Status DescribeTransposed(const Window3D& window, const Shape& filter,
     }
   }
   return Status();
+}
+
+// The padded copy holds what windows skip, too, which may be beyond all memory.
+Status CheckPadded(const ProductDescription& product) {
+  const WindowAxis axes[] = {*product.volume, product.padding.y, product.padding.x};
+  double positions = static_cast<double>(product.images);
+  for (const WindowAxis& axis : axes) positions *= static_cast<double>(axis.reach());
+  if (positions <= INT32_MAX) return Status();
+  return Unsupported("windows that reach over ", positions, " padded positions");
 }
 
 }  // namespace
@@ -103,6 +115,7 @@ Result<ProductDescription> DescribeConv3DProduct(const OpDescription& op) {
   } else {
     DescribeForward(window, filter, &product);
   }
+  FUSELITE_RETURN_IF_ERROR(CheckPadded(product));
   return product;
 }
 

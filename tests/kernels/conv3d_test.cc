@@ -1,5 +1,6 @@
 // Convolutions of volumes as matrix products against the reference, within the bound of
 // docs/design.md.
+#include "kernels/product/description.h"
 #include "tests/kernels/conv3d_cases.h"
 
 namespace fuselite::kernels::testing {
@@ -17,6 +18,33 @@ void Compare(bool transposed) {
 
 TEST(Conv3DTest, AgreesWithTheReference) { Compare(false); }
 TEST(Conv3DTest, TransposedAgreesWithTheReference) { Compare(true); }
+
+// Their products do not fit 64 bits, and the padding no memory; the reference needs none of it.
+TEST(Conv3DTest, HugeStridesAndDilationsAreLeftToTheReference) {
+  constexpr int32_t kHuge = 1 << 28;
+  const TensorInfo floats{.type = DataType::kFloat32};
+  const auto of = [&](const Shape& shape) {
+    TensorInfo info = floats;
+    info.shape = shape;
+    return TestTensor(info);
+  };
+  const std::vector<int32_t> one(5, 1);
+  OpTester transposed("CONV_3D_TRANSPOSE");
+  transposed.params<Conv3DParams>() = {Padding::kSame,    kHuge, kHuge, kHuge,
+                                       Activation::kNone, 1,     1,     1};
+  transposed.Constant(TestTensor::Of<int32_t>(DataType::kInt32, {5}, one));
+  transposed.Constant(of({1, 1, 1, 1, 1})).Input(of({1, 1, 1, 1, 1}));
+  OpTester forward("CONV_3D");
+  forward.params<Conv3DParams>() = {Padding::kSame,    1,     1,     1,
+                                    Activation::kNone, kHuge, kHuge, kHuge};
+  forward.Input(of({1, 2, 2, 2, 1})).Constant(of({2, 2, 2, 1, 1}));
+  for (OpTester* const tester : {&transposed, &forward}) {
+    const Status inferred = tester->Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    EXPECT_EQ(DescribeConv3DProduct(tester->op).status().code(), StatusCode::kUnsupported);
+    EXPECT_TRUE(tester->Run("reference", Isa::kScalar).ok());
+  }
+}
 
 }  // namespace
 }  // namespace fuselite::kernels::testing
