@@ -31,10 +31,7 @@ std::optional<Repetition> RepetitionBy(const Graph& graph, NodeId broadcast) {
 
 // The BROADCAST_TO that only reshapes lead from to `value`.
 std::optional<Repetition> RepetitionBehind(const Graph& graph, ValueId value) {
-  NodeId id = graph.producer(value);
-  while (id != kNone && graph.node(id).op->reshapes && graph.node(id).tail.empty()) {
-    id = graph.producer(graph.node(id).inputs[0]);
-  }
+  const NodeId id = graph.producer(BeforeReshapes(graph, value));
   return Is(graph, id, "BROADCAST_TO") ? RepetitionBy(graph, id) : std::nullopt;
 }
 

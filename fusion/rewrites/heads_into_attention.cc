@@ -26,16 +26,6 @@ struct Rows {
   }
 };
 
-// What `value` was before it was reshaped.
-ValueId BeforeReshapes(const Graph& graph, ValueId value) {
-  for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
-    const Node& node = graph.node(id);
-    if (!node.op->reshapes || !node.tail.empty()) break;
-    value = node.inputs[0];
-  }
-  return value;
-}
-
 // Whether each head is a row of its own in a part of wider rows (a layer may give queries, keys and
 // values for one head after the other): the heads are not side by side.
 bool HeadsApart(const Graph& graph, const Rows& rows) {

@@ -22,6 +22,15 @@ std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node
 
 }  // namespace
 
+ValueId BeforeReshapes(const Graph& graph, ValueId value) {
+  for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
+    const Node& node = graph.node(id);
+    if (!node.op->reshapes || !node.tail.empty()) break;
+    value = node.inputs[0];
+  }
+  return value;
+}
+
 RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   RearrangingChain chain;
   chain.source = value;

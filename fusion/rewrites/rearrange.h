@@ -10,6 +10,9 @@
 
 namespace fuselite::fusion {
 
+// What `value` was before nodes without tails only reshaped it.
+ValueId BeforeReshapes(const Graph& graph, ValueId value);
+
 // TRANSPOSEs and what only reshapes, without tails, from a source down to a value.
 struct RearrangingChain {
   std::vector<NodeId> nodes;  // the last one first; empty: the value is its own source

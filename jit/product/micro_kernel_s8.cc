@@ -117,17 +117,17 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.to_the_byte = kernel->format_.to_the_byte;
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   const ProductFormatS8& f = kernel->format_;
-  spec.narrow = !HasDotProduct(isa) && problem->grid.line_rows == 1 &&
-                f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
+  const bool one_row = problem->grid.line_rows == 1;
+  spec.narrow = !HasDotProduct(isa) && one_row && f.weights_type == DataType::kInt8 &&
+                f.weights_zero_point == 0;
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
-  spec.prefetch_weights = problem->grid.line_rows == 1 && !problem->right_in_l2;
+  spec.prefetch_weights = one_row && !problem->right_in_l2;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
-  spec.constants_apart = f.constant_weights && problem->grid.line_rows == 1 &&
-                         weights_bytes >= kSharedWeights && spec.tail.requantization.has_value();
+  spec.constants_apart = f.constant_weights && one_row && weights_bytes >= kSharedWeights &&
+                         spec.tail.requantization.has_value();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  const bool one_row = problem->grid.line_rows == 1;
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
   if (one_row) return Shared(kernel);

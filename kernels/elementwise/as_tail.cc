@@ -128,6 +128,19 @@ void AppendBinaryRange(const OpDescription& op, Tail* tail) {
   tail->stages.push_back(TailStage::Unary(UnaryKind::kClamp, low, high));
 }
 
+namespace {
+
+// A binary operator as its stage and its activation's.
+StagesOnInput StagesOfBinary(const OpDescription& op, int flowing, const TailStage& stage,
+                             int64_t rows_per_batch) {
+  StagesOnInput result{.flowing = flowing, .stages = {}};
+  AppendStage(stage, rows_per_batch, &result.stages);
+  AppendBinaryRange(op, &result.stages);
+  return result;
+}
+
+}  // namespace
+
 std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op) {
   if (op.inputs.empty() || op.inputs[0].type != DataType::kFloat32) return std::nullopt;
   if (op.op == &ElementwiseOperator()) return StagesOnInput{};
@@ -139,10 +152,7 @@ std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op) {
     TailStage stage;
     int64_t rows_per_batch;
     if (!ToTailStage(op, flowing, &stage, &rows_per_batch)) continue;
-    StagesOnInput result{.flowing = flowing, .stages = {}};
-    AppendStage(stage, rows_per_batch, &result.stages);
-    AppendBinaryRange(op, &result.stages);
-    return result;
+    return StagesOfBinary(op, flowing, stage, rows_per_batch);
   }
   return std::nullopt;
 }
@@ -160,10 +170,7 @@ std::optional<StagesOnInput> AsStagesOnRows(const OpDescription& op) {
     if (!use) continue;
     TailStage stage = TailStage::Binary(flowing == 1 ? Reversed(*kind) : *kind, use->operand);
     stage.operand.input = 1 - flowing;
-    StagesOnInput result{.flowing = flowing, .stages = {}};
-    AppendStage(stage, use->rows_per_batch, &result.stages);
-    AppendBinaryRange(op, &result.stages);
-    return result;
+    return StagesOfBinary(op, flowing, stage, use->rows_per_batch);
   }
   return std::nullopt;
 }
