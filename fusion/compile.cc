@@ -105,7 +105,9 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     if (v >= 0 && v < graph.value_count()) graph.value(v).observed = true;
   }
   FUSELITE_RETURN_IF_ERROR(Validate(graph));
-  FUSELITE_RETURN_IF_ERROR(options.budget.CheckMultiplyAdds(GraphCost(graph)));
+  if (options.budget.max_multiply_adds > 0) {
+    FUSELITE_RETURN_IF_ERROR(options.budget.CheckMultiplyAdds(GraphCost(graph)));
+  }
   AlignConstants(graph);
   Stopwatch watch;
   std::optional<WeightsCache> cache = CacheOf(graph, options.cache);

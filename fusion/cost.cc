@@ -4,13 +4,13 @@
 
 namespace fuselite::fusion {
 
-double NodeCost(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  if (node.op->reshapes) return 0;
-  const kernels::OpDescription op = graph.Describe(id);
+double OperationCost(const kernels::OpDescription& op) {
+  if (op.op->reshapes) return 0;
   const double outputs = op.outputs.empty() ? 0.0 : static_cast<double>(op.outputs[0].elements());
-  return kernels::Cost(op) + outputs * static_cast<double>(node.tail.stages.size());
+  return kernels::Cost(op) + outputs * static_cast<double>(op.tail.stages.size());
 }
+
+double NodeCost(const Graph& graph, NodeId id) { return OperationCost(graph.Describe(id)); }
 
 double GraphCost(const Graph& graph) {
   double cost = 0;

@@ -6,7 +6,8 @@
 namespace fuselite::fusion {
 
 // Multiply-adds, or elements where there are none (OperatorDef::cost), the tail's stages included
-// at an element each. Nodes that only rename bytes cost nothing.
+// at an element each. Operations that only rename bytes cost nothing.
+double OperationCost(const kernels::OpDescription& op);
 double NodeCost(const Graph& graph, NodeId id);
 double GraphCost(const Graph& graph);
 

@@ -116,6 +116,8 @@ Result<kernels::OpDescription> TensorTable::Describe(const ImportedNode& node) c
   op.params = node.params;
   op.version = node.version;
   op.intermediates = node.intermediates;
+  op.inputs.reserve(node.inputs.size());
+  op.outputs.reserve(node.outputs.size());
   Status unknown;  // the first of them
   for (int tensor : node.inputs) {
     op.inputs.emplace_back();

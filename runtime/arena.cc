@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <numeric>
 
 namespace fuselite {
@@ -108,23 +107,29 @@ ArenaPlan PlanArena(std::span<const ArenaValue> values) {
   };
   ArenaPlan best =
       sorted_plan([&](int a, int b) { return values[a].first_step < values[b].first_step; });
-  const auto keep_better = [&](ArenaPlan plan) {
+  // None can do with less than what is alive at once; most chains need no more.
+  const size_t least = ArenaLowerBound(values);
+  const auto keep_better = [&](auto before) {
+    if (best.bytes < least + kAlignment) return;
+    ArenaPlan plan = sorted_plan(before);
     if (plan.bytes < best.bytes) best = std::move(plan);
   };
-  keep_better(sorted_plan([&](int a, int b) { return size(a) > size(b); }));
-  keep_better(sorted_plan(
-      [&](int a, int b) { return life(a) != life(b) ? life(a) > life(b) : size(a) > size(b); }));
+  keep_better([&](int a, int b) { return size(a) > size(b); });
+  keep_better(
+      [&](int a, int b) { return life(a) != life(b) ? life(a) > life(b) : size(a) > size(b); });
   return best;
 }
 
 size_t ArenaLowerBound(std::span<const ArenaValue> values) {
-  std::map<int, ptrdiff_t> changes;
+  int last = 0;
+  for (const ArenaValue& value : values) last = std::max(last, value.last_step);
+  std::vector<ptrdiff_t> changes(static_cast<size_t>(last) + 2);  // from the step before
   for (const ArenaValue& value : values) {
     changes[value.first_step] += static_cast<ptrdiff_t>(value.bytes);
     changes[value.last_step + 1] -= static_cast<ptrdiff_t>(value.bytes);
   }
   ptrdiff_t live = 0, most = 0;
-  for (const auto& [step, change] : changes) most = std::max(most, live += change);
+  for (const ptrdiff_t change : changes) most = std::max(most, live += change);
   return static_cast<size_t>(most);
 }
 

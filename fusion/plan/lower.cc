@@ -137,7 +137,7 @@ class Lowering {
     report.ops = OpsOf(node);
     report.tail = node.tail.ToString();
     report.output_shape = op.outputs.empty() ? "" : op.outputs[0].shape.ToString();
-    report.multiply_adds = NodeCost(graph_, id);
+    report.multiply_adds = OperationCost(op);
     for (const TensorInfo& info : op.inputs) {
       report.input_types.push_back(info.type);
       if (!info.absent() && info.constant()) report.weight_bytes += info.bytes();

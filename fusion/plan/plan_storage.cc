@@ -23,6 +23,7 @@ std::vector<NodeId> Concerned(const Graph& graph, NodeId id, const StoragePlan& 
 std::vector<kernels::OpDescription> DescribeAll(const std::vector<NodeId>& nodes,
                                                 const StoragePlan& plan) {
   std::vector<kernels::OpDescription> ops;
+  ops.reserve(nodes.size());
   for (NodeId id : nodes) ops.push_back(plan.Describe(id));
   return ops;
 }

@@ -87,10 +87,9 @@ class DepthwiseEmitter : public Assembler {
     vmovups(Vec(0, partial), ptr[weights_]);
     for (int i = 1; i < sums; ++i) vmovaps(Vec(i, partial), Vec(0, partial));
     if (gathers()) PrepareGather();
-    for (const TileColumn& image_row : ColumnsUnder(y_, rows)) {
-      for (int i = 0; image_row.inside && i < spec_.inputs(); ++i) {
-        EmitImageRow(image_row, i, sums, columns, partial);
-      }
+    const std::vector<TileColumn> inside = ColumnsInside(x_, columns);
+    for (const TileColumn& image_row : ColumnsInside(y_, rows)) {
+      for (int i = 0; i < spec_.inputs(); ++i) EmitImageRow(image_row, i, sums, inside, partial);
     }
 
     std::vector<TileValue> values;
@@ -127,8 +126,8 @@ class DepthwiseEmitter : public Assembler {
 
   // Input `i` of a row of the image goes into each row of outputs that it is under, with another
   // row of the filter.
-  void EmitImageRow(const TileColumn& image_row, int i, int sums, const RowTile& columns,
-                    bool partial) {
+  void EmitImageRow(const TileColumn& image_row, int i, int sums,
+                    const std::vector<TileColumn>& columns, bool partial) {
     const auto weights = [&](int32_t ky, int32_t kx) {
       const int at = (ky * x_.filter + kx) * spec_.inputs() + i;
       return ptr[weights_ + spec_.header_bytes() + at * isa().bytes];
@@ -140,14 +139,14 @@ class DepthwiseEmitter : public Assembler {
       return Vec(sums + use * x_.filter + kx, partial);
     };
     for (int32_t kx = 0; weights_fit && kx < x_.filter; ++kx) {
-      const bool used =
-          std::ranges::any_of(columns, [&](const Taps& taps) { return taps.Has(kx); });
+      const bool used = std::ranges::any_of(columns, [&](const TileColumn& column) {
+        return std::ranges::find(column.uses, kx, &TileColumn::Use::tap) != column.uses.end();
+      });
       for (int use = 0; used && use < filter_rows; ++use) {
         vmovups(weight(use, kx), weights(image_row.uses[use].tap, kx));
       }
     }
-    for (const TileColumn& column : ColumnsUnder(x_, columns)) {
-      if (!column.inside) continue;
+    for (const TileColumn& column : columns) {
       const int input = Top(column.at % 2);
       const int64_t offset = image_row.at * row_bytes_ + column.at * spec_.pixel_bytes;
       LoadInput(input, i, offset, partial);

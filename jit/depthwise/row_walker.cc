@@ -48,8 +48,10 @@ std::vector<TileColumn> ColumnsUnder(const WindowAxis& x, const RowTile& tile) {
   const auto outputs = static_cast<int>(tile.size());
   const int32_t width = (outputs - 1) * x.stride + (x.filter - 1) * x.dilation + 1;
   std::vector<TileColumn> columns;
+  columns.reserve(static_cast<size_t>(width));
   for (int32_t at = 0; at < width; ++at) {
     TileColumn column{.at = at};
+    column.uses.reserve(tile.size());
     for (int i = 0; i < outputs; ++i) {
       const int32_t distance = at - i * x.stride, tap = distance / x.dilation;
       if (distance < 0 || distance % x.dilation != 0 || tap >= x.filter) continue;
@@ -58,6 +60,12 @@ std::vector<TileColumn> ColumnsUnder(const WindowAxis& x, const RowTile& tile) {
     }
     if (!column.uses.empty()) columns.push_back(std::move(column));
   }
+  return columns;
+}
+
+std::vector<TileColumn> ColumnsInside(const WindowAxis& x, const RowTile& tile) {
+  std::vector<TileColumn> columns = ColumnsUnder(x, tile);
+  std::erase_if(columns, [](const TileColumn& column) { return !column.inside; });
   return columns;
 }
 

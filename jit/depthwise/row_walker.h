@@ -54,6 +54,8 @@ struct TileColumn {
 };
 // Lists columns from left to right; those that no window has a tap for are left out.
 std::vector<TileColumn> ColumnsUnder(const kernels::WindowAxis& x, const RowTile& tile);
+// Lists those that lie in the image.
+std::vector<TileColumn> ColumnsInside(const kernels::WindowAxis& x, const RowTile& tile);
 
 // Emits the row: `tile` once for each run of equal tiles, in a loop that counts in `count`. It is
 // to move on by as many outputs as the tile has.
