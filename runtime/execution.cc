@@ -87,7 +87,7 @@ class StepTimer {
 struct Execution::RunState {
   const RunOptions& options;
   nanoseconds spin;
-  internal::WaitWord progress;       // changes when a stage is complete
+  internal::Sleepers sleepers;       // until a stage is complete
   std::atomic<bool> stopped{false};  // work is still claimed and counted, but no longer done
   std::mutex mutex;
   Status error;  // guarded by mutex: the first one
@@ -171,7 +171,8 @@ Status Execution::Prepare(int threads) {
   }
   const size_t scratch_bytes = executable_->scratch_bytes() * static_cast<size_t>(threads);
   AlignedBuffer scratch(scratch_bytes);
-  const size_t cells = executable_->stages().size() * (static_cast<size_t>(threads) + 1);
+  const size_t cells =
+      executable_->stages().size() * SharedWork::kCells * static_cast<size_t>(threads);
   std::unique_ptr<WorkCell[]> fresh(threads > 1 ? new (std::nothrow) WorkCell[cells] : nullptr);
   if (scratch.data() == nullptr || (threads > 1 && fresh == nullptr)) {
     return OutOfMemory("scratch for ", threads, " threads needs ", scratch_bytes, " bytes");
@@ -277,8 +278,8 @@ Status Execution::RunShared(const RunOptions& options, int threads) {
 void Execution::RunThread(RunState& state, int thread, int threads) {
   const std::span<const Stage> stages = executable_->stages();
   const auto work_of = [&](size_t s) {
-    return SharedWork(&cells_[s * (static_cast<size_t>(threads) + 1)], run_, stages[s].units,
-                      stages[s].grain, threads);
+    return SharedWork(&cells_[s * SharedWork::kCells * static_cast<size_t>(threads)], run_,
+                      stages[s].units, stages[s].grain, threads);
   };
   FetchAhead ahead;
   const auto fetches_for = [&](size_t s) {
@@ -296,10 +297,9 @@ void Execution::RunThread(RunState& state, int thread, int threads) {
   const auto wait_for_all_below = [&](size_t end) {
     for (; complete < end; ++complete) {
       const SharedWork work = work_of(complete);
-      while (true) {
-        const uint32_t progress = state.progress.Read();  // before the look: completion changes it
-        if (work.Done()) break;
-        if (!fetches_for(end)) state.progress.WaitWhile(progress, state.spin);
+      const auto done = [&] { return work.Done(); };
+      while (!done()) {
+        if (!fetches_for(end)) state.sleepers.WaitUntil(done, state.spin);
       }
     }
   };
@@ -310,14 +310,21 @@ void Execution::RunThread(RunState& state, int thread, int threads) {
     if (thread != 0 && stages[s].parts.size() >= kLongRow) {
       internal::SpinUntil(kRowSpin, [&] { return work.Begun(); });
     }
+    if (s + 1 < stages.size()) work_of(s + 1).FetchCells(thread);
     SharedWork::Range range;
     int64_t units = 0;
-    for (int victim = 0; work.Claim(thread, victim, range); units += range.end - range.begin) {
-      RunStage(state, calls.first(stages[s].parts.size()), stages[s].is_row() ? nullptr : &range,
-               thread);
+    for (int i = 0; i < threads; ++i) {
+      const int64_t before = units;
+      for (; work.Claim((thread + i) % threads, range); units += range.end - range.begin) {
+        RunStage(state, calls.first(stages[s].parts.size()), stages[s].is_row() ? nullptr : &range,
+                 thread);
+      }
+      if (units == before) continue;
+      // Before the look at what others have left, which takes as long as they need to see this.
+      work.Finish(thread, units);
+      state.sleepers.Wake();
     }
     calls = calls.subspan(stages[s].parts.size());
-    if (units > 0 && work.Finish(units)) state.progress.Increment();
   }
 }
 

@@ -141,7 +141,7 @@ SharedWork::SharedWork(WorkCell* cells, uint32_t tag, int64_t units, int64_t gra
   blocks_ = (units + block_ - 1) / block_;
 }
 
-bool SharedWork::Take(int part, Range& range) {
+bool SharedWork::Claim(int part, Range& range) {
   std::atomic<uint64_t>& cell = cells_[part].word;
   const int64_t begin = PartBegin(part), size = PartBegin(part + 1) - begin;
   if (size <= 0) return false;
@@ -159,25 +159,9 @@ bool SharedWork::Take(int part, Range& range) {
   }
 }
 
-bool SharedWork::Claim(int thread, int& victim, Range& range) {
-  for (; victim < threads_; ++victim) {
-    if (Take((thread + victim) % threads_, range)) return true;
-  }
-  return false;
-}
-
-bool SharedWork::Finish(int64_t units) {
-  std::atomic<uint64_t>& cell = cells_[threads_].word;
+void SharedWork::Finish(int thread, int64_t units) {
   const int64_t blocks = (units + block_ - 1) / block_;
-  uint64_t word = cell.load(std::memory_order_relaxed);
-  while (true) {
-    const int64_t done = Untagged(tag_, word) + blocks;
-    // Release and acquire: who sees the list complete sees what every thread wrote.
-    if (cell.compare_exchange_weak(word, Tagged(tag_, done), std::memory_order_acq_rel,
-                                   std::memory_order_relaxed)) {
-      return done == blocks_;
-    }
-  }
+  cells_[threads_ + thread].word.store(Tagged(tag_, blocks), std::memory_order_seq_cst);
 }
 
 bool SharedWork::Begun() const {
@@ -185,7 +169,11 @@ bool SharedWork::Begun() const {
 }
 
 bool SharedWork::Done() const {
-  return Untagged(tag_, cells_[threads_].word.load(std::memory_order_acquire)) == blocks_;
+  int64_t done = 0;
+  for (int thread = 0; thread < threads_; ++thread) {
+    done += Untagged(tag_, cells_[threads_ + thread].word.load(std::memory_order_seq_cst));
+  }
+  return done == blocks_;
 }
 
 void ParallelFor(int threads, int64_t units, int64_t grain,
@@ -196,11 +184,13 @@ void ParallelFor(int threads, int64_t units, int64_t grain,
   threads =
       static_cast<int>(std::clamp<int64_t>(units / grain, 1, std::clamp(threads, 1, kMaxThreads)));
   if (threads == 1) return body(0, units);
-  std::array<WorkCell, kMaxThreads + 1> cells;
+  std::array<WorkCell, SharedWork::kCells * kMaxThreads> cells;
   ParallelRegion(threads, [&](int thread, int count) {
     SharedWork work(cells.data(), 1, units, grain, count);
     SharedWork::Range range;
-    for (int victim = 0; work.Claim(thread, victim, range);) body(range.begin, range.end);
+    for (int i = 0; i < count; ++i) {
+      while (work.Claim((thread + i) % count, range)) body(range.begin, range.end);
+    }
   });
 }
 

@@ -28,19 +28,36 @@ int ParallelRegion(int threads, FunctionRef<void(int thread, int threads)> body)
 // gone. LLVM's OpenMP keeps their threads, asleep, for whoever asks next; GCC's does not.
 void ReleaseIdleThreads();
 
-// One per cache line, so that threads that claim from their own part do not meet.
+// One per cache line, so that threads that write their own do not meet.
 struct alignas(64) WorkCell {
   std::atomic<uint64_t> word{0};
 };
+
+namespace internal {
+// Every x86-64 core takes the instruction, those that lack it as one that does nothing; compilers
+// emit it for newer cores alone.
+inline void FetchToWrite(const void* line) {
+#if defined(__x86_64__)
+  __asm__ volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+}  // namespace internal
 
 // A list of independent units that the threads of a region share. Each thread has a part of its
 // own, the same for equal lists, so that consecutive lists find their data in the same core's
 // cache; who has finished takes from the parts of others.
 //
-// The state lives in `threads + 1` cells. A tag other than all recent ones of these cells makes a
-// fresh list of them: no clearing between uses.
+// The state lives in kCells cells for each thread. A tag other than all recent ones of these cells
+// makes a fresh list of them: no clearing between uses.
 class SharedWork {
  public:
+  // One says what is claimed of the thread's part, one what the thread has done. Who waits looks at
+  // the second one, which only the thread writes: a count that all write travels between the cores
+  // with each of them.
+  static constexpr int kCells = 2;
+
   struct Range {
     int64_t begin = 0, end = 0;
   };
@@ -50,18 +67,24 @@ class SharedWork {
 
   // The first unit that `thread` claims of its own part; all units for `threads` itself.
   int64_t FirstUnit(int thread) const { return std::min(units_, PartBegin(thread) * block_); }
-  // The next range for `thread`, or false when everything is claimed. `victim` is the caller's own
-  // state: 0 before the first call.
-  bool Claim(int thread, int& victim, Range& range);
-  // Reports claimed units as done. True for the call that completed the list.
-  bool Finish(int64_t units);
+  // Asks for the cells that `thread` will write, which other cores looked at last: a store would
+  // wait for them, on some machines a quarter of a microsecond.
+  void FetchCells(int thread) const {
+    internal::FetchToWrite(&cells_[thread]);
+    internal::FetchToWrite(&cells_[threads_ + thread]);
+  }
+  // Claims the next range of a part; false when everything of it is claimed. Every thread takes from
+  // its own part first, then from those behind it.
+  bool Claim(int part, Range& range);
+  // Reports as done all `units` that `thread` has claimed by now, whosever part they were of. It is a
+  // sequentially consistent store, for Sleepers::Wake() after it.
+  void Finish(int thread, int64_t units);
   // Whether thread 0 has claimed of its part, or somebody else for it.
   bool Begun() const;
   // Whether all units are done; what was written by then is visible.
   bool Done() const;
 
  private:
-  bool Take(int part, Range& range);
   // Parts are counted in blocks of units.
   int64_t PartBegin(int part) const { return (blocks_ * part + threads_ - 1) / threads_; }
 

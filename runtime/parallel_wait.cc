@@ -36,4 +36,11 @@ void WaitWord::Increment() {
   if (sleepers_.load(std::memory_order_seq_cst) > 0) FutexWakeAll(value_);
 }
 
+void Sleepers::Sleep(uint32_t seen) { FutexWait(wakes_, seen); }
+
+void Sleepers::WakeAll() {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  FutexWakeAll(wakes_);
+}
+
 }  // namespace fuselite::internal
