@@ -73,10 +73,10 @@ class SharedWork {
     internal::FetchToWrite(&cells_[thread]);
     internal::FetchToWrite(&cells_[threads_ + thread]);
   }
-  // Claims the next range of a part; false when everything of it is claimed. Every thread takes from
-  // its own part first, then from those behind it.
+  // Claims the next range of a part; false when everything of it is claimed. Every thread takes
+  // from its own part first, then from those behind it.
   bool Claim(int part, Range& range);
-  // Reports as done all `units` that `thread` has claimed by now, whosever part they were of. It is a
+  // Reports as done all `units` that `thread` has claimed by now, whosever part they were of: a
   // sequentially consistent store, for Sleepers::Wake() after it.
   void Finish(int thread, int64_t units);
   // Whether thread 0 has claimed of its part, or somebody else for it.

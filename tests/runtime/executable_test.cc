@@ -166,7 +166,7 @@ TEST(Stages, SmallPhasesInARowAreOneStage) {
   const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
   const int t = b.AddTemporary(kBytes), u = b.AddTemporary(kBytes);
   b.AddStep(MakeStep("big", Nothing(), {in}, {t}));
-  b.AddStep(MakeStep("small", Nothing(3, 2), {t}, {u}));
+  b.AddStep(MakeStep("small", Nothing(29, 20), {t}, {u}));
   b.AddStep(MakeStep("empty", Nothing(0), {u}, {u}));
   b.AddStep(MakeStep("small2", Nothing().Phases({1, 1}), {u}, {out}));
   const auto built = std::move(b).Build();
@@ -176,6 +176,19 @@ TEST(Stages, SmallPhasesInARowAreOneStage) {
   EXPECT_EQ(stages[1].parts.size(), 3u);
   EXPECT_EQ(stages[1].units, 1);
   EXPECT_TRUE(stages[1].waits);
+}
+
+TEST(Stages, OneAndAHalfGrainsAreShared) {
+  for (const int64_t units : {29, 30}) {
+    ExecutableBuilder b;
+    const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), t = b.AddTemporary(kBytes);
+    b.AddStep(MakeStep("a", Nothing(units, 20), {in}, {t}));
+    b.AddStep(MakeStep("b", Nothing(units, 20), {t}, {out}));
+    const auto built = std::move(b).Build();
+    ASSERT_TRUE(built.ok());
+    EXPECT_EQ((*built)->stages().size(), units == 29 ? 1u : 2u);
+    EXPECT_EQ((*built)->stages()[0].is_row(), units == 29);
+  }
 }
 
 TEST(Stages, PhasesOfAStepWaitForEachOther) {
