@@ -78,14 +78,14 @@ std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
 
 // Whether attention alone reads `value`, behind what HeadsIntoAttention and MoveRotaryAhead take
 // away in front of it: elsewhere parts of rows would be copied, to be moved then.
-bool GoesToAttention(const Graph& graph, ValueId value) {
+bool OnlyAttentionReads(const Graph& graph, ValueId value) {
   const auto goes = [&](const auto& reader) {
     if (Is(graph, reader.first, "FUSELITE_ATTENTION")) return true;
     const Node& node = graph.node(reader.first);
     const std::string_view op = node.op->name;
     const bool moves = node.op->reshapes || op == "TRANSPOSE" || op == "FUSELITE_ROTARY";
     return moves && node.tail.empty() && node.inputs[0] == value &&
-           GoesToAttention(graph, node.outputs[0]);
+           OnlyAttentionReads(graph, node.outputs[0]);
   };
   return !graph.value(value).observed && !graph.consumers(value).empty() &&
          std::ranges::all_of(graph.consumers(value), goes);
@@ -124,7 +124,7 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
   const std::optional<Parts> parts = PartsBy(graph, id);
   if (!parts) return false;
   const Node node = graph.node(id);
-  const auto goes = [&](ValueId v) { return GoesToAttention(graph, v); };
+  const auto goes = [&](ValueId v) { return OnlyAttentionReads(graph, v); };
   if (!std::ranges::all_of(node.outputs, goes)) return false;
   const std::optional<Columns> columns = ColumnsOf(graph, *parts);
   if (!columns) return false;

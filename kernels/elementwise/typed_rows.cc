@@ -20,11 +20,11 @@
 namespace fuselite::kernels {
 
 // Operand i of a row is at data[i * stride], stride 0 or 1.
-struct RowOperand {
+struct TypedOperand {
   const void* data;
   int stride;
 };
-using TypedRow = void (*)(RowOperand x, RowOperand y, void* out, int64_t n);
+using TypedRow = void (*)(TypedOperand x, TypedOperand y, void* out, int64_t n);
 
 // Holds eight truth values for each byte of mask bits.
 inline constexpr auto kTruthValues = [] {
@@ -167,7 +167,7 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
 // Rows shorter than a vector take half of one, down to 8 bytes, and are computed one by one below;
 // the last vector of others overlaps.
 template <class F, class D>
-HWY_INLINE void RowBy(D d, RowOperand x, RowOperand y, void* out, int64_t n) {
+HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n) {
   using T = hn::TFromD<D>;
   constexpr bool kTruth = std::is_same_v<decltype(F::Values(T{}, T{})), bool>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -196,7 +196,7 @@ HWY_INLINE void RowBy(D d, RowOperand x, RowOperand y, void* out, int64_t n) {
 }
 
 template <class T, class F>
-void Row(RowOperand x, RowOperand y, void* out, int64_t n) {
+void Row(TypedOperand x, TypedOperand y, void* out, int64_t n) {
   RowBy<F>(hn::ScalableTag<T>(), x, y, out, n);
 }
 
@@ -325,7 +325,7 @@ Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDes
        .scratch_bytes = joined.scratch_bytes()},
       [=, exchanged = exchanged](const KernelArgs& args, int64_t begin, int64_t end) {
         joined.ForEach(args, begin, end, [&](const RowBlock& block) {
-          RowOperand x{block.x, block.x_step}, y{block.y, block.y_step};
+          TypedOperand x{block.x, block.x_step}, y{block.y, block.y_step};
           auto* out = static_cast<std::byte*>(block.out);
           for (int64_t r = 0; r < block.rows; ++r, out += block.out_stride * out_bytes) {
             exchanged ? row(y, x, out, block.n) : row(x, y, out, block.n);
