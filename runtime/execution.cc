@@ -234,10 +234,20 @@ Status Execution::Run(const RunOptions& options) {
     FUSELITE_RETURN_IF_ERROR(CheckBound());
     all_bound_ = true;
   }
-  const int threads = std::max(1, std::min(options.threads, executable_->useful_threads()));
-  if (threads > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(threads));
+  const int most = std::max(1, std::min(options.threads, executable_->useful_threads()));
+  if (most > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(most));
   const DefaultFloatState state;  // helpers take it over
   if (++run_ == 0) run_ = 1;      // 0 is what fresh cells are tagged with
+  if (most == 1) return RunAlone(options);
+  const int threads = choice_.Next(most);
+  if (!choice_.measures()) return RunWith(options, threads);
+  const auto begin = steady_clock::now();
+  FUSELITE_RETURN_IF_ERROR(RunWith(options, threads));
+  choice_.Report(steady_clock::now() - begin);
+  return {};
+}
+
+Status Execution::RunWith(const RunOptions& options, int threads) {
   return threads == 1 ? RunAlone(options) : RunShared(options, threads);
 }
 

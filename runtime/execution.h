@@ -15,11 +15,12 @@
 #include "runtime/profile.h"
 #include "runtime/status.h"
 #include "runtime/streaming_kernel.h"
+#include "runtime/thread_choice.h"
 
 namespace fuselite {
 
 struct RunOptions {
-  int threads = 1;
+  int threads = 1;  // at most: a run of some microseconds takes fewer where these are faster
   // Looked at between steps.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
   const std::atomic<bool>* cancel = nullptr;  // stop when it becomes true
@@ -92,6 +93,7 @@ class Execution {
   void MakeCalls();
   void FindStreams();
   std::byte* ScratchOf(int thread) const;
+  Status RunWith(const RunOptions& options, int threads);
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
   void RunThread(RunState& state, int thread, int threads);
@@ -109,6 +111,7 @@ class Execution {
   AlignedBuffer arena_, scratch_;
   std::unique_ptr<WorkCell[]> cells_;  // for each stage, as many as SharedWork needs
   int prepared_threads_ = 0;
+  ThreadChoice choice_;
   uint32_t run_ = 0;
 };
 
