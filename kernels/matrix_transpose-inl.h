@@ -154,57 +154,81 @@ void TransposeTiled(const std::byte* in, std::byte* out, const CopyDim& x, const
   }
 }
 
-// Two to four rows become the elements of `columns` tuples, and the other way round. Both give how
-// many columns they have done.
-template <class T>
-HWY_INLINE int64_t Interleave(const std::byte* in, int64_t pitch, std::byte* out, int64_t columns,
-                              int64_t rows) {
-  const hn::ScalableTag<T> d;
+// Two to four rows become the elements of `columns` tuples, and the other way round; columns at
+// least the lanes of D. The last vectors may overlap those before.
+template <class D>
+void Interleave(D d, const std::byte* in, int64_t pitch, std::byte* out, int64_t columns,
+                int64_t rows) {
+  using T = hn::TFromD<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto row = [&](int64_t y) HWY_ATTR { return As<T>(in + y * pitch); };
-  int64_t x = 0;
-  for (; x + lanes <= columns; x += lanes) {
+  for (int64_t begin = 0; begin < columns; begin += lanes) {
+    const int64_t x = std::min(begin, columns - lanes);
+    const auto row = [&](int64_t y) HWY_ATTR { return hn::LoadU(d, As<T>(in + y * pitch) + x); };
     T* const to = As<T>(out) + x * rows;
-    const auto a = hn::LoadU(d, row(0) + x);
-    const auto b = hn::LoadU(d, row(1) + x);
     if (rows == 2) {
-      hn::StoreInterleaved2(a, b, d, to);
-      continue;
-    }
-    const auto c = hn::LoadU(d, row(2) + x);
-    if (rows == 3) {
-      hn::StoreInterleaved3(a, b, c, d, to);
+      hn::StoreInterleaved2(row(0), row(1), d, to);
+    } else if (rows == 3) {
+      hn::StoreInterleaved3(row(0), row(1), row(2), d, to);
     } else {
-      hn::StoreInterleaved4(a, b, c, hn::LoadU(d, row(3) + x), d, to);
+      hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, to);
     }
   }
-  return x;
 }
 
-template <class T>
-HWY_INLINE int64_t Deinterleave(const std::byte* in, std::byte* out, int64_t pitch, int64_t columns,
-                                int64_t rows) {
-  const hn::ScalableTag<T> d;
+template <class D>
+void Deinterleave(D d, const std::byte* in, std::byte* out, int64_t pitch, int64_t columns,
+                  int64_t rows) {
+  using T = hn::TFromD<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto row = [&](int64_t y) HWY_ATTR { return As<T>(out + y * pitch); };
-  int64_t x = 0;
-  for (; x + lanes <= columns; x += lanes) {
+  for (int64_t begin = 0; begin < columns; begin += lanes) {
+    const int64_t x = std::min(begin, columns - lanes);
+    const auto row = [&](int64_t y) HWY_ATTR { return As<T>(out + y * pitch) + x; };
     const T* const from = As<T>(in) + x * rows;
-    hn::Vec<decltype(d)> a, b, c, e;
+    hn::Vec<D> a, b, c, e;
     if (rows == 2) {
       hn::LoadInterleaved2(d, from, a, b);
     } else if (rows == 3) {
       hn::LoadInterleaved3(d, from, a, b, c);
-      hn::StoreU(c, d, row(2) + x);
+      hn::StoreU(c, d, row(2));
     } else {
       hn::LoadInterleaved4(d, from, a, b, c, e);
-      hn::StoreU(c, d, row(2) + x);
-      hn::StoreU(e, d, row(3) + x);
+      hn::StoreU(c, d, row(2));
+      hn::StoreU(e, d, row(3));
     }
-    hn::StoreU(a, d, row(0) + x);
-    hn::StoreU(b, d, row(1) + x);
+    hn::StoreU(a, d, row(0));
+    hn::StoreU(b, d, row(1));
   }
-  return x;
+}
+
+// Calls `function` with the tag of the widest vector that `count` elements fill, if they fill one
+// of 16 bytes.
+template <class T, class Function>
+HWY_INLINE bool WithVectorWithin(int64_t count, Function function) {
+  const hn::ScalableTag<T> whole;
+  const hn::CappedTag<T, 32 / sizeof(T)> half;
+  const hn::CappedTag<T, 16 / sizeof(T)> block;
+  const auto fills = [count](auto d)
+                         HWY_ATTR { return count >= static_cast<int64_t>(hn::Lanes(d)); };
+  if (fills(whole)) return function(whole), true;
+  if (fills(half)) return function(half), true;
+  if (fills(block)) return function(block), true;
+  return false;
+}
+
+// Two to four rows, or as many columns, with what they become without gaps; false where it is none.
+template <class T>
+HWY_INLINE bool TransposeTuples(const std::byte* in, std::byte* out, const CopyDim& x,
+                                const CopyDim& y) {
+  const auto are_tuples = [](int64_t count, int64_t stride) {
+    return count >= 2 && count <= 4 && stride == count * static_cast<int64_t>(sizeof(T));
+  };
+  if (are_tuples(y.size, x.out_stride)) {
+    return WithVectorWithin<T>(
+        x.size, [&](auto d) HWY_ATTR { Interleave(d, in, y.in_stride, out, x.size, y.size); });
+  }
+  return are_tuples(x.size, y.in_stride) && WithVectorWithin<T>(y.size, [&](auto d) HWY_ATTR {
+           Deinterleave(d, in, out, x.out_stride, y.size, x.size);
+         });
 }
 
 // Whether rows of `x` fall into so few sets of a first-level cache (32 KiB in 8 ways) that strips
@@ -239,19 +263,8 @@ void TransposeLines(const std::byte* in, std::byte* out, const CopyDim& x, const
 }
 
 template <class T>
-void TransposeTyped(const std::byte* in, std::byte* out, CopyDim x, CopyDim y) {
-  if (y.size >= 2 && y.size <= 4 && x.out_stride == y.size * static_cast<int64_t>(sizeof(T))) {
-    const int64_t done = Interleave<T>(in, y.in_stride, out, x.size, y.size);
-    in += done * sizeof(T);
-    out += done * x.out_stride;
-    x.size -= done;
-  } else if (x.size >= 2 && x.size <= 4 &&
-             y.in_stride == x.size * static_cast<int64_t>(sizeof(T))) {
-    const int64_t done = Deinterleave<T>(in, out, x.out_stride, y.size, x.size);
-    in += done * y.in_stride;
-    out += done * sizeof(T);
-    y.size -= done;
-  }
+void TransposeTyped(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y) {
+  if (TransposeTuples<T>(in, out, x, y)) return;
   const bool by_lines = DriveEachOtherOut(y, x.size * sizeof(T));
   by_lines ? TransposeLines<T>(in, out, x, y) : TransposeTiled<T>(in, out, x, y);
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kShortRow = 256;
 // Elements to which a repeated operand is drawn out, about.
 constexpr int64_t kPeriods = 1024;
-// Rows of one value each are drawn out up to this length.
+// Rows of one value each, and such with gaps between them, are drawn out up to this length.
 constexpr int64_t kLongestFill = 64;
 constexpr int64_t kLongestWideFill = 16;
 
@@ -22,12 +22,15 @@ struct Operand {
 
   bool Repeats() const { return step == 1 && stride == 0; }
   bool OnePerRow() const { return step == 0 && stride != 0; }
-  bool Follows(int64_t n) const { return step == 0 || stride == n || stride == 0; }
+  // Rows of its own with gaps between them.
+  bool IsApart(int64_t n) const { return step == 1 && stride != 0 && stride != n; }
 };
 
 // `rows` rows of n elements to `out`, one after the other; the operand is read from there.
 void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::byte* out,
              Operand* operand) {
+  const auto bytes = static_cast<int64_t>(size);
+  const CopyDim dim{rows, operand->stride * bytes, n * bytes};
   if (operand->Repeats()) {
     std::memcpy(out, operand->data, n * size);
     for (int64_t done = 1; done < rows; done *= 2) {
@@ -36,9 +39,11 @@ void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::
     *operand = {out, 0, 1};
     return;
   }
-  const auto bytes = static_cast<int64_t>(size);
-  loops.fill(operand->data, out, {rows, operand->stride * bytes, n * bytes}, n,
-             static_cast<int>(size));
+  if (operand->OnePerRow()) {
+    loops.fill(operand->data, out, dim, n, static_cast<int>(size));
+  } else {
+    loops.rows(operand->data, out, dim, n * bytes);
+  }
   *operand = {out, n, 1};
 }
 
@@ -97,16 +102,16 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   auto* out = static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * out_size_;
   Operand x = operand(0), y = operand(1);
   const int64_t n = block.count;
-  const bool per_row = x.OnePerRow() || y.OnePerRow();
-  // Drawing out one value per row pays for bytes, and where a row has less than a vector.
+  const auto row_by_row = [n](const Operand& o) { return o.OnePerRow() || o.IsApart(n); };
+  const bool per_row = row_by_row(x) || row_by_row(y);
+  // Copying row by row pays for bytes, and where a row has less than a vector.
   const int64_t longest_per_row = size_ == 1 ? kLongestFill : kLongestWideFill;
-  const bool join = joins_ && block.rows > 1 && x.Follows(n) && y.Follows(n) &&
-                    (!per_row || n <= longest_per_row);
+  const bool join = joins_ && block.rows > 1 && (!per_row || n <= longest_per_row);
   if (!join) return {{MakeBlock(x, y, out, plan_.row_stride(2), block.rows, n)}, 1};
   const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
   std::byte* scratch = args.scratch;
   for (Operand* o : {&x, &y}) {
-    if (!o->Repeats() && !o->OnePerRow()) continue;
+    if (!o->Repeats() && !row_by_row(*o)) continue;
     DrawOut(loops_, size_, periods, n, scratch, o);
     scratch += BroadcastPlan::kPiece * size_;
   }

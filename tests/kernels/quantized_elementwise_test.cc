@@ -232,7 +232,8 @@ TestTensor RandomTensor(Random& random, DataType type, const Shape& shape) {
   const int32_t zero_point = wide ? 0 : static_cast<int32_t>(random.Int(low, high));
   TestTensor tensor({.type = type,
                      .shape = shape,
-                     .quantization = {{std::pow(10.0f, random.Float(-4, 1))}, {zero_point}}},
+                     .quantization = {{std::pow(10.0f, random.Float(-4, 1))}, {zero_point}},
+                     .row_pitch = RandomPitch(random, shape.dim(-1))},
                     random.Int(0, 3) * (wide ? 2 : 1));
   tensor.Fill(random, low, high);
   return tensor;
@@ -249,6 +250,8 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
                             {{1}, {16}},
                             {{2, 50, 70, 3}, {3}},
                             {{24}, {90, 24}},
+                            {{611, 16}, {611, 16}},
+                            {{3, 37, 1}, {37, 17}},
                             {{1, 300, 30}, {1, 300, 1}},
                             {{70, 1}, {70, 96}},
                             {{70, 1}, {1, 5}},

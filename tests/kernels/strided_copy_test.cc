@@ -92,6 +92,28 @@ TEST(StridedCopyTest, TransposesMatricesOfAllSizes) {
   });
 }
 
+// Channel shuffles and what takes them back: small matrices side by side.
+TEST(StridedCopyTest, ShufflesAllNumbersOfChannels) {
+  ForEachLoops([](const CopyLoops& loops) {
+    for (int64_t channels = 1; channels <= 150; ++channels) {
+      Random random(channels);
+      SCOPED_TRACE(random.Trace());
+      const int bytes = kElementBytes[random.Int(0, 4)];
+      const int64_t groups = random.Int(2, 5), pixels = random.Int(1, 5);
+      const int64_t tuple = groups * bytes, row = channels * bytes, pixel = groups * row;
+      SCOPED_TRACE(::testing::Message() << groups << " groups of " << channels << " of " << bytes);
+      StridedCopy shuffle{.element_bytes = bytes}, back{.element_bytes = bytes};
+      for (StridedCopy* copy : {&shuffle, &back}) copy->Add(pixels, pixel, pixel);
+      shuffle.Add(channels, bytes, tuple);
+      shuffle.Add(groups, row, bytes);
+      back.Add(groups, bytes, row);
+      back.Add(channels, tuple, bytes);
+      for (const StridedCopy& copy : {shuffle, back}) ExpectCopied(copy, loops, random);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
 TEST(StridedCopyTest, TransposesLargeMatricesInPieces) {
   ForEachLoops([](const CopyLoops& loops) {
     for (const auto& [x, y] :
