@@ -1,10 +1,9 @@
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
+#include "jit/product/weight_rows.h"
 #include "kernels/product/tiling.h"
 #include "kernels/source/flipped_rows.h"
 
@@ -20,7 +19,6 @@ using kernels::TileRun;
 
 namespace {
 
-constexpr int kMaxLanes = 16;
 // The weights of a single row from which their constants lie apart. To find these takes some
 // nanoseconds, a tenth of a layer of 16 channels, and less memory is what is won.
 constexpr int64_t kSharedWeights = 32 << 10;
@@ -32,72 +30,6 @@ constexpr int64_t kRowsWorthFlipping = 4;
 std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
   return kernel;
 }
-
-// The columns of a matrix of bytes as rows, which they are already, or copies.
-class WeightRows {
- public:
-  // Lanes without a channel have the row of one that has.
-  WeightRows(const RightMatrix& right, std::span<const int64_t> channels, int64_t depth)
-      : count_(channels.size()) {
-    const auto* values = static_cast<const uint8_t*>(right.values);
-    const int64_t any = *std::ranges::max_element(channels);
-    for (size_t i = 0; i < count_; ++i) {
-      const int64_t channel = std::max(channels[i] < 0 ? any : channels[i], int64_t{0});
-      rows_[i] = values + channel * right.n_step;
-    }
-    if (right.k_step == 1) return;
-    copies_.resize(count_ * depth);
-    for (size_t i = 0; i < count_; i += kTogether) {
-      if (i == 0 || std::ranges::max(channels.subspan(i, kTogether)) >= 0) {
-        CopyColumns(right.k_step, depth, i);
-      } else {
-        std::fill_n(rows_.begin() + i, kTogether, rows_[0]);
-      }
-    }
-  }
-  std::span<const uint8_t*> rows() { return std::span(rows_).first(count_); }
-
- private:
-  // Lanes come in such groups of neighbouring channels (ChannelOfLane).
-  static constexpr size_t kTogether = 4;
-
-  // Copies kTogether lanes from `lane` on. Weights known only at run time are copied in each run: a
-  // byte at a time took 7% of a vision transformer.
-  void CopyColumns(int64_t k_step, int64_t depth, size_t lane) {
-    const uint8_t** const rows = rows_.data() + lane;
-    uint8_t* const copies = copies_.data() + lane * depth;
-    const bool neighbours =
-        rows[1] == rows[0] + 1 && rows[2] == rows[0] + 2 && rows[3] == rows[0] + 3;
-    int64_t k = 0;
-    for (; neighbours && k + 4 <= depth; k += 4) {
-      const uint8_t* const from = rows[0] + k * k_step;
-      TransposeSquare(from, k_step, copies + k, depth);
-    }
-    for (size_t i = 0; i < kTogether; ++i) {
-      for (int64_t rest = k; rest < depth; ++rest)
-        copies[i * depth + rest] = rows[i][rest * k_step];
-      rows[i] = copies + i * depth;
-    }
-  }
-
-  // 4 x 4 bytes, rows `from_step` apart, to columns `to_step` apart.
-  static void TransposeSquare(const uint8_t* from, int64_t from_step, uint8_t* to,
-                              int64_t to_step) {
-    const auto row = [&](int i) {
-      int32_t bytes;
-      std::memcpy(&bytes, from + i * from_step, sizeof(bytes));
-      return _mm_cvtsi32_si128(bytes);
-    };
-    const __m128i even = _mm_unpacklo_epi8(row(0), row(1)), odd = _mm_unpacklo_epi8(row(2), row(3));
-    alignas(16) std::array<int32_t, 4> columns;
-    _mm_store_si128(reinterpret_cast<__m128i*>(columns.data()), _mm_unpacklo_epi16(even, odd));
-    for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_step, &columns[i], sizeof(columns[i]));
-  }
-
-  size_t count_;
-  std::array<const uint8_t*, kMaxLanes> rows_;
-  std::vector<uint8_t> copies_;
-};
 
 }  // namespace
 
@@ -277,25 +209,26 @@ bool MicroKernelS8::LastIsHalf(const PanelChannels& panel) const {
   return !amx_ && jit::LastIsHalf(spec_, panel.last - panel.first - before);
 }
 
-void MicroKernelS8::LaneChannels(const PanelChannels& panel, int v,
-                                 std::span<int64_t> channels) const {
-  int64_t first = panel.first;
-  int group = 1;
+void MicroKernelS8::LaneChannels(const PanelChannels& panel, std::span<const int64_t> quads,
+                                 std::span<int64_t> channels) {
+  for (size_t lane = 0; lane < channels.size(); ++lane) {
+    const int64_t channel = panel.first + quads[lane / kQuad] + static_cast<int64_t>(lane % kQuad);
+    channels[lane] = channel < panel.last ? channel : -1;
+  }
+}
+
+void MicroKernelS8::LaneQuads(const PanelChannels& panel, int v, std::span<int64_t> quads) const {
+  int begin = v, group = 1;
   if (spec_.tail.requantization) {
     const bool last_alone = LastIsHalf(panel);
-    int begin = 0;
     const auto size = [&] { return GroupSize(panel.vectors - begin, last_alone); };
+    begin = 0;
     while (begin + size() <= v) begin += size();
     group = size();
-    first += int64_t{begin} * isa_.lanes();
-    v -= begin;
-  } else {
-    first += int64_t{v} * isa_.lanes();
-    v = 0;
   }
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    const int64_t channel = first + ChannelOfLane(group, v, static_cast<int>(lane));
-    channels[lane] = channel < panel.last ? channel : -1;
+  for (size_t q = 0; q < quads.size(); ++q) {
+    quads[q] = int64_t{begin} * isa_.lanes() +
+               ChannelOfLane(group, v - begin, static_cast<int>(q * kQuad));
   }
 }
 
@@ -320,17 +253,27 @@ void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelCh
 
 void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& panel,
                               const PanelParts& to) const {
+  const bool columns_follow = right.n_step == 1 && right.k_step != 1;
+  if (columns_follow && isa_.dot && to.biases != nullptr && to.weights != nullptr) {
+    return PackColumns(right, panel, to);
+  }
+  const ByteGroups form = WeightGroups();
+  // What is summed is unsigned, 128 more.
+  const ByteSum sum(depth_, form.flip ^ 0x80);
   const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
   for (int v = 0; v < panel.vectors; ++v) {
-    std::array<int64_t, kMaxLanes> of_lanes;
+    std::array<int64_t, kMaxLanes> of_lanes, of_quads;
     const std::span channels = std::span(of_lanes).first(isa_.lanes());
-    LaneChannels(panel, v, channels);
+    const std::span quads = std::span(of_quads).first(isa_.lanes() / kQuad);
+    LaneQuads(panel, v, quads);
+    LaneChannels(panel, quads, channels);
     WeightRows weights(right, channels, depth_);
     if (to.biases != nullptr) {
-      const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
-      PackTail(weights.rows(), channels, half, static_cast<const int32_t*>(right.bias),
-               reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes),
-               to.constants + int64_t{v} * spec_.tail.constants() * isa_.bytes);
+      std::array<int64_t, kMaxLanes> sums;
+      for (size_t lane = 0; lane < channels.size(); ++lane) {
+        sums[lane] = sum(weights.rows()[lane]) - depth_ * (128 + form.offset);
+      }
+      PackTail(sums.data(), channels, panel, v, static_cast<const int32_t*>(right.bias), to);
     }
     if (to.weights != nullptr) {
       PackWeights(weights.rows(), channels, step, to.weights + v * spec_.weight_bytes());
@@ -338,25 +281,65 @@ void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& pan
   }
 }
 
-// One vector's biases, and its constants to `to`. `half`: it is one.
-void MicroKernelS8::PackTail(std::span<const uint8_t* const> rows,
-                             std::span<const int64_t> channels, bool half, const int32_t* bias,
-                             int32_t* biases, std::byte* to) const {
+// Columns whose values lie side by side, as those of run-time matrices do mostly, without copies of
+// them: these took 7% of a vision transformer.
+void MicroKernelS8::PackColumns(const RightMatrix& right, const PanelChannels& panel,
+                                const PanelParts& to) const {
+  const size_t lanes = isa_.lanes(), quads = lanes / kQuad;
+  const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
+  std::vector<int64_t> columns(panel.vectors * quads), places(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (i % quads == 0) {
+      LaneQuads(panel, static_cast<int>(i / quads), std::span(columns).subspan(i, quads));
+    }
+    places[columns[i] / kQuad] = static_cast<int64_t>(i * kQuad * sizeof(int32_t));
+  }
+  std::vector<int32_t> column_sums(columns.size() * kQuad);
+  PackColumnWeights({static_cast<const uint8_t*>(right.values) + panel.first, right.k_step,
+                     panel.last - panel.first},
+                    places, step, to.weights, column_sums.data());
+  for (int v = 0; v < panel.vectors; ++v) {
+    std::array<int64_t, kMaxLanes> channels, sums;
+    const std::span of_quads = std::span(columns).subspan(v * quads, quads);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      sums[lane] = column_sums[of_quads[lane / kQuad] + lane % kQuad];
+    }
+    LaneChannels(panel, of_quads, std::span(channels).first(lanes));
+    PackTail(sums.data(), std::span(channels).first(lanes), panel, v,
+             static_cast<const int32_t*>(right.bias), to);
+  }
+}
+
+void MicroKernelS8::PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
+                                      int64_t step, std::byte* to, int32_t* sums) const {
+  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
+    for (const DepthRuns::Run& run : spec_.depth.runs) {
+      kernels::PackColumnQuads(isa_.features, WeightGroups().flip, columns, run.length, places, to,
+                               step, sums);
+      to += (run.length + 3) / 4 * step;
+      columns.values += run.length * columns.k_step;
+    }
+  }
+}
+
+// The biases and constants of vector `v`, the sums of whose lanes' weights are `sums`.
+void MicroKernelS8::PackTail(const int64_t* sums, std::span<const int64_t> channels,
+                             const PanelChannels& panel, int v, const int32_t* bias,
+                             const PanelParts& to) const {
   const bool dot = isa_.dot;
   const int32_t s0 = dot ? WeightsOffset() : 0;
   const bool shifted = dot && format_.type == DataType::kInt8 && !SignedActivations();
   const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
-  const ByteGroups form = WeightGroups();
-  // What is summed is unsigned, 128 more.
-  const ByteSum sum(depth_, form.flip ^ 0x80);
+  auto* const biases = reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes);
   for (size_t lane = 0; lane < channels.size(); ++lane) {
     const int64_t channel = channels[lane];
-    const int64_t weights = sum(rows[lane]) - depth_ * (128 + form.offset);
     const int64_t value =
-        (bias != nullptr && channel >= 0 ? bias[channel] : 0) - u0 * weights + depth_ * u0 * s0;
+        (bias != nullptr && channel >= 0 ? bias[channel] : 0) - u0 * sums[lane] + depth_ * u0 * s0;
     biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
   }
-  tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases, to);
+  const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
+  tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases,
+                      to.constants + int64_t{v} * spec_.tail.constants() * isa_.bytes);
 }
 
 ByteGroups MicroKernelS8::WeightGroups() const {

@@ -100,9 +100,12 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   }
   // Whether the last vector of a panel is one (see gemm_s8_emitter.h).
   bool LastIsHalf(const kernels::PanelChannels& panel) const;
-  // The channel in each lane of vector `v`, negative beyond the channels. `channels`: as many as
-  // lanes.
-  void LaneChannels(const kernels::PanelChannels& panel, int v, std::span<int64_t> channels) const;
+  // Lanes hold neighbouring columns of a panel in fours: the first one of each four of vector `v`,
+  // relative to the panel's, and beyond its last. `quads`: as many as the vector has.
+  void LaneQuads(const kernels::PanelChannels& panel, int v, std::span<int64_t> quads) const;
+  // The channels in the lanes of such a vector, negative beyond the panel's.
+  static void LaneChannels(const kernels::PanelChannels& panel, std::span<const int64_t> quads,
+                           std::span<int64_t> channels);
   // How the weights lie in their groups.
   kernels::ByteGroups WeightGroups() const;
   // Where in a panel, or in two, its parts are packed; null: not now.
@@ -111,10 +114,16 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   };
   void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
+  void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                   const PanelParts& to) const;
+  // PackColumnQuads of the whole depth.
+  void PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
+                         int64_t step, std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
-  void PackTail(std::span<const uint8_t* const> rows, std::span<const int64_t> channels, bool half,
-                const int32_t* bias, int32_t* biases, std::byte* to) const;
+  void PackTail(const int64_t* sums, std::span<const int64_t> channels,
+                const kernels::PanelChannels& panel, int v, const int32_t* bias,
+                const PanelParts& to) const;
 
   // All that Run reads, in one or two cache lines: the weights that pass between two runs leave
   // little else in L1.

@@ -32,4 +32,19 @@ struct ByteGroups {
 void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const> rows,
                 int64_t count, std::byte* to, int64_t step);
 
+// A matrix of bytes whose columns lie side by side: value k of column i is values[k * k_step + i].
+struct ByteColumns {
+  const uint8_t* values;
+  int64_t k_step;
+  int64_t count;  // of columns
+};
+
+// The same of columns, `depth` values each, in quads without an offset: group g of columns
+// [4 q, 4 q + 4) is written to `to` + g * step + places[q], and sums[i] grows by the values of
+// column i as the group holds them. Columns from columns.count on are zeros, and so are their sums,
+// of which there are four for each of `places`. These are multiples of 16, as `step` is; of every
+// sixteen columns that they have place for there is one.
+void PackColumnQuads(Isa isa, uint8_t flip, const ByteColumns& columns, int64_t depth,
+                     std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums);
+
 }  // namespace fuselite::kernels
