@@ -64,7 +64,7 @@ void DepthwiseS8::PlanTail() {
     tail_ =
         DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa,
                           {int64_t{p.window.taps()} * p.group_channels * 255 * 255, p.largest_bias},
-                          p.channels % spec_.whole_channels(isa.bytes) == 0);
+                          {.whole_vectors = p.channels % spec_.whole_channels(isa.bytes) == 0});
   }
   spec_.tail = tail_.emitted;
 }

@@ -1,19 +1,14 @@
 #include <algorithm>
-#include <cstring>
 
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
-#include "jit/product/weight_rows.h"
 #include "kernels/product/tiling.h"
 #include "kernels/source/flipped_rows.h"
 
 namespace fuselite::jit {
 
-using kernels::ByteGroups;
 using kernels::DepthRuns;
-using kernels::PanelChannels;
 using kernels::ProductProblem;
-using kernels::RightMatrix;
 using kernels::Tile;
 using kernels::TileRun;
 
@@ -26,6 +21,16 @@ constexpr int64_t kSharedWeights = 32 << 10;
 // take the place of dot products (Feature::kTwoVectorPorts): of a 1x1 convolution of 512 channels
 // these are a fifth of the arithmetic.
 constexpr int64_t kRowsWorthFlipping = 4;
+
+// SumRuns::rows: those of a line, where lines follow each other in the output.
+int64_t RowsOfRuns(const ProductProblem& problem) {
+  const auto follows = [&](int64_t line) {
+    return problem.out.OfLine(problem.grid, line) == line * problem.grid.line_rows;
+  };
+  const int64_t lines = problem.grid.lines();
+  const bool follow = lines == 1 || (follows(1) && follows(lines - 1));
+  return follow && problem.out_at == 0 && problem.out.row == 1 ? problem.grid.line_rows : 0;
+}
 
 std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
   return kernel;
@@ -113,12 +118,13 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
     const bool wide_weights =
         format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
     const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
-    tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds,
-                              problem.group_channels() % isa_.lanes() == 0);
+    const SumRuns runs{.whole_vectors = problem.group_channels() % isa_.lanes() == 0,
+                       .rows = RowsOfRuns(problem)};
+    tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds, runs);
   }
   call_.tail = SumTailBinding(emitted);
   // The code's rows are those of a tile.
-  if (emitted.residual) emitted.residual->operand.row_stride *= problem.out.row;
+  for (Residual& residual : emitted.residuals) residual.operand.row_stride *= problem.out.row;
   if (emitted.dequantization) {
     for (kernels::TailStage& stage : emitted.dequantization->tail.stages) {
       stage.operand.row_stride *= problem.out.row;
@@ -202,174 +208,6 @@ void MicroKernelS8::Enter() const {
 
 void MicroKernelS8::Leave() const {
   if (amx_) LeaveAmx();
-}
-
-bool MicroKernelS8::LastIsHalf(const PanelChannels& panel) const {
-  const int64_t before = int64_t{panel.vectors - 1} * isa_.lanes();
-  return !amx_ && jit::LastIsHalf(spec_, panel.last - panel.first - before);
-}
-
-void MicroKernelS8::LaneChannels(const PanelChannels& panel, std::span<const int64_t> quads,
-                                 std::span<int64_t> channels) {
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    const int64_t channel = panel.first + quads[lane / kQuad] + static_cast<int64_t>(lane % kQuad);
-    channels[lane] = channel < panel.last ? channel : -1;
-  }
-}
-
-void MicroKernelS8::LaneQuads(const PanelChannels& panel, int v, std::span<int64_t> quads) const {
-  int begin = v, group = 1;
-  if (spec_.tail.requantization) {
-    const bool last_alone = LastIsHalf(panel);
-    const auto size = [&] { return GroupSize(panel.vectors - begin, last_alone); };
-    begin = 0;
-    while (begin + size() <= v) begin += size();
-    group = size();
-  }
-  for (size_t q = 0; q < quads.size(); ++q) {
-    quads[q] = int64_t{begin} * isa_.lanes() +
-               ChannelOfLane(group, v - begin, static_cast<int>(q * kQuad));
-  }
-}
-
-// With values u = a + 128 (or a, as SignedActivations are) and s = w - 128 (or w) that the dot
-// product multiplies, zero points u0 and s0 in their terms, and K terms:
-//   sum (u - u0)(s - s0) = sum u s - u0 sum s + K u0 s0 - s0 sum u,
-// where the last part differs by row (RowValues). Pair products have s0 = 0 and u = a.
-void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
-                              std::byte* to) const {
-  if (spec_.constants_apart) return PackParts(right, panel, {.weights = to});
-  const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
-  const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups_;
-  PackParts(
-      right, panel,
-      {.biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes});
-}
-
-void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelChannels& panel,
-                                         std::byte* to) const {
-  PackParts(right, panel, {.biases = to, .constants = to + int64_t{panel.vectors} * isa_.bytes});
-}
-
-void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& panel,
-                              const PanelParts& to) const {
-  const bool columns_follow = right.n_step == 1 && right.k_step != 1;
-  if (columns_follow && isa_.dot && to.biases != nullptr && to.weights != nullptr) {
-    return PackColumns(right, panel, to);
-  }
-  const ByteGroups form = WeightGroups();
-  // What is summed is unsigned, 128 more.
-  const ByteSum sum(depth_, form.flip ^ 0x80);
-  const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
-  for (int v = 0; v < panel.vectors; ++v) {
-    std::array<int64_t, kMaxLanes> of_lanes, of_quads;
-    const std::span channels = std::span(of_lanes).first(isa_.lanes());
-    const std::span quads = std::span(of_quads).first(isa_.lanes() / kQuad);
-    LaneQuads(panel, v, quads);
-    LaneChannels(panel, quads, channels);
-    WeightRows weights(right, channels, depth_);
-    if (to.biases != nullptr) {
-      std::array<int64_t, kMaxLanes> sums;
-      for (size_t lane = 0; lane < channels.size(); ++lane) {
-        sums[lane] = sum(weights.rows()[lane]) - depth_ * (128 + form.offset);
-      }
-      PackTail(sums.data(), channels, panel, v, static_cast<const int32_t*>(right.bias), to);
-    }
-    if (to.weights != nullptr) {
-      PackWeights(weights.rows(), channels, step, to.weights + v * spec_.weight_bytes());
-    }
-  }
-}
-
-// Columns whose values lie side by side, as those of run-time matrices do mostly, without copies of
-// them: these took 7% of a vision transformer.
-void MicroKernelS8::PackColumns(const RightMatrix& right, const PanelChannels& panel,
-                                const PanelParts& to) const {
-  const size_t lanes = isa_.lanes(), quads = lanes / kQuad;
-  const int64_t step = int64_t{panel.vectors} * spec_.weight_bytes();
-  std::vector<int64_t> columns(panel.vectors * quads), places(columns.size());
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (i % quads == 0) {
-      LaneQuads(panel, static_cast<int>(i / quads), std::span(columns).subspan(i, quads));
-    }
-    places[columns[i] / kQuad] = static_cast<int64_t>(i * kQuad * sizeof(int32_t));
-  }
-  std::vector<int32_t> column_sums(columns.size() * kQuad);
-  PackColumnWeights({static_cast<const uint8_t*>(right.values) + panel.first, right.k_step,
-                     panel.last - panel.first},
-                    places, step, to.weights, column_sums.data());
-  for (int v = 0; v < panel.vectors; ++v) {
-    std::array<int64_t, kMaxLanes> channels, sums;
-    const std::span of_quads = std::span(columns).subspan(v * quads, quads);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      sums[lane] = column_sums[of_quads[lane / kQuad] + lane % kQuad];
-    }
-    LaneChannels(panel, of_quads, std::span(channels).first(lanes));
-    PackTail(sums.data(), std::span(channels).first(lanes), panel, v,
-             static_cast<const int32_t*>(right.bias), to);
-  }
-}
-
-void MicroKernelS8::PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
-                                      int64_t step, std::byte* to, int32_t* sums) const {
-  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
-    for (const DepthRuns::Run& run : spec_.depth.runs) {
-      kernels::PackColumnQuads(isa_.features, WeightGroups().flip, columns, run.length, places, to,
-                               step, sums);
-      to += (run.length + 3) / 4 * step;
-      columns.values += run.length * columns.k_step;
-    }
-  }
-}
-
-// The biases and constants of vector `v`, the sums of whose lanes' weights are `sums`.
-void MicroKernelS8::PackTail(const int64_t* sums, std::span<const int64_t> channels,
-                             const PanelChannels& panel, int v, const int32_t* bias,
-                             const PanelParts& to) const {
-  const bool dot = isa_.dot;
-  const int32_t s0 = dot ? WeightsOffset() : 0;
-  const bool shifted = dot && format_.type == DataType::kInt8 && !SignedActivations();
-  const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
-  auto* const biases = reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes);
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    const int64_t channel = channels[lane];
-    const int64_t value =
-        (bias != nullptr && channel >= 0 ? bias[channel] : 0) - u0 * sums[lane] + depth_ * u0 * s0;
-    biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
-  }
-  const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);
-  tail_.PackConstants(half ? channels.first(channels.size() / 2) : channels, bias, biases,
-                      to.constants + int64_t{v} * spec_.tail.constants() * isa_.bytes);
-}
-
-ByteGroups MicroKernelS8::WeightGroups() const {
-  const uint8_t flip = format_.weights_type == DataType::kUInt8 ? 0x80 : 0;
-  if (isa_.dot) return {.shape = ByteGroups::kQuads, .flip = flip};
-  if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
-  return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
-}
-
-// One vector's weights, `step` bytes from group to group. Moves `rows` to their ends.
-void MicroKernelS8::PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels,
-                                int64_t step, std::byte* to) const {
-  const ByteGroups form = WeightGroups();
-  std::byte* group = to;
-  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
-    for (const DepthRuns::Run& run : spec_.depth.runs) {
-      kernels::PackGroups(isa_.features, form, rows, run.length, group, step);
-      group += (run.length + form.values() - 1) / form.values() * step;
-      for (const uint8_t*& row : rows) row += run.length;
-    }
-  }
-  const auto absent = [&](size_t lane) { return lane < channels.size() && channels[lane] < 0; };
-  for (size_t lane = 0; lane < channels.size(); ++lane) {
-    if (!absent(lane)) continue;
-    const size_t first = lane;
-    while (absent(lane)) ++lane;
-    for (int64_t g = 0; g < groups_; ++g) {
-      std::memset(to + g * step + first * form.bytes(), 0, (lane - first) * form.bytes());
-    }
-  }
 }
 
 std::string MicroKernelS8::layout() const {

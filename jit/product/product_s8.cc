@@ -60,6 +60,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
+  const bool is_linear = kernels::TailIsLinear(tail.tail);
   kernels::ByteSource source =
       kernels::MakeByteSource(inputs.x, d, in, context.isa, HasDotProduct(context.isa));
   ProductFormatS8 format{.type = in.type,
@@ -77,7 +78,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   kernels::ProductKernelSpec spec;
   spec.source = std::move(source.source);
   spec.value_bytes = source.value_bytes;
-  spec.tail_is_linear = true;  // residuals are emitted only where their rows follow, too
+  spec.tail_is_linear = is_linear;
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     return MicroKernelS8::Make(format, depth, problem, context.isa);
   };

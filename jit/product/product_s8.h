@@ -118,7 +118,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
                    const PanelParts& to) const;
   // PackColumnQuads of the whole depth.
   void PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
-                         int64_t step, std::byte* to, int32_t* sums) const;
+                         std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
   void PackTail(const int64_t* sums, std::span<const int64_t> channels,

@@ -38,6 +38,15 @@ Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided
   return Status();
 }
 
+void TakeResiduals(const VectorIsa& isa, const SumRuns& runs, IntegerTail* divided) {
+  std::vector<Residual>& residuals = divided->emitted.residuals;
+  while (residuals.size() < kMostResiduals) {
+    auto residual = TakeResidual(&divided->rest.tail, isa, runs, &*divided->emitted.requantization);
+    if (!residual) return;
+    residuals.push_back(*residual);
+  }
+}
+
 Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Status();
@@ -53,14 +62,13 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
 }  // namespace
 
 IntegerTail DivideIntegerTail(Tail tail, DataType output, const VectorIsa& isa,
-                              const SumBounds& bounds, bool whole_vectors) {
+                              const SumBounds& bounds, const SumRuns& runs) {
   IntegerTail divided;
   divided.rest.tail = std::move(tail);
   divided.rest.output = output;
   Status taken = TakeRequantization(bounds, isa.features, &divided);
   if (taken.ok()) {
-    divided.emitted.residual =
-        TakeResidual(&divided.rest.tail, isa, whole_vectors, &*divided.emitted.requantization);
+    TakeResiduals(isa, runs, &divided);
     taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;
@@ -71,13 +79,13 @@ IntegerTail DivideIntegerTail(Tail tail, DataType output, const VectorIsa& isa,
 }
 
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa) {
-  auto& [requantization, dequantization, residual] = tail->emitted;
+  auto& [requantization, dequantization, residuals] = tail->emitted;
   if (!requantization) return Status();
   tail->constants.Prepare();
-  LayerConstants constants;
-  if (residual) {
-    FindFloats(&*residual, &*requantization, isa.features);
-    residual->Encode(&constants);
+  LayerConstants constants(residuals.size());
+  for (size_t r = 0; r < residuals.size(); ++r) {
+    FindFloats(&residuals[r], &*requantization, isa.features);
+    residuals[r].Encode(r, &constants);
   }
   requantization->Encode(&constants);
   AlignedBuffer table;

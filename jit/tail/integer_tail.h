@@ -38,10 +38,9 @@ struct SumBounds {
   int64_t products = 0, bias = 0;
 };
 
-// `tail` takes int32 sums within `bounds`. `whole_vectors`: groups of sums are of whole vectors,
-// all through the channels.
+// `tail` takes int32 sums within `bounds`.
 IntegerTail DivideIntegerTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
-                              const SumBounds& bounds, bool whole_vectors);
+                              const SumBounds& bounds, const SumRuns& runs);
 // Finds floats and makes what the code reads, which takes too long for a plan: once, on a copy of
 // what was planned, before the code is emitted.
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);

@@ -10,23 +10,24 @@ namespace {
 int Copies(const VectorIsa& isa) { return isa.avx512 ? 1 : isa.lanes(); }
 
 // Tables are read by aligned loads.
-size_t NumberBytes(const VectorIsa& isa) {
-  return AlignUp(sizeof(int32_t) * kLayerConstants * Copies(isa));
+size_t NumberBytes(const VectorIsa& isa, size_t numbers) {
+  return AlignUp(sizeof(int32_t) * numbers * Copies(isa));
 }
 
 }  // namespace
 
 AlignedBuffer LayerConstants::Encode(const VectorIsa& isa, std::span<const std::byte> table) const {
-  AlignedBuffer memory(NumberBytes(isa) + table.size());
+  const size_t number_bytes = NumberBytes(isa, values_.size());
+  AlignedBuffer memory(number_bytes + table.size());
   if (memory.data() == nullptr) return memory;
   auto* to = memory.as<int32_t>();
   for (const int32_t value : values_) to = std::fill_n(to, Copies(isa), value);
-  if (!table.empty()) std::memcpy(memory.data() + NumberBytes(isa), table.data(), table.size());
+  if (!table.empty()) std::memcpy(memory.data() + number_bytes, table.data(), table.size());
   return memory;
 }
 
 Xbyak::RegExp LayerReader::At(LayerConstant constant) const {
-  return layer_ + static_cast<int>(constant) * Copies(a_.isa()) * sizeof(int32_t);
+  return layer_ + LayerLayout::IndexOf(constant, residual_) * Copies(a_.isa()) * sizeof(int32_t);
 }
 
 Xbyak::Address LayerReader::Operand(LayerConstant constant) const {
@@ -37,6 +38,8 @@ void LayerReader::Load(int vector, LayerConstant constant) const {
   a_.vbroadcastss(a_.Vec(vector), a_.ptr[At(constant)]);
 }
 
-Xbyak::RegExp LayerReader::table() const { return layer_ + NumberBytes(a_.isa()); }
+Xbyak::RegExp LayerReader::table() const {
+  return layer_ + NumberBytes(a_.isa(), layout_.numbers());
+}
 
 }  // namespace fuselite::jit

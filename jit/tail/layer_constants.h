@@ -1,11 +1,11 @@
 // The numbers that the code of an integer tail reads for a whole layer: zero points, ranges, the
-// scales of a residual. They are in memory and not in the code, so that layers of one shape share
+// scales of residuals. They are in memory and not in the code, so that layers of one shape share
 // their code: ViT-tiny int8 has 80 such layers (1.4 MB of code), and 8 functions.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "jit/code/assembler.h"
 #include "runtime/aligned_buffer.h"
@@ -19,8 +19,8 @@ enum class LayerConstant {
   kLeast,             // Requantization::min, four times in a byte
   kMost,              // and max
   kOffset,            // Requantization::offset()
-  // In a residual, x is what was requantized, y the operand; each with its ResidualScale, or
-  // floats in place of the multiplier and of x's nudge (FloatSum).
+  // Those of each residual. x is what was requantized, y the operand; each with its ResidualScale,
+  // or floats in place of the multiplier and of x's nudge (FloatSum).
   kXLeast,
   kXMost,
   kXOffset,
@@ -35,24 +35,50 @@ enum class LayerConstant {
   kSumNudge,
   kSumShift,
 };
-inline constexpr int kLayerConstants = static_cast<int>(LayerConstant::kSumShift) + 1;
+
+// Where they are in a layer of `residuals` residuals.
+class LayerLayout {
+ public:
+  explicit LayerLayout(size_t residuals) : residuals_(residuals) {}
+  size_t numbers() const { return kOfLayer + residuals_ * kOfResidual; }
+  // `residual` counts for a constant of residuals alone.
+  static size_t IndexOf(LayerConstant constant, size_t residual) {
+    const auto index = static_cast<size_t>(constant);
+    return index < kOfLayer ? index : index + residual * kOfResidual;
+  }
+
+ private:
+  static constexpr auto kOfLayer = static_cast<size_t>(LayerConstant::kXLeast);
+  static constexpr auto kOfResidual = static_cast<size_t>(LayerConstant::kSumShift) + 1 - kOfLayer;
+  size_t residuals_;
+};
 
 // Makes the memory that the code reads.
 class LayerConstants {
  public:
-  void Set(LayerConstant constant, int32_t value) { values_[static_cast<int>(constant)] = value; }
+  explicit LayerConstants(size_t residuals) : values_(LayerLayout(residuals).numbers()) {}
+  void Set(LayerConstant constant, int32_t value, size_t residual = 0) {
+    values_[LayerLayout::IndexOf(constant, residual)] = value;
+  }
   // The numbers, and `table` behind them. data() is null where there is no memory.
   AlignedBuffer Encode(const VectorIsa& isa, std::span<const std::byte> table) const;
 
  private:
-  std::array<int32_t, kLayerConstants> values_{};
+  std::vector<int32_t> values_;
 };
 
 // Reads it.
 class LayerReader {
  public:
   // `layer` holds the memory's address wherever the reader is used.
-  LayerReader(Assembler& assembler, const Xbyak::Reg64& layer) : a_(assembler), layer_(layer) {}
+  LayerReader(Assembler& assembler, const Xbyak::Reg64& layer, size_t residuals)
+      : a_(assembler), layer_(layer), layout_(residuals) {}
+  // Reads the numbers of that residual; without, of the first.
+  LayerReader OfResidual(size_t residual) const {
+    LayerReader reader = *this;
+    reader.residual_ = residual;
+    return reader;
+  }
 
   // Is a memory operand of an arithmetic instruction on 32-bit lanes.
   Xbyak::Address Operand(LayerConstant constant) const;
@@ -65,6 +91,8 @@ class LayerReader {
 
   Assembler& a_;
   Xbyak::Reg64 layer_;
+  LayerLayout layout_;
+  size_t residual_ = 0;
 };
 
 }  // namespace fuselite::jit

@@ -13,7 +13,8 @@ using Xbyak::Xmm;
 
 namespace {
 
-constexpr int kMaxRightShift = 20;
+// Of a sum, to which a zero point is added, and of an operand: what is added to round stays small.
+constexpr int kMostSumShift = 20, kMostOperandShift = 28;
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
 // No value that MultiplyByQuantizedMultiplier gives for |x| <= bound is larger.
@@ -21,15 +22,27 @@ int64_t ScaledBound(int64_t bound, int32_t multiplier, int32_t shift) {
   return (((bound * multiplier >> 31) + 1) >> -shift) + 1;
 }
 
-bool IsEmitted(int32_t multiplier, int32_t shift) {
-  return multiplier >= 0 && shift <= 0 && shift >= -kMaxRightShift;
+// Operands whose every byte is scaled to 0 have a multiplier of 0: masks of zeros have scales for
+// which there are no shifts.
+void DropNothings(kernels::QuantizedAdd* add) {
+  const int64_t largest = int64_t{255} << add->left_shift;
+  const auto drop = [largest](int32_t* multiplier, int32_t* shift) {
+    if (*multiplier < 0 || *shift > -2 || *shift < -31) return;
+    if ((largest * *multiplier >> 31) + 1 < int64_t{1} << (-*shift - 1)) *multiplier = *shift = 0;
+  };
+  drop(&add->x_multiplier, &add->x_shift);
+  drop(&add->y_multiplier, &add->y_shift);
+}
+
+bool IsEmitted(int32_t multiplier, int32_t shift, int most_shift) {
+  return multiplier >= 0 && shift <= 0 && shift >= -most_shift;
 }
 
 // Whether everything stays within the 32 bits that integer_tail_emitter.h asks for.
 bool StaysNarrow(const kernels::QuantizedAdd& add) {
-  if (add.left_shift != 20 || !IsEmitted(add.x_multiplier, add.x_shift) ||
-      !IsEmitted(add.y_multiplier, add.y_shift) ||
-      !IsEmitted(add.output_multiplier, add.output_shift)) {
+  if (add.left_shift != 20 || !IsEmitted(add.x_multiplier, add.x_shift, kMostOperandShift) ||
+      !IsEmitted(add.y_multiplier, add.y_shift, kMostOperandShift) ||
+      !IsEmitted(add.output_multiplier, add.output_shift, kMostSumShift)) {
     return false;
   }
   const auto is_offset = [](int32_t offset) { return offset >= -255 && offset <= 128; };
@@ -54,24 +67,27 @@ int32_t ResidualScale::nudge() const {
 
 int32_t ResidualScale::last_shift() const { return shifts_left() ? left - 1 + shift : 1 - shift; }
 
-void Residual::Encode(LayerConstants* constants) const {
-  constants->Set(LayerConstant::kXLeast, min);
-  constants->Set(LayerConstant::kXMost, max);
-  constants->Set(LayerConstant::kXOffset, add.x_offset);
-  constants->Set(LayerConstant::kXMultiplier, x().multiplier);
-  constants->Set(LayerConstant::kXNudge, x().nudge());
-  constants->Set(LayerConstant::kXShift, x().last_shift());
-  constants->Set(LayerConstant::kYOffset, add.y_offset);
-  constants->Set(LayerConstant::kYMultiplier, y().multiplier);
-  constants->Set(LayerConstant::kYNudge, y().nudge());
-  constants->Set(LayerConstant::kYShift, y().last_shift());
-  constants->Set(LayerConstant::kSumMultiplier, sum().multiplier);
-  constants->Set(LayerConstant::kSumNudge, sum().nudge());
-  constants->Set(LayerConstant::kSumShift, sum().last_shift());
+void Residual::Encode(size_t index, LayerConstants* layer) const {
+  const auto set = [&](LayerConstant constant, int32_t value) {
+    layer->Set(constant, value, index);
+  };
+  set(LayerConstant::kXLeast, min);
+  set(LayerConstant::kXMost, max);
+  set(LayerConstant::kXOffset, add.x_offset);
+  set(LayerConstant::kXMultiplier, x().multiplier);
+  set(LayerConstant::kXNudge, x().nudge());
+  set(LayerConstant::kXShift, x().last_shift());
+  set(LayerConstant::kYOffset, add.y_offset);
+  set(LayerConstant::kYMultiplier, y().multiplier);
+  set(LayerConstant::kYNudge, y().nudge());
+  set(LayerConstant::kYShift, y().last_shift());
+  set(LayerConstant::kSumMultiplier, sum().multiplier);
+  set(LayerConstant::kSumNudge, sum().nudge());
+  set(LayerConstant::kSumShift, sum().last_shift());
   if (!floats) return;
-  constants->Set(LayerConstant::kXMultiplier, std::bit_cast<int32_t>(floats->x_scale));
-  constants->Set(LayerConstant::kXNudge, std::bit_cast<int32_t>(floats->addend));
-  constants->Set(LayerConstant::kYMultiplier, std::bit_cast<int32_t>(floats->y_scale));
+  set(LayerConstant::kXMultiplier, std::bit_cast<int32_t>(floats->x_scale));
+  set(LayerConstant::kXNudge, std::bit_cast<int32_t>(floats->addend));
+  set(LayerConstant::kYMultiplier, std::bit_cast<int32_t>(floats->y_scale));
 }
 
 std::string Residual::key() const {
@@ -83,41 +99,52 @@ std::string Residual::key() const {
                         operand.row_stride);
 }
 
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
+namespace {
+
+// That which was left out before the residual, to be added when bytes are stored.
+void TakeZeroPoint(Residual* residual, Requantization* requantization) {
+  residual->min -= requantization->store_offset;
+  residual->max -= requantization->store_offset;
+  residual->add.x_offset += requantization->store_offset;
+  requantization->store_offset = 0;
+}
+
+}  // namespace
+
+std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, const SumRuns& runs,
                                      Requantization* requantization) {
   auto& stages = tail->stages;
   if (stages.empty() || stages[0].kind != TailStage::Kind::kQuantizedAdd) return std::nullopt;
-  const TailStage& stage = stages[0];
-  const kernels::TailOperand& y = stage.operand;
+  kernels::QuantizedAdd add = stages[0].add;
+  const kernels::TailOperand y = stages[0].operand;
+  DropNothings(&add);
   const bool linear =
       tail->rows_per_batch == INT64_MAX || y.batch_stride == y.row_stride * tail->rows_per_batch;
+  const bool follows = linear || (runs.rows > 0 && tail->rows_per_batch % runs.rows == 0);
   // Without masks for bytes, whole vectors of sums are read.
-  const bool whole = isa.avx512 || whole_vectors;
+  const bool whole = isa.avx512 || runs.whole_vectors;
   const int32_t type_min = requantization->is_unsigned ? 0 : -128;
-  const bool range = stage.add.min >= type_min && stage.add.max <= type_min + 255 &&
-                     stage.add.min <= stage.add.max;
+  const bool range = add.min >= type_min && add.max <= type_min + 255 && add.min <= add.max;
   constexpr int64_t kReach = int64_t{1} << 24;
-  if (!linear || !whole || !range || y.channel_stride != 1 || y.row_stride < 0 ||
-      y.row_stride > kReach || !StaysNarrow(stage.add)) {
+  if (!follows || !whole || !range || y.channel_stride != 1 || y.row_stride < 0 ||
+      y.row_stride > kReach || !StaysNarrow(add)) {
     return std::nullopt;
   }
-  Residual residual{.add = stage.add,
+  Residual residual{.add = add,
                     .min = requantization->min,
                     .max = requantization->max,
                     .is_unsigned = requantization->is_unsigned,
-                    .operand = y};
-  // The zero point that the requantization has left out.
-  residual.min -= requantization->store_offset;
-  residual.max -= requantization->store_offset;
-  residual.add.x_offset += requantization->store_offset;
-  requantization->store_offset = 0;
-  requantization->min = stage.add.min;
-  requantization->max = stage.add.max;
+                    .operand = y,
+                    .rows_per_batch = linear ? INT64_MAX : tail->rows_per_batch};
+  TakeZeroPoint(&residual, requantization);
+  requantization->min = add.min;
+  requantization->max = add.max;
   stages.erase(stages.begin());
   return residual;
 }
 
 void FindFloats(Residual* residual, Requantization* requantization, Isa isa) {
+  TakeZeroPoint(residual, requantization);
   const int32_t least = residual->is_unsigned ? 0 : -128;
   residual->floats = kernels::FindFloatSum(residual->add, {residual->min, residual->max},
                                            {least, least + 255}, isa);

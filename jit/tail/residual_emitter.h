@@ -1,4 +1,4 @@
-// A quantized residual (TailStage::kQuantizedAdd) added or subtracted in registers, between the
+// Quantized residuals (TailStage::kQuantizedAdd) added or subtracted in registers, between the
 // requantization and the store of integer_tail_emitter.h.
 #pragma once
 
@@ -28,11 +28,20 @@ struct ResidualScale {
   int form() const { return shifts_left() ? 0 : has_sign() ? 1 : 2; }
 };
 
+// What is known of the sums that the code is called for.
+struct SumRuns {
+  bool whole_vectors = false;  // no group of sums ends within a vector
+  // All rows of a call are among `rows` that follow each other, the first a multiple of `rows`; 0:
+  // any rows of the output.
+  int64_t rows = 0;
+};
+
 struct Residual {
   kernels::QuantizedAdd add;
-  int32_t min = 0, max = 0;  // of the requantization before it, less its store_offset
+  int32_t min = 0, max = 0;  // of what is before it, less its zero point where that is left out
   bool is_unsigned = false;
   kernels::TailOperand operand;
+  int64_t rows_per_batch = INT64_MAX;  // as a tail's, where its rows do not just follow each other
   // Where they are proven to give the same bytes: a third of the instructions. The sum's zero point
   // is then the requantization's store_offset.
   std::optional<kernels::FloatSum> floats{};
@@ -42,17 +51,21 @@ struct Residual {
   ResidualScale sum() const {
     return {0, add.output_multiplier, add.output_shift, add.output_offset};
   }
-  void Encode(LayerConstants* constants) const;
+  // As residual `index` of the layer.
+  void Encode(size_t index, LayerConstants* layer) const;
   // Tells apart what decides the code.
   std::string key() const;
 };
 
-// Takes the residual off the front of `tail`, which follows `requantization`: the sum's range
-// becomes that of the requantization, which is what is stored. nullopt where it has no emitter, or
-// where rows are not at constant steps. `whole_vectors`: no group of sums ends within a vector.
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, bool whole_vectors,
+// So many have room in a call's arguments: branches of a block before it is joined.
+inline constexpr size_t kMostResiduals = 3;
+
+// Takes a residual off the front of `tail`, which follows `requantization` or another residual: the
+// sum's range becomes that of the requantization, which is what is stored. nullopt where it has no
+// emitter, or where the rows of a run are not at constant steps.
+std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, const SumRuns& runs,
                                      Requantization* requantization);
-// Finds the residual's floats, which takes some time: when code is to be emitted.
+// Finds the floats of the layer's next residual, which takes some time: when code is to be emitted.
 void FindFloats(Residual* residual, Requantization* requantization, Isa isa);
 
 class ResidualEmitter {

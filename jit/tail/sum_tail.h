@@ -2,8 +2,10 @@
 // that is code (SumTailEmitter), and what that code reads.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "jit/tail/dequantize_emitter.h"
 #include "jit/tail/requantization.h"
@@ -15,9 +17,11 @@ namespace fuselite::jit {
 struct SumTail {
   std::optional<Requantization> requantization;
   std::optional<Dequantization> dequantization;
-  std::optional<Residual> residual;  // with a requantization
+  std::vector<Residual> residuals;  // with a requantization; kMostResiduals at most
 
   bool stores_sums() const { return !requantization && !dequantization; }
+  // The furthest from row to row of a residual.
+  int64_t longest_residual_step() const;
   // The bytes of an element that is stored.
   int out_bytes() const { return requantization ? 1 : 4; }
   // Vectors of constants behind each other for each vector of channels: those of the
@@ -32,7 +36,7 @@ struct SumTail {
 // What the code reads, for the first row and channel that it computes. Products and depthwise
 // convolutions have it in their arguments; members that a tail does not read are left alone.
 struct SumTailArgs {
-  const std::byte* residual;    // the operand's element
+  std::array<const std::byte*, kMostResiduals> residuals;  // the operands' elements
   const std::byte* layer;       // IntegerTail::layer, of the requantization
   const RowScale* scales;       // of the dequantization
   kernels::TailSlots operands;  // of its tail
@@ -52,9 +56,9 @@ class SumTailBinding {
   void Bind(const void* const* inputs, int64_t row, int64_t channel, const RowScale* scales,
             SumTailArgs* args) const {
     args->layer = layer_;
-    if (residual_input_ >= 0) {
-      args->residual = static_cast<const std::byte*>(inputs[residual_input_]) +
-                       row * residual_row_stride_ + channel;
+    for (size_t r = 0; r < residual_count_; ++r) {
+      const ResidualOperand& y = residuals_[r];
+      args->residuals[r] = static_cast<const std::byte*>(inputs[y.input]) + y.RowAt(row) + channel;
     }
     if (!dequantizes_) return;
     args->scales = scales;
@@ -62,10 +66,20 @@ class SumTailBinding {
   }
 
  private:
+  struct ResidualOperand {
+    int64_t row_stride = 0, batch_stride = 0, rows_per_batch = INT64_MAX;
+    int input = -1;
+
+    int64_t RowAt(int64_t row) const {
+      if (rows_per_batch == INT64_MAX) return row * row_stride;
+      return row / rows_per_batch * batch_stride + row % rows_per_batch * row_stride;
+    }
+  };
+
   const std::byte* layer_ = nullptr;
   bool dequantizes_ = false;
-  int residual_input_ = -1;
-  int64_t residual_row_stride_ = 0;
+  size_t residual_count_ = 0;
+  std::array<ResidualOperand, kMostResiduals> residuals_;
   kernels::Tail floats_;
 };
 

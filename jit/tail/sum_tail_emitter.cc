@@ -27,7 +27,7 @@ SumTailEmitter::SumTailEmitter(Assembler& assembler, const SumTail& tail, const 
     : a_(assembler),
       tail_(tail),
       frame_(frame),
-      layer_(assembler, frame.layer),
+      layer_(assembler, frame.layer, tail.residuals.size()),
       integers_(assembler, tail.requantization.value_or(Requantization{}),
                 FirstThree(frame.temporaries), layer_) {
   a_.AtEnd([this] { integers_.EmitOtherForms(); });
@@ -35,6 +35,10 @@ SumTailEmitter::SumTailEmitter(Assembler& assembler, const SumTail& tail, const 
 
 Xbyak::Address SumTailEmitter::Argument(size_t offset) const {
   return a_.qword[frame_.args + frame_.args_at + static_cast<int>(offset)];
+}
+
+Xbyak::Address SumTailEmitter::ResidualArgument(size_t residual) const {
+  return Argument(offsetof(SumTailArgs, residuals) + residual * sizeof(const std::byte*));
 }
 
 void SumTailEmitter::Prepare(const SumTile& tile) {
@@ -67,7 +71,7 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
     for (int row = 0; row < tile.rows; ++row) regs[row] = tile.reg(row, v);
     integers_.Requantize(regs, tile.width_of(v), constants + v * tail_.constants() * tile.width);
   }
-  if (tail_.residual) a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, residual)));
+  if (tail_.residuals.size() == 1) a_.mov(frame_.rows, ResidualArgument(0));
   for (int v = 0; v < tile.vectors;) {
     const int group = tile.group_at(v), together = RowsTogether(group);
     for (int row = 0; row < tile.rows;) {
@@ -77,10 +81,11 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
     }
     v += group;
   }
-  if (!tail_.residual) return;
-  const int64_t on = frame_.across ? int64_t{tile.vectors} * tile.width / 4
-                                   : tile.rows * tail_.residual->operand.row_stride;
-  a_.add(Argument(offsetof(SumTailArgs, residual)), static_cast<uint32_t>(on));
+  for (size_t r = 0; r < tail_.residuals.size(); ++r) {
+    const int64_t on = frame_.across ? int64_t{tile.vectors} * tile.width / 4
+                                     : tile.rows * tail_.residuals[r].operand.row_stride;
+    a_.add(ResidualArgument(r), static_cast<uint32_t>(on));
+  }
 }
 
 // The group of vectors from `v` on.
@@ -92,11 +97,14 @@ void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int
   size_t count = 0;
   for (int row = first; row < first + rows; ++row) {
     for (int i = 0; i < group; ++i) all[count++] = tile.reg(row, v + i);
-    if (!tail_.residual) continue;
-    const int64_t at = row * tail_.residual->operand.row_stride + channel;
-    ResidualEmitter(a_, *tail_.residual, layer_, FirstThree(frame_.temporaries))
-        .Emit(std::span(all).first(count).last(group), width, frame_.rows + static_cast<int>(at),
-              channels);
+    for (size_t r = 0; r < tail_.residuals.size(); ++r) {
+      const Residual& residual = tail_.residuals[r];
+      if (tail_.residuals.size() > 1) a_.mov(frame_.rows, ResidualArgument(r));
+      const int64_t at = row * residual.operand.row_stride + channel;
+      ResidualEmitter(a_, residual, layer_.OfResidual(r), FirstThree(frame_.temporaries))
+          .Emit(std::span(all).first(count).last(group), width, frame_.rows + static_cast<int>(at),
+                channels);
+    }
   }
   integers_.Store(std::span(all).first(count), group, width,
                   frame_.out + static_cast<int>(first * frame_.out_step + channel), frame_.out_step,
@@ -132,10 +140,11 @@ void SumTailEmitter::StoreLanes(std::span<const TileValue> values) {
 }
 
 void SumTailEmitter::MoveToChannels(int64_t rows, int channels) {
-  if (!tail_.residual) return;
-  const int64_t on = channels - rows * tail_.residual->operand.row_stride;
-  a_.mov(frame_.rows, static_cast<uint64_t>(on));
-  a_.add(Argument(offsetof(SumTailArgs, residual)), frame_.rows);
+  for (size_t r = 0; r < tail_.residuals.size(); ++r) {
+    const int64_t on = channels - rows * tail_.residuals[r].operand.row_stride;
+    a_.mov(frame_.rows, static_cast<uint64_t>(on));
+    a_.add(ResidualArgument(r), frame_.rows);
+  }
 }
 
 }  // namespace fuselite::jit

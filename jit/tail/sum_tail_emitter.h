@@ -57,11 +57,12 @@ class SumTailEmitter {
   // The tile through the tail into memory. The tail's operands move on to the next tile.
   // `constants`: those of vector 0 (SumTail::constants); not relative to rax or rsp.
   void Finish(const SumTile& tile, const Xbyak::RegExp& constants);
-  // Back by `rows` rows of a residual and on by `channels` channels.
+  // Back by `rows` rows of the residuals and on by `channels` channels.
   void MoveToChannels(int64_t rows, int channels);
 
  private:
   Xbyak::Address Argument(size_t offset) const;
+  Xbyak::Address ResidualArgument(size_t residual) const;
   void StoreBytes(const SumTile& tile, const Xbyak::RegExp& constants);
   void StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows);
   void StoreFloats(const SumTile& tile, const Xbyak::RegExp& constants);

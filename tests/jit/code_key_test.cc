@@ -41,8 +41,8 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
                prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
   unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled, prefetches,
          apart, amx_rows, s8_tail);
-  const auto& [requantization, dequantization, residual] = SumTail();
-  unused(requantization, dequantization, residual);
+  const auto& [requantization, dequantization, residuals] = SumTail();
+  unused(requantization, dequantization, residuals);
   const auto& [rows, vectors, last_lanes] = Tile();
   unused(rows, vectors, last_lanes);
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
@@ -61,8 +61,8 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup);
   const auto& [weights_first, row_zero_points, per_row, float_tail] = Dequantization();
   unused(weights_first, row_zero_points, per_row, float_tail);
-  const auto& [add, least, most, unsigned_sum, operand, floats] = Residual();
-  unused(add, least, most, unsigned_sum, operand, floats);
+  const auto& [add, least, most, unsigned_sum, operand, rows_per_batch, floats] = Residual();
+  unused(add, least, most, unsigned_sum, operand, rows_per_batch, floats);
 }
 
 Tail OneStage() {
@@ -136,7 +136,7 @@ template <class Spec>
 std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
   const auto floats = [](Spec& s) {
     s.tail.requantization.reset();
-    s.tail.residual.reset();
+    s.tail.residuals.clear();
     s.tail.dequantization = Dequantization{.tail = OneStage()};
   };
   std::vector<std::function<void(Spec&)>> changes = {
@@ -149,19 +149,19 @@ std::vector<std::function<void(Spec&)>> IntegerTailChanges() {
       [](Spec& s) { s.tail.requantization->store_offset = 5; },
       [](Spec& s) { s.tail.requantization->lookup = LookupMethod::kPermutes; },
       [](Spec& s) { s.tail.requantization->lookup = LookupMethod::kShuffles; },
-      [](Spec& s) { s.tail.residual.reset(); },
-      [](Spec& s) { s.tail.residual->is_unsigned = true; },
-      [](Spec& s) { s.tail.residual->operand.row_stride = 77; },
-      [](Spec& s) { s.tail.residual->add.left_shift = 15; },
-      [](Spec& s) { s.tail.residual->add.x_multiplier = 1 << 30; },
-      [](Spec& s) { s.tail.residual->add.x_shift = -3; },
-      [](Spec& s) { s.tail.residual->add.y_multiplier = 1 << 30; },
-      [](Spec& s) { s.tail.residual->add.y_shift = -6; },
-      [](Spec& s) { s.tail.residual->add.output_shift = -8; },
-      [](Spec& s) { s.tail.residual->add.negate_x = true; },
-      [](Spec& s) { s.tail.residual->add.negate_y = true; },
+      [](Spec& s) { s.tail.residuals.clear(); },
+      [](Spec& s) { s.tail.residuals[0].is_unsigned = true; },
+      [](Spec& s) { s.tail.residuals[0].operand.row_stride = 77; },
+      [](Spec& s) { s.tail.residuals[0].add.left_shift = 15; },
+      [](Spec& s) { s.tail.residuals[0].add.x_multiplier = 1 << 30; },
+      [](Spec& s) { s.tail.residuals[0].add.x_shift = -3; },
+      [](Spec& s) { s.tail.residuals[0].add.y_multiplier = 1 << 30; },
+      [](Spec& s) { s.tail.residuals[0].add.y_shift = -6; },
+      [](Spec& s) { s.tail.residuals[0].add.output_shift = -8; },
+      [](Spec& s) { s.tail.residuals[0].add.negate_x = true; },
+      [](Spec& s) { s.tail.residuals[0].add.negate_y = true; },
       [](Spec& s) {
-        s.tail.residual->floats = {{0.5f, 0.25f}};
+        s.tail.residuals[0].floats = {{0.5f, 0.25f}};
       },
       floats,
       [floats](Spec& s) { floats(s), s.tail.dequantization->weights_first = true; },
@@ -179,7 +179,7 @@ TEST(CodeKeyTest, IntegerProducts) {
   spec.out_step = 128;
   spec.depth.runs = {{0, 16}};
   spec.tail.requantization = SomeRequantization();
-  spec.tail.residual = SomeResidual();
+  spec.tail.residuals = {SomeResidual()};
   const std::vector<Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmS8Spec&)>> changes = {[](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; },
                                                            [](GemmS8Spec& s) { s.a_step = 68; },
@@ -211,22 +211,22 @@ TEST(CodeKeyTest, NumbersOfALayerAreNotInItsCode) {
   spec.tail.requantization = SomeRequantization();
   spec.tail.requantization->min = -100;
   spec.tail.requantization->store_offset = 5;
-  spec.tail.residual = SomeResidual();
-  spec.tail.residual->add.x_shift = spec.tail.residual->add.y_shift = -3;
+  spec.tail.residuals = {SomeResidual()};
+  spec.tail.residuals[0].add.x_shift = spec.tail.residuals[0].add.y_shift = -3;
   const std::vector<std::function<void(GemmS8Spec&)>> changes = {
       [](GemmS8Spec& s) { s.tail.requantization->zero_point = 3; },
       [](GemmS8Spec& s) { s.tail.requantization->min = -99; },
       [](GemmS8Spec& s) { s.tail.requantization->store_offset = 4; },
-      [](GemmS8Spec& s) { s.tail.residual->min = -7; },
-      [](GemmS8Spec& s) { s.tail.residual->max = 7; },
-      [](GemmS8Spec& s) { s.tail.residual->add.x_offset = 1; },
-      [](GemmS8Spec& s) { s.tail.residual->add.x_multiplier = 2; },
-      [](GemmS8Spec& s) { s.tail.residual->add.x_shift = -4; },
-      [](GemmS8Spec& s) { s.tail.residual->add.y_offset = 4; },
-      [](GemmS8Spec& s) { s.tail.residual->add.y_multiplier = 5; },
-      [](GemmS8Spec& s) { s.tail.residual->add.y_shift = -6; },
-      [](GemmS8Spec& s) { s.tail.residual->add.output_multiplier = 7; },
-      [](GemmS8Spec& s) { s.tail.residual->add.output_offset = 9; }};
+      [](GemmS8Spec& s) { s.tail.residuals[0].min = -7; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].max = 7; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.x_offset = 1; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.x_multiplier = 2; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.x_shift = -4; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.y_offset = 4; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.y_multiplier = 5; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.y_shift = -6; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.output_multiplier = 7; },
+      [](GemmS8Spec& s) { s.tail.residuals[0].add.output_offset = 9; }};
   const std::vector<Tile> tiles = {{4, 2, 8}};
   for (size_t i = 0; i < changes.size(); ++i) {
     GemmS8Spec changed = spec;
@@ -279,7 +279,7 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   spec.window = SomeWindow();
   spec.pixel_bytes = spec.out_pixel_bytes = 64;
   spec.tail.requantization = SomeRequantization();
-  spec.tail.residual = SomeResidual();
+  spec.tail.residuals = {SomeResidual()};
   const std::vector<DepthwiseS8Blocks> blocks = {{.width = 32, .channels = 16, .count = 2}};
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
       [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },

@@ -27,42 +27,65 @@ inline void AddLookup(OpTester& tester, Random& random) {
   tester.op.tail.stages.push_back(stage);
 }
 
-// A residual or a table behind the requantization, in some cases.
+// As ADD or SUB of bytes has it.
+inline kernels::QuantizedAdd RandomResidual(Random& random, const QuantizedCase& c,
+                                            int32_t zero_point) {
+  kernels::QuantizedAdd add = {
+      .left_shift = 20,
+      .x_offset = -zero_point,
+      .x_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+      .x_shift = -static_cast<int32_t>(random.Int(0, 3)),
+      .y_offset = static_cast<int32_t>(random.Int(-127, 128)),
+      .y_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+      .y_shift = -static_cast<int32_t>(random.Int(0, 3)),
+      .output_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
+      .output_shift = -static_cast<int32_t>(random.Int(17, 20)),
+      .output_offset = zero_point,
+      .min = c.type_min(),
+      .max = c.type_max()};
+  add.negate_x = random.Chance(0.2);
+  add.negate_y = !add.negate_x && random.Chance(0.2);
+  if (random.Chance(0.7)) {  // as ADD makes them: the larger scale is halved
+    (random.Chance(0.5) ? add.x_multiplier : add.y_multiplier) = 1 << 30;
+    (random.Chance(0.5) ? add.x_shift : add.y_shift) = -1;
+  }
+  // One that adds nothing or next to nothing.
+  if (random.Chance(0.1)) add.y_shift = -static_cast<int32_t>(random.Int(20, 31));
+  return add;
+}
+
+// The same of the output's shape, or of that of one of its batches.
+inline void AddResidual(OpTester& tester, Random& random, bool whole) {
+  auto& tail = tester.op.tail;
+  const TensorInfo output = tester.op.outputs[0];
+  const int64_t channels = output.shape.dim(-1);
+  Shape shape = output.shape;
+  if (!whole) shape.set(0, 1);
+  TailStage stage;
+  stage.kind = TailStage::Kind::kQuantizedAdd;
+  stage.add =
+      RandomResidual(random, QuantizedCase{.type = output.type}, output.quantization.zero_point());
+  while (static_cast<int>(tester.op.inputs.size()) < tester.op.op->max_inputs) tester.Absent();
+  tester.Input(kernels::testing::AnyIntegers(random, output.type, shape, {}));
+  ++tester.op.tail_inputs;
+  stage.operand = {.input = static_cast<int>(tester.inputs.size()) - 1,
+                   .batch_stride = whole && tail.rows_per_batch != INT64_MAX
+                                       ? tail.rows_per_batch * channels
+                                       : 0,
+                   .row_stride = channels,
+                   .channel_stride = 1};
+  tail.stages.push_back(stage);
+}
+
+// Residuals, more than are emitted in a few cases, or a table behind the requantization.
 inline void AddInt8Tail(OpTester& tester, Random& random) {
   auto& tail = tester.op.tail;
   const TensorInfo output = tester.op.outputs[0];
   if (output.type == DataType::kInt32) return;  // the sums themselves
-  const QuantizedCase c{.type = output.type};
-  const int32_t zero_point = output.quantization.zero_point();
   const Shape& shape = output.shape;
-  const int32_t channels = shape.dim(-1);
-  if (random.Chance(0.4)) {
-    TailStage stage;
-    stage.kind = TailStage::Kind::kQuantizedAdd;
-    stage.add = {.left_shift = 20,
-                 .x_offset = -zero_point,
-                 .x_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
-                 .x_shift = -static_cast<int32_t>(random.Int(0, 3)),
-                 .y_offset = static_cast<int32_t>(random.Int(-127, 128)),
-                 .y_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
-                 .y_shift = -static_cast<int32_t>(random.Int(0, 3)),
-                 .output_multiplier = static_cast<int32_t>(random.Int(1 << 30, INT32_MAX)),
-                 .output_shift = -static_cast<int32_t>(random.Int(17, 20)),
-                 .output_offset = zero_point,
-                 .min = c.type_min(),
-                 .max = c.type_max()};
-    stage.add.negate_x = random.Chance(0.2);
-    stage.add.negate_y = !stage.add.negate_x && random.Chance(0.2);
-    if (random.Chance(0.7)) {  // as ADD makes them: the larger scale is halved
-      (random.Chance(0.5) ? stage.add.x_multiplier : stage.add.y_multiplier) = 1 << 30;
-      (random.Chance(0.5) ? stage.add.x_shift : stage.add.y_shift) = -1;
-    }
-    while (static_cast<int>(tester.op.inputs.size()) < tester.op.op->max_inputs) tester.Absent();
-    tester.Input(kernels::testing::AnyIntegers(random, output.type, shape, {}));
-    ++tester.op.tail_inputs;
-    stage.operand = {static_cast<int>(tester.inputs.size()) - 1, 0, channels, 1};
-    tail.stages.push_back(stage);
-  }
+  const bool batches = shape.rank() > 2 && shape.elements() > 0 && random.Chance(0.5);
+  if (batches) tail.rows_per_batch = shape.elements() / shape[0] / shape.dim(-1);
+  while (random.Chance(0.4)) AddResidual(tester, random, !batches || random.Chance(0.5));
   if (random.Chance(0.4)) AddLookup(tester, random);
 }
 

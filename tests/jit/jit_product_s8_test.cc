@@ -31,6 +31,36 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
 
+// Masks that heads share, and the branches of a block: no pass over what was stored.
+TEST(JitProductInt8Test, ResidualsAreEmitted) {
+  for (const Isa isa : EmittedIsas()) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      OpTester tester("BATCH_MATMUL");
+      const auto rows = static_cast<int32_t>(random.Int(4, 40));
+      const auto columns = static_cast<int32_t>(16 * random.Int(1, 5));
+      const Quantization quantization{{0.05f}, {3}};
+      for (const Shape& shape : {Shape{6, rows, 32}, Shape{6, 32, columns}}) {
+        tester.Input(kernels::testing::AnyIntegers(random, DataType::kInt8, shape, quantization));
+      }
+      tester.Output(DataType::kInt8, {{2.0f}, {-5}});
+      ASSERT_TRUE(tester.Infer().ok());
+      tester.op.tail.rows_per_batch = rows;
+      const int64_t residuals = random.Int(1, 3);
+      for (int64_t i = 0; i < residuals; ++i) {
+        AddResidual(tester, random, random.Chance(0.3));
+        kernels::QuantizedAdd& add = tester.op.tail.stages.back().add;
+        for (int32_t* shift : {&add.x_shift, &add.y_shift}) *shift = std::min(*shift, -1);
+      }
+      const auto kernel = CandidatesFor(*tester.op.op)[0].Build(tester.op, {.isa = isa});
+      ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
+      EXPECT_EQ((*kernel)->name().find("apart"), std::string_view::npos) << (*kernel)->name();
+      CompareInt8(tester, random);
+    }
+  }
+}
+
 // The steps of an unrolled recurrent network: rows with scales and zero points of their own.
 TEST(JitProductInt8Test, RowsShareWeightsWhateverTheirScales) {
   if (!DetectIsa().includes(Isa::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
