@@ -276,9 +276,6 @@ HWY_INLINE SquaredDifferenceLanes LanesOf(const QuantizedSquaredDifference& f) {
 }
 HWY_INLINE QuotientLanes LanesOf(const TabledQuotient& f) { return QuotientLanes(f); }
 HWY_INLINE RoundedSumLanes LanesOf(const RoundedSum& f) { return RoundedSumLanes(f); }
-HWY_INLINE RoundedSquaredDifferenceLanes LanesOf(const RoundedSquaredDifference& f) {
-  return RoundedSquaredDifferenceLanes(f);
-}
 
 template <class Function>
 void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) {
@@ -295,6 +292,16 @@ void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) 
                 std::is_same_v<Function, QuantizedProduct>) {
     MapShorts(LanesOf(f), block);
   }
+}
+
+// The first operand's scale is the larger one as a rule: rows, of which the second is the mean.
+void RunRows(const RowFunction& rows, const RoundedSquaredDifference& f, const RowBlock& block) {
+  const OperandScale x = SquaredDifferenceLanes(f.exact).x_scale;
+  const auto run = [&](const auto& x_scale) HWY_ATTR {
+    MapBytes(RoundedSquaredDifferenceLanes(f, x_scale), rows.flip, f.min, f.max, block);
+  };
+  if (x.is_shift()) return run(OperandShift(f.exact.sum.q.x_offset, x.left()));
+  run(x);
 }
 
 // Operands change places where the first is one row, or one value in each row.

@@ -41,12 +41,28 @@ class OperandScale {
     const auto shifted = hn::ShiftLeftSame(hn::Add(v, offset_), left_);
     return exact_ ? shifted : scale_(shifted);
   }
+  bool is_shift() const { return exact_; }
+  int left() const { return left_; }
 
  private:
   IntVec offset_;
   bool exact_;
   int left_;
   UniformScale scale_;
+};
+
+// The same where it is known to be a shift.
+class OperandShift {
+ public:
+  HWY_INLINE OperandShift(int32_t offset, int left)
+      : offset_(hn::Set(IntTag(), offset)), left_(left) {}
+  HWY_INLINE IntVec operator()(IntVec v) const {
+    return hn::ShiftLeftSame(hn::Add(v, offset_), left_);
+  }
+
+ private:
+  IntVec offset_;
+  int left_;
 };
 
 // Scales to the output and clamps, since the result may need all 32 bits.
@@ -158,12 +174,14 @@ struct RoundedSumLanes {
   }
 };
 
+template <class XScale>
 struct RoundedSquaredDifferenceLanes {
-  OperandScale x_scale, y_scale;
+  XScale x_scale;
+  OperandScale y_scale;
   RealVec scale, rounding;
 
-  HWY_INLINE explicit RoundedSquaredDifferenceLanes(const RoundedSquaredDifference& f)
-      : x_scale(SquaredDifferenceLanes(f.exact).x_scale),
+  HWY_INLINE RoundedSquaredDifferenceLanes(const RoundedSquaredDifference& f, const XScale& x)
+      : x_scale(x),
         y_scale(SquaredDifferenceLanes(f.exact).y_scale),
         scale(hn::Set(RealTag(), f.scale)),
         rounding(hn::Set(RealTag(), kRounding + static_cast<float>(f.zero))) {}
