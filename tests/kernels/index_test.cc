@@ -1,5 +1,7 @@
 // GATHER, GATHER_ND, SCATTER_ND, EMBEDDING_LOOKUP, ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM, ONE_HOT,
 // WHERE, SHAPE, RANK, FILL, ZEROS_LIKE, RANGE.
+#include <algorithm>
+
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/cumsum/cumsum.h"
 #include "kernels/gather/gather.h"
@@ -197,6 +199,42 @@ TEST(GatherNdTest, ConstantIndicesAreLocatedOnce) {
   ASSERT_TRUE(known_later.Infer().ok());
   EXPECT_EQ(known_later.Run("known places", Isa::kScalar).status().message(),
             "indices are known only at run time");
+}
+
+// Rows of relative positions: places that go up, down or stand still, and now and then one of no
+// place.
+TEST(GatherNdTest, CopiesRunsOfPlaces) {
+  for (const Isa isa : RunnableIsas()) {
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      constexpr int32_t kRows = 300;
+      const auto width = static_cast<int32_t>(random.Int(1, 3));
+      const DataType type = random.Pick({kF32, kI64, kI8, DataType::kInt16});
+      TestTensor in({.type = type, .shape = {kRows, width}});
+      in.Fill(random, -100, 100);
+      std::vector<int32_t> indices;
+      while (indices.size() < 500) {
+        const auto step = static_cast<int32_t>(random.Int(-2, 2));
+        auto place = static_cast<int32_t>(random.Int(0, kRows - 1));
+        for (int64_t left = random.Int(1, 150); left > 0; --left) {
+          indices.push_back(place);
+          place = std::clamp(place + step, 0, kRows - 1);
+        }
+      }
+      if (random.Chance(0.3)) indices[random.Int(0, 499)] = random.Pick({-1, -2, kRows});
+      const auto tuples = static_cast<int32_t>(indices.size());
+      OpTester tester("GATHER_ND");
+      tester.Input(in).Constant(TestTensor::Of<int32_t>(kI32, {tuples, 1}, indices));
+      ASSERT_TRUE(tester.Infer().ok());
+      const auto expected = tester.Run("reference", Isa::kScalar);
+      const auto actual = tester.Run("known places", isa, random.Int(1, 99), random.Int(0, 3));
+      ASSERT_EQ(actual.ok(), expected.ok());
+      if (!expected.ok()) continue;
+      const size_t bytes = tester.op.outputs[0].bytes();
+      EXPECT_EQ(std::memcmp((*actual)[0].bytes(), (*expected)[0].bytes(), bytes), 0);
+    }
+  }
 }
 
 TEST(ScatterNdTest, AddsWhatMeets) {
