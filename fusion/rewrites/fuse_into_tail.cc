@@ -9,12 +9,22 @@
 namespace fuselite::fusion {
 namespace {
 
+// A sum of bytes behind a table is in no emitted tail: it would be a pass over what was stored, in
+// whole numbers of 32 bits, which take longer than those of the operator alone.
+bool SumsBehindTable(const Node& host, const Stages& stages) {
+  const auto is_table = [](const kernels::TailStage& stage) {
+    return stage.kind == kernels::TailStage::Kind::kLookup;
+  };
+  return !stages.operands.empty() && std::ranges::any_of(host.tail.stages, is_table);
+}
+
 bool FuseThrough(Graph& graph, NodeId id, NodeId host, ValueId flowing, RewriteContext& context) {
   std::optional<Stages> stages = AsStages(graph, id, flowing);
   Node fused = graph.node(host);
   if (!stages) {
     stages = AsQuantizedStages(graph, id, flowing);
-    if (!stages || !RequantizeInTail(graph, host, &fused)) return false;
+    if (!stages || SumsBehindTable(fused, *stages)) return false;
+    if (!RequantizeInTail(graph, host, &fused)) return false;
   }
   if (!AppendStages(*stages, &fused)) return false;
   const kernels::OpDescription before = graph.Describe(host);

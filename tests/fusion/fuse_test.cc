@@ -54,6 +54,20 @@ TEST(FuseIntoTail, QuantizedResidualAndTable) {
   }
 }
 
+TEST(FuseIntoTail, QuantizedBranchesButNoneBehindATable) {
+  Int8Builder b;
+  const ValueId x = b.In({1, 6, 5, 8}, 0.008f, -3);
+  const ValueId c = b.Conv8(x, 8, 3, 0.02f, 5);
+  const ValueId other = b.In({1, 6, 5, 8}, 0.01f, 4);
+  const ValueId sum = b.Int8Op("ADD", {b.Int8Op("ADD", {c, x}, 0.025f, 11), other}, 0.03f, 2);
+  const ValueId gate = b.Int8Op("LOGISTIC", {sum}, 1.0f / 256, -128);
+  b.Out(b.Int8Op("ADD", {gate, x}, 0.02f, 1));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "QUANTIZE",
+                          "CONV_2D + requantize + quantized add + quantized add + lookup", "ADD",
+                          "DEQUANTIZE"));
+}
+
 TEST(FuseIntoTail, SubtractsQuantizedResidualsFromEitherSide) {
   for (const bool swapped : {false, true}) {
     Int8Builder b;
