@@ -69,7 +69,10 @@ class TailEmitter {
   void Expm1NonPositive(int v);                                              // 0, 1
   void Sign(int v);                                                          // 0, 1, 2, 3
   void Round(int to, int from, int mode);                                    // none
+  void TimesPowerOfTwo(int v, bool normal);                                  // reads 0, 1
+  void OnePlusExpOfNegative(int v);                                          // 0, 1
   void Logistic(int v);                                                      // 0, 1
+  void Silu(int v);                                                          // 0, 1, 2
   void Rational(int v, std::span<const float> p, std::span<const float> q);  // 0, 1, 2
   void Tanh(int v);                                                          // 0, 1, 2
   void Erf(int v);                                                           // 0, 1, 2
@@ -78,6 +81,9 @@ class TailEmitter {
   void SelectNegative(int v, int when_negative);                             // none; -0 is negative
   void SelectBelowZero(int v, int when_below);                               // 1; -0 is not below
   void Horner(int result, int x, std::span<const float> coefficients);
+  // Whether quotients are products with an approximate inverse.
+  bool ApproximatesQuotients() const { return a_.isa().avx512 && !a_.isa().divides_fast; }
+  float LogisticLow() const;
   int t(int i) const { return r_.temporaries[i]; }
   // Calls function(stage, slot's address) for each stage that has an operand.
   template <class Function>

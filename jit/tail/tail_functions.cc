@@ -25,8 +25,11 @@ constexpr float kExp[] = {1.0f,
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2High = 0.693145752f;  // ln 2 to 17 bits: n * kLn2High is exact
 constexpr float kLn2Low = 1.42860677e-6f;
+constexpr float kLn2 = 0.693147182f;
 // Between these, exp and 2^n of its reduction are normal numbers.
 constexpr float kNormalLow = -87.0f, kNormalHigh = 88.0f;
+// Here exp is 0 in float, and that of the negative infinite.
+constexpr float kZeroLow = -104.0f;
 
 // tanh(z) = z P(z^2) / Q(z^2) for |z| <= 8.6: 1.4e-8 relative. At the limit the quotient is 3e-7
 // above 1 and is cut to it, so that results saturate exactly.
@@ -82,17 +85,22 @@ void TailEmitter::ReduceByLn2(int v, float low, float high) {
 
 // exp(v) = 2^n exp(r).
 void TailEmitter::Exp(int v, float low, float high) {
-  const Xmm x = a_.Vec(v), n = a_.Vec(t(0)), p = a_.Vec(t(1));
   ReduceByLn2(v, low, high);
   Horner(t(1), v, kExp);
+  TimesPowerOfTwo(v, low >= kNormalLow && high <= kNormalHigh);
+}
+
+// v = 2^n p, n being the whole number in temporary 0 and p temporary 1. `normal`: 2^n is.
+void TailEmitter::TimesPowerOfTwo(int v, bool normal) {
+  const Xmm x = a_.Vec(v), n = a_.Vec(t(0)), p = a_.Vec(t(1));
   if (a_.isa().avx512) return a_.vscalefps(x, p, n);
   a_.vcvtps2dq(n, n);
-  if (low >= kNormalLow && high <= kNormalHigh) {
+  if (normal) {
     a_.vpslld(n, n, 23);
     a_.vpaddd(n, n, a_.Const(kOneBits));
     return a_.vmulps(x, p, n);
   }
-  // 2^n as a product of two: n may reach beyond the exponents of one float.
+  // A product of two: n may reach beyond the exponents of one float.
   a_.vpsrad(x, n, 1);
   a_.vpsubd(n, n, x);
   for (const Xmm& half : {x, n}) {
@@ -148,11 +156,12 @@ void TailEmitter::Sign(int v) {
   }
 }
 
-// v / by. The approximation to 14 bits with one Newton step is three times as fast as the division
-// of 16 floats, at one more unit of error; it needs a finite, normal divisor and quotient.
+// v / by. Where a division of 16 floats takes long, the approximation to 14 bits with one Newton
+// step is three times as fast, at one more unit of error; it needs a finite, normal divisor and
+// quotient.
 void TailEmitter::Divide(int v, int by, int temporary) {
   const Xmm x = a_.Vec(v), y = a_.Vec(by), r = a_.Vec(temporary);
-  if (!a_.isa().avx512) return a_.vdivps(x, x, y);
+  if (!ApproximatesQuotients()) return a_.vdivps(x, x, y);
   a_.vrcp14ps(r, y);
   a_.vfnmadd213ps(y, r, a_.Const(2.0f));
   a_.vmulps(r, r, y);
@@ -177,20 +186,50 @@ void TailEmitter::InverseRoot(int v) {
   a_.vfmadd213ps(x, e, y);
 }
 
-// 1 / (1 + exp(-v)); the bounds keep 1 + exp and its inverse normal.
-void TailEmitter::Logistic(int v) {
-  const Xmm x = a_.Vec(v);
-  a_.vxorps(x, x, a_.Const(kSignBit));
-  Exp(v, kNormalLow, -kNormalLow);
+// Where a division makes 0 of an infinite exponential, the logistic function needs it no normal
+// number.
+float TailEmitter::LogisticLow() const {
+  return a_.isa().divides_fast ? kZeroLow : kNormalLow;
+}
+
+// 1 + exp(-v), for LogisticLow() <= v <= -kNormalLow. ln 2 is one float in the reduction, which
+// costs the exponential a unit in the last place at 50 and two at 87.
+void TailEmitter::OnePlusExpOfNegative(int v) {
+  const Xmm x = a_.Vec(v), n = a_.Vec(t(0));
+  a_.vmulps(n, x, a_.Const(-kLog2E));
+  Round(t(0), t(0), kNearest);
+  a_.vfnmsub231ps(x, n, a_.Const(kLn2));
+  Horner(t(1), v, kExp);
+  TimesPowerOfTwo(v, true);
   a_.vaddps(x, x, a_.Const(1.0f));
-  if (a_.isa().avx512) {
-    a_.vrcp14ps(a_.Vec(t(0)), x);
-    a_.vfnmadd213ps(x, a_.Vec(t(0)), a_.Const(2.0f));
-    a_.vmulps(x, x, a_.Vec(t(0)));
-  } else {
+}
+
+void TailEmitter::Logistic(int v) {
+  const Xmm x = a_.Vec(v), y = a_.Vec(t(0));
+  ClampNaN(v, LogisticLow(), -kNormalLow, t(0));
+  OnePlusExpOfNegative(v);
+  if (!ApproximatesQuotients()) {
     a_.LoadConst(t(0), 1.0f);
-    a_.vdivps(x, a_.Vec(t(0)), x);
+    return a_.vdivps(x, y, x);
   }
+  a_.vrcp14ps(y, x);
+  a_.vfnmadd213ps(x, y, a_.Const(2.0f));
+  a_.vmulps(x, x, y);
+}
+
+// v / (1 + exp(-v)). The bound below, where the result is 0, keeps it so at minus infinity.
+void TailEmitter::Silu(int v) {
+  const Xmm x = a_.Vec(v), bounded = a_.Vec(t(2));
+  a_.LoadConst(t(2), kZeroLow);
+  a_.vmaxps(x, bounded, x);
+  a_.LoadConst(t(2), -kNormalLow);
+  a_.vminps(bounded, bounded, x);
+  if (LogisticLow() > kZeroLow) {
+    a_.LoadConst(t(0), LogisticLow());
+    a_.vmaxps(bounded, a_.Vec(t(0)), bounded);
+  }
+  OnePlusExpOfNegative(t(2));
+  Divide(v, t(2), t(0));
 }
 
 void TailEmitter::Rational(int v, std::span<const float> p, std::span<const float> q) {
@@ -261,7 +300,7 @@ void TailEmitter::EmitHardSwish(std::span<const TileValue> values) {
 }
 
 void TailEmitter::EmitFunction(const TailStage& stage, int v) {
-  const Xmm x = a_.Vec(v), t0 = a_.Vec(t(0)), t2 = a_.Vec(t(2)), t3 = a_.Vec(t(3));
+  const Xmm x = a_.Vec(v), t0 = a_.Vec(t(0)), t3 = a_.Vec(t(3));
   switch (stage.unary) {
     case UnaryKind::kLeakyRelu: a_.vmulps(t0, x, a_.Const(stage.a)); return SelectNegative(v, t(0));
     case UnaryKind::kGelu:
@@ -282,14 +321,9 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
       a_.vaddps(x, x, a_.Const(stage.b));
       return ClampNaN(v, 0.0f, 1.0f, t(0));
     case UnaryKind::kLogistic: return Logistic(v);
-    case UnaryKind::kSilu:
-      // Below -104 the result is 0 in float; the bound keeps x times the logistic's least value so.
-      a_.LoadConst(t(2), -104.0f);
-      a_.vmaxps(t2, t2, x);
-      Logistic(v);
-      return a_.vmulps(x, x, t2);
+    case UnaryKind::kSilu: return Silu(v);
     case UnaryKind::kTanh: return Tanh(v);
-    case UnaryKind::kExp: return Exp(v, -104.0f, 89.0f);
+    case UnaryKind::kExp: return Exp(v, kZeroLow, 89.0f);
     case UnaryKind::kSqrt: return a_.vsqrtps(x, x);
     case UnaryKind::kRsqrt: return InverseRoot(v);
     case UnaryKind::kAbs: return a_.vandps(x, x, a_.Const(~kSignBit));
