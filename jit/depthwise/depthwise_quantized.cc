@@ -100,6 +100,9 @@ Result<KernelPlan> PlanLines(DepthwiseS8Problem problem, std::shared_ptr<const S
   problem.row_bytes = source->memory().row;
   FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const DepthwiseS8> lines,
                             DepthwiseS8::Plan(std::move(problem), context.isa));
+  if (lines->shares_outputs() && lines->rest().apply != nullptr) {
+    return Unsupported("what is left of the tail would meet some outputs twice");
+  }
   const kernels::LineOutputs outputs = lines->outputs();
   return PlanLineKernel(outputs, std::move(source), std::move(lines), context);
 }

@@ -22,6 +22,16 @@ Result<std::shared_ptr<const DepthwiseS8>> DepthwiseS8::Plan(DepthwiseS8Problem 
   return std::shared_ptr<const DepthwiseS8>(std::move(depthwise));
 }
 
+// Pixels are those that are taken as one, as what is left of the tail counts them. Where they do
+// not fill the row they are the image's.
+kernels::LineOutputs DepthwiseS8::outputs() const {
+  const auto& [y, x] = window();
+  const int32_t overlap = problem_.folded_overlap;
+  if (overlap == 0) return {problem_.images, y.output, x.output, problem_.out_pitch};
+  const int32_t pixels = problem_.folded_pixels;
+  return {problem_.images, y.output, x.output * pixels - overlap, problem_.out_pitch / pixels};
+}
+
 Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit(
     const std::string& name) const {
   auto emitted = std::make_shared<DepthwiseS8>(*this);
@@ -47,6 +57,8 @@ void DepthwiseS8::PlanLayer(Isa isa) {
   blocks_ = SplitChannels(spec_, p.channels);
   stored_bytes_ = BitWidth(tail_.rest.stored()) / 8;
   spec_.out_pixel_bytes = (tail_.rest.waits() ? PaddedChannels() : p.out_pitch) * stored_bytes_;
+  spec_.overlap_bytes = p.folded_overlap * spec_.pixel_bytes;
+  spec_.out_overlap_bytes = p.folded_overlap * spec_.out_pixel_bytes / p.folded_pixels;
   const auto& y = p.window.y;
   if (y.interior_begin() > 0 || y.interior_end() < y.output) {
     auto row = std::make_shared<AlignedBuffer>(p.row_bytes);
@@ -114,7 +126,7 @@ void DepthwiseS8::Run(const LineRun& run) const {
     RunLine(run, line);
     ++line.y;
     line.pixel += pixels;
-    line.out += pixels * spec_.out_pixel_bytes;
+    line.out += spec_.out_row_bytes();
   }
 }
 

@@ -21,6 +21,7 @@ struct DepthwiseS8Problem {
   kernels::Window window;  // over the image as it is read; what is outside are zero points
   int64_t images = 0, channels = 0;
   int32_t folded_pixels = 1;               // neighbours that are the channels of one (FoldPixels)
+  int32_t folded_overlap = 0;  // of these, how many the last output shares with the one before
   int group_channels = 1;                  // DepthwiseS8Spec
   int64_t pixel_bytes = 0, row_bytes = 0;  // from one to the next
   int64_t out_pitch = 0;                   // elements
@@ -48,9 +49,8 @@ class DepthwiseS8 final : public kernels::LineConvolution {
  public:
   static Result<std::shared_ptr<const DepthwiseS8>> Plan(DepthwiseS8Problem problem, Isa isa);
 
-  kernels::LineOutputs outputs() const {
-    return {problem_.images, window().y.output, window().x.output, problem_.out_pitch};
-  }
+  kernels::LineOutputs outputs() const;
+  bool shares_outputs() const { return problem_.folded_overlap > 0; }
 
   std::string name() const override;  // "depthwise int8 3x3 6x64 avx512vnni jit"
   int64_t blocks() const override;

@@ -79,17 +79,24 @@ class DepthwiseS8Emitter : public Assembler {
     for (int ky = 0; ky < row_registers(); ++ky) mov(rows_[ky], RowSlot(ky));
     if (!rows_fit()) xor_(tile_at().cvt32(), tile_at().cvt32());
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
-    WalkRow(*this, x_, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
+    const bool moves_last = spec_.overlap_bytes > 0;
+    WindowAxis walked = x_;
+    if (moves_last) --walked.output;
+    WalkRow(*this, walked, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
       EmitTile(tile);
-      Advance(static_cast<int>(tile.size()));
+      const auto outputs = static_cast<int64_t>(tile.size());
+      Advance(outputs * x_.stride * spec_.pixel_bytes, outputs * spec_.out_pixel_bytes);
     });
+    if (!moves_last) return;
+    Advance(-spec_.overlap_bytes, -spec_.out_overlap_bytes);
+    EmitTile({TapsAt(x_, x_.output - 1)});
   }
 
-  void Advance(int outputs) {
-    const auto step = static_cast<uint32_t>(outputs * x_.stride * spec_.pixel_bytes);
+  void Advance(int64_t bytes, int64_t out_bytes) {
+    const auto step = static_cast<uint32_t>(bytes);
     for (int ky = 0; ky < row_registers(); ++ky) add(rows_[ky], step);
     if (!rows_fit()) add(tile_at(), step);
-    add(out_, static_cast<uint32_t>(outputs * spec_.out_pixel_bytes));
+    add(out_, static_cast<uint32_t>(out_bytes));
   }
 
   // Columns outside of the image hold zero points.
@@ -201,7 +208,9 @@ uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
   std::string key = internal::Join("depthwise s8 ", spec.isa.bits(), " d", spec.dot, " u",
                                    spec.is_unsigned, " c", spec.corrects, " in", spec.pixel_bytes,
-                                   " out", spec.out_pixel_bytes, " g", spec.group_channels) +
+                                   " out", spec.out_pixel_bytes, " o", spec.overlap_bytes, '.',
+                                   spec.out_overlap_bytes, " g",
+                                   spec.group_channels) +
                     WindowKey(spec.window);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + spec.tail.key();

@@ -33,6 +33,8 @@ struct DepthwiseS8Spec {
   bool is_unsigned = false;  // the activations are uint8, not int8
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
+  // By how many bytes less of the input and the output the row's last output is moved on.
+  int64_t overlap_bytes = 0, out_overlap_bytes = 0;
   // Inputs and outputs of a group: 1 (depthwise), 2, 4 or 8.
   int group_channels = 1;
   // Dequantizations are per image, not per_row. Sums are stored in whole blocks of channels.
@@ -59,6 +61,7 @@ struct DepthwiseS8Spec {
   }
   // Bytes are multiplied as unsigned ones: int8 activations, + 128.
   bool flips() const { return dot && !is_unsigned; }
+  int64_t out_row_bytes() const { return window.x.output * out_pixel_bytes - out_overlap_bytes; }
   // A lane of activations of this value, as they are multiplied.
   uint32_t Lane(int32_t value) const;
   // What a block has with vectors of `width` bytes.

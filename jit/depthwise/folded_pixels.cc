@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ceil_div.h"
+
 namespace fuselite::jit {
 namespace {
 
@@ -42,15 +44,18 @@ int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
       !RepeatsByPixel(problem.tail.tail)) {
     return 1;
   }
-  auto pixels = static_cast<int32_t>(std::min<int64_t>(whole / problem.channels, x.output));
-  while (pixels > 1 && x.output % pixels != 0) --pixels;
-  return std::max(pixels, 1);
+  const auto most = static_cast<int32_t>(std::min<int64_t>(whole / problem.channels, x.output));
+  // As few as take the row in the same number.
+  return most < 2 ? 1 : static_cast<int32_t>(CeilDiv(x.output, CeilDiv(x.output, most)));
 }
 
 void FoldPixels(int32_t pixels, DepthwiseS8Problem* problem) {
+  kernels::WindowAxis& x = problem->window.x;
+  const int32_t output = x.output;
   problem->folded_pixels = pixels;
-  problem->window.x.stride = pixels;
-  problem->window.x.output /= pixels;
+  x.stride = pixels;
+  x.output = static_cast<int32_t>(CeilDiv(output, pixels));
+  problem->folded_overlap = x.output * pixels - output;
   problem->channels *= pixels;
   problem->out_pitch *= pixels;
   problem->tail.channels *= pixels;

@@ -4,7 +4,8 @@
 // Where windows lie one pixel apart, the bytes that n neighbouring outputs meet in one tap follow
 // each other in memory, as those outputs do. They are an output of n times as many channels, whose
 // windows lie n pixels apart; filters, biases and scales stand n times behind each other. A column
-// of the image is then not shared by several windows any more.
+// of the image is then not shared by several windows any more. Where they do not fill the row the
+// last output is moved back to the row's end, and computes some of its neighbour's once more.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@
 
 namespace fuselite::jit {
 
-// How many outputs to take as one; 1 where that does not pay or cannot be: they must fill the row.
+// How many outputs to take as one; 1 where that does not pay or cannot be.
 // `problem` is whole but for where the image lies, with a filter for each channel.
 int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa);
 

@@ -48,9 +48,10 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
       DepthwiseSpec();
   unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail);
-  const auto& [s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group,
-               sum_tail] = DepthwiseS8Spec();
+  const auto& [s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, overlap,
+               out_overlap, group, sum_tail] = DepthwiseS8Spec();
   unused(s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group, sum_tail);
+  unused(overlap, out_overlap);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
   const auto& [elementwise_isa, chain] = ElementwiseSpec();
@@ -288,6 +289,8 @@ TEST(CodeKeyTest, IntegerDepthwise) {
       [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
       [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
       [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; },
+      [](DepthwiseS8Spec& s) { s.overlap_bytes = 4; },
+      [](DepthwiseS8Spec& s) { s.out_overlap_bytes = 4; },
       [](DepthwiseS8Spec& s) { s.group_channels = 4; }};
   Append(&changes, WindowChanges<DepthwiseS8Spec>());
   Append(&changes, IntegerTailChanges<DepthwiseS8Spec>());
