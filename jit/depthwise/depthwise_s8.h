@@ -20,9 +20,9 @@ namespace fuselite::jit {
 struct DepthwiseS8Problem {
   kernels::Window window;  // over the image as it is read; what is outside are zero points
   int64_t images = 0, channels = 0;
-  int32_t folded_pixels = 1;               // neighbours that are the channels of one (FoldPixels)
+  int32_t folded_pixels = 1;   // neighbours that are the channels of one (FoldPixels)
   int32_t folded_overlap = 0;  // of these, how many the last output shares with the one before
-  int group_channels = 1;                  // DepthwiseS8Spec
+  int group_channels = 1;      // DepthwiseS8Spec
   int64_t pixel_bytes = 0, row_bytes = 0;  // from one to the next
   int64_t out_pitch = 0;                   // elements
   DataType type = DataType::kInt8;         // int8 or uint8

@@ -188,9 +188,7 @@ void TailEmitter::InverseRoot(int v) {
 
 // Where a division makes 0 of an infinite exponential, the logistic function needs it no normal
 // number.
-float TailEmitter::LogisticLow() const {
-  return a_.isa().divides_fast ? kZeroLow : kNormalLow;
-}
+float TailEmitter::LogisticLow() const { return a_.isa().divides_fast ? kZeroLow : kNormalLow; }
 
 // 1 + exp(-v), for LogisticLow() <= v <= -kNormalLow. ln 2 is one float in the reduction, which
 // costs the exponential a unit in the last place at 50 and two at 87.

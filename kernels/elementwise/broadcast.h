@@ -63,6 +63,21 @@ class BroadcastPlan {
     }
   }
 
+  // The same with units of whole rows that follow each other as one block.
+  template <class F>
+  void ForEachLongBlock(int64_t begin, int64_t end, F f) const {
+    if (pieces_ > 1) return ForEachBlock(begin, end, f);
+    Cursor cursor(*this, begin < end ? begin / blocks_ : 0);
+    while (begin < end) {
+      const int64_t first = begin % blocks_, last = std::min(blocks_, first + end - begin);
+      Block block = BlockOf(cursor.offsets, begin / blocks_, first * block_rows_, 0);
+      block.rows = std::min(last * block_rows_, rows_.size) - first * block_rows_;
+      f(block);
+      begin += last - first;
+      if (last == blocks_) cursor.Next(*this);
+    }
+  }
+
   // f(piece) for every row of units [begin, end).
   template <class F>
   void ForEach(int64_t begin, int64_t end, F f) const {

@@ -13,6 +13,7 @@
 
 #include "kernels/elementwise/quantized_lanes-inl.h"
 #include "kernels/elementwise/quotient_lanes-inl.h"
+#include "kernels/elementwise/repeated_factors-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -145,88 +146,26 @@ HWY_INLINE hn::Vec<ByteTag> LoadBytes(const uint8_t* from, size_t count, hn::Vec
   return hn::Xor(LoadUpTo(ByteTag(), from, count), sign);
 }
 
-// Where the second factors of a row of products come from: one for the whole row, the row's own
-// bytes, or such as were made ready before.
-struct OneFactor {
-  ShortProduct::Factors factors;
-  HWY_INLINE ShortProduct::Factors At(const ShortProduct& /*f*/, size_t /*i*/,
-                                      size_t /*count*/) const {
-    return factors;
-  }
-};
-struct FactorBytes {
-  const uint8_t* y;
-  hn::Vec<ByteTag> sign;
-  HWY_INLINE ShortProduct::Factors At(const ShortProduct& f, size_t i, size_t count) const {
-    return f.y(LoadBytes(y + i, count, sign));
-  }
-};
-struct ReadyFactors {
-  const int16_t* ready;
-  HWY_INLINE ShortProduct::Factors At(const ShortProduct& /*f*/, size_t i, size_t /*count*/) const {
-    const ShortProduct::Short d;
-    return {hn::Load(d, ready + i), hn::Load(d, ready + i + hn::Lanes(d))};
-  }
-};
-
-// Row `r` of the block. What the loop needs is in copies: bytes that are stored might be any
-// object's.
-template <class SecondFactors>
-HWY_INLINE void MultiplyRow(const ShortProduct& product, hn::Vec<ByteTag> sign, const RowBlock& b,
-                            int64_t r, const SecondFactors& second) {
+// Each byte of x by one of y.
+void MultiplyRows(const RoundedProduct& rounded, uint8_t flip, const RowBlock& b) {
   const ByteTag d;
-  const ShortProduct f = product;
-  const SecondFactors y = second;
-  const auto* const x = static_cast<const uint8_t*>(b.x) + r * b.x_stride;
-  auto* const out = static_cast<uint8_t*>(b.out) + r * b.out_stride;
+  const auto sign = hn::Set(d, flip);
+  const ShortProduct f(rounded);
   const size_t n = b.n, lanes = hn::Lanes(d);
-  size_t i = 0;
-  if (b.x_step != 0) {
-    for (; i + lanes <= n; i += lanes) {
-      const auto bytes = hn::Xor(hn::LoadU(d, x + i), sign);
-      hn::StoreU(hn::Xor(f(f.x(bytes), y.At(f, i, lanes)), sign), d, out + i);
-    }
-  }
-  for (; i < n; i += lanes) {
-    const size_t count = n - i;
-    const auto bytes = b.x_step != 0 ? LoadUpTo(d, x + i, count) : hn::Set(d, *x);
-    const auto products = f(f.x(hn::Xor(bytes, sign)), y.At(f, i, count));
-    StoreUpTo(hn::Xor(products, sign), d, out + i, count);
-  }
-}
-
-// Factors that are made ready lie on the stack, in L1: those of more bytes are not.
-constexpr size_t kReadyBytes = 2048;
-
-// All rows with one row of factors, as channels with their gates: it is made ready once.
-HWY_INLINE void MultiplyWithOneRow(const ShortProduct& f, hn::Vec<ByteTag> sign,
-                                   const RowBlock& b) {
-  const ShortProduct::Short d;
-  const size_t n = b.n;
-  HWY_ALIGN int16_t ready[kReadyBytes + hn::MaxLanes(ByteTag())];
-  const FactorBytes bytes{static_cast<const uint8_t*>(b.y), sign};
-  for (size_t i = 0; i < n; i += hn::Lanes(ByteTag())) {
-    const auto factors = bytes.At(f, i, n - i);
-    hn::Store(factors.even, d, ready + i);
-    hn::Store(factors.odd, d, ready + i + hn::Lanes(d));
-  }
-  for (int64_t r = 0; r < b.rows; ++r) MultiplyRow(f, sign, b, r, ReadyFactors{ready});
-}
-
-// Precondition: x steps where y does.
-void MultiplyRows(const ShortProduct& f, uint8_t flip, const RowBlock& b) {
-  const auto sign = hn::Set(ByteTag(), flip);
-  if (b.y_step == 1 && b.y_stride == 0 && b.n <= static_cast<int64_t>(kReadyBytes)) {
-    return MultiplyWithOneRow(f, sign, b);
-  }
+  const auto* x = static_cast<const uint8_t*>(b.x);
   const auto* y = static_cast<const uint8_t*>(b.y);
-  for (int64_t r = 0; r < b.rows; ++r, y += b.y_stride) {
-    if (b.y_step == 0) {
-      const auto byte = hn::Xor(hn::Set(ByteTag(), *y), sign);
-      MultiplyRow(f, sign, b, r, OneFactor{f.y(byte)});
-    } else {
-      MultiplyRow(f, sign, b, r, FactorBytes{y, sign});
-    }
+  auto* out = static_cast<uint8_t*>(b.out);
+  const auto multiply = [&](size_t i, size_t count) HWY_ATTR {
+    const auto products = f(f.x(LoadBytes(x + i, count, sign)), f.y(LoadBytes(y + i, count, sign)));
+    StoreUpTo(hn::Xor(products, sign), d, out + i, count);
+  };
+  for (int64_t r = 0; r < b.rows; ++r) {
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) multiply(i, lanes);
+    if (i < n) multiply(i, n - i);
+    x += b.x_stride;
+    y += b.y_stride;
+    out += b.out_stride;
   }
 }
 
@@ -312,7 +251,11 @@ void RunRows(const RowFunction& rows, RoundedProduct f, RowBlock block) {
     std::swap(block.x_stride, block.y_stride);
     std::swap(block.x_step, block.y_step);
   }
-  MultiplyRows(ShortProduct(f), rows.flip, block);
+  if (block.y_step == 1 && (block.y_stride != 0 || block.rows == 1)) {
+    return MultiplyRows(f, rows.flip, block);
+  }
+  rows.flip != 0 ? MultiplyByRepeated<int8_t>(f, rows.flip, block)
+                 : MultiplyByRepeated<uint8_t>(f, rows.flip, block);
 }
 
 void QuantizedRowsVector(const RowFunction& rows, const RowBlock& block) {

@@ -83,6 +83,7 @@ JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
   const int64_t n = plan_.row_elements();
   joins_ = n < kShortRow && plan_.row_stride(2) == n;
   for (int k = 0; k < 2; ++k) {
+    draws_out_rows_ |= joins_ && plan_.stride(k) == 0 && plan_.row_stride(k) != 0;
     is_whole_[k] = IsDense(op.inputs[k]) && op.inputs[k].elements() == op.outputs[0].elements();
   }
   // A block of less than a piece has all rows of its dimension.

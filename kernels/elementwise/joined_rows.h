@@ -40,10 +40,12 @@ class JoinedRows {
       }
       return;
     }
-    plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+    const auto blocks = [&](const BroadcastPlan::Block& block) {
       const Joined joined = Join(args, block);
       for (int i = 0; i < joined.count; ++i) f(joined.blocks[i]);
-    });
+    };
+    draws_out_rows_ ? plan_.ForEachBlock(begin, end, blocks)
+                    : plan_.ForEachLongBlock(begin, end, blocks);
   }
 
  private:
@@ -60,6 +62,7 @@ class JoinedRows {
   CopyLoops loops_;
   int64_t size_, out_size_;  // of an element, in bytes
   bool joins_;
+  bool draws_out_rows_ = false;  // of one value each, to as many elements as a unit has
   int64_t blocks_together_ = 1;
   bool is_whole_[2] = {};  // operands that lie as the output does
 };

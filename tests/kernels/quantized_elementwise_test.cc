@@ -256,6 +256,8 @@ TEST_P(QuantizedElementwiseIsaTest, VectorsHaveTheBitsOfTheReference) {
                             {{70, 1}, {70, 96}},
                             {{70, 1}, {1, 5}},
                             {{3, 290}, {290}},
+                            {{2, 70, 290}, {290}},
+                            {{3, 40, 300}, {3, 1, 300}},
                             {{5, 1030}, {5, 1}},
                             {{9000}, {1}}};
   int computed = 0;
