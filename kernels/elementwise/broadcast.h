@@ -1,6 +1,7 @@
 // Broadcasting: shapes aligned at their innermost dimension, where a dimension of 1 repeats.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>

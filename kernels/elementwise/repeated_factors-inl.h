@@ -64,17 +64,15 @@ class FactorChunk {
 
   // `y`: a vector of bytes.
   HWY_INLINE FactorChunk(const Product& f, const T* y) {
-    const hn::Rebind<T, Ints> quarter;
-    for (size_t i = 0; i < 4; ++i) {
-      const auto bytes = hn::PromoteTo(Ints(), hn::LoadU(quarter, y + i * hn::Lanes(Ints())));
-      factor_[i] = hn::Sub(hn::ConvertTo(Floats(), bytes), hn::Set(Floats(), f.y_zero));
-      start_[i] = hn::Mul(factor_[i], hn::Set(Floats(), -f.x_zero));
-    }
+    SetPart<0>(f, y);
+    SetPart<1>(f, y);
+    SetPart<2>(f, y);
+    SetPart<3>(f, y);
   }
   HWY_INLINE FactorChunk(const Product& f, T y) {
     const float factor = static_cast<float>(y) - f.y_zero;
-    std::fill_n(factor_, 4, hn::Set(Floats(), factor));
-    std::fill_n(start_, 4, hn::Set(Floats(), -f.x_zero * factor));
+    factor_[0] = factor_[1] = factor_[2] = factor_[3] = hn::Set(Floats(), factor);
+    start_[0] = start_[1] = start_[2] = start_[3] = hn::Set(Floats(), -f.x_zero * factor);
   }
 
   // `x`: a vector of bytes.
@@ -88,6 +86,14 @@ class FactorChunk {
   }
 
  private:
+  // Without a loop, so that compilers keep each part in a register.
+  template <int kPart>
+  HWY_INLINE void SetPart(const Product& f, const T* y) {
+    const hn::Rebind<T, Ints> quarter;
+    const auto bytes = hn::PromoteTo(Ints(), hn::LoadU(quarter, y + kPart * hn::Lanes(Ints())));
+    factor_[kPart] = hn::Sub(hn::ConvertTo(Floats(), bytes), hn::Set(Floats(), f.y_zero));
+    start_[kPart] = hn::Mul(factor_[kPart], hn::Set(Floats(), -f.x_zero));
+  }
   template <int kPart>
   HWY_INLINE hn::Vec<Ints> Part(const Product& f, const T* x) const {
     const hn::Rebind<T, Ints> quarter;

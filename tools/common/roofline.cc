@@ -90,7 +90,8 @@ Sum SumOf(const Roofline& roofline) {
   return sum;
 }
 
-// Outside the steps: the host's call, and the way from one step to the next.
+// Outside the steps: the host's call, and the way from one step to the next; and by how much the
+// steps of one run take longer than each does in its fastest.
 double SecondsBetween(const Roofline& roofline, const Sum& steps) {
   return std::max(roofline.run_seconds - steps.seconds, 0.0);
 }
