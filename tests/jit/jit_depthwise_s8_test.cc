@@ -13,11 +13,8 @@ TEST(JitDepthwiseInt8Test, ExtremeChannelsEqualTheReference) {
 }
 
 // Windows one pixel apart over few channels, whose neighbouring outputs are taken as one.
-OpTester FewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases) {
-  const auto channels = static_cast<int32_t>(random.Int(2, 16));
-  // Rows that they fill, and such whose last output shares some of them with the one before.
-  const auto width =
-      static_cast<int32_t>(random.Chance(0.5) ? 4 * random.Int(4, 12) : random.Int(16, 50));
+OpTester FewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases,
+                     int32_t channels, int32_t width) {
   const kernels::testing::QuantizedCase c =
       kernels::testing::RandomQuantizedCase(random, cases.types, 9);
   OpTester few("DEPTHWISE_CONV_2D");
@@ -33,10 +30,34 @@ OpTester FewChannels(Random& random, const kernels::testing::QuantizedProductCas
   return few.Output(c.type, c.output());
 }
 
-TEST(JitDepthwiseInt8Test, FewChannelsEqualTheReference) { CompareInt8Cases(200, FewChannels); }
+OpTester AnyFewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases) {
+  const auto channels = static_cast<int32_t>(random.Int(2, 16));
+  // Rows that they fill, and such whose last output shares some of them with the one before.
+  const auto width =
+      static_cast<int32_t>(random.Chance(0.5) ? 4 * random.Int(4, 12) : random.Int(16, 50));
+  return FewChannels(random, cases, channels, width);
+}
+
+TEST(JitDepthwiseInt8Test, FewChannelsEqualTheReference) { CompareInt8Cases(200, AnyFewChannels); }
 
 TEST(JitDepthwiseInt8Test, FewExtremeChannelsEqualTheReference) {
-  CompareExtremeCases(100, false, FewChannels);
+  CompareExtremeCases(100, false, AnyFewChannels);
+}
+
+// Neighbouring outputs fill a vector, though a row of them does not divide by their number.
+TEST(JitDepthwiseInt8Test, RowsOfAnyLengthTakeNeighboursAsOne) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = FewChannels(random, kBytes, 8, 37);
+    ASSERT_TRUE(tester.Infer().ok());
+    for (const Isa isa : EmittedIsas()) {
+      const auto plan = PlanDepthwiseConv2DInt8(tester.op, {.isa = isa});
+      ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+      const std::string_view name = plan->kernel().name();
+      EXPECT_EQ(name.find("x8 "), std::string_view::npos) << name;
+    }
+  }
 }
 
 TEST(JitGroupedInt8Test, EqualsTheReference) {
