@@ -81,7 +81,7 @@ std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
 }
 
 bool AppendStages(const Stages& more, Node* node) {
-  if (!more.operands.empty() && node->tail_inputs == 0) {
+  if (!more.operands.empty()) {
     if (node->op->max_inputs < 0) return false;
     // Absent optional inputs are named, so that operands are not taken for them.
     node->inputs.resize(std::max<size_t>(node->inputs.size(), node->op->max_inputs), kNone);

@@ -226,7 +226,8 @@ Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Seg
   Remember();
   if (side_ == 0) return Status();
   for (size_t i = 0; i < memory_.size(); ++i) {
-    if (memory_[i].size() > 0) std::memcpy(results_[0][i], memory_[i].data(), memory_[i].size());
+    std::copy_n(memory_[i].as<std::byte>(), memory_[i].size(),
+                static_cast<std::byte*>(results_[0][i]));
   }
   return Status();
 }

@@ -17,9 +17,8 @@ constexpr int64_t kMaxComputedElements = 64;
 // Aligned as the largest element, since constants that are not are copied before they are read.
 alignas(16) constexpr std::byte kUnreadByte{};
 
-bool IsSmallInteger(const TensorInfo& info) {
-  return (info.type == DataType::kInt32 || info.type == DataType::kInt64) &&
-         info.elements() <= kMaxComputedElements;
+bool IsInteger(const TensorInfo& info) {
+  return info.type == DataType::kInt32 || info.type == DataType::kInt64;
 }
 
 // Whether the outputs are known already, and few enough to be computed while judging.
@@ -156,7 +155,7 @@ Result<kernels::OpDescription> TensorTable::Infer(const ImportedNode& node) {
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     TensorInfo output = op.outputs[i];
     std::shared_ptr<const void> storage;
-    if (i < computed.size() && IsSmallInteger(output)) {
+    if (i < computed.size() && IsInteger(output)) {
       output.data = computed[i].info.data;
       storage = computed[i].storage;
     }

@@ -44,9 +44,10 @@ int CoresOf(long quota, long period) {
 int LimitOfGroup(const std::string& folder) {
   if (const auto line = FirstLine(folder + "/cpu.max")) {
     const size_t space = line->find(' ');
-    const auto quota = ToLong(*line);  // "max 100000" has no number in front: no limit
-    if (!quota || space == std::string::npos) return 0;
-    return CoresOf(*quota, ToLong(std::string_view(*line).substr(space + 1)).value_or(0));
+    if (space == std::string::npos) return 0;
+    // "max 100000" has no number in front: no limit.
+    return CoresOf(ToLong(*line).value_or(0),
+                   ToLong(std::string_view(*line).substr(space + 1)).value_or(0));
   }
   return CoresOf(ReadLong(folder + "/cpu.cfs_quota_us").value_or(0),
                  ReadLong(folder + "/cpu.cfs_period_us").value_or(0));
@@ -109,9 +110,7 @@ long CacheBytes(const std::string& text) {
 void ReadCaches(const std::string& cpu_folder, CpuInfo& info) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = cpu_folder + "/cache/index" + std::to_string(i);
-    const auto type = FirstLine(folder + "/type");
-    if (!type) return;
-    if (*type == "Instruction") continue;
+    if (FirstLine(folder + "/type") == "Instruction") continue;
     const long bytes = CacheBytes(FirstLine(folder + "/size").value_or(""));
     switch (ReadLong(folder + "/level").value_or(0)) {
       case 1: info.l1d_bytes = bytes; break;

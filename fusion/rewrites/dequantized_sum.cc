@@ -66,10 +66,9 @@ class Sums {
   NodeId PlainAdd(ValueId v) const {
     const NodeId id = ProducerIs(graph_, v, "ADD");
     if (id == kNone) return kNone;
-    const auto fits = [&](ValueId x) {
-      return IsFloat(graph_, x) && graph_.value(x).info.shape == graph_.value(v).info.shape;
-    };
-    return std::ranges::all_of(node(id).inputs, fits) ? id : kNone;
+    const Shape& shape = graph_.value(v).info.shape;
+    const auto repeats = [&](ValueId x) { return graph_.value(x).info.shape != shape; };
+    return std::ranges::any_of(node(id).inputs, repeats) ? kNone : id;
   }
 
   // The clamp that makes `v`; kNone where another node does.

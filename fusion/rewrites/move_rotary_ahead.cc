@@ -39,7 +39,7 @@ std::optional<Shape> BeforeReshape(const Shape& table, const Shape& x, const Sha
   int d = 0;
   for (int i = 0; i + 1 < from.rank(); ++i) {
     while (d < last && x[d] == 1) ++d;
-    const bool same = from[i] != 1 && d < last && x[d] == from[i];
+    const bool same = d < last && x[d] == from[i];
     result.push_back(same ? table[d++] : 1);
     if (!same && from[i] != 1) break;
   }

@@ -29,9 +29,7 @@ NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op) {
   const auto axes = IntConstant(graph_, In(id, 1));
   if (!axes || rank == 0 || shape.dim(-1) <= 1) return kNone;
   const auto last = [&](int32_t axis) { return axis == -1 || axis == rank - 1; };
-  const auto idle = [&](int32_t axis) {
-    return axis >= -rank && axis < rank && shape[axis < 0 ? axis + rank : axis] == 1;
-  };
+  const auto idle = [&](int32_t axis) { return shape[axis < 0 ? axis + rank : axis] == 1; };
   const bool rows =
       std::ranges::any_of(*axes, last) &&
       std::ranges::all_of(*axes, [&](int32_t axis) { return last(axis) || idle(axis); });

@@ -63,7 +63,7 @@ class MeetsTransposes {
 // if need be behind a RESHAPE (SinkReshape).
 bool FollowsLayer(const Graph& graph, NodeId id) {
   return std::ranges::any_of(graph.node(id).inputs, [&](ValueId v) {
-    if (v == kNone || ChainTo(graph, v).transposes == 0) return false;
+    if (ChainTo(graph, v).transposes == 0) return false;
     NodeId reader = id;
     while (graph.SingleConsumer(v) == reader) {
       const NodeId maker = graph.producer(v);

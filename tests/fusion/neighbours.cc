@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <vector>
 
+#include "fusion/rewrites/replace.h"
 #include "fusion/validate.h"
 #include "runtime/status.h"
 
@@ -32,6 +34,28 @@ struct Draft {
     values.push_back(std::move(value));
     inputs.push_back(static_cast<ValueId>(values.size()) - 1);
     return inputs.back();
+  }
+
+  ValueId Constant(const std::vector<int32_t>& numbers) {
+    Graph maker;
+    TensorInfo info;
+    info.type = DataType::kInt32;
+    info.shape = {static_cast<int32_t>(numbers.size())};
+    const ValueId made = maker.AddConstant(info, std::as_bytes(std::span(numbers)), "numbers");
+    values.push_back(maker.value(made));
+    return static_cast<ValueId>(values.size()) - 1;
+  }
+
+  // What `op` makes of `inputs`, computed right before node `at`.
+  ValueId Insert(size_t at, std::string_view op, std::vector<ValueId> read) {
+    Value value;
+    value.info.type = DataType::kFloat32;
+    value.name = Join(op, "_before_", at);
+    values.push_back(std::move(value));
+    Node node = MakeNode(op, std::move(read));
+    node.outputs = {static_cast<ValueId>(values.size()) - 1};
+    nodes.insert(nodes.begin() + static_cast<ptrdiff_t>(at), std::move(node));
+    return static_cast<ValueId>(values.size()) - 1;
   }
 
   std::optional<Graph> Build() const {
@@ -104,6 +128,7 @@ class Neighbours {
         draft.values[v].observed = true;
         draft.outputs.push_back(v);
       });
+      OfReader(v);
     }
     for (int d = 0; value.input && d < value.info.shape.rank(); ++d) {
       Try(Join(value.name, " is larger in dimension ", d), [&](Draft& draft) {
@@ -112,6 +137,19 @@ class Neighbours {
       });
     }
     OfQuantization(v);
+  }
+
+  // What is read once more is stored; nobody outside looks at it.
+  void OfReader(ValueId v) {
+    const TensorInfo& info = draft_.values[v].info;
+    const bool floats = info.type == DataType::kFloat32;
+    if (!floats && info.quantization.empty()) return;
+    Try(Join(draft_.values[v].name, " is read by another node, too"), [&](Draft& draft) {
+      const size_t end = draft.nodes.size();
+      const ValueId read = draft.Insert(end, floats ? "NEG" : "DEQUANTIZE", {v});
+      draft.values[read].observed = true;
+      draft.outputs.push_back(read);
+    });
   }
 
   void OfQuantization(ValueId v) {
@@ -130,6 +168,12 @@ class Neighbours {
       auto& zero_points = draft.values[v].info.quantization.zero_points;
       zero_points = changed(zero_points, [](int32_t& zero_point) { ++zero_point; });
     });
+    if (value.info.constant()) return;
+    for (const DataType type : {DataType::kInt8, DataType::kUInt8, DataType::kInt16}) {
+      if (type == value.info.type) continue;
+      Try(Join(value.name, " is of ", DataTypeName(type)),
+          [&](Draft& draft) { draft.values[v].info.type = type; });
+    }
   }
 
   void OfConstant(ValueId v) {
@@ -201,12 +245,61 @@ class Neighbours {
       if (info.type == DataType::kFloat32) {
         Try(Join(node.op->name, " ", n, " has an input of its own for operand ", i),
             [&](Draft& draft) { draft.nodes[n].inputs[i] = draft.Input(info); });
+        OfShapes(n, i);
+        OfWaysTo(n, i);
       }
       for (ValueId other : Alike(n, node.inputs[i])) {
         Try(Join(node.op->name, " ", n, " has ", draft_.values[other].name, " for operand ", i),
             [&](Draft& draft) { draft.nodes[n].inputs[i] = other; });
       }
     }
+  }
+
+  // An operand that repeats along a dimension, or has not all of them.
+  void OfShapes(size_t n, size_t i) {
+    const Node& node = draft_.nodes[n];
+    const TensorInfo& info = draft_.values[node.inputs[i]].info;
+    for (int d = 0; d < info.shape.rank(); ++d) {
+      if (info.shape[d] == 1) continue;
+      Try(Join(node.op->name, " ", n, " has operand ", i, " for all of dimension ", d),
+          [&](Draft& draft) {
+            TensorInfo one = info;
+            one.shape.set(d, 1);
+            draft.nodes[n].inputs[i] = draft.Input(one);
+          });
+    }
+    if (info.shape.rank() == 0) return;
+    Try(Join(node.op->name, " ", n, " has operand ", i, " without its first dimension"),
+        [&](Draft& draft) {
+          TensorInfo one = info;
+          one.shape = Shape(info.shape.dims().subspan(1));
+          draft.nodes[n].inputs[i] = draft.Input(one);
+        });
+  }
+
+  // Something between an operand and where it comes from.
+  void OfWaysTo(size_t n, size_t i) {
+    const Node& node = draft_.nodes[n];
+    const ValueId from = node.inputs[i];
+    const Shape& shape = draft_.values[from].info.shape;
+    if (draft_.values[from].info.constant()) return;
+    for (const std::string_view op : {"ABS", "RELU6"}) {
+      Try(Join(node.op->name, " ", n, " has ", op, " of operand ", i), [&](Draft& draft) {
+        const ValueId made = draft.Insert(n, op, {from});
+        draft.nodes[n + 1].inputs[i] = made;
+      });
+    }
+    const int rank = shape.rank();
+    if (rank < 2 || shape[rank - 1] == 1 || shape[rank - 2] == 1) return;
+    Try(Join(node.op->name, " ", n, " has operand ", i, " in another order"), [&](Draft& draft) {
+      std::vector<int32_t> turned(shape.dims().begin(), shape.dims().end()), order(rank);
+      std::iota(order.begin(), order.end(), 0);
+      std::swap(turned[rank - 1], turned[rank - 2]);
+      std::swap(order[rank - 1], order[rank - 2]);
+      const ValueId reshaped = draft.Insert(n, "RESHAPE", {from, draft.Constant(turned)});
+      const ValueId made = draft.Insert(n + 1, "TRANSPOSE", {reshaped, draft.Constant(order)});
+      draft.nodes[n + 2].inputs[i] = made;
+    });
   }
 
   // The other values of the same type and shape that are there before node `n` runs: the last two.

@@ -93,6 +93,25 @@ TEST(OptionsOfAFile, HaveEntriesThatFit) {
   EXPECT_THAT(pad(int64_t{1} << 40), HasSubstr("has the entry 1099511627776"));
 }
 
+// What a FlatBuffer leaves out is not there at all: names, attributes, lists.
+TEST(OptionsOfAFile, MayLackNamesAndLists) {
+  EXPECT_EQ(ErrorOf({.code = STABLEHLO_COMPOSITE,
+                     .second_kind = SecondKind::StableHLOCompositeOptions,
+                     .options =
+                         [](Builder& b) {
+                           return schema::CreateStableHLOCompositeOptions(b, 0, 1).Union();
+                         }}),
+            "loaded");
+  EXPECT_EQ(ErrorOf({.code = VAR_HANDLE,
+                     .kind = Kind::VarHandleOptions,
+                     .options = [](Builder& b) { return schema::CreateVarHandleOptions(b).Union(); }}),
+            "loaded");
+  EXPECT_EQ(ErrorOf({.code = SQUEEZE,
+                     .kind = Kind::SqueezeOptions,
+                     .options = [](Builder& b) { return schema::CreateSqueezeOptions(b).Union(); }}),
+            "loaded");
+}
+
 TEST(OptionsOfAFile, NameSubgraphsThatThereAre) {
   const auto branches = [](const std::vector<int32_t>& indices) {
     return

@@ -13,9 +13,13 @@ using kernels::testing::Random;
 
 using Body = std::vector<int> (*)(Builder& b, int count, const std::vector<int>& values);
 
+enum class Start { kZero, kInput };
+
 // One WHILE over floats of these shapes, which begin with the model's inputs.
-void WriteLoop(Builder& b, const std::vector<Shape>& shapes, Body body, int32_t limit) {
-  std::vector<int> first = {b.Number(0)}, last = {b.AddTensor("count", kInt, Shape())};
+void WriteLoop(Builder& b, const std::vector<Shape>& shapes, Body body, int32_t limit,
+               Start start = Start::kZero) {
+  std::vector<int> first = {start == Start::kZero ? b.Number(0) : b.In(Shape(), kInt)};
+  std::vector<int> last = {b.AddTensor("count", kInt, Shape())};
   for (const Shape& shape : shapes) {
     first.push_back(b.In(shape));
     last.push_back(b.AddTensor("last", kFloat, shape));
@@ -182,6 +186,71 @@ TEST(Loop, ThatKeepsTheValueOfTheTurnBefore) {
         return std::vector{b.Op("MUL", {v[0], b.Weights({4})}, {4}), v[0], v[1]};
       },
       Turns::kOneByOne);
+}
+
+// Which of two results comes where is learnt of their values.
+TEST(Loop, OfTwoValuesOfOneShape) {
+  ExpectLoopAgrees({{1, 8}, {1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
+    return std::vector{b.Op("TANH", {b.Dense(v[1], {1, 8}, 8)}, {1, 8}),
+                       b.Op("SIN", {b.Op("ADD", {v[0], v[1]}, {1, 8})}, {1, 8})};
+  });
+}
+
+TEST(Loop, WithATensorThatNobodyUses) {
+  ExpectLoopAgrees({{1, 8}}, [](Builder& b, int, const std::vector<int>& v) {
+    b.AddTensor("unused", kFloat, {1, 8});
+    return std::vector{b.Op("TANH", {b.Dense(v[0], {1, 8}, 8)}, {1, 8})};
+  });
+}
+
+// Runs of few turns, so that what is watched in one is used in the next.
+TEST(Loop, OfAsManyTurnsAsTheRunSays) {
+  constexpr Body kBodies[] = {
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{v[1], b.Op("TANH", {b.Op("SUB", {v[0], v[1]}, {4})}, {4}), v[2]};
+      },
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{b.Op("MUL", {v[0], b.Weights({4})}, {4}), v[0], v[1]};
+      },
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{b.Op("SIN", {v[1]}, {4}), b.Op("COS", {v[0]}, {4}), v[2]};
+      },
+      [](Builder& b, int, const std::vector<int>& v) {
+        return std::vector{b.Op("SIN", {v[1]}, {4}), b.Weights({4}),
+                           b.Op("NEG", {b.Weights({4})}, {4})};
+      },
+      [](Builder&, int, const std::vector<int>& v) {
+        return std::vector{v[1], v[2], v[0]};
+      },
+  };
+  for (const Body& body : kBodies) {
+    for (const int32_t limit : {2, 3, 4, 6}) {
+      SCOPED_TRACE("body " + std::to_string(&body - kBodies) + " to " + std::to_string(limit));
+      Builder b;
+      WriteLoop(b, {{4}, {4}, {4}}, body, limit, Start::kInput);
+      ExpectDelegateAgrees(b, BestOptions(), 12);
+    }
+  }
+}
+
+// Values that are equal in the first two turns tell nothing.
+TEST(Loop, OfValuesThatBeginEqual) {
+  for (const int32_t limit : kLimits) {
+    Builder b;
+    const int x = b.In({4}), count = b.AddTensor("count", kInt, Shape());
+    const int last = b.AddTensor("last", kFloat, {4}), other = b.AddTensor("other", kFloat, {4});
+    b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), x, x},
+                     {count, last, other});
+    b.End({last, other});
+    b.Below(std::min(limit, 20), {{4}, {4}});
+    b.AddSubgraph("body");
+    const int turn = b.In(Shape(), kInt);
+    b.In({4});  // what it begins with is handed to nobody
+    const int second = b.In({4});
+    const int times = b.Op("CAST", {b.Op("MAXIMUM", {turn, b.Number(1)}, Shape(), kInt)}, Shape());
+    b.End({b.Next(turn), second, b.Op("MUL", {second, times}, {4})});
+    ExpectDelegateAgrees(b);
+  }
 }
 
 // What a turn gives may be a constant, another one than the loop began with.

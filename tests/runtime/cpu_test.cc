@@ -119,6 +119,8 @@ TEST_F(TopologyTest, MalformedFilesMeanNoLimit) {
   EXPECT_EQ(CgroupCores(root_), 0);
   Write("/sys/fs/cgroup/g/cpu.max", "100000 0\n");
   EXPECT_EQ(CgroupCores(root_), 0);
+  Write("/sys/fs/cgroup/g/cpu.max", "100000\n");
+  EXPECT_EQ(CgroupCores(root_), 0);
   Write("/proc/self/cgroup", "nonsense\n\n::\n");
   EXPECT_EQ(CgroupCores(root_), 0);
 }

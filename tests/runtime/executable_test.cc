@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runtime/aligned_buffer.h"
 #include "tests/runtime/toy_kernels.h"
 
@@ -63,6 +65,27 @@ TEST(ExecutableBuilder, ReusesMemoryOfValuesThatAreDead) {
   ASSERT_TRUE(built.ok());
   EXPECT_LT((*built)->arena_bytes(), 2 * AlignUp(kBytes) + 1024 + 64);
   EXPECT_EQ((*built)->scratch_bytes(), 128u);
+}
+
+// Values of some pages begin at other places in a page than the ones before them; smaller ones lie
+// close together.
+TEST(ExecutableBuilder, PartsLargeValues) {
+  for (const size_t bytes : {size_t{8} << 10, size_t{16} << 10, size_t{64} << 10}) {
+    ExecutableBuilder b;
+    const int out = b.AddOutput(kBytes), first = b.AddTemporary(bytes);
+    const int second = b.AddTemporary(bytes), third = b.AddTemporary(bytes);
+    b.AddStep(MakeStep("write", Nothing(), {}, {first, second, third}));
+    b.AddStep(MakeStep("read", Nothing(), {first, second, third}, {out}));
+    const auto built = std::move(b).Build();
+    ASSERT_TRUE(built.ok());
+    std::set<size_t> places;
+    for (const int value : {first, second, third}) {
+      places.insert((*built)->values()[value].offset % 4096);
+    }
+    const bool large = bytes >= 16 << 10;
+    EXPECT_EQ(places.size(), large ? 3u : 1u) << bytes;
+    EXPECT_EQ((*built)->arena_bytes(), 3 * (bytes + (large ? 192 : 0)));
+  }
 }
 
 TEST(ExecutableBuilder, RefusesWhatCannotRun) {

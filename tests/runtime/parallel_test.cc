@@ -170,6 +170,19 @@ TEST(SharedWork, FirstUnitsAreWhereThreadsBegin) {
   }
 }
 
+TEST(SharedWork, IsBegunWhenItsFirstPartIs) {
+  std::vector<WorkCell> cells(3);
+  SharedWork work(cells.data(), 1, 64, 1, 2);
+  SharedWork::Range range;
+  int victim = 0;
+  ASSERT_TRUE(work.Claim(1, victim, range));
+  EXPECT_FALSE(work.Begun());
+  victim = 0;
+  ASSERT_TRUE(work.Claim(0, victim, range));
+  EXPECT_TRUE(work.Begun());
+  EXPECT_FALSE(SharedWork(cells.data(), 2, 64, 1, 2).Begun()) << "of the run before";
+}
+
 TEST(SharedWork, AThreadThatNeverComesDelaysNobody) {
   std::vector<WorkCell> cells(SharedWork::kCells * 4);
   SharedWork work(cells.data(), 1, 64, 1, 4);
