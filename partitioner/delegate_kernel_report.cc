@@ -28,12 +28,8 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
   for (const SharedNode& node : partition.nodes) {
     if (node->host_call != nullptr) report.host_run_nodes.push_back(node->host_node);
   }
-  if (path.empty()) {  // nothing but such nodes
-    state_->SetCompiled(context, std::move(report), {});
-    reported_ = program_->made();
-    return;
-  }
-  const int end = path.back()->end;
+  // No path: nothing but such nodes.
+  const int end = path.empty() ? program_->size() : path.back()->end;
   if (end < program_->size() && !path.back()->waits) {
     report.waiting_nodes.push_back(partition.nodes[end]->host_node);
   }

@@ -12,6 +12,7 @@
 namespace fuselite::partitioner {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -90,6 +91,17 @@ TEST_F(DelegateTest, CanBeAppliedAgainAndDieBeforeItsKernels) {
   EXPECT_THAT(delegate_->Explain().graphs, SizeIs(1));
   delegate_.reset();
   EXPECT_EQ(host_.Invoke(), kTfLiteOk);
+}
+
+TEST_F(DelegateTest, IsExplainedOnceItIsPrepared) {
+  const int out = Layer(input_);
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  const auto partition = [&] { return delegate_->Explain().graphs[0].partitions[0]; };
+  EXPECT_FALSE(partition().compiled);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  EXPECT_TRUE(partition().compiled);
+  EXPECT_THAT(partition().report.steps, SizeIs(1));
 }
 
 // Two rows by their columns: 3 at column 5 of the first, 1 and 2 at the ends of the second.
@@ -225,6 +237,18 @@ TEST_F(DelegateTest, ShapesComputedFromShapesAreKnown) {
       for (int i = 0; i < 4 * n; ++i) EXPECT_EQ(host_.Floats(out)[i], static_cast<float>(i));
     }
   }
+}
+
+// A scalar is also what the host has of a shape that it does not know yet.
+TEST_F(DelegateTest, WhatTheHostShapesInTheRunIsWaitedFor) {
+  const int unknown = host_.AddTensor({}), between = host_.AddTensor({}), out = host_.AddTensor({});
+  host_.AddCustomNode("Foo", {input_}, {unknown});
+  host_.AddNode("SOFTMAX", {unknown}, {between});
+  host_.AddNode("SOFTMAX", {between}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  const auto could = HasSubstr("its partition (2 nodes) has too little work");
+  EXPECT_THAT(Reasons(), ElementsAre(_, could, could));
 }
 
 TEST_F(DelegateTest, WhatWaitsBehindOthersIsNamed) {
