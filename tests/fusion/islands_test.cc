@@ -39,9 +39,9 @@ TEST(SinkDequantize, OneOperatorOfEachKind) {
       Contains(Property(&RewriteRecord::ToString, "move DEQUANTIZE behind SLICE: nodes 1, 5")));
 }
 
-// So do values of 16 bits, but not where a float would overflow.
+// So do values of 16 bits, but not where a float would overflow or be hardly more than nothing.
 TEST(SinkDequantize, OfSixteenBits) {
-  for (const float scale : {kScale, 1e31f}) {
+  for (const float scale : {kScale, 1e31f, 1e-31f}) {
     Islands b;
     const TensorInfo wide{.type = DataType::kInt16,
                           .quantization = {.scales = {scale}, .zero_points = {0}}};
@@ -54,6 +54,18 @@ TEST(SinkDequantize, OfSixteenBits) {
       EXPECT_THAT(ops, ElementsAre("QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
     }
   }
+}
+
+TEST(SinkDequantize, NotWithAScaleForEachChannel) {
+  Islands b;
+  TensorInfo info{.type = DataType::kInt8,
+                  .quantization = {.scales = std::vector<float>{0.02f, 0.04f, 0.01f, 0.03f},
+                                   .zero_points = std::vector<int32_t>(4, 0),
+                                   .axis = 1}};
+  const ValueId x = b.Op("QUANTIZE", {b.Input({4, 4})}, {}, 1, info)[0];
+  b.Output(b.Op("TRANSPOSE", {b.Float(x), b.Ints({1, 0})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
 }
 
 TEST(SinkDequantize, AnotherQuantizationIsATableBehind) {
@@ -102,6 +114,19 @@ TEST(SinkDequantize, NotWhereMoreIsDequantizedNorWhereOthersRead) {
   EXPECT_THAT(
       ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
       ElementsAre("QUANTIZE", "DEQUANTIZE", "TILE", "TANH", "QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
+}
+
+// More is dequantized than before, but on its way to QUANTIZE that becomes a table.
+TEST(SinkDequantize, WhereMoreIsQuantizedAgain) {
+  for (const bool read_by_two : {false, true}) {
+    Islands b;
+    ValueId x = b.Op("TILE", {b.Float(b.In({2, 4})), b.Ints({3, 2})});
+    if (read_by_two) b.Output(x);
+    x = b.Op("TRANSPOSE", {b.Op("TANH", {x}), b.Ints({1, 0})});
+    b.Out(b.Int8Op("QUANTIZE", {x}, 0.01f, 4));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+    EXPECT_EQ(ops[1], read_by_two ? "DEQUANTIZE" : "TILE");
+  }
 }
 
 TEST(SinkDequantize, NotBehindAnActivation) {

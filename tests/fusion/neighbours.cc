@@ -168,6 +168,18 @@ class Neighbours {
       auto& zero_points = draft.values[v].info.quantization.zero_points;
       zero_points = changed(zero_points, [](int32_t& zero_point) { ++zero_point; });
     });
+    const Shape& shape = value.info.shape;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (shape[d] == 1 || value.info.quantization.per_channel()) continue;
+      Try(Join(value.name, " has a scale for each part of dimension ", d), [&](Draft& draft) {
+        Quantization& own = draft.values[v].info.quantization;
+        std::vector<float> scales(shape[d], own.scale());
+        for (int32_t i = 0; i < shape[d]; i += 2) scales[i] *= 0.75f;
+        own.zero_points = std::vector<int32_t>(shape[d], own.zero_point());
+        own.scales = std::move(scales);
+        own.axis = d;
+      });
+    }
     if (value.info.constant()) return;
     for (const DataType type : {DataType::kInt8, DataType::kUInt8, DataType::kInt16}) {
       if (type == value.info.type) continue;

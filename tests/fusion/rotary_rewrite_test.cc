@@ -166,6 +166,20 @@ TEST(Rotary, ReadsHeadsWhereALayerLeavesThem) {
   }
 }
 
+// A layer gives rows, which a batch of one in front of them, or none, makes no others.
+TEST(Rotary, ReadsRowsInFrontOfAReshape) {
+  for (const std::vector<int32_t>& from :
+       {std::vector<int32_t>{6, 24}, {1, 6, 24}, {1, 1, 6, 24}, {1, 6, 1, 24}}) {
+    GraphBuilder b;
+    const ValueId x = b.Op("NEG", {b.Input(Shape(from))});
+    const ValueId heads = b.Op("RESHAPE", {x, b.Ints({1, 6, 3, 8})});
+    const ValueId turned = Rotary(b, heads, TablesOf(b, {6, 1, 4}));
+    b.Output(b.Op("NEG", {b.Op("RESHAPE", {turned, b.Ints({6, 24})})}));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+                ElementsAre("NEG", "FUSELITE_ROTARY", "NEG"));
+  }
+}
+
 TEST(Rotary, OfWholeHeadsReadsThemWhereALayerLeavesThem) {
   GraphBuilder b;
   ValueId x = b.Op("RESHAPE", {b.Op("NEG", {b.Input({1, 6, 24})}), b.Ints({1, 6, 3, 8})});
