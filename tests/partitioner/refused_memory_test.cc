@@ -210,7 +210,7 @@ void RefuseOneByOne(std::span<const std::byte> file, bool delegated) {
 }
 
 TEST(RefusedMemory, LosesNothingButTheCallThatAskedForIt) {
-  RefuseOneByOne(EverythingThatTakesMemory(), true);
+  for (const bool delegated : {true, false}) RefuseOneByOne(EverythingThatTakesMemory(), delegated);
 }
 
 TEST(RefusedMemory, LosesNoState) {
