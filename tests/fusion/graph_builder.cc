@@ -283,12 +283,32 @@ void ExpectClose(const std::vector<std::vector<float>>& expected,
 
 namespace {
 
+// The graph after each rewrite, in an order that follows from `seed`. A rewrite mostly sees what
+// those that stand before it in the list left; here it sees what the others leave, tails above all.
+Graph RewrittenInAnyOrder(Graph graph, uint64_t seed) {
+  Planner planner = PlannerFor(Fused());
+  RewriteContext rewriting(planner, nullptr);
+  std::vector<RewriteFunction> rewrites(AllRewrites().begin(), AllRewrites().end());
+  Random random(seed);
+  for (size_t i = rewrites.size(); i > 1; --i) {
+    std::swap(rewrites[i - 1], rewrites[random.Int(0, static_cast<int64_t>(i) - 1)]);
+  }
+  for (const RewriteFunction rewrite : rewrites) RunRewrite(rewrite, graph, rewriting);
+  return graph;
+}
+
 Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   const Outcome expected = RunGraph(graph, Unfused());
   Outcome fused = RunGraph(graph, Fused());
   EXPECT_TRUE(expected.status.ok()) << expected.status.ToString();
   EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
   ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("rewrites in the order of seed " + std::to_string(seed));
+    const Outcome other = RunGraph(RewrittenInAnyOrder(graph, seed), Fused());
+    EXPECT_TRUE(other.status.ok()) << other.status.ToString();
+    ExpectClose(expected.outputs, other.outputs, tolerance, roundings);
+  }
   return fused;
 }
 
@@ -347,16 +367,21 @@ std::vector<std::vector<float>> WithoutInfinities(std::vector<std::vector<float>
 }  // namespace
 
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
+  uint64_t order = 1;
   ForEachNeighbour(graph, [&](const std::string& what, const Graph& neighbour) {
     // One failure is enough, and a model that the reference refuses has no right result.
     if (::testing::Test::HasFailure() || !Compile(neighbour, Unfused(), nullptr).ok()) return;
     SCOPED_TRACE(what);
     const Outcome expected = RunGraph(neighbour, Unfused());
     if (!expected.status.ok()) return;
-    const Outcome fused = RunGraph(neighbour, Fused());
-    EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
-    ExpectClose(WithoutInfinities(expected.outputs), WithoutInfinities(fused.outputs),
-                NeighbourTolerance(neighbour, tolerance));
+    for (const bool in_order : {true, false}) {
+      const Graph rewritten = in_order ? neighbour : RewrittenInAnyOrder(neighbour, order++);
+      SCOPED_TRACE(in_order ? "rewrites in order" : "order of seed " + std::to_string(order - 1));
+      const Outcome fused = RunGraph(rewritten, Fused());
+      EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
+      ExpectClose(WithoutInfinities(expected.outputs), WithoutInfinities(fused.outputs),
+                  NeighbourTolerance(neighbour, tolerance));
+    }
   });
   return ExpectSameFused(graph, tolerance);
 }
