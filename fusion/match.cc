@@ -36,10 +36,14 @@ bool Is(const Graph& graph, NodeId node, std::string_view op) {
   return node != kNone && graph.alive(node) && graph.node(node).op->name == op;
 }
 
+bool IsBare(const Graph& graph, NodeId node, std::string_view op) {
+  return Is(graph, node, op) && graph.node(node).tail.empty();
+}
+
 NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op) {
   if (value == kNone) return kNone;
   const NodeId node = graph.producer(value);
-  return Is(graph, node, op) && graph.node(node).tail.empty() ? node : kNone;
+  return IsBare(graph, node, op) ? node : kNone;
 }
 
 NodeId OwnProducerIs(const Graph& graph, ValueId value, std::string_view op) {
@@ -111,13 +115,17 @@ kernels::Activation FusedActivation(const Node& node) {
   return activation;
 }
 
+bool NothingFollows(const Node& node) {
+  return node.tail.empty() && FusedActivation(node) == kernels::Activation::kNone;
+}
+
 void SetFusedActivation(Node& node, kernels::Activation activation) {
   std::memcpy(static_cast<std::byte*>(node.params.data()) + ActivationField(node)->offset,
               &activation, sizeof activation);
 }
 
 NodeId PatternWalk::Take(NodeId id) {
-  if (id == kNone || FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return kNone;
+  if (id == kNone || !NothingFollows(graph_.node(id))) return kNone;
   nodes.push_back(id);
   return id;
 }

@@ -9,6 +9,8 @@
 namespace fuselite::fusion {
 
 bool Is(const Graph& graph, NodeId node, std::string_view op);
+// The same without a tail.
+bool IsBare(const Graph& graph, NodeId node, std::string_view op);
 
 // The node that makes `value` if it is an `op` without a tail; else kNone.
 NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op);
@@ -43,6 +45,8 @@ inline bool IsByte(const TensorInfo& info) {
 // The fused activation in the node's parameters, found through the operator's field table; kNone
 // where it has none.
 kernels::Activation FusedActivation(const Node& node);
+// Whether it has neither a tail nor a fused activation.
+bool NothingFollows(const Node& node);
 // Precondition: the operator has the field.
 void SetFusedActivation(Node& node, kernels::Activation activation);
 

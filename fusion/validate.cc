@@ -13,7 +13,10 @@ bool InRange(const Graph& graph, ValueId value) {
 // Whether the value has bytes before any node ran.
 bool Given(const Value& value) { return value.input || value.variable || value.info.constant(); }
 
-Status CheckTailOperands(const Node& node) {
+Status CheckTail(const Node& node) {
+  if (!node.tail.empty() && !node.op->elementwise && !node.op->takes_tail) {
+    return Internal("has a tail, which its operator does not take");
+  }
   for (const kernels::TailStage& stage : node.tail.stages) {
     if (stage.kind != kernels::TailStage::Kind::kBinary &&
         stage.kind != kernels::TailStage::Kind::kQuantizedAdd) {
@@ -64,7 +67,7 @@ class Checker {
         return Internal("makes value ", v, " a second time");
       made_[v] = true;
     }
-    return CheckTailOperands(node);
+    return CheckTail(node);
   }
 
   Status CheckOutputs() const {

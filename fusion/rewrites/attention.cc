@@ -201,7 +201,7 @@ ValueId SumOfMasks(Graph& graph, NodeId at, ValueId a, ValueId b, const Shape& s
 }  // namespace
 
 bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "BATCH_MATMUL") || !graph.node(id).tail.empty()) return false;
+  if (!IsBare(graph, id, "BATCH_MATMUL")) return false;
   if (!IsFloat(graph, graph.node(id).outputs[0])) return false;
   Matcher match(graph);
   if (!match.Run(id)) return false;

@@ -144,7 +144,7 @@ class Sums {
 }  // namespace
 
 bool SumDequantized(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "QUANTIZE") || !graph.node(id).tail.empty()) return false;
+  if (!Is(graph, id, "QUANTIZE")) return false;
   const ValueId from = graph.node(id).inputs[0], out = graph.node(id).outputs[0];
   Sums sums(graph);
   if (!IsByte(graph.value(out).info) || !sums.Find(from)) return false;

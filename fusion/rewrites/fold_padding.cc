@@ -76,7 +76,7 @@ bool PadsLikeZeros(const Graph& graph, const Node& pool, const Node& pad) {
 bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   if (graph.node(id).op->extra_padding == nullptr) return false;
   const NodeId pad_id = graph.producer(graph.node(id).inputs[0]);
-  if (pad_id == kNone || !graph.node(pad_id).tail.empty()) return false;
+  if (pad_id == kNone) return false;
   const Node& pad = graph.node(pad_id);
   if (!FillsWithZero(graph, pad)) return false;
   const std::optional<kernels::ExtraPadding> padding = SpatialPadding(graph, pad);

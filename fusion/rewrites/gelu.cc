@@ -105,7 +105,7 @@ class Matcher : public PatternWalk {
 }  // namespace
 
 bool RecognizeGelu(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "MUL") || !graph.node(id).tail.empty()) return false;
+  if (!IsBare(graph, id, "MUL")) return false;
   if (FusedActivation(graph.node(id)) != kernels::Activation::kNone) return false;
   const kernels::OperatorDef* gelu = kernels::FindOperator("GELU");
   if (!gelu) return false;

@@ -85,10 +85,6 @@ ValueId DividedBySix(const Graph& graph, NodeId id) {
   return kNone;
 }
 
-bool Plain(const Graph& graph, NodeId id) {
-  return graph.node(id).tail.empty() && HasActivation(graph, id, Activation::kNone);
-}
-
 // x * RELU6(x + 3), the product being made by `mul`.
 std::optional<ShiftedRelu6> MatchGated(const Graph& graph, NodeId mul) {
   for (int i : {0, 1}) {
@@ -108,11 +104,12 @@ bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& 
 }  // namespace
 
 bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
-  if ((!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) || !Plain(graph, id)) return false;
+  if ((!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) || !NothingFollows(graph.node(id)))
+    return false;
   // (x * RELU6(x + 3)) / 6
   if (const ValueId product = DividedBySix(graph, id); product != kNone) {
     const NodeId mul = OwnProducerIs(graph, product, "MUL");
-    if (mul == kNone || !Plain(graph, mul)) return false;
+    if (mul == kNone || !NothingFollows(graph.node(mul))) return false;
     auto gate = MatchGated(graph, mul);
     if (!gate) return false;
     gate->nodes.push_back(mul);
@@ -123,7 +120,7 @@ bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
   for (int i : {0, 1}) {
     const ValueId gate = graph.node(id).inputs[i], x = graph.node(id).inputs[1 - i];
     const NodeId sixth = graph.SingleConsumer(gate) == id ? graph.producer(gate) : kNone;
-    if (sixth == kNone || !Plain(graph, sixth)) continue;
+    if (sixth == kNone || !NothingFollows(graph.node(sixth))) continue;
     const ValueId relu6 = DividedBySix(graph, sixth);
     if (relu6 == kNone) continue;
     auto match = MatchShiftedRelu6(graph, relu6);
@@ -137,7 +134,7 @@ bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
 bool RecognizeHardSigmoid(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId relu6 =
       Is(graph, id, "MUL") || Is(graph, id, "DIV") ? DividedBySix(graph, id) : kNone;
-  if (relu6 == kNone || !Plain(graph, id)) return false;
+  if (relu6 == kNone || !NothingFollows(graph.node(id))) return false;
   const auto match = MatchShiftedRelu6(graph, relu6);
   if (!match || !IsFloat(graph, match->x)) return false;
   return ReplacePattern(

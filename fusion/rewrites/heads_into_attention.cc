@@ -92,7 +92,7 @@ Node HeadsOutside(Graph& graph, NodeId at, ValueId from, ValueId out,
 }  // namespace
 
 bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "FUSELITE_ATTENTION") || !graph.node(id).tail.empty()) return false;
+  if (!IsBare(graph, id, "FUSELITE_ATTENTION")) return false;
   Node node = graph.node(id);
   auto& params = node.params.as<kernels::AttentionParams>();
   if (params.heads_inside) return false;

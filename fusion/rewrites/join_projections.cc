@@ -51,7 +51,7 @@ bool GoesToAttention(const Graph& graph, ValueId value) {
   if (graph.value(value).observed || graph.consumers(value).empty()) return false;
   const auto goes = [&](NodeId reader) {
     const Node& node = graph.node(reader);
-    if (node.op->reshapes && node.tail.empty()) {
+    if (node.op->reshapes) {
       const ValueId reshaped = node.outputs[0];
       const Shape &from = graph.value(value).info.shape, &to = graph.value(reshaped).info.shape;
       const NodeId next = graph.SingleConsumer(reshaped);
@@ -102,7 +102,7 @@ NodeId GateBehind(const Graph& graph, NodeId layer) {
   ValueId value = graph.node(layer).outputs[0];
   for (NodeId id = graph.SingleUse(value); id != kNone; id = graph.SingleUse(value)) {
     const Node& node = graph.node(id);
-    if (Is(graph, id, "MUL") && node.tail.empty()) return id;
+    if (IsBare(graph, id, "MUL")) return id;
     if (!node.op->elementwise || node.inputs.size() != 1) return kNone;
     value = node.outputs[0];
   }

@@ -123,10 +123,7 @@ class Matcher : public RowPatternWalk {
       for (int i : {0, 1}) {
         Reset();
         const NodeId id = graph_.producer(In(last, i));
-        if (id == kNone || !graph_.node(id).tail.empty() ||
-            FusedActivation(graph_.node(id)) != kernels::Activation::kNone) {
-          continue;
-        }
+        if (id == kNone || !NothingFollows(graph_.node(id))) continue;
         nodes.push_back(id);
         if (Product(id) && IsPerChannel(In(last, 1 - i))) {
           match_.beta = In(last, 1 - i);
@@ -146,7 +143,7 @@ class Matcher : public RowPatternWalk {
     for (int i : {0, 1}) {
       nodes = before;
       const NodeId inner = graph_.producer(In(id, i));
-      if (inner == kNone || !graph_.node(inner).tail.empty()) continue;
+      if (inner == kNone) continue;
       nodes.push_back(inner);
       if (Normalized(inner) && IsPerChannel(In(id, 1 - i))) {
         match_.gamma = In(id, 1 - i);
@@ -167,7 +164,7 @@ class Matcher : public RowPatternWalk {
   bool Normalized(NodeId id) {
     const bool quotient = Is(graph_, id, "DIV");
     if (!quotient && !Is(graph_, id, "MUL")) return false;
-    if (FusedActivation(graph_.node(id)) != kernels::Activation::kNone) return false;
+    if (!NothingFollows(graph_.node(id))) return false;
     const std::vector<NodeId> before = nodes;
     for (int i : {0, 1}) {
       nodes = before;

@@ -18,7 +18,7 @@ std::vector<int> HostNodesOf(const Graph& graph, const RearrangingChain& chain) 
 }  // namespace
 
 bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "TRANSPOSE") || !graph.node(id).tail.empty()) return false;
+  if (!Is(graph, id, "TRANSPOSE")) return false;
   const ValueId out = graph.node(id).outputs[0];
   const RearrangingChain chain = ChainTo(graph, out);
   if (chain.transposes == 0 || graph.value(chain.source).variable) return false;

@@ -58,7 +58,7 @@ bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
   Node rotary = graph.node(id);
   const ValueId x = rotary.inputs[0], out = rotary.outputs[0];
   const NodeId maker = graph.producer(x);
-  if (maker == kNone || !graph.node(maker).tail.empty() || graph.SingleUse(x) != id) return false;
+  if (maker == kNone || graph.SingleUse(x) != id) return false;
   Node mover = graph.node(maker);
   const ValueId from = mover.inputs[0];
   if (graph.value(from).variable) return false;

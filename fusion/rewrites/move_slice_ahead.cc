@@ -46,7 +46,7 @@ std::pair<int64_t, int64_t> RunsOf(const kernels::StridedCopy& copy) {
 std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const kernels::OperatorDef& def = *node.op;
-  if (!def.places || def.places_inputs || def.reshapes || !node.tail.empty()) return std::nullopt;
+  if (!def.places || def.places_inputs || def.reshapes) return std::nullopt;
   const kernels::OpDescription op = graph.Describe(id);
   if (kernels::IsPacked(op.outputs[0].type)) return std::nullopt;  // parts may start within a byte
   const Result<kernels::Movement> movement = def.places(op);
@@ -84,8 +84,7 @@ bool OnlyAttentionReads(const Graph& graph, ValueId value) {
     const Node& node = graph.node(reader.first);
     const std::string_view op = node.op->name;
     const bool moves = node.op->reshapes || op == "TRANSPOSE" || op == "FUSELITE_ROTARY";
-    return moves && node.tail.empty() && node.inputs[0] == value &&
-           OnlyAttentionReads(graph, node.outputs[0]);
+    return moves && node.inputs[0] == value && OnlyAttentionReads(graph, node.outputs[0]);
   };
   return !graph.value(value).observed && !graph.consumers(value).empty() &&
          std::ranges::all_of(graph.consumers(value), goes);

@@ -47,7 +47,7 @@ std::pair<NodeId, ValueId> NegativePart(const Graph& graph, const Node& product,
 // RELU(x) - alpha * RELU(-x)
 bool FromParts(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& sub = graph.node(id);
-  if (!sub.tail.empty() || FusedActivation(sub) != kernels::Activation::kNone) return false;
+  if (!NothingFollows(sub)) return false;
   const NodeId relu = OwnProducerIs(graph, sub.inputs[0], "RELU");
   const NodeId product = OwnProducerIs(graph, sub.inputs[1], "MUL");
   if (relu == kNone || product == kNone || !IsFloat(graph, sub.outputs[0])) return false;

@@ -25,7 +25,7 @@ std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node
 ValueId BeforeReshapes(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
     const Node& node = graph.node(id);
-    if (!node.op->reshapes || !node.tail.empty()) break;
+    if (!node.op->reshapes) break;
     value = node.inputs[0];
   }
   return value;
@@ -37,7 +37,7 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(chain.source)) {
     const Node& node = graph.node(id);
     const bool transposes = node.op->name == "TRANSPOSE" && PermutationOf(graph, node);
-    if (!node.tail.empty() || (!transposes && !node.op->reshapes)) break;
+    if (!transposes && !node.op->reshapes) break;
     chain.nodes.push_back(id);
     chain.transposes += transposes;
     chain.source = node.inputs[0];

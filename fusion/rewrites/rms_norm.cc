@@ -46,10 +46,7 @@ class Matcher : public RowPatternWalk {
     if (!Is(graph_, id, "MUL")) return false;
     for (int i : {0, 1}) {
       const NodeId inner = graph_.producer(In(id, i));
-      if (inner == kNone || !graph_.node(inner).tail.empty() ||
-          FusedActivation(graph_.node(inner)) != kernels::Activation::kNone) {
-        continue;
-      }
+      if (inner == kNone || !NothingFollows(graph_.node(inner))) continue;
       if (!Normalized(inner) || match_.gamma != kNone || !IsPerChannel(In(id, 1 - i))) continue;
       nodes.push_back(inner);
       match_.gamma = In(id, 1 - i);

@@ -108,7 +108,7 @@ class Matcher : public PatternWalk {
   // The value whose rows' half 0 or 1 this is; else kNone.
   ValueId IsHalf(ValueId value, int which) {
     const NodeId id = graph_.producer(value);
-    if (id == kNone || !graph_.node(id).tail.empty()) return kNone;
+    if (id == kNone) return kNone;
     const auto placement = kernels::FindPlacement(graph_.Describe(id));
     if (!placement.ok() || placement->parts_are_inputs) return kNone;
     const auto& outputs = graph_.node(id).outputs;
@@ -130,8 +130,7 @@ class Matcher : public PatternWalk {
 }  // namespace
 
 bool RecognizeRotary(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "CONCATENATION") && !Is(graph, id, "ADD")) return false;
-  if (!graph.node(id).tail.empty()) return false;
+  if (!Is(graph, id, "CONCATENATION") && !IsBare(graph, id, "ADD")) return false;
   Matcher match(graph);
   if (!match.Run(id) || !IsFloat(graph, match.x)) return false;
   SortUnique(&match.nodes);

@@ -51,9 +51,7 @@ ValueId RowPatternWalk::Root(ValueId value) const {
 
 NodeId RowPatternWalk::ReshapeOf(ValueId value) const {
   const NodeId id = graph_.producer(value);
-  const bool reshapes = value != x_ && id != kNone && graph_.alive(id) &&
-                        graph_.node(id).op->reshapes && graph_.node(id).tail.empty();
-  return reshapes ? id : kNone;
+  return value != x_ && id != kNone && graph_.node(id).op->reshapes ? id : kNone;
 }
 
 }  // namespace fuselite::fusion

@@ -5,7 +5,7 @@
 namespace fuselite::fusion {
 
 bool RecognizeSilu(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "MUL") || !graph.node(id).tail.empty()) return false;
+  if (!IsBare(graph, id, "MUL")) return false;
   const Node& mul = graph.node(id);
   for (int i : {0, 1}) {
     const NodeId logistic = OwnProducerIs(graph, mul.inputs[i], "LOGISTIC");

@@ -22,10 +22,7 @@ bool Fits(const TensorInfo& info) {
 }
 
 std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
-  if (!node.op->selects || !node.tail.empty() ||
-      FusedActivation(node) != kernels::Activation::kNone) {
-    return std::nullopt;
-  }
+  if (!node.op->selects || !NothingFollows(node)) return std::nullopt;
   Sources sources;
   for (ValueId v : node.inputs) {
     if (!IsFloat(graph, v)) continue;

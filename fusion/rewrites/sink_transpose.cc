@@ -49,9 +49,8 @@ class MeetsTransposes {
 
   bool Through(NodeId id, int depth) {
     const Node& node = graph_.node(id);
-    if (node.op->name == "TRANSPOSE" && node.tail.empty()) return true;
-    if (ReducesAll(graph_, node)) return true;
-    const bool passes = MayMove(graph_, node) || (node.op->reshapes && node.tail.empty());
+    if (node.op->name == "TRANSPOSE" || ReducesAll(graph_, node)) return true;
+    const bool passes = MayMove(graph_, node) || node.op->reshapes;
     return passes && From(node.outputs[0], depth);
   }
 

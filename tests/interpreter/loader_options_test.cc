@@ -102,14 +102,16 @@ TEST(OptionsOfAFile, MayLackNamesAndLists) {
                            return schema::CreateStableHLOCompositeOptions(b, 0, 1).Union();
                          }}),
             "loaded");
-  EXPECT_EQ(ErrorOf({.code = VAR_HANDLE,
-                     .kind = Kind::VarHandleOptions,
-                     .options = [](Builder& b) { return schema::CreateVarHandleOptions(b).Union(); }}),
-            "loaded");
-  EXPECT_EQ(ErrorOf({.code = SQUEEZE,
-                     .kind = Kind::SqueezeOptions,
-                     .options = [](Builder& b) { return schema::CreateSqueezeOptions(b).Union(); }}),
-            "loaded");
+  EXPECT_EQ(
+      ErrorOf({.code = VAR_HANDLE,
+               .kind = Kind::VarHandleOptions,
+               .options = [](Builder& b) { return schema::CreateVarHandleOptions(b).Union(); }}),
+      "loaded");
+  EXPECT_EQ(
+      ErrorOf({.code = SQUEEZE,
+               .kind = Kind::SqueezeOptions,
+               .options = [](Builder& b) { return schema::CreateSqueezeOptions(b).Union(); }}),
+      "loaded");
 }
 
 TEST(OptionsOfAFile, NameSubgraphsThatThereAre) {
