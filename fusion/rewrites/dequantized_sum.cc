@@ -147,7 +147,7 @@ bool SumDequantized(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "QUANTIZE")) return false;
   const ValueId from = graph.node(id).inputs[0], out = graph.node(id).outputs[0];
   Sums sums(graph);
-  if (!IsByte(graph.value(out).info) || !sums.Find(from)) return false;
+  if (!sums.Find(from)) return false;
   Node node = sums.ToNode();
   node.outputs = {out};
   node.host_nodes.insert(node.host_nodes.end(), graph.node(id).host_nodes.begin(),

@@ -63,7 +63,17 @@ TEST(DequantizedSum, LongChainsKeepTheirFloats) {
     sum = b.Op("ADD", {sum, b.Float(x)});
     b.Out(b.Bytes(sum));
   }
-  ExpectFusedEqualsUnfused(b.graph(), 0);
+  const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+  EXPECT_EQ(std::ranges::count(ops, kSum), 8);
+}
+
+TEST(DequantizedSum, TheLastTermsOfALongChainAreOne) {
+  Residuals b;
+  ValueId sum = b.Float(b.In({3, 8}));
+  for (int i = 0; i < 12; ++i) sum = b.Op("ADD", {sum, b.Float(b.In({3, 8}))});
+  b.Out(b.Bytes(sum));
+  const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+  EXPECT_EQ(std::ranges::count(ops, kSum), 1);
 }
 
 TEST(DequantizedSum, FloatsAreTermsWhereOnlyTheSumReadsThem) {
@@ -76,6 +86,41 @@ TEST(DequantizedSum, FloatsAreTermsWhereOnlyTheSumReadsThem) {
     const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops();
     EXPECT_EQ(std::ranges::count(ops, kSum), shared ? 0 : 1);
   }
+}
+
+// A sum with a broadcast, what has a scale for each channel, and 16 bits.
+TEST(DequantizedSum, WhatIsNoByteIsAFloatTerm) {
+  const TensorInfo by_channel{
+      .type = DataType::kInt8,
+      .quantization = {.scales = std::vector<float>{0.02f, 0.04f, 0.01f, 0.03f},
+                       .zero_points = std::vector<int32_t>(4, 0),
+                       .axis = 1}};
+  const TensorInfo wide{.type = DataType::kInt16,
+                        .quantization = {.scales = {0.01f}, .zero_points = {0}}};
+  for (int which = 0; which < 3; ++which) {
+    SCOPED_TRACE(which);
+    Residuals b;
+    ValueId term;
+    if (which == 0) {
+      term = b.Op("ADD", {b.Float(b.In({3, 4})), b.Float(b.In({4}))});
+    } else {
+      const TensorInfo& info = which == 1 ? by_channel : wide;
+      term = b.Float(b.Op("QUANTIZE", {b.Input({3, 4})}, {}, 1, info)[0]);
+    }
+    b.Out(b.Bytes(b.Op("ADD", {term, b.Float(b.In({3, 4}))})));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops();
+    EXPECT_EQ(std::ranges::count(ops, kSum), 1);
+  }
+}
+
+// The clamp cannot become the sum's tail, and what comes behind becomes the clamp's.
+TEST(DequantizedSum, NotThroughAClampWithMoreBehind) {
+  Residuals b;
+  const ValueId sum = b.Op("ADD", {b.Float(b.In({3, 4})), b.Float(b.In({3, 4}))});
+  b.Output(b.Op("NEG", {sum}));
+  b.Out(b.Bytes(b.Op("LOGISTIC", {b.Op("RELU_N1_TO_1", {sum})})));
+  const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops();
+  EXPECT_EQ(std::ranges::count(ops, kSum), 0);
 }
 
 TEST(DequantizedSum, NotOfFloatsNorWithBroadcasts) {

@@ -130,6 +130,7 @@ class Neighbours {
       });
       OfReader(v);
     }
+    if (value.observed) OfOutput(v);
     for (int d = 0; value.input && d < value.info.shape.rank(); ++d) {
       Try(Join(value.name, " is larger in dimension ", d), [&](Draft& draft) {
         Shape& shape = draft.values[v].info.shape;
@@ -150,6 +151,19 @@ class Neighbours {
       draft.values[read].observed = true;
       draft.outputs.push_back(read);
     });
+  }
+
+  // What is given outside goes through another operator first, which can be its maker's tail.
+  void OfOutput(ValueId v) {
+    if (draft_.values[v].info.type != DataType::kFloat32 || draft_.values[v].variable) return;
+    for (const std::string_view op : {"ABS", "RELU6"}) {
+      Try(Join(draft_.values[v].name, " goes through ", op), [&](Draft& draft) {
+        const ValueId made = draft.Insert(draft.nodes.size(), op, {v});
+        draft.values[v].observed = false;
+        draft.values[made].observed = true;
+        std::ranges::replace(draft.outputs, v, made);
+      });
+    }
   }
 
   void OfQuantization(ValueId v) {

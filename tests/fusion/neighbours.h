@@ -9,9 +9,10 @@
 
 namespace fuselite::fusion::testing {
 
-// Calls `visit` for each: another reader of a value, operands exchanged, coming from elsewhere, on
-// another way or repeating along a dimension, a sibling operator, another parameter, other
-// constants or none, other shapes, quantization and integer types. `what` says which. Those that the operators' shape rules refuse are left out.
+// Calls `visit` for each: another reader of a value, something behind an output, operands
+// exchanged, coming from elsewhere, on another way or repeating along a dimension, a sibling
+// operator, another parameter, other constants or none, other shapes, quantization and integer
+// types. `what` says which. Those that the operators' shape rules refuse are left out.
 void ForEachNeighbour(const Graph& graph,
                       const std::function<void(const std::string& what, const Graph&)>& visit);
 
