@@ -7,13 +7,12 @@ namespace fuselite::fusion {
 bool RowPatternWalk::IsPerChannel(ValueId v) const {
   const Shape& shape = ShapeOf(v);
   const int32_t channels = ShapeOf(x_).dim(-1);
-  return IsFloat(graph_, v) && shape.rank() > 0 && shape.dim(-1) == channels &&
-         shape.elements() == channels;
+  return shape.rank() > 0 && shape.dim(-1) == channels && shape.elements() == channels;
 }
 
 bool RowPatternWalk::IsByRow(ValueId v) const {
   const Shape& shape = ShapeOf(v);
-  return shape.rank() == ShapeOf(x_).rank() && shape.rank() > 0 && shape.dim(-1) == 1;
+  return shape.rank() > 0 && shape.dim(-1) == 1;
 }
 
 NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op, ValueId of) {
@@ -27,7 +26,7 @@ NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op) {
   const Shape& shape = ShapeOf(In(id, 0));
   const int rank = shape.rank();
   const auto axes = IntConstant(graph_, In(id, 1));
-  if (!axes || rank == 0 || shape.dim(-1) <= 1) return kNone;
+  if (!axes || rank == 0) return kNone;
   const auto last = [&](int32_t axis) { return axis == -1 || axis == rank - 1; };
   const auto idle = [&](int32_t axis) { return shape[axis < 0 ? axis + rank : axis] == 1; };
   const bool rows =
@@ -51,7 +50,7 @@ ValueId RowPatternWalk::Root(ValueId value) const {
 
 NodeId RowPatternWalk::ReshapeOf(ValueId value) const {
   const NodeId id = graph_.producer(value);
-  return value != x_ && id != kNone && graph_.node(id).op->reshapes ? id : kNone;
+  return id != kNone && graph_.node(id).op->reshapes ? id : kNone;
 }
 
 }  // namespace fuselite::fusion

@@ -22,8 +22,7 @@ class RowPatternWalk : public PatternWalk {
   NodeId ReducesRows(ValueId value, std::string_view op, ValueId of);
   NodeId ReducesRows(ValueId value, std::string_view op);  // of whatever value
 
-  // What `value` was before it was reshaped; the reshapes become part of the pattern. `x_` itself
-  // counts as not reshaped.
+  // What `value` was before it was reshaped; the reshapes become part of the pattern.
   ValueId Unshaped(ValueId value);
   ValueId Root(ValueId value) const;
 

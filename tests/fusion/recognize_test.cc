@@ -319,6 +319,63 @@ TEST(RmsNorm, NotOfAnotherSumOrDivisor) {
   }
 }
 
+// What differs by row stays a product.
+TEST(Norms, TakeNoGainOfEachElement) {
+  GraphBuilder b;
+  const ValueId x = b.Input({6, 6}), mean = b.Op("MEAN", {x, b.Ints({1})}, kKeepDims);
+  const ValueId y = b.Op("MUL", {b.Op("SUB", {x, mean}), InverseDeviation(b, x, mean)});
+  b.Output(b.Op("MUL", {y, b.Constant({6, 6})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre(::testing::StartsWith("FUSELITE_LAYER_NORM")));
+}
+
+// Where dimensions are alike, or one, the mean of others and the gain of others have a shape that
+// fits as well.
+TEST(Norms, OfShapesThatAreEasilyMistaken) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    GraphBuilder b(seed);
+    Random& random = b.random();
+    SCOPED_TRACE(random.Trace());
+    const auto shape =
+        random.Pick<Shape>({{6, 6}, {1, 6}, {6, 1}, {1, 6, 6}, {6, 1, 6}, {6, 6, 6}, {1, 1}});
+    const auto rank = static_cast<int32_t>(shape.rank());
+    const auto fits = [&](const Shape& other) {
+      for (int d = 1; d <= other.rank(); ++d) {
+        if (d > rank || (other.dim(-d) != 1 && other.dim(-d) != shape.dim(-d))) return false;
+      }
+      return true;
+    };
+    std::vector<int32_t> axes, kept(shape.dims().begin(), shape.dims().end());
+    for (int32_t d = 0; d < rank; ++d) {
+      if (!random.Chance(d + 1 == rank ? 0.8 : 0.3)) continue;
+      axes.push_back(random.Chance(0.5) ? d : d - rank);
+      kept[d] = 1;
+    }
+    const bool keeps = random.Chance(0.5);
+    if (kept[0] == 1 && rank > 1 && random.Chance(0.5)) kept.erase(kept.begin());
+    const auto mean = [&](ValueId v) {
+      const ValueId m = b.Op("MEAN", {v, b.Ints(axes)}, {{"keep_dims", keeps}});
+      return fits(b.shape(m)) ? m : b.Op("RESHAPE", {m, b.Ints(kept)});
+    };
+    const auto operand = [&] {
+      const auto other = random.Pick<Shape>({{6}, {1, 6}, {6, 1}, {1}, {6, 1, 1}, {1, 6, 1}});
+      return b.Constant(fits(other) ? other : Shape({shape.dim(-1)}));
+    };
+    ValueId x = b.Input({static_cast<int32_t>(shape.elements())});
+    x = b.Op("RESHAPE",
+             {x, b.Ints(std::vector<int32_t>(shape.dims().begin(), shape.dims().end()))});
+    const ValueId centred = random.Chance(0.5) ? x : b.Op("SUB", {x, mean(x)});
+    const ValueId variance = mean(b.Op("SQUARE", {centred}));
+    const ValueId r = b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(1e-3f)})});
+    ValueId y = b.Op("MUL", {centred, r});
+    if (random.Chance(0.7)) y = b.Op("MUL", {y, operand()});
+    if (random.Chance(0.7)) y = b.Op("ADD", {y, operand()});
+    b.Output(y);
+    ExpectSameFused(b.graph(), 1e-4f);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(Attention, WithScaleMaskAndEitherOrderOfKeys) {
   for (const bool by_rows : {false, true}) {
     for (const bool masked : {false, true}) {
