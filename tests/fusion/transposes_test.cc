@@ -111,6 +111,15 @@ TEST(SinkTranspose, PerChannelWorkBetweenTwoOfThem) {
   }
 }
 
+// No layer gives what is moved; the one that gives the factor cannot take a tail of another shape.
+TEST(SinkTranspose, StaysWhereNoLayerGains) {
+  GraphBuilder b;
+  const ValueId v = ToFirst(b, b.Input({1, 5, 6, 4}));
+  b.Output(b.Op("MUL", {v, b.Dense(b.Input({1, 8}), 1)}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("TRANSPOSE", "FULLY_CONNECTED", "MUL"));
+}
+
 // A batch normalization of a one-dimensional convolution, as the PyTorch converter writes it.
 TEST(SinkTranspose, ThroughReshapes) {
   Int8Builder b;
