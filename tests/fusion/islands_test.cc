@@ -116,16 +116,24 @@ TEST(SinkDequantize, NotWhereMoreIsDequantizedNorWhereOthersRead) {
       ElementsAre("QUANTIZE", "DEQUANTIZE", "TILE", "TANH", "QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
 }
 
-// More is dequantized than before, but on its way to QUANTIZE that becomes a table.
+// More is dequantized than before, but on its way to QUANTIZE a function of each becomes a table.
 TEST(SinkDequantize, WhereMoreIsQuantizedAgain) {
-  for (const bool read_by_two : {false, true}) {
+  for (const std::string then : {"TANH", "TANH of two readers", "ADD", "SOFTMAX"}) {
+    SCOPED_TRACE(then);
     Islands b;
     ValueId x = b.Op("TILE", {b.Float(b.In({2, 4})), b.Ints({3, 2})});
-    if (read_by_two) b.Output(x);
-    x = b.Op("TRANSPOSE", {b.Op("TANH", {x}), b.Ints({1, 0})});
+    if (then == "TANH of two readers") b.Output(x);
+    if (then == "ADD") {
+      x = b.Op("ADD", {x, b.Input({6, 8})});
+    } else if (then == "SOFTMAX") {
+      x = b.Op("SOFTMAX", {x}, {{"beta", 1}});
+    } else {
+      x = b.Op("TANH", {x});
+    }
+    x = b.Op("TRANSPOSE", {x, b.Ints({1, 0})});
     b.Out(b.Int8Op("QUANTIZE", {x}, 0.01f, 4));
-    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 0).ops();
-    EXPECT_EQ(ops[1], read_by_two ? "DEQUANTIZE" : "TILE");
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops();
+    EXPECT_EQ(ops[1], then == "TANH" ? "TILE" : "DEQUANTIZE");
   }
 }
 
