@@ -171,14 +171,12 @@ TEST(SharedWork, FirstUnitsAreWhereThreadsBegin) {
 }
 
 TEST(SharedWork, IsBegunWhenItsFirstPartIs) {
-  std::vector<WorkCell> cells(3);
+  std::vector<WorkCell> cells(SharedWork::kCells * 2);
   SharedWork work(cells.data(), 1, 64, 1, 2);
   SharedWork::Range range;
-  int victim = 0;
-  ASSERT_TRUE(work.Claim(1, victim, range));
+  ASSERT_TRUE(work.Claim(1, range));
   EXPECT_FALSE(work.Begun());
-  victim = 0;
-  ASSERT_TRUE(work.Claim(0, victim, range));
+  ASSERT_TRUE(work.Claim(0, range));
   EXPECT_TRUE(work.Begun());
   EXPECT_FALSE(SharedWork(cells.data(), 2, 64, 1, 2).Begun()) << "of the run before";
 }
