@@ -98,6 +98,15 @@ void MapByLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
   RowMap(in, out, n, [&](auto bytes) HWY_ATTR { return map(bytes); });
 }
 
+void MapWithin(const ByteLimits& f, const uint8_t* in, uint8_t* out, size_t n) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lowest = hn::Set(d, f.lowest), highest = hn::Set(d, f.highest);
+  const auto flip = hn::Set(d, f.flip);
+  RowMap(in, out, n, [&](auto bytes) HWY_ATTR {
+    return hn::Xor(hn::Min(hn::Max(hn::Xor(bytes, flip), lowest), highest), flip);
+  });
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -201,6 +210,22 @@ std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool sign
   return std::nullopt;
 }
 
+std::optional<ByteLimits> FindByteLimits(std::span<const uint8_t> table, bool signed_in,
+                                         bool signed_out) {
+  if (signed_in != signed_out) return std::nullopt;
+  const uint8_t flip = signed_in ? 0x80 : 0;
+  const auto function = [&](int v) {
+    return static_cast<uint8_t>(table[static_cast<uint8_t>(v ^ flip)] ^ flip);
+  };
+  const ByteLimits limits{function(0), function(255), flip};
+  for (int v = 0; v < 256; ++v) {
+    if (function(v) != std::min<int>(std::max<int>(v, limits.lowest), limits.highest)) {
+      return std::nullopt;
+    }
+  }
+  return limits;
+}
+
 namespace {
 
 // n bytes from `in` to `out`.
@@ -256,10 +281,19 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
           permutes(std::span<const uint8_t, 256>(table), in, out, n);
         });
   }
+  constexpr auto kWithin = FUSELITE_SIMD_TABLE(MapWithin);
+  const bool signed_in = op.inputs[0].type == DataType::kInt8;
+  const bool signed_out = op.outputs[0].type == DataType::kInt8;
+  if (const auto limits = draft ? std::nullopt : FindByteLimits(table, signed_in, signed_out)) {
+    FUSELITE_ASSIGN_OR_RETURN(auto* const within, kWithin.Require(isa));
+    return MakeMap(op, name + " limits " + SimdName(isa),
+                   [within, limits](const uint8_t* in, uint8_t* out, int64_t n) {
+                     within(*limits, in, out, static_cast<size_t>(n));
+                   });
+  }
   std::optional<ByteLines> lines;
   if (!draft) {
-    lines = FindByteLines(table, op.inputs[0].type == DataType::kInt8,
-                          op.outputs[0].type == DataType::kInt8, knee);
+    lines = FindByteLines(table, signed_in, signed_out, knee);
   }
   if (!lines) return MakeMap(op, name + ' ' + SimdName(isa), MapByTail(op, std::move(table), isa));
   return MakeMap(op, name + " line " + SimdName(isa),

@@ -32,8 +32,18 @@ struct ByteLines {
 std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool signed_in,
                                        bool signed_out, int knee);
 
+// Values within limits, others at the nearer one, as MAXIMUM and MINIMUM by a number give them: of
+// bytes without sign, which values with one become where `flip` is 0x80 by XORing it.
+struct ByteLimits {
+  uint8_t lowest, highest, flip;
+};
+
+// nullopt where the table is another function.
+std::optional<ByteLimits> FindByteLimits(std::span<const uint8_t> table, bool signed_in,
+                                         bool signed_out);
+
 // The kernel that maps input 0 to the output, bytes both, with vectors: by permutations of the
-// table where the machine has them, else by lines where FindByteLines has some, else by a tail's
+// table where the machine has them, else by limits or lines where there are some, else by a tail's
 // lookup. Rows may be pitched, and the output may lie in the input's place.
 Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::string& name,
                                             std::vector<uint8_t> table, int knee, Isa isa);

@@ -71,6 +71,30 @@ TEST(ByteMapTest, BentLinesAreFound) {
   EXPECT_GE(found, 285);
 }
 
+TEST(ByteMapTest, LimitsAreFound) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool has_sign = random.Chance(0.5);
+    const int low = has_sign ? -128 : 0;
+    const auto [least, most] =
+        std::minmax({static_cast<int>(random.Int(0, 255)), static_cast<int>(random.Int(0, 255))});
+    std::vector<uint8_t> table(256);
+    for (int x = 0; x < 256; ++x) {
+      const int v = has_sign ? static_cast<int8_t>(x) : x;
+      table[x] = static_cast<uint8_t>(std::clamp(v, least + low, most + low));
+    }
+    const auto limits = FindByteLimits(table, has_sign, has_sign);
+    ASSERT_TRUE(limits.has_value());
+    EXPECT_EQ(limits->lowest, least);
+    EXPECT_EQ(limits->highest, most);
+    ExpectMap(table, 0, has_sign, has_sign, random);
+    if (least == most) continue;
+    table[static_cast<uint8_t>(least + low)] ^= 1;
+    EXPECT_FALSE(FindByteLimits(table, has_sign, has_sign).has_value());
+  }
+}
+
 TEST(ByteMapTest, OtherFunctionsGoThroughTheTable) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
