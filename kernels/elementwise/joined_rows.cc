@@ -22,8 +22,8 @@ struct Operand {
 
   bool Repeats() const { return step == 1 && stride == 0; }
   bool OnePerRow() const { return step == 0 && stride != 0; }
-  // Rows of its own with gaps between them.
-  bool IsApart(int64_t n) const { return step == 1 && stride != 0 && stride != n; }
+  // Whether it is drawn out row by row: one value each, or rows of its own with gaps between them.
+  bool GoesByRow(int64_t n) const { return OnePerRow() || (stride != 0 && stride != n); }
 };
 
 // `rows` rows of n elements to `out`, one after the other; the operand is read from there.
@@ -83,7 +83,8 @@ JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
   const int64_t n = plan_.row_elements();
   joins_ = n < kShortRow && plan_.row_stride(2) == n;
   for (int k = 0; k < 2; ++k) {
-    draws_out_rows_ |= joins_ && plan_.stride(k) == 0 && plan_.row_stride(k) != 0;
+    const Operand operand{nullptr, plan_.row_stride(k), plan_.stride(k)};
+    draws_out_rows_ |= joins_ && operand.GoesByRow(n);
     is_whole_[k] = IsDense(op.inputs[k]) && op.inputs[k].elements() == op.outputs[0].elements();
   }
   // A block of less than a piece has all rows of its dimension.
@@ -103,8 +104,7 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   auto* out = static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * out_size_;
   Operand x = operand(0), y = operand(1);
   const int64_t n = block.count;
-  const auto row_by_row = [n](const Operand& o) { return o.OnePerRow() || o.IsApart(n); };
-  const bool per_row = row_by_row(x) || row_by_row(y);
+  const bool per_row = x.GoesByRow(n) || y.GoesByRow(n);
   // Copying row by row pays for bytes, and where a row has less than a vector.
   const int64_t longest_per_row = size_ == 1 ? kLongestFill : kLongestWideFill;
   const bool join = joins_ && block.rows > 1 && (!per_row || n <= longest_per_row);
@@ -112,7 +112,7 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
   std::byte* scratch = args.scratch;
   for (Operand* o : {&x, &y}) {
-    if (!o->Repeats() && !row_by_row(*o)) continue;
+    if (!o->Repeats() && !o->GoesByRow(n)) continue;
     DrawOut(loops_, size_, periods, n, scratch, o);
     scratch += BroadcastPlan::kPiece * size_;
   }

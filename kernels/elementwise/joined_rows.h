@@ -62,7 +62,7 @@ class JoinedRows {
   CopyLoops loops_;
   int64_t size_, out_size_;  // of an element, in bytes
   bool joins_;
-  bool draws_out_rows_ = false;  // of one value each, to as many elements as a unit has
+  bool draws_out_rows_ = false;  // row by row, to as many elements as a unit has
   int64_t blocks_together_ = 1;
   bool is_whole_[2] = {};  // operands that lie as the output does
 };
