@@ -231,7 +231,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
   // 2^31 of a sum's 32 bits are 4096 ones; every lane has at most a quarter of the row.
   constexpr int64_t kMaxRow = 8192;
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
-  if (in == DataType::kInt16) return Unsupported("int16 goes through the reference's tables");
+  if (in == DataType::kInt16) return BuildInt16SoftmaxHighway(op, context.isa);
   FUSELITE_ASSIGN_OR_RETURN(auto* const block_for, kBlock.Require(context.isa));
   const int64_t n = op.inputs[0].shape.dim(-1);
   if (n > kMaxRow) return Unsupported("rows above ", kMaxRow);

@@ -2,7 +2,6 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/interpolated_table.h"
 #include "kernels/quantization.h"
 #include "kernels/row_kernel.h"
 #include "kernels/softmax/quantized.h"
@@ -15,7 +14,7 @@ constexpr double kReach = 10, kSteps = 65535;
 // Sums of 15 fraction bits then fit into 31.
 constexpr int32_t kMaxRow = 65535;
 
-using Table = InterpolatedTable<double>;
+using Table = Int16Softmax::Table;
 
 // exp over [-10, 0], where 32767 stands for 0, with 15 fraction bits.
 const Table& ExpTable16() {
@@ -33,32 +32,20 @@ const Table& OneOverOnePlusTable() {
 
 int32_t Saturate(int64_t x) { return static_cast<int32_t>(std::clamp<int64_t>(x, -32768, 32767)); }
 
-FixedPoint ScaleOf(const OpDescription& op) {
-  const float scaled = op.inputs[0].quantization.scale() * op.params.as<SoftmaxParams>().beta;
-  return ToFixedPoint(scaled / (kReach / kSteps));
-}
-
-void SoftmaxRow(const FixedPoint& scale, const int16_t* in, int16_t* out, int64_t n) {
-  const Table& exp = ExpTable16();
-  const int32_t largest = *std::max_element(in, in + n);
+void SoftmaxRow(const Int16Softmax& softmax, const int16_t* in, int16_t* out) {
+  const auto [multiplier, shift] = softmax.scale;
+  const int32_t largest = *std::max_element(in, in + softmax.n);
   int32_t sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const int32_t difference =
-        MultiplyByQuantizedMultiplier(in[i] - largest, scale.multiplier, scale.shift);
-    out[i] = exp(Saturate(int64_t{difference} + 32767));
+  for (int64_t i = 0; i < softmax.n; ++i) {
+    const int32_t difference = MultiplyByQuantizedMultiplier(in[i] - largest, multiplier, shift);
+    out[i] = (*softmax.exp)(Saturate(int64_t{difference} + 32767));
     sum += out[i];
   }
-  // 1 / sum: the sum as 2^k (1 + x).
-  const int zeros = std::countl_zero(static_cast<uint32_t>(sum));
-  const int64_t one_plus_x = ((int64_t{sum} << (zeros - 1)) + (1 << 13)) >> 14;
-  const int16_t inverse =
-      OneOverOnePlusTable()(Saturate(one_plus_x - (int64_t{1} << 15) - (int64_t{1} << 16)));
-  const int shift = 31 - zeros;
-  for (int64_t i = 0; i < n; ++i) {
-    // The largest value alone adds 32767 to the sum, so that the shift is positive.
+  const InverseOfSum inverse = Int16Softmax::InverseOf(sum);
+  for (int64_t i = 0; i < softmax.n; ++i) {
     // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
-    const int64_t y = (int64_t{out[i]} * inverse + (int64_t{1} << (shift - 1))) >> shift;
-    out[i] = static_cast<int16_t>(std::clamp<int64_t>(y, 0, 32767));
+    const int32_t y = (out[i] * inverse.factor + (1 << (inverse.shift - 1))) >> inverse.shift;
+    out[i] = static_cast<int16_t>(std::min(y, 32767));
   }
 }
 
@@ -81,11 +68,26 @@ Status CheckInt16Softmax(const OpDescription& op) {
   return Status();
 }
 
+Int16Softmax::Int16Softmax(const OpDescription& op)
+    : exp(&ExpTable16()), n(op.inputs[0].shape.dim(-1)) {
+  const float scaled = op.inputs[0].quantization.scale() * op.params.as<SoftmaxParams>().beta;
+  scale = ToFixedPoint(scaled / (kReach / kSteps));
+}
+
+// The sum as 2^k (1 + x).
+InverseOfSum Int16Softmax::InverseOf(int32_t sum) {
+  const int zeros = std::countl_zero(static_cast<uint32_t>(sum));
+  const int64_t one_plus_x = ((int64_t{sum} << (zeros - 1)) + (1 << 13)) >> 14;
+  const int32_t x = Saturate(one_plus_x - (int64_t{1} << 15) - (int64_t{1} << 16));
+  return {OneOverOnePlusTable()(x), 31 - zeros};
+}
+
 Result<std::unique_ptr<Kernel>> BuildInt16Softmax(const OpDescription& op) {
   return MakeQuantizedRowKernel<int16_t, int16_t>(
       "softmax int16 reference", op, 8, 0,
-      [scale = ScaleOf(op), n = op.inputs[0].shape.dim(-1)](
-          const KernelArgs&, const int16_t* x, int16_t* y) { SoftmaxRow(scale, x, y, n); });
+      [softmax = Int16Softmax(op)](const KernelArgs&, const int16_t* x, int16_t* y) {
+        SoftmaxRow(softmax, x, y);
+      });
 }
 
 }  // namespace fuselite::kernels

@@ -146,6 +146,39 @@ TEST(NormalizationTest, ScalarsAreRefused) {
 
 class NormalizationIsaTest : public ::testing::TestWithParam<Isa> {};
 
+TEST_P(NormalizationIsaTest, SoftmaxOfInt16HasTheBitsOfTheReference) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("SOFTMAX");
+    tester.params<SoftmaxParams>().beta = random.Pick({1.0f, 0.3f});
+    // From hardly any difference to such as a scale beyond 32 bits wraps around.
+    const float scale = random.Pick({1e-6f, 1e-4f, 0.001f, 0.02f, 0.4f, 8.0f, 900.0f});
+    TensorInfo info{
+        .type = DataType::kInt16,
+        .shape = {static_cast<int32_t>(random.Int(1, 4)),
+                  static_cast<int32_t>(random.Pick({1, 2, 5, 8, 15, 16, 17, 33, 77, 196, 2500}))},
+        .quantization = {{scale}, {0}}};
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+    TestTensor x(info, 2 * random.Int(0, 3));
+    const double most = random.Pick({3.0, 1000.0, 32767.0}), middle = random.Pick({0.0, -32768.0});
+    x.Fill(random, std::max(middle - most, -32768.0), middle + most);
+    tester.Input(x);
+    tester.Output(DataType::kInt16, {{0x1p-15f}, {0}});
+    ASSERT_TRUE(tester.Infer().ok());
+    PitchOutput(tester, random);
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+    if (!GetParam().has_vectors()) {
+      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    EXPECT_EQ((*actual)[0].values<int16_t>(), (*expected)[0].values<int16_t>());
+  }
+}
+
 TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
