@@ -86,7 +86,6 @@ HWY_INLINE hn::Vec<PowFloats> Pow(hn::Vec<PowFloats> x, hn::Vec<PowFloats> y) {
 
 // Whether the base is infinite, NaN or -0, or the exponent infinite or NaN.
 HWY_INLINE auto IsRare(hn::Vec<PowFloats> base, hn::Vec<PowFloats> exponent) {
-  const PowFloats df;
   const hn::RebindToSigned<PowFloats> di;
   const auto most = hn::Set(di, std::bit_cast<int32_t>(std::numeric_limits<float>::max()));
   const auto minus_zero = hn::Set(di, std::bit_cast<int32_t>(-0.0f));

@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // uint8_t.
 template <class D, class V>
 HWY_INLINE hn::Vec<D> PackBytes(D d, V a, V b) {
-  constexpr bool kSigned = std::is_signed_v<hn::TFromD<D> >;
+  [[maybe_unused]] constexpr bool kSigned = std::is_signed_v<hn::TFromD<D> >;
 #if HWY_TARGET <= HWY_AVX3
   return hn::Vec<D>{kSigned ? _mm512_packs_epi16(a.raw, b.raw) : _mm512_packus_epi16(a.raw, b.raw)};
 #elif HWY_TARGET <= HWY_AVX2
