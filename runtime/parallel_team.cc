@@ -120,8 +120,8 @@ void Team::Help(int number) {
   owners_.fetch_add(1, std::memory_order_relaxed);
   uint32_t seen = 0;
   while (true) {
-    regions_.WaitWhile(seen, spin_);
-    seen = regions_.Read();
+    idle_.WaitUntil([&] { return regions_.load(std::memory_order_seq_cst) != seen; }, spin_);
+    seen = regions_.load(std::memory_order_acquire);
     if (retired_) return Disown();
     uint64_t state = state_.load(std::memory_order_acquire);
     bool entered = false;
@@ -134,8 +134,8 @@ void Team::Help(int number) {
       WriteFloatState(float_state_);
       (*body_)(number, threads_);
     }
-    const uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
-    if ((before & (kOpen | kInside)) == 1) left_.Increment();
+    const uint64_t before = state_.fetch_sub(1, std::memory_order_seq_cst);
+    if ((before & (kOpen | kInside)) == 1) leaving_.Wake();
   }
 }
 
@@ -143,26 +143,26 @@ void Team::Run(int threads, FunctionRef<void(int, int)> body) {
   body_ = &body;
   threads_ = threads;
   float_state_ = ReadFloatState();
-  const uint64_t number = regions_.Read() + 1u;
+  const uint64_t number = regions_.load(std::memory_order_acquire) + 1u;
   state_.store((number & 0xFFFFFFFFu) << 32 | kOpen, std::memory_order_release);
-  regions_.Increment();
+  CallHelpers();
 
   body(0, threads);
 
   const uint64_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
   if ((state & kInside) == 0) return;
-  const auto empty = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
-  if (SpinUntil(spin_.count() ? kLeaveSpin : nanoseconds(0), empty)) return;
-  while (true) {
-    const uint32_t left = left_.Read();  // before the look: a leave in between changes it
-    if (empty()) return;
-    left_.WaitWhile(left, nanoseconds(0));
-  }
+  const auto empty = [this] { return (state_.load(std::memory_order_seq_cst) & kInside) == 0; };
+  leaving_.WaitUntil(empty, spin_.count() ? kLeaveSpin : nanoseconds(0));
+}
+
+void Team::CallHelpers() {
+  regions_.fetch_add(1, std::memory_order_seq_cst);
+  idle_.Wake();
 }
 
 void Team::Retire() {
   retired_ = true;
-  regions_.Increment();
+  CallHelpers();
   Disown();
 }
 

@@ -38,6 +38,8 @@ class Team {
   // Deletes the team when the last of its owners is done with it: whoever retires it, the leader,
   // every helper.
   void Disown();
+  // Lets idle helpers see that a region is open, or that the team is retired.
+  void CallHelpers();
   // The life of one helper, numbered from 1.
   void Help(int number);
 
@@ -47,10 +49,11 @@ class Team {
   static constexpr uint64_t kInside = kOpen - 1;
 
   const int helpers_;
-  const std::chrono::nanoseconds spin_;  // zero where threads outnumber cores
-  alignas(64) WaitWord regions_;         // counts regions
+  const std::chrono::nanoseconds spin_;           // zero where threads outnumber cores
+  alignas(64) std::atomic<uint32_t> regions_{0};  // so many were opened
+  Sleepers idle_;                                 // helpers, until another one is
   alignas(64) std::atomic<uint64_t> state_{0};
-  WaitWord left_;  // changes when the last helper leaves a closed region
+  Sleepers leaving_;  // who closed a region, until the last helper has left it
   // The body of the open region; written before it opens.
   const FunctionRef<void(int, int)>* body_ = nullptr;
   int threads_ = 0;

@@ -36,20 +36,6 @@ bool SpinUntil(std::chrono::nanoseconds spin, Done done) {
   return done();
 }
 
-// A counter that threads wait on. A change costs a system call only when somebody sleeps.
-class WaitWord {
- public:
-  uint32_t Read() const { return value_.load(std::memory_order_acquire); }
-  // Returns when the value is no longer `old`.
-  void WaitWhile(uint32_t old, std::chrono::nanoseconds spin);
-  // What happened before is visible to whoever sees the change.
-  void Increment();
-
- private:
-  std::atomic<uint32_t> value_{0};
-  std::atomic<uint32_t> sleepers_{0};
-};
-
 // Threads that wait until others have made a condition true. A change costs a look where nobody
 // sleeps, and a system call where somebody does.
 class Sleepers {
@@ -69,7 +55,7 @@ class Sleepers {
     }
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // To be called after each change by a sequentially consistent store.
+  // To be called after each change, which is sequentially consistent.
   void Wake() {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeAll();
   }
