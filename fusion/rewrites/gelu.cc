@@ -105,8 +105,7 @@ class Matcher : public PatternWalk {
 }  // namespace
 
 bool RecognizeGelu(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!IsBare(graph, id, "MUL")) return false;
-  if (FusedActivation(graph.node(id)) != kernels::Activation::kNone) return false;
+  if (!Is(graph, id, "MUL") || !NothingFollows(graph.node(id))) return false;
   const kernels::OperatorDef* gelu = kernels::FindOperator("GELU");
   if (!gelu) return false;
   Matcher matcher(graph);

@@ -104,8 +104,8 @@ bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& 
 }  // namespace
 
 bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
-  if ((!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) || !NothingFollows(graph.node(id)))
-    return false;
+  const bool scales = Is(graph, id, "MUL") || Is(graph, id, "DIV");
+  if (!scales || !NothingFollows(graph.node(id))) return false;
   // (x * RELU6(x + 3)) / 6
   if (const ValueId product = DividedBySix(graph, id); product != kNone) {
     const NodeId mul = OwnProducerIs(graph, product, "MUL");

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/interpolate-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -30,9 +31,7 @@ int16_t InterpolateRow(const InterpolatedTable<float>& table, const int16_t* in,
   for (int64_t i = 0; i < n; i += lanes) {
     const auto x = hn::PromoteTo(d, LoadUpTo(narrow, in + i, n - i));
     least = hn::Min(least, x);
-    const auto piece = hn::GatherIndex(d, table.middle_piece(), hn::ShiftRight<7>(x));
-    const auto rise = hn::Mul(hn::ShiftRight<16>(piece), hn::And(x, hn::Set(d, 0x7f)));
-    const auto y = hn::Add(piece, hn::ShiftRight<7>(hn::Add(rise, hn::Set(d, 64))));
+    const auto y = Interpolate(table.middle_piece(), x);
     const auto low = hn::TruncateTo(unsigned_narrow, hn::BitCast(du, y));
     StoreUpTo(hn::BitCast(narrow, low), narrow, out + i, n - i);
   }

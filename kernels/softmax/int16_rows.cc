@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/interpolate-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
 
@@ -48,10 +49,8 @@ HWY_INLINE int32_t Exponentials(const Int16Softmax& softmax, const int16_t* in, 
         scale(hn::Sub(hn::PromoteTo(d, LoadUpTo(Narrow(), in + i, left)), largest));
     const auto bounded = hn::Max(hn::Min(difference, hn::Zero(d)), hn::Set(d, -65535));
     const auto x = hn::Add(bounded, hn::Set(d, 32767));
-    const auto piece = hn::GatherIndex(d, softmax.exp->middle_piece(), hn::ShiftRight<7>(x));
-    const auto rise = hn::Mul(hn::ShiftRight<16>(piece), hn::And(x, hn::Set(d, 0x7f)));
-    const auto start = hn::And(piece, hn::Set(d, 0xffff));  // exponentials are not negative
-    const auto e = hn::Add(start, hn::ShiftRight<7>(hn::Add(rise, hn::Set(d, 64))));
+    // Exponentials are not negative.
+    const auto e = hn::And(Interpolate(softmax.exp->middle_piece(), x), hn::Set(d, 0xffff));
     StoreNarrow(e, out + i, left);
     sum = hn::Add(sum, left < lanes ? hn::IfThenElseZero(hn::FirstN(d, left), e) : e);
   }
