@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "runtime/function_ref.h"
+#include "runtime/helper_cores.h"
 #include "runtime/parallel_wait.h"
 
 namespace fuselite::internal {
@@ -33,7 +34,8 @@ class Team {
   int helpers() const { return helpers_; }
 
  private:
-  Team(int helpers, std::chrono::nanoseconds spin) : helpers_(helpers), spin_(spin) {}
+  Team(int helpers, std::chrono::nanoseconds spin)
+      : helpers_(helpers), spin_(spin), cores_(helpers) {}
   static void* Main(void* argument);
   // Deletes the team when the last of its owners is done with it: whoever retires it, the leader,
   // every helper.
@@ -52,6 +54,7 @@ class Team {
   const std::chrono::nanoseconds spin_;           // zero where threads outnumber cores
   alignas(64) std::atomic<uint32_t> regions_{0};  // so many were opened
   Sleepers idle_;                                 // helpers, until another one is
+  HelperCores cores_;
   alignas(64) std::atomic<uint64_t> state_{0};
   Sleepers leaving_;  // who closed a region, until the last helper has left it
   // The body of the open region; written before it opens.

@@ -57,8 +57,10 @@ class Sleepers {
   }
   // To be called after each change, which is sequentially consistent.
   void Wake() {
-    if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeAll();
+    if (Asleep()) WakeAll();
   }
+  // Whether somebody sleeps, or is about to.
+  bool Asleep() const { return sleepers_.load(std::memory_order_seq_cst) > 0; }
 
  private:
   void Sleep(uint32_t seen);
