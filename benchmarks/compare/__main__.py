@@ -3,11 +3,13 @@
     python3 benchmarks/compare                                      # the networks of `fuselite demo`
     python3 benchmarks/compare --models FOLDER --threads 1,2        # every .tflite file in it
     python3 benchmarks/compare a.tflite b.tflite --rounds 9         # these
+    python3 benchmarks/compare --loads batch=4,batch=32,interpreters=2,rate=30 --threads 2    # throughput, and a steady rate
 
 The first call makes a virtual environment with the peers in build/peers (--peers names another one, which has the packages
 of benchmarks/compare/requirements.txt). For each model and number of threads the engines take turns in one process; a time
 is the median over the rounds of each round's fastest run. Starts and memory are measured in fresh processes, one for each
-engine. The part of the peak is that of `fuselite benchmark --roofline`. Writes table.md, page.html and figures.json to
+engine. Under loads, medians over the rounds: the samples per second of batches, the runs per second of interpreters with one
+thread each, the milliseconds of a run (median, 95th percentile) that begins so many times a second. The part of the peak is that of `fuselite benchmark --roofline`. Writes table.md, page.html and figures.json to
 build/compare (--output), after each model, and prints the table. Exit status 1 where fuselite could not run a model.
 """
 
@@ -20,7 +22,7 @@ import sys
 import tempfile
 
 import report
-from names import ENGINES, OURS
+from names import ENGINES, OURS, parse_load
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -58,7 +60,7 @@ class Measurer:
     def _worker(self, what, **request):
         a = self.arguments
         options = dict(option.split("=", 1) for option in a.option)
-        request |= {"delegate": str(a.delegate), "options": options, "rounds": a.rounds, "seconds": a.seconds}
+        request = {"delegate": str(a.delegate), "options": options, "rounds": a.rounds, "seconds": a.seconds} | request
         command = [self.python, HERE / "worker.py", what, json.dumps(request)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
@@ -67,7 +69,15 @@ class Measurer:
         return json.loads(done.stdout.splitlines()[-1])
 
     def warm(self, model, threads):
-        return self._worker("warm", model=str(model), threads=threads, engines=self.arguments.engines.split(","))
+        return self._worker("warm", model=str(model), threads=threads, engines=self.arguments.engines)
+
+    def load(self, model, threads, load):
+        """Figures of the engines, and why some have none."""
+        seconds = self.arguments.load_seconds
+        try:
+            return self._worker("load", model=str(model), threads=threads, engines=self.arguments.engines, load=load, seconds=seconds)
+        except RuntimeError as error:
+            return {"engines": {}, "failed": {"all": str(error)[:200]}}
 
     def cold(self, model, threads, engines):
         figures = {}
@@ -99,9 +109,28 @@ class Measurer:
 
     def measure(self, model, threads):
         figures = {"model": model.stem, "threads": threads, **self.warm(model, threads)}
+        figures["loads"] = {load: self.load(model, threads, load) for load in self.arguments.loads}
         figures["cold"] = self.cold(model, threads, figures["engines"])
         figures["roofline"] = self.roofline(model, threads)
         return figures
+
+
+def _engines(text):
+    names = text.split(",")
+    for name in names:
+        if name not in ENGINES:
+            raise argparse.ArgumentTypeError(f"engine '{name}' is none of {', '.join(ENGINES)}")
+    return names
+
+
+def _loads(text):
+    listed = text.split(",") if text else []
+    for load in listed:
+        try:
+            parse_load(load)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+    return listed
 
 
 def parse():
@@ -109,10 +138,12 @@ def parse():
     parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="MODEL")
     parser.add_argument("--models", type=pathlib.Path, help="a folder: every .tflite file in it")
     parser.add_argument("--threads", default="1", help="numbers of threads: 1,2")
-    parser.add_argument("--engines", default=",".join(ENGINES), help="some of them")
+    parser.add_argument("--engines", type=_engines, default=",".join(ENGINES), help=f"some of {','.join(ENGINES)}")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the delegate: isa=avx2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="for each engine and round")
+    parser.add_argument("--loads", type=_loads, default="", help="of batch=N, interpreters=N, rate=N, with commas")
+    parser.add_argument("--load-seconds", type=float, default=2, help="for each engine, round and load")
     parser.add_argument("--cold-rounds", type=int, default=5, help="fresh processes for each engine; 0: none")
     parser.add_argument("--peers", type=pathlib.Path, default=ROOT / "build" / "peers", help="their virtual environment")
     parser.add_argument("--delegate", type=pathlib.Path, default=BUILT / "partitioner" / "libfuselite_delegate.so")

@@ -1,4 +1,4 @@
-"""The engines that run a model, each with the same five methods: feed, run, reset, outputs, and the constructor."""
+"""The engines that run a model, each with the same methods: feed, run, reset, outputs, and what its inputs and outputs are."""
 
 import pathlib
 
@@ -8,7 +8,7 @@ import numpy as np
 class LiteRT:
     """LiteRT's interpreter; `plain`: with no default delegate, `reference`: with the portable kernels."""
 
-    def __init__(self, model, threads, plain=False, reference=False, delegates=()):
+    def __init__(self, model, threads, plain=False, reference=False, delegates=(), batch=1):
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
         kind = OpResolverType.AUTO
@@ -19,6 +19,8 @@ class LiteRT:
         self.interpreter = Interpreter(
             str(model), num_threads=threads, experimental_op_resolver_type=kind, experimental_delegates=list(delegates)
         )
+        for detail in self.interpreter.get_input_details() if batch > 1 else []:
+            self.interpreter.resize_tensor_input(detail["index"], _batched(list(detail["shape"]), batch))
         self.interpreter.allocate_tensors()
         self.run = self.interpreter.invoke
         self.reset = self.interpreter.reset_all_variables
@@ -26,6 +28,9 @@ class LiteRT:
     def input_types(self):
         """(shape, type) of each input."""
         return [(list(d["shape"]), np.dtype(d["dtype"])) for d in self.interpreter.get_input_details()]
+
+    def output_shapes(self):
+        return [list(map(int, d["shape"])) for d in self.interpreter.get_output_details()]
 
     def feed(self, values):
         for detail, value in zip(self.interpreter.get_input_details(), values, strict=True):
@@ -36,19 +41,25 @@ class LiteRT:
 
 
 class OpenVINO:
-    """OpenVINO's CPU plug-in, told to answer fast and to compute in float32."""
+    """OpenVINO's CPU plug-in, told to compute in float32; with one stream to answer fast, with more to serve as many callers."""
 
-    def __init__(self, model, threads):
+    def __init__(self, model, threads, batch=1, streams=1):
         import openvino
 
         self._tensor = openvino.Tensor
         settings = {
             "INFERENCE_NUM_THREADS": threads,
             "INFERENCE_PRECISION_HINT": "f32",
-            "NUM_STREAMS": 1,
-            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": streams,
+            "PERFORMANCE_HINT": "LATENCY" if streams == 1 else "THROUGHPUT",
         }
-        self._compiled = openvino.Core().compile_model(str(model), "CPU", settings)
+        core = openvino.Core()
+        network = str(model)
+        if batch > 1:
+            network = core.read_model(network)
+            shapes = {port: [d.get_length() if d.is_static else 1 for d in port.partial_shape] for port in network.inputs}
+            network.reshape({port: _batched(shape, batch) for port, shape in shapes.items()})
+        self._compiled = core.compile_model(network, "CPU", settings)
         self._request = self._compiled.create_infer_request()
         self.run = self._request.infer
         self.reset = self._request.reset_state
@@ -60,12 +71,32 @@ class OpenVINO:
             for port in self._compiled.inputs
         ]
 
+    def output_shapes(self):
+        return [list(self._request.get_output_tensor(i).shape) for i in range(len(self._compiled.outputs))]
+
     def feed(self, values):
         for i, value in enumerate(values):
             self._request.set_input_tensor(i, self._tensor(value))
 
+    def fed_runners(self, count):
+        """The calls of as many requests, with random values in their inputs, after their first run."""
+        runners = []
+        for _ in range(count):
+            self._request = self._compiled.create_infer_request()
+            self.feed(random_values(self.input_types()))
+            self._request.infer()
+            runners.append(self._request.infer)
+        return runners
+
     def outputs(self):
         return [np.array(self._request.get_output_tensor(i).data) for i in range(len(self._compiled.outputs))]
+
+
+def _batched(shape, batch):
+    """The shape of an input for so many samples."""
+    if shape[:1] != [1]:
+        raise RuntimeError(f"an input of shape {shape} has no batch to resize")
+    return [batch, *shape[1:]]
 
 
 def import_package(name):
@@ -76,16 +107,16 @@ def import_package(name):
         import ai_edge_litert.interpreter  # noqa: F401
 
 
-def make(name, model, threads, delegate, options):
-    """The engine of that name. `delegate`: the library's path, `options`: of it."""
+def make(name, model, threads, delegate, options, batch=1):
+    """The engine of that name. `delegate`: the library's path, `options`: of it, `batch`: the samples of a run."""
     if name == "openvino":
-        return OpenVINO(model, threads)
+        return OpenVINO(model, threads, batch)
     if name == "xnnpack":
-        return LiteRT(model, threads)
+        return LiteRT(model, threads, batch=batch)
     from ai_edge_litert.interpreter import load_delegate
 
     loaded = load_delegate(str(delegate), {"num_threads": str(threads), **options})
-    return LiteRT(model, threads, plain=name == "fuselite", delegates=[loaded])
+    return LiteRT(model, threads, plain=name == "fuselite", delegates=[loaded], batch=batch)
 
 
 def reference(model):

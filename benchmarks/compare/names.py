@@ -1,4 +1,4 @@
-"""What the engines are called."""
+"""What the engines and the loads are called."""
 
 DESCRIPTIONS = {
     "xnnpack": "LiteRT with its default delegate",
@@ -9,3 +9,16 @@ DESCRIPTIONS = {
 ENGINES = tuple(DESCRIPTIONS)
 PEERS = ("xnnpack", "openvino")
 OURS = "fuselite"
+LOADS = {  # KIND=NUMBER, and the key and unit of its figures
+    "batch": {"per_second": "samples per second"},
+    "interpreters": {"per_second": "runs per second"},
+    "rate": {"median_ms": "ms, median", "p95_ms": "ms, 95th percentile"},
+}
+
+
+def parse_load(text):
+    """(kind, number) of KIND=NUMBER; ValueError says what is wrong with it."""
+    kind, _, number = text.partition("=")
+    if kind not in LOADS or not number.isdecimal() or int(number) < 1:
+        raise ValueError(f"load '{text}' is none of {', '.join(f'{kind}=NUMBER' for kind in LOADS)}")
+    return kind, int(number)

@@ -5,7 +5,7 @@ import json
 import math
 import statistics
 
-from names import DESCRIPTIONS, OURS, PEERS
+from names import DESCRIPTIONS, LOADS, OURS, PEERS, parse_load
 
 KINDS = ("float", "dynamic range", "int8", "uint8")
 
@@ -47,8 +47,36 @@ def _summary(rows):
             yield kind, len(gains), statistics.geometric_mean(gains), min(gains)
 
 
+def _load_gain(figures, key):
+    """How many times as good as the better peer: more in a second, or fewer milliseconds."""
+    better = max if key == "per_second" else min
+    peers = [figures[name][key] for name in PEERS if name in figures]
+    if not peers or OURS not in figures:
+        return None
+    peer, ours = better(peers), figures[OURS][key]
+    return ours / peer if better is max else peer / ours
+
+
+def _load_rows(row, names):
+    """The lines of the model's loads: a figure of each engine and the gain."""
+    for load, told in row.get("loads", {}).items():
+        for key, unit in LOADS[parse_load(load)[0]].items():
+            values = [_number(told["engines"].get(name, {}).get(key)) for name in names]
+            gain_ = _load_gain(told["engines"], key)
+            yield [row["model"], load, unit, *values, f"{gain_:.2f}x" if gain_ else "–"]
+
+
+def _loads_table(rows, names):
+    """Markdown: what each engine does under the loads; nothing where none were asked for."""
+    lines = [cells for row in rows for cells in _load_rows(row, names)]
+    if not lines:
+        return []
+    head = ["model", "load", "figure", *names, "gain"]
+    return ["Under loads:", "", *(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines)), ""]
+
+
 def table(results):
-    """Markdown: a table of the models and one of the gains, for each number of threads."""
+    """Markdown: a table of the models, one of the gains and one of the loads, for each number of threads."""
     text = [f"Machine: {results['machine']}.", ""]
     names = [name for name in DESCRIPTIONS if any(name in row["engines"] for row in results["rows"])]
     for threads in sorted({row["threads"] for row in results["rows"]}):
@@ -65,7 +93,7 @@ def table(results):
             text.append(f"| {' | '.join(cells)} |")
         text += ["", "| gain over the better peer | models | geometric mean | least |", "|---|---|---|---|"]
         text += [f"| {kind} | {count} | {mean:.2f}x | {least:.2f}x |" for kind, count, mean, least in _summary(rows)]
-        text.append("")
+        text += ["", *_loads_table(rows, names)]
     text += [f"Left out, LiteRT cannot run it: {name}: {why}" for name, why in results["passed_over"].items()]
     return "\n".join(text)
 

@@ -2,8 +2,9 @@
 
     worker.py warm REQUEST     every engine in turns: milliseconds of a run, errors
     worker.py cold REQUEST     one engine: milliseconds to the first output, growth of the peak memory in MiB
+    worker.py load REQUEST     every engine in turns under a load (loads.py)
 
-REQUEST is JSON: model, threads, engines, delegate, options, rounds, seconds.
+REQUEST is JSON: model, threads, engines, delegate, options, rounds, seconds; load.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 import time
 
 import engines
+import loads
 import numpy as np
 
 # Shorter runs are timed in blocks: a call of the clock takes about 50 ns.
@@ -94,4 +96,4 @@ def cold(request):
 
 if __name__ == "__main__":
     what, text = sys.argv[1:]
-    print(json.dumps({"warm": warm, "cold": cold}[what](json.loads(text))))
+    print(json.dumps({"warm": warm, "cold": cold, "load": loads.measure}[what](json.loads(text))))
