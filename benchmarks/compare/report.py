@@ -60,7 +60,7 @@ def _load_gain(figures, key):
 def _load_rows(row, names):
     """The lines of the model's loads: a figure of each engine and the gain."""
     for load, told in row.get("loads", {}).items():
-        for key, unit in LOADS[parse_load(load)[0]].items():
+        for key, unit in LOADS[parse_load(load)[0]].items() if told["engines"] else ():
             values = [_number(told["engines"].get(name, {}).get(key)) for name in names]
             gain_ = _load_gain(told["engines"], key)
             yield [row["model"], load, unit, *values, f"{gain_:.2f}x" if gain_ else "–"]
@@ -72,7 +72,9 @@ def _loads_table(rows, names):
     if not lines:
         return []
     head = ["model", "load", "figure", *names, "gain"]
-    return ["Under loads:", "", *(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines)), ""]
+    failed = [f"{row['model']} with {load}: {told['failed'][OURS]}" for row in rows for load, told in row.get("loads", {}).items()
+              if OURS in told["failed"]]  # fmt: skip
+    return ["Under loads:", "", *(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines)), "", *failed]
 
 
 def table(results):
