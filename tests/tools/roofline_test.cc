@@ -37,21 +37,24 @@ TEST(RooflineTest, TakesTheBandwidthOfTheSmallestSetThatHoldsTheBytes) {
   EXPECT_EQ(peaks.BandwidthFor(1 << 20), 2);
 }
 
+// MobileNetV2 of the zoo, run three times.
+void Profile(partitioner::Options options, std::shared_ptr<partitioner::DelegateState>* state) {
+  options.num_threads = 1;
+  options.keep_profile = true;
+  const auto model = OpenModel("zoo:mobilenet_v2");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Result<Session> session = OpenSession(*model, {.num_threads = 1}, {.fuselite = &options});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->inputs.Fill(*session->interpreter, 1).ok());
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(session->interpreter->Invoke().ok());
+  *state = session->delegate->state();
+}
+
 TEST(RooflineTest, HasEveryStepAndItsLimit) {
   partitioner::Options options;
   options.isa = DetectIsa();
-  options.num_threads = 1;
-  options.keep_profile = true;
   std::shared_ptr<partitioner::DelegateState> state;
-  {
-    const auto model = OpenModel("zoo:mobilenet_v2");
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    const Result<Session> session = OpenSession(*model, {.num_threads = 1}, {.fuselite = &options});
-    ASSERT_TRUE(session.ok()) << session.status().message();
-    ASSERT_TRUE(session->inputs.Fill(*session->interpreter, 1).ok());
-    for (int run = 0; run < 3; ++run) ASSERT_TRUE(session->interpreter->Invoke().ok());
-    state = session->delegate->state();
-  }
+  ASSERT_NO_FATAL_FAILURE(Profile(options, &state));
   const Roofline roofline = MakeRoofline(*state, 1.0);
   ASSERT_EQ(roofline.steps.size(), state->Explain().graphs[0].partitions[0].report.steps.size());
   double operations = 0;
@@ -71,6 +74,27 @@ TEST(RooflineTest, HasEveryStepAndItsLimit) {
   PrintRoofline(roofline, text);
   EXPECT_THAT(text.str(), HasSubstr("Measured peaks of 1 thread"));
   EXPECT_THAT(text.str(), HasSubstr("between the steps"));
+}
+
+TEST(RooflineTest, MeasuresProductsOfBfloat16AtTheirOwnPeak) {
+  partitioner::Options options;
+  options.isa = DetectIsa();
+  if (!options.isa.has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no products of bfloat16 here";
+  options.precision = kernels::Precision::kFast;
+  std::shared_ptr<partitioner::DelegateState> state;
+  ASSERT_NO_FATAL_FAILURE(Profile(options, &state));
+  const Roofline roofline = MakeRoofline(*state, 1.0);
+  EXPECT_GT(roofline.peaks.bf16_operations, 0);
+  int in_bf16 = 0;
+  for (const RooflineStep& step : roofline.steps) {
+    if (step.kernel.find(" bf16 ") == std::string::npos) continue;
+    EXPECT_NE(step.bound, Bound::kFloat) << step.ops;
+    in_bf16 += step.bound == Bound::kBf16 ? 1 : 0;
+  }
+  EXPECT_GT(in_bf16, 0);
+  std::ostringstream text;
+  PrintRoofline(roofline, text);
+  EXPECT_THAT(text.str(), HasSubstr("GFLOP/s, bf16 "));
 }
 
 }  // namespace

@@ -62,6 +62,10 @@ FUSELITE_LOOP(AvxFloats, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 FUSELITE_LOOP(Avx512Floats, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 #undef FUSELITE_LINE
 
+#define FUSELITE_LINE(i) "vdpbf16ps %%zmm12, %%zmm13, %%zmm" i "\n"
+FUSELITE_LOOP(Avx512Bf16Floats, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
+#undef FUSELITE_LINE
+
 #define FUSELITE_LINE(i)                                                            \
   "movdqa %%xmm12, %%xmm14\npmaddubsw %%xmm13, %%xmm14\npmaddwd %%xmm15, %%xmm14\n" \
   "paddd %%xmm14, %%xmm" i "\n"
@@ -113,6 +117,11 @@ Loop FloatLoop(Isa isa) {
   return {ScalarFloats, 2};
 }
 
+Loop Bf16Loop(Isa isa) {
+  if (isa.has(Feature::kAvx512Bf16)) return {Avx512Bf16Floats, 64};
+  return {};
+}
+
 Loop Int8Loop(Isa isa) {
   if (isa.has(Feature::kAmxInt8)) return {AmxBytes, 2 * 16 * 16 * 64};
   if (isa.has(Feature::kAvx512Vnni)) return {Avx512VnniBytes, 128};
@@ -154,12 +163,15 @@ Loop FloatLoop(Isa isa) {
   return isa.has(Feature::kNeon) ? Loop{NeonFloats, 8} : Loop{ScalarFloats, 2};
 }
 
+Loop Bf16Loop(Isa) { return {}; }
+
 Loop Int8Loop(Isa isa) {
   if (isa.has(Feature::kDotProd)) return {DotProductBytes, 32};
   return isa.has(Feature::kNeon) ? Loop{NeonBytes, 16} : Loop{};
 }
 #else
 Loop FloatLoop(Isa) { return {}; }
+Loop Bf16Loop(Isa) { return {}; }
 Loop Int8Loop(Isa) { return {}; }
 #endif
 
@@ -197,6 +209,7 @@ double Measure(const Loop& loop, int threads) {
 }  // namespace
 
 double MeasureFloatPeak(Isa isa, int threads) { return Measure(FloatLoop(isa), threads); }
+double MeasureBf16Peak(Isa isa, int threads) { return Measure(Bf16Loop(isa), threads); }
 double MeasureInt8Peak(Isa isa, int threads) { return Measure(Int8Loop(isa), threads); }
 
 double MeasureCopyBandwidth(size_t bytes, int threads) {

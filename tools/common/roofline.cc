@@ -26,12 +26,15 @@ bool IsProduct(std::string_view op) {
 }
 
 // Products are of the narrower operand's kind: float activations are quantized for 8-bit weights.
-Bound KindOf(const std::vector<DataType>& types) {
+// Those of `precision=fast` have floats on both sides; the kernel's name says what it computes in.
+Bound KindOf(const fusion::StepReport& step) {
+  const std::vector<DataType>& types = step.input_types;
   const size_t operands = std::min<size_t>(types.size(), 2);
   const bool bytes = std::any_of(types.begin(), types.begin() + operands, [](DataType type) {
     return type != DataType::kNone && BitWidth(type) <= 8;
   });
-  return bytes ? Bound::kInt8 : Bound::kFloat;
+  if (bytes) return Bound::kInt8;
+  return step.kernel.find(" bf16 ") != std::string::npos ? Bound::kBf16 : Bound::kFloat;
 }
 
 RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
@@ -49,8 +52,8 @@ RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
   }
   if (!IsProduct(report.ops.substr(0, report.ops.find(' ')))) return step;
   step.operations = 2 * report.multiply_adds;
-  const Bound kind = KindOf(report.input_types);
-  const double peak = kind == Bound::kInt8 ? peaks.int8_operations : peaks.float_operations;
+  const Bound kind = KindOf(report);
+  const double peak = peaks.OperationsFor(kind);
   if (peak > 0 && step.operations / peak > step.least_seconds) {
     step.bound = kind;
     step.least_seconds = step.operations / peak;
@@ -61,6 +64,7 @@ RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
 std::string_view NameOf(Bound bound) {
   switch (bound) {
     case Bound::kFloat: return "float";
+    case Bound::kBf16: return "bf16";
     case Bound::kInt8: return "int8";
     case Bound::kMemory: return "memory";
     case Bound::kUnknown: break;
@@ -102,8 +106,11 @@ void PrintPeaks(const Roofline& roofline, std::ostream& out) {
   const auto operations = [](double rate) {
     return rate > 0 ? Fixed(rate / kGiga, 1) : std::string("unknown");
   };
-  out << "float " << operations(roofline.peaks.float_operations) << " GFLOP/s, int8 "
-      << operations(roofline.peaks.int8_operations) << " GOP/s; copying";
+  out << "float " << operations(roofline.peaks.float_operations) << " GFLOP/s, ";
+  if (roofline.peaks.bf16_operations > 0) {
+    out << "bf16 " << operations(roofline.peaks.bf16_operations) << " GFLOP/s, ";
+  }
+  out << "int8 " << operations(roofline.peaks.int8_operations) << " GOP/s; copying";
   const char* separator = " ";
   for (const MachinePeaks::Bandwidth& level : roofline.peaks.bandwidths) {
     out << separator << Fixed(level.rate / kGiga, 1) << " GB/s within "
@@ -158,9 +165,21 @@ double MachinePeaks::BandwidthFor(size_t bytes) const {
   return bandwidths.empty() ? 0 : bandwidths.back().rate;
 }
 
+double MachinePeaks::OperationsFor(Bound kind) const {
+  switch (kind) {
+    case Bound::kFloat: return float_operations;
+    case Bound::kBf16: return bf16_operations > 0 ? bf16_operations : float_operations;
+    case Bound::kInt8: return int8_operations;
+    case Bound::kUnknown:
+    case Bound::kMemory: break;
+  }
+  return 0;
+}
+
 MachinePeaks MeasurePeaks(Isa isa, int threads) {
   MachinePeaks peaks;
   peaks.float_operations = MeasureFloatPeak(isa, threads);
+  peaks.bf16_operations = MeasureBf16Peak(isa, threads);
   peaks.int8_operations = MeasureInt8Peak(isa, threads);
   // Caches share their room with other data, so it is what lies between their sizes that tells.
   const auto no_cache_holds = 2 * static_cast<size_t>(std::max(ReadCpuInfo().l3_bytes, 0L));
@@ -215,6 +234,7 @@ nlohmann::ordered_json ToJson(const Roofline& roofline) {
   const Sum steps = SumOf(roofline);
   Json json = {{"threads", roofline.threads},
                {"float_gflops", roofline.peaks.float_operations / kGiga},
+               {"bf16_gflops", roofline.peaks.bf16_operations / kGiga},
                {"int8_gops", roofline.peaks.int8_operations / kGiga},
                {"bandwidths", Json::array()},
                {"run_us", roofline.run_seconds * kMicro},

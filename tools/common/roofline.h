@@ -14,9 +14,13 @@
 
 namespace fuselite::tools {
 
+// What limits a step: products of a kind, or memory.
+enum class Bound { kUnknown, kFloat, kBf16, kInt8, kMemory };
+
 // Rates in units a second, of all threads of a run together.
 struct MachinePeaks {
-  double float_operations = 0, int8_operations = 0;  // 0: not known for this level
+  // 0: not known for this level.
+  double float_operations = 0, bf16_operations = 0, int8_operations = 0;
   struct Bandwidth {
     size_t bytes;  // that all threads work on
     double rate;
@@ -25,13 +29,13 @@ struct MachinePeaks {
 
   // That of the smallest measured amount that is not less; of the largest beyond it.
   double BandwidthFor(size_t bytes) const;
+  // Operations a second of `kind`; bfloat16's are floats' where the level has none.
+  double OperationsFor(Bound kind) const;
 };
 
 // Bandwidths at powers of four from 16 KiB for each thread to what no cache holds: about a quarter
 // of a second.
 MachinePeaks MeasurePeaks(Isa isa, int threads);
-
-enum class Bound { kUnknown, kFloat, kInt8, kMemory };
 
 // One step of a partition.
 struct RooflineStep {
