@@ -10,31 +10,34 @@
 
 namespace fuselite::internal {
 
-// Keeps sleeping helpers off the core on which their caller runs.
+// Has helpers wake up beside their caller and each other, not behind them.
 //
-// Linux starts a woken thread on its waker's core unless another one looks idle, and in a virtual
-// machine an idle core often does not (its host has taken it away). Caller and helper then take
-// turns on one core until the next balancing: 4 to 12 ms measured on Linux 6.18, so that a model
-// run 30 times a second gained nothing from its second thread.
+// Linux starts a woken thread on its waker's core unless another one looks idle, and in a
+// virtual machine an idle core often does not (its host has taken it away). Caller and helper then
+// take turns on one core until the next balancing: 4 to 12 ms measured on Linux 6.18, so that a
+// model run 30 times a second gained nothing from its second thread. So the caller bounds the cores
+// of a helper that sleeps; the helper wakes up on one of them, takes the bounds back, and may be
+// moved like any thread.
 class HelperCores {
  public:
-  // Where memory is short, nothing is ever changed.
+  // Where memory is short, helpers wake up wherever the system lets them.
   explicit HelperCores(int helpers);
 
-  // The calling thread is helper `number`, in [1, helpers].
-  void Enter(int number);
-
-  // Takes `core` (of sched_getcpu) out of the cores that each helper may use, and gives back the
-  // one that was taken before. Cores that somebody else has taken from or given to a helper in the
-  // meantime stay so, and a helper that has no other core keeps this one. Two system calls for a
-  // helper. Not for two threads at once.
-  void KeepOff(int core);
+  // For helper `number`, in [1, helpers], before it waits: it is asleep on the core that it is on.
+  void Rest(int number);
+  // For it when it has woken up or begun. A system call where it was sent elsewhere.
+  void Arrive(int number);
+  // For the caller, who runs on `core` (of sched_getcpu), before it wakes the helpers: two system
+  // calls for each. A helper without another core stays as it is, and what somebody else has made
+  // of its cores holds. Not for two threads at once.
+  void SendElsewhere(int core);
 
  private:
   struct Helper {
     std::atomic<pid_t> id{0};
-    cpu_set_t given;   // without our doing
-    cpu_set_t placed;  // what KeepOff() made of it; empty before the first time
+    std::atomic<int> core{-1};       // that it rests on
+    std::atomic<bool> bound{false};  // `given` is what it has to take back; else it may be written
+    cpu_set_t given;
   };
 
   const int helpers_;

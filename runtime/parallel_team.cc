@@ -118,10 +118,11 @@ void* Team::Main(void* argument) {
 
 void Team::Help(int number) {
   owners_.fetch_add(1, std::memory_order_relaxed);
-  cores_.Enter(number);
   uint32_t seen = 0;
   while (true) {
+    cores_.Rest(number);
     idle_.WaitUntil([&] { return regions_.load(std::memory_order_seq_cst) != seen; }, spin_);
+    cores_.Arrive(number);
     seen = regions_.load(std::memory_order_acquire);
     if (retired_) return Disown();
     uint64_t state = state_.load(std::memory_order_acquire);
@@ -159,7 +160,7 @@ void Team::Run(int threads, FunctionRef<void(int, int)> body) {
 void Team::CallHelpers() {
   regions_.fetch_add(1, std::memory_order_seq_cst);
   const bool crowded = spin_.count() == 0;
-  if (idle_.Asleep() && !crowded) cores_.KeepOff(sched_getcpu());
+  if (idle_.Asleep() && !crowded) cores_.SendElsewhere(sched_getcpu());
   idle_.Wake();
 }
 

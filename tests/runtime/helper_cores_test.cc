@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -46,88 +47,137 @@ std::vector<int> Without(std::vector<int> cores, int core) {
   return cores;
 }
 
-// A helper that does nothing until the end of the test.
-class HelperCoresTest : public testing::Test {
- protected:
-  HelperCoresTest() {
-    helper_ = std::thread([this] {
-      placed_.Enter(1);
-      entered_.set_value(ThisThread());
-      end_.get_future().wait();
-    });
-    id_ = entered_.get_future().get();
-  }
-  ~HelperCoresTest() override {
-    end_.set_value();
-    helper_.join();
-  }
-
-  HelperCores placed_{2};  // the second helper never came
-  pid_t id_ = 0;
-  const std::vector<int> cores_ = CoresOf(0);
-
- private:
-  std::promise<pid_t> entered_;
-  std::promise<void> end_;
-  std::thread helper_;
+// The cores of the calling thread again as they were, whatever happens in between.
+class KeepsCores {
+ public:
+  ~KeepsCores() { SetCores(0, cores); }
+  const std::vector<int> cores = CoresOf(0);
 };
 
-TEST_F(HelperCoresTest, GivesBackWhatItTook) {
-  if (cores_.size() < 2) GTEST_SKIP() << kOneCore;
-  for (int core : {cores_[0], cores_[1], cores_[1], cores_[0]}) {
-    placed_.KeepOff(core);
-    EXPECT_EQ(CoresOf(id_), Without(cores_, core));
+// Helpers that rest on cores that the test says, and arrive when it says so.
+class RestingHelpers {
+ public:
+  RestingHelpers(HelperCores& cores, const std::vector<int>& on) {
+    for (size_t i = 0; i < on.size(); ++i) {
+      steps_.push_back(std::make_unique<Steps>());
+      Steps& steps = *steps_.back();
+      const int number = static_cast<int>(i) + 1, core = on[i];
+      threads_.emplace_back([&cores, &steps, number, core] {
+        const std::vector<int> all = CoresOf(0);
+        SetCores(0, {core});
+        SetCores(0, all);
+        cores.Rest(number);
+        steps.rests.set_value(ThisThread());
+        steps.wake.get_future().wait();
+        cores.Arrive(number);
+        steps.arrived.set_value();
+        steps.end.get_future().wait();
+      });
+      ids.push_back(steps.rests.get_future().get());
+    }
   }
-  EXPECT_EQ(CoresOf(0), cores_) << "the caller's own";
+  ~RestingHelpers() {
+    for (const auto& steps : steps_) {
+      if (!steps->woken) steps->wake.set_value();
+      steps->end.set_value();
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void Wake(size_t i) {
+    steps_[i]->woken = true;
+    steps_[i]->wake.set_value();
+    steps_[i]->arrived.get_future().wait();
+  }
+
+  std::vector<pid_t> ids;
+
+ private:
+  struct Steps {
+    std::promise<pid_t> rests;
+    std::promise<void> wake, arrived, end;
+    bool woken = false;
+  };
+  std::vector<std::unique_ptr<Steps>> steps_;
+  std::vector<std::thread> threads_;
+};
+
+TEST(HelperCoresTest, SendsAHelperOffTheCallersCoreUntilItArrives) {
+  const std::vector<int> cores = CoresOf(0);
+  if (cores.size() < 2) GTEST_SKIP() << kOneCore;
+  HelperCores placed(2);  // the second helper never comes
+  RestingHelpers helpers(placed, {cores[0]});
+  for (int core : {cores[0], cores[1], cores[1], cores[0]}) {
+    placed.SendElsewhere(core);
+    EXPECT_EQ(CoresOf(helpers.ids[0]), Without(cores, core));
+  }
+  EXPECT_EQ(CoresOf(0), cores) << "the caller's own";
+  helpers.Wake(0);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), cores);
 }
 
-TEST_F(HelperCoresTest, KeepsWhatTheHostHasChosenSince) {
-  if (cores_.size() < 2) GTEST_SKIP() << kOneCore;
-  placed_.KeepOff(cores_[0]);
-  SetCores(id_, {cores_[0]});
-  placed_.KeepOff(cores_[1]);
-  EXPECT_EQ(CoresOf(id_), std::vector<int>{cores_[0]});
-  SetCores(id_, cores_);
-  placed_.KeepOff(cores_[1]);
-  EXPECT_EQ(CoresOf(id_), Without(cores_, cores_[1]));
+TEST(HelperCoresTest, SendsHelpersApart) {
+  const std::vector<int> cores = CoresOf(0);
+  if (cores.size() < 3) GTEST_SKIP() << "this process may use less than three cores";
+  HelperCores placed(2);
+  RestingHelpers helpers(placed, {cores[1], cores[2]});
+  placed.SendElsewhere(cores[0]);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), Without(Without(cores, cores[0]), cores[2]));
+  EXPECT_EQ(CoresOf(helpers.ids[1]), Without(Without(cores, cores[0]), cores[1]));
 }
 
-TEST_F(HelperCoresTest, LeavesTheOnlyCore) {
-  SetCores(id_, {cores_[0]});
-  placed_.KeepOff(cores_[0]);
-  EXPECT_EQ(CoresOf(id_), std::vector<int>{cores_[0]});
+TEST(HelperCoresTest, KeepsWhatTheHostHasChosen) {
+  const std::vector<int> cores = CoresOf(0);
+  if (cores.size() < 2) GTEST_SKIP() << kOneCore;
+  HelperCores placed(1);
+  RestingHelpers helpers(placed, {cores[0]});
+  SetCores(helpers.ids[0], {cores[1]});
+  placed.SendElsewhere(cores[0]);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]});
+  placed.SendElsewhere(cores[1]);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]}) << "it has no other";
+  helpers.Wake(0);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]});
 }
 
-TEST_F(HelperCoresTest, PassesOverWhatNoCoreIs) {
-  for (int core : {-1, CPU_SETSIZE, 1 << 30}) placed_.KeepOff(core);
-  EXPECT_EQ(CoresOf(id_), cores_);
+TEST(HelperCoresTest, PassesOverWhatNoCoreIs) {
+  const std::vector<int> cores = CoresOf(0);
+  HelperCores placed(1);
+  RestingHelpers helpers(placed, {cores[0]});
+  for (int core : {-1, CPU_SETSIZE, 1 << 30}) placed.SendElsewhere(core);
+  EXPECT_EQ(CoresOf(helpers.ids[0]), cores);
 }
 
-// The helper's cores in a region that begins after the helper of the last one has gone to sleep.
-std::vector<int> CoresOfAWokenHelper() {
-  std::this_thread::sleep_for(5ms);
+// The helper's cores, and the one that it is on, in a region that begins after the helper of the
+// last one has gone to sleep.
+struct Seen {
   std::vector<int> cores;
+  int core = -1;
+};
+Seen WokenHelper() {
+  std::this_thread::sleep_for(5ms);
+  Seen seen;
   std::atomic<bool> came{false};
   ParallelRegion(2, [&](int thread, int) {
     if (thread == 1) {
-      cores = CoresOf(0);
+      seen = {CoresOf(0), sched_getcpu()};
       came = true;
     }
     const auto end = steady_clock::now() + 10s;
     while (!came && steady_clock::now() < end) std::this_thread::yield();
   });
-  return cores;
+  return seen;
 }
 
 TEST(Regions, WakeTheirHelpersElsewhere) {
-  const std::vector<int> cores = CoresOf(0);
-  if (cores.size() < 2 || !HasCoreForEach(2)) GTEST_SKIP() << kOneCore;
-  ASSERT_FALSE(CoresOfAWokenHelper().empty());  // the team is made, with all cores
-  for (int core : {cores[0], cores[1], cores[0]}) {
+  const KeepsCores kept;
+  if (kept.cores.size() != 2 || !HasCoreForEach(2)) GTEST_SKIP() << "there are not two cores";
+  WokenHelper();  // the team is made, with both cores
+  for (int core : {kept.cores[0], kept.cores[1], kept.cores[0]}) {
     SetCores(0, {core});
-    EXPECT_EQ(CoresOfAWokenHelper(), Without(cores, core));
+    const Seen seen = WokenHelper();
+    EXPECT_NE(seen.core, core);
+    EXPECT_EQ(seen.cores, kept.cores) << "it may be moved";
   }
-  SetCores(0, cores);
 }
 
 }  // namespace
