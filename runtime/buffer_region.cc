@@ -13,7 +13,9 @@ constexpr size_t kBeyond = kHugePage - 4096;
 }  // namespace
 
 AlignedBuffer BufferRegion::Take(size_t bytes) {
-  if (!kJoins || used_ >= huge_ || bytes > huge_) return AlignedBuffer(bytes);
+  if (!kJoins || bytes > huge_) return AlignedBuffer(bytes);
+  const std::lock_guard lock(mutex_);
+  if (used_ >= huge_) return AlignedBuffer(bytes);
   if (pages_ == nullptr) pages_ = std::make_shared<AlignedBuffer>(huge_ + kBeyond);
   const size_t taken = AlignUp(bytes) + kAlignment, at = used_;
   if (pages_->data() == nullptr || taken > pages_->size() - at) return AlignedBuffer(bytes);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 #include "runtime/aligned_buffer.h"
 
@@ -16,7 +17,7 @@ namespace fuselite {
 // `bytes` is what will be needed at least. A huge page that it fills by less than 5/8 is not taken,
 // as its rest would be memory for nothing; small pages for 5/8 of it would take 0.5 ms, and it
 // takes 0.2. The last buffer may reach over their end. They are taken with the first buffer, and
-// live as long as one of them. For one thread at a time.
+// live as long as one of them. Thread-safe.
 class BufferRegion {
  public:
   explicit BufferRegion(size_t bytes)
@@ -26,8 +27,10 @@ class BufferRegion {
   AlignedBuffer Take(size_t bytes);
 
  private:
-  size_t huge_, used_ = 0;
-  std::shared_ptr<const AlignedBuffer> pages_;
+  const size_t huge_;
+  std::mutex mutex_;
+  size_t used_ = 0;                             // guarded by mutex_
+  std::shared_ptr<const AlignedBuffer> pages_;  // guarded by mutex_
 };
 
 }  // namespace fuselite

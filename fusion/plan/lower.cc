@@ -1,11 +1,16 @@
 #include "fusion/plan/lower.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <mutex>
+#include <new>
+#include <set>
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
 #include "kernels/step_store.h"
+#include "runtime/parallel.h"
 #include "runtime/stopwatch.h"
 #include "runtime/text_table.h"
 
@@ -48,14 +53,28 @@ std::string StepName(const Node& node, NodeId id) {
   return internal::Join(name, "_", node.host_nodes.empty() ? id : node.host_nodes.front());
 }
 
+// Steps of which the kernels are built side by side, for each thread: enough that none waits long
+// for the last, and few, since what they are built from lies in memory as long.
+constexpr int kStepsAhead = 4;
+
+// A step whose kernel is to be built.
+struct Building {
+  NodeId id;
+  kernels::OpDescription op;
+  const Choice& choice;
+  kernels::StepStore store;
+  Result<std::shared_ptr<const Kernel>> kernel = Internal("not built");
+};
+
 class Lowering {
  public:
-  Lowering(Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store,
+  Lowering(Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store, int threads,
            CompileReport& report)
       : graph_(graph),
         plan_(plan),
         planner_(planner),
         store_(store),
+        threads_(threads),
         report_(report),
         ids_(graph.value_count(), kNone),
         readers_(graph.value_count()) {
@@ -80,16 +99,82 @@ class Lowering {
 
  private:
   Status AddSteps() {
-    const std::vector<NodeId> order = graph_.order();
-    const auto steps = std::ranges::count_if(order, [&](NodeId id) { return !plan_.silent(id); });
-    report_.steps.reserve(static_cast<size_t>(steps));
-    for (NodeId id : order) {
-      if (plan_.silent(id)) continue;
-      if (Status status = AddStep(id); !status.ok()) {
-        return status.In(StepName(graph_.node(id), id));
-      }
+    std::vector<NodeId> order = graph_.order();
+    std::erase_if(order, [&](NodeId id) { return plan_.silent(id); });
+    report_.steps.reserve(order.size());
+    const size_t window = threads_ == 1 ? 1 : static_cast<size_t>(threads_) * kStepsAhead;
+    for (size_t at = 0; at < order.size(); at += window) {
+      const std::span ids = std::span(order).subspan(at, std::min(window, order.size() - at));
+      FUSELITE_RETURN_IF_ERROR(AddSteps(ids));
     }
     return Status();
+  }
+
+  Status AddSteps(std::span<const NodeId> nodes) {
+    std::vector<Building> steps;
+    steps.reserve(nodes.size());
+    for (NodeId id : nodes) {
+      kernels::OpDescription op = plan_.Describe(id);
+      const Choice& choice = planner_.Choose(op);
+      steps.push_back({id, std::move(op), choice, kernels::StepStore(store_)});
+    }
+    FUSELITE_RETURN_IF_ERROR(BuildKernels(steps));
+    std::set<const Choice*> built;
+    for (Building& step : steps) {
+      if (Status status = AddStep(step); !status.ok()) {
+        return status.In(StepName(graph_.node(step.id), step.id));
+      }
+      // A kernel that is its own plan is that of every step with such a description.
+      if (*step.kernel != step.choice.plan->draft()) built.insert(&step.choice);
+    }
+    for (const Choice* choice : built) planner_.Release(*choice);
+    for (const Building& step : steps) {
+      for (ValueId v : graph_.node(step.id).inputs) Release(v);
+    }
+    return Status();
+  }
+
+  // What a kernel fails of is said in its step.
+  Status BuildKernels(std::vector<Building>& steps) const {
+    if (threads_ == 1 || steps.size() == 1) {
+      for (Building& step : steps) BuildKernel(step);
+      return Status();
+    }
+    std::atomic<size_t> next{0};
+    std::mutex mutex;
+    Status refused;  // guarded by `mutex`
+    ParallelRegion(threads_, [&](int, int) {
+      const Status status = BuildTogether([&] {
+        for (size_t i = next++; i < steps.size(); i = next++) BuildKernel(steps[i]);
+      });
+      const std::lock_guard lock(mutex);
+      if (!status.ok()) refused = status;
+    });
+    return refused;
+  }
+
+  // Each thread has a batch of its own for the code that it emits.
+  Status BuildTogether(FunctionRef<void()> build) const {
+    try {
+      return planner_.BuildTogether([&] {
+        build();
+        return Status();
+      });
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory("building kernels: no memory left");
+    }
+  }
+
+  void BuildKernel(Building& step) const {
+    if (!step.choice.status.ok()) {
+      step.kernel = step.choice.status;
+      return;
+    }
+    const kernels::PlanContext& context = planner_.context();
+    step.kernel = step.choice.plan->Build(step.op, {.isa = context.isa,
+                                                    .precision = context.precision,
+                                                    .threads = context.threads,
+                                                    .store = &step.store});
   }
 
   // What callers bind, in the order that they know.
@@ -115,24 +200,15 @@ class Lowering {
     return ids_[v];
   }
 
-  Status AddStep(NodeId id) {
+  Status AddStep(const Building& built) {
+    const NodeId id = built.id;
     const Node& node = graph_.node(id);
-    const kernels::OpDescription op = plan_.Describe(id);
+    const kernels::OpDescription& op = built.op;
     StepReport& report = report_.steps.emplace_back();
-    const Choice& choice = planner_.Choose(op);
-    report.candidate = choice.candidate;
-    report.refusals = choice.refusals;
-    FUSELITE_RETURN_IF_ERROR(choice.status);
-    const kernels::PlanContext& context = planner_.context();
-    kernels::StepStore store(store_);
-    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Kernel> kernel,
-                              choice.plan->Build(op, {.isa = context.isa,
-                                                      .precision = context.precision,
-                                                      .threads = context.threads,
-                                                      .store = &store}));
-    // A kernel that is its own plan is that of every step with such a description.
-    if (kernel != choice.plan->draft()) planner_.Release(choice);
-    report.kernel = kernel->name();
+    report.candidate = built.choice.candidate;
+    report.refusals = built.choice.refusals;
+    if (!built.kernel.ok()) return built.kernel.status();
+    report.kernel = (*built.kernel)->name();
     report.host_nodes = node.host_nodes;
     report.ops = OpsOf(node);
     report.tail = node.tail.ToString();
@@ -151,15 +227,14 @@ class Lowering {
     Step step;
     step.name = StepName(node, id);
     step.ops = report.ops;
-    step.kernel = std::move(kernel);
+    step.kernel = *built.kernel;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      step.inputs.push_back(store.IsAllOf(op, i) ? kNone : IdOf(node.inputs[i]));
+      step.inputs.push_back(built.store.IsAllOf(op, i) ? kNone : IdOf(node.inputs[i]));
     }
     for (ValueId v : node.outputs) step.outputs.push_back(IdOf(v));
     step.cost = report.multiply_adds;
     first_output_.push_back(node.outputs.empty() ? kNone : node.outputs[0]);
     builder_.AddStep(std::move(step));
-    for (ValueId v : node.inputs) Release(v);
     return Status();
   }
 
@@ -197,6 +272,7 @@ class Lowering {
   const StoragePlan& plan_;
   Planner& planner_;
   PackedStore& store_;
+  const int threads_;
   CompileReport& report_;
   ExecutableBuilder builder_;
   std::vector<int> ids_;               // in the executable, of each value that is used
@@ -207,9 +283,9 @@ class Lowering {
 }  // namespace
 
 Result<std::shared_ptr<const Executable>> Lower(Graph& graph, const StoragePlan& plan,
-                                                Planner& planner, PackedStore& store,
+                                                Planner& planner, PackedStore& store, int threads,
                                                 CompileReport& report) {
-  return Lowering(graph, plan, planner, store, report).Run();
+  return Lowering(graph, plan, planner, store, threads, report).Run();
 }
 
 }  // namespace fuselite::fusion

@@ -10,10 +10,11 @@
 namespace fuselite::fusion {
 
 // Builds every node's kernel at its place in the order, from the plan that `planner` has for it,
-// and describes the steps in `report`. Of its times, the kernels' have the packing in them.
-// Constants that no step reads are let go of as soon as they are packed.
+// and describes the steps in `report`. Of its times, the kernels' have the packing in them. With
+// `threads` more than 1 some kernels at a time are built on as many, and `store` is asked by all of
+// them. Constants that no step reads are let go of as soon as they are packed.
 Result<std::shared_ptr<const Executable>> Lower(Graph& graph, const StoragePlan& plan,
-                                                Planner& planner, PackedStore& store,
+                                                Planner& planner, PackedStore& store, int threads,
                                                 CompileReport& report);
 
 }  // namespace fuselite::fusion

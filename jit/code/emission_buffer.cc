@@ -2,21 +2,28 @@
 
 namespace fuselite::jit {
 
-// It is never destroyed: threads of the host may outlive static destruction.
-std::atomic<EmissionBuffer::Memory*>& EmissionBuffer::Kept() {
-  static std::atomic<Memory*> kept;
+// They are never destroyed: threads of the host may outlive static destruction.
+EmissionBuffer::Places& EmissionBuffer::Kept() {
+  static Places kept;
   return kept;
 }
 
 EmissionBuffer EmissionBuffer::Take() {
-  std::unique_ptr<Memory> kept(Kept().exchange(nullptr));
-  return EmissionBuffer(kept ? std::move(kept) : std::make_unique_for_overwrite<Memory>());
+  for (std::atomic<Memory*>& place : Kept()) {
+    if (Memory* kept = place.exchange(nullptr))
+      return EmissionBuffer(std::unique_ptr<Memory>(kept));
+  }
+  return EmissionBuffer(std::make_unique_for_overwrite<Memory>());
 }
 
 EmissionBuffer::~EmissionBuffer() {
-  Memory* none = nullptr;
-  if (!memory_ || !Kept().compare_exchange_strong(none, memory_.get())) return;
-  static_cast<void>(memory_.release());
+  if (!memory_) return;
+  for (std::atomic<Memory*>& place : Kept()) {
+    Memory* none = nullptr;
+    if (!place.compare_exchange_strong(none, memory_.get())) continue;
+    static_cast<void>(memory_.release());
+    return;
+  }
 }
 
 }  // namespace fuselite::jit
