@@ -32,6 +32,13 @@ bool IsSmall(const TensorInfo& info) {
   return !info.absent() && !info.constant() && info.elements() <= kMaxValues;
 }
 
+// Whether a node that waits is described with the tensor's value of this run.
+bool IsGiven(int tensor, const LiveValues& live, bool all) {
+  const auto value = live.find(tensor);
+  return value != live.end() && !value->second.info.constant() &&
+         (all || IsSmall(value->second.info));
+}
+
 // Errors name the node.
 Status At(const Partition& partition, int node, const Status& status) {
   const ImportedNode& imported = *partition.nodes[node];
@@ -184,11 +191,39 @@ Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
 Segment* Program::FindMade(const Segment& waiting, const std::string& values) {
   auto& kept = segments_[waiting.begin];
   const auto known = std::ranges::find_if(kept, [&](const std::unique_ptr<Segment>& segment) {
-    return segment->values == values && segment->key == waiting.key;
+    return segment->values == values && !segment->by_shapes && segment->key == waiting.key;
   });
   if (known == kept.end()) return nullptr;
   kept.splice(kept.begin(), kept, known);
   return kept.front().get();
+}
+
+Segment* Program::FindForShapes(const Segment& waiting, const std::string& values,
+                                const LiveValues& live) {
+  const std::vector<int>& inputs = partition_.nodes[waiting.begin]->inputs;
+  std::optional<kernels::OpDescription> op;  // as it is in this run
+  auto& kept = segments_[waiting.begin];
+  for (auto known = kept.begin(); known != kept.end(); ++known) {
+    const Segment& segment = **known;
+    if (!segment.by_shapes || segment.values != values || segment.key != waiting.key) continue;
+    if (!op) {
+      op = segment.by_shapes;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const auto value = live.find(inputs[i]);
+        if (value == live.end()) continue;
+        const TensorInfo& info = value->second.info;
+        op->inputs[i].data = info.constant() ? info.data : value->second.data;
+      }
+      if (!kernels::Infer(*op).ok()) return nullptr;  // who makes it says why
+    }
+    if (!std::ranges::equal(op->outputs, segment.by_shapes->outputs, {}, &TensorInfo::shape,
+                            &TensorInfo::shape)) {
+      continue;
+    }
+    kept.splice(kept.begin(), kept, known);
+    return kept.front().get();
+  }
+  return nullptr;
 }
 
 Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
@@ -221,8 +256,8 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
   return Keep(std::move(segment));
 }
 
-// The values of small operands decide what is made; where they do not suffice, all values do, and
-// what is made serves this run alone.
+// The values of small operands decide what is made; where they do not suffice, so do the shapes
+// that all values lead to.
 Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
                                       const LiveValues& live,
                                       const fusion::CompileOptions& options) {
@@ -234,6 +269,7 @@ Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLi
     values.append(static_cast<const char*>(value->second.data), value->second.info.bytes());
   }
   if (Segment* const known = FindMade(waiting, values)) return known;
+  if (Segment* const known = FindForShapes(waiting, values, live)) return known;
   auto segment = std::make_unique<Segment>();
   segment->key = waiting.key;
   segment->values = std::move(values);
@@ -246,29 +282,32 @@ Result<Segment*> Program::MakeWaiting(const Segment& waiting, const tflite::TfLi
     fusion::CompileOptions as_it_is = options;
     as_it_is.fusion = false;
     FUSELITE_RETURN_IF_ERROR(Finish(*segment, as_it_is, nullptr));
-    if (all) segment->values = "for one run";
+    if (all) {
+      FUSELITE_ASSIGN_OR_RETURN(segment->by_shapes, TableOf(node, context, live, true).Infer(node));
+    }
     return Keep(std::move(segment));
   }
   return At(partition_, waiting.begin, Internal("has no shape, though its operands have values"));
+}
+
+TensorTable Program::TableOf(const ImportedNode& node, const tflite::TfLiteContext* context,
+                             const LiveValues& live, bool all) const {
+  TensorTable table(context);
+  FillTable(live, table);
+  for (int tensor : node.inputs) {
+    if (!IsGiven(tensor, live, all)) continue;
+    TensorInfo info = live.at(tensor).info;
+    info.data = live.at(tensor).data;
+    table.Set(tensor, std::move(info));
+  }
+  return table;
 }
 
 Result<BuiltGraph> Program::BuildAlone(const SharedNode& shared,
                                        const tflite::TfLiteContext* context, const LiveValues& live,
                                        bool all) const {
   const ImportedNode& node = *shared;
-  TensorTable table(context);
-  FillTable(live, table);
-  const auto is_given = [&](int tensor) {
-    const auto value = live.find(tensor);
-    return value != live.end() && !value->second.info.constant() &&
-           (all || IsSmall(value->second.info));
-  };
-  for (int tensor : node.inputs) {
-    if (!is_given(tensor)) continue;
-    TensorInfo info = live.at(tensor).info;
-    info.data = live.at(tensor).data;
-    table.Set(tensor, std::move(info));
-  }
+  TensorTable table = TableOf(node, context, live, all);
   int failed = -1;
   const Partition alone{{shared}, 0, node.inputs, node.outputs};
   Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
@@ -278,9 +317,10 @@ Result<BuiltGraph> Program::BuildAlone(const SharedNode& shared,
   const std::vector<fusion::ValueId> inputs = built->graph.node(built->graph.order()[0]).inputs;
   std::set<fusion::ValueId> bound;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (!is_given(node.inputs[i]) || !bound.insert(inputs[i]).second) continue;
+    if (!IsGiven(node.inputs[i], live, all) || !bound.insert(inputs[i]).second) continue;
     fusion::Value& value = built->graph.value(inputs[i]);
     value.input = true;
+    if (!IsSmall(live.at(node.inputs[i]).info)) value.info.data = nullptr;  // of this run alone
     built->graph.inputs.push_back(inputs[i]);
     built->inputs.push_back({node.inputs[i], value.info, value.info.bytes()});
   }

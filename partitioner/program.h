@@ -49,7 +49,10 @@ class LoopRows;
 
 struct Segment {
   std::vector<LiveKey> key;
-  std::string values;      // of the operands that its shapes depend on, where it is made for them
+  std::string values;  // of the small operands, where it is made for them
+  // Where values of large operands decide shapes, too: what infers these, with the large operands'
+  // data of some run. The code depends on the shapes alone.
+  std::optional<kernels::OpDescription> by_shapes;
   int begin = 0, end = 0;  // in Partition::nodes
   bool waits = false;      // its one node's shapes depend on values: nothing else is set then
   BuiltGraph built;        // its graph is consumed; the lists of tensors stay
@@ -139,8 +142,13 @@ class Program {
                               const LiveValues& live, const fusion::CompileOptions& options);
   // What was made for the same shapes and values; null where nothing was.
   Segment* FindMade(const Segment& waiting, const std::string& values);
+  // The same for the shapes of results that values of large operands decide.
+  Segment* FindForShapes(const Segment& waiting, const std::string& values, const LiveValues& live);
   Result<BuiltGraph> BuildAlone(const SharedNode& shared, const tflite::TfLiteContext* context,
                                 const LiveValues& live, bool all) const;
+  // What is known of a node that waits, with the values of its small operands, or of `all`.
+  TensorTable TableOf(const ImportedNode& node, const tflite::TfLiteContext* context,
+                      const LiveValues& live, bool all) const;
   static Status Finish(Segment& segment, const fusion::CompileOptions& options,
                        fusion::Planner* planner);
   void FillTable(const LiveValues& live, TensorTable& table) const;

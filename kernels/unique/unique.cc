@@ -1,6 +1,11 @@
 // UNIQUE: (the values of a vector without repetitions, in the order of their first appearance; for
 // each element the place of its value there).
+#include <cmath>
+#include <cstring>
 #include <map>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -22,15 +27,75 @@ constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt8),
                               Row(DataType::kUInt8),   Row(DataType::kInt16),
                               Row(DataType::kInt32),   Row(DataType::kInt64)};
 
+// The places of values: a table with open addressing, which grows with the values that are found.
+template <class T>
+class Places {
+ public:
+  // The place of `value`: the next one where it is new.
+  int64_t Of(T value) {
+    if (2 * count_ >= entries_.size()) Grow();
+    Entry& entry = entries_[SlotOf(value)];
+    if (entry.place < 0) entry = {value, static_cast<int64_t>(count_++)};
+    return entry.place;
+  }
+  int64_t count() const { return static_cast<int64_t>(count_); }
+
+ private:
+  struct Entry {
+    T value = 0;
+    int64_t place = -1;
+  };
+
+  // Where the value is, or would be.
+  size_t SlotOf(T value) const {
+    constexpr uint64_t kOddByGoldenRatio = 0x9E3779B97F4A7C15;
+    if constexpr (std::is_floating_point_v<T>) value += 0;  // -0 is 0
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(T));
+    const size_t mask = entries_.size() - 1;
+    size_t slot = bits * kOddByGoldenRatio >> 32 & mask;
+    while (entries_[slot].place >= 0 && entries_[slot].value != value) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  void Grow() {
+    const std::vector<Entry> before =
+        std::exchange(entries_, std::vector<Entry>(4 * entries_.size()));
+    for (const Entry& entry : before) {
+      if (entry.place >= 0) entries_[SlotOf(entry.value)] = entry;
+    }
+  }
+
+  std::vector<Entry> entries_ = std::vector<Entry>(64);
+  size_t count_ = 0;
+};
+
+// Of floats of which some are NaN. These are neither less nor greater than anything, so that what
+// they are found as depends on the search in LiteRT's map.
+class PlacesInMap {
+ public:
+  int64_t Of(float value) { return places_.try_emplace(value, count()).first->second; }
+  int64_t count() const { return static_cast<int64_t>(places_.size()); }
+
+ private:
+  std::map<float, int64_t> places_;
+};
+
 // Calls f(i, place) for each element, place being that of its value; the number of places.
+template <class T, class Table, class F>
+int64_t ForEachPlaceIn(Table places, const void* data, int64_t count, F f) {
+  for (int64_t i = 0; i < count; ++i) f(i, places.Of(LoadUnaligned<T>(data, i)));
+  return places.count();
+}
 template <class T, class F>
 int64_t ForEachPlace(const void* data, int64_t count, F f) {
-  std::map<T, int64_t> places;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto next = static_cast<int64_t>(places.size());
-    f(i, places.try_emplace(LoadUnaligned<T>(data, i), next).first->second);
+  if constexpr (std::is_floating_point_v<T>) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isnan(LoadUnaligned<T>(data, i))) continue;
+      return ForEachPlaceIn<T>(PlacesInMap(), data, count, f);
+    }
   }
-  return static_cast<int64_t>(places.size());
+  return ForEachPlaceIn<T>(Places<T>(), data, count, f);
 }
 
 // f of the element's type.

@@ -2,7 +2,9 @@
 // tests/python/test_operators.py compares the same with LiteRT on random parameters.
 #include <algorithm>
 #include <complex>
+#include <cstring>
 #include <limits>
+#include <map>
 
 #include "kernels/audio/audio.h"
 #include "kernels/convert/numeric_verify.h"
@@ -245,6 +247,50 @@ TEST(UniqueTest, ValuesInTheOrderOfAppearance) {
   OpTester late("UNIQUE");
   late.Input(Ints({7})).Output().Output();
   EXPECT_EQ(late.Infer().code(), StatusCode::kDynamicShape);
+}
+
+// Against a map: few values and many, beyond what the table begins with.
+template <class T>
+void CheckUnique(DataType type, Random& random, int count, int64_t range) {
+  std::vector<T> in, values;
+  std::vector<int32_t> places;
+  std::map<T, int32_t> seen;
+  for (int i = 0; i < count; ++i) {
+    in.push_back(static_cast<T>(random.Int(-range, range)));
+    if (in.back() == 0 && random.Chance(0.5)) in.back() = static_cast<T>(-0.0);
+    const auto [at, is_new] = seen.try_emplace(in.back(), static_cast<int32_t>(seen.size()));
+    if (is_new) values.push_back(in.back());
+    places.push_back(at->second);
+  }
+  OpTester tester("UNIQUE");
+  tester.Constant(TestTensor::Of<T>(type, {count}, in)).Output().Output();
+  const std::vector<T> actual = Values<T>(tester);
+  ASSERT_EQ(actual.size(), values.size());
+  EXPECT_EQ(std::memcmp(actual.data(), values.data(), values.size() * sizeof(T)), 0);
+  EXPECT_EQ(Values<int32_t>(tester, 1), places);
+}
+
+TEST(UniqueTest, AgreesWithAMap) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto count = static_cast<int>(random.Int(1, 3000));
+    const int64_t range = random.Pick<int64_t>({1, 30, 1000, 100000});
+    CheckUnique<float>(kF32, random, count, range);
+    CheckUnique<int32_t>(kI32, random, count, range << 12);
+    CheckUnique<int64_t>(kI64, random, count, range << 40);
+    CheckUnique<int16_t>(kI16, random, count, range);
+    CheckUnique<int8_t>(kI8, random, count, range);
+    CheckUnique<uint8_t>(kU8, random, count, range);
+  }
+}
+
+// A NaN is taken for the least value of the map, as in LiteRT.
+TEST(UniqueTest, NansAreFoundAsInAMap) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  OpTester tester("UNIQUE");
+  tester.Constant(Floats({4}, {2, 1, nan, 3})).Output().Output();
+  EXPECT_THAT(Values<int32_t>(tester, 1), ElementsAre(0, 1, 1, 2));
 }
 
 TEST(NonMaxSuppressionTest, OverlappingBoxesGo) {

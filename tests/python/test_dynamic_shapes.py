@@ -144,3 +144,34 @@ def test_no_rows(load_delegate, tmp_path):
     x = np.ones((8, WIDTH), np.float32)
     for rows in (0, 0, 3):
         assert running.run(interpreter, [x, np.array([rows], np.int32)])[0].shape == (rows, WIDTH)
+
+
+@pytest.mark.parametrize("operator", ["WHERE", "UNIQUE"])
+def test_shapes_that_large_values_decide_are_kept(operator, load_delegate, tmp_path):
+    """What was made for so many results serves other values that give as many."""
+    g, size = graphs.Graph(), 300
+    x = g.input((size,), np.int32)
+    if operator == "WHERE":
+        results = [g.op("WHERE", [x], (1, 1), "WhereOptions", dtype=np.int64)]
+    else:
+        results = g.op("UNIQUE", [x], [(1,), (size,)], "UniqueOptions", idxOutType=graphs.TYPES[np.dtype(np.int32)])
+    g.tensors[results[0].index].shapeSignature = [-1] * len(results[0].shape)
+    path, explain = tmp_path / "values.tflite", tmp_path / "explain.json"
+    path.write_bytes(g.build(results))
+    plain, interpreter = running.reference(path), running.delegated(path, load_delegate(explain_file=explain))
+    rng = np.random.default_rng(2)
+
+    def run(count):
+        values = np.zeros(size, np.int32)
+        values[rng.choice(size, count, replace=False)] = rng.permutation(np.arange(1, count + 1, dtype=np.int32))
+        expected, actual = running.run(plain, [values]), running.run(interpreter, [values])
+        assert all(np.array_equal(a, e) for a, e in zip(actual, expected, strict=True))
+
+    for count in (17, 200, 1):
+        run(count)
+    explain.unlink()
+    for count in (200, 17, 17, 1, 200):
+        run(count)
+    assert not explain.exists()  # nothing was compiled
+    run(18)
+    assert explain.exists()
