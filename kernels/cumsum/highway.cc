@@ -1,8 +1,5 @@
-// Running sums of many lines at once: of neighbouring lines where the axis is not the innermost,
-// else of four, whose additions overlap.
-//
-// The loops are plain ones that the compiler turns into vectors of each target (this file is
-// compiled with -O3). Every sum is made in the reference's order.
+// Running sums of many lines at once: vectors of neighbouring lines where the axis is not the
+// innermost, else four lines, whose additions overlap. Every sum is made in the reference's order.
 #include <algorithm>
 #include <type_traits>
 
@@ -21,13 +18,14 @@
 #define FUSELITE_KERNELS_CUMSUM_ONCE_
 namespace fuselite::kernels {
 
-// Lines of a unit: their sums stay in the first-level cache.
+// Lines of a unit.
 constexpr int64_t kCumsumLines = 256;
 
 // `count` <= kCumsumLines lines of `size` elements, from `in` to `out`, which may be one: element i
 // of line l is at l * line + i * step. One of the two steps is 1 or -1.
 struct CumsumBlock {
   int64_t count, size, line, step;
+  int64_t repeats, distance;  // so many such blocks, so many elements apart
   bool exclusive;
 };
 using CumsumFunction = void(const void* in, void* out, const CumsumBlock& block);
@@ -38,34 +36,49 @@ using CumsumFunction = void(const void* in, void* out, const CumsumBlock& block)
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-// One element of each of `count` neighbouring lines.
-template <bool kExclusive, class T>
-HWY_INLINE void AddRow(const T* in, T* out, T* sums, int64_t count) {
-  for (int64_t l = 0; l < count; ++l) {
-    const T before = sums[l], after = before + in[l];
-    sums[l] = after;
-    out[l] = kExclusive ? before : after;
+// `kVectors` vectors of neighbouring lines, whose sums stay in registers.
+template <bool kExclusive, int kVectors, class D, class T>
+HWY_INLINE void SumColumns(D d, const T* in, T* out, const CumsumBlock& block) {
+  hn::Vec<D> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (int64_t i = 0; i < block.size; ++i, in += block.step, out += block.step) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = v * static_cast<int64_t>(hn::Lanes(d));
+      const auto before = sums[v];
+      sums[v] = hn::Add(before, hn::LoadU(d, in + at));
+      hn::StoreU(kExclusive ? before : sums[v], d, out + at);
+    }
   }
 }
 
 template <bool kExclusive, class T>
-void SumNeighbours(const T* in, T* out, const CumsumBlock& block) {
-  alignas(64) T sums[kCumsumLines];
-  std::fill_n(sums, block.count, T{0});
-  for (int64_t i = 0; i < block.size; ++i) {
-    AddRow<kExclusive>(in + i * block.step, out + i * block.step, sums, block.count);
-  }
+HWY_INLINE void SumNeighbours(const T* in, T* out, const CumsumBlock& block) {
+  int64_t l = 0;
+  const auto sum = [&]<int kVectors>(auto d, std::integral_constant<int, kVectors>) HWY_ATTR {
+    const auto lines = kVectors * static_cast<int64_t>(hn::Lanes(d));
+    for (; l + lines <= block.count; l += lines) {
+      SumColumns<kExclusive, kVectors>(d, in + l, out + l, block);
+    }
+  };
+  constexpr std::integral_constant<int, 1> kOne;
+  sum(hn::ScalableTag<T>(), std::integral_constant<int, 4>());
+  sum(hn::ScalableTag<T>(), kOne);
+  sum(hn::CappedTag<T, 8>(), kOne);
+  sum(hn::CappedTag<T, 4>(), kOne);
+  sum(hn::CappedTag<T, 2>(), kOne);
+  sum(hn::CappedTag<T, 1>(), kOne);
 }
 
-template <bool kExclusive, int kLines, bool kNeighbours, class T>
+template <bool kExclusive, int kLines, class T>
 HWY_INLINE void SumLines(const T* in, T* out, const CumsumBlock& block) {
-  const int64_t line = kNeighbours ? 1 : block.line;
   T sums[kLines] = {};
   for (int64_t i = 0; i < block.size; ++i) {
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int l = 0; l < kLines; ++l) {
-      const int64_t at = l * line + i * block.step;
+      const int64_t at = l * block.line + i * block.step;
       const T before = sums[l], after = before + in[at];
       sums[l] = after;
       out[at] = kExclusive ? before : after;
@@ -73,39 +86,33 @@ HWY_INLINE void SumLines(const T* in, T* out, const CumsumBlock& block) {
   }
 }
 
-// Four at a time, of neighbours eight.
-template <bool kExclusive, bool kNeighbours, class T>
-void SumFewLines(const T* in, T* out, const CumsumBlock& block) {
+// Four at a time.
+template <bool kExclusive, class T>
+HWY_INLINE void SumApart(const T* in, T* out, const CumsumBlock& block) {
   int64_t l = 0;
   const auto sum = [&]<int kLines>(std::integral_constant<int, kLines>) HWY_ATTR {
     for (; l + kLines <= block.count; l += kLines) {
-      const int64_t first = kNeighbours ? l : l * block.line;
-      SumLines<kExclusive, kLines, kNeighbours>(in + first, out + first, block);
+      SumLines<kExclusive, kLines>(in + l * block.line, out + l * block.line, block);
     }
   };
-  if constexpr (kNeighbours) sum(std::integral_constant<int, 8>());
   sum(std::integral_constant<int, 4>());
   sum(std::integral_constant<int, 2>());
   sum(std::integral_constant<int, 1>());
 }
 
+template <bool kExclusive, class T>
+void SumBlocks(const T* in, T* out, const CumsumBlock& block) {
+  for (int64_t i = 0; i < block.repeats; ++i, in += block.distance, out += block.distance) {
+    block.line == 1 ? SumNeighbours<kExclusive>(in, out, block)
+                    : SumApart<kExclusive>(in, out, block);
+  }
+}
+
 template <class T>
 void Cumsum(const void* in, void* out, const CumsumBlock& block) {
-  // Sums of so few neighbours stay in registers, where a row of vectors would have to be begun anew
-  // for every element.
-  constexpr int64_t kFewLines = 16;
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
-  if (block.line == 1 && block.count >= kFewLines) {
-    return block.exclusive ? SumNeighbours<true>(from, to, block)
-                           : SumNeighbours<false>(from, to, block);
-  }
-  if (block.line == 1) {
-    return block.exclusive ? SumFewLines<true, true>(from, to, block)
-                           : SumFewLines<false, true>(from, to, block);
-  }
-  return block.exclusive ? SumFewLines<true, false>(from, to, block)
-                         : SumFewLines<false, false>(from, to, block);
+  block.exclusive ? SumBlocks<true>(from, to, block) : SumBlocks<false>(from, to, block);
 }
 
 CumsumFunction* CumsumFor(DataType type) {
@@ -143,11 +150,16 @@ Result<std::unique_ptr<Kernel>> BuildCumsumHighway(const OpDescription& op,
        .grain = GrainFor(size * std::min(together, kCumsumLines))},
       [=, function = function_for(type), params = op.params.as<CumsumParams>(),
        bytes = BitWidth(type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t repeats = blocks == 1 ? end - begin : 1;
+        for (int64_t unit = begin; unit < end; unit += repeats) {
           const int64_t outer = unit / blocks, first = unit % blocks * kCumsumLines;
-          const CumsumBlock block{std::min(kCumsumLines, together - first), size,
-                                  stride == 1 ? size : 1, params.reverse ? -stride : stride,
-                                  params.exclusive};
+          const CumsumBlock block{.count = std::min(kCumsumLines, together - first),
+                                  .size = size,
+                                  .line = stride == 1 ? size : 1,
+                                  .step = params.reverse ? -stride : stride,
+                                  .repeats = repeats,
+                                  .distance = size * together,
+                                  .exclusive = params.exclusive};
           const int64_t start = outer * size * together + first * block.line +
                                 (params.reverse ? (size - 1) * stride : 0);
           function(static_cast<const std::byte*>(args.inputs[0]) + start * bytes,

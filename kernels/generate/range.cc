@@ -1,5 +1,7 @@
 #include <cmath>
 #include <limits>
+#include <span>
+#include <type_traits>
 
 #include "kernels/generate/generate.h"
 #include "kernels/make_kernel.h"
@@ -58,20 +60,36 @@ Status InferRange(OpDescription& op) {
   return SetOutput(op, 0, type, Shape{static_cast<int32_t>(count)});
 }
 
+// Each float is the one before it and delta, rounded.
+void FillRange(float value, float delta, std::span<float> out) {
+  for (float& element : out) {
+    element = value;
+    value += delta;
+  }
+}
+
+// Integers wrap around.
+template <class T>
+void FillRange(T start, T delta, std::span<T> out) {
+  using Number = std::make_unsigned_t<T>;
+  constexpr size_t kLanes = 16;  // the sums of which do not wait for each other
+  Number steps[kLanes + 1] = {};
+  for (size_t l = 1; l <= kLanes; ++l) steps[l] = steps[l - 1] + static_cast<Number>(delta);
+  auto first = static_cast<Number>(start);
+  size_t i = 0;
+  for (; i + kLanes <= out.size(); i += kLanes, first += steps[kLanes]) {
+    for (size_t l = 0; l < kLanes; ++l) out[i + l] = static_cast<T>(first + steps[l]);
+  }
+  for (size_t l = 0; i + l < out.size(); ++l) out[i + l] = static_cast<T>(first + steps[l]);
+}
+
 template <class T>
 std::unique_ptr<Kernel> MakeRange(const OpDescription& op) {
-  using Sum =
-      std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>;
   return MakeKernel("range " + std::string(DataTypeName(op.inputs[0].type)), {},
                     [count = op.outputs[0].elements()](const KernelArgs& args, int64_t, int64_t) {
-                      auto* out = static_cast<T*>(args.outputs[0]);
-                      using Number = typename Sum::type;
-                      auto value = static_cast<Number>(LoadUnaligned<T>(args.inputs[0], 0));
-                      const auto delta = static_cast<Number>(LoadUnaligned<T>(args.inputs[2], 0));
-                      for (int64_t i = 0; i < count; ++i) {
-                        out[i] = static_cast<T>(value);
-                        value += delta;
-                      }
+                      FillRange(LoadUnaligned<T>(args.inputs[0], 0),
+                                LoadUnaligned<T>(args.inputs[2], 0),
+                                std::span(static_cast<T*>(args.outputs[0]), count));
                     });
 }
 

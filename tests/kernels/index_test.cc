@@ -455,6 +455,13 @@ TEST(RangeTest, Values) {
   OpTester empty("RANGE");
   empty.Constant(Scalar(1)).Constant(Scalar(1)).Constant(Scalar(1));
   EXPECT_THAT(Values<int32_t>(empty), ElementsAre());
+  for (const int32_t count : {15, 16, 17, 33}) {
+    OpTester many("RANGE");
+    many.Constant(Scalar(-7)).Constant(Scalar(-7 + 3 * count)).Constant(Scalar(3));
+    std::vector<int32_t> expected;
+    for (int32_t i = 0; i < count; ++i) expected.push_back(-7 + 3 * i);
+    EXPECT_EQ(Values<int32_t>(many), expected);
+  }
   OpTester wrong("RANGE");
   wrong.Constant(Scalar(0)).Constant(Scalar(5)).Constant(Scalar(-1));
   EXPECT_EQ(wrong.Infer().code(), StatusCode::kInvalidArgument);
