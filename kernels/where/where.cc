@@ -34,8 +34,9 @@ auto OfType(DataType type, F f) {
 
 int64_t CountTrue(const TensorInfo& in) {
   return OfType(in.type, [&]<class T>(T /*zero*/) {
+    const int64_t elements = in.elements();
     int64_t count = 0;
-    for (int64_t i = 0; i < in.elements(); ++i) count += LoadUnaligned<T>(in.data, i) != 0;
+    for (int64_t i = 0; i < elements; ++i) count += LoadUnaligned<T>(in.data, i) != 0;
     return count;
   });
 }
