@@ -12,16 +12,18 @@ namespace {
 // Fewer do not repay packing the others at each run: on a Zen 4, from 2 to 5 of them; of int16,
 // whose packing takes 1.4 ns for each value, some 20.
 constexpr int64_t kWorthPacking = 4, kWorthPackingInt16 = 16;
-// Nor do fewer rows repay packing few columns of bytes: 0.7 microseconds for each matrix, as long
-// as it takes to store the sums of 30 rows one by one.
-constexpr int64_t kWorthPackingFewColumns = 32;
+// Two columns of bytes, or one of fewer terms than a vector has, are worth packing for so many rows
+// (0.7 microseconds for each matrix). One is not: 512 rows by a column of 16 terms take 0.8
+// microseconds instead of 1.7, of 256 terms 1.8 instead of 7.9 (Zen 5).
+constexpr int64_t kWorthPackingFewColumns = 32, kLeastTerms = 8;
 
 // Whether each column of y is multiplied by the rows of x, instead of each row of x by the columns
 // of y.
 bool GoesDown(DataType type, const BatchMatMulShape& shape, const BatchMatMulStrides& strides) {
   const bool dense = strides.x_term == 1 && strides.x_row == shape.depth;
   const bool fewer = shape.columns <= shape.rows || strides.y_term != 1;
-  const bool many = type != DataType::kFloat32 && shape.rows >= kWorthPackingFewColumns;
+  const bool many = type != DataType::kFloat32 && shape.rows >= kWorthPackingFewColumns &&
+                    (shape.columns > 1 || shape.depth < kLeastTerms);
   return dense && shape.columns < kWorthPacking && fewer && !many;
 }
 

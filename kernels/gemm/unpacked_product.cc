@@ -106,10 +106,15 @@ void UnpackedProduct::StoreDown(const KernelArgs& args, void* sums, int64_t n,
   const int64_t pitch = output_.pitch();
   if (type_ == DataType::kFloat32) {
     const auto* from = static_cast<const float*>(sums);
+    if (pitch == 1) {
+      std::copy_n(from, n, reinterpret_cast<float*>(to));
+      return;
+    }
     for (int64_t i = 0; i < n; ++i) reinterpret_cast<float*>(to)[i * pitch] = from[i];
     return;
   }
-  std::byte bytes[kBlock];
+  std::byte gathered[kBlock];
+  std::byte* const bytes = pitch == 1 ? to : gathered;
   apply_(bytes_.tail, args.inputs,
          {.source = sums,
           .source_pitch = n,
@@ -121,7 +126,7 @@ void UnpackedProduct::StoreDown(const KernelArgs& args, void* sums, int64_t n,
           .rows = 1,
           .channel = 0,
           .channels = n});
-  for (int64_t i = 0; i < n; ++i) to[i * pitch] = bytes[i];
+  for (int64_t i = 0; pitch != 1 && i < n; ++i) to[i * pitch] = bytes[i];
 }
 
 void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, int64_t n,

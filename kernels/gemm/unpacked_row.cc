@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -17,7 +18,21 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// kUnits sums at once, which share x.
+// Lane i is the sum of the lanes of v[i], neighbours first. kVectors is a power of two; of fewer
+// vectors than lanes, each has a run of lanes that are left to add.
+template <int kVectors, class D, class V>
+HWY_INLINE V SumsOfLanes(D d, const V* v) {
+  if constexpr (kVectors == 1) {
+    return *v;
+  } else {
+    const V low = SumsOfLanes<kVectors / 2>(d, v);
+    const V high = SumsOfLanes<kVectors / 2>(d, v + kVectors / 2);
+    return hn::Add(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
+  }
+}
+
+// kUnits sums at once, which share x: one, or a multiple of the lanes. Unrolled, so that they stay
+// in registers.
 template <int kUnits>
 HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
   const hn::ScalableTag<float> d;
@@ -25,10 +40,12 @@ HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
   const auto* x = static_cast<const float*>(row.x);
   const auto* w = static_cast<const float*>(row.w) + unit * row.depth;
   hn::Vec<decltype(d)> sums[kUnits];
+  HWY_UNROLL(16)
   for (auto& sum : sums) sum = hn::Zero(d);
   int64_t k = 0;
   for (; k + lanes <= row.depth; k += lanes) {
     const auto a = hn::LoadU(d, x + k);
+    HWY_UNROLL(16)
     for (int u = 0; u < kUnits; ++u) {
       sums[u] = hn::MulAdd(a, hn::LoadU(d, w + u * row.depth + k), sums[u]);
     }
@@ -36,67 +53,119 @@ HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
   if (k < row.depth) {
     const size_t left = row.depth - k;
     const auto a = LoadPartial(d, x + k, left);
+    HWY_UNROLL(16)
     for (int u = 0; u < kUnits; ++u) {
       sums[u] = hn::MulAdd(a, LoadPartial(d, w + u * row.depth + k, left), sums[u]);
     }
   }
-  for (int u = 0; u < kUnits; ++u) {
-    static_cast<float*>(row.sums)[unit + u] = hn::GetLane(hn::SumOfLanes(d, sums[u]));
+  auto* const to = static_cast<float*>(row.sums) + unit;
+  if constexpr (kUnits == 1) {
+    *to = hn::GetLane(hn::SumOfLanes(d, sums[0]));
+  } else {
+    constexpr int kLanes = hn::MaxLanes(d);
+    HWY_UNROLL(16)
+    for (int u = 0; u < kUnits; u += kLanes) {
+      hn::StoreU(SumsOfLanes<kLanes>(d, sums + u), d, to + u);
+    }
   }
 }
 
+// Units that are summed at once: two rows of lanes hide the latency of additions.
+constexpr int kFloatUnits = HWY_MAX(8, hn::MaxLanes(hn::ScalableTag<float>()));
+
 void FloatRow(const UnpackedRow& row) {
   int64_t u = 0;
-  for (; u + 8 <= row.units; u += 8) FloatSums<8>(row, u);
+  for (; u + kFloatUnits <= row.units; u += kFloatUnits) FloatSums<kFloatUnits>(row, u);
   for (; u < row.units; ++u) FloatSums<1>(row, u);
 }
 
-// Adds the terms from k on, as far as whole vectors of D go, to the sums. Returns where that is.
+// Adds the first of `terms` terms, as far as whole vectors of D go, to the sums. Returns how many.
 template <int kUnits, class D, class T>
-HWY_INLINE int64_t AddVectors(D d16, const int16_t* x, const T* w, const UnpackedRow& row,
-                              int64_t k, uint32_t* sums) {
+HWY_INLINE int64_t AddVectors(D d16, const int16_t* x, const T* w, int64_t terms,
+                              const UnpackedRow& row, int32_t* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d16));
-  if (k + lanes > row.depth) return k;
+  if (lanes > terms) return 0;
   const hn::Repartition<int32_t, D> d;
   const hn::Rebind<T, D> narrow;
   const auto zero = hn::Set(d16, static_cast<int16_t>(row.w_zero));
   hn::Vec<decltype(d)> low[kUnits], high[kUnits];
+  HWY_UNROLL(16)
   for (auto& sum : low) sum = hn::Zero(d);
+  HWY_UNROLL(16)
   for (auto& sum : high) sum = hn::Zero(d);
-  for (; k + lanes <= row.depth; k += lanes) {
+  int64_t k = 0;
+  for (; k + lanes <= terms; k += lanes) {
     const auto a = hn::LoadU(d16, x + k);
+    HWY_UNROLL(16)
     for (int u = 0; u < kUnits; ++u) {
       const auto b = hn::Sub(hn::PromoteTo(d16, hn::LoadU(narrow, w + u * row.depth + k)), zero);
       low[u] = hn::ReorderWidenMulAccumulate(d, a, b, low[u], high[u]);
     }
   }
-  for (int u = 0; u < kUnits; ++u) {
-    sums[u] += static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d, hn::Add(low[u], high[u]))));
+  HWY_UNROLL(16)
+  for (int u = 0; u < kUnits; ++u) low[u] = hn::Add(low[u], high[u]);
+  if constexpr (kUnits == 1) {
+    const auto sum = hn::GetLane(hn::SumOfLanes(d, low[0]));
+    *sums = static_cast<int32_t>(static_cast<uint32_t>(*sums) + static_cast<uint32_t>(sum));
+  } else {
+    constexpr int kLanes = hn::MaxLanes(d);
+    HWY_UNROLL(16)
+    for (int u = 0; u < kUnits; u += kLanes) {
+      const auto added = SumsOfLanes<kLanes>(d, low + u);
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + u), added), d, sums + u);
+    }
   }
   return k;
 }
 
+// The terms of the narrowest vectors.
+constexpr int64_t kLeastTerms = 8;
+
+// kUnits sums at once: one, or a multiple of the lanes. `last`: the last kLeastTerms of x, with
+// zeros for those that vectors have before them; null where there are none left.
 template <int kUnits, class T>
-HWY_INLINE void ByteSums(const UnpackedRow& row, int64_t unit) {
+HWY_INLINE void ByteSums(const UnpackedRow& row, const int16_t* last, int64_t unit) {
   const auto* x = static_cast<const int16_t*>(row.x);
   const auto* w = static_cast<const T*>(row.w) + unit * row.depth;
-  uint32_t sums[kUnits] = {};
-  // Short rows, and what is left of long ones, take vectors of 16 bytes.
-  int64_t k = AddVectors<kUnits>(hn::ScalableTag<int16_t>(), x, w, row, 0, sums);
-  k = AddVectors<kUnits>(hn::CappedTag<int16_t, 8>(), x, w, row, k, sums);
+  auto* const sums = static_cast<int32_t*>(row.sums) + unit;
+  std::fill_n(sums, kUnits, 0);
+  // Short rows, and what is left of long ones, take narrower vectors.
+  int64_t k = 0;
+  const auto add = [&](auto d) HWY_ATTR {
+    k += AddVectors<kUnits>(d, x + k, w + k, row.depth - k, row, sums);
+  };
+  add(hn::ScalableTag<int16_t>());
+  add(hn::CappedTag<int16_t, 16>());
+  const hn::CappedTag<int16_t, kLeastTerms> least;
+  add(least);
+  if (last != nullptr) {
+    AddVectors<kUnits>(least, last, w + row.depth - kLeastTerms, kLeastTerms, row, sums);
+    return;
+  }
+  if (k == row.depth) return;
   for (int u = 0; u < kUnits; ++u) {
+    auto sum = static_cast<uint32_t>(sums[u]);
     for (int64_t i = k; i < row.depth; ++i) {
-      sums[u] += static_cast<uint32_t>(x[i] * (w[u * row.depth + i] - row.w_zero));
+      sum += static_cast<uint32_t>(x[i] * (w[u * row.depth + i] - row.w_zero));
     }
-    static_cast<int32_t*>(row.sums)[unit + u] = static_cast<int32_t>(sums[u]);
+    sums[u] = static_cast<int32_t>(sum);
   }
 }
 
 template <class T>
 void ByteRow(const UnpackedRow& row) {
+  constexpr int kUnits = hn::MaxLanes(hn::ScalableTag<int32_t>());
+  int16_t terms[kLeastTerms] = {};
+  const int64_t left = row.depth % kLeastTerms;
+  const bool overlaps = left != 0 && row.depth >= kLeastTerms;
+  if (overlaps) {
+    const auto* x = static_cast<const int16_t*>(row.x);
+    std::copy_n(x + row.depth - left, left, terms + kLeastTerms - left);
+  }
+  const int16_t* const last = overlaps ? terms : nullptr;
   int64_t u = 0;
-  for (; u + 4 <= row.units; u += 4) ByteSums<4, T>(row, u);
-  for (; u < row.units; ++u) ByteSums<1, T>(row, u);
+  for (; u + kUnits <= row.units; u += kUnits) ByteSums<kUnits, T>(row, last, u);
+  for (; u < row.units; ++u) ByteSums<1, T>(row, last, u);
 }
 
 const UnpackedFunctions* Unpacked() {

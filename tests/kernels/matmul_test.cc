@@ -115,5 +115,29 @@ TEST(BatchMatMulHighwayTest, AgreesWithTheReference) {
       });
 }
 
+// Few rows or few columns by many: as many as are summed at once, and what is left of them.
+TEST(BatchMatMulHighwayTest, UnpackedMatricesAgreeWithTheReference) {
+  CompareRandomly(
+      150,
+      [](Random& random) {
+        const bool down = random.Chance(0.5);
+        const auto few = static_cast<int32_t>(random.Int(1, 3));
+        const int32_t many = random.Pick({1, 3, 4, 7, 8, 15, 16, 17, 31, 64, 65, 150});
+        const int32_t depth = random.Pick({1, 3, 4, 7, 8, 15, 16, 17, 33, 70});
+        const int32_t rows = down ? many : few, columns = down ? few : many;
+        OpTester tester("BATCH_MATMUL");
+        auto& params = tester.params<BatchMatMulParams>();
+        params.adj_y = !down || random.Chance(0.5);
+        tester.Input(RandomFloats(random, {3, rows, depth}, 0));
+        const Shape y = params.adj_y ? Shape{3, columns, depth} : Shape{3, depth, columns};
+        tester.Input(RandomFloats(random, y, 0));
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        const auto bounds = Bounds(tester, BatchMatMulDepth(tester), [](OpTester&) {});
+        return CompareCandidates(tester, bounds, random);
+      });
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing

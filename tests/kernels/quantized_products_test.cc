@@ -242,13 +242,15 @@ TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
 // Few rows or few columns, terms side by side or not, to the bit; more lines than a block has.
 TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
   CompareRandomly(
-      150,
+      300,
       [](Random& random) {
         const int32_t few = static_cast<int32_t>(random.Int(1, 3));
         const bool down = random.Chance(0.5);
-        // Few columns of many rows repay packing.
-        const int32_t many = down ? random.Pick({1, 5, 17, 31}) : random.Pick({1, 5, 64, 65, 150});
-        const int32_t depth = random.Pick({1, 7, 33, 200});
+        const int32_t depth = random.Pick({1, 7, 8, 15, 16, 33, 48, 200});
+        // Several columns of many rows repay packing.
+        const bool any = !down || (few == 1 && depth >= 8);
+        const int32_t many =
+            any ? random.Pick({1, 5, 17, 64, 65, 150}) : random.Pick({1, 5, 17, 31});
         OpTester tester("BATCH_MATMUL");
         auto& params = tester.params<BatchMatMulParams>();
         params.adj_y = !down || random.Chance(0.5);
