@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <istream>
+
+#include "runtime/machine_memory.h"
 
 namespace fuselite {
 namespace {
@@ -45,14 +49,17 @@ Status Budget::CheckMultiplyAdds(double count) const {
                      "max_multiply_adds allows ", Short(max_multiply_adds, ""));
 }
 
-double MachineMemory() {
-  const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const double machine = pages > 0 ? pages * static_cast<double>(sysconf(_SC_PAGESIZE)) : 0;
+double internal::MemoryWithin(double machine, std::istream& limit) {
   double group = 0;
-  // "max" where the group has no limit: reading a number fails then.
+  // "max" where the group has no limit: reading a number gives 0 then.
+  limit >> group;
+  return group > 0 && (machine == 0 || group < machine) ? group : machine;
+}
+
+double MachineMemory() {
+  const auto pages = static_cast<double>(std::max(sysconf(_SC_PHYS_PAGES), 0L));
   std::ifstream limit("/sys/fs/cgroup/memory.max");
-  if (limit >> group && group > 0 && (machine == 0 || group < machine)) return group;
-  return machine;
+  return internal::MemoryWithin(pages * static_cast<double>(sysconf(_SC_PAGESIZE)), limit);
 }
 
 }  // namespace fuselite

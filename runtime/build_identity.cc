@@ -1,13 +1,15 @@
-// Apart from the file's format, because it looks into the program.
+#include "runtime/build_identity.h"
+
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
-#include "runtime/packed_file.h"
+#include "runtime/aligned_buffer.h"
 #include "runtime/version.h"
 
 namespace fuselite {
@@ -15,11 +17,28 @@ namespace {
 
 struct Search {
   uintptr_t address;  // in the object whose note is wanted
-  std::span<const std::byte> note;
+  std::span<const std::byte> note{};
 };
 
-// The GNU build note among the notes of one segment; empty where there is none.
-std::span<const std::byte> BuildNote(std::span<const std::byte> notes) {
+int VisitObject(dl_phdr_info* object, size_t /*size*/, void* context) {
+  auto& search = *static_cast<Search*>(context);
+  const std::span segments(object->dlpi_phdr, object->dlpi_phnum);
+  const auto holds = [&](const ElfW(Phdr) & s) {
+    const uintptr_t begin = object->dlpi_addr + s.p_vaddr;
+    return s.p_type == PT_LOAD && search.address - begin < s.p_memsz;
+  };
+  if (std::ranges::none_of(segments, holds)) return 0;
+  for (const auto& segment : segments) {
+    if (segment.p_type != PT_NOTE || !search.note.empty()) continue;
+    const auto* notes = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
+    search.note = internal::BuildNote({notes, segment.p_memsz});
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::span<const std::byte> internal::BuildNote(std::span<const std::byte> notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) header;
     std::memcpy(&header, notes.data(), sizeof header);
@@ -35,29 +54,9 @@ std::span<const std::byte> BuildNote(std::span<const std::byte> notes) {
   return {};
 }
 
-int VisitObject(dl_phdr_info* object, size_t /*size*/, void* context) {
-  auto& search = *static_cast<Search*>(context);
-  const std::span segments(object->dlpi_phdr, object->dlpi_phnum);
-  const auto holds = [&](const ElfW(Phdr) & s) {
-    const uintptr_t begin = object->dlpi_addr + s.p_vaddr;
-    return s.p_type == PT_LOAD && search.address - begin < s.p_memsz;
-  };
-  bool found = false;
-  for (const auto& segment : segments) found = found || holds(segment);
-  if (!found) return 0;
-  for (const auto& segment : segments) {
-    if (segment.p_type != PT_NOTE || !search.note.empty()) continue;
-    const auto* notes = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
-    search.note = BuildNote({notes, segment.p_memsz});
-  }
-  return 1;
-}
-
-}  // namespace
-
 Hash128 BuildIdentity() {
   static const Hash128 identity = [] {
-    Search search{reinterpret_cast<uintptr_t>(&BuildIdentity), {}};
+    Search search{reinterpret_cast<uintptr_t>(&BuildIdentity)};
     dl_iterate_phdr(VisitObject, &search);
     const Hash128 version = HashBytes(kVersion, std::strlen(kVersion));
     return HashBytes(search.note.data(), search.note.size(), version.low);

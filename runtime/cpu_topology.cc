@@ -35,10 +35,18 @@ std::optional<long> ReadLong(const std::string& path) {
   return line ? ToLong(*line) : std::nullopt;
 }
 
+// Rounded up; 0 where there is no quota.
 int CoresOf(long quota, long period) {
-  if (quota <= 0 || period <= 0) return 0;
-  return static_cast<int>(std::min<long>((quota + period - 1) / period, 1 << 20));
+  if (period <= 0) return 0;
+  return static_cast<int>(std::clamp(quota / period + (quota % period > 0), 0L, 1L << 20));
 }
+
+// The smaller of two limits, each 0 where there is none.
+int Tighter(int limit, int other) {
+  return limit == 0 ? other : other == 0 ? limit : std::min(limit, other);
+}
+
+int Within(int limit, int cores) { return Tighter(limit, std::max(1, cores)); }
 
 // The limit that one group sets, in either version's files; 0: none.
 int LimitOfGroup(const std::string& folder) {
@@ -92,10 +100,9 @@ int LimitOnTheWay(const std::string& root, const Mount& mount, std::string path)
   }
   int limit = 0;
   while (true) {
-    const int here = LimitOfGroup(root + mount.point + path);
-    if (here > 0) limit = limit ? std::min(limit, here) : here;
+    limit = Tighter(limit, LimitOfGroup(root + mount.point + path));
     const size_t slash = path.rfind('/');
-    if (path.empty() || slash == std::string::npos) return limit;
+    if (slash == std::string::npos) return limit;
     path.resize(slash);
   }
 }
@@ -147,65 +154,6 @@ int CountCores(const std::string& root, const std::vector<int>& cpus) {
   return static_cast<int>(cores.size());
 }
 
-}  // namespace
-
-std::vector<int> ParseCpuList(std::string_view text) {
-  std::vector<int> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    int first = 0;
-    auto parsed = std::from_chars(at, end, first);
-    if (parsed.ec != std::errc() || first < 0) break;
-    int last = first;
-    if (parsed.ptr < end && *parsed.ptr == '-') {
-      parsed = std::from_chars(parsed.ptr + 1, end, last);
-      if (parsed.ec != std::errc() || last - first > (1 << 16)) break;
-    }
-    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    if (parsed.ptr == end || *parsed.ptr != ',') break;
-    at = parsed.ptr + 1;
-  }
-  return cpus;
-}
-
-int CgroupCores(const std::string& root) {
-  int limit = 0;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "4:cpu,cpuacct:/path" or "0::/path"
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && !HasItem(controllers, "cpu")) continue;
-    const auto mount = FindMount(root, controllers.empty());
-    if (!mount) continue;
-    std::string path = line.substr(second + 1);
-    if (path == "/") path.clear();
-    const int here = LimitOnTheWay(root, *mount, path);
-    if (here > 0) limit = limit ? std::min(limit, here) : here;
-  }
-  return limit;
-}
-
-CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus) {
-  CpuInfo info;
-  info.model = ReadModelName(root);
-  info.logical_cores = std::max<int>(1, static_cast<int>(cpus.size()));
-  info.physical_cores = std::max(1, CountCores(root, cpus));
-  if (const int limit = CgroupCores(root)) {
-    info.logical_cores = std::min(info.logical_cores, limit);
-    info.physical_cores = std::min(info.physical_cores, limit);
-  }
-  const int first = cpus.empty() ? 0 : cpus.front();
-  ReadCaches(root + "/sys/devices/system/cpu/cpu" + std::to_string(first), info);
-  return info;
-}
-
-}  // namespace internal
-
-namespace {
-
 // The CPUs that affinity allows. The mask grows until the kernel accepts its size: machines with
 // more than 1024 CPUs refuse the fixed-size one.
 std::vector<int> AllowedCpus() {
@@ -228,12 +176,36 @@ std::vector<int> AllowedCpus() {
 
 }  // namespace
 
-int internal::AllowedCoreCount() {
-  const int allowed = static_cast<int>(AllowedCpus().size());
-  const int limit = internal::CgroupCores("");
-  return limit > 0 ? std::min(allowed, limit) : allowed;
+int CgroupCores(const std::string& root) {
+  int limit = 0;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "4:cpu,cpuacct:/path" or "0::/path"
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && !HasItem(controllers, "cpu")) continue;
+    const auto mount = FindMount(root, controllers.empty());
+    if (mount) limit = Tighter(limit, LimitOnTheWay(root, *mount, line.substr(second + 1)));
+  }
+  return limit;
 }
 
-CpuInfo ReadCpuInfo() { return internal::ReadCpuInfoFrom("", AllowedCpus()); }
+CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus) {
+  CpuInfo info;
+  info.model = ReadModelName(root);
+  const int limit = CgroupCores(root);
+  info.logical_cores = Within(limit, static_cast<int>(cpus.size()));
+  info.physical_cores = Within(limit, CountCores(root, cpus));
+  const int first = cpus.empty() ? 0 : cpus.front();
+  ReadCaches(root + "/sys/devices/system/cpu/cpu" + std::to_string(first), info);
+  return info;
+}
+
+int AllowedCoreCount() { return Within(CgroupCores(""), static_cast<int>(AllowedCpus().size())); }
+
+}  // namespace internal
+
+CpuInfo ReadCpuInfo() { return internal::ReadCpuInfoFrom("", internal::AllowedCpus()); }
 
 }  // namespace fuselite

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/cpu.h"
 
 namespace fuselite::internal {
-
-// "0-3,8" -> {0, 1, 2, 3, 8}. Stops at what it does not understand.
-std::vector<int> ParseCpuList(std::string_view text);
 
 // The CPU time that the process's control groups allow it, in whole cores rounded up; 0: no limit.
 // Reads `root`/proc/self/{cgroup,mountinfo} and the groups' files below `root`, of version 1 and 2;

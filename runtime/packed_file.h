@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/build_identity.h"
 #include "runtime/hash.h"
 #include "runtime/mapped_file.h"
 #include "runtime/packed_store.h"
@@ -24,7 +25,7 @@ struct FileHeader {
   char magic[8];
   uint32_t format, entries;
   uint64_t file_bytes;
-  Hash128 build;  // BuildIdentity() of the writer
+  Hash128 build;  // BuildIdentity() of the writer: the layout of packed weights is a matter of code
   Hash128 index;  // of the entries
   uint64_t reserved;
 };
@@ -36,10 +37,6 @@ struct FileEntry {
   Hash128 content;
 };
 static_assert(sizeof(FileEntry) == 48);
-
-// What tells this build of the library from every other, as far as the linker knows: the layout of
-// packed weights is a matter of the code.
-Hash128 BuildIdentity();
 
 class PackedFile : public std::enable_shared_from_this<PackedFile> {
  public:

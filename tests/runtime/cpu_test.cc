@@ -1,6 +1,5 @@
 #include "runtime/cpu.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -8,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "runtime/cpu_topology.h"
 
@@ -15,18 +15,7 @@ namespace fuselite {
 namespace {
 
 using internal::CgroupCores;
-using internal::ParseCpuList;
 using internal::ReadCpuInfoFrom;
-using testing::ElementsAre;
-using testing::IsEmpty;
-
-TEST(CpuList, ReadsRangesAndStopsAtNonsense) {
-  EXPECT_THAT(ParseCpuList("0-3,8"), ElementsAre(0, 1, 2, 3, 8));
-  EXPECT_THAT(ParseCpuList("5\n"), ElementsAre(5));
-  EXPECT_THAT(ParseCpuList("1,x"), ElementsAre(1));
-  EXPECT_THAT(ParseCpuList("0-2000000000"), IsEmpty());
-  EXPECT_THAT(ParseCpuList(""), IsEmpty());
-}
 
 // A made-up machine below a folder of its own.
 class TopologyTest : public testing::Test {
@@ -48,8 +37,9 @@ class TopologyTest : public testing::Test {
     Write(folder + "/topology/core_id", std::to_string(core) + "\n");
     Write(folder + "/topology/physical_package_id", std::to_string(package) + "\n");
   }
-  void AddCache(int index, int level, const std::string& type, const std::string& size) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+  void AddCache(int cpu, int index, int level, const std::string& type, const std::string& size) {
+    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                               "/cache/index" + std::to_string(index);
     Write(folder + "/level", std::to_string(level) + "\n");
     Write(folder + "/type", type + "\n");
     Write(folder + "/size", size + "\n");
@@ -66,10 +56,10 @@ class TopologyTest : public testing::Test {
 TEST_F(TopologyTest, CountsPhysicalCoresOfTheAllowedCpus) {
   for (int cpu = 0; cpu < 8; ++cpu)
     AddCpu(cpu, cpu / 4, cpu % 2);  // 2 packages, 2 cores, 2 threads
-  AddCache(0, 1, "Data", "48K");
-  AddCache(1, 1, "Instruction", "32K");
-  AddCache(2, 2, "Unified", "2048K");
-  AddCache(3, 3, "Unified", "32M");
+  AddCache(0, 0, 1, "Data", "48K");
+  AddCache(0, 1, 1, "Instruction", "32K");
+  AddCache(0, 2, 2, "Unified", "2048K");
+  AddCache(0, 3, 3, "Unified", "32M");
   Write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n");
   const CpuInfo all = ReadCpuInfoFrom(root_, {0, 1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(all.logical_cores, 8);
@@ -78,6 +68,9 @@ TEST_F(TopologyTest, CountsPhysicalCoresOfTheAllowedCpus) {
   EXPECT_EQ(all.l2_bytes, 2 << 20);
   EXPECT_EQ(all.l3_bytes, 32 << 20);
   EXPECT_EQ(all.model, "Some CPU @ 2 GHz");
+  AddCpu(8, 0, 0);
+  AddCache(8, 0, 2, "Unified", "1M");
+  EXPECT_EQ(ReadCpuInfoFrom(root_, {8, 0}).l2_bytes, 1 << 20) << "of the first CPU";
   const CpuInfo siblings = ReadCpuInfoFrom(root_, {1, 3});
   EXPECT_EQ(siblings.logical_cores, 2);
   EXPECT_EQ(siblings.physical_cores, 1);
@@ -90,6 +83,16 @@ TEST_F(TopologyTest, WithoutSysEveryCpuIsACore) {
   EXPECT_EQ(info.l2_bytes, 0);
   EXPECT_EQ(info.model, "");
   EXPECT_EQ(ReadCpuInfoFrom(root_, {}).logical_cores, 1);
+  EXPECT_EQ(ReadCpuInfoFrom(root_, {}).physical_cores, 1);
+}
+
+TEST_F(TopologyTest, TheModelIsWhatFollowsTheColon) {
+  for (const auto& [text, model] : {std::pair("model name\t: A CPU\nmodel name\t: B\n", "A CPU"),
+                                    std::pair("model name\t:\n", ""), std::pair("model name\n", ""),
+                                    std::pair("vendor_id\t: X\n", "")}) {
+    Write("/proc/cpuinfo", text);
+    EXPECT_EQ(ReadCpuInfoFrom(root_, {0}).model, model) << text;
+  }
 }
 
 TEST_F(TopologyTest, Version2QuotaOfAnOuterGroupCounts) {
@@ -113,16 +116,82 @@ TEST_F(TopologyTest, Version1QuotaInAContainer) {
   EXPECT_EQ(CgroupCores(root_), 0);
 }
 
-TEST_F(TopologyTest, MalformedFilesMeanNoLimit) {
+// Cores that a group of each version allows by what its files say.
+TEST_F(TopologyTest, QuotasAreRoundedUp) {
+  struct {
+    std::string quota, period;
+    int cores;
+  } const kCases[] = {{"100000", "100000", 1},  {"100001", "100000", 2},
+                      {"99999", "100000", 1},   {"9223372036854775807", "100000", 1 << 20},
+                      {"max", "100000", 0},     {"-1", "100000", 0},
+                      {"-300000", "100000", 0}, {"0", "100000", 0},
+                      {"100000", "0", 0},       {"100000", "-100000", 0},
+                      {"100000", "x", 0},       {"100000", "", 0},
+                      {"many", "cores", 0}};
+  for (const auto& [quota, period, cores] : kCases) {
+    SCOPED_TRACE(quota + " " + period);
+    MountVersion2("/g");
+    Write("/sys/fs/cgroup/g/cpu.max", quota + " " + period + "\n");
+    EXPECT_EQ(CgroupCores(root_), cores);
+    Write("/proc/self/cgroup", "5:cpu:/\n");
+    Write("/proc/self/mountinfo", "40 30 0:33 / /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n");
+    Write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", quota + "\n");
+    Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period + "\n");
+    EXPECT_EQ(CgroupCores(root_), cores);
+  }
   MountVersion2("/g");
-  Write("/sys/fs/cgroup/g/cpu.max", "many cores\n");
-  EXPECT_EQ(CgroupCores(root_), 0);
-  Write("/sys/fs/cgroup/g/cpu.max", "100000 0\n");
-  EXPECT_EQ(CgroupCores(root_), 0);
   Write("/sys/fs/cgroup/g/cpu.max", "100000\n");
-  EXPECT_EQ(CgroupCores(root_), 0);
-  Write("/proc/self/cgroup", "nonsense\n\n::\n");
-  EXPECT_EQ(CgroupCores(root_), 0);
+  EXPECT_EQ(CgroupCores(root_), 0) << "without a period";
+}
+
+// Group /one of the version 2 mount allows one core, /two two and so on; those of a version 1 mount
+// elsewhere nine more.
+TEST_F(TopologyTest, OnlyTheProcessesOwnGroupsCount) {
+  const std::string cpu = "40 30 0:33 / /cpu ro - cgroup cgroup rw,cpuacct,cpu\n";
+  const std::string memory = "41 30 0:34 / /two ro - cgroup cgroup rw,memory,cpuset\n";
+  const std::string version2 = "30 23 0:26 / /v2 rw shared:4 - cgroup2 cgroup2 rw,cpu\n";
+  const std::string below = "30 23 0:26 /deep /v2 rw - cgroup2 cgroup2 rw\n";
+  const char* const names[] = {"", "/one", "/two", "/three", "/four"};
+  for (int cores = 1; cores <= 4; ++cores) {
+    const std::string limit = std::to_string(100 * cores) + " 100\n";
+    Write(std::string("/v2") + names[cores] + "/cpu.max", limit);
+    Write(std::string("/v2/four") + names[cores] + "/cpu.max", limit);
+    Write(std::string("/cpu") + names[cores] + "/cpu.max", "90" + limit);
+    Write(std::string(names[cores]) + "/cpu.max", limit);
+  }
+  struct {
+    std::string groups, mounts;
+    int cores;
+  } const kCases[] = {
+      {"0::/three\n", version2, 3},
+      {"0::/four/two\n", version2, 2},
+      {"0::/two/four\n", version2, 2},
+      {"0::/\n", version2, 0},
+      {"0::/three\n", cpu, 0},
+      {"0::/three\n", "", 0},
+      {"5:cpu:/one\n", cpu, 901},
+      {"5:cpuacct,cpu:/two\n", cpu, 902},
+      {"5:cpu,cpuacct:/two\n", memory + cpu, 902},
+      {"5:cpu:/two\n", version2 + memory, 0},
+      {"4:memory:/one\n5:cpu:/three\n", memory + cpu, 903},
+      {"4:cpuset:/one\n", memory + cpu, 0},
+      {"4:memory:/one\n", cpu, 0},
+      {"0::/three\n5:cpu:/one\n", version2 + cpu, 3},
+      {"5:cpu:/one\n0::/three\n", cpu + version2, 3},
+      {"0::/deep/three\n", below, 3},
+      {"0::/deep\n", below, 0},
+      {"0::/elsewhere/three\n", below, 0},
+      {"0::/three\n", "0 cgroup2 x / /one\n" + version2, 3},
+      {"nonsense\n\n::\n", version2 + cpu, 0},
+      {"0:\n", version2 + "30 23 0:26 / /one - cgroup2 cgroup2 rw\n", 0},
+      {"cpu:/one\n", version2 + cpu, 0},
+      {"5:cpu\n", version2 + cpu, 0},
+  };
+  for (const auto& [groups, mounts, cores] : kCases) {
+    Write("/proc/self/cgroup", groups);
+    Write("/proc/self/mountinfo", mounts);
+    EXPECT_EQ(CgroupCores(root_), cores) << groups << mounts;
+  }
 }
 
 TEST(CpuInfo, FollowsTheAffinityOfTheCaller) {

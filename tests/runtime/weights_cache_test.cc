@@ -437,10 +437,5 @@ TEST_F(WeightsCacheTest, WritersAtTheSameTimeEachGetTheirPackings) {
   EXPECT_EQ(Files().size(), 1) << "no half file is left";
 }
 
-TEST(BuildIdentity, IsTheSameEveryTimeAndNotThatOfNothing) {
-  EXPECT_EQ(BuildIdentity(), BuildIdentity());
-  EXPECT_NE(BuildIdentity(), HashBytes(nullptr, 0));
-}
-
 }  // namespace
 }  // namespace fuselite

@@ -1,0 +1,77 @@
+#include "runtime/build_identity.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/aligned_buffer.h"
+#include "runtime/version.h"
+
+namespace fuselite {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// A note; `cut` bytes are missing at its end.
+Bytes Note(uint32_t type, std::string_view owner, std::string_view text, size_t cut = 0) {
+  ElfW(Nhdr) header{};
+  header.n_namesz = static_cast<uint32_t>(owner.size());
+  header.n_descsz = static_cast<uint32_t>(text.size());
+  header.n_type = type;
+  const size_t name_bytes = AlignUp(owner.size(), 4);
+  Bytes note(sizeof header + name_bytes + AlignUp(text.size(), 4));
+  std::memcpy(note.data(), &header, sizeof header);
+  std::memcpy(note.data() + sizeof header, owner.data(), owner.size());
+  std::memcpy(note.data() + sizeof header + name_bytes, text.data(), text.size());
+  note.resize(note.size() - cut);
+  return note;
+}
+
+std::string BuildNote(std::initializer_list<Bytes> notes) {
+  // Of the very size, so that sanitizers see who reads beyond it.
+  Bytes all;
+  for (const Bytes& note : notes) all.insert(all.end(), note.begin(), note.end());
+  all.shrink_to_fit();
+  const auto found = internal::BuildNote(all);
+  return {reinterpret_cast<const char*>(found.data()), found.size()};
+}
+
+constexpr std::string_view kGnu("GNU\0", 4);
+
+TEST(BuildIdentity, IsTheBuildNoteAmongOthers) {
+  const Bytes wanted = Note(NT_GNU_BUILD_ID, kGnu, "build");
+  const Bytes property = Note(NT_GNU_ABI_TAG, kGnu, "abi"), stranger = Note(3, "Xen", "other");
+  EXPECT_EQ(BuildNote({wanted}), "build");
+  EXPECT_EQ(BuildNote({property, stranger, wanted, property}), "build");
+  EXPECT_EQ(BuildNote({Note(1, "a name of its own", "odd"), wanted}), "build");
+  EXPECT_EQ(BuildNote({property, stranger}), "");
+  EXPECT_EQ(BuildNote({}), "");
+}
+
+TEST(BuildIdentity, NotesThatEndEarlyAreNone) {
+  const Bytes property = Note(NT_GNU_ABI_TAG, kGnu, "abi");
+  for (size_t cut = 1; cut <= 24; ++cut) {
+    EXPECT_EQ(BuildNote({property, Note(NT_GNU_BUILD_ID, kGnu, "identity", cut)}), "") << cut;
+  }
+  for (const size_t field : {offsetof(ElfW(Nhdr), n_namesz), offsetof(ElfW(Nhdr), n_descsz)}) {
+    Bytes changed = Note(NT_GNU_BUILD_ID, kGnu, "identity");
+    const uint32_t most = 0xfffffffe;
+    std::memcpy(changed.data() + field, &most, sizeof most);
+    EXPECT_EQ(BuildNote({changed}), "") << field;
+  }
+}
+
+// The linker writes a note into this program (-Wl,--build-id).
+TEST(BuildIdentity, IsThatOfThisProgram) {
+  const Hash128 version = HashBytes(kVersion, std::strlen(kVersion));
+  EXPECT_EQ(BuildIdentity(), BuildIdentity());
+  EXPECT_NE(BuildIdentity(), HashBytes(nullptr, 0, version.low)) << "there is no note";
+}
+
+}  // namespace
+}  // namespace fuselite
