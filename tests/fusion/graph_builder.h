@@ -1,4 +1,4 @@
-// Graphs for tests, in few words, and what they compute with and without fusion.
+// Graphs for tests, in few words.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -13,6 +13,7 @@
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"
 #include "runtime/execution.h"
+#include "tests/fusion/outcome.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::fusion::testing {
@@ -93,35 +94,5 @@ class Int8Builder : public GraphBuilder {
                      const Attributes& attributes = {});
   ValueId Dense8(ValueId x, int units, float scale, int32_t zero_point);
 };
-
-struct Outcome {
-  Status status;  // of the run
-  CompileReport report;
-  std::vector<std::vector<float>> outputs;  // and then the variables
-
-  // The steps' StepReport::ops: "CONV_2D + relu6".
-  std::vector<std::string> ops() const;
-};
-
-// Compiles and runs once on inputs that follow from `seed`. Integer inputs are not taken.
-Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed = 7);
-
-// The best ISA that the machine runs, one thread.
-CompileOptions Fused();
-// The same, each node a step of its own.
-CompileOptions Unfused();
-
-// |difference| <= tolerance * max(1, |expected|) + roundings; 0 and 0 demand the same bits.
-void ExpectClose(const std::vector<std::vector<float>>& expected,
-                 const std::vector<std::vector<float>>& actual, float tolerance,
-                 float roundings = 0);
-
-// Runs both ways and compares. Returns the fused outcome.
-Outcome ExpectSameFused(const Graph& graph, float tolerance);
-// The same for a graph whose values may grow to any size, and then cancel: what is left of them has
-// the roundings of the largest value that the graph computes.
-Outcome ExpectSameFusedAtAnySize(const Graph& graph, float tolerance);
-// The same, and for each graph that differs from this one in one place (neighbours.h).
-Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 
 }  // namespace fuselite::fusion::testing
