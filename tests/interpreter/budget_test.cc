@@ -58,7 +58,6 @@ TEST(BudgetTest, ErrorsHaveTheNumberAskedForAndTheLimit) {
               AllOf(HasSubstr("takes 1 P multiply-adds"), HasSubstr("allows 1 T")));
 }
 
-
 TEST(BudgetTest, WorkIsCountedAgainAfterAResize) {
   const auto interpreter = OpenLayer({0, 10 * 64 * 64});
   EXPECT_TRUE(interpreter->AllocateTensors().ok());
