@@ -91,7 +91,7 @@ std::vector<NodeId> Graph::order() const {
 void Graph::AddUses(NodeId id) {
   for (ValueId v : nodes_[id].outputs) {
     // State has no one maker: it has values before and after.
-    if (!values_[v].variable) users_[v].producer = id;
+    if (!values_[v].variable) users_[v].maker = id;
   }
   for (ValueId v : nodes_[id].inputs) {
     if (v != kNone) ++users_[v].consumers[id];
@@ -101,7 +101,7 @@ void Graph::AddUses(NodeId id) {
 void Graph::RemoveUses(NodeId id) {
   for (ValueId v : nodes_[id].outputs) {
     // A rewrite may have given the value to another node already.
-    if (users_[v].producer == id) users_[v].producer = kNone;
+    if (users_[v].maker == id) users_[v].maker = kNone;
   }
   for (ValueId v : nodes_[id].inputs) {
     if (v != kNone) users_[v].consumers.erase(id);
@@ -148,6 +148,12 @@ void Graph::ReplaceUses(ValueId from, ValueId to) {
     std::ranges::replace(outputs, from, to);
     values_[to].observed = true;
   }
+}
+
+NodeId Graph::producer(ValueId value) const {
+  const NodeId id = maker(value);
+  const auto state = [&](ValueId v) { return v != kNone && values_[v].variable; };
+  return id == kNone || std::ranges::any_of(nodes_[id].inputs, state) ? kNone : id;
 }
 
 NodeId Graph::SingleConsumer(ValueId value) const {

@@ -80,8 +80,11 @@ class Graph {
     return places_[first] < places_[second];
   }
 
-  // The live node that writes the value; kNone for inputs and constants.
-  NodeId producer(ValueId value) const { return users_[value].producer; }
+  // The live node that writes the value; kNone for inputs, constants and state.
+  NodeId maker(ValueId value) const { return users_[value].maker; }
+  // The same for whoever wants to compute it elsewhere: kNone too where it is made of state, which
+  // another node may write in between.
+  NodeId producer(ValueId value) const;
   // The live nodes that read the value, and how many of a node's inputs do.
   const std::map<NodeId, int>& consumers(ValueId value) const { return users_[value].consumers; }
   // The node that alone reads `value`, which nobody observes; else kNone.
@@ -106,7 +109,7 @@ class Graph {
 
  private:
   struct Users {
-    NodeId producer = kNone;
+    NodeId maker = kNone;
     std::map<NodeId, int> consumers;
   };
   NodeId Add(Node node, int64_t place);

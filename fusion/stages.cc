@@ -56,9 +56,8 @@ NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing) {
   const NodeId host = graph.producer(flowing);
   if (host == kNone) return kNone;
   const Node& node = graph.node(host);
-  const auto variable = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
   const bool takes_tail = node.outputs.size() == 1 && (node.op->elementwise || node.op->takes_tail);
-  return takes_tail && std::ranges::none_of(node.inputs, variable) ? host : kNone;
+  return takes_tail ? host : kNone;
 }
 
 std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {

@@ -12,7 +12,7 @@ namespace {
 std::vector<NodeId> Concerned(const Graph& graph, NodeId id, const StoragePlan& plan) {
   std::vector<NodeId> nodes;
   for (ValueId v : plan.Repitched()) {
-    nodes.push_back(graph.producer(v));
+    nodes.push_back(graph.maker(v));
     for (const auto& [reader, inputs] : graph.consumers(v)) nodes.push_back(reader);
   }
   std::erase_if(nodes, [&](NodeId n) { return n == kNone || n == id || plan.silent(n); });

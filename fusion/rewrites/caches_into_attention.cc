@@ -14,8 +14,7 @@ bool CachesIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
     const NodeId dequantize = ProducerIs(graph, node.inputs[i], "DEQUANTIZE");
     if (dequantize == kNone) return false;
     const ValueId bytes = graph.node(dequantize).inputs[0];
-    if (graph.value(bytes).info.type != DataType::kInt8 || graph.value(bytes).variable)
-      return false;
+    if (graph.value(bytes).info.type != DataType::kInt8) return false;
     node.inputs[i] = bytes;
     nodes.push_back(dequantize);
   }

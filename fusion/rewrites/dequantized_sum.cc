@@ -128,7 +128,7 @@ class Sums {
     if (id == kNone) return kNone;
     const Value& from = graph_.value(node(id).inputs[0]);
     const bool takes = IsByte(from.info) && !from.info.quantization.per_channel();
-    return takes && !from.variable ? node(id).inputs[0] : kNone;
+    return takes ? node(id).inputs[0] : kNone;
   }
   ValueId OrBytes(ValueId v) const { return Bytes(v) != kNone ? Bytes(v) : v; }
   std::vector<NodeId> MakersOf(ValueId v) const {

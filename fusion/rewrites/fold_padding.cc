@@ -80,7 +80,7 @@ bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& pad = graph.node(pad_id);
   if (!FillsWithZero(graph, pad)) return false;
   const std::optional<kernels::ExtraPadding> padding = SpatialPadding(graph, pad);
-  if (!padding || graph.value(pad.inputs[0]).variable) return false;
+  if (!padding) return false;
   if (graph.value(pad.inputs[0]).info.quantization !=
       graph.value(pad.outputs[0]).info.quantization) {
     return false;

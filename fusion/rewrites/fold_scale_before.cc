@@ -15,10 +15,7 @@ bool FoldScaleBefore(Graph& graph, NodeId id, RewriteContext& context) {
   const Node scaling = graph.node(mul);
   for (int flowing : {0, 1}) {
     const ValueId x = scaling.inputs[flowing];
-    if (graph.value(x).variable ||
-        graph.value(x).info.shape != graph.value(scaling.outputs[0]).info.shape) {
-      continue;
-    }
+    if (graph.value(x).info.shape != graph.value(scaling.outputs[0]).info.shape) continue;
     // A fully connected layer may take rows across the innermost dimension: its channels are not.
     const bool rows =
         graph.value(x).info.shape.rank() > 0 && graph.value(x).info.shape.dim(-1) == layer->inputs;

@@ -59,7 +59,7 @@ std::optional<Shared> SharedHeads(const Graph& graph, ValueId value) {
   const auto once = order->Without({groups, times, shape.dim(-2), shape.dim(-1)}, 1,
                                    {repetition->times, repetition->run});
   const ValueId source = graph.node(repetition->node).inputs[0];
-  if (!once || graph.value(source).variable) return std::nullopt;
+  if (!once) return std::nullopt;
   return Shared{*repetition, source, *once, shape};
 }
 

@@ -23,13 +23,15 @@ namespace {
 using kernels::FullyConnectedParams;
 
 // A layer of float32 rows with constant weights that are small integers or halves: one that
-// quantizes its rows at each run, or takes the time of reading the weights of a few rows.
+// quantizes its rows at each run, or takes the time of reading the weights of a few rows. Neither
+// reads nor writes state, and so can be computed elsewhere.
 bool IsProjection(const Graph& graph, NodeId id) {
   const bool plain = Is(graph, id, "FULLY_CONNECTED");
   if (!plain && !Is(graph, id, "FUSELITE_BLOCKWISE_FULLY_CONNECTED") &&
       !Is(graph, id, "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED")) {
     return false;
   }
+  if (graph.producer(graph.node(id).outputs[0]) != id) return false;
   const kernels::OpDescription op = graph.Describe(id);
   const TensorInfo& weights = op.inputs[1];
   if (!op.tail.empty() || op.inputs[0].type != DataType::kFloat32 || weights.shape.rank() != 2 ||

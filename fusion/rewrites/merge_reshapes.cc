@@ -17,7 +17,7 @@ bool MergeReshapes(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId middle = graph.node(id).inputs[0];
   const NodeId first = graph.producer(middle);
   // State is to be read where the first one stands.
-  if (!IsReshape(graph, first) || graph.value(graph.node(first).inputs[0]).variable) return false;
+  if (!IsReshape(graph, first)) return false;
   const kernels::OperatorDef* reshape = kernels::FindOperator("RESHAPE");
   if (!reshape) return false;
   Node merged = graph.node(id);

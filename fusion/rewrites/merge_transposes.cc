@@ -21,7 +21,7 @@ bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "TRANSPOSE")) return false;
   const ValueId out = graph.node(id).outputs[0];
   const RearrangingChain chain = ChainTo(graph, out);
-  if (chain.transposes == 0 || graph.value(chain.source).variable) return false;
+  if (chain.transposes == 0) return false;
   const TensorInfo& info = graph.value(out).info;
   if (info.elements() == 0 || graph.value(chain.source).info.quantization != info.quantization) {
     return false;

@@ -61,7 +61,6 @@ bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
   if (maker == kNone || graph.SingleUse(x) != id) return false;
   Node mover = graph.node(maker);
   const ValueId from = mover.inputs[0];
-  if (graph.value(from).variable) return false;
   const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
   const Shape table = OverAll(shape_of(rotary.inputs[1]), shape_of(x));
   std::optional<Shape> moved;

@@ -99,7 +99,7 @@ struct Columns {
 
 std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
   const RearrangingChain chain = ChainTo(graph, parts.whole);
-  if (chain.transposes == 0 || graph.value(chain.source).variable) return std::nullopt;
+  if (chain.transposes == 0) return std::nullopt;
   const TensorInfo &from = graph.value(chain.source).info, &to = graph.value(parts.whole).info;
   if (from.quantization != to.quantization) return std::nullopt;
   const Shape shape = {parts.runs, parts.count, parts.length};

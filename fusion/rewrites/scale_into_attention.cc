@@ -27,9 +27,7 @@ std::optional<Scaling> ScalingOf(const Graph& graph, NodeId mul) {
     const ValueId x = node.inputs[1 - i];
     // A number of more dimensions gives its product more of them, too.
     const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
-    if (factor && shape_of(x) == shape_of(node.outputs[0]) && !graph.value(x).variable) {
-      return Scaling{mul, x, *factor};
-    }
+    if (factor && shape_of(x) == shape_of(node.outputs[0])) return Scaling{mul, x, *factor};
   }
   return std::nullopt;
 }

@@ -27,7 +27,7 @@ std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
   for (ValueId v : node.inputs) {
     if (!IsFloat(graph, v)) continue;
     const NodeId id = OwnProducerIs(graph, v, "DEQUANTIZE");
-    if (id == kNone || graph.value(graph.node(id).inputs[0]).variable) return std::nullopt;
+    if (id == kNone) return std::nullopt;
     const TensorInfo& info = graph.value(graph.node(id).inputs[0]).info;
     if (sources.nodes.empty()) sources.integer = info;
     if (!Fits(info) || info.type != sources.integer.type ||

@@ -143,14 +143,13 @@ std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& 
     if (!move.order) move.source = chain.source;
     move.order = order;
   }
-  if (!move.order || graph.value(move.source).variable) return std::nullopt;
+  if (!move.order) return std::nullopt;
   const Shape& source = graph.value(move.source).info.shape;
   for (size_t i = 0; i < inputs; ++i) {
     const ValueId v = node.inputs[i];
     if (v == kNone) return std::nullopt;
     const RearrangingChain chain = ChainTo(graph, v);
     const bool moved = chain.transposes > 0 && graph.value(v).info.shape == shape;
-    if (moved && graph.value(chain.source).variable) return std::nullopt;
     if (moved && graph.value(chain.source).info.quantization != graph.value(v).info.quantization) {
       return std::nullopt;
     }

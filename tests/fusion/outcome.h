@@ -39,7 +39,7 @@ Outcome ExpectSameFused(const Graph& graph, float tolerance);
 // the roundings of the largest value that the graph computes.
 Outcome ExpectSameFusedAtAnySize(const Graph& graph, float tolerance);
 // The same, and for each graph that differs from this one in one place (neighbours.h); those that
-// say the same in other words take the same steps.
+// say the same in other words take as many steps.
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 
 }  // namespace fuselite::fusion::testing

@@ -67,5 +67,16 @@ TEST(State, ALayerThatReadsItTakesNoTail) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("MUL", "RNN", "NEG"));
 }
 
+// SiLU's x, read once before it is written and once behind.
+TEST(State, IsNoOperandOfAPatternThatReadsItTwice) {
+  GraphBuilder b;
+  const ValueId state = b.Variable({2, 6});
+  const ValueId gate = b.Op("LOGISTIC", {state});
+  b.Output(b.Rnn(b.Input({2, 3}), state));
+  b.Output(b.Op("MUL", {state, gate}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(),
+              ElementsAre("LOGISTIC", "RNN", "MUL"));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
