@@ -27,6 +27,31 @@ TEST(Compile, RunsAChainInOrder) {
   EXPECT_GT(outcome.report.arena_bytes, 0u);
 }
 
+// What a report says of a step is of its own operands: of those that vary, and of weights.
+TEST(Compile, ReportsWhatEachStepReadsAndWrites) {
+  Int8Builder b;
+  const ValueId x = b.In({2, 16});
+  b.Out(b.Dense8(x, 8, 0.5f, 3));
+  b.Output(b.Op("SOFTMAX", {b.Input({3, 5})}, {{"beta", 1}}));
+  const CompileReport report = RunGraph(b.graph(), Fused()).report;
+  ASSERT_EQ(report.steps.size(), 4u);
+  const StepReport &quantize = report.steps[0], &dense = report.steps[1],
+                   &dequantize = report.steps[2], &softmax = report.steps[3];
+  EXPECT_EQ(quantize.input_bytes, 2 * 16 * 4);
+  EXPECT_EQ(quantize.output_bytes, 2 * 16);
+  EXPECT_EQ(quantize.weight_bytes, 0);
+  EXPECT_EQ(quantize.placement, "arena");
+  EXPECT_EQ(dense.input_bytes, 2 * 16);
+  EXPECT_EQ(dense.output_bytes, 2 * 8);
+  EXPECT_EQ(dense.weight_bytes, 8 * 16);
+  EXPECT_THAT(dense.input_types, ElementsAre(DataType::kInt8, DataType::kInt8));
+  EXPECT_NE(dense.arena_offset, quantize.arena_offset);
+  EXPECT_EQ(dequantize.placement, "output 0");
+  EXPECT_EQ(softmax.placement, "output 1");
+  EXPECT_EQ(softmax.arena_offset, StepReport().arena_offset) << "it is in no arena";
+  EXPECT_EQ(dense.multiply_adds, 2 * 8 * 16);
+}
+
 TEST(Compile, RunsOnTheReferenceAtTheScalarLevel) {
   GraphBuilder b;
   b.Output(b.Conv(b.Input({2, 5, 5, 4}), 6, 3));

@@ -128,6 +128,75 @@ TEST(Identity, PadSliceTransposeReshapeOfNothingGo) {
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("CONV_2D", "CONV_2D"));
 }
 
+TEST(Identity, EachGoesByItself) {
+  using Make = ValueId (*)(GraphBuilder&, ValueId);
+  static const auto zeros = [](GraphBuilder& b) { return b.Ints({3, 2}, {0, 0, 0, 0, 0, 0}); };
+  static const auto softmax = [](GraphBuilder& b, ValueId v) {
+    return b.Op("SOFTMAX", {v}, {{"beta", 1}});
+  };
+  const std::pair<const char*, Make> kIdentities[] = {
+      {"PAD",
+       [](auto& b, ValueId v) {
+         return b.Op("PAD", {v, zeros(b)});
+       }},
+      {"PADV2",
+       [](auto& b, ValueId v) {
+         return b.Op("PADV2", {v, zeros(b), b.Scalar(1)});
+       }},
+      {"MIRROR_PAD",
+       [](auto& b, ValueId v) {
+         return b.Op("MIRROR_PAD", {v, zeros(b)});
+       }},
+      {"SLICE",
+       [](auto& b, ValueId v) {
+         return b.Op("SLICE", {v, b.Ints({0, 0, 0}), b.Ints({-1, 3, 5})});
+       }},
+      {"TRANSPOSE",
+       [](auto& b, ValueId v) {
+         return b.Op("TRANSPOSE", {v, b.Ints({0, 1, 2})});
+       }},
+      {"RESHAPE",
+       [](auto& b, ValueId v) {
+         return b.Op("RESHAPE", {v, b.Ints({2, -1, 5})});
+       }},
+      {"CONCATENATION",
+       [](auto& b, ValueId v) {
+         return b.Op("CONCATENATION", {v}, {{"axis", 1}});
+       }},
+      {"MUL",
+       [](auto& b, ValueId v) {
+         return b.Op("MUL", {v, b.Scalar(1)});
+       }},
+      {"MUL from the left",
+       [](auto& b, ValueId v) {
+         return b.Op("MUL", {b.Scalar(1), v});
+       }},
+      {"DIV",
+       [](auto& b, ValueId v) {
+         return b.Op("DIV", {v, b.Scalar(1)});
+       }},
+      {"ADD",
+       [](auto& b, ValueId v) {
+         return b.Op("ADD", {v, b.Scalar(0)});
+       }},
+      {"ADD from the left",
+       [](auto& b, ValueId v) {
+         return b.Op("ADD", {b.Scalar(0), v});
+       }},
+      {"SUB",
+       [](auto& b, ValueId v) {
+         return b.Op("SUB", {v, b.Scalar(0)});
+       }},
+  };
+  for (const auto& [what, make] : kIdentities) {
+    SCOPED_TRACE(what);
+    GraphBuilder b;
+    b.Output(softmax(b, make(b, softmax(b, b.Input({2, 3, 5})))));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+                ElementsAre("SOFTMAX", "SOFTMAX"));
+  }
+}
+
 TEST(Identity, ConcatenationOfOneGoes) {
   GraphBuilder b;
   b.Output(b.Op("CONCATENATION", {b.Conv(b.Input({1, 4, 4, 3}), 4, 1)}, {{"axis", 3}}));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -119,11 +120,45 @@ TEST_F(CApiInterpreterTest, TakesNullHandles) {
   EXPECT_NE(FuseliteInterpreterTensor(nullptr, 0, &tensor), kFuseliteOk);
   EXPECT_NE(FuseliteInterpreterTensor(interpreter_, 0, nullptr), kFuseliteOk);
   EXPECT_EQ(FuseliteInterpreterInputCount(nullptr), 0u);
+  EXPECT_EQ(FuseliteInterpreterOutputCount(nullptr), 0u);
+  EXPECT_EQ(FuseliteInterpreterTensorCount(nullptr), 0u);
   EXPECT_EQ(FuseliteInterpreterInput(nullptr, 0), -1);
+  EXPECT_EQ(FuseliteInterpreterOutput(nullptr, 0), -1);
+  EXPECT_EQ(FuseliteInterpreterFindTensor(nullptr, "in"), -1);
+  EXPECT_EQ(FuseliteInterpreterFindTensor(interpreter_, nullptr), -1);
+  EXPECT_EQ(FuseliteInterpreterSignatureInput(nullptr, nullptr, "x"), -1);
+  EXPECT_EQ(FuseliteInterpreterSignatureOutput(nullptr, nullptr, "y"), -1);
+  EXPECT_EQ(FuseliteInterpreterSignatureInput(interpreter_, nullptr, nullptr), -1);
+  EXPECT_NE(FuseliteInterpreterAllocate(nullptr), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterCopyIn(nullptr, 0, &tensor, 12), kFuseliteOk);
+  EXPECT_NE(FuseliteInterpreterCopyOut(nullptr, 0, &tensor, 12), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(nullptr, nullptr, 0), 0u);
+  FuseliteInterpreterSetProfiling(nullptr, 1);
+  FuseliteInterpreterResetVariables(nullptr);
+  EXPECT_EQ(FuseliteModelSignatureCount(nullptr), 0u);
+  EXPECT_EQ(FuseliteModelSignatureKey(nullptr, 0), nullptr);
   EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, SIZE_MAX, nullptr, 0), kFuseliteOk);
   FuseliteModelDelete(nullptr);
   FuseliteInterpreterDelete(nullptr);
   FuseliteInterpreterCancel(nullptr);
+}
+
+TEST_F(CApiInterpreterTest, HasNothingBeyondItsTensors) {
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  FuseliteTensor tensor;
+  for (const int32_t index : {-1, INT32_MIN, 2, INT32_MAX}) {
+    EXPECT_EQ(FuseliteInterpreterTensor(interpreter_, index, &tensor), kFuseliteInvalidArgument);
+    EXPECT_EQ(FuseliteLastError(), "there is no tensor " + std::to_string(index));
+  }
+  float values[3] = {};
+  const int32_t dims[] = {1, 3};
+  for (const size_t i : {size_t{1}, size_t{1} << 31, size_t{1} << 32, SIZE_MAX}) {
+    EXPECT_EQ(FuseliteInterpreterInput(interpreter_, i), -1);
+    EXPECT_EQ(FuseliteInterpreterOutput(interpreter_, i), -1);
+    EXPECT_NE(FuseliteInterpreterResizeInput(interpreter_, i, dims, 2), kFuseliteOk);
+    EXPECT_NE(FuseliteInterpreterCopyIn(interpreter_, i, values, 12), kFuseliteOk);
+    EXPECT_NE(FuseliteInterpreterCopyOut(interpreter_, i, values, 12), kFuseliteOk);
+  }
 }
 
 TEST_F(CApiInterpreterTest, ResizesAndProfiles) {

@@ -114,6 +114,29 @@ TEST(OptionsOfAFile, MayLackNamesAndLists) {
       "loaded");
 }
 
+// An enumeration is a byte in the file, and only some bytes are its numbers.
+TEST(OptionsOfAFile, HaveNumbersThatTheirEnumerationsName) {
+  const auto pool = [](int padding, int activation) {
+    return ErrorOf({.code = MAX_POOL_2D, .kind = Kind::Pool2DOptions, .options = [=](Builder& b) {
+                      const auto function = static_cast<schema::ActivationFunctionType>(activation);
+                      const auto as = static_cast<schema::Padding>(padding);
+                      return schema::CreatePool2DOptions(b, as, 1, 1, 1, 1, function).Union();
+                    }});
+  };
+  for (const int number : {-128, -1, 0, 1, 2, 5, 6, 127}) {
+    EXPECT_EQ(pool(number, 0) == "loaded", number == 0 || number == 1) << pool(number, 0);
+    EXPECT_EQ(pool(0, number) == "loaded", number >= 0 && number <= 5) << pool(0, number);
+  }
+  for (const int type : {-128, -1, 0, 2, 100, 127}) {
+    const std::string error =
+        ErrorOf({.code = CAST, .kind = Kind::CastOptions, .options = [&](Builder& b) {
+                   const auto as = static_cast<schema::TensorType>(type);
+                   return schema::CreateCastOptions(b, as, schema::TensorType::INT32).Union();
+                 }});
+    EXPECT_EQ(error == "loaded", type == 0 || type == 2) << type << ": " << error;
+  }
+}
+
 TEST(OptionsOfAFile, NameSubgraphsThatThereAre) {
   const auto branches = [](const std::vector<int32_t>& indices) {
     return

@@ -130,6 +130,55 @@ TEST(ExecutableBuilder, RefusesWhatCannotRun) {
   EXPECT_THAT(BuildError(std::move(no_kernel)), HasSubstr("hollow has no kernel"));
 }
 
+TEST(ExecutableBuilder, KnowsWhatMayBeReadAndWritten) {
+  using Add = int (*)(ExecutableBuilder&, size_t);
+  static const float data[4] = {};
+  struct {
+    const char* what;
+    Add add;
+    bool given, writable;
+  } const kPlaces[] = {
+      {"input", [](auto& b, size_t n) { return b.AddInput(n); }, true, false},
+      {"output", [](auto& b, size_t n) { return b.AddOutput(n); }, false, true},
+      {"variable", [](auto& b, size_t n) { return b.AddVariable(n); }, true, true},
+      {"temporary", [](auto& b, size_t n) { return b.AddTemporary(n); }, false, true},
+      {"constant", [](auto& b, size_t n) { return b.AddConstant(data, n); }, true, false},
+  };
+  for (const auto& [what, add, given, writable] : kPlaces) {
+    SCOPED_TRACE(what);
+    for (const size_t bytes : {size_t{0}, size_t{16}}) {
+      ExecutableBuilder reads, writes;
+      const int out = reads.AddOutput(4);
+      reads.AddStep(MakeStep("s", Nothing(), {add(reads, bytes)}, {out}));
+      // What has no bytes has nothing to be read too early, and no output to be written.
+      const std::string error = BuildError(std::move(reads));
+      if (what == std::string("output") && bytes == 0) continue;
+      EXPECT_EQ(error == "ok", given || bytes == 0) << error;
+      writes.AddStep(MakeStep("s", Nothing(), {}, {add(writes, bytes)}));
+      EXPECT_EQ(BuildError(std::move(writes)) == "ok", writable);
+    }
+    ExecutableBuilder part;
+    const int whole = add(part, 16), out = part.AddOutput(4);
+    part.AddStep(MakeStep("s", Nothing(), {part.AddAlias(whole, 8, 8)}, {out}));
+    EXPECT_EQ(BuildError(std::move(part)) == "ok", given) << "a part of it";
+  }
+}
+
+TEST(ExecutableBuilder, TakesNamesOfValuesThatThereAre) {
+  for (const int id : {-2, 1, 1 << 30}) {
+    for (const bool read : {true, false}) {
+      ExecutableBuilder b;
+      const int out = b.AddOutput(4);
+      b.AddStep(MakeStep("s", Nothing(), {read ? id : -1}, {out, read ? -1 : id}));
+      EXPECT_THAT(BuildError(std::move(b)), HasSubstr("names value"));
+    }
+  }
+  ExecutableBuilder b;
+  const int out = b.AddOutput(4);
+  b.AddStep(MakeStep("s", Nothing(), {-1}, {out, -1}));
+  EXPECT_EQ(BuildError(std::move(b)), "ok");
+}
+
 TEST(Stages, WaitOnlyForWhatTheyNeed) {
   ExecutableBuilder b;
   const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);

@@ -369,6 +369,36 @@ TEST(Profile, TimesEveryStepOfEveryRun) {
   EXPECT_TRUE(profile.Events().empty());
 }
 
+// A step's time goes from its first thread's start to its last one's end; runs count apart, and
+// events of other executables not at all.
+TEST(Profile, SumsWhatThreadsDidInEachRun) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), t = b.AddTemporary(kBytes);
+  b.AddStep(MakeStep("idle", AddKernel(kN), {in, -1}, {t}));
+  b.AddStep(MakeStep("busy", AddKernel(kN), {t, -1}, {out}));
+  const auto executable = BuildOrDie(std::move(b));
+  Profile profile;
+  for (const ProfileEvent& event : std::vector<ProfileEvent>{{1, 1, 0, 100, 50},
+                                                             {1, 1, 1, 90, 20},
+                                                             {1, 1, 2, 120, 60},
+                                                             {2, 1, 0, 500, 30},
+                                                             {3, 1, 0, 900, 200},
+                                                             {1, -1, 0, 0, 1000},
+                                                             {1, 2, 0, 0, 1000},
+                                                             {1, 1 << 30, 0, 0, 1000}}) {
+    profile.Record(event);
+  }
+  const std::vector<StepTimes> times = profile.Summarize(*executable);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].runs, 0);
+  EXPECT_EQ(times[0].busy_ns, 0);
+  EXPECT_EQ(times[1].runs, 3);
+  EXPECT_EQ(times[1].busy_ns, 50 + 20 + 60 + 30 + 200);
+  EXPECT_EQ(times[1].wall_ns, 90 + 30 + 200);
+  EXPECT_EQ(times[1].min_wall_ns, 30);
+  EXPECT_EQ(times[1].max_wall_ns, 200);
+}
+
 TEST(Profile, KeepsTheLastEvents) {
   Profile profile(4);
   for (int i = 0; i < 10; ++i) profile.Record({1, i, 0, i, 1});

@@ -19,5 +19,24 @@ TEST(StatusTest, OfSuccessHasNothingToSay) {
   EXPECT_EQ(status.ToString(), "ok");
 }
 
+TEST(StatusTest, CopiesAndMovesWhatItSays) {
+  const Status good, bad = InvalidArgument("no");
+  for (const Status& from : {good, bad}) {
+    for (const Status& to : {good, bad}) {
+      const Status copied(from);
+      Status assigned = to;
+      assigned = from;
+      Status moved = to;
+      moved = Status(from);
+      for (const Status& status : {copied, assigned, moved}) {
+        EXPECT_EQ(status.code(), from.code());
+        EXPECT_EQ(status.ToString(), from.ToString());
+      }
+    }
+  }
+  EXPECT_EQ(bad.ToString(), "invalid argument: no");
+  EXPECT_TRUE(Status(StatusCode::kOk, "ignored").ok());
+}
+
 }  // namespace
 }  // namespace fuselite
