@@ -258,27 +258,57 @@ TEST_F(WeightsCacheTest, FilesThatAreNotOursAreNotTaken) {
   EXPECT_THAT(ProblemOfFile(), HasSubstr("not a regular file"));
 }
 
-// Found by its key, an entry would be checked and another one taken on into the next file.
-TEST_F(WeightsCacheTest, KeysInAFileAreDistinctAndInOrder) {
+// Found by its key, an entry would be checked and another one taken on into the next file; beyond
+// its part of the file, it would be of other bytes.
+TEST_F(WeightsCacheTest, EntriesAreDistinctInOrderAndWithinTheFile) {
   const fs::path path = folder_ / "keys";
   fs::create_directories(folder_);
   const std::array<std::byte, 64> bytes{};
   const std::vector<PackedBytes> packings = {{{1, 0}, bytes}, {{2, 0}, bytes}, {{3, 0}, bytes}};
   ASSERT_TRUE(WritePackedFile(path, packings).ok());
   ASSERT_TRUE(PackedFile::Open(path).ok());
+  const uint64_t size = fs::file_size(path);
+  FileHeader header;
+  std::array<FileEntry, 3> entries;
+  std::fstream(path, std::ios::in | std::ios::binary)
+      .read(reinterpret_cast<char*>(&header), sizeof header)
+      .read(reinterpret_cast<char*>(&entries), sizeof entries);
+  const auto problem = [&](const FileEntry& second) {
+    std::array<FileEntry, 3> changed = entries;
+    changed[1] = second;
+    header.index = HashBytes(&changed, sizeof changed);
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+        .write(reinterpret_cast<const char*>(&header), sizeof header)
+        .write(reinterpret_cast<const char*>(&changed), sizeof changed);
+    return PackedFile::Open(path).status().message();
+  };
+  EXPECT_THAT(problem(entries[1]), IsEmpty());
   for (const uint64_t key : {1, 3, 4}) {
-    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
-    FileHeader header;
-    std::array<FileEntry, 3> entries;
-    stream.read(reinterpret_cast<char*>(&header), sizeof header);
-    stream.read(reinterpret_cast<char*>(&entries), sizeof entries);
-    entries[1].key = {key, 0};
-    header.index = HashBytes(&entries, sizeof entries);
-    stream.seekp(0);
-    stream.write(reinterpret_cast<const char*>(&header), sizeof header);
-    stream.write(reinterpret_cast<const char*>(&entries), sizeof entries);
-    stream.close();
-    EXPECT_THAT(PackedFile::Open(path).status().message(), HasSubstr("its index was changed"));
+    FileEntry entry = entries[1];
+    entry.key = {key, 0};
+    EXPECT_THAT(problem(entry), HasSubstr("its index was changed")) << key;
+  }
+  const uint64_t last = entries[2].at;
+  struct {
+    uint64_t at, bytes;
+    bool lies;
+  } const kPlaces[] = {{last, 64, true},
+                       {last, 0, true},
+                       {last, size - last - kAlignment, true},
+                       {last, size - last - kAlignment + 1, false},
+                       {last, size - last + 1, false},
+                       {last, UINT64_MAX, false},
+                       {last + 1, 8, false},
+                       {0, 64, false},
+                       {kAlignment, 64, false},
+                       {AlignUp(size) + kAlignment, 0, false},
+                       {AlignUp(size) + kAlignment, UINT64_MAX, false},
+                       {uint64_t{1} << 63, 64, false}};
+  for (const auto& [at, length, lies] : kPlaces) {
+    FileEntry entry = entries[1];
+    entry.at = at;
+    entry.bytes = length;
+    EXPECT_EQ(problem(entry).empty(), lies) << at << ", " << length;
   }
 }
 
