@@ -4,7 +4,7 @@
 
 #include "fusion/rewrites/replace.h"
 #include "fusion/validate.h"
-#include "runtime/status_join.h"
+#include "runtime/status.h"
 
 namespace fuselite::fusion::testing {
 

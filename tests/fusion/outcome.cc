@@ -56,6 +56,7 @@ auto WithElements(DataType type, std::span<Byte> bytes, const Visit& visit) {
     return visit(std::span(reinterpret_cast<Element*>(bytes.data()), bytes.size() / sizeof(T)));
   };
   switch (type) {
+    // Each is an instance of its own. NOLINTNEXTLINE(bugprone-branch-clone)
     case DataType::kFloat32: return of(float());
     case DataType::kInt16: return of(int16_t());
     case DataType::kInt32: return of(int32_t());
@@ -276,7 +277,7 @@ Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
                   NeighbourTolerance(neighbour, tolerance));
     }
   });
-  const Outcome fused = ExpectSameFused(graph, tolerance);
+  Outcome fused = ExpectSameFused(graph, tolerance);
   ExpectEquivalentsFusedAlike(graph, fused);
   return fused;
 }

@@ -3,7 +3,7 @@
 #include <set>
 #include <span>
 
-#include "runtime/status_join.h"
+#include "runtime/status.h"
 #include "tests/fusion/draft.h"
 
 namespace fuselite::fusion::testing {
