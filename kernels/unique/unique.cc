@@ -31,12 +31,14 @@ constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt8),
 template <class T>
 class Places {
  public:
-  // The place of `value`: the next one where it is new.
+  // The place of `value`: the next one where it is new. Negative where values are such that many of
+  // them collide: a search would take as long as there are values.
   int64_t Of(T value) {
     if (2 * count_ >= entries_.size()) Grow();
-    Entry& entry = entries_[SlotOf(value)];
-    if (entry.place < 0) entry = {value, static_cast<int64_t>(count_++)};
-    return entry.place;
+    Entry* const entry = Find(value);
+    if (entry == nullptr || lost_) return -1;
+    if (entry->place < 0) *entry = {value, static_cast<int64_t>(count_++)};
+    return entry->place;
   }
   int64_t count() const { return static_cast<int64_t>(count_); }
 
@@ -45,57 +47,81 @@ class Places {
     T value = 0;
     int64_t place = -1;
   };
+  // Of others before a value is found. In a table that is half full of numbers without a pattern,
+  // 40 are one in a million.
+  static constexpr int kMostCollisions = 100;
 
-  // Where the value is, or would be.
-  size_t SlotOf(T value) const {
+  // Where the value is, or would be; null after too many collisions.
+  Entry* Find(T value) {
     constexpr uint64_t kOddByGoldenRatio = 0x9E3779B97F4A7C15;
     if constexpr (std::is_floating_point_v<T>) value += 0;  // -0 is 0
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof(T));
     const size_t mask = entries_.size() - 1;
     size_t slot = bits * kOddByGoldenRatio >> 32 & mask;
-    while (entries_[slot].place >= 0 && entries_[slot].value != value) slot = (slot + 1) & mask;
-    return slot;
+    for (int i = 0; i < kMostCollisions; ++i, slot = (slot + 1) & mask) {
+      Entry& entry = entries_[slot];
+      if (entry.place < 0 || entry.value == value) return &entry;
+    }
+    return nullptr;
   }
 
   void Grow() {
     const std::vector<Entry> before =
         std::exchange(entries_, std::vector<Entry>(4 * entries_.size()));
     for (const Entry& entry : before) {
-      if (entry.place >= 0) entries_[SlotOf(entry.value)] = entry;
+      if (entry.place < 0) continue;
+      Entry* const to = Find(entry.value);
+      if (to == nullptr) {
+        lost_ = true;
+      } else {
+        *to = entry;
+      }
     }
   }
 
   std::vector<Entry> entries_ = std::vector<Entry>(64);
   size_t count_ = 0;
+  bool lost_ = false;  // a value that collided with too many as the table grew
 };
 
-// Of floats of which some are NaN. These are neither less nor greater than anything, so that what
-// they are found as depends on the search in LiteRT's map.
+// Of values that collide, and of floats of which some are NaN: these are neither less nor greater
+// than anything, so that what they are found as depends on the search in LiteRT's map.
+template <class T>
 class PlacesInMap {
  public:
-  int64_t Of(float value) { return places_.try_emplace(value, count()).first->second; }
+  int64_t Of(T value) { return places_.try_emplace(value, count()).first->second; }
   int64_t count() const { return static_cast<int64_t>(places_.size()); }
 
  private:
-  std::map<float, int64_t> places_;
+  std::map<T, int64_t> places_;
 };
 
-// Calls f(i, place) for each element, place being that of its value; the number of places.
+// Calls f(i, place) for each element, place being that of its value; the number of places, or a
+// negative number where `places` does not find one.
 template <class T, class Table, class F>
 int64_t ForEachPlaceIn(Table places, const void* data, int64_t count, F f) {
-  for (int64_t i = 0; i < count; ++i) f(i, places.Of(LoadUnaligned<T>(data, i)));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t place = places.Of(LoadUnaligned<T>(data, i));
+    if (place < 0) return place;
+    f(i, place);
+  }
   return places.count();
+}
+template <class T>
+bool HasNan(const void* data, int64_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::isnan(LoadUnaligned<T>(data, i))) return true;
+    }
+  }
+  return false;
 }
 template <class T, class F>
 int64_t ForEachPlace(const void* data, int64_t count, F f) {
-  if constexpr (std::is_floating_point_v<T>) {
-    for (int64_t i = 0; i < count; ++i) {
-      if (!std::isnan(LoadUnaligned<T>(data, i))) continue;
-      return ForEachPlaceIn<T>(PlacesInMap(), data, count, f);
-    }
-  }
-  return ForEachPlaceIn<T>(Places<T>(), data, count, f);
+  const int64_t places =
+      HasNan<T>(data, count) ? -1 : ForEachPlaceIn<T>(Places<T>(), data, count, f);
+  return places >= 0 ? places : ForEachPlaceIn<T>(PlacesInMap<T>(), data, count, f);
 }
 
 // f of the element's type.

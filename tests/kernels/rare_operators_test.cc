@@ -285,6 +285,24 @@ TEST(UniqueTest, AgreesWithAMap) {
   }
 }
 
+// Multiples of large powers of two: a multiplication moves none of their bits down to the table's.
+TEST(UniqueTest, ValuesThatCollideAreFound) {
+  for (const int shift : {40, 48, 56}) {
+    std::vector<int64_t> in;
+    std::vector<int32_t> places;
+    const int values = std::min(3000, 1 << (63 - shift));
+    for (int i = 0; i < 2 * values; ++i) {
+      in.push_back(int64_t{i % values} << shift);
+      places.push_back(i % values);
+    }
+    OpTester tester("UNIQUE");
+    tester.Constant(TestTensor::Of<int64_t>(kI64, {2 * values}, in)).Output().Output();
+    EXPECT_EQ(Values<int32_t>(tester, 1), places) << "shift " << shift;
+    in.resize(static_cast<size_t>(values));
+    EXPECT_EQ(Values<int64_t>(tester), in);
+  }
+}
+
 // A NaN is taken for the least value of the map, as in LiteRT.
 TEST(UniqueTest, NansAreFoundAsInAMap) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
