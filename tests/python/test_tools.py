@@ -293,7 +293,7 @@ def test_benchmark_prints_a_roofline(tool, tmp_path):
     result = tmp_path / "result.json"
     out = tool("benchmark", "zoo:transformer", "--roofline", "--num_threads=1", "--num_runs=3", "--min_secs=0",
                "--result_file_path", result)
-    assert re.search(r"^Measured peaks of 1 thread: float \d+\.\d GFLOP/s, int8 \S+ GOP/s; copying \d", out, re.M)
+    assert re.search(r"^Measured peaks of 1 thread: float \d+\.\d GFLOP/s, (bf16 \d+\.\d GFLOP/s, )?int8 \S+ GOP/s; copying \d", out, re.M)
     assert re.search(r"^ +us +% +GOP/s +GB/s +bound by +% of peak +lost us +operators +kernel$", out, re.M)
     told = json.loads(result.read_text())["delegate"]["roofline"]
     steps = told["steps"]
