@@ -51,24 +51,41 @@ int32_t Rank(T value) {
   return bits < 0 ? bits ^ std::numeric_limits<int32_t>::max() : bits;
 }
 
+// Puts `key` in the place of the least key of a heap whose first key that is.
+template <class Greater>
+void ReplaceLeast(int64_t* heap, int64_t size, int64_t key, Greater greater) {
+  int64_t hole = 0;
+  for (int64_t child = 1; child < size; child = 2 * hole + 1) {
+    if (child + 1 < size && greater(heap[child], heap[child + 1])) ++child;
+    if (!greater(key, heap[child])) break;
+    heap[hole] = heap[child];
+    hole = child;
+  }
+  heap[hole] = key;
+}
+
 // Fills `keys`, of `size`, so that its first `k` are the largest of `key_of(0 … size-1)` in
-// descending order.
-template <class KeyOf, class Greater>
-void TakeLargest(int64_t size, int64_t k, int64_t* keys, KeyOf key_of, Greater greater) {
+// descending order. `position_of(key_of(i))` is i. Of equal values in the row, the first has the
+// greatest key.
+template <class T, class KeyOf, class PositionOf, class Greater>
+void TakeLargest(const T* row, int64_t size, int64_t k, int64_t* keys, KeyOf key_of,
+                 PositionOf position_of, Greater greater) {
   if (8 * k > size) {
     for (int64_t i = 0; i < size; ++i) keys[i] = key_of(i);
     if (k < size) std::nth_element(keys, keys + k, keys + size, greater);
     return std::sort(keys, keys + k, greater);
   }
-  // A heap of the largest so far rejects most values with one comparison.
+  if (k == 0) return;
+  // A heap of the largest so far; what is not above its least value is rejected by one comparison.
   for (int64_t i = 0; i < k; ++i) keys[i] = key_of(i);
   std::make_heap(keys, keys + k, greater);
-  for (int64_t i = k; k > 0 && i < size; ++i) {
+  T least = row[position_of(keys[0])];
+  for (int64_t i = k; i < size; ++i) {
+    if (row[i] <= least) continue;  // a NaN goes on
     const int64_t key = key_of(i);
     if (!greater(key, keys[0])) continue;
-    std::pop_heap(keys, keys + k, greater);
-    keys[k - 1] = key;
-    std::push_heap(keys, keys + k, greater);
+    ReplaceLeast(keys, k, key, greater);
+    least = row[position_of(keys[0])];
   }
   std::sort_heap(keys, keys + k, greater);
 }
@@ -81,9 +98,10 @@ void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Pos
   const auto key_of = [row](int64_t i) {
     return int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i);
   };
-  TakeLargest(size, k, keys, key_of, std::greater<>());
+  const auto position_of = [](int64_t key) { return kLast - (key & kLast); };
+  TakeLargest(row, size, k, keys, key_of, position_of, std::greater<>());
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t position = kLast - (keys[i] & kLast);
+    const int64_t position = position_of(keys[i]);
     values[i] = row[position];
     indices[i] = static_cast<Position>(position);
   }
@@ -96,7 +114,7 @@ void TopRow(const int64_t* row, int64_t size, int64_t k, int64_t* order, int64_t
   const auto greater = [row](int64_t a, int64_t b) {
     return row[a] != row[b] ? row[a] > row[b] : a < b;
   };
-  TakeLargest(size, k, order, std::identity(), greater);
+  TakeLargest(row, size, k, order, std::identity(), std::identity(), greater);
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
     indices[i] = static_cast<Position>(order[i]);
