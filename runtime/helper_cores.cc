@@ -3,10 +3,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 
 namespace fuselite::internal {
 namespace {
+
+// Of larger teams only so many helpers are sent: two system calls for each, a microsecond or so,
+// are the caller's time.
+constexpr int kMostSent = 8;
 
 void Remove(int core, cpu_set_t* set) {
   if (core >= 0 && core < CPU_SETSIZE) CPU_CLR(core, set);
@@ -35,7 +40,7 @@ void HelperCores::Arrive(int number) {
 }
 
 void HelperCores::SendElsewhere(int core) {
-  for (int i = 0; all_ && i < helpers_; ++i) {
+  for (int i = 0; all_ && i < std::min(helpers_, kMostSent); ++i) {
     Helper& helper = all_[i];
     const pid_t id = helper.id;
     if (id == 0) continue;  // it has not begun

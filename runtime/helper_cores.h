@@ -28,8 +28,8 @@ class HelperCores {
   // For it when it has woken up or begun. A system call where it was sent elsewhere.
   void Arrive(int number);
   // For the caller, who runs on `core` (of sched_getcpu), before it wakes the helpers: two system
-  // calls for each. A helper without another core stays as it is, and what somebody else has made
-  // of its cores holds. Not for two threads at once.
+  // calls for each of the first eight. A helper without another core stays as it is, and what
+  // somebody else has made of its cores holds. Not for two threads at once.
   void SendElsewhere(int core);
 
  private:
