@@ -168,15 +168,21 @@ Seen WokenHelper() {
   return seen;
 }
 
+// Not each time: on a busy machine a helper may not have come to sleep, or is moved as it wakes up.
 TEST(Regions, WakeTheirHelpersElsewhere) {
   const KeepsCores kept;
   if (kept.cores.size() != 2 || !HasCoreForEach(2)) GTEST_SKIP() << "there are not two cores";
   WokenHelper();  // the team is made, with both cores
   for (int core : {kept.cores[0], kept.cores[1], kept.cores[0]}) {
     SetCores(0, {core});
-    const Seen seen = WokenHelper();
-    EXPECT_NE(seen.core, core);
-    EXPECT_EQ(seen.cores, kept.cores) << "it may be moved";
+    bool elsewhere = false, free = false;
+    for (int attempt = 0; attempt < 100 && !(elsewhere && free); ++attempt) {
+      const Seen seen = WokenHelper();
+      elsewhere = seen.core != core;
+      free = seen.cores == kept.cores;
+    }
+    EXPECT_TRUE(elsewhere) << "the caller is on core " << core;
+    EXPECT_TRUE(free) << "it may not be moved";
   }
 }
 
