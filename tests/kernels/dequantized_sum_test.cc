@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tests/kernels/beside_reference.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -87,15 +88,9 @@ TEST_P(DequantizedSumIsaTest, HighwayHasTheBitsOfTheReference) {
                   Scaled(scale(), static_cast<int32_t>(random.Int(-9, 99))));
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok());
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    if (!GetParam().has_vectors()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    ExpectSame<uint8_t>((*expected)[0], (*actual)[0], "sum");
+    const auto both = RunHighway(tester, GetParam(), seed, random.Int(0, 3));
+    if (!both) continue;
+    ExpectSame<uint8_t>(both->expected, both->actual, "sum");
   }
 }
 

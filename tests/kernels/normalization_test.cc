@@ -1,5 +1,6 @@
 // Operators that map rows to rows: SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION.
 #include "kernels/softmax/softmax.h"
+#include "tests/kernels/beside_reference.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -167,15 +168,9 @@ TEST_P(NormalizationIsaTest, SoftmaxOfInt16HasTheBitsOfTheReference) {
     tester.Output(DataType::kInt16, {{0x1p-15f}, {0}});
     ASSERT_TRUE(tester.Infer().ok());
     PitchOutput(tester, random);
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok());
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    if (!GetParam().has_vectors()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    EXPECT_EQ((*actual)[0].values<int16_t>(), (*expected)[0].values<int16_t>());
+    const auto both = RunHighway(tester, GetParam(), seed, random.Int(0, 3));
+    if (!both) continue;
+    EXPECT_EQ(both->actual.values<int16_t>(), both->expected.values<int16_t>());
   }
 }
 
@@ -199,17 +194,11 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
       tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 0.5f, 1));
     }
     PitchOutput(tester, random);
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok());
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    if (!GetParam().has_vectors()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    const TestTensor& e = (*expected)[0];
+    const auto both = RunHighway(tester, GetParam(), seed, random.Int(0, 3));
+    if (!both) continue;
+    const TestTensor& e = both->expected;
     ExpectNear(
-        e, (*actual)[0], [&](int64_t i) { return 1e-6f + 2e-6f * std::abs(e.at<float>(i)); }, name);
+        e, both->actual, [&](int64_t i) { return 1e-6f + 2e-6f * std::abs(e.at<float>(i)); }, name);
   }
 }
 
@@ -246,18 +235,12 @@ TEST_P(NormalizationIsaTest, QuantizedSoftmaxHasTheBitsOfTheReference) {
     tester.Output(out, {{1.0f / 256}, {in == DataType::kInt8 ? -128 : 0}});
     ASSERT_TRUE(tester.Infer().ok());
     PitchOutput(tester, random);
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok());
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    if (!GetParam().has_vectors()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    const auto both = RunHighway(tester, GetParam(), seed, random.Int(0, 3));
+    if (!both) continue;
     if (out == DataType::kInt16) {
-      ExpectSame<int16_t>((*expected)[0], (*actual)[0], "softmax");
+      ExpectSame<int16_t>(both->expected, both->actual, "softmax");
     } else {
-      ExpectSame<int8_t>((*expected)[0], (*actual)[0], "softmax");
+      ExpectSame<int8_t>(both->expected, both->actual, "softmax");
     }
   }
 }

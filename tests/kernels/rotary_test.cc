@@ -1,5 +1,6 @@
 #include "kernels/rotary/rotary.h"
 
+#include "tests/kernels/beside_reference.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -97,15 +98,9 @@ TEST_P(RotaryIsaTest, HighwayHasTheBitsOfTheReference) {
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     PitchOutput(tester, random);
-    const auto expected = tester.Run("reference", Isa::kScalar);
-    ASSERT_TRUE(expected.ok());
-    const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
-    if (!GetParam().has_vectors()) {
-      EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
-      continue;
-    }
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    ExpectSame<float>((*expected)[0], (*actual)[0], "rotary");
+    const auto both = RunHighway(tester, GetParam(), seed, random.Int(0, 3));
+    if (!both) continue;
+    ExpectSame<float>(both->expected, both->actual, "rotary");
   }
 }
 
