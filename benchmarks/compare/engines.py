@@ -57,19 +57,20 @@ class OpenVINO:
         network = str(model)
         if batch > 1:
             network = core.read_model(network)
-            shapes = {port: [d.get_length() if d.is_static else 1 for d in port.partial_shape] for port in network.inputs}
-            network.reshape({port: _batched(shape, batch) for port, shape in shapes.items()})
+            network.reshape({port: _batched(self._shape(port), batch) for port in network.inputs})
         self._compiled = core.compile_model(network, "CPU", settings)
         self._request = self._compiled.create_infer_request()
         self.run = self._request.infer
         self.reset = self._request.reset_state
 
+    @staticmethod
+    def _shape(port):
+        """That of an input, with 1 where a dimension is open."""
+        return [d.get_length() if d.is_static else 1 for d in port.partial_shape]
+
     def input_types(self):
-        """As LiteRT's, with 1 where a dimension is open."""
-        return [
-            ([d.get_length() if d.is_static else 1 for d in port.partial_shape], np.dtype(port.element_type.to_dtype()))
-            for port in self._compiled.inputs
-        ]
+        """As LiteRT's."""
+        return [(self._shape(port), np.dtype(port.element_type.to_dtype())) for port in self._compiled.inputs]
 
     def output_shapes(self):
         return [list(self._request.get_output_tensor(i).shape) for i in range(len(self._compiled.outputs))]
@@ -117,6 +118,17 @@ def make(name, model, threads, delegate, options, batch=1):
 
     loaded = load_delegate(str(delegate), {"num_threads": str(threads), **options})
     return LiteRT(model, threads, plain=name == "fuselite", delegates=[loaded], batch=batch)
+
+
+def open_each(names, open_one):
+    """What `open_one(name)` gives for each engine, and why others give nothing."""
+    opened, failed = {}, {}
+    for name in names:
+        try:
+            opened[name] = open_one(name)
+        except Exception as error:  # whatever an engine throws is a result of the comparison
+            failed[name] = " ".join(str(error).split())[:200]
+    return opened, failed
 
 
 def reference(model):

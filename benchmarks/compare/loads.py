@@ -54,10 +54,10 @@ class Interpreters:
     """`number` callers at once, each with one thread."""
 
     def __init__(self, request, name, number):
-        single = request | {"threads": 1}
         if name == "openvino":
             self.runners = engines.OpenVINO(request["model"], number, streams=number).fed_runners(number)
         else:
+            single = request | {"threads": 1}
             self.engines = [_make(single, name) for _ in range(number)]
             self.runners = [engine.run for engine in self.engines]
 
@@ -93,12 +93,8 @@ def _make(request, name, batch=1):
 def measure(request):
     """The figures of each engine under request["load"], medians over the rounds, and why others have none."""
     kind, number = names.parse_load(request["load"])
-    opened, failed = {}, {}
-    for name in request["engines"]:
-        try:
-            opened[name] = {"batch": Batch, "interpreters": Interpreters, "rate": Rate}[kind](request, name, number)
-        except Exception as error:  # whatever an engine throws is a result of the comparison
-            failed[name] = " ".join(str(error).split())[:200]
+    load_of = {"batch": Batch, "interpreters": Interpreters, "rate": Rate}[kind]
+    opened, failed = engines.open_each(request["engines"], lambda name: load_of(request, name, number))
     taken = {name: [] for name in opened}
     for _ in range(request["rounds"]):  # in turns, so that a drift of the machine meets all of them
         for name, load in opened.items():

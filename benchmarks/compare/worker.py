@@ -47,35 +47,28 @@ def error_of(outputs, expected):
     return worst
 
 
-def open_all(request, values, expected):
-    """The engines that can run the model with their errors, and why others cannot."""
-    opened, errors, failed = {}, {}, {}
-    for name in request["engines"]:
-        try:
-            engine = engines.make(name, request["model"], request["threads"], request["delegate"], request["options"])
-            engine.feed(values)
-            engine.run()
-            engine.reset()
-            engine.run()
-            errors[name] = error_of(engine.outputs(), expected)
-            opened[name] = engine
-        except Exception as error:  # whatever an engine throws is a result of the comparison
-            failed[name] = " ".join(str(error).split())[:200]
-    return opened, errors, failed
-
-
 def warm(request):
     reference = engines.reference(request["model"])
     values = engines.random_values(reference.input_types())
     reference.feed(values)
     reference.reset()
     reference.run()
-    opened, errors, failed = open_all(request, values, reference.outputs())
+    expected = reference.outputs()
+
+    def open_one(name):
+        engine = engines.make(name, request["model"], request["threads"], request["delegate"], request["options"])
+        engine.feed(values)
+        engine.run()
+        engine.reset()
+        engine.run()
+        return engine, error_of(engine.outputs(), expected)
+
+    opened, failed = engines.open_each(request["engines"], open_one)
     times = {name: [] for name in opened}
     for _ in range(request["rounds"]):  # in turns, so that a drift of the machine meets all of them
-        for name, engine in opened.items():
+        for name, (engine, _) in opened.items():
             times[name].append(fastest_run(engine, request["seconds"]) * 1e3)
-    figures = {name: {"ms": statistics.median(times[name]), "error": errors[name]} for name in opened}
+    figures = {name: {"ms": statistics.median(times[name]), "error": error} for name, (_, error) in opened.items()}
     return {"engines": figures, "failed": failed, "arithmetic": engines.arithmetic(request["model"])}
 
 
