@@ -7,16 +7,17 @@
 #include "kernels/quantization.h"
 #include "kernels/tail/scale_lanes.h"
 #include "kernels/tail/scale_query.h"
+#include "kernels/tail/scale_tries.h"
 
 namespace fuselite::kernels {
 namespace {
 
 // In windows that are narrower hardly any pair was found.
 constexpr double kHopeless = 0x1p-23;
-// Neighbours of the nearest float that are tried on both sides, and by how much at most they bring
-// two bounds of the addend nearer to each other: by 2^-22 of 256 steps each.
-constexpr int kNeighbours = 2;
+// By how much at most kNeighbours bring two bounds of the addend nearer to each other: by 2^-22 of
+// 256 steps each.
 constexpr double kReachOfNeighbours = 0x1p-13;
+
 // What the pairs of a vector move: its code does for all what one of them asks for.
 class Moved {
  public:
@@ -24,6 +25,7 @@ class Moved {
     down_ |= pair.moves_down() || pair.moves_up();
     up_ |= pair.moves_up();
   }
+  bool any() const { return down_; }
   // Whether what moves them moves the sums of `pair`, too.
   bool Covers(const FloatScale& pair) const {
     return (down_ || !pair.moves_down()) && (up_ || !pair.moves_up());
@@ -44,8 +46,7 @@ class Search {
     const int above = Reached(value_, q_.largest, q_.max - q_.zero_point);
     const int below = Reached(value_, -q_.least, q_.zero_point - q_.min);
     const int count = std::max(above, below);
-    // Nothing is reached but zero: what moves steps towards it is at most 1/4 of one.
-    if (farthest < 0.125 || count == 0) return FloatScale{0, static_cast<float>(Offset())};
+    if (farthest < kLeastReached || count == 0) return FloatScale{0, static_cast<float>(Offset())};
     if (farthest >= kMostReached) return std::nullopt;
     places_ = PlacesOf(q_.scale);
     const double reach = places_.Of(count + kStepLanes + 1);
@@ -66,10 +67,6 @@ class Search {
 
  private:
   int32_t Offset() const { return OffsetOf(q_); }
-  int32_t ResultOf(int64_t sum) const {
-    const int64_t result = int64_t{q_.scale.Apply(static_cast<int32_t>(sum))} + q_.zero_point;
-    return static_cast<int32_t>(std::clamp<int64_t>(result, q_.min, q_.max));
-  }
   // `addend` and the zero point, less what the shift is of it.
   double Addend(double scale, double addend) const { return Offset() - scale * shift_ + addend; }
   FloatScale WithAddend(float scale, double addend) const {
@@ -92,8 +89,8 @@ class Search {
 
   // Looks at every step that occurs, beginning with `first_try`.
   std::optional<FloatScale> Thorough(float nearest, std::optional<FloatScale> first_try) {
-    first_ = ResultOf(q_.least);
-    last_ = ResultOf(q_.largest);
+    first_ = IntegerResult(q_, q_.least);
+    last_ = IntegerResult(q_, q_.largest);
     if (first_ == last_) return Constant();
     if (!PlaceSides()) return std::nullopt;
     if (first_try && Try(*first_try)) return best_;
@@ -197,7 +194,7 @@ class Search {
                                   {bounds.low, bounds.next_high},
                                   {bounds.next_low, bounds.high},
                                   {bounds.next_low, bounds.next_high}};
-    for (int i = 0; i < 4 && !(best_ && Moves(*best_) <= i); ++i) {
+    for (int i = 0; i < 4 && !(best_ && MovesOf(*best_) <= i); ++i) {
       AddendRange range = ranges[i];
       if (q_.addend_has_sign) range = {std::max(range.low, 0.0), std::min(range.high, 0.5)};
       if (range.low > range.high) continue;
@@ -215,8 +212,8 @@ class Search {
     const StepSums &up = *above_.sums, &down = *below_.sums;
     if (!Move(above.early, up.before, below.late, down.at, &pair.down)) return false;
     if (!Move(above.late, up.at, below.early, down.before, &pair.up)) return false;
-    if (!MovesRight(pair) || !HoldsAtEnds(pair)) return false;
-    if (!best_ || Moves(pair) < Moves(*best_)) best_ = pair;
+    if (!MovesRight(q_, pair) || !HoldsAtEnds(pair)) return false;
+    if (!best_ || MovesOf(pair) < MovesOf(*best_)) best_ = pair;
     return moved_.Covers(pair);
   }
 
@@ -228,8 +225,6 @@ class Search {
     return misplaced;
   }
 
-  static int Moves(const FloatScale& pair) { return pair.moves_down() + 2 * pair.moves_up(); }
-
   // The one sum to move of those of misplaced steps above and below zero, if there is any.
   using Sums = decltype(StepSums::at);
   bool Move(const MisplacedSteps& above, const Sums& sums_above, const MisplacedSteps& below,
@@ -237,37 +232,14 @@ class Search {
     if (above.count + below.count > 1) return false;
     if (above.count + below.count == 0) return true;
     const float at = above.count > 0 ? sums_above[above.last] : -sums_below[below.last];
-    const float moved = at + static_cast<float>(shift_);
-    *sum = static_cast<int32_t>(moved);
-    return std::abs(moved) <= kExactInFloat / 2;  // so that its neighbours are floats, too
-  }
-
-  // Whether what is moved is then right, and neither is moved onto the other.
-  bool MovesRight(const FloatScale& pair) const {
-    if (pair.moves_down() && pair.moves_up() && std::abs(pair.down - pair.up) < 3) return false;
-    const auto is_right = [&](int64_t shifted) {
-      const int64_t sum = shifted - pair.shift;
-      return FloatResult(pair, sum) == ResultOf(sum);
-    };
-    return (!pair.moves_down() || is_right(pair.down)) && (!pair.moves_up() || is_right(pair.up));
+    *sum = static_cast<int32_t>(at + static_cast<float>(shift_));
+    return true;
   }
 
   // Between the ends and the next step results are the ends', or beyond them in the clamp.
   bool HoldsAtEnds(const FloatScale& pair) const {
-    return (first_ == q_.min || FloatResult(pair, q_.least) == first_) &&
-           (last_ == q_.max || FloatResult(pair, q_.largest) == last_);
-  }
-
-  // What is emitted computes.
-  int32_t FloatResult(const FloatScale& pair, int64_t sum) const {
-    const int64_t shifted = sum + pair.shift;
-    const auto moved =
-        static_cast<int32_t>(shifted + (shifted == pair.up) - (shifted == pair.down));
-    const auto x = static_cast<float>(moved);
-    const float addend = q_.addend_has_sign ? std::copysign(pair.addend, x) : pair.addend;
-    const double rounded =
-        std::nearbyint(std::fma(x, pair.scale, addend)) + q_.zero_point - Offset();
-    return static_cast<int32_t>(std::clamp<double>(rounded, q_.min, q_.max));
+    return (first_ == q_.min || FloatResult(q_, pair, q_.least) == first_) &&
+           (last_ == q_.max || FloatResult(q_, pair, q_.largest) == last_);
   }
 
   const FloatScaleQuery& q_;
@@ -283,6 +255,48 @@ class Search {
   bool symmetric_ = false;  // both have the sums of the longer one
   std::array<StepSums, 2> sums_;
   std::optional<FloatScale> best_;
+};
+
+// Looks at the scales of a vector side by side, and thoroughly only at those that this leaves open.
+class VectorSearch {
+ public:
+  VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa,
+               std::span<std::optional<FloatScale>> pairs)
+      : queries_(queries), isa_(isa), pairs_(pairs), search_(queries, isa) {}
+
+  // Whether all have a pair.
+  bool Run() {
+    std::array<int, kStepLanes> open;
+    size_t count = 0;
+    for (int i = 0; i < static_cast<int>(queries_.size()); ++i) {
+      pairs_[i] = search_.Pair(i);
+      if (!pairs_[i]) open[count++] = i;
+    }
+    for (const int i : std::span(open).first(count)) {
+      pairs_[i] = Find(i);
+      if (!pairs_[i]) return false;
+      moved_.Add(*pairs_[i]);
+    }
+    return true;
+  }
+
+ private:
+  std::optional<FloatScale> Find(int i) const {
+    const ScaleTries tries(search_, isa_);
+    // What the code moves anyway needs no better scale.
+    for (int scales = moved_.any() ? 1 : ScaleTries::kScales;; scales = ScaleTries::kScales) {
+      const ScaleTries::Found found = tries.Of(i, scales);
+      if (found.pair && moved_.Covers(*found.pair)) return found.pair;
+      if (scales < ScaleTries::kScales) continue;
+      return found.certain ? found.pair : Search(queries_[i], isa_, moved_).Run();
+    }
+  }
+
+  const std::span<const FloatScaleQuery> queries_;
+  const Isa isa_;
+  const std::span<std::optional<FloatScale>> pairs_;
+  const LaneSearch search_;
+  Moved moved_;
 };
 
 }  // namespace
@@ -304,13 +318,7 @@ void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
   static_assert(kMostFloatScales == kStepLanes);
   std::ranges::fill(pairs, std::nullopt);
   if (!FusesMultiplyAdd(isa) || queries.empty()) return;
-  const LaneSearch search(queries, isa);
-  Moved moved;
-  for (size_t i = 0; i < queries.size(); ++i) {
-    pairs[i] = search.Pair(static_cast<int>(i));
-    if (!pairs[i]) pairs[i] = Search(queries[i], isa, moved).Run();
-    if (pairs[i]) moved.Add(*pairs[i]);
-  }
+  if (!VectorSearch(queries, isa, pairs).Run()) std::ranges::fill(pairs, std::nullopt);
 }
 
 }  // namespace fuselite::kernels

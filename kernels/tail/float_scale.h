@@ -79,10 +79,10 @@ inline bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.ha
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 
 // The same for up to kMostFloatScales queries with one zero point, clamp and kind of addend, one
-// pair for each: in a third of the time where most need no moved sum. The pairs are one vector's,
-// whose code moves sums down, or down and up, as soon as one of them asks for it: those behind that
-// one may move as many where a longer search would have found a pair that moves fewer. The vector
-// never moves more than the pairs of FindFloatScale would.
+// pair for each, or none for all: the pairs are one vector's, whose code is that of the channel
+// that asks for most. It moves sums down, or down and up, as soon as one of them does; those found
+// later may then move as many where a longer search would have found a pair that moves fewer. The
+// vector never moves more than the pairs of FindFloatScale would.
 inline constexpr int kMostFloatScales = 16;
 void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa,
                      std::span<std::optional<FloatScale>> pairs);

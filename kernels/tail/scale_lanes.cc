@@ -6,68 +6,57 @@
 #include "kernels/tail/scale_query.h"
 
 namespace fuselite::kernels {
-namespace {
 
-// In a scale above kNarrow * count `count` steps mostly leave room that their spread shows, which
-// takes less time to see. With fewer than kFewestNarrow others in a vector that holds for all.
-constexpr double kNarrow = 12 * 0x1p-18;
-constexpr int kFewestNarrow = 4;
-
-}  // namespace
-
-LaneSearch::LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa)
-    : queries_(queries), q_(queries[0]), isa_(isa) {
-  for (size_t i = 0; i < queries.size(); ++i) Add(static_cast<int>(i));
-  if (narrow_ < kFewestNarrow) {
-    taken_ = {};
-    return;
+LaneSearch::LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa) : queries_(queries) {
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const FloatScaleQuery& q = queries[i];
+    lanes_.scale[i] = q.scale.value();
+    lanes_.first_part[i] = FirstPart(q.scale);
+    lanes_.least[i] = static_cast<double>(q.least);
+    lanes_.largest[i] = static_cast<double>(q.largest);
   }
-  const auto offset = static_cast<float>(OffsetOf(q_));
-  if (q_.addend_has_sign) above_ = std::max(above_, below_);
-  if (above_ > 0) BoundsOfLanes(lanes_, above_, offset, isa_, &upper_);
-  if (below_ > 0 && !q_.addend_has_sign) BoundsOfLanes(lanes_, below_, -offset, isa_, &lower_);
+  const FloatScaleQuery& q = queries[0];
+  const auto offset = static_cast<float>(OffsetOf(q));
+  PlaceLanes(q.max - q.zero_point, q.zero_point - q.min, offset, isa, &lanes_, &nearest_);
+  auto above = static_cast<int>(*std::ranges::max_element(lanes_.above));
+  auto below = static_cast<int>(*std::ranges::max_element(lanes_.below));
+  if (q.addend_has_sign) {
+    above = std::max(above, below);
+    below = 0;
+  }
+  if (above > 0) BoundsOfLanes(nearest_, above_.emplace(above, offset, isa), isa, &upper_);
+  if (below > 0) BoundsOfLanes(nearest_, below_.emplace(below, -offset, isa), isa, &lower_);
+}
+
+bool LaneSearch::certain(int i) const {
+  return lanes_.has_steps(i) && (!above_ || upper_.certain(i)) && (!below_ || lower_.certain(i));
 }
 
 std::optional<FloatScale> LaneSearch::Pair(int i) const {
-  if (!taken_[i]) return std::nullopt;
-  AddendRange range = {q_.addend_has_sign ? 0.0 : -INFINITY, q_.addend_has_sign ? 0.5 : INFINITY};
-  if (above_ > 0) {
-    if (!upper_.certain(i)) return std::nullopt;
+  if (!certain(i)) return std::nullopt;
+  const bool has_sign = queries_[0].addend_has_sign;
+  AddendRange range = {has_sign ? 0.0 : -INFINITY, has_sign ? 0.5 : INFINITY};
+  if (above_) {
     range = {std::max<double>(range.low, upper_.low[i]),
              std::min<double>(range.high, upper_.high[i])};
   }
-  if (below_ > 0 && !q_.addend_has_sign) {
-    if (!lower_.certain(i)) return std::nullopt;
+  if (below_) {
     range = {std::max<double>(range.low, -lower_.high[i]),
              std::min<double>(range.high, -lower_.low[i])};
   }
-  const float scale = lanes_.scale[i];
-  const double zero = OffsetOf(q_) - double{scale} * shifts_[i];
-  const auto addend = static_cast<float>(zero + range.middle());
-  const double exact = double{addend} - zero;
-  // Bounds are exact up to 2^-23 of 1 or the scale.
-  const double inexact = 0x1p-22 * std::max(scale, 1.0f);
-  if (exact - range.low < inexact || range.high - exact < inexact) return std::nullopt;
-  return FloatScale{scale, addend, shifts_[i]};
+  return WithAddend(nearest_.scale[i], OffsetOf(queries_[0]), static_cast<int32_t>(lanes_.shift[i]),
+                    range);
 }
 
-void LaneSearch::Add(int i) {
-  const FloatScaleQuery& q = queries_[i];
-  const double value = q.scale.value();
-  const double farthest = static_cast<double>(std::max(q.largest, -q.least)) * value;
-  const int above = Reached(value, q.largest, q.max - q.zero_point);
-  const int below = Reached(value, -q.least, q.zero_point - q.min);
-  const int count = std::max(above, below);
-  if (farthest < 0.125 || farthest >= kMostReached || count == 0) return;
-  const StepPlaces places = PlacesOf(q.scale);
-  const double reach = places.Of(count + 1);
-  if (reach >= kExactInFloat) return;
-  shifts_[i] = ShiftOf(q, places.distance, reach);
-  lanes_.Set(i, places, static_cast<float>(value));
-  taken_[i] = true;
-  narrow_ += value < kNarrow * count ? 1 : 0;
-  above_ = std::max(above_, above);
-  below_ = std::max(below_, below);
+std::optional<FloatScale> WithAddend(float scale, int32_t offset, int32_t shift,
+                                     AddendRange range) {
+  const double zero = offset - double{scale} * shift;
+  const auto addend = static_cast<float>(zero + range.middle());
+  const double exact = double{addend} - zero;
+  if (exact - range.low < Inexact(scale) || range.high - exact < Inexact(scale)) {
+    return std::nullopt;
+  }
+  return FloatScale{scale, addend, shift};
 }
 
 }  // namespace fuselite::kernels

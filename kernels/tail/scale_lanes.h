@@ -1,12 +1,10 @@
 // The search for the scales of a vector, side by side.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <span>
 
-#include "kernels/tail/scale_steps.h"
+#include "kernels/tail/lane_bounds.h"
 
 namespace fuselite::kernels {
 
@@ -14,23 +12,35 @@ namespace fuselite::kernels {
 // nearest float.
 class LaneSearch {
  public:
+  // `queries` stay where they are.
   LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa);
 
   // That of query i.
   std::optional<FloatScale> Pair(int i) const;
 
- private:
-  void Add(int i);
+  // For other tries of the same queries: what they ask, whether the steps of query i are placed so
+  // that bounds hold, and the most steps of a query. With a sign those above zero are those on
+  // either side. Sides without a step have no half units.
+  const FloatScaleQuery& query(int i) const { return queries_[i]; }
+  const QueryLanes& lanes() const { return lanes_; }
+  const ScaleLanes& nearest() const { return nearest_; }
+  bool certain(int i) const;
+  const std::optional<HalfUnits>& above() const { return above_; }
+  const std::optional<HalfUnits>& below() const { return below_; }
 
+ private:
   std::span<const FloatScaleQuery> queries_;
-  const FloatScaleQuery& q_;
-  const Isa isa_;
-  ScaleLanes lanes_;
-  std::array<int32_t, kStepLanes> shifts_{};
-  std::array<bool, kStepLanes> taken_{};  // which lanes are
-  int narrow_ = 0;                        // of them
-  int above_ = 0, below_ = 0;             // the most steps of a lane
+  QueryLanes lanes_;
+  ScaleLanes nearest_;
+  std::optional<HalfUnits> above_, below_;
   LaneBounds upper_, lower_;
 };
+
+// The float that is nearest to the middle of `range` as an addend to scaled sums, `zero` and what
+// scale * shift is taken off, where it is surely within the range: bounds are exact up to 2^-23 of
+// 1 or the scale.
+std::optional<FloatScale> WithAddend(float scale, int32_t offset, int32_t shift, AddendRange range);
+// The distance from a bound from which on it is sure on which side of it an addend is.
+inline double Inexact(float scale) { return scale > 1 ? 0x1p-22 * scale : 0x1p-22; }
 
 }  // namespace fuselite::kernels

@@ -153,59 +153,6 @@ Misplaced VectorFindMisplaced(const SideSteps& side, const FloatScale& pair) {
   return found;
 }
 
-// Half units of the steps' values, as at KeepBounds.
-void HalfUnits(int count, float offset, float* half_units) {
-  const Floats d;
-  const Words dw;
-  const auto exponent = hn::BitCast(d, hn::Set(dw, 0x7F800000));
-  auto k = hn::Iota(d, 1.0f);
-  auto parity = hn::Iota(dw, static_cast<int32_t>(offset) + 2);
-  for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
-    const auto middle = hn::Add(k, hn::Set(d, offset - 0.5f));
-    const auto sign = hn::BitCast(d, hn::ShiftLeft<31>(parity));
-    const auto unit = hn::Or(hn::Set(d, 0x1p-24f), sign);
-    hn::Store(hn::Mul(hn::And(middle, exponent), unit), d, half_units + i);
-    k = hn::Add(k, hn::Set(d, static_cast<float>(hn::Lanes(d))));
-    parity = hn::Add(parity, hn::Set(dw, static_cast<int32_t>(hn::Lanes(d))));
-  }
-}
-
-// With a place's fraction f, what the first sum of step k is below k - 1/2 is
-//   start + (k - 1) drift + f scale - scale,
-// and what the sum before it is, scale more.
-void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, float offset, LaneBounds* bounds) {
-  const Floats d;
-  const Words dw;
-  alignas(64) float half_units[kMostSteps + kStepLanes];
-  HalfUnits(count, offset, half_units);
-  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
-    const auto scale = hn::Load(d, lanes.scale.data() + at);
-    const auto unit = hn::Mul(scale, hn::Set(d, 0x1p-32f));
-    const auto drift = hn::Load(d, lanes.drift.data() + at);
-    // The fractions' sign bit is flipped, so that they compare and become floats.
-    const auto start = hn::MulAdd(hn::Set(d, 0.5f), scale, hn::Load(d, lanes.start.data() + at));
-    const auto distance = hn::Load(dw, lanes.distance.data() + at);
-    auto fraction = hn::Load(dw, lanes.fraction.data() + at), least = fraction, greatest = fraction;
-    auto low = hn::Set(d, -FLT_MAX), high = hn::Set(d, FLT_MAX);
-    auto step = hn::Zero(d);
-    for (int k = 0; k < count; ++k) {
-      const auto line = hn::MulAdd(step, drift, start);
-      const auto before = hn::MulAdd(hn::ConvertTo(d, fraction), unit, line);
-      const auto bound = hn::Add(before, hn::Set(d, half_units[k]));
-      low = hn::Max(low, bound);
-      high = hn::Min(high, bound);
-      least = hn::Min(least, fraction);
-      greatest = hn::Max(greatest, fraction);
-      fraction = hn::Add(fraction, distance);
-      step = hn::Add(step, hn::Set(d, 1.0f));
-    }
-    hn::Store(hn::Sub(low, scale), d, bounds->low.data() + at);
-    hn::Store(high, d, bounds->high.data() + at);
-    hn::Store(least, dw, bounds->least.data() + at);
-    hn::Store(greatest, dw, bounds->greatest.data() + at);
-  }
-}
-
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // FUSELITE_SIMD_TARGET
@@ -218,7 +165,6 @@ constexpr auto kFindSpread = FUSELITE_SIMD_TABLE(VectorFindSpread);
 constexpr auto kPlaceSteps = FUSELITE_SIMD_TABLE(VectorPlaceSteps);
 constexpr auto kBoundsOfAddends = FUSELITE_SIMD_TABLE(VectorBoundsOfAddends);
 constexpr auto kFindMisplaced = FUSELITE_SIMD_TABLE(VectorFindMisplaced);
-constexpr auto kBoundsOfLanes = FUSELITE_SIMD_TABLE(VectorBoundsOfLanes);
 
 }  // namespace
 
@@ -242,21 +188,6 @@ AddendBounds BoundsOfAddends(std::span<const SideSteps> sides, float scale, Isa 
 
 Misplaced FindMisplaced(const SideSteps& side, const FloatScale& pair, Isa isa) {
   return kFindMisplaced.For(isa)(side, pair);
-}
-
-void ScaleLanes::Set(int i, const StepPlaces& places, float of_scale) {
-  const auto fraction_of = [](double place) {
-    return static_cast<uint32_t>(static_cast<int64_t>(place * 0x1p32));
-  };
-  scale[i] = of_scale;
-  start[i] = static_cast<float>(0.5 - places.first * of_scale);
-  drift[i] = static_cast<float>(1 - places.distance * of_scale);
-  fraction[i] = static_cast<int32_t>(fraction_of(places.first) ^ 0x80000000u);
-  distance[i] = static_cast<int32_t>(fraction_of(places.distance));
-}
-
-void BoundsOfLanes(const ScaleLanes& lanes, int count, float offset, Isa isa, LaneBounds* bounds) {
-  kBoundsOfLanes.For(isa)(lanes, count, offset, bounds);
 }
 
 }  // namespace fuselite::kernels

@@ -28,6 +28,9 @@ struct AddendRange {
   double middle() const { return low + 0.5 * width(); }
 };
 
+// The floats next to the nearest one that are tried as scales, on each side of it.
+inline constexpr int kNeighbours = 2;
+
 // Up to how many steps are looked at, and to how many lanes lists of them are filled up.
 inline constexpr int kMostSteps = 256, kStepLanes = 16;
 // Every sum up to here is a float.
@@ -81,29 +84,5 @@ struct Misplaced {
   MisplacedSteps early, late;
 };
 Misplaced FindMisplaced(const SideSteps& side, const FloatScale& pair, Isa isa);
-
-// Scales side by side, of which many steps are looked at in less time than those of one after the
-// other.
-struct ScaleLanes {
-  alignas(64) std::array<float, kStepLanes> scale{};
-  alignas(64) std::array<float, kStepLanes> start{}, drift{};          // of what steps are off by
-  alignas(64) std::array<int32_t, kStepLanes> fraction{}, distance{};  // of places, in 2^-32
-
-  // Lane i. Precondition: places are below kExactInFloat.
-  void Set(int i, const StepPlaces& places, float of_scale);
-};
-// The bounds that each lane has.
-struct LaneBounds {
-  alignas(64) std::array<float, kStepLanes> low, high;  // as AddendBounds; exact up to 2^-23
-  alignas(64) std::array<int32_t, kStepLanes> least, greatest;  // fractions less 1/2, in 2^-32
-
-  // As StepSpread::certain, without which bounds do not hold.
-  bool certain(int i) const {
-    constexpr double kSurely = 0x1p31 - kUncertain * 0x1p32;
-    return least[i] > -kSurely && greatest[i] < kSurely;
-  }
-};
-// Those of steps 1 to `count` above zero, results moved by `offset`.
-void BoundsOfLanes(const ScaleLanes& lanes, int count, float offset, Isa isa, LaneBounds* bounds);
 
 }  // namespace fuselite::kernels

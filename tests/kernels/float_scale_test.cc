@@ -79,6 +79,30 @@ TEST(FloatScaleTest, PairsHoldAtEverySum) {
   EXPECT_GT(found, FusesMultiplyAdd() ? kCases * 9 / 10 : -1);
 }
 
+// The least of the sums that occur whose result is `k` or more.
+int64_t FirstSumOf(const FloatScaleQuery& q, int32_t k) {
+  int64_t below = q.least, at = q.largest;
+  while (at - below > 1) {
+    const int64_t middle = (below + at) / 2;
+    (IntegerResult(q, static_cast<int32_t>(middle)) >= k ? at : below) = middle;
+  }
+  return at;
+}
+
+// The ends, and the sums on both sides of every step, where a pair is wrong if it is anywhere.
+std::vector<int64_t> SumsBesideSteps(const FloatScaleQuery& q) {
+  std::vector<int64_t> sums = {q.least, q.largest};
+  const int32_t first = IntegerResult(q, static_cast<int32_t>(q.least));
+  const int32_t last = IntegerResult(q, static_cast<int32_t>(q.largest));
+  for (int32_t k = first + 1; k <= last; ++k) {
+    const int64_t at = FirstSumOf(q, k);
+    for (int64_t sum = std::max(at - 3, q.least); sum <= std::min(at + 3, q.largest); ++sum) {
+      sums.push_back(sum);
+    }
+  }
+  return sums;
+}
+
 // Scales of one layer: with one clamp, and sums of their own.
 std::vector<FloatScaleQuery> RandomLayer(Random& random) {
   std::vector<FloatScaleQuery> queries = {RandomQuery(random)};
@@ -130,7 +154,7 @@ int MovesOfVector(std::span<const std::optional<FloatScale>> pairs) {
 TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
   for (const Isa isa : {Isa(Isa::kAvx2), DetectIsa()}) {
     if (!DetectIsa().has(Feature::kAvx2)) GTEST_SKIP() << "no fused multiplications";
-    int narrow = 0;
+    int narrow = 0, moved = 0, without = 0;
     for (uint64_t seed = 1; seed <= 300; ++seed) {
       Random random(seed);
       SCOPED_TRACE(random.Trace());
@@ -149,30 +173,30 @@ TEST(FloatScaleTest, FindsSideBySideWhatIsFoundAlone) {
       FindFloatScales(queries, isa, pairs);
       std::ranges::transform(queries, alone.begin(),
                              [&](const auto& q) { return FindFloatScale(q, isa); });
-      ASSERT_EQ(MovesOfVector(pairs), MovesOfVector(alone));
+      const auto has_none = [](const auto& pair) { return !pair.has_value(); };
+      if (std::ranges::any_of(pairs, has_none)) {
+        ASSERT_TRUE(std::ranges::all_of(pairs, has_none));
+        ASSERT_TRUE(std::ranges::any_of(alone, has_none));
+        ++without;
+        continue;
+      }
+      if (std::ranges::none_of(alone, has_none)) {
+        ASSERT_LE(MovesOfVector(pairs), MovesOfVector(alone));
+      }
       for (size_t i = 0; i < queries.size(); ++i) {
         const FloatScaleQuery& q = queries[i];
-        ASSERT_EQ(pairs[i].has_value(), alone[i].has_value());
-        if (!pairs[i]) continue;
-        narrow += pairs[i]->addend != alone[i]->addend;
-        for (int64_t sum = q.least; sum <= q.largest; sum += random.Int(1, 200)) {
+        moved += pairs[i]->moves_down() || pairs[i]->moves_up();
+        narrow += alone[i] && pairs[i]->addend != alone[i]->addend;
+        for (const int64_t sum : SumsBesideSteps(q)) {
           const auto x = static_cast<int32_t>(sum);
           ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pairs[i], x)) << i << " at " << sum;
         }
       }
     }
     EXPECT_GT(narrow, 100);
+    EXPECT_GT(moved, 100);
+    EXPECT_GT(without, 10);
   }
-}
-
-// The least of the sums that occur whose result is `k` or more.
-int64_t FirstSumOf(const FloatScaleQuery& q, int32_t k) {
-  int64_t below = q.least, at = q.largest;
-  while (at - below > 1) {
-    const int64_t middle = (below + at) / 2;
-    (IntegerResult(q, static_cast<int32_t>(middle)) >= k ? at : below) = middle;
-  }
-  return at;
 }
 
 // Steps that are so long that floats take some of them a sum too early or too late.
@@ -196,16 +220,9 @@ TEST(FloatScaleTest, MovedSumsAreRight) {
     ++found;
     down += pair->moves_down();
     up += pair->moves_up();
-    std::vector<int64_t> sums = {q.least, q.largest};
-    const int32_t first = IntegerResult(q, static_cast<int32_t>(q.least));
-    const int32_t last = IntegerResult(q, static_cast<int32_t>(q.largest));
-    for (int32_t k = first + 1; k <= last; ++k) {
-      const int64_t at = FirstSumOf(q, k);
-      for (int64_t sum = at - 3; sum <= at + 3; ++sum) sums.push_back(sum);
-    }
+    std::vector<int64_t> sums = SumsBesideSteps(q);
     for (int i = 0; i < 1000; ++i) sums.push_back(random.Int(q.least, q.largest));
     for (const int64_t sum : sums) {
-      if (sum < q.least || sum > q.largest) continue;
       const auto x = static_cast<int32_t>(sum);
       ASSERT_EQ(IntegerResult(q, x), FloatResult(q, *pair, x)) << sum;
     }

@@ -1,0 +1,266 @@
+#include "kernels/tail/lane_bounds.h"
+
+#include <algorithm>
+#include <cfloat>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/tail/lane_bounds.cc"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+#include "kernels/simd.h"
+#include "kernels/tail/scale_query.h"
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kStepLanes>;
+using Words = hn::RebindToSigned<Floats>;
+using Doubles = hn::CappedTag<double, kStepLanes / 2>;
+
+// The fraction of a place in 2^-32, its sign bit flipped.
+hn::Vec<hn::Rebind<int32_t, Doubles>> FlippedFraction(hn::Vec<Doubles> place) {
+  const Doubles d;
+  const auto fraction = hn::Sub(place, hn::Floor(place));
+  const auto whole = hn::Floor(hn::Mul(fraction, hn::Set(d, 0x1p32)));
+  return hn::DemoteTo(hn::Rebind<int32_t, Doubles>(), hn::Sub(whole, hn::Set(d, 0x1p31)));
+}
+
+// As Reached.
+hn::Vec<Doubles> ReachedByLanes(hn::Vec<Doubles> scale, hn::Vec<Doubles> largest, int steps) {
+  const Doubles d;
+  if (steps <= 0) return hn::Zero(d);
+  const auto most = hn::Set(d, static_cast<double>(steps));
+  const auto reached = hn::Trunc(hn::Min(hn::Mul(largest, scale), most));
+  return hn::IfThenElseZero(hn::Gt(largest, hn::Zero(d)),
+                            hn::Min(hn::Add(reached, hn::Set(d, 2.0)), most));
+}
+
+// As ShiftOf.
+hn::Vec<Doubles> ShiftOfLanes(hn::Vec<Doubles> shift, hn::Vec<Doubles> reach,
+                              hn::Vec<Doubles> least, hn::Vec<Doubles> largest) {
+  const Doubles d;
+  const auto size = hn::Abs(shift);
+  const auto whole = hn::Trunc(hn::Add(shift, hn::CopySign(hn::Set(d, 0.5), shift)));
+  const auto holds = [&](hn::Vec<Doubles> low, hn::Vec<Doubles> high)
+                         HWY_ATTR { return hn::Le(low, high); };
+  auto ok = hn::And(holds(size, hn::Set(d, kMostShifted)),
+                    hn::Lt(hn::Add(reach, size), hn::Set(d, kExactInFloat - 1)));
+  ok = hn::And(ok, holds(hn::Set(d, -0x1p31), hn::Add(least, whole)));
+  ok = hn::And(ok, hn::Lt(hn::Add(largest, whole), hn::Set(d, 0x1p31)));
+  return hn::IfThenElseZero(ok, whole);
+}
+
+void VectorPlaceLanes(int above, int below, float offset, QueryLanes* queries,
+                      ScaleLanes* nearest) {
+  const Doubles d;
+  const hn::Rebind<float, Doubles> df;
+  const hn::Rebind<int32_t, Doubles> dw;
+  const auto set = [](double x) HWY_ATTR { return hn::Set(Doubles(), x); };
+  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
+    const auto scale = hn::Load(d, queries->scale.data() + at);
+    const auto least = hn::Load(d, queries->least.data() + at);
+    const auto largest = hn::Load(d, queries->largest.data() + at);
+    const auto distance = hn::Div(set(1), scale);
+    const auto first = hn::Mul(distance, hn::Load(d, queries->first_part.data() + at));
+    const auto up = ReachedByLanes(scale, largest, above);
+    const auto down = ReachedByLanes(scale, hn::Neg(least), below);
+    const auto reach = hn::MulAdd(hn::Max(up, down), distance, first);
+    const auto farthest = hn::Mul(hn::Max(largest, hn::Neg(least)), scale);
+    auto has = hn::And(hn::Ge(farthest, set(kLeastReached)), hn::Lt(farthest, set(kMostReached)));
+    has = hn::And(has, hn::Lt(reach, set(kExactInFloat)));
+    const auto shift = ShiftOfLanes(hn::Mul(set(offset), distance), reach, least, largest);
+    hn::Store(first, d, queries->first.data() + at);
+    hn::Store(distance, d, queries->distance.data() + at);
+    hn::Store(hn::IfThenElseZero(has, up), d, queries->above.data() + at);
+    hn::Store(hn::IfThenElseZero(has, down), d, queries->below.data() + at);
+    hn::Store(shift, d, queries->shift.data() + at);
+    const auto as_float = hn::DemoteTo(df, scale);
+    const auto tried = hn::PromoteTo(d, as_float);
+    hn::Store(as_float, df, nearest->scale.data() + at);
+    const auto start = hn::NegMulAdd(first, tried, set(0.5));
+    const auto drift = hn::NegMulAdd(distance, tried, set(1));
+    hn::Store(hn::DemoteTo(df, start), df, nearest->start.data() + at);
+    hn::Store(hn::DemoteTo(df, drift), df, nearest->drift.data() + at);
+    hn::Store(FlippedFraction(first), dw, nearest->fraction.data() + at);
+    hn::Store(hn::Xor(FlippedFraction(distance), hn::Set(dw, INT32_MIN)), dw,
+              nearest->distance.data() + at);
+  }
+}
+
+void VectorHalfUnits(int count, float offset, float* half_units) {
+  const Floats d;
+  const Words dw;
+  const auto exponent = hn::BitCast(d, hn::Set(dw, 0x7F800000));
+  auto k = hn::Iota(d, 1.0f);
+  auto parity = hn::Iota(dw, static_cast<int32_t>(offset) + 2);
+  for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
+    const auto middle = hn::Add(k, hn::Set(d, offset - 0.5f));
+    const auto sign = hn::BitCast(d, hn::ShiftLeft<31>(parity));
+    const auto unit = hn::Or(hn::Set(d, 0x1p-24f), sign);
+    hn::Store(hn::Mul(hn::And(middle, exponent), unit), d, half_units + i);
+    k = hn::Add(k, hn::Set(d, static_cast<float>(hn::Lanes(d))));
+    parity = hn::Add(parity, hn::Set(dw, static_cast<int32_t>(hn::Lanes(d))));
+  }
+}
+
+// With a place's fraction f, what the first sum of step k is below k - 1/2 is
+//   start + (k - 1) drift + f scale - scale,
+// and what the sum before it is, scale more. The fractions' sign bit is flipped, so that they
+// compare and become floats.
+void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, const float* half_units,
+                         LaneBounds* bounds) {
+  const Floats d;
+  const Words dw;
+  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
+    const auto scale = hn::Load(d, lanes.scale.data() + at);
+    const auto unit = hn::Mul(scale, hn::Set(d, 0x1p-32f));
+    const auto drift = hn::Load(d, lanes.drift.data() + at);
+    const auto start = hn::MulAdd(hn::Set(d, 0.5f), scale, hn::Load(d, lanes.start.data() + at));
+    const auto distance = hn::Load(dw, lanes.distance.data() + at);
+    auto fraction = hn::Load(dw, lanes.fraction.data() + at), least = fraction, greatest = fraction;
+    auto low = hn::Set(d, -FLT_MAX), high = hn::Set(d, FLT_MAX);
+    for (int k = 0; k < count; ++k) {
+      const auto line = hn::MulAdd(hn::Set(d, static_cast<float>(k)), drift, start);
+      const auto before = hn::MulAdd(hn::ConvertTo(d, fraction), unit, line);
+      const auto bound = hn::Add(before, hn::Set(d, half_units[k]));
+      low = hn::Max(low, bound);
+      high = hn::Min(high, bound);
+      least = hn::Min(least, fraction);
+      greatest = hn::Max(greatest, fraction);
+      fraction = hn::Add(fraction, distance);
+    }
+    hn::Store(hn::Sub(low, scale), d, bounds->low.data() + at);
+    hn::Store(high, d, bounds->high.data() + at);
+    hn::Store(least, dw, bounds->least.data() + at);
+    hn::Store(greatest, dw, bounds->greatest.data() + at);
+  }
+}
+
+// The same for the steps of one query, a vector of them at a time.
+class TrySteps {
+ public:
+  explicit TrySteps(const ScaleTry& tried) {
+    const Floats d;
+    const Words dw;
+    const auto lanes = static_cast<int32_t>(hn::Lanes(d));
+    const auto scale = hn::Set(d, tried.scale);
+    unit_ = hn::Mul(scale, hn::Set(d, 0x1p-32f));
+    drift_ = hn::Set(d, tried.drift);
+    start_ = hn::MulAdd(hn::Set(d, 0.5f), scale, hn::Set(d, tried.start));
+    fraction_ =
+        hn::Add(hn::Mul(hn::Iota(dw, 0), hn::Set(dw, tried.distance)), hn::Set(dw, tried.fraction));
+    distance_ = hn::Mul(hn::Set(dw, tried.distance), hn::Set(dw, lanes));
+    k_ = hn::Iota(d, 0.0f);
+  }
+  // The bounds of the next steps, whose half units are `half_units`.
+  hn::Vec<Floats> Next(const float* half_units) {
+    const Floats d;
+    const auto line = hn::MulAdd(k_, drift_, start_);
+    const auto before = hn::MulAdd(hn::ConvertTo(d, fraction_), unit_, line);
+    fraction_ = hn::Add(fraction_, distance_);
+    k_ = hn::Add(k_, hn::Set(d, static_cast<float>(hn::Lanes(d))));
+    return hn::Add(before, hn::Load(d, half_units));
+  }
+
+ private:
+  hn::Vec<Floats> unit_, drift_, start_, k_;
+  hn::Vec<Words> fraction_, distance_;
+};
+
+AddendBounds VectorBoundsOfTry(const ScaleTry& tried, int count, const float* half_units) {
+  const Floats d;
+  const auto lanes = static_cast<int>(hn::Lanes(d));
+  const auto most = hn::Set(d, FLT_MAX), least = hn::Set(d, -FLT_MAX);
+  auto low = least, next_low = least, high = most, next_high = most;
+  const auto keep = [&](auto lower, auto upper) HWY_ATTR {
+    next_low = hn::Max(next_low, hn::Min(low, lower));
+    low = hn::Max(low, lower);
+    next_high = hn::Min(next_high, hn::Max(high, upper));
+    high = hn::Min(high, upper);
+  };
+  TrySteps steps(tried);
+  int k = 0;
+  for (; k + lanes <= count; k += lanes) {
+    const auto bound = steps.Next(half_units + k);
+    keep(bound, bound);
+  }
+  if (k < count) {
+    const auto is_step = hn::FirstN(d, static_cast<size_t>(count - k));
+    const auto bound = steps.Next(half_units + k);
+    keep(hn::IfThenElse(is_step, bound, least), hn::IfThenElse(is_step, bound, most));
+  }
+  // A bound that two lanes have counts once.
+  const auto lowest = hn::MaxOfLanes(d, low), highest = hn::MinOfLanes(d, high);
+  next_low = hn::MaxOfLanes(d, hn::IfThenElse(hn::Eq(low, lowest), next_low, low));
+  next_high = hn::MinOfLanes(d, hn::IfThenElse(hn::Eq(high, highest), next_high, high));
+  return {hn::GetLane(lowest) - tried.scale, hn::GetLane(next_low) - tried.scale,
+          hn::GetLane(highest), hn::GetLane(next_high)};
+}
+
+int VectorStepOfBound(const ScaleTry& tried, int count, const float* half_units, float bound,
+                      bool is_lower) {
+  const Floats d;
+  const auto less = hn::Set(d, is_lower ? tried.scale : 0.0f);
+  TrySteps steps(tried);
+  int k = 0;
+  for (; k < count; k += static_cast<int>(hn::Lanes(d))) {
+    const auto is_bound = hn::Eq(hn::Sub(steps.Next(half_units + k), less), hn::Set(d, bound));
+    const intptr_t found = hn::FindFirstTrue(d, is_bound);
+    if (found >= 0) return k + static_cast<int>(found) + 1;
+  }
+  return k;
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // FUSELITE_SIMD_TARGET
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+namespace {
+
+constexpr auto kPlaceLanes = FUSELITE_SIMD_TABLE(VectorPlaceLanes);
+constexpr auto kBoundsOfLanes = FUSELITE_SIMD_TABLE(VectorBoundsOfLanes);
+constexpr auto kHalfUnits = FUSELITE_SIMD_TABLE(VectorHalfUnits);
+constexpr auto kBoundsOfTry = FUSELITE_SIMD_TABLE(VectorBoundsOfTry);
+constexpr auto kStepOfBound = FUSELITE_SIMD_TABLE(VectorStepOfBound);
+
+}  // namespace
+
+void PlaceLanes(int above, int below, float offset, Isa isa, QueryLanes* queries,
+                ScaleLanes* nearest) {
+  kPlaceLanes.For(isa)(above, below, offset, queries, nearest);
+}
+
+HalfUnits::HalfUnits(int count, float offset, Isa isa) : count(count) {
+  kHalfUnits.For(isa)(count, offset, of_steps[0].data());
+}
+
+void BoundsOfLanes(const ScaleLanes& lanes, const HalfUnits& half_units, Isa isa,
+                   LaneBounds* bounds) {
+  kBoundsOfLanes.For(isa)(lanes, half_units.count, half_units.of_steps[0].data(), bounds);
+}
+
+ScaleTry ScaleTry::Of(const ScaleLanes& lanes, int lane, const StepPlaces& places, float scale) {
+  return {.scale = scale,
+          .start = static_cast<float>(0.5 - places.first * scale),
+          .drift = static_cast<float>(1 - places.distance * scale),
+          .fraction = lanes.fraction[lane],
+          .distance = lanes.distance[lane]};
+}
+
+AddendBounds BoundsOfTry(const ScaleTry& tried, int count, const HalfUnits& half_units, Isa isa) {
+  return kBoundsOfTry.For(isa)(tried, count, half_units.of_steps[0].data());
+}
+
+int StepOfBound(const ScaleTry& tried, int count, const HalfUnits& half_units, double bound,
+                bool is_lower, Isa isa) {
+  return kStepOfBound.For(isa)(tried, count, half_units.of_steps[0].data(),
+                               static_cast<float>(bound), is_lower);
+}
+
+}  // namespace fuselite::kernels
+#endif  // HWY_ONCE
