@@ -32,20 +32,50 @@ struct Lifetime {
   }
 };
 
-int UsefulThreads(std::span<const Step> steps, std::span<const Stage> stages) {
+// Whether `repeats` runs of the steps are so little work that no thread is woken for them.
+bool TooSmallToShare(std::span<const Step> steps, int repeats) {
   double cost = 0;
-  bool known = true;
   for (const Step& step : steps) {
-    known = known && step.cost >= 0;
+    if (step.cost < 0) return false;
     cost += step.cost;
   }
-  if (known && cost < ExecutableBuilder::kMinParallelCost) return 1;
+  return cost * repeats < ExecutableBuilder::kMinParallelCost;
+}
+
+int UsefulThreads(std::span<const Step> steps, std::span<const Stage> stages) {
+  if (TooSmallToShare(steps, 1)) return 1;
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.units / stage.grain);
   return static_cast<int>(std::min<int64_t>(most, 1 << 16));
 }
 
 }  // namespace
+
+std::shared_ptr<const Executable> Executable::Repeat(std::shared_ptr<const Executable> part,
+                                                     int count) {
+  auto repeated = std::make_shared<Executable>();
+  const auto add = [&](Placement placement, int index, size_t bytes) {
+    repeated->values_.push_back(
+        {.placement = placement, .bytes = bytes * static_cast<size_t>(count), .index = index});
+  };
+  for (int i = 0; i < part->inputs(); ++i) add(Placement::kInput, i, part->input_bytes(i));
+  for (int i = 0; i < part->outputs(); ++i) add(Placement::kOutput, i, part->output_bytes(i));
+  std::ranges::copy(part->counts_, repeated->counts_);
+  repeated->scratch_bytes_ = part->arena_bytes() + part->scratch_bytes();
+  repeated->useful_threads_ = TooSmallToShare(part->steps(), count) ? 1 : count;
+  repeated->part_ = std::move(part);
+  repeated->repeats_ = count;
+  return repeated;
+}
+
+size_t Executable::BytesOf(Placement placement, int index) const {
+  size_t bytes = 0;
+  for (const Value& value : values_) {
+    if (value.placement != placement || value.index != index) continue;
+    bytes = std::max(bytes, value.offset + value.bytes);
+  }
+  return bytes;
+}
 
 int ExecutableBuilder::Add(Placement placement, size_t bytes, int index) {
   const int id = static_cast<int>(drafts_.size());

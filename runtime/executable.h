@@ -70,7 +70,21 @@ class Executable {
   // The most threads that find work at the same time; 1 where the whole is too small to share.
   int useful_threads() const { return useful_threads_; }
 
+  // What runs `part` `count` times, each run with the next part of every input and output, which
+  // are `count` times as large. Runs are what threads share, each with memory of its own.
+  // Preconditions: count > 0; `part` has no variables, and is not of this kind itself.
+  static std::shared_ptr<const Executable> Repeat(std::shared_ptr<const Executable> part,
+                                                  int count);
+  // Null, and 1, for any other.
+  const std::shared_ptr<const Executable>& part() const { return part_; }
+  int repeats() const { return repeats_; }
+  // The bytes of input (output) `index`.
+  size_t input_bytes(int index) const { return BytesOf(Placement::kInput, index); }
+  size_t output_bytes(int index) const { return BytesOf(Placement::kOutput, index); }
+
  private:
+  size_t BytesOf(Placement placement, int index) const;
+
   friend class ExecutableBuilder;
   std::vector<Value> values_;
   std::vector<Step> steps_;
@@ -80,6 +94,8 @@ class Executable {
   int counts_[3] = {0, 0, 0};
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
   int useful_threads_ = 1;
+  std::shared_ptr<const Executable> part_;
+  int repeats_ = 1;
 };
 
 // Collects values and steps, then checks everything and plans memory and waiting. Steps run in the

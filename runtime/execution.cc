@@ -11,6 +11,7 @@
 #include "runtime/fetch_ahead.h"
 #include "runtime/float_state.h"
 #include "runtime/parallel_wait.h"
+#include "runtime/repeats.h"
 
 namespace fuselite {
 namespace {
@@ -119,7 +120,10 @@ Execution::Execution(std::shared_ptr<const Executable> executable)
     Binding& binding = (*bindings)[static_cast<size_t>(value.index)];
     binding.bytes = std::max(binding.bytes, value.offset + value.bytes);
   }
+  if (executable_->part()) repeats_ = std::make_unique<internal::Repeats>(executable_);
 }
+
+Execution::~Execution() = default;
 
 void Execution::AddSlot(int value_id) {
   const size_t slot = slots_.size();
@@ -144,9 +148,10 @@ void Execution::Rebind(Binding& binding, void* data) {
 }
 
 Status Execution::CheckBound() const {
-  const auto check = [](const std::vector<Binding>& bindings, const char* what) -> Status {
+  const auto check = [this](const std::vector<Binding>& bindings, const char* what) -> Status {
     for (size_t i = 0; i < bindings.size(); ++i) {
-      if (bindings[i].data == nullptr && bindings[i].bytes > 0 && !bindings[i].patches.empty()) {
+      const bool used = repeats_ != nullptr || !bindings[i].patches.empty();
+      if (bindings[i].data == nullptr && bindings[i].bytes > 0 && used) {
         return InvalidArgument(what, " ", i, " is not bound to memory");
       }
     }
@@ -160,6 +165,11 @@ Status Execution::CheckBound() const {
 Status Execution::Prepare(int threads) {
   threads = std::max(1, std::min(threads, executable_->useful_threads()));
   if (threads <= prepared_threads_) return {};
+  if (repeats_ != nullptr) {
+    FUSELITE_RETURN_IF_ERROR(repeats_->Prepare(threads));
+    prepared_threads_ = threads;
+    return {};
+  }
   if (arena_.data() == nullptr) {
     AlignedBuffer arena(executable_->arena_bytes());
     if (arena.data() == nullptr) {
@@ -222,6 +232,7 @@ void Execution::ReleaseMemory() {
   scratch_ = AlignedBuffer();
   cells_.reset();
   calls_.clear();
+  if (repeats_ != nullptr) repeats_->ReleaseMemory();
   prepared_threads_ = 0;
 }
 
@@ -238,7 +249,7 @@ Status Execution::Run(const RunOptions& options) {
   if (most > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(most));
   const DefaultFloatState state;  // helpers take it over
   if (++run_ == 0) run_ = 1;      // 0 is what fresh cells are tagged with
-  if (most == 1) return RunAlone(options);
+  if (most == 1) return RunWith(options, 1);
   const int threads = choice_.Next(most);
   if (!choice_.measures()) return RunWith(options, threads);
   const auto begin = steady_clock::now();
@@ -248,7 +259,14 @@ Status Execution::Run(const RunOptions& options) {
 }
 
 Status Execution::RunWith(const RunOptions& options, int threads) {
+  if (repeats_ != nullptr) return RunRepeats(options, threads);
   return threads == 1 ? RunAlone(options) : RunShared(options, threads);
+}
+
+Status Execution::RunRepeats(const RunOptions& options, int threads) {
+  for (size_t i = 0; i < inputs_.size(); ++i) repeats_->BindInput(i, inputs_[i].data);
+  for (size_t i = 0; i < outputs_.size(); ++i) repeats_->BindOutput(i, outputs_[i].data);
+  return repeats_->Run(options, threads, run_);
 }
 
 // What this does for a step beside its kernel is what the smallest nets wait for: some 5 ns.
@@ -260,7 +278,8 @@ Status Execution::RunAlone(const RunOptions& options) {
   try {
     for (const Call* const end = call + calls_.size(); call != end; ++call) {
       if (WantsStop(options)) return Stopped(options, step(*call));
-      const StepTimer timer(options.profile, run_, call->step, 0);
+      const StepTimer timer(options.profile, options.run > 0 ? options.run : run_, call->step,
+                            options.thread);
       Status status = call->kernel->Run(call->args, call->phase, 0, call->units);
       if (!status.ok()) return status.In(step(*call).name);
     }
@@ -347,7 +366,8 @@ void Execution::RunStage(RunState& state, std::span<const Call> calls,
       return executable_->steps()[static_cast<size_t>(call.step)];
     };
     if (WantsStop(state.options)) return state.Stop(Stopped(state.options, step()));
-    const StepTimer timer(state.options.profile, run_, call.step, thread);
+    const uint32_t run = state.options.run > 0 ? state.options.run : run_;
+    const StepTimer timer(state.options.profile, run, call.step, thread);
     KernelArgs args = call.args;
     args.scratch = ScratchOf(thread);
     try {

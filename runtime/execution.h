@@ -25,13 +25,22 @@ struct RunOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
   const std::atomic<bool>* cancel = nullptr;  // stop when it becomes true
   Profile* profile = nullptr;
+  // For the profile of an execution that is a part of another run: that run's number, 0 standing
+  // for the execution's own count, and the number of the thread that calls.
+  uint32_t run = 0;
+  int thread = 0;
 };
+
+namespace internal {
+class Repeats;
+}
 
 // Several executions of one executable run at the same time; one execution runs once at a time and
 // is bound from the thread that runs it.
 class Execution {
  public:
   explicit Execution(std::shared_ptr<const Executable> executable);
+  ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -94,6 +103,7 @@ class Execution {
   void FindStreams();
   std::byte* ScratchOf(int thread) const;
   Status RunWith(const RunOptions& options, int threads);
+  Status RunRepeats(const RunOptions& options, int threads);
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
   void RunThread(RunState& state, int thread, int threads);
@@ -113,6 +123,7 @@ class Execution {
   int prepared_threads_ = 0;
   ThreadChoice choice_;
   uint32_t run_ = 0;
+  std::unique_ptr<internal::Repeats> repeats_;  // null unless the executable repeats another one
 };
 
 }  // namespace fuselite

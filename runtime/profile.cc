@@ -18,27 +18,32 @@ std::vector<ProfileEvent> Profile::Events() const {
 }
 
 std::vector<StepTimes> Profile::Summarize(const Executable& executable) const {
+  // Threads that repeat it are in different steps at the same time: a step's wall time is then what
+  // it takes of each of them.
+  const bool repeats = executable.part() != nullptr;
   std::vector<StepTimes> times;
-  for (const Step& step : executable.steps()) {
+  for (const Step& step : (repeats ? *executable.part() : executable).steps()) {
     times.push_back({step.name, std::string(step.kernel->name()), step.ops});
   }
-  struct Interval {
-    int64_t begin, end;
+  struct InRun {
+    int64_t begin, end, busy = 0;
+    int threads = 1;
   };
-  std::map<std::pair<int32_t, uint32_t>, Interval> walls;  // by step and run
+  std::map<std::pair<int32_t, uint32_t>, InRun> runs;  // by step and run
   for (const ProfileEvent& event : Events()) {
     if (event.step < 0 || static_cast<size_t>(event.step) >= times.size()) continue;
     times[static_cast<size_t>(event.step)].busy_ns += event.duration_ns;
     const int64_t end = event.start_ns + event.duration_ns;
-    const auto [at, fresh] =
-        walls.try_emplace({event.step, event.run}, Interval{event.start_ns, end});
-    if (fresh) continue;
-    at->second.begin = std::min(at->second.begin, event.start_ns);
-    at->second.end = std::max(at->second.end, end);
+    InRun& run =
+        runs.try_emplace({event.step, event.run}, InRun{event.start_ns, end}).first->second;
+    run.begin = std::min(run.begin, event.start_ns);
+    run.end = std::max(run.end, end);
+    run.busy += event.duration_ns;
+    run.threads = std::max(run.threads, event.thread + 1);
   }
-  for (const auto& [key, wall] : walls) {
+  for (const auto& [key, run] : runs) {
     StepTimes& step = times[static_cast<size_t>(key.first)];
-    const int64_t ns = wall.end - wall.begin;
+    const int64_t ns = repeats ? run.busy / run.threads : run.end - run.begin;
     step.min_wall_ns = step.runs ? std::min(step.min_wall_ns, ns) : ns;
     step.max_wall_ns = std::max(step.max_wall_ns, ns);
     step.wall_ns += ns;

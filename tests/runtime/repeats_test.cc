@@ -1,0 +1,162 @@
+// Executables that repeat another one, a part of each input and output at a time.
+#include "runtime/repeats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/runtime/toy_kernels.h"
+
+namespace fuselite {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kN = 67;
+constexpr size_t kBytes = kN * sizeof(float);
+
+// Two steps with a value between them; `first` computes kN floats of kN floats.
+std::shared_ptr<const Executable> Part(ToyKernel first) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), between = b.AddTemporary(kBytes);
+  b.AddStep(MakeStep("first", std::move(first), {in}, {between}));
+  b.AddStep(MakeStep("second", StencilKernel(kN, 2.0f), {between}, {out}));
+  auto built = std::move(b).Build();
+  EXPECT_TRUE(built.ok()) << built.status().ToString();
+  return built.ok() ? *built : nullptr;
+}
+
+std::vector<float> Ramp(int repeats) {
+  std::vector<float> values(static_cast<size_t>(kN * repeats));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+std::vector<float> Expected(const std::shared_ptr<const Executable>& part,
+                            const std::vector<float>& in) {
+  std::vector<float> out(in.size());
+  Execution execution(part);
+  for (size_t at = 0; at < in.size(); at += kN) {
+    execution.BindInput(0, in.data() + at);
+    execution.BindOutput(0, out.data() + at);
+    const Status status = execution.Run();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  return out;
+}
+
+TEST(Repeats, GiveWhatRunsOfThePartsGive) {
+  const auto part = Part(StencilKernel(kN, 0.5f));
+  for (const int repeats : {1, 2, 3, 7}) {
+    const std::vector<float> in = Ramp(repeats), expected = Expected(part, in);
+    Execution execution(Executable::Repeat(part, repeats));
+    for (const int threads : {1, 2, 3, 4}) {
+      std::vector<float> out(in.size(), -1.0f);
+      execution.BindInput(0, in.data());
+      execution.BindOutput(0, out.data());
+      const Status status = execution.Run({.threads = threads});
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      ASSERT_EQ(out, expected) << repeats << " parts, " << threads << " threads";
+      execution.ReleaseMemory();
+    }
+  }
+}
+
+TEST(Repeats, TellTheirOperandsAndThreads) {
+  const auto part = Part(StencilKernel(kN, 0.5f));
+  const auto repeated = Executable::Repeat(part, 5);
+  EXPECT_EQ(repeated->part(), part);
+  EXPECT_EQ(repeated->repeats(), 5);
+  EXPECT_EQ(repeated->input_bytes(0), 5 * kBytes);
+  EXPECT_EQ(repeated->output_bytes(0), 5 * kBytes);
+  EXPECT_EQ(repeated->scratch_bytes(), part->arena_bytes() + part->scratch_bytes());
+  EXPECT_EQ(repeated->useful_threads(), 5);
+  EXPECT_EQ(part->part(), nullptr);
+  EXPECT_EQ(part->repeats(), 1);
+}
+
+TEST(Repeats, OfNothingToBindAreRefused) {
+  Execution execution(Executable::Repeat(Part(StencilKernel(kN, 0.5f)), 2));
+  const std::vector<float> in = Ramp(2);
+  execution.BindInput(0, in.data());
+  EXPECT_THAT(execution.Run().ToString(), HasSubstr("output 0 is not bound"));
+}
+
+// Fails in the part whose first value is `value`.
+ToyKernel FailsAt(float value, bool throws) {
+  return ToyKernel(1, [=](const KernelArgs& args, int, int64_t, int64_t) -> Status {
+    const auto* in = static_cast<const float*>(args.inputs[0]);
+    if (in[0] == value && throws) throw std::runtime_error("thrown");
+    if (in[0] == value) return InvalidArgument("no such value");
+    std::copy_n(in, kN, static_cast<float*>(args.outputs[0]));
+    return {};
+  });
+}
+
+TEST(Repeats, EndWithThePartThatFails) {
+  for (const int failing : {0, 2, 4}) {  // the last one runs behind the others
+    const auto value = static_cast<float>(1 + failing * kN);
+    for (const int threads : {1, 2}) {
+      for (const bool throws : {false, true}) {
+        Execution execution(Executable::Repeat(Part(FailsAt(value, throws)), 5));
+        std::vector<float> in = Ramp(5), out(in.size());
+        execution.BindInput(0, in.data());
+        execution.BindOutput(0, out.data());
+        EXPECT_THAT(execution.Run({.threads = threads}).ToString(),
+                    HasSubstr(throws ? "thrown" : "no such value"));
+        in[static_cast<size_t>(failing * kN)] = 0;
+        EXPECT_TRUE(execution.Run({.threads = threads}).ok());
+      }
+    }
+  }
+}
+
+TEST(Repeats, StopWhenTheyAreCancelled) {
+  std::atomic<bool> cancel{false};
+  std::atomic<int> runs{0};
+  const auto part = Part(ToyKernel(1, [&](const KernelArgs& args, int, int64_t, int64_t) -> Status {
+    std::copy_n(static_cast<const float*>(args.inputs[0]), kN,
+                static_cast<float*>(args.outputs[0]));
+    if (++runs == 2) cancel = true;
+    return {};
+  }));
+  Execution execution(Executable::Repeat(part, 6));
+  std::vector<float> in = Ramp(6), out(in.size());
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  EXPECT_EQ(execution.Run({.cancel = &cancel}).code(), StatusCode::kCancelled);
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(Repeats, CountAsOneRunInTheProfile) {
+  Execution execution(Executable::Repeat(Part(StencilKernel(kN, 0.5f)), 5));
+  std::vector<float> in = Ramp(5), out(in.size());
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  Profile profile(1000);
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(execution.Run({.threads = 2, .profile = &profile}).ok());
+  }
+  std::map<uint32_t, std::map<int, int>> events;  // by run and step
+  for (const ProfileEvent& event : profile.Events()) ++events[event.run][event.step];
+  ASSERT_EQ(events.size(), 3u);
+  for (const auto& [run, of_steps] : events) {
+    ASSERT_EQ(of_steps.size(), 2u);
+    for (const auto& [step, count] : of_steps) EXPECT_GE(count, 5);
+  }
+  const std::vector<StepTimes> times = profile.Summarize(execution.executable());
+  ASSERT_EQ(times.size(), 2u);
+  for (const StepTimes& step : times) {
+    EXPECT_EQ(step.runs, 3);
+    EXPECT_LE(step.wall_ns, step.busy_ns);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite
