@@ -10,6 +10,7 @@
 
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
+#include "fusion/plan/batch.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"
@@ -110,6 +111,29 @@ Result<std::shared_ptr<const Executable>> LowerCached(Graph& graph, const Storag
 }
 
 Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const CompileOptions& options,
+                                                       Planner& planner, CompileReport& report);
+
+// Threads take parts, each with an arena of its own.
+Result<std::shared_ptr<const Executable>> CompileInParts(BatchPart part,
+                                                         const CompileOptions& options,
+                                                         Planner& planner, CompileReport& report) {
+  CompileOptions whole = options;
+  whole.batch.most_bytes = 0;
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
+                            CompileGraph(part.graph, whole, planner, report));
+  executable = Executable::Repeat(std::move(executable), part.count);
+  for (StepReport& step : report.steps) {
+    step.multiply_adds *= part.count;
+    step.input_bytes *= static_cast<size_t>(part.count);
+    step.output_bytes *= static_cast<size_t>(part.count);
+  }
+  report.batch_parts = part.count;
+  FUSELITE_RETURN_IF_ERROR(options.budget.CheckMemory(
+      static_cast<double>(executable->scratch_bytes()) * options.threads));
+  return executable;
+}
+
+Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const CompileOptions& options,
                                                        Planner& planner, CompileReport& report) {
   for (ValueId v : graph.outputs) {
     if (v >= 0 && v < graph.value_count()) graph.value(v).observed = true;
@@ -119,6 +143,11 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     FUSELITE_RETURN_IF_ERROR(options.budget.CheckMultiplyAdds(GraphCost(graph)));
   }
   AlignConstants(graph);
+  if (options.fusion) {
+    if (std::optional<BatchPart> part = PartOfBatch(graph, options.batch)) {
+      return CompileInParts(*std::move(part), options, planner, report);
+    }
+  }
   Stopwatch watch;
   std::optional<WeightsCache> cache = CacheOf(graph, options.cache);
   report.times.packing = watch.Lap();
@@ -157,6 +186,7 @@ CompileReport& CompileReport::operator+=(const CompileReport& more) {
   rewrites.insert(rewrites.end(), more.rewrites.begin(), more.rewrites.end());
   caches.insert(caches.end(), more.caches.begin(), more.caches.end());
   arena_bytes = std::max(arena_bytes, more.arena_bytes);
+  batch_parts = std::max(batch_parts, more.batch_parts);
   return *this;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/graph.h"
+#include "fusion/plan/batch.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
 #include "runtime/budget.h"
@@ -25,6 +26,7 @@ struct CompileOptions {
   Budget budget;
   PackedStore* store = nullptr;  // null: the process's
   CacheOptions cache;
+  BatchLimits batch;  // what is computed in parts, with fusion
 };
 
 // One step as `fuselite explain` shows it.
@@ -58,7 +60,10 @@ struct CompileReport {
   CompileTimes times;
   std::vector<StepReport> steps;
   std::vector<RewriteRecord> rewrites;
-  size_t arena_bytes = 0;
+  size_t arena_bytes = 0;  // of each thread where a batch is computed in parts
+  // The parts in which a batch is computed, each by all steps: 1 where it is computed whole. Shapes
+  // are a part's, the steps' multiply-adds and bytes the batch's.
+  int batch_parts = 1;
   std::vector<CacheReport> caches;  // none where nothing is cached
 
   // Of two graphs that run one after the other.

@@ -111,7 +111,12 @@ void PrintPartition(const PartitionReport& partition, size_t index, std::ostream
   out << "; " << Plural(report.steps.size(), "step") << " on "
       << Plural(static_cast<size_t>(partition.threads), "thread") << ", weights " << Bytes(weights)
       << ", intermediate values in " << Bytes(static_cast<double>(report.arena_bytes))
-      << ", compiled in " << Fixed(partition.compile_ms, 1) << " ms\n";
+      << (report.batch_parts > 1 ? " for each thread" : "") << ", compiled in "
+      << Fixed(partition.compile_ms, 1) << " ms\n";
+  if (report.batch_parts > 1) {
+    out << "  a batch is computed in " << report.batch_parts
+        << " parts, each of them by all steps, so that its values stay in the cache\n";
+  }
   if (!partition.waiting_nodes.empty()) {
     out << "  shapes depend on values at " << Ranges(partition.waiting_nodes)
         << ": what follows is compiled while it runs, once for each shape\n";

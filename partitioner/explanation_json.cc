@@ -42,6 +42,7 @@ Json PartitionJson(const PartitionReport& partition) {
   json["waiting_nodes"] = partition.waiting_nodes;
   json["host_run_nodes"] = partition.host_run_nodes;
   json["arena_bytes"] = partition.report.arena_bytes;
+  json["batch_parts"] = partition.report.batch_parts;
   json["caches"] = Json::array();
   for (const CacheReport& cache : partition.report.caches) {
     json["caches"].push_back({{"file", cache.file},

@@ -184,6 +184,13 @@ Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   EXPECT_TRUE(expected.status.ok()) << expected.status.ToString();
   EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
   ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
+  if (CompileOptions parts = Fused();
+      parts.batch = {.most_bytes = 1, .least_work = 0}, PartOfBatch(graph, parts.batch)) {
+    SCOPED_TRACE("a sample at a time");
+    const Outcome other = RunGraph(graph, parts);
+    EXPECT_TRUE(other.status.ok()) << other.status.ToString();
+    ExpectClose(expected.outputs, other.outputs, tolerance, roundings);
+  }
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE("rewrites in the order of seed " + std::to_string(seed));
     const Outcome other = RunGraph(RewrittenInAnyOrder(graph, seed), Fused());

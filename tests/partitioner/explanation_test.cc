@@ -157,6 +157,16 @@ partition 0: 1 node (4), 0 multiply-adds, not yet prepared by the host
 )");
 }
 
+TEST(ExplanationTest, SaysInHowManyPartsABatchIsComputed) {
+  Explanation explanation = Whole();
+  explanation.graphs[0].partitions[0].report.batch_parts = 8;
+  const std::string text = ToText(explanation);
+  EXPECT_THAT(text, HasSubstr("intermediate values in 2.05 KB for each thread, compiled in"));
+  EXPECT_THAT(text, HasSubstr("  a batch is computed in 8 parts, each of them by all steps"));
+  const auto json = nlohmann::json::parse(ToJson(explanation));
+  EXPECT_EQ(json.at("graphs").at(0).at("partitions").at(0).at("batch_parts"), 8);
+}
+
 TEST(ExplanationTest, DotDrawsAllThatThereIs) {
   EXPECT_EQ(ToDot(Whole()), R"(digraph fuselite {
   node [fontsize=10];

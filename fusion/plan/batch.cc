@@ -1,0 +1,222 @@
+#include "fusion/plan/batch.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fusion/cost.h"
+#include "fusion/match.h"
+#include "kernels/concatenation/concatenation.h"
+#include "kernels/slice/slice.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// Operators that compute each index of dimension 0 of their outputs from the same one of their
+// inputs, wherever their shape rules keep the dimension.
+constexpr std::string_view kOfSamples[] = {
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "TRANSPOSE_CONV",
+    "FULLY_CONNECTED",
+    "BATCH_MATMUL",
+    "MAX_POOL_2D",
+    "AVERAGE_POOL_2D",
+    "L2_POOL_2D",
+    "LOCAL_RESPONSE_NORMALIZATION",
+    "MEAN",
+    "SUM",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "PAD",
+    "PADV2",
+    "MIRROR_PAD",
+    "RESIZE_BILINEAR",
+    "RESIZE_NEAREST_NEIGHBOR",
+    "DEPTH_TO_SPACE",
+    "SPACE_TO_DEPTH",
+    "RESHAPE",
+    "SQUEEZE",
+    "EXPAND_DIMS",
+    "TRANSPOSE",
+    "SLICE",
+    "QUANTIZE",
+    "DEQUANTIZE",
+    "PRELU",
+};
+// The same with at least two dimensions, since they look along the last one.
+constexpr std::string_view kAlongRows[] = {"SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"};
+
+// Which operand tells an operator the dimensions of its result; -1: none.
+int ShapeOperand(std::string_view op) {
+  if (op == "RESHAPE") return 1;
+  if (op == "SLICE") return 2;
+  return op == "TRANSPOSE_CONV" ? 0 : -1;
+}
+
+// Makes the part's graph, node by node.
+class Cutter {
+ public:
+  Cutter(const Graph& whole, int32_t samples, int32_t of_part)
+      : graph_(whole), samples_(samples), of_part_(of_part), cut_(whole.value_count()) {}
+
+  std::optional<Graph> Run() && {
+    for (ValueId v : graph_.inputs) {
+      if (graph_.value(v).variable || !Cut(v)) return std::nullopt;
+    }
+    for (NodeId id : graph_.order()) {
+      if (!CutNode(id)) return std::nullopt;
+    }
+    const auto is_cut = [&](ValueId v) { return cut_[v]; };
+    if (!std::ranges::all_of(graph_.outputs, is_cut)) return std::nullopt;
+    return std::move(graph_);
+  }
+
+ private:
+  // Constants that were added here are behind the values of the whole.
+  bool IsCut(ValueId v) const {
+    return v != kNone && v < static_cast<ValueId>(cut_.size()) && cut_[v];
+  }
+
+  // Leaves the part's share of dimension 0.
+  bool Cut(ValueId v) {
+    Shape& shape = graph_.value(v).info.shape;
+    if (shape.rank() == 0 || shape[0] % samples_ != 0) return false;
+    shape.set(0, shape[0] / samples_ * of_part_);
+    return cut_[v] = true;
+  }
+
+  bool CutNode(NodeId id) {
+    Node node = graph_.node(id);
+    if (!KeepsSamples(node)) return false;
+    if (!CutShapeOperand(node)) return false;
+    for (ValueId v : node.outputs) {
+      if (!Cut(v)) return false;
+    }
+    // What the shape rule makes of the part of its operands is the part of its result.
+    kernels::OpDescription op = graph_.Describe(node);
+    if (!kernels::Infer(op).ok()) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (op.outputs[i].shape != graph_.value(node.outputs[i]).info.shape) return false;
+    }
+    graph_.Replace(id, std::move(node));
+    return true;
+  }
+
+  // Whether the node computes each sample on its own, so far as its operator, the ranks of its
+  // operands and its axis tell: what else mixes samples does not keep dimension 0.
+  bool KeepsSamples(const Node& node) const {
+    int rank = 0, cut = 0;
+    for (ValueId v : node.inputs) {
+      if (!IsCut(v)) continue;
+      const int of_value = graph_.value(v).info.shape.rank();
+      if (cut++ > 0 && rank != of_value) return false;
+      rank = of_value;
+    }
+    if (cut == 0 || !node.op->state_inputs.empty()) return false;
+    const std::string_view name = node.op->name;
+    if (std::ranges::count(kAlongRows, name) > 0) return rank > 1;
+    if (name == "CONCATENATION") {
+      return !IsFirst(node.params.as<kernels::ConcatenationParams>().axis, rank);
+    }
+    if (name == "SPLIT") {
+      const auto axis = IntConstant(graph_, node.inputs[0]);
+      return axis && axis->size() == 1 && !IsFirst((*axis)[0], rank);
+    }
+    if (name == "GATHER") return cut == 1;
+    if (name == "STRIDED_SLICE") return SlicesWhole(node);
+    return node.op->elementwise || std::ranges::count(kOfSamples, name) > 0;
+  }
+  static bool IsFirst(int32_t axis, int rank) { return axis == 0 || axis == -rank; }
+
+  // Whether dimension 0 is taken whole, in its order: the end is checked by the result's shape.
+  bool SlicesWhole(const Node& node) const {
+    const auto& params = node.params.as<kernels::StridedSliceParams>();
+    const auto begin = IntConstant(graph_, node.inputs[1]);
+    const auto strides = IntConstant(graph_, node.inputs[3]);
+    return begin && strides && !begin->empty() && !strides->empty() && params.ellipsis_mask == 0 &&
+           params.new_axis_mask == 0 && !params.offset &&
+           ((*begin)[0] == 0 || (params.begin_mask & 1) != 0) && (*strides)[0] == 1;
+  }
+
+  // Leaves the part's share of what tells the result's dimension 0.
+  bool CutShapeOperand(Node& node) {
+    const int operand = ShapeOperand(node.op->name);
+    if (operand < 0 || operand >= static_cast<int>(node.inputs.size())) return true;
+    const ValueId shape = node.inputs[operand];
+    if (shape == kNone) return true;
+    auto dims = IntConstant(graph_, shape);
+    TensorInfo info = graph_.value(shape).info;
+    if (!dims || dims->empty() || info.type != DataType::kInt32) return false;
+    if ((*dims)[0] == -1) return true;
+    if ((*dims)[0] % samples_ != 0) return false;
+    (*dims)[0] = (*dims)[0] / samples_ * of_part_;
+    node.inputs[operand] = graph_.AddConstant(std::move(info), std::as_bytes(std::span(*dims)),
+                                              graph_.value(shape).name);
+    return true;
+  }
+
+  Graph graph_;
+  const int32_t samples_, of_part_;
+  std::vector<bool> cut_;  // of each value of the whole: it has samples
+};
+
+int32_t SamplesOf(const Graph& graph) {
+  if (graph.inputs.empty()) return 1;
+  const Shape& shape = graph.value(graph.inputs[0]).info.shape;
+  return shape.rank() == 0 ? 1 : shape[0];
+}
+
+// What runs of the graph read and write beside constants, at the node that does most of it.
+int64_t WidestBytes(const Graph& graph) {
+  int64_t widest = 0;
+  for (NodeId id : graph.order()) {
+    int64_t bytes = 0;
+    for (const std::vector<ValueId>* values : {&graph.node(id).inputs, &graph.node(id).outputs}) {
+      for (ValueId v : *values) {
+        if (v == kNone || graph.value(v).info.constant()) continue;
+        bytes += static_cast<int64_t>(graph.value(v).info.bytes());
+      }
+    }
+    widest = std::max(widest, bytes);
+  }
+  return widest;
+}
+
+int64_t ConstantBytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const TensorInfo& info = graph.value(v).info;
+    if (info.constant() && !graph.consumers(v).empty()) bytes += static_cast<int64_t>(info.bytes());
+  }
+  return bytes;
+}
+
+// The largest number of samples that divides the batch and whose values stay in the cache; 1 where
+// those of one do not.
+int32_t SamplesOfPart(const Graph& graph, int32_t samples, int64_t most_bytes) {
+  const int64_t of_sample = std::max<int64_t>(WidestBytes(graph) / samples, 1);
+  int32_t part = 1;
+  for (int32_t n = 2; n <= samples && n * of_sample <= most_bytes; ++n) {
+    if (samples % n == 0) part = n;
+  }
+  return part;
+}
+
+}  // namespace
+
+std::optional<BatchPart> PartOfBatch(const Graph& graph, const BatchLimits& limits) {
+  const int32_t samples = SamplesOf(graph);
+  if (samples < 2 || limits.most_bytes == 0) return std::nullopt;
+  const int32_t of_part = SamplesOfPart(graph, samples, limits.most_bytes);
+  if (of_part == samples) return std::nullopt;
+  const double work = GraphCost(graph) / samples * of_part;
+  if (work < limits.least_work * static_cast<double>(ConstantBytes(graph))) return std::nullopt;
+  std::optional<Graph> part = Cutter(graph, samples, of_part).Run();
+  if (!part) return std::nullopt;
+  return BatchPart{*std::move(part), samples / of_part};
+}
+
+}  // namespace fuselite::fusion
