@@ -58,7 +58,7 @@ void DelegateKernel::FlushProfile() {
 void DelegateKernel::FlushProfile(int first_node, Segment& segment, std::vector<StepTimes>& steps) {
   // Blocks that were not computed since the last time have steps, too.
   const std::unique_ptr<Profile> profile =
-      segment.profile ? std::move(segment.profile) : std::make_unique<Profile>();
+      segment.profile ? std::move(segment.profile) : Profile::For(*segment.executable);
   std::ranges::move(profile->Summarize(*segment.executable), std::back_inserter(steps));
   if (!state_->options().keep_events) return;
   state_->AddEvents(first_node, *segment.executable, profile->Events());

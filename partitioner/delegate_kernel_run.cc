@@ -90,7 +90,7 @@ Status DelegateKernel::RunSegment(Segment& segment) {
   RunOptions run;
   run.threads = threads_;
   if (state_->Profiles() && segment.profile == nullptr) {
-    segment.profile = std::make_unique<Profile>();
+    segment.profile = Profile::For(*segment.executable);
   }
   run.profile = segment.profile.get();
   run.cancel = &stop_;

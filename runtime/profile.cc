@@ -9,6 +9,13 @@ namespace fuselite {
 
 Profile::Profile(size_t capacity) : events_(std::max<size_t>(capacity, 1)) {}
 
+std::unique_ptr<Profile> Profile::For(const Executable& executable) {
+  constexpr size_t kLeast = 16384, kRuns = 8;
+  const Executable& part = executable.part() ? *executable.part() : executable;
+  const size_t of_run = part.steps().size() * static_cast<size_t>(executable.repeats());
+  return std::make_unique<Profile>(std::max(kLeast, kRuns * of_run));
+}
+
 std::vector<ProfileEvent> Profile::Events() const {
   const uint64_t end = next_, size = events_.size();
   std::vector<ProfileEvent> events;
@@ -30,7 +37,9 @@ std::vector<StepTimes> Profile::Summarize(const Executable& executable) const {
     int threads = 1;
   };
   std::map<std::pair<int32_t, uint32_t>, InRun> runs;  // by step and run
-  for (const ProfileEvent& event : Events()) {
+  const std::vector<ProfileEvent> events = Events();
+  for (const ProfileEvent& event : events) {
+    if (overflowed() && event.run == events[0].run) continue;
     if (event.step < 0 || static_cast<size_t>(event.step) >= times.size()) continue;
     times[static_cast<size_t>(event.step)].busy_ns += event.duration_ns;
     const int64_t end = event.start_ns + event.duration_ns;

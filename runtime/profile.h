@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct StepTimes {
 class Profile {
  public:
   explicit Profile(size_t capacity = 16384);
+  // Room for several runs of it.
+  static std::unique_ptr<Profile> For(const Executable& executable);
 
   void Record(const ProfileEvent& event) {
     const uint64_t slot = next_.fetch_add(1, std::memory_order_relaxed);
@@ -45,7 +48,7 @@ class Profile {
   // Oldest first.
   std::vector<ProfileEvent> Events() const;
   // In the order of steps; those without an event have no runs. `executable` is the one whose runs
-  // were recorded.
+  // were recorded. Of an overflowed ring the oldest run does not count, which lacks events.
   std::vector<StepTimes> Summarize(const Executable& executable) const;
   // Whether the ring was full, so that the oldest events are lost.
   bool overflowed() const { return next_ > events_.size(); }

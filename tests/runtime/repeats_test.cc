@@ -158,5 +158,18 @@ TEST(Repeats, CountAsOneRunInTheProfile) {
   }
 }
 
+// Ten events of three in a ring for 25: what is left of the first run is no run.
+TEST(Repeats, ThatTheRingHasLostInPartDoNotCount) {
+  Execution execution(Executable::Repeat(Part(StencilKernel(kN, 0.5f)), 5));
+  std::vector<float> in = Ramp(5), out(in.size());
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  Profile profile(25);
+  for (int run = 0; run < 3; ++run) ASSERT_TRUE(execution.Run({.profile = &profile}).ok());
+  ASSERT_TRUE(profile.overflowed());
+  for (const StepTimes& step : profile.Summarize(execution.executable())) EXPECT_EQ(step.runs, 2);
+  EXPECT_FALSE(Profile::For(execution.executable())->overflowed());
+}
+
 }  // namespace
 }  // namespace fuselite
