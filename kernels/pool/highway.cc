@@ -71,17 +71,20 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
     StorePartial(FinishVec<kKind>(total, count, pool), d, out, n);
   } else {
     hn::Vec<D> totals[kVectors];
+    HWY_UNROLL(8)
     for (size_t v = 0; v < kVectors; ++v) totals[v] = start;
     const size_t last = n - lanes;
     for (int32_t y = 0; y < taps.rows; ++y) {
       const float* pixel = in + y * pool.row_pitch;
       for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
+        HWY_UNROLL(8)
         for (size_t v = 0; v + 1 < kVectors; ++v) {
           totals[v] = Combine<kKind>(totals[v], hn::LoadU(d, pixel + v * lanes));
         }
         totals[kVectors - 1] = Combine<kKind>(totals[kVectors - 1], hn::LoadU(d, pixel + last));
       }
     }
+    HWY_UNROLL(8)
     for (size_t v = 0; v + 1 < kVectors; ++v) {
       hn::StoreU(FinishVec<kKind>(totals[v], count, pool), d, out + v * lanes);
     }
