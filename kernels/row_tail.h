@@ -33,12 +33,14 @@ class RowTail {
     return reinterpret_cast<float*>(args.scratch) + (row - first) * channels_;
   }
   float* Row(const KernelArgs& args, int64_t row) const { return Row(args, row, row); }
+  // From one such row to the next, in floats.
+  int64_t row_pitch() const { return in_place() ? pitch_ : channels_; }
   // Rows `row` to `row + rows` lie where Row(args, ., row) is.
   void Finish(const KernelArgs& args, int64_t row, int64_t rows = 1) const {
     if (tail_.empty()) return;
     apply_(tail_, args.inputs,
            {.source = Row(args, row),
-            .source_pitch = in_place() ? pitch_ : channels_,
+            .source_pitch = row_pitch(),
             .source_type = DataType::kFloat32,
             .destination =
                 static_cast<std::byte*>(args.outputs[0]) + row * pitch_ * (BitWidth(type_) / 8),

@@ -22,6 +22,7 @@ namespace fuselite::kernels {
 struct PoolWindow {
   PoolKind kind;
   int64_t pixel_pitch, row_pitch;  // elements between neighbouring pixels and rows
+  int64_t in_step, out_step;       // elements from an output pixel's first tap, output, to the next
   float low, high;                 // of the fused activation
 };
 }  // namespace fuselite::kernels
@@ -94,8 +95,8 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
 
 // Several vectors at a time, so that their additions overlap.
 template <PoolKind kKind>
-void PoolPixelOf(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
-                 size_t channels) {
+HWY_INLINE void PoolPixelOf(const PoolWindow& pool, const PoolTaps& taps, const float* in,
+                            float* out, size_t channels) {
   const size_t lanes = hn::Lanes(D());
   if (channels < lanes) return PoolChannels<kKind, 0>(pool, taps, in, out, channels);
   for (; channels > 8 * lanes; channels -= 8 * lanes, in += 8 * lanes, out += 8 * lanes) {
@@ -116,12 +117,22 @@ void PoolPixelOf(const PoolWindow& pool, const PoolTaps& taps, const float* in, 
   PoolChannels<kKind, 1>(pool, taps, in - back, out - back, lanes);
 }
 
-void PoolPixel(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
-               size_t channels) {
+template <PoolKind kKind>
+void PoolPixelsOf(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
+                  size_t channels, int64_t pixels) {
+  for (int64_t i = 0; i < pixels; ++i, in += pool.in_step, out += pool.out_step) {
+    PoolPixelOf<kKind>(pool, taps, in, out, channels);
+  }
+}
+
+// A run of output pixels (ForPixelRuns).
+void PoolPixels(const PoolWindow& pool, const PoolTaps& taps, const float* in, float* out,
+                size_t channels, int64_t pixels) {
   switch (pool.kind) {
-    case PoolKind::kAverage: return PoolPixelOf<PoolKind::kAverage>(pool, taps, in, out, channels);
-    case PoolKind::kMax: return PoolPixelOf<PoolKind::kMax>(pool, taps, in, out, channels);
-    case PoolKind::kL2: return PoolPixelOf<PoolKind::kL2>(pool, taps, in, out, channels);
+    case PoolKind::kAverage:
+      return PoolPixelsOf<PoolKind::kAverage>(pool, taps, in, out, channels, pixels);
+    case PoolKind::kMax: return PoolPixelsOf<PoolKind::kMax>(pool, taps, in, out, channels, pixels);
+    case PoolKind::kL2: return PoolPixelsOf<PoolKind::kL2>(pool, taps, in, out, channels, pixels);
   }
 }
 
@@ -133,31 +144,38 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
                                                  const BuildContext& context) {
-  constexpr auto kPoolPixel = FUSELITE_SIMD_TABLE(PoolPixel);
+  constexpr auto kPoolPixels = FUSELITE_SIMD_TABLE(PoolPixels);
   if (auto rows = BuildPoolRows(op, context); rows.ok()) return rows;
   if (op.inputs[0].type != DataType::kFloat32) return BuildIntegerPoolHighway(op, context);
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   Work work{.units = shape.pixels_out(),
             .grain = GrainFor(int64_t{shape.channels} * shape.window.taps())};
-  FUSELITE_ASSIGN_OR_RETURN(auto* const pixel_function, kPoolPixel.Require(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const pixels_function, kPoolPixels.Require(context.isa));
   const int64_t pitch = op.inputs[0].pitch();
-  PoolWindow pool{PoolKindOf(*op.op), pitch, pitch * shape.window.x.input, 0, 0};
-  ActivationRange(op.params.as<PoolParams>().activation, &pool.low, &pool.high);
   const RowTail tail(op, ApplyTail(context.isa));
+  PoolWindow pool{.kind = PoolKindOf(*op.op),
+                  .pixel_pitch = pitch,
+                  .row_pitch = pitch * shape.window.x.input,
+                  .in_step = pitch * shape.window.x.stride,
+                  .out_step = tail.row_pitch(),
+                  .low = 0,
+                  .high = 0};
+  ActivationRange(op.params.as<PoolParams>().activation, &pool.low, &pool.high);
   const int64_t together = tail.rows_together();
   work.scratch_bytes = tail.scratch_bytes(together);
-  return MakeKernel(std::string("pool f32 ") + SimdName(context.isa), work,
-                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* in = static_cast<const float*>(args.inputs[0]);
-                      for (int64_t first = begin; first < end; first += together) {
-                        const int64_t last = std::min(end, first + together);
-                        ForPixels(shape, first, last, [&](int64_t p, const PoolTaps& taps) {
-                          pixel_function(pool, taps, in + taps.first * pitch,
-                                         tail.Row(args, p, first), shape.channels);
-                        });
-                        tail.Finish(args, first, last - first);
-                      }
-                    });
+  return MakeKernel(
+      std::string("pool f32 ") + SimdName(context.isa), work,
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const float*>(args.inputs[0]);
+        for (int64_t first = begin; first < end; first += together) {
+          const int64_t last = std::min(end, first + together);
+          ForPixelRuns(shape, first, last, [&](int64_t p, int64_t count, const PoolTaps& taps) {
+            pixels_function(pool, taps, in + taps.first * pitch, tail.Row(args, p, first),
+                            shape.channels, count);
+          });
+          tail.Finish(args, first, last - first);
+        }
+      });
 }
 
 }  // namespace fuselite::kernels

@@ -21,11 +21,12 @@ namespace fuselite::kernels {
 
 struct IntegerPool {
   int64_t pixel_pitch, row_pitch;  // elements between neighbouring pixels and rows
+  int64_t in_step, out_step;       // elements from an output pixel's first tap, output, to the next
   int32_t low, high;               // of the fused activation, within the type's range
 };
-// One output pixel.
-using IntegerPixel = void(const IntegerPool&, const PoolTaps&, const void* in, void* out,
-                          size_t channels);
+// A run of output pixels (ForPixelRuns).
+using IntegerPixels = void(const IntegerPool&, const PoolTaps&, const void* in, void* out,
+                           size_t channels, int64_t pixels);
 
 }  // namespace fuselite::kernels
 #endif
@@ -35,7 +36,14 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `kVectors` whole vectors, or where it is 0 the last `n` < Lanes values, of every tap in turn.
+// Where the vectors of a block lie: `kVectors` whole ones, of which the last ends with the `n`th
+// value and may overlap the one before, or where that is 0 `n` < Lanes values.
+template <size_t kVectors>
+HWY_INLINE size_t VectorAt(size_t v, size_t lanes, size_t n) {
+  return v + 1 < kVectors ? v * lanes : n - lanes;
+}
+
+// The vectors of a block of every tap in turn.
 template <size_t kVectors, class D, class T, class Take>
 HWY_INLINE void ForTaps(D d, const IntegerPool& pool, const PoolTaps& taps, const T* in, size_t n,
                         Take take) {
@@ -45,7 +53,10 @@ HWY_INLINE void ForTaps(D d, const IntegerPool& pool, const PoolTaps& taps, cons
       if constexpr (kVectors == 0) {
         take(0, LoadPartial(d, pixel, n));
       } else {
-        for (size_t v = 0; v < kVectors; ++v) take(v, hn::LoadU(d, pixel + v * hn::Lanes(d)));
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < kVectors; ++v) {
+          take(v, hn::LoadU(d, pixel + VectorAt<kVectors>(v, hn::Lanes(d), n)));
+        }
       }
     }
   }
@@ -61,13 +72,15 @@ struct MaxChannels {
                              size_t n) {
     const D d;
     hn::Vec<D> totals[HWY_MAX(kVectors, 1)];
-    for (auto& total : totals) total = hn::Set(d, static_cast<T>(pool.low));
+    const auto low = hn::Set(d, static_cast<T>(pool.low));
+    for (auto& total : totals) total = low;
     ForTaps<kVectors>(d, pool, taps, in, n,
                       [&](size_t v, hn::Vec<D> x) HWY_ATTR { totals[v] = hn::Max(totals[v], x); });
     const auto high = hn::Set(d, static_cast<T>(pool.high));
     if constexpr (kVectors == 0) StorePartial(hn::Min(totals[0], high), d, out, n);
+    HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(hn::Min(totals[v], high), d, out + v * hn::Lanes(d));
+      hn::StoreU(hn::Min(totals[v], high), d, out + VectorAt<kVectors>(v, hn::Lanes(d), n));
     }
   }
 };
@@ -89,8 +102,10 @@ struct MeanChannels {
       totals[v] = hn::Add(totals[v], hn::PromoteTo(d, x));
     });
     if constexpr (kVectors == 0) Store(totals[0], pool, taps.count(), out, n);
+    HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      Store(totals[v], pool, taps.count(), out + v * hn::Lanes(d), hn::Lanes(d));
+      Store(totals[v], pool, taps.count(), out + VectorAt<kVectors>(v, hn::Lanes(d), n),
+            hn::Lanes(d));
     }
   }
 
@@ -129,50 +144,63 @@ struct MeanChannels {
   }
 };
 
-// The last of several vectors may overlap the one before.
 template <class T, class Channels>
-void PixelOf(const IntegerPool& pool, const PoolTaps& taps, const void* in, void* out,
-             size_t channels) {
+HWY_INLINE void PixelOf(const IntegerPool& pool, const PoolTaps& taps, const T* in, T* out,
+                        size_t channels) {
   const size_t lanes = hn::Lanes(typename Channels::D());
+  if (channels < lanes) return Channels::template Run<0>(pool, taps, in, out, channels);
+  for (; channels > 4 * lanes; channels -= 4 * lanes, in += 4 * lanes, out += 4 * lanes) {
+    Channels::template Run<4>(pool, taps, in, out, 4 * lanes);
+  }
+  switch ((channels + lanes - 1) / lanes) {
+    case 4: return Channels::template Run<4>(pool, taps, in, out, channels);
+    case 3: return Channels::template Run<3>(pool, taps, in, out, channels);
+    case 2: return Channels::template Run<2>(pool, taps, in, out, channels);
+    default: break;
+  }
+  // Less than a vector may be left of more: it begins earlier.
+  const size_t back = channels < lanes ? lanes - channels : 0;
+  Channels::template Run<1>(pool, taps, in - back, out - back, lanes);
+}
+
+template <class T, class Channels>
+void PixelsOf(const IntegerPool& pool, const PoolTaps& taps, const void* in, void* out,
+              size_t channels, int64_t pixels) {
   const T* from = static_cast<const T*>(in);
   T* to = static_cast<T*>(out);
-  if (channels < lanes) return Channels::template Run<0>(pool, taps, from, to, channels);
-  size_t c = 0;
-  for (; c + 4 * lanes <= channels; c += 4 * lanes) {
-    Channels::template Run<4>(pool, taps, from + c, to + c, 0);
-  }
-  for (; c < channels; c += lanes) {
-    const size_t at = HWY_MIN(c, channels - lanes);
-    Channels::template Run<1>(pool, taps, from + at, to + at, 0);
+  for (int64_t i = 0; i < pixels; ++i, from += pool.in_step, to += pool.out_step) {
+    PixelOf<T, Channels>(pool, taps, from, to, channels);
   }
 }
 
-// Maxima of few channels take vectors of 16 or 8 bytes: partial loads of bytes go through memory.
+// Maxima of few channels take vectors of 16 or 8 bytes where partial loads of bytes would go
+// through memory, and where they fill one.
 template <class T>
-IntegerPixel* MaxPixelOf(size_t channels) {
+IntegerPixels* MaxPixelsOf(size_t channels) {
   using Whole = hn::ScalableTag<T>;
   using Block = hn::CappedTag<T, 16 / sizeof(T)>;
   using Half = hn::CappedTag<T, 8 / sizeof(T)>;
-  if (channels >= hn::Lanes(Whole())) return PixelOf<T, MaxChannels<T, Whole>>;
-  if (channels >= hn::Lanes(Block())) return PixelOf<T, MaxChannels<T, Block>>;
-  return PixelOf<T, MaxChannels<T, Half>>;
+  const bool whole = HasMaskedMemory<Whole>() && channels > hn::Lanes(Block());
+  if (whole || channels >= hn::Lanes(Whole())) return PixelsOf<T, MaxChannels<T, Whole>>;
+  if (channels >= hn::Lanes(Block())) return PixelsOf<T, MaxChannels<T, Block>>;
+  return PixelsOf<T, MaxChannels<T, Half>>;
 }
 
 template <class T>
-IntegerPixel* PixelFunctionOf(bool is_max, bool small_sums, size_t channels) {
-  if (is_max) return MaxPixelOf<T>(channels);
+IntegerPixels* PixelsFunctionOf(bool is_max, bool small_sums, size_t channels) {
+  if (is_max) return MaxPixelsOf<T>(channels);
   if constexpr (sizeof(T) == 1) {
     using Sum = hwy::MakeWide<T>;
-    if (small_sums) return PixelOf<T, MeanChannels<T, Sum>>;
+    if (small_sums) return PixelsOf<T, MeanChannels<T, Sum>>;
   }
-  return PixelOf<T, MeanChannels<T, int32_t>>;
+  return PixelsOf<T, MeanChannels<T, int32_t>>;
 }
 
-IntegerPixel* PixelFunction(DataType type, bool is_max, bool small_sums, size_t channels) {
+IntegerPixels* PixelsFunction(DataType type, bool is_max, bool small_sums, size_t channels) {
   switch (type) {
-    case DataType::kInt8: return PixelFunctionOf<int8_t>(is_max, small_sums, channels);
-    case DataType::kUInt8: return PixelFunctionOf<uint8_t>(is_max, small_sums, channels);
-    default: return PixelFunctionOf<int16_t>(is_max, small_sums, channels);
+    case DataType::kInt8: return PixelsFunctionOf<int8_t>(is_max, small_sums, channels);
+    case DataType::kUInt8: return PixelsFunctionOf<uint8_t>(is_max, small_sums, channels);
+    default: return PixelsFunctionOf<int16_t>(is_max, small_sums, channels);
   }
 }
 
@@ -185,8 +213,8 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
                                                         const BuildContext& context) {
-  constexpr auto kPixelFunction = FUSELITE_SIMD_TABLE(PixelFunction);
-  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPixelFunction.Require(context.isa));
+  constexpr auto kPixelsFunction = FUSELITE_SIMD_TABLE(PixelsFunction);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPixelsFunction.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
@@ -197,7 +225,12 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
     return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   const int64_t pitch = op.inputs[0].pitch();
-  IntegerPool pool{pitch, pitch * shape.window.x.input, 0, 0};
+  IntegerPool pool{.pixel_pitch = pitch,
+                   .row_pitch = pitch * shape.window.x.input,
+                   .in_step = pitch * shape.window.x.stride,
+                   .out_step = op.outputs[0].pitch(),
+                   .low = 0,
+                   .high = 0};
   FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(op.params.as<PoolParams>().activation, type,
                                                     op.outputs[0].quantization, &pool.low,
                                                     &pool.high));
@@ -208,12 +241,13 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   return MakeKernel(
       "pool " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
       {.units = shape.pixels_out(), .grain = GrainFor(int64_t{shape.channels} * taps)},
-      [=, pixel = function_for(type, is_max, taps <= 256, shape.channels),
-       out_pitch = op.outputs[0].pitch()](const KernelArgs& args, int64_t begin, int64_t end) {
+      [=, pixels = function_for(type, is_max, taps <= 256, shape.channels)](
+          const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* in = static_cast<const std::byte*>(args.inputs[0]);
         auto* out = static_cast<std::byte*>(args.outputs[0]);
-        ForPixels(shape, begin, end, [&](int64_t p, const PoolTaps& at) {
-          pixel(pool, at, in + at.first * pitch * size, out + p * out_pitch * size, shape.channels);
+        ForPixelRuns(shape, begin, end, [&](int64_t p, int64_t count, const PoolTaps& at) {
+          pixels(pool, at, in + at.first * pitch * size, out + p * pool.out_step * size,
+                 shape.channels, count);
         });
       });
 }

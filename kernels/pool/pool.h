@@ -38,11 +38,13 @@ struct PoolTaps {
   int32_t rows, columns;
   int32_t count() const { return rows * columns; }
 };
-// f(pixel, taps) for the output pixels [begin, end). Divides once: for each pixel that would take
-// longer than the maxima of a small window.
+// f(pixel, count, taps) for the output pixels [begin, end), in runs of `count` that lie in one row
+// and have as many taps each, a stride apart: those of a row that no padding cuts are one run.
+// Divides once: for each pixel that would take longer than the maxima of a small window.
 template <class F>
-void ForPixels(const PoolShape& shape, int64_t begin, int64_t end, F f) {
+void ForPixelRuns(const PoolShape& shape, int64_t begin, int64_t end, F f) {
   const auto& [y, x] = shape.window;
+  const int32_t inner_begin = x.interior_begin(), inner_end = x.interior_end();
   int64_t line = begin / x.output;
   auto column = static_cast<int32_t>(begin % x.output);
   for (int64_t pixel = begin; pixel < end; ++line, column = 0) {
@@ -51,13 +53,25 @@ void ForPixels(const PoolShape& shape, int64_t begin, int64_t end, F f) {
     const int32_t top = std::max(start_y, 0);
     const int32_t rows = std::min(start_y + y.filter, y.input) - top;
     const int64_t row = (image * y.input + top) * x.input;
-    for (; column < x.output && pixel < end; ++column, ++pixel) {
+    while (column < x.output && pixel < end) {
       const int32_t start_x = x.start(column), left = std::max(start_x, 0);
-      f(pixel, PoolTaps{.first = row + left,
-                        .rows = rows,
-                        .columns = std::min(start_x + x.filter, x.input) - left});
+      const bool inner = column >= inner_begin && column < inner_end;
+      const int64_t count = inner ? std::min<int64_t>(inner_end - column, end - pixel) : 1;
+      f(pixel, count,
+        PoolTaps{.first = row + left,
+                 .rows = rows,
+                 .columns = std::min(start_x + x.filter, x.input) - left});
+      column += static_cast<int32_t>(count);
+      pixel += count;
     }
   }
+}
+// f(pixel, taps) for each of them.
+template <class F>
+void ForPixels(const PoolShape& shape, int64_t begin, int64_t end, F f) {
+  ForPixelRuns(shape, begin, end, [&](int64_t pixel, int64_t count, PoolTaps taps) {
+    for (int64_t i = 0; i < count; ++i, taps.first += shape.window.x.stride) f(pixel + i, taps);
+  });
 }
 
 // A unit is an output pixel, or a row of them. float32: sums in row-major order of the window,
