@@ -15,8 +15,15 @@
 #define FUSELITE_KERNELS_RESIZE_ROW_H_
 namespace fuselite::kernels {
 
+// The pixels left and right of an output pixel, in elements from the row's beginning, and their
+// weights.
+struct ColumnTap {
+  int64_t left, right;
+  float left_weight, right_weight;
+};
+
 // One row of output pixels from two rows of input pixels; pitches count elements. The products
-// hold in_w * channels floats and a vector more each.
+// hold in_w * channels floats and a vector more each; without them they are made of each pixel.
 struct ResizeRow {
   const void* top;
   const void* bottom;
@@ -25,6 +32,9 @@ struct ResizeRow {
   float* bottom_products;
   int64_t in_w, channels;
   int64_t in_pitch, out_pitch;
+  bool whole_rows;  // the products of whole rows come first; columns are those of the products
+
+  int64_t column_pitch() const { return whole_rows ? channels : in_pitch; }
 };
 
 }  // namespace fuselite::kernels
@@ -74,75 +84,94 @@ void RowProducts(const T* in, const ResizeRow& row, float weight, float* out) {
   }
 }
 
-// What the reference multiplies first: channels from `c` on of pixel `x` of the upper or the lower
-// row, times the row's weight. From the products of whole rows ...
+// What the reference multiplies first: channels from `c` on of the pixel at `at` of the upper or
+// the lower row, times the row's weight. From the products of whole rows ...
 template <class D>
 struct FromProducts {
-  const ResizeRow& row;
+  const float *top, *bottom;
 
-  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t x, int64_t c) const {
-    return hn::LoadU(D(), (lower ? row.bottom_products : row.top_products) + x * row.channels + c);
+  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t at, int64_t) const {
+    return hn::LoadU(D(), (lower ? bottom : top) + at);
   }
 };
 // ... or from the pixels, of which a smaller image does not take all.
 template <class D, class T>
 struct FromPixels {
-  const ResizeRow& row;
+  const T *top, *bottom;
   hn::Vec<D> upper_weight, lower_weight;
 
-  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t x, int64_t c) const {
-    const auto* pixels = static_cast<const T*>(lower ? row.bottom : row.top);
-    const auto value = LoadFloats(D(), pixels + x * row.in_pitch + c, row.channels - c);
+  HWY_INLINE hn::Vec<D> operator()(bool lower, int64_t at, int64_t n) const {
+    const auto value = LoadFloats(D(), (lower ? bottom : top) + at, n);
     return hn::Mul(value, lower ? lower_weight : upper_weight);
   }
 };
 
 // The products and sums of the reference, in its order: the same bits. The vertical products come
 // first there, so that a row's pixels can share them.
+template <class D, class Weighted>
+HWY_INLINE hn::Vec<D> Blend(D, const Weighted& weighted, int64_t left, int64_t right, int64_t n,
+                            hn::Vec<D> x0, hn::Vec<D> x1) {
+  const auto near_left =
+      hn::Add(hn::Mul(weighted(false, left, n), x0), hn::Mul(weighted(true, left, n), x0));
+  return hn::Add(hn::Add(near_left, hn::Mul(weighted(false, right, n), x1)),
+                 hn::Mul(weighted(true, right, n), x1));
+}
+
+// `weighted` and sizes are values: what is stored might be those of the caller.
 template <class D, class T, class Weighted>
-HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const Tap* xs, int64_t width,
-                             const Weighted& weighted) {
+HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const ColumnTap* HWY_RESTRICT xs,
+                             int64_t width, const Weighted weighted) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t channels = row.channels, out_pitch = row.out_pitch;
+  T* HWY_RESTRICT out = static_cast<T*>(row.out);
+  int64_t x = 0;
   // A whole vector may be stored as long as what lies behind it is still to come.
-  const bool dense = row.out_pitch == row.channels;
-  for (int64_t x = 0; x < width; ++x) {
-    const auto x0 = hn::Set(d, 1 - xs[x].t), x1 = hn::Set(d, xs[x].t);
-    const int64_t left = xs[x].low, right = xs[x].high;
-    T* out = static_cast<T*>(row.out) + x * row.out_pitch;
-    const int64_t room = dense ? (width - x) * row.channels : row.channels;
-    for (int64_t c = 0; c < row.channels; c += lanes) {
-      const auto near_left =
-          hn::Add(hn::Mul(weighted(false, left, c), x0), hn::Mul(weighted(true, left, c), x0));
-      const auto sum = hn::Add(hn::Add(near_left, hn::Mul(weighted(false, right, c), x1)),
-                               hn::Mul(weighted(true, right, c), x1));
-      StoreResult(d, sum, out + c, room - c);
+  if (out_pitch == channels && channels <= lanes) {
+    for (; (width - x) * channels >= lanes; ++x, out += channels) {
+      const auto x0 = hn::Set(d, xs[x].left_weight), x1 = hn::Set(d, xs[x].right_weight);
+      StoreResult(d, Blend(d, weighted, xs[x].left, xs[x].right, channels, x0, x1), out, lanes);
+    }
+  }
+  for (; x < width; ++x, out += out_pitch) {
+    const auto x0 = hn::Set(d, xs[x].left_weight), x1 = hn::Set(d, xs[x].right_weight);
+    const int64_t left = xs[x].left, right = xs[x].right;
+    const int64_t room = out_pitch == channels ? (width - x) * channels : channels;
+    int64_t c = 0;
+    for (; c + lanes <= channels; c += lanes) {
+      StoreResult(d, Blend(d, weighted, left + c, right + c, lanes, x0, x1), out + c, lanes);
+    }
+    if (c < channels) {
+      const auto last = Blend(d, weighted, left + c, right + c, channels - c, x0, x1);
+      StoreResult(d, last, out + c, room - c);
     }
   }
 }
 
 template <class T, class D>
-void ResizeRowBy(D d, const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
-  if (width <= row.in_w) {
-    const FromPixels<D, T> weighted{row, hn::Set(d, 1 - y.t), hn::Set(d, y.t)};
+void ResizeRowBy(D d, const ResizeRow& row, const Tap& y, const ColumnTap* xs, int64_t width) {
+  if (!row.whole_rows) {
+    const FromPixels<D, T> weighted{static_cast<const T*>(row.top),
+                                    static_cast<const T*>(row.bottom), hn::Set(d, 1 - y.t),
+                                    hn::Set(d, y.t)};
     return ResizePixels<D, T>(d, row, xs, width, weighted);
   }
   RowProducts(static_cast<const T*>(row.top), row, 1 - y.t, row.top_products);
   RowProducts(static_cast<const T*>(row.bottom), row, y.t, row.bottom_products);
-  ResizePixels<D, T>(d, row, xs, width, FromProducts<D>{row});
+  ResizePixels<D, T>(d, row, xs, width, FromProducts<D>{row.top_products, row.bottom_products});
 }
 
 // Wide vectors of few channels would cross from one cache line to the next at nearly every load.
 template <class T>
-void ResizeRowOf(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
+void ResizeRowOf(const ResizeRow& row, const Tap& y, const ColumnTap* xs, int64_t width) {
   if (row.channels <= 4) return ResizeRowBy<T>(hn::FixedTag<float, 4>(), row, y, xs, width);
   if (row.channels <= 8) return ResizeRowBy<T>(hn::CappedTag<float, 8>(), row, y, xs, width);
   ResizeRowBy<T>(hn::ScalableTag<float>(), row, y, xs, width);
 }
 
-void ResizeFloatRow(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
+void ResizeFloatRow(const ResizeRow& row, const Tap& y, const ColumnTap* xs, int64_t width) {
   ResizeRowOf<float>(row, y, xs, width);
 }
-void ResizeUInt8Row(const ResizeRow& row, const Tap& y, const Tap* xs, int64_t width) {
+void ResizeUInt8Row(const ResizeRow& row, const Tap& y, const ColumnTap* xs, int64_t width) {
   ResizeRowOf<uint8_t>(row, y, xs, width);
 }
 
@@ -152,6 +181,28 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+// Whether what the rows' weights make of all pixels of two rows, in whole vectors, takes less than
+// what they make of four pixels for each output pixel. That depends on how many of the pixels a
+// smaller image leaves out, on how much of a vector the channels of one fill, and on whether they
+// become floats first: the limits are those of images of 256 x 256 on a Zen 5.
+bool TakesWholeRows(int64_t in_w, int64_t out_w, int64_t channels, bool floats) {
+  return channels <= 8 ? in_w * channels <= (floats ? 6 : 12) * out_w : in_w < out_w;
+}
+
+std::vector<ColumnTap> ColumnTaps(const std::vector<Tap>& taps, int64_t pitch) {
+  std::vector<ColumnTap> columns;
+  for (const Tap& tap : taps) {
+    columns.push_back({.left = tap.low * pitch,
+                       .right = tap.high * pitch,
+                       .left_weight = 1 - tap.t,
+                       .right_weight = tap.t});
+  }
+  return columns;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& op,
                                                            const BuildContext& context) {
@@ -171,8 +222,17 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
   const int64_t out_row = out.shape[2] * out.pitch() * element;
   const int64_t channels = out.shape[3];
   const size_t products = AlignUp(in.shape[2] * channels * sizeof(float) + kAlignment);
-  const ResizeRow row{nullptr,     nullptr,  nullptr,    nullptr,    nullptr,
-                      in.shape[2], channels, in.pitch(), out.pitch()};
+  const ResizeRow row{.top = nullptr,
+                      .bottom = nullptr,
+                      .out = nullptr,
+                      .top_products = nullptr,
+                      .bottom_products = nullptr,
+                      .in_w = in.shape[2],
+                      .channels = channels,
+                      .in_pitch = in.pitch(),
+                      .out_pitch = out.pitch(),
+                      .whole_rows = TakesWholeRows(in.shape[2], out.shape[2], channels,
+                                                   in.type == DataType::kFloat32)};
   return MakeKernel(
       "resize_bilinear " + std::string(DataTypeName(in.type)) + " " + SimdName(context.isa),
       {.units = channels ? int64_t{out.shape[0]} * out.shape[1] : 0,
@@ -180,8 +240,8 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
        .scratch_bytes = 2 * products},
       [=, in_h = in.shape[1], out_h = out.shape[1],
        ys = BilinearTaps(in.shape[1], out.shape[1], params),
-       xs = BilinearTaps(in.shape[2], out.shape[2], params)](const KernelArgs& args, int64_t begin,
-                                                             int64_t end) {
+       xs = ColumnTaps(BilinearTaps(in.shape[2], out.shape[2], params), row.column_pitch())](
+          const KernelArgs& args, int64_t begin, int64_t end) {
         const auto* from = static_cast<const std::byte*>(args.inputs[0]);
         ResizeRow r = row;
         r.top_products = reinterpret_cast<float*>(args.scratch);
