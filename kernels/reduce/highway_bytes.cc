@@ -64,26 +64,41 @@ HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t f
   return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(dw, total)));
 }
 
-// Of values as they are.
-template <bool kMax, class T>
+// Of values as they are. `kShort`: of runs below kShortRow.
+template <bool kMax, bool kShort, class T>
 HWY_INLINE uint8_t ExtremeOfRuns(const ReducePlan& plan, const uint8_t* in) {
   T extreme = kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   for (int64_t run = 0; run < plan.runs; ++run) {
     const auto* x = reinterpret_cast<const T*>(in + plan.RunOffset(run));
-    const T of_run = RowExtreme<kMax>(x, static_cast<size_t>(plan.run_count));
+    const auto n = static_cast<size_t>(plan.run_count);
+    const T of_run = kShort ? ShortRowExtreme<kMax>(x, n) : LongRowExtreme<kMax>(x, n);
     extreme = kMax ? std::max(extreme, of_run) : std::min(extreme, of_run);
   }
   return static_cast<uint8_t>(extreme);
 }
 
+template <bool kMax, bool kShort, class T>
+HWY_INLINE void ExtremesOfRuns(const ReducePlan& plan, const uint8_t* in, int64_t first,
+                               uint8_t* out, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const uint8_t* x = in + plan.OuterOffset(first + static_cast<int64_t>(i));
+    out[i] = ExtremeOfRuns<kMax, kShort, T>(plan, x);
+  }
+}
+
+template <bool kMax, class T>
+HWY_INLINE void ExtremesOfRuns(const ReducePlan& plan, const uint8_t* in, int64_t first,
+                               uint8_t* out, size_t n) {
+  plan.run_count < static_cast<int64_t>(kShortRow)
+      ? ExtremesOfRuns<kMax, true, T>(plan, in, first, out, n)
+      : ExtremesOfRuns<kMax, false, T>(plan, in, first, out, n);
+}
+
 template <bool kMax>
 HWY_INLINE void ReduceRunsTo(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in,
                              int64_t first, uint8_t* out, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const uint8_t* x = in + plan.OuterOffset(first + static_cast<int64_t>(i));
-    out[i] =
-        f.flip != 0 ? ExtremeOfRuns<kMax, int8_t>(plan, x) : ExtremeOfRuns<kMax, uint8_t>(plan, x);
-  }
+  f.flip != 0 ? ExtremesOfRuns<kMax, int8_t>(plan, in, first, out, n)
+              : ExtremesOfRuns<kMax, uint8_t>(plan, in, first, out, n);
 }
 
 // Rescale, of sums of bytes that were read `flip` higher.
