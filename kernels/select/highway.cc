@@ -6,10 +6,13 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "runtime/aligned_buffer.h"
 
 #ifndef FUSELITE_KERNELS_SELECT_HIGHWAY_ONCE_
 #define FUSELITE_KERNELS_SELECT_HIGHWAY_ONCE_
@@ -105,6 +108,96 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+// Rows of the output that follow each other, joined to longer ones where each operand's do too or
+// can be drawn out in scratch: what a vector leaves over at a row's end takes as long as the
+// vector.
+class JoinedSelection {
+ public:
+  JoinedSelection(const OpDescription& op, const BroadcastPlan& plan, SelectRow row, Isa isa)
+      : plan_(plan), row_(row), loops_(CopyLoopsFor(isa)) {
+    const int64_t n = plan.row_elements();
+    const int64_t bytes = BitWidth(op.inputs[1].type) / 8;
+    sizes_ = {1, bytes, bytes, bytes};
+    // Rows that fill some vectors gain less than drawing operands out takes.
+    constexpr int64_t kJoinedBytes = 4096, kLongBytes = 128;
+    if (n * bytes < kLongBytes && n > 0 && plan.row_stride(kOut) == n) {
+      together_ = std::max<int64_t>(1, kJoinedBytes / (n * bytes));
+    }
+    for (int k = 0; k < kOut; ++k) {
+      drawn_out_[k] = !(plan.stride(k) == 1 && plan.row_stride(k) == n) && !IsOneValue(k);
+    }
+  }
+
+  size_t scratch_bytes() const { return together_ > 1 ? kOut * OperandBytes() : 0; }
+
+  // A unit of the plan.
+  void Run(const KernelArgs& args, const BroadcastPlan::Block& block) const {
+    std::array<Rows, 4> at;
+    for (int k = 0; k <= kOut; ++k) {
+      const void* base = k < kOut ? args.inputs[k] : args.outputs[0];
+      // What is read is not written: the output alone is.
+      auto* first = static_cast<std::byte*>(const_cast<void*>(base));
+      at[k] = {.data = first + block.offsets[k] * sizes_[k],
+               .pitch = plan_.row_stride(k) * sizes_[k],
+               .stride = plan_.stride(k)};
+    }
+    if (together_ > 1 && block.rows > 1) return RunJoined(args, block, at);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      RunRow(at, block.count);
+      for (Rows& rows : at) rows.data += rows.pitch;
+    }
+  }
+
+ private:
+  static constexpr int kOut = 3;
+  struct Rows {
+    std::byte* data;
+    int64_t pitch;  // in bytes
+    int stride;     // 0 or 1, in elements
+  };
+
+  bool IsOneValue(int k) const { return plan_.stride(k) == 0 && plan_.row_stride(k) == 0; }
+  size_t OperandBytes() const { return AlignUp(together_ * plan_.row_elements() * sizes_[kOut]); }
+
+  void RunRow(const std::array<Rows, 4>& at, int64_t n) const {
+    const auto operand = [&](int k) { return SelectOperand{at[k].data, at[k].stride}; };
+    row_(operand(0), operand(1), operand(2), at[kOut].data, n);
+  }
+
+  void RunJoined(const KernelArgs& args, const BroadcastPlan::Block& block,
+                 std::array<Rows, 4> at) const {
+    const int64_t n = block.count;
+    for (int64_t r = 0; r < block.rows; r += together_) {
+      const int64_t rows = std::min(together_, block.rows - r);
+      std::array<Rows, 4> joined = at;
+      for (int k = 0; k < kOut; ++k) {
+        if (!drawn_out_[k]) continue;
+        joined[k] = {.data = args.scratch + k * OperandBytes(), .pitch = 0, .stride = 1};
+        // What all rows share stays there from the first time on.
+        if (r == 0 || at[k].pitch != 0) DrawOut(k, at[k], rows, n, joined[k].data);
+      }
+      RunRow(joined, rows * n);
+      for (Rows& operand : at) operand.data += rows * operand.pitch;
+    }
+  }
+
+  void DrawOut(int k, const Rows& from, int64_t rows, int64_t n, std::byte* to) const {
+    const CopyDim dim{rows, from.pitch, n * sizes_[k]};
+    from.stride == 0 ? loops_.fill(from.data, to, dim, n, static_cast<int>(sizes_[k]))
+                     : loops_.rows(from.data, to, dim, n * sizes_[k]);
+  }
+
+  BroadcastPlan plan_;
+  SelectRow row_;
+  CopyLoops loops_;
+  std::array<int64_t, 4> sizes_{};  // of elements, in bytes
+  std::array<bool, kOut> drawn_out_{};
+  int64_t together_ = 1;  // rows
+};
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildSelectHighway(const OpDescription& op,
                                                    const BuildContext& context) {
@@ -114,18 +207,15 @@ Result<std::unique_ptr<Kernel>> BuildSelectHighway(const OpDescription& op,
   const SelectRow row = find(static_cast<int>(bytes));
   if (row == nullptr) return Unsupported("elements of ", bytes, " bytes");
   const BroadcastPlan plan = PlanSelect(op);
+  const JoinedSelection selection(op, plan, row, context.isa);
   return MakeKernel(
       "select " + std::string(DataTypeName(op.inputs[1].type)) + " " + SimdName(context.isa),
-      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-      [plan, row, bytes](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          const auto operand = [&](int k) {
-            const auto* base = static_cast<const std::byte*>(args.inputs[k]);
-            return SelectOperand{base + piece.offsets[k] * (k ? bytes : 1), plan.stride(k)};
-          };
-          row(operand(0), operand(1), operand(2),
-              static_cast<std::byte*>(args.outputs[0]) + piece.offsets[3] * bytes, piece.count);
-        });
+      {.units = plan.units(),
+       .grain = GrainFor(plan.unit_elements()),
+       .scratch_bytes = selection.scratch_bytes()},
+      [plan, selection](const KernelArgs& args, int64_t begin, int64_t end) {
+        plan.ForEachBlock(begin, end,
+                          [&](const BroadcastPlan::Block& block) { selection.Run(args, block); });
       });
 }
 

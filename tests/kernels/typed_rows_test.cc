@@ -198,6 +198,33 @@ TEST(TypedRowsTest, SelectionsMatchTheReference) {
   }
 }
 
+// Rows below a vector and around the limit of joining, more of them than are joined at once, with
+// operands that repeat from row to row, along each row, or both.
+TEST(TypedRowsTest, SelectionsOfShortRowsMatchTheReference) {
+  for (int seed = 1; seed <= 120; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({kI8, kI16, kF32, kI64});
+    const auto outer = static_cast<int32_t>(random.Int(1, 3));
+    const auto rows = static_cast<int32_t>(random.Pick({1, 7, 300, 2100}));
+    const auto n = static_cast<int32_t>(random.Pick({2, 3, 5, 15, 16, 17, 31, 33, 130}));
+    const auto shape = [&] {
+      return random.Pick<Shape>(
+          {{outer, rows, n}, {1, 1, n}, {outer, rows, 1}, {n}, {1}, {outer, 1, n}, {1, rows, 1}});
+    };
+    OpTester tester("SELECT_V2");
+    tester.Input(
+        RandomOperand(random, kBool, random.Chance(0.5) ? Shape{outer, rows, n} : shape()));
+    tester.Input(RandomOperand(random, type, Shape{outer, rows, n}));
+    tester.Input(RandomOperand(random, type, shape()));
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    PitchOutput(tester, random);
+    ExpectLikeReference(tester, random);
+    if (HasFailure()) return;
+  }
+}
+
 // Their bits, as wide as integers', are no integers.
 TEST(TypedRowsTest, ProductsOfOtherFloatsHaveNoVectors) {
   const std::pair<const char*, DataType> cases[] = {{"MUL", DataType::kFloat16},
