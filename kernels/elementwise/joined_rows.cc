@@ -47,7 +47,8 @@ void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::
   *operand = {out, n, 1};
 }
 
-// The rows of `block` to `out`, one after the other.
+// The rows of `block` to `out`, one after the other, element by element: for rows that are shorter
+// than a call of CopyLoops takes.
 template <class T>
 void Gather(const BroadcastPlan& plan, const BroadcastPlan::Block& block, int k,
             const std::byte* data, std::byte* out) {
@@ -129,6 +130,21 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   return joined;
 }
 
+void JoinedRows::GatherBlock(const BroadcastPlan::Block& block, int k, const std::byte* data,
+                             std::byte* out) const {
+  constexpr int64_t kFewBytes = 32;
+  const int64_t bytes = block.count * size_;
+  if (bytes <= kFewBytes) {
+    WithElement(static_cast<int>(size_),
+                [&](auto element) { Gather<decltype(element)>(plan_, block, k, data, out); });
+    return;
+  }
+  const std::byte* const from = data + block.offsets[k] * size_;
+  const CopyDim rows{block.rows, plan_.row_stride(k) * size_, bytes};
+  plan_.stride(k) == 0 ? loops_.fill(from, out, rows, block.count, static_cast<int>(size_))
+                       : loops_.rows(from, out, rows, bytes);
+}
+
 RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const {
   const int64_t unit_elements = plan_.unit_elements(), n = (end - begin) * unit_elements;
   const void* operands[2];
@@ -141,8 +157,7 @@ RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t e
     std::byte* const scratch = args.scratch + k * BroadcastPlan::kPiece * size_;
     std::byte* to = scratch;
     plan_.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
-      WithElement(static_cast<int>(size_),
-                  [&](auto element) { Gather<decltype(element)>(plan_, block, k, data, to); });
+      GatherBlock(block, k, data, to);
       to += unit_elements * size_;
     });
     operands[k] = scratch;

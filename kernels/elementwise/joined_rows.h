@@ -57,6 +57,9 @@ class JoinedRows {
   Joined Join(const KernelArgs& args, const BroadcastPlan::Block& block) const;
   // Units [begin, end) as one row, operands that broadcast drawn out.
   RowBlock JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const;
+  // The rows of `block` of operand `k`, which begins at `data`, to `out`, one after the other.
+  void GatherBlock(const BroadcastPlan::Block& block, int k, const std::byte* data,
+                   std::byte* out) const;
 
   BroadcastPlan plan_;
   CopyLoops loops_;
