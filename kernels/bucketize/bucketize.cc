@@ -1,4 +1,5 @@
-// BUCKETIZE: how many of the boundaries, which are sorted, are not above each element.
+#include "kernels/bucketize/bucketize.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -8,9 +9,6 @@
 namespace fuselite::kernels {
 namespace {
 
-struct BucketizeParams {
-  FloatList boundaries;
-};
 constexpr Field kFields[] = {
     {"boundaries", FieldKind::kFloatList, 0, offsetof(BucketizeParams, boundaries),
      offsetof(tflite::TfLiteBucketizeParams, boundaries),
@@ -20,11 +18,6 @@ constexpr TypeRow Row(DataType type) { return {{type}, DataType::kInt32}; }
 constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kFloat64),
                               Row(DataType::kInt32), Row(DataType::kInt64)};
 
-std::span<const float> Boundaries(const OpDescription& op) {
-  const FloatList& list = op.params.as<BucketizeParams>().boundaries;
-  return {list.values, static_cast<size_t>(list.count)};
-}
-
 Status InferBucketize(OpDescription& op) {
   if (!std::ranges::is_sorted(Boundaries(op))) {
     return InvalidArgument("the boundaries are not sorted");
@@ -32,18 +25,38 @@ Status InferBucketize(OpDescription& op) {
   return SetOutput(op, 0, DataType::kInt32, op.inputs[0].shape);
 }
 
+// How many of the boundaries are not above x, by halves: a branch for each could not be foretold.
 // Integers are compared as floats, doubles as doubles: what C++ makes of the two types.
+template <class T>
+int32_t CountNotAbove(std::span<const float> boundaries, T x) {
+  if (boundaries.empty()) return 0;
+  const float* first = boundaries.data();
+  for (size_t left = boundaries.size(); left > 1;) {
+    const size_t half = left / 2;
+    first += x < first[half - 1] ? 0 : half;
+    left -= half;
+  }
+  return static_cast<int32_t>(first - boundaries.data()) + (x < *first ? 0 : 1);
+}
+
 template <class T>
 std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
   const std::span<const float> from = Boundaries(op);
   return MakeTypedUnaryMap<T, int32_t>(
       op, [boundaries = std::vector<float>(from.begin(), from.end())](T x) {
-        const auto first = std::upper_bound(boundaries.begin(), boundaries.end(), x);
-        return static_cast<int32_t>(first - boundaries.begin());
+        return CountNotAbove(std::span<const float>(boundaries), x);
       });
 }
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+}  // namespace
+
+std::span<const float> Boundaries(const OpDescription& op) {
+  const FloatList& list = op.params.as<BucketizeParams>().boundaries;
+  return {list.values, static_cast<size_t>(list.count)};
+}
+
+Result<std::unique_ptr<Kernel>> BuildBucketizeReference(const OpDescription& op,
+                                                        const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("a tail behind BUCKETIZE");
   switch (op.inputs[0].type) {
     case DataType::kFloat64: return BuildOf<double>(op);
@@ -53,7 +66,10 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
   }
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+namespace {
+
+constexpr Candidate kCandidates[] = {{"highway", BuildBucketizeHighway},
+                                     {"reference", BuildBucketizeReference}};
 
 }  // namespace
 
