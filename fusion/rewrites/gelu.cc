@@ -106,14 +106,12 @@ class Matcher : public PatternWalk {
 
 bool RecognizeGelu(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "MUL") || !NothingFollows(graph.node(id))) return false;
-  const kernels::OperatorDef* gelu = kernels::FindOperator("GELU");
-  if (!gelu) return false;
   Matcher matcher(graph);
   const ValueId x = matcher.Match(id);
   if (x == kNone || !IsFloat(graph, x)) return false;
   Node node = MakeNode("GELU", {x});
   const bool approximate = true;
-  for (const kernels::Field& field : gelu->fields) {
+  for (const kernels::Field& field : node.op->fields) {
     if (field.name != "approximate") continue;
     std::memcpy(static_cast<std::byte*>(node.params.data()) + field.offset, &approximate, 1);
   }

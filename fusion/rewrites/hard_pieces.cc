@@ -61,7 +61,7 @@ ValueId UpThroughRelu(const Graph& graph, ValueId low, std::vector<NodeId>* node
     }
     nodes->push_back(max);
   }
-  return sum == kNone ? kNone : StepUp(graph, sum, "ADD", 3, Activation::kNone, nodes);
+  return StepUp(graph, sum, "ADD", 3, Activation::kNone, nodes);
 }
 
 std::optional<ShiftedRelu6> MatchShiftedRelu6(const Graph& graph, ValueId value) {
@@ -72,8 +72,7 @@ std::optional<ShiftedRelu6> MatchShiftedRelu6(const Graph& graph, ValueId value)
     match.x = StepUp(graph, sum, "ADD", 3, Activation::kNone, &match.nodes);
   } else if (const NodeId min = OwnProducerIs(graph, value, "MINIMUM"); min != kNone) {
     match.nodes.push_back(min);
-    const ValueId low = WithConstant(graph, min, 6);
-    if (low != kNone) match.x = UpThroughRelu(graph, low, &match.nodes);
+    match.x = UpThroughRelu(graph, WithConstant(graph, min, 6), &match.nodes);
   }
   return match.x == kNone ? std::nullopt : std::optional(match);
 }
@@ -96,7 +95,7 @@ std::optional<ShiftedRelu6> MatchGated(const Graph& graph, NodeId mul) {
 
 bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& others,
                  RewriteContext& context) {
-  if (!kernels::FindOperator("HARD_SWISH") || !IsFloat(graph, x)) return false;
+  if (!IsFloat(graph, x)) return false;
   return ReplacePattern(graph, id, others, MakeNode("HARD_SWISH", {x}), "recognize hard-swish",
                         context);
 }
@@ -104,8 +103,7 @@ bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& 
 }  // namespace
 
 bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
-  const bool scales = Is(graph, id, "MUL") || Is(graph, id, "DIV");
-  if (!scales || !NothingFollows(graph.node(id))) return false;
+  if (!NothingFollows(graph.node(id))) return false;
   // (x * RELU6(x + 3)) / 6
   if (const ValueId product = DividedBySix(graph, id); product != kNone) {
     const NodeId mul = OwnProducerIs(graph, product, "MUL");
@@ -132,8 +130,7 @@ bool RecognizeHardSwish(Graph& graph, NodeId id, RewriteContext& context) {
 }
 
 bool RecognizeHardSigmoid(Graph& graph, NodeId id, RewriteContext& context) {
-  const ValueId relu6 =
-      Is(graph, id, "MUL") || Is(graph, id, "DIV") ? DividedBySix(graph, id) : kNone;
+  const ValueId relu6 = DividedBySix(graph, id);
   if (relu6 == kNone || !NothingFollows(graph.node(id))) return false;
   const auto match = MatchShiftedRelu6(graph, relu6);
   if (!match || !IsFloat(graph, match->x)) return false;

@@ -105,7 +105,7 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   const Rows &q = operands[0], &v = operands[2];
   const Shape& outside = graph.value(node.inputs[0]).info.shape;
   // The mask is laid over [B, head, row, key].
-  const bool heads_stand = outside.rank() == 4 && outside[0] == q.batches && outside[1] == q.heads;
+  const bool heads_stand = outside.rank() == 4 && outside[1] == q.heads;
   if (node.inputs.size() > 3 && !heads_stand) return false;
   params.heads_inside = params.keys_by_rows = true;
   params.heads = q.heads;

@@ -29,7 +29,6 @@ bool KeepWeightsSmall(Graph& graph, NodeId id, RewriteContext& context) {
     return false;
   }
   if (!looks_up) node.op = kernels::FindOperator("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED");
-  if (node.op == nullptr) return false;
   const std::vector<int> hosts = MergeHostNodes(graph, {dequantize, id});
   node.host_nodes = hosts;
   const kernels::OpDescription before = graph.Describe(id);

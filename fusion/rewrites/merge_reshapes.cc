@@ -18,13 +18,11 @@ bool MergeReshapes(Graph& graph, NodeId id, RewriteContext& context) {
   const NodeId first = graph.producer(middle);
   // State is to be read where the first one stands.
   if (!IsReshape(graph, first)) return false;
-  const kernels::OperatorDef* reshape = kernels::FindOperator("RESHAPE");
-  if (!reshape) return false;
   Node merged = graph.node(id);
-  merged.op = reshape;
+  merged.op = kernels::FindOperator("RESHAPE");
   merged.version = 1;
   merged.params = kernels::Params();
-  kernels::SetDefaults(reshape->fields, merged.params.data());
+  kernels::SetDefaults(merged.op->fields, merged.params.data());
   const ValueId out = merged.outputs[0];
   // A shape of its own: that of the parameters may not be the merged node's.
   const Shape shape = graph.value(out).info.shape;

@@ -120,8 +120,7 @@ class Matcher : public RowPatternWalk {
 }  // namespace
 
 bool RecognizeRmsNorm(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
-  if (!graph.node(id).tail.empty() || !kernels::FindOperator("FUSELITE_LAYER_NORM")) return false;
+  if (!graph.node(id).tail.empty()) return false;
   Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
   if (!match || !IsFloat(graph, match->x)) return false;

@@ -65,7 +65,7 @@ class RegionFinder {
     for (NodeId id : region_.nodes) {
       for (ValueId v : graph_.node(id).inputs) {
         if (v == kNone || IsScalar(v)) continue;
-        if (graph_.producer(v) == kNone || !Has(graph_.producer(v))) open.push_back(v);
+        if (!Has(graph_.producer(v))) open.push_back(v);
       }
     }
     SortUnique(&open);
