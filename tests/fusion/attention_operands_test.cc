@@ -113,6 +113,20 @@ TEST(AttentionScale, StaysWhereItIsNotOfTheOperandsAlone) {
   }
 }
 
+// A mask that is computed comes by steps that lead from the product to the scores, too.
+TEST(AttentionMask, IsToldFromTheScores) {
+  for (const bool first : {false, true}) {
+    GraphBuilder b;
+    const ValueId q = b.Op("NEG", {b.Input({3, 9, 8})}), k = b.Op("NEG", {b.Input({3, 11, 8})});
+    const ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", 1}});
+    const ValueId mask = b.Op("MUL", {b.Input({1, 9, 11}), b.Scalar(-3)});
+    const ValueId sum = first ? b.Op("ADD", {mask, scores}) : b.Op("ADD", {scores, mask});
+    const ValueId weights = b.Op("SOFTMAX", {sum}, {{"beta", 1}});
+    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, b.Input({3, 11, 8})})}));
+    EXPECT_EQ(Count(ExpectFusedEqualsUnfused(b.graph(), 2e-5f), "FUSELITE_ATTENTION"), 1);
+  }
+}
+
 // [batches, heads, rows, 8], each head of `x` [batches, groups, rows, 8]
 // `times` in a row, as the converter writes it.
 ValueId ForGroups(GraphBuilder& b, ValueId x, int32_t times) {

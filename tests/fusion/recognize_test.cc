@@ -304,18 +304,23 @@ TEST(Attention, JoinsNoProjectionThatOthersRead) {
 
 // A single head, as SegFormer's first stage has it: its scores are a layer whose weights are keys.
 TEST(Attention, OfASingleHeadMayMultiplyByALayer) {
+  enum class Mask { kNone, kFirst, kLast };
   for (const bool constant : {false, true}) {
-    GraphBuilder b;
-    const ValueId k = constant ? b.Constant({11, 8}) : b.Op("NEG", {b.Input({11, 8})});
-    const ValueId q = b.Op("NEG", {b.Input({1, 9, 8})}), v = b.Op("NEG", {b.Input({11, 5})});
-    const ValueId scores = b.Op("FULLY_CONNECTED", {q, k}, {{"keep_num_dims", 1}});
-    const ValueId scaled = b.Op("MUL", {scores, b.Scalar(0.35f)});
-    const ValueId weights = b.Op("SOFTMAX", {b.Op("RESHAPE", {scaled, b.Ints({1, 1, 9, 11})})},  //
-                                 {{"beta", 1}});
-    const ValueId y = b.Op("BATCH_MATMUL", {b.Op("RESHAPE", {weights, b.Ints({9, 11})}), v});
-    b.Output(b.Op("NEG", {y}));
-    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
-    EXPECT_EQ(std::ranges::count(ops, "FUSELITE_ATTENTION + neg"), constant ? 0 : 1);
+    for (const Mask mask : {Mask::kNone, Mask::kFirst, Mask::kLast}) {
+      GraphBuilder b;
+      const ValueId k = constant ? b.Constant({11, 8}) : b.Op("NEG", {b.Input({11, 8})});
+      const ValueId q = b.Op("NEG", {b.Input({1, 9, 8})}), v = b.Op("NEG", {b.Input({11, 5})});
+      ValueId scores = b.Op("FULLY_CONNECTED", {q, k}, {{"keep_num_dims", 1}});
+      scores = b.Op("MUL", {scores, b.Scalar(0.35f)});
+      scores = b.Op("RESHAPE", {scores, b.Ints({1, 1, 9, 11})});
+      if (mask == Mask::kFirst) scores = b.Op("ADD", {b.Input({1, 1, 9, 11}), scores});
+      if (mask == Mask::kLast) scores = b.Op("ADD", {scores, b.Input({1, 1, 9, 11})});
+      const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+      const ValueId y = b.Op("BATCH_MATMUL", {b.Op("RESHAPE", {weights, b.Ints({9, 11})}), v});
+      b.Output(b.Op("NEG", {y}));
+      const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+      EXPECT_EQ(std::ranges::count(ops, "FUSELITE_ATTENTION + neg"), constant ? 0 : 1);
+    }
   }
 }
 

@@ -166,12 +166,18 @@ TEST(Rotary, ReadsHeadsWhereALayerLeavesThem) {
   }
 }
 
-// A layer gives rows, which a batch of one in front of them, or none, makes no others.
+// A layer gives rows, which a batch of one in front of them, or none, makes no others; a part of
+// wider ones is read where it lies.
 TEST(Rotary, ReadsRowsInFrontOfAReshape) {
   for (const std::vector<int32_t>& from :
        {std::vector<int32_t>{6, 24}, {1, 6, 24}, {1, 1, 6, 24}, {1, 6, 1, 24}}) {
     GraphBuilder b;
-    const ValueId x = b.Op("NEG", {b.Input(Shape(from))});
+    Shape wider(from);
+    wider.set(wider.rank() - 1, 40);
+    std::vector<int32_t> begin(from.size());
+    begin.back() = 8;
+    const ValueId rows = b.Op("NEG", {b.Input(wider)});
+    const ValueId x = b.Op("SLICE", {rows, b.Ints(begin), b.Ints(from)});
     const ValueId heads = b.Op("RESHAPE", {x, b.Ints({1, 6, 3, 8})});
     const ValueId turned = Rotary(b, heads, TablesOf(b, {6, 1, 4}));
     b.Output(b.Op("NEG", {b.Op("RESHAPE", {turned, b.Ints({6, 24})})}));
