@@ -21,6 +21,9 @@ Status Ask(const std::function<TfLiteStatus(TfLiteContext* context)>& ask) {
   writer.AddMetadata("about", {std::byte{7}, std::byte{8}});
   writer.AddSubgraph("other");
   writer.AddTensor("only", DataType::kFloat32, {1});
+  writer.AddTensor(
+      {"channels", DataType::kInt8, {2, 3}, {{0.5f, 0.25f}, {1, 2}, 0}, {}, false, {}});
+  writer.AddTensor({"open", DataType::kUInt8, {1, 3}, {{0.5f}, {3}, 0}, {}, false, {-1, 3}});
   writer.SetInputs({0});
   writer.SetOutputs({0});
   const auto interpreter = Open(writer);
@@ -194,10 +197,30 @@ TEST(Context, OpensTheOtherSubgraphs) {
                 EXPECT_EQ(context->AcquireSubgraphContext(context, 1, &other), kTfLiteOk);
                 TfLiteIntArray* plan = nullptr;
                 EXPECT_EQ(other->GetExecutionPlan(other, &plan), kTfLiteOk);
-                EXPECT_EQ(other->tensors_size, 1u);
+                EXPECT_EQ(other->tensors_size, 3u);
                 EXPECT_EQ(context->ReleaseSubgraphContext(context, 1), kTfLiteOk);
                 EXPECT_EQ(other->GetExecutionPlan(other, &plan), kTfLiteError);
                 return kTfLiteOk;
+              }).ok());
+}
+
+// One scale stands in two places, several in one; sizes that are known are not told twice.
+TEST(Context, TellsScalesAndOpenSizes) {
+  EXPECT_TRUE(Ask([](TfLiteContext* context) {
+                TfLiteContext* other = nullptr;
+                EXPECT_EQ(context->AcquireSubgraphContext(context, 1, &other), kTfLiteOk);
+                const TfLiteTensor &channels = other->tensors[1], &open = other->tensors[2];
+                EXPECT_EQ(channels.params.scale, 0);
+                EXPECT_EQ(channels.params.zero_point, 0);
+                const auto* const scales =
+                    static_cast<const TfLiteAffineQuantization*>(channels.quantization.params);
+                EXPECT_EQ(scales->scale->data[1], 0.25f);
+                EXPECT_EQ(scales->zero_point->data[1], 2);
+                EXPECT_EQ(open.params.scale, 0.5f);
+                EXPECT_EQ(open.params.zero_point, 3);
+                EXPECT_EQ(channels.dims_signature, nullptr);
+                EXPECT_EQ(open.dims_signature->data[0], -1);
+                return context->ReleaseSubgraphContext(context, 1);
               }).ok());
 }
 

@@ -442,7 +442,16 @@ TfLiteStatus LookAround(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
   TF_LITE_OPAQUE_ENSURE_EQ(context, bytes, 2u);
   TF_LITE_OPAQUE_ENSURE_EQ(
       context, TfLiteOpaqueContextGetSizeOfType(context, kTfLiteString, &bytes), kTfLiteError);
-  return PrepareLikeInput(context, node);
+  TF_LITE_OPAQUE_ENSURE_STATUS(PrepareLikeInput(context, node));
+  // Values have no memory yet.
+  TfLiteOpaqueTensor* y = TfLiteOpaqueNodeGetOutput(context, node, 0);
+  std::vector<float> values(TfLiteOpaqueTensorByteSize(y) / sizeof(float));
+  bytes = values.size() * sizeof(float);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorCopyFromBuffer(y, values.data(), bytes),
+                           kTfLiteError);
+  TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorCopyToBuffer(y, values.data(), bytes),
+                           kTfLiteError);
+  return kTfLiteOk;
 }
 
 TEST(CustomOperatorsTest, LookAround) {

@@ -23,7 +23,7 @@ struct Fields {
   std::function<Options(Builder&)> options = {};  // of the kind that is given
 };
 
-std::string ErrorOf(const Fields& fields) {
+Result<std::shared_ptr<const Model>> Load(const Fields& fields) {
   Builder builder;
   const std::vector<int32_t> shape = {1, 2}, in = {0}, out = {1};
   const auto tensor = [&] {
@@ -47,7 +47,11 @@ std::string ErrorOf(const Fields& fields) {
   schema::FinishModelBuffer(
       builder, schema::CreateModelDirect(builder, 3, &codes, &graphs, nullptr, &buffers));
   const auto* bytes = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
-  const auto model = LoadModelFromMemory(std::span(bytes, builder.GetSize()), nullptr);
+  return LoadModelFromMemory(std::span(bytes, builder.GetSize()), nullptr);
+}
+
+std::string ErrorOf(const Fields& fields) {
+  const auto model = Load(fields);
   return model.ok() ? "loaded" : model.status().ToString();
 }
 
@@ -112,6 +116,17 @@ TEST(OptionsOfAFile, MayLackNamesAndLists) {
                .kind = Kind::SqueezeOptions,
                .options = [](Builder& b) { return schema::CreateSqueezeOptions(b).Union(); }}),
       "loaded");
+}
+
+TEST(OptionsOfAFile, NameVariablesInContainers) {
+  const auto model =
+      Load({.code = VAR_HANDLE, .kind = Kind::VarHandleOptions, .options = [](Builder& b) {
+              return schema::CreateVarHandleOptionsDirect(b, "box", "count").Union();
+            }});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const ModelOperator& handle = (*model)->subgraphs[0].operators[0];
+  EXPECT_EQ(handle.container, "box");
+  EXPECT_EQ(handle.shared_name, "count");
 }
 
 // An enumeration is a byte in the file, and only some bytes are its numbers.

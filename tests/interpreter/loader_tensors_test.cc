@@ -93,6 +93,11 @@ TEST(TensorOfAFile, WithoutBytesIsNoConstantUnlessItIsEmpty) {
   EXPECT_TRUE(Loaded({.shape = {0, 3}}).constant);
 }
 
+TEST(TensorOfAFile, HasATypeOfTheSchema) {
+  EXPECT_THAT(ErrorOf({.type = static_cast<schema::TensorType>(99)}),
+              HasSubstr("element type 99 is unknown"));
+}
+
 TEST(TensorOfAFile, LiesInTheFileItself) {
   EXPECT_THAT(ErrorOf({.external_buffer = 1}), HasSubstr("constants in other files are not taken"));
 }

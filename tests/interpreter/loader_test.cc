@@ -225,6 +225,13 @@ const Broken kBroken[] = {
      [](ModelWriter& w) {
        w.AddControlFlow(tflite::kTfLiteBuiltinIf, {0, 0}, {0}, {1});
      }},
+    {"operator code -3", [](ModelWriter& w) { w.AddOperator(-3, {0}, {1}); }},
+    {"subgraph 1: input 0 is tensor 7, of 0",
+     [](ModelWriter& w) {
+       w.SetOutputs({0});
+       w.AddSubgraph("other");
+       w.SetInputs({7});
+     }},
     {"operator 0: operator version 0",
      [](ModelWriter& w) { w.AddOperator(Softmax(), {0}, {1}, 0); }},
 };
