@@ -68,6 +68,17 @@ TEST_F(ConstantsTest, EveryPartitionComputesThemForItself) {
   EXPECT_EQ(host_.Floats(four)[0], 1e9f) << "nobody needs it in the host";
 }
 
+// The ways to them double with each node.
+TEST_F(ConstantsTest, NodesOfEveryPartitionAreFollowedOnce) {
+  int made = three_;
+  for (int i = 0; i < 60; ++i) made = With("MAXIMUM", made, made);
+  const int custom = Custom(Work(With("ADD", input_, made)));
+  const int out = Work(With("MUL", custom, made));
+  host_.SetOutputs({out});
+  Open();
+  EXPECT_EQ(RunWith(1, custom, 5, out), 15);
+}
+
 TEST_F(ConstantsTest, WhatTheHostReadsItComputes) {
   const int made = Made("NEG", three_), other = Made("ABS", three_);
   const int custom = host_.AddTensor({1, kWidth});
@@ -140,6 +151,18 @@ TEST_F(ConstantsTest, OutputsOfTheGraphAreHeldToTheBudgetBeforeTheyAreMade) {
     ASSERT_THAT(host_.errors, SizeIs(1));
     EXPECT_THAT(host_.errors[0], HasSubstr(c.message));
   }
+}
+
+// More than is computed while judging, of a row that is not there.
+TEST_F(ConstantsTest, WhatCannotBeComputedFailsWhenItIsPrepared) {
+  const int rows = host_.AddConstant({2, kWidth}, std::vector<float>(2 * kWidth, 3.0f));
+  const int made = host_.AddTensor({2, kWidth});
+  host_.AddNode("GATHER", {rows, host_.AddConstant({2}, std::vector<int32_t>{0, 7})}, {made});
+  host_.SetOutputs({made, Work(input_)});
+  Apply(DefaultOptions());
+  EXPECT_EQ(host_.Prepare(), kTfLiteError);
+  ASSERT_THAT(host_.errors, SizeIs(1));
+  EXPECT_THAT(host_.errors[0], HasSubstr("GATHER: "));
 }
 
 TEST_F(ConstantsTest, WhatIsDeniedIsAValueOfTheRun) {

@@ -139,6 +139,26 @@ TEST_F(PlansTest, ValuesSeenBeforeArePlannedOnce) {
   EXPECT_THAT(Plan().report.steps, SizeIs(2));
 }
 
+// Where they are does not matter, of more values than plans are told apart by.
+TEST_F(PlansTest, CountsSeenBeforeArePlannedOnce) {
+  const int x = host_.AddTensor({100}, DataType::kBool);
+  const int found = host_.AddTensor({}, DataType::kInt64);
+  const int out = host_.AddTensor({}, DataType::kInt64);
+  host_.AddNode("WHERE", {x}, {found});
+  host_.AddNode("NEG", {found}, {out});
+  Open({out});
+  for (const int first : {0, 40}) {
+    for (const int count : {3, 5}) {
+      auto* const values = static_cast<bool*>(host_.Memory(x));
+      for (int i = 0; i < 100; ++i) values[i] = i >= first && i < first + count;
+      ASSERT_EQ(host_.Invoke(), kTfLiteOk) << host_.errors.back();
+      EXPECT_EQ(Reported(), first == 0) << count;
+      ASSERT_EQ(host_.ShapeOf(out), Shape({count, 1}));
+      EXPECT_EQ(static_cast<const int64_t*>(host_.Memory(out))[0], -first);
+    }
+  }
+}
+
 TEST_F(PlansTest, OutputsOfTheSameShapeStayWhereTheyAre) {
   const int out = Reshaped("EXP");
   Open({out});

@@ -68,6 +68,14 @@ TEST_F(DelegateTest, VerdictsDescribeAllOutputs) {
   EXPECT_EQ(delegate_->Explain().graphs[0].verdicts[0].shapes, "float32[1,32], float32[1,32]");
 }
 
+TEST_F(DelegateTest, OutputsAreOfATypeThatIsKnown) {
+  const int out = Layer(input_);
+  host_.context.tensors[out].type = kTfLiteNoType;
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(Reasons(), ElementsAre(HasSubstr("is of unknown type 0")));
+}
+
 TEST_F(DelegateTest, OptionsLimitPartitions) {
   const int out = Layers(Custom(Layers(Custom(Layers(input_, 4)), 6)), 5);
   host_.SetOutputs({out});

@@ -198,6 +198,9 @@ TEST(ImportNodeTest, CompositesOfAKernelDoWithoutTheirDecomposition) {
   const int node = host.AddControlFlow(kTfLiteBuiltinStablehloComposite, {x}, {y}, &params);
   const auto import = [&] { return ImportNode(&host.context, node, false); };
   EXPECT_EQ(import().status().message(), "has no options");
+  host.nodes[node].builtin_data = nullptr;
+  EXPECT_EQ(import().status().message(), "has no options");
+  host.nodes[node].builtin_data = &params;
   params.name = "my.block";
   EXPECT_THAT(import().status().message(), HasSubstr("does not show its subgraphs"));
   flexbuffers::Builder attributes;

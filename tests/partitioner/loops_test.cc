@@ -74,7 +74,9 @@ TEST(Loop, SplitsNoPartition) {
   b.AddSubgraph("body");
   const int turn = b.In(Shape(), kInt), one = b.In(shape), two = b.In(shape);
   b.End({b.Next(turn), b.Op("ADD", {one, two}, shape), b.Op("SIN", {one}, shape)});
-  EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
+  const Delegated delegated = ExpectDelegateAgrees(b);
+  EXPECT_TRUE(delegated.whole());
+  EXPECT_EQ(delegated.host_run, std::vector{1});
   // Its subgraphs must be ours, or the host's kernel gains nothing by us.
   Options options = BestOptions();
   options.ops_deny = {"SIN"};

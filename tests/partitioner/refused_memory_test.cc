@@ -67,7 +67,8 @@ std::vector<std::byte> EverythingThatTakesMemory() {
   b.AddControlFlow(tflite::kTfLiteBuiltinIf, {3, 4}, {small, last}, {chosen});
   const int places =
       b.Op("WHERE", {b.Op("GREATER", {chosen, layer}, {1, 8}, kBool)}, {8, 2}, DataType::kInt64);
-  b.End({b.Op("TANH", {chosen}, {1, 8}), places});
+  // What is between them has memory of the partition's, once a run has its shape.
+  b.End({b.Op("TANH", {chosen}, {1, 8}), b.Op("NEG", {places}, {8, 2}, DataType::kInt64)});
   b.Below(20, {{20, 1, 6}, {1, 8}});
   b.AddSubgraph("body");
   const int turn = b.In(Shape(), kInt), sequence = b.In({20, 1, 6}), before = b.In({1, 8});

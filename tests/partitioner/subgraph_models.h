@@ -94,6 +94,7 @@ struct Delegated {
   std::vector<std::string> reasons;       // why nodes of the first subgraph were not taken
   std::vector<std::string> shapes;        // of what the others give
   std::map<int, std::vector<int>> calls;  // by subgraph: of its partitions in each run
+  std::vector<int> host_run;  // nodes in partitions of the first subgraph, by the host's kernels
 
   void Read(const interpreter::Interpreter& host, const Delegate& delegate) {
     plan = host.Plan();
@@ -166,6 +167,11 @@ inline Delegated ExpectDelegateAgrees(const interpreter::ModelWriter& writer,
       SCOPED_TRACE("run " + std::to_string(run) + ", output " + std::to_string(i));
       ExpectSame(alone->output(static_cast<int>(i)), delegated->output(static_cast<int>(i)));
     }
+  }
+  const Explanation explanation = delegate.Explain();
+  for (const PartitionReport& partition : explanation.graphs.at(0).partitions) {
+    result.host_run.insert(result.host_run.end(), partition.host_run_nodes.begin(),
+                           partition.host_run_nodes.end());
   }
   return result;
 }

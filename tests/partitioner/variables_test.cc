@@ -150,6 +150,19 @@ TEST(Variables, ThatOthersUseAreTheHosts) {
               Contains(HasSubstr("READ_VARIABLE, which is left to the host, uses the variables")));
 }
 
+// A reader behind it has the shape of what was assigned.
+TEST(Variables, OfAnotherShapeAreTheHosts) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle();
+  const int old = b.Op("NEG", {b.Read(handle)}, {1, 8});
+  b.Assign(handle, b.Op("SQUEEZE", {x}, {8}));
+  b.End({old, b.Op("NEG", {b.Read(handle)}, {1, 8})});
+  b.Initializer();
+  ExpectDelegateAgrees(b);
+}
+
 // A handle is one number, whatever its type is called.
 TEST(Variables, AreNamedByOneNumber) {
   struct Case {
