@@ -5,13 +5,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "runtime/float_state.h"
+#include "runtime/parallel.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {
@@ -22,12 +25,6 @@ using testing::HasSubstr;
 
 constexpr int64_t kN = 257;
 constexpr size_t kBytes = kN * sizeof(float);
-
-std::shared_ptr<const Executable> BuildOrDie(ExecutableBuilder builder) {
-  auto built = std::move(builder).Build();
-  EXPECT_TRUE(built.ok()) << built.status().ToString();
-  return built.ok() ? *built : nullptr;
-}
 
 // A random network of stencils and additions of one input, with memory reuse, small steps, aliases.
 std::shared_ptr<const Executable> RandomNetwork(unsigned seed) {
@@ -86,6 +83,28 @@ TEST(Execution, SameBitsForEveryNumberOfThreads) {
   }
 }
 
+TEST(Execution, SharesItsWorkAmongThreads) {
+  if (!HasCoreForEach(2)) GTEST_SKIP() << "there are not two cores";
+  std::mutex mutex;
+  std::set<std::thread::id> workers;  // guarded by `mutex`
+  ExecutableBuilder b;
+  const auto work = [&](const KernelArgs&, int, int64_t, int64_t) {
+    const std::lock_guard lock(mutex);
+    workers.insert(std::this_thread::get_id());
+    return Status();
+  };
+  b.AddStep(MakeStep("work", ToyKernel(1000, work), {}, {b.AddOutput(4)}));
+  Execution execution(BuildOrDie(std::move(b)));
+  float out = 0;
+  execution.BindOutput(0, &out);
+  // The other thread may come late, or not at all while others need its core.
+  const auto late = std::chrono::steady_clock::now() + 60s;
+  while (workers.size() < 2 && std::chrono::steady_clock::now() < late) {
+    ASSERT_TRUE(execution.Run({.threads = 2}).ok());
+  }
+  EXPECT_EQ(workers.size(), 2u);
+}
+
 TEST(Execution, ManyOfOneExecutableAtTheSameTime) {
   const auto executable = RandomNetwork(99);
   Execution reference(executable);
@@ -129,8 +148,9 @@ TEST(Execution, PointersMayMoveBetweenRuns) {
 TEST(Execution, UnboundOperandsAreNamed) {
   ExecutableBuilder b;
   const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes);
-  b.AddInput(4);  // nobody reads it
-  b.AddStep(MakeStep("a", AddKernel(kN), {in, -1}, {out}));
+  b.AddInput(4);                      // nobody reads it
+  const int nothing = b.AddInput(0);  // there is nothing to read
+  b.AddStep(MakeStep("a", AddKernel(kN), {in, nothing}, {out}));
   Execution execution(BuildOrDie(std::move(b)));
   EXPECT_EQ(execution.Run().ToString(), "invalid argument: input 0 is not bound to memory");
   std::vector<float> data(kN);
@@ -341,72 +361,6 @@ TEST(Execution, AnArenaThatDoesNotFitIsAnError) {
   std::vector<float> seen(kN);
   execution.BindOutput(0, seen.data());
   EXPECT_EQ(execution.Run().code(), StatusCode::kOutOfMemory);
-}
-
-TEST(Profile, TimesEveryStepOfEveryRun) {
-  const auto executable = RandomNetwork(5);
-  Execution execution(executable);
-  std::vector<float> in = Ramp(), out(2 * kN);
-  execution.BindInput(0, in.data());
-  execution.BindOutput(0, out.data());
-  Profile profile;
-  for (int run = 0; run < 3; ++run) {
-    ASSERT_TRUE(execution.Run({.threads = 1 + run, .profile = &profile}).ok());
-  }
-  ASSERT_TRUE(execution.Run({.threads = 2}).ok());
-  const std::vector<StepTimes> times = profile.Summarize(*executable);
-  ASSERT_EQ(times.size(), executable->steps().size());
-  for (size_t i = 0; i < times.size(); ++i) {
-    EXPECT_EQ(times[i].name, executable->steps()[i].name);
-    EXPECT_EQ(times[i].kernel, "toy");
-    EXPECT_EQ(times[i].runs, 3);
-    EXPECT_GE(times[i].min_wall_ns, 0);
-    EXPECT_LE(times[i].max_wall_ns, times[i].wall_ns);
-    EXPECT_LE(3 * times[i].min_wall_ns, times[i].wall_ns);
-  }
-  EXPECT_FALSE(profile.overflowed());
-  profile.Clear();
-  EXPECT_TRUE(profile.Events().empty());
-}
-
-// A step's time goes from its first thread's start to its last one's end; runs count apart, and
-// events of other executables not at all.
-TEST(Profile, SumsWhatThreadsDidInEachRun) {
-  ExecutableBuilder b;
-  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), t = b.AddTemporary(kBytes);
-  b.AddStep(MakeStep("idle", AddKernel(kN), {in, -1}, {t}));
-  b.AddStep(MakeStep("busy", AddKernel(kN), {t, -1}, {out}));
-  const auto executable = BuildOrDie(std::move(b));
-  Profile profile;
-  for (const ProfileEvent& event : std::vector<ProfileEvent>{{1, 1, 0, 100, 50},
-                                                             {1, 1, 1, 90, 20},
-                                                             {1, 1, 2, 120, 60},
-                                                             {2, 1, 0, 500, 30},
-                                                             {3, 1, 0, 900, 200},
-                                                             {1, -1, 0, 0, 1000},
-                                                             {1, 2, 0, 0, 1000},
-                                                             {1, 1 << 30, 0, 0, 1000}}) {
-    profile.Record(event);
-  }
-  const std::vector<StepTimes> times = profile.Summarize(*executable);
-  ASSERT_EQ(times.size(), 2u);
-  EXPECT_EQ(times[0].runs, 0);
-  EXPECT_EQ(times[0].busy_ns, 0);
-  EXPECT_EQ(times[1].runs, 3);
-  EXPECT_EQ(times[1].busy_ns, 50 + 20 + 60 + 30 + 200);
-  EXPECT_EQ(times[1].wall_ns, 90 + 30 + 200);
-  EXPECT_EQ(times[1].min_wall_ns, 30);
-  EXPECT_EQ(times[1].max_wall_ns, 200);
-}
-
-TEST(Profile, KeepsTheLastEvents) {
-  Profile profile(4);
-  for (int i = 0; i < 10; ++i) profile.Record({1, i, 0, i, 1});
-  const std::vector<ProfileEvent> events = profile.Events();
-  ASSERT_EQ(events.size(), 4u);
-  EXPECT_EQ(events.front().step, 6);
-  EXPECT_EQ(events.back().step, 9);
-  EXPECT_TRUE(profile.overflowed());
 }
 
 }  // namespace

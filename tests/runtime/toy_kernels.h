@@ -1,6 +1,8 @@
 // Small kernels for tests of what runs kernels.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -105,6 +107,12 @@ Step MakeStep(std::string name, Toy kernel, std::vector<int> inputs, std::vector
   step.outputs = std::move(outputs);
   step.cost = cost;
   return step;
+}
+
+inline std::shared_ptr<const Executable> BuildOrDie(ExecutableBuilder builder) {
+  auto built = std::move(builder).Build();
+  EXPECT_TRUE(built.ok()) << built.status().ToString();
+  return built.ok() ? *built : nullptr;
 }
 
 }  // namespace fuselite

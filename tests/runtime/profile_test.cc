@@ -1,0 +1,88 @@
+// The times of steps that a profile keeps and sums.
+#include "runtime/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "runtime/execution.h"
+#include "tests/runtime/toy_kernels.h"
+
+namespace fuselite {
+namespace {
+
+constexpr int64_t kN = 257;
+
+std::shared_ptr<const Executable> TwoSteps(const char* first, const char* second) {
+  constexpr size_t kBytes = kN * sizeof(float);
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), out = b.AddOutput(kBytes), t = b.AddTemporary(kBytes);
+  b.AddStep(MakeStep(first, AddKernel(kN), {in, -1}, {t}));
+  b.AddStep(MakeStep(second, AddKernel(kN), {t, -1}, {out}));
+  return BuildOrDie(std::move(b));
+}
+
+TEST(Profile, TimesEveryStepOfEveryRun) {
+  const auto executable = TwoSteps("first", "second");
+  Execution execution(executable);
+  std::vector<float> in(kN), out(kN);
+  execution.BindInput(0, in.data());
+  execution.BindOutput(0, out.data());
+  Profile profile;
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(execution.Run({.threads = 1 + run, .profile = &profile}).ok());
+  }
+  ASSERT_TRUE(execution.Run({.threads = 2}).ok());
+  const std::vector<StepTimes> times = profile.Summarize(*executable);
+  ASSERT_EQ(times.size(), executable->steps().size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i].name, executable->steps()[i].name);
+    EXPECT_EQ(times[i].kernel, "toy");
+    EXPECT_EQ(times[i].runs, 3);
+    EXPECT_GE(times[i].min_wall_ns, 0);
+    EXPECT_LE(times[i].max_wall_ns, times[i].wall_ns);
+    EXPECT_LE(3 * times[i].min_wall_ns, times[i].wall_ns);
+  }
+  EXPECT_FALSE(profile.overflowed());
+  profile.Clear();
+  EXPECT_TRUE(profile.Events().empty());
+}
+
+// A step's time goes from its first thread's start to its last one's end; runs count apart, and
+// events of other executables not at all.
+TEST(Profile, SumsWhatThreadsDidInEachRun) {
+  const auto executable = TwoSteps("idle", "busy");
+  Profile profile;
+  for (const ProfileEvent& event : std::vector<ProfileEvent>{{1, 1, 0, 100, 50},
+                                                             {1, 1, 1, 90, 20},
+                                                             {1, 1, 2, 120, 60},
+                                                             {2, 1, 0, 500, 30},
+                                                             {3, 1, 0, 900, 200},
+                                                             {1, -1, 0, 0, 1000},
+                                                             {1, 2, 0, 0, 1000},
+                                                             {1, 1 << 30, 0, 0, 1000}}) {
+    profile.Record(event);
+  }
+  const std::vector<StepTimes> times = profile.Summarize(*executable);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].runs, 0);
+  EXPECT_EQ(times[0].busy_ns, 0);
+  EXPECT_EQ(times[1].runs, 3);
+  EXPECT_EQ(times[1].busy_ns, 50 + 20 + 60 + 30 + 200);
+  EXPECT_EQ(times[1].wall_ns, 90 + 30 + 200);
+  EXPECT_EQ(times[1].min_wall_ns, 30);
+  EXPECT_EQ(times[1].max_wall_ns, 200);
+}
+
+TEST(Profile, KeepsTheLastEvents) {
+  Profile profile(4);
+  for (int i = 0; i < 10; ++i) profile.Record({1, i, 0, i, 1});
+  const std::vector<ProfileEvent> events = profile.Events();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events.front().step, 6);
+  EXPECT_EQ(events.back().step, 9);
+  EXPECT_TRUE(profile.overflowed());
+}
+
+}  // namespace
+}  // namespace fuselite
