@@ -103,10 +103,10 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
     operands.push_back(*rows);
   }
   const Rows &q = operands[0], &v = operands[2];
-  const Shape& outside = graph.value(node.inputs[0]).info.shape;
-  // The mask is laid over [B, head, row, key].
-  const bool heads_stand = outside.rank() == 4 && outside[1] == q.heads;
-  if (node.inputs.size() > 3 && !heads_stand) return false;
+  // The mask is laid over [B, head, row, key], to which the kernel compares its shape: one over
+  // more dimensions could fit there and mean others.
+  const int outside = graph.value(node.inputs[0]).info.shape.rank();
+  if (node.inputs.size() > 3 && outside != 4) return false;
   params.heads_inside = params.keys_by_rows = true;
   params.heads = q.heads;
   const bool apart =

@@ -264,6 +264,23 @@ TEST(Attention, ReadsHeadsWhereLayersLeaveThem) {
   }
 }
 
+// Heads in two dimensions have masks of their own, which are none of the batches'.
+TEST(Attention, KeepsMasksOverTheirHeads) {
+  GraphBuilder b;
+  const auto heads = [&](int32_t rows) {
+    const ValueId x = b.Op("NEG", {b.Input({2, rows, 16})});
+    const ValueId apart = b.Op("RESHAPE", {x, b.Ints({2, rows, 2, 1, 8})});
+    return b.Op("TRANSPOSE", {apart, b.Ints({0, 2, 3, 1, 4})});
+  };
+  const ValueId q = heads(9), k = heads(11), v = heads(11);
+  ValueId scores = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", 1}});
+  scores = b.Op("ADD", {scores, b.Input({2, 1, 9, 11})});
+  const ValueId weights = b.Op("SOFTMAX", {scores}, {{"beta", 1}});
+  b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
+  const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+  EXPECT_EQ(std::ranges::count(ops, "FUSELITE_ATTENTION + neg"), 1);
+}
+
 // Three layers with dynamic range over the same rows, and attention to what they give.
 ValueId AttentionOfProjections(GraphBuilder& b, ValueId x, std::vector<ValueId>* projections) {
   for (int i = 0; i < 3; ++i) {
