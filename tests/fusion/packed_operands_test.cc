@@ -193,6 +193,30 @@ TEST(JoinProjections, NotOfWhatOthersReadOrOtherRows) {
   }
 }
 
+// Two weights of int4 share a byte: those that end in the middle of one have nothing below them.
+TEST(JoinProjections, OfHalfBytesEndInWholeOnes) {
+  constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
+  for (const int32_t units : {4, 5}) {
+    GraphBuilder b;
+    const ValueId x = b.Op("NEG", {b.Input({1, 1, 3})});
+    const auto layer = [&] {
+      std::vector<std::byte> bytes((units * 3 + 1) / 2);
+      for (std::byte& two : bytes) two = std::byte(b.random().Int(0, 255));
+      const TensorInfo info{.type = DataType::kInt4,
+                            .shape = {units, 3},
+                            .quantization = {.scales = {0.1f}, .zero_points = {0}}};
+      const ValueId weights = b.graph().AddConstant(info, bytes, "int4");
+      return b.Op(kOp, {x, weights}, {{"keep_num_dims", 1}});
+    };
+    const ValueId gate = b.Op("TANH", {layer()});
+    b.Output(b.Op("MUL", {gate, layer()}));
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    const auto layers =
+        std::ranges::count_if(ops, [&](const auto& o) { return o.starts_with(kOp); });
+    EXPECT_EQ(layers, units == 4 ? 1 : 2);
+  }
+}
+
 // Queries, keys and values by weights in blocks.
 TEST(JoinProjections, OfAttentionByWeightsInBlocks) {
   GraphBuilder b;
