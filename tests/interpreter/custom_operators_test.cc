@@ -463,8 +463,10 @@ TEST(CustomOperatorsTest, LookAround) {
                                  kTfLiteError);
         TF_LITE_OPAQUE_ENSURE_STATUS(TfLiteOpaqueTensorCopyToBuffer(input, x, sizeof x));
         std::swap(x[0], x[1]);
-        return TfLiteOpaqueTensorCopyFromBuffer(TfLiteOpaqueNodeGetOutput(context, node, 0), x,
-                                                sizeof x);
+        TfLiteOpaqueTensor* output = TfLiteOpaqueNodeGetOutput(context, node, 0);
+        TF_LITE_OPAQUE_ENSURE_EQ(context, TfLiteOpaqueTensorCopyFromBuffer(output, x, 4),
+                                 kTfLiteError);
+        return TfLiteOpaqueTensorCopyFromBuffer(output, x, sizeof x);
       });
   Chain chain(2);
   const InterpreterPtr interpreter = Open(chain.Custom("Look", {}, {-1, 0}).Load(), {look.get()});

@@ -70,6 +70,7 @@ TEST(Arena, ResidualBlocksAreNearTheLowerBound) {
 }
 
 TEST(Arena, RandomLifetimes) {
+  size_t all = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
@@ -88,7 +89,10 @@ TEST(Arena, RandomLifetimes) {
     EXPECT_GE(plan.bytes, ArenaLowerBound(values));
     // No guarantee exists below a small factor; greedy plans of random lifetimes stay close.
     EXPECT_LE(plan.bytes, ArenaLowerBound(values) * 3 / 2 + 4096);
+    all += plan.bytes;
   }
+  // Each of the three orders is the best of some: without one it is 348 million and more.
+  EXPECT_LE(all, 345'000'000u);
 }
 
 }  // namespace
