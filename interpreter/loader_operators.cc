@@ -18,7 +18,8 @@ Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* fr
   for (uint32_t i = 0; i < from->size(); ++i) {
     const int index = from->Get(i);
     const bool left_out = optional && index == -1;
-    if (!left_out && (index < 0 || static_cast<size_t>(index) >= tensor_count)) {
+    // Without its sign a negative number is larger than any.
+    if (!left_out && static_cast<size_t>(index) >= tensor_count) {
       return InvalidArgument(what, " ", i, " is tensor ", index, ", of ", tensor_count);
     }
     to.push_back(index);

@@ -83,7 +83,7 @@ class Subgraph {
   bool ready() const { return state_ == State::kReady; }
   bool has_dynamic_tensors() const { return has_dynamic_tensors_; }
 
-  // Gives an input another shape; the next AllocateTensors adapts everything else.
+  // Gives `tensor`, an input, another shape; the next AllocateTensors adapts everything else.
   Status ResizeInput(int tensor, std::span<const int> dims);
   // Shapes, memory, kernels. Nothing is done where nothing changed, except that variables are
   // reset.

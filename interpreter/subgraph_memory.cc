@@ -50,9 +50,6 @@ size_t HostBytes(const TensorInfo& info) {
 }
 
 Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
-  if (std::ranges::find(model_.inputs, tensor_index) == model_.inputs.end()) {
-    return InvalidArgument("tensor ", tensor_index, " is not an input");
-  }
   TfLiteTensor& tensor = tensors_[tensor_index];
   if (std::ranges::equal(Elements(tensor.dims), dims)) return Status();
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -12,8 +12,8 @@ using fuselite::tflite::Elements;
 
 int At(const fuselite::tflite::TfLiteIntArray* array, int index) {
   const std::span<const int> elements = Elements(array);
-  const bool there = index >= 0 && static_cast<size_t>(index) < elements.size();
-  return there ? elements[index] : -1;
+  // Without its sign a negative index is larger than any.
+  return static_cast<size_t>(index) < elements.size() ? elements[index] : -1;
 }
 
 TfLiteStatus List(const fuselite::tflite::TfLiteIntArray* array, const int** data, int* count) {

@@ -82,6 +82,20 @@ TEST(Context, ResizesTensors) {
                }).ok());
 }
 
+// What has the shape already keeps its memory.
+TEST(Context, ResizesToOtherShapesOnly) {
+  EXPECT_TRUE(Ask([](TfLiteContext* context) {
+                TfLiteTensor* const tensor = &context->tensors[1];
+                char memory[8];
+                for (const int length : {2, 3}) {
+                  tensor->data.raw = memory;
+                  EXPECT_EQ(context->ResizeTensorExplicit(context, tensor, 1, &length), kTfLiteOk);
+                  EXPECT_EQ(tensor->data.raw, length == 2 ? memory : nullptr);
+                }
+                return kTfLiteOk;
+              }).ok());
+}
+
 TEST(Context, ResizesNoFixedMemory) {
   const int shape[] = {3};
   EXPECT_TRUE(Ask([&](TfLiteContext* context) {

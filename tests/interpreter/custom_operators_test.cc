@@ -290,6 +290,21 @@ TEST(CustomOperatorsTest, MayHaveNoTemporaries) {
   EXPECT_EQ(negative, kTfLiteError);
 }
 
+// Nor is freed what no init gave.
+TEST(CustomOperatorsTest, NeedNoPrepare) {
+  static bool freed = false;
+  const OperatorPtr op =
+      MakeOperator("Still", nullptr, [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+        const TfLiteOpaqueTensor* input = TfLiteOpaqueNodeGetInput(context, node, 0);
+        return TfLiteOpaqueTensorCopyFromBuffer(TfLiteOpaqueNodeGetOutput(context, node, 0),
+                                                Floats(input), TfLiteOpaqueTensorByteSize(input));
+      });
+  TfLiteOperatorSetFree(op.get(), [](TfLiteOpaqueContext*, void*) { freed = true; });
+  Chain chain(2);
+  EXPECT_THAT(RunOn(Open(chain.Custom("Still").Load(), {op.get()}), {1, 2}), ElementsAre(1, 2));
+  EXPECT_FALSE(freed);
+}
+
 TEST(CustomOperatorsTest, BuildTensorsWithDataAndQuantization) {
   OperatorPtr op = ReverseOperator();
   TfLiteOperatorSetInvoke(op.get(), [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
@@ -323,6 +338,7 @@ TfLiteStatus UntilInvoke(TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
   const float* end = std::find_if(begin, begin + Elements(input), [](float x) { return x < 0; });
   TfLiteOpaqueTensor* output = TfLiteOpaqueNodeGetOutput(context, node, 0);
   TF_LITE_OPAQUE_ENSURE_STATUS(Resize(context, output, static_cast<int>(end - begin)));
+  TfLiteOpaqueTensorSetAllocationTypeToDynamic(output);  // as it is, so that its memory stays
   std::copy(begin, end, Floats(output));
   return kTfLiteOk;
 }

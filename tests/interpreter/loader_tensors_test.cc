@@ -127,6 +127,15 @@ TEST(TensorOfAFile, HasNoScalesWhereItsTypeIsNotQuantized) {
   EXPECT_THAT(Loaded({.quantization = Scales({}, {})}).quantization.scales, IsEmpty());
 }
 
+// As converters write what they only observed.
+TEST(TensorOfAFile, HasNoScalesWhereTheirListIsEmpty) {
+  const Fields fields{.quantization = [](Builder& builder) {
+    const std::vector<float> low = {-1}, high = {1}, none;
+    return schema::CreateQuantizationParametersDirect(builder, &low, &high, &none, nullptr);
+  }};
+  EXPECT_TRUE(Loaded(fields).quantization.empty());
+}
+
 TEST(TensorOfAFile, HasAZeroPointForEachScale) {
   EXPECT_THAT(ErrorOf({.quantization = Scales({1}, {})}),
               HasSubstr("has 1 scales, but 0 zero points"));
