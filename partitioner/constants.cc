@@ -42,7 +42,7 @@ std::vector<bool> FindConstantNodes(const fusion::Graph& graph) {
   for (fusion::NodeId id : graph.order()) {
     const fusion::Node& node = graph.node(id);
     constant_node[id] =
-        kernels::GivesConstants(*node.op) && !node.inputs.empty() &&
+        kernels::GivesConstants(*node.op) &&
         std::ranges::all_of(node.inputs, [&](fusion::ValueId v) {
           return v == fusion::kNone || constant_value[v] || kernels::ReadsShapesOnly(*node.op);
         });

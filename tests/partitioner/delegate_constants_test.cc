@@ -237,6 +237,19 @@ TEST_F(OpenShapesTest, ArePassedOn) {
   EXPECT_EQ(host_.ShapeOf(out), Shape({1, kWidth}));
 }
 
+// Their types are known before the run, and nobody computes some.
+TEST_F(OpenShapesTest, OfTypesThatNobodyTakesAreTheHosts) {
+  const int x = host_.AddTensor({1, kWidth}, DataType::kBool);
+  const int shape = host_.AddTensor({2}, DataType::kInt32);
+  const int between = host_.AddTensor({}, DataType::kBool);
+  const int out = host_.AddTensor({}, DataType::kBool);
+  host_.AddNode("RESHAPE", {x, shape}, {between});
+  host_.AddNode("EXP", {between}, {out});
+  host_.SetOutputs({out});
+  Apply(DefaultOptions());
+  EXPECT_THAT(Reasons()[1], HasSubstr("bool"));
+}
+
 // Where true elements are: as many rows as there are, which every run finds anew.
 TEST_F(OpenShapesTest, OfManyValuesAreFoundInEachRun) {
   for (const int count : {8, 100}) {
