@@ -107,7 +107,8 @@ ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const V
            context->tensors[tensor].allocation_type == tflite::kTfLiteMmapRo;
   };
   for (const Verdict& verdict : verdicts) {
-    if (!verdict.claimed || verdict.inputs.empty() || verdict.node->op == nullptr) continue;
+    // What has no operator of its own, a variable's handle, has no inputs either.
+    if (!verdict.claimed || verdict.inputs.empty()) continue;
     if (!kernels::GivesConstants(*verdict.node->op)) continue;
     if (!std::ranges::all_of(verdict.inputs, is_constant)) continue;
     for (int tensor : verdict.outputs) makers_[tensor] = verdict.node;

@@ -179,5 +179,16 @@ TEST_F(FakeVariables, AreFilledBySubgraphsThatAreNamed) {
   EXPECT_EQ(WhyNot(read), "the host does not show who initializes the variables");
 }
 
+TEST_F(FakeVariables, AreFilledByNodesThatAreShown) {
+  TfLiteCallOnceParams first{.init_subgraph_index = 1};
+  host_.AddControlFlow(kTfLiteBuiltinCallOnce, {}, {}, &first);
+  host_.AddControlFlow(kTfLiteBuiltinVarHandle, {}, {handle_}, &unnamed_);
+  const int read = host_.AddControlFlow(kTfLiteBuiltinReadVariable, {handle_}, {value_}, nullptr);
+  other_.fail_plan = false;
+  const int hidden = other_.AddControlFlow(kTfLiteBuiltinAssignVariable, {}, {}, nullptr);
+  other_.shows[hidden] = FakeHost::Shows::kError;
+  EXPECT_THAT(WhyNot(read), HasSubstr("does not show node 2 of a subgraph"));
+}
+
 }  // namespace
 }  // namespace fuselite::partitioner
