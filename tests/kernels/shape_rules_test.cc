@@ -82,22 +82,23 @@ TEST(ReadInteger, TakesOneElement) {
 }
 
 TEST(ResolveAxis, CountsFromBothEnds) {
+  constexpr int kRefused = -100;  // which is no axis, wrong ones included
   struct Case {
     int64_t axis;
-    int rank, expected;  // -1: refused
+    int rank, expected;
   };
   for (const auto& [axis, rank, expected] : {Case{0, 3, 0},
                                              {2, 3, 2},
                                              {-1, 3, 2},
                                              {-3, 3, 0},
-                                             {3, 3, -1},
-                                             {-4, 3, -1},
+                                             {3, 3, kRefused},
+                                             {-4, 3, kRefused},
                                              {0, 1, 0},
-                                             {0, 0, -1},
-                                             {int64_t{1} << 32, 3, -1},
-                                             {-1, 0, -1}}) {
+                                             {0, 0, kRefused},
+                                             {int64_t{1} << 32, 3, kRefused},
+                                             {-1, 0, kRefused}}) {
     const Result<int> resolved = ResolveAxis(axis, rank);
-    EXPECT_EQ(resolved.ok() ? *resolved : -1, expected) << axis << " of " << rank;
+    EXPECT_EQ(resolved.ok() ? *resolved : kRefused, expected) << axis << " of " << rank;
   }
 }
 
