@@ -3,9 +3,11 @@
 
 #include <xbyak/xbyak.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -238,15 +240,19 @@ class Assembler : public Xbyak::CodeGenerator {
   int partial_ = 0;
 };
 
-// The code under `key` (CodeCache::GetOrEmit) with one function for each of `variants`. An Emitter
-// is an Assembler made of `spec`; its EmitFunction(variant) returns the entry.
+// The code under `key` (CodeCache::GetOrEmit) with one entry for each of `variants`, equal ones
+// the same. An Emitter is an Assembler made of `spec`; its EmitFunction(variant) returns the entry.
 template <class Emitter, class Spec, class Variants>
 Result<SharedCode> EmitFunctions(const std::string& key, const std::string& name, const Spec& spec,
                                  const Variants& variants) {
   return ProcessCodeCache().GetOrEmit(key, name, [&]() -> Result<CodeBytes> {
     Emitter emitter(spec);
     std::vector<size_t> entries;
-    for (const auto& variant : variants) entries.push_back(emitter.EmitFunction(variant));
+    for (auto variant = std::begin(variants); variant != std::end(variants); ++variant) {
+      const auto same = std::find(std::begin(variants), variant, *variant);
+      entries.push_back(same == variant ? emitter.EmitFunction(*variant)
+                                        : entries[same - std::begin(variants)]);
+    }
     return emitter.Finish(std::move(entries));
   });
 }

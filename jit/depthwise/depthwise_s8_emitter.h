@@ -80,6 +80,7 @@ struct DepthwiseS8Blocks {
   int width = 32;
   int channels = 0;
   int64_t count = 0;
+  friend bool operator==(const DepthwiseS8Blocks&, const DepthwiseS8Blocks&) = default;
 };
 // All channels: whole blocks first.
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels);

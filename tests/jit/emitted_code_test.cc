@@ -1,0 +1,37 @@
+// How much code there is of a function: what tiles and layers have alike is emitted once.
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "jit/product/gemm_s8_emitter.h"
+
+namespace fuselite::jit {
+namespace {
+
+GemmS8Spec Product(int64_t depth) {
+  GemmS8Spec spec;
+  spec.depth.runs = {{0, depth}};
+  spec.a_step = depth;
+  spec.out_step = 64;
+  spec.tail.requantization.emplace();
+  return spec;
+}
+
+SharedCode Emit(const GemmS8Spec& spec, const std::vector<Tile>& tiles) {
+  Result<SharedCode> code = EmitGemmS8(spec, tiles, "product");
+  EXPECT_TRUE(code.ok()) << code.status().ToString();
+  return *code;
+}
+
+TEST(EmittedCodeTest, EqualTilesAreOneFunction) {
+  const GemmS8Spec spec = Product(64);
+  const Tile whole{4, 2, 8}, last{4, 1, 8}, rest{1, 2, 8};
+  const SharedCode code = Emit(spec, {whole, whole, rest, rest, last});
+  EXPECT_EQ(code->entry<GemmS8Function>(0), code->entry<GemmS8Function>(1));
+  EXPECT_EQ(code->entry<GemmS8Function>(2), code->entry<GemmS8Function>(3));
+  EXPECT_NE(code->entry<GemmS8Function>(0), code->entry<GemmS8Function>(2));
+  EXPECT_NE(code->entry<GemmS8Function>(0), code->entry<GemmS8Function>(4));
+  EXPECT_EQ(code->bytes().size(), Emit(spec, {whole, rest, last})->bytes().size());
+}
+
+}  // namespace
+}  // namespace fuselite::jit
