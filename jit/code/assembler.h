@@ -186,6 +186,10 @@ class Assembler : public Xbyak::CodeGenerator {
     jl(getCurr());
     return {getSize()};
   }
+  ForwardJump JumpForwardIfNotEqual() {
+    jne(getCurr());
+    return {getSize()};
+  }
   void Land(const ForwardJump& jump) {
     rewrite(jump.end - sizeof(int32_t), getSize() - jump.end, sizeof(int32_t));
   }

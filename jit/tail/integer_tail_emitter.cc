@@ -51,9 +51,22 @@ void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const 
   const ForwardJump enter = a_.JumpForwardIfLess();
   const uint8_t* const floats = a_.getCurr();
   RequantizeFloats(regs, width);
-  detours_.push_back(
-      {enter, floats, a_.getCurr(), detour_regs_.size(), regs.size(), width, constants});
-  detour_regs_.insert(detour_regs_.end(), regs.begin(), regs.end());
+  DetourOf(regs, width, constants).exits.push_back({enter, floats, a_.getCurr()});
+}
+
+IntegerTailEmitter::Detour& IntegerTailEmitter::DetourOf(std::span<const int> regs, int width,
+                                                         const RegExp& constants) {
+  for (Detour& detour : detours_) {
+    const size_t common = std::min(regs.size(), detour.regs.size());
+    if (detour.width != width || !(detour.constants == constants) ||
+        !std::ranges::equal(regs.first(common), std::span(detour.regs).first(common))) {
+      continue;
+    }
+    if (regs.size() > common) detour.regs.assign(regs.begin(), regs.end());
+    return detour;
+  }
+  detours_.push_back({{regs.begin(), regs.end()}, width, constants, {}});
+  return detours_.back();
 }
 
 void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) {
@@ -86,42 +99,55 @@ void IntegerTailEmitter::EmitOtherForms() {
     EmitOtherForm(detour.width);
     a_.ret();
   }
-  for (const Detour& detour : detours_) EmitDetour(detour);
+  for (const Detour& detour : detours_) {
+    const uint8_t* const entry = a_.getCurr();
+    EmitDetour(detour);
+    for (const Exit& exit : detour.exits) EmitExit(exit, entry);
+  }
   detours_.clear();
-  detour_regs_.clear();
   other_forms_.clear();
 }
 
+// The flags say less where it has done everything.
 void IntegerTailEmitter::EmitDetour(const Detour& detour) {
-  a_.Land(detour.enter);
+  const auto form = a_.dword[detour.constants];
   // Vector instructions leave the flags alone.
-  a_.cmp(a_.dword[detour.constants], kUpForm);
+  a_.cmp(form, kUpForm);
   const ForwardJump integers = a_.JumpForwardIfLess();
   a_.vmovups(VectorOf(t_[1], detour.width),
              a_.ptr[detour.constants + kMovedScaleSlot * detour.width]);
   MoveSums(detour, kDownSlot);
-  a_.jne(detour.floats);
+  const ForwardJump done = a_.JumpForwardIfNotEqual();
   MoveSums(detour, kUpSlot);
-  a_.jmp(detour.floats, a_.T_NEAR);
+  a_.Land(done);
+  a_.ret();
 
   const Xmm x = VectorOf(t_[2], detour.width);
   a_.Land(integers);
   a_.push(a_.rax);
   a_.lea(a_.rax, a_.ptr[detour.constants]);
-  for (const int reg : RegsOf(detour)) {
+  for (const int reg : detour.regs) {
     a_.vmovaps(x, VectorOf(reg, detour.width));
     a_.call(other_forms_[detour.width]);
     a_.vmovaps(VectorOf(reg, detour.width), x);
   }
   a_.pop(a_.rax);
-  a_.jmp(detour.back, a_.T_NEAR);
+  a_.cmp(form, kUpForm);
+  a_.ret();
+}
+
+void IntegerTailEmitter::EmitExit(const Exit& exit, const uint8_t* detour) {
+  a_.Land(exit.enter);
+  a_.call(detour);
+  a_.jl(exit.back);
+  a_.jmp(exit.floats, a_.T_NEAR);
 }
 
 void IntegerTailEmitter::MoveSums(const Detour& detour, RequantizationSlot slot) {
   const Xmm t = VectorOf(t_[2], detour.width);
   const auto sums = a_.ptr[detour.constants + slot * detour.width];
   if (a_.isa().avx512) a_.LoadConst(t_[2], slot == kUpSlot ? kUpwards : kDownwards);
-  for (const int reg : RegsOf(detour)) {
+  for (const int reg : detour.regs) {
     const Xmm v = VectorOf(reg, detour.width);
     if (a_.isa().avx512) {
       a_.vpcmpeqd(kMoved, v, sums);

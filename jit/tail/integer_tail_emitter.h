@@ -42,7 +42,9 @@ class IntegerTailEmitter {
   void Prepare(int partial_bytes);
   // Sums in `regs`, one vector of channels in several rows, each of `width` bytes, become values
   // that are not clamped yet, without Requantization::store_offset. A rescaling takes whole vectors
-  // only. `constants`: the vector's; not relative to rax or rsp.
+  // only. `constants`: the vector's; not relative to rax or rsp. Where another call of this width
+  // and with these constants has more rows behind the same first ones, their registers are
+  // clobbered.
   void Requantize(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
   // Clamps the values of a group in one row, or in RowsTogether rows, looks them up, and stores the
   // first `bytes` of the group's channels in each row. `regs` hold a row behind the other and are
@@ -53,22 +55,27 @@ class IntegerTailEmitter {
   void EmitOtherForms();
 
  private:
-  // Where the code goes for vectors of other forms than floats, and comes back: to the floats, or
+  // Where code leaves the floats for a vector of another form, and comes back: to the floats, or
   // behind them.
-  struct Detour {
+  struct Exit {
     ForwardJump enter;
     const uint8_t *floats, *back;
-    size_t first_reg, regs;  // in detour_regs_
+  };
+  // The function that serves exits of the same constants. Each has the first of these registers:
+  // shorter tiles are served by what the longest one takes.
+  struct Detour {
+    std::vector<int> regs;
     int width;
     Xbyak::RegExp constants;
+    std::vector<Exit> exits;
   };
-  std::span<const int> RegsOf(const Detour& detour) const {
-    return std::span(detour_regs_).subspan(detour.first_reg, detour.regs);
-  }
+  // That of these, which may be a new one.
+  Detour& DetourOf(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
   static constexpr int kPartialMask = 4;  // k4: the bytes of a partial store
   // The scale and the addend are in t_[1] and t_[0].
   void RequantizeFloats(std::span<const int> regs, int width);
   void EmitDetour(const Detour& detour);
+  void EmitExit(const Exit& exit, const uint8_t* detour);
   // Adds 1 to the sums that are equal to those of the slot, or subtracts it.
   void MoveSums(const Detour& detour, RequantizationSlot slot);
   // Functions of t_[2], of `width` bytes, whose constants are at [rax].
@@ -101,7 +108,6 @@ class IntegerTailEmitter {
   std::array<int, 3> t_;
   LayerReader layer_;
   std::vector<Detour> detours_;
-  std::vector<int> detour_regs_;
   std::map<int, const uint8_t*> other_forms_;  // by width
 };
 

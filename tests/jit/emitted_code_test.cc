@@ -33,5 +33,14 @@ TEST(EmittedCodeTest, EqualTilesAreOneFunction) {
   EXPECT_EQ(code->bytes().size(), Emit(spec, {whole, rest, last})->bytes().size());
 }
 
+// What rarely used forms take, more than half of a short product, is emitted for the longest alone.
+TEST(EmittedCodeTest, TilesShareWhatIsRarelyUsed) {
+  const GemmS8Spec spec = Product(4);
+  const Tile tile{4, 2, 8}, shorter{3, 2, 8}, narrower{4, 1, 8};
+  const size_t alone = Emit(spec, {tile})->bytes().size();
+  EXPECT_LT(Emit(spec, {tile, shorter})->bytes().size(), alone * 3 / 2);
+  EXPECT_LT(Emit(spec, {tile, narrower})->bytes().size(), alone * 3 / 2);
+}
+
 }  // namespace
 }  // namespace fuselite::jit
