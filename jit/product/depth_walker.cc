@@ -11,15 +11,15 @@ namespace {
 // Where straight code ends and loops begin. These decide the time of a product and never its bits;
 // conv and fully connected layers of benchmarks/ are what to measure when one is changed.
 //
-// Up to so many steps in all the whole depth is straight code: a loop's start and end would cost
-// more than the sums.
-constexpr int64_t kStraightSteps = 36;
+// Up to so many steps, and multiplications, in all the whole depth is straight code: a loop's start
+// and end would cost more than the sums.
+constexpr int64_t kStraightSteps = 36, kStraightMultiplies = 256;
 // Steps that a loop takes at a time. Few accumulators leave room for twice as many where a run is
-// long, which spares half of the loop's own instructions. With many, a step's products keep the
-// units busy beside them, and half as many steps are half as much code to emit.
-constexpr int64_t kUnroll = 8, kLongUnroll = 16, kShortUnroll = 4;
+// long, which spares half of the loop's own instructions. With more, a step's products keep the
+// units busy beside them, and fewer steps are less code to emit.
+constexpr int64_t kUnroll = 8, kLongUnroll = 16, kShortUnroll = 4, kShortestUnroll = 2;
 constexpr int64_t kLongRun = 128;
-constexpr int kManyAccumulators = 20;
+constexpr int kSomeAccumulators = 12, kManyAccumulators = 20;
 // What L1 keeps from one run to the next.
 constexpr int64_t kWeightsInL1 = 32 << 10;
 
@@ -62,7 +62,9 @@ RegExp DepthWalker::RowValue(int row, int64_t displacement) const {
 }
 
 void DepthWalker::Walk(int accumulators, const Step& step) {
-  if (depth_.steps(values_) <= kStraightSteps || depth_.outer == 1) {
+  const int64_t steps = depth_.steps(values_);
+  const bool is_short = steps <= kStraightSteps && steps * accumulators <= kStraightMultiplies;
+  if (is_short || depth_.outer == 1) {
     for (int64_t i = 0; i < depth_.outer; ++i) {
       for (const auto& run : depth_.runs) WalkRun(i * depth_.outer_step, run, accumulators, step);
     }
@@ -82,7 +84,8 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
 
 int64_t DepthWalker::Unroll(int64_t steps, int accumulators) const {
   if (rolled_) return 1;
-  if (accumulators >= kManyAccumulators) return kShortUnroll;
+  if (accumulators >= kManyAccumulators) return kShortestUnroll;
+  if (accumulators >= kSomeAccumulators) return kShortUnroll;
   return steps >= kLongRun ? kLongUnroll : kUnroll;
 }
 

@@ -42,5 +42,23 @@ TEST(EmittedCodeTest, TilesShareWhatIsRarelyUsed) {
   EXPECT_LT(Emit(spec, {tile, narrower})->bytes().size(), alone * 3 / 2);
 }
 
+TEST(EmittedCodeTest, LongDepthsAreLoops) {
+  const std::vector<Tile> tiles = {{4, 2, 8}};
+  const size_t twice = Emit(Product(256), tiles)->bytes().size();
+  EXPECT_EQ(Emit(Product(512), tiles)->bytes().size(), twice);
+}
+
+// Three rows of a window with three runs of four steps, of eight multiplications each.
+TEST(EmittedCodeTest, WindowsOfManyMultiplicationsAreLoops) {
+  const auto bytes = [](int64_t rows) {
+    GemmS8Spec spec = Product(8);
+    spec.depth.runs = {{0, 8}, {32, 8}, {64, 8}};
+    spec.depth.outer = rows;
+    spec.depth.outer_step = 1000;
+    return Emit(spec, {{4, 2, 8}})->bytes().size();
+  };
+  EXPECT_LT(bytes(3), bytes(1) * 3 / 2);
+}
+
 }  // namespace
 }  // namespace fuselite::jit
