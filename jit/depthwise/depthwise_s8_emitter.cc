@@ -82,14 +82,16 @@ class DepthwiseS8Emitter : public Assembler {
     const bool moves_last = spec_.overlap_bytes > 0;
     WindowAxis walked = x_;
     if (moves_last) --walked.output;
-    WalkRow(*this, walked, DepthwiseS8Tile(spec_), tiles_, [&](const RowTile& tile) {
-      EmitTile(tile);
-      const auto outputs = static_cast<int64_t>(tile.size());
-      Advance(outputs * x_.stride * spec_.pixel_bytes, outputs * spec_.out_pixel_bytes);
-    });
+    const auto finish = [&](int outputs) {
+      FinishTile(outputs);
+      Advance(int64_t{outputs} * x_.stride * spec_.pixel_bytes, outputs * spec_.out_pixel_bytes);
+    };
+    WalkRow(*this, walked, DepthwiseS8Tile(spec_), tiles_,
+            {.sums = [&](const RowTile& tile) { EmitSums(tile); }, .finish = finish});
     if (!moves_last) return;
     Advance(-spec_.overlap_bytes, -spec_.out_overlap_bytes);
-    EmitTile({TapsAt(x_, x_.output - 1)});
+    EmitSums({TapsAt(x_, x_.output - 1)});
+    FinishTile(1);
   }
 
   void Advance(int64_t bytes, int64_t out_bytes) {
@@ -100,13 +102,11 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   // Columns outside of the image hold zero points.
-  void EmitTile(const RowTile& tile) {
-    const auto outputs = static_cast<int>(tile.size());
-    StartFromBias(outputs);
+  void EmitSums(const RowTile& tile) {
+    StartFromBias(static_cast<int>(tile.size()));
     for (const TileColumn& column : ColumnsUnder(x_, tile)) {
       for (int step = 0; step < spec_.column_steps(); ++step) EmitColumn(column, step);
     }
-    FinishTile(outputs);
   }
 
   void StartFromBias(int outputs) {

@@ -69,6 +69,68 @@ std::vector<TileColumn> ColumnsInside(const WindowAxis& x, const RowTile& tile) 
   return columns;
 }
 
+namespace {
+
+// A run of tiles, and the single ones of as many outputs beside it, where there are.
+struct SharedRun {
+  const TileRun* before = nullptr;
+  const TileRun* run = nullptr;
+  const TileRun* after = nullptr;
+};
+
+// Around the longest run.
+std::vector<SharedRun> ShareNeighbours(const std::vector<TileRun>& runs) {
+  const auto longest = std::ranges::max_element(runs, {}, &TileRun::count);
+  const auto joins = [&](const TileRun& run) {
+    return run.count == 1 && run.tile.size() == longest->tile.size();
+  };
+  std::vector<SharedRun> shared;
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    if (run + 1 == longest && joins(*run)) {
+      shared.push_back({.before = &*run, .run = &*longest});
+    } else if (run == longest) {
+      if (shared.empty() || shared.back().run != &*longest) shared.push_back({.run = &*run});
+    } else if (run - 1 == longest && joins(*run)) {
+      shared.back().after = &*run;
+    } else {
+      shared.push_back({.run = &*run});
+    }
+  }
+  return shared;
+}
+
+// The count is 0 in the tile after the run.
+void EmitSharedRun(Assembler& a, const SharedRun& shared, const Xbyak::Reg64& count,
+                   const TileParts& parts) {
+  Xbyak::Label next, finish, done;
+  a.mov(count, shared.run->count + (shared.before != nullptr ? 1 : 0));
+  if (shared.before != nullptr) {
+    parts.sums(shared.before->tile);
+    a.jmp(finish, Assembler::T_NEAR);
+  }
+  a.align(16);
+  a.L(next);
+  parts.sums(shared.run->tile);
+  a.L(finish);
+  parts.finish(static_cast<int>(shared.run->tile.size()));
+  a.sub(count, 1);
+  a.ja(next, Assembler::T_NEAR);
+  if (shared.after != nullptr) {
+    a.jb(done, Assembler::T_NEAR);
+    parts.sums(shared.after->tile);
+    a.jmp(finish, Assembler::T_NEAR);
+  }
+  a.L(done);
+}
+
+}  // namespace
+
+void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64& count,
+             const TileParts& parts) {
+  const std::vector<TileRun> runs = SplitRow(x, outputs);
+  for (const SharedRun& shared : ShareNeighbours(runs)) EmitSharedRun(a, shared, count, parts);
+}
+
 void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64& count,
              const std::function<void(const RowTile&)>& tile) {
   for (const TileRun& run : SplitRow(x, outputs)) {

@@ -62,6 +62,15 @@ std::vector<TileColumn> ColumnsInside(const kernels::WindowAxis& x, const RowTil
 void WalkRow(Assembler& a, const kernels::WindowAxis& x, int outputs, const Xbyak::Reg64& count,
              const std::function<void(const RowTile&)>& tile);
 
+// The same for tiles in two parts: `sums` emits what differs between tiles of as many outputs,
+// `finish` what does not, and moves on. A border's tile shares the latter with its neighbours.
+struct TileParts {
+  std::function<void(const RowTile&)> sums;
+  std::function<void(int outputs)> finish;
+};
+void WalkRow(Assembler& a, const kernels::WindowAxis& x, int outputs, const Xbyak::Reg64& count,
+             const TileParts& parts);
+
 // What a row's code would span. Tiles have up to 8 outputs.
 struct RowExtent {
   int64_t multiplies = 0, most_multiplies = 0;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "jit/depthwise/depthwise_s8_emitter.h"
 #include "jit/product/gemm_s8_emitter.h"
 
 namespace fuselite::jit {
@@ -58,6 +59,25 @@ TEST(EmittedCodeTest, WindowsOfManyMultiplicationsAreLoops) {
     return Emit(spec, {{4, 2, 8}})->bytes().size();
   };
   EXPECT_LT(bytes(3), bytes(1) * 3 / 2);
+}
+
+// A row of 8 tiles: the first and the last one have a column outside of the image.
+TEST(EmittedCodeTest, TilesAtBordersShareTheirTail) {
+  const auto bytes = [](int32_t before) {
+    DepthwiseS8Spec spec;
+    const kernels::WindowAxis y{.input = 9, .filter = 3, .output = 7};
+    spec.window = {.y = y, .x = y};
+    spec.window.x.before = before;
+    spec.window.x.output = 24;
+    spec.window.x.input = 24 + 2 - 2 * before;
+    spec.pixel_bytes = spec.out_pixel_bytes = 32;
+    spec.tail.requantization.emplace();
+    const Result<SharedCode> code = EmitDepthwiseS8(spec, SplitChannels(spec, 32), "depthwise");
+    EXPECT_TRUE(code.ok()) << code.status().ToString();
+    return (*code)->bytes().size();
+  };
+  EXPECT_GT(bytes(1), bytes(0));
+  EXPECT_LT(bytes(1), bytes(0) * 5 / 2);
 }
 
 }  // namespace
