@@ -4,7 +4,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
@@ -79,6 +78,22 @@ void Assembler::LoadConst(int vector, uint32_t bits) {
   vbroadcastss(Vec(vector), ptr[rip + constants_[bits].label]);
 }
 
+bool Assembler::Encode(const VectorForm& form, const Operand& to, const Operand* x,
+                       const Operand& y) {
+  if (size_ + kMostVectorBytes > maxSize_) return false;
+  const size_t bytes = EncodeVector(form, to, x, y, top_ + size_);
+  size_ += bytes;
+  return bytes > 0;
+}
+
+bool Assembler::Encode(const VectorForm& form, const Operand& to, const Operand* x,
+                       const Memory& y) {
+  if (size_ + kMostVectorBytes > maxSize_) return false;
+  const size_t bytes = EncodeVector(form, to, x, y, top_ + size_);
+  size_ += bytes;
+  return bytes > 0;
+}
+
 void Assembler::SetPartial(int lanes) {
   partial_ = lanes;
   if (!isa_.avx512 || lanes == isa_.lanes()) return;
@@ -86,7 +101,7 @@ void Assembler::SetPartial(int lanes) {
   kmovw(k1, eax);
 }
 
-void Assembler::LoadLanes(int vector, const RegExp& address, bool partial) {
+void Assembler::LoadLanes(int vector, const Place& address, bool partial) {
   if (!partial || partial_ == isa_.lanes()) {
     vmovups(Vec(vector), ptr[address]);
   } else if (isa_.avx512) {
@@ -99,7 +114,7 @@ void Assembler::LoadLanes(int vector, const RegExp& address, bool partial) {
   }
 }
 
-void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int temporary) {
+void Assembler::StoreLanes(const Place& address, int vector, bool partial, int temporary) {
   if (!partial || partial_ == isa_.lanes()) {
     vmovups(ptr[address], Vec(vector));
   } else if (isa_.avx512) {
@@ -107,7 +122,7 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
   } else {
     // Piece by piece: masked stores are microcoded on several processors.
     Xmm rest(vector);
-    RegExp to = address;
+    Place to = address;
     if (partial_ & 4) {
       vmovups(ptr[to], rest);
       vextractf128(Xmm(temporary), Ymm(vector), 1);
@@ -126,16 +141,16 @@ void Assembler::StoreLanes(const RegExp& address, int vector, bool partial, int 
 
 void Assembler::PlaceConstants() {
   const int copies = isa_.avx512 ? 1 : isa_.lanes();
-  Place(&constant_lanes_, isa_.bytes, [this](const std::vector<uint32_t>& lanes) {
+  PlaceEach(&constant_lanes_, isa_.bytes, [this](const std::vector<uint32_t>& lanes) {
     for (const uint32_t lane : lanes) dd(lane);
   });
-  Place(&constants64_, isa_.avx512 ? 8 : 32, [&](uint64_t bits) {
+  PlaceEach(&constants64_, isa_.avx512 ? 8 : 32, [&](uint64_t bits) {
     for (int i = 0; i < (copies + 1) / 2; ++i) dq(bits);
   });
-  Place(&constants_, isa_.avx512 ? 4 : 32, [&](uint32_t bits) {
+  PlaceEach(&constants_, isa_.avx512 ? 4 : 32, [&](uint32_t bits) {
     for (int i = 0; i < copies; ++i) dd(bits);
   });
-  Place(&masks_, 32, [this](int lanes) {
+  PlaceEach(&masks_, 32, [this](int lanes) {
     for (int i = 0; i < isa_.lanes(); ++i) dd(i < lanes ? ~0u : 0u);
   });
 }

@@ -13,7 +13,7 @@
 
 #include "jit/code/code_cache.h"
 #include "jit/code/emission_buffer.h"
-#include "jit/code/evex.h"
+#include "jit/code/vector_encoding.h"
 #include "runtime/isa.h"
 
 namespace fuselite::jit {
@@ -67,6 +67,9 @@ class Assembler : public Xbyak::CodeGenerator {
 
   explicit Assembler(Isa isa) : Assembler(isa, EmissionBuffer::Take()) {}
 
+  // In place of Xbyak's.
+  static constexpr MemoryFrame ptr{false}, ptr_b{true};
+
   const VectorIsa& isa() const { return isa_; }
   // A whole vector; its lower half (of zmm) or quarter.
   const Xbyak::Xmm& Vec(int i) const { return VectorOf(i, isa_.bytes); }
@@ -106,78 +109,139 @@ class Assembler : public Xbyak::CodeGenerator {
   }
   // 32-bit lanes; `partial`: only the first lanes of SetPartial(), the others read as 0 and stay
   // untouched in memory. Nothing is read or written beyond.
-  void LoadLanes(int vector, const Xbyak::RegExp& address, bool partial);
+  void LoadLanes(int vector, const Place& address, bool partial);
   // Clobbers `temporary` for a partial vector of AVX2.
-  void StoreLanes(const Xbyak::RegExp& address, int vector, bool partial, int temporary);
+  void StoreLanes(const Place& address, int vector, bool partial, int temporary);
 
-  // Xbyak's instructions, of which those on zmm registers take less time (evex.h).
-  using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpaddd,
-      CodeGenerator::vpcmpeqd, CodeGenerator::vpackssdw, CodeGenerator::vpaddsw,
-      CodeGenerator::vpacksswb, CodeGenerator::vpackuswb, CodeGenerator::vpunpcklbw,
-      CodeGenerator::vpunpckhbw, CodeGenerator::vpunpcklwd, CodeGenerator::vpunpckhwd;
-  void vmovaps(const Xmm& to, const Operand& from) {
-    if (!Encode(evex::kMove, to, nullptr, from)) CodeGenerator::vmovaps(to, from);
+  // Xbyak's instructions, of which those on plain operands take less time (vector_encoding.h).
+  using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpbroadcastd,
+      CodeGenerator::vpaddd, CodeGenerator::vpmaxsd, CodeGenerator::vpminsd,
+      CodeGenerator::vpmaddwd, CodeGenerator::vpcmpeqd, CodeGenerator::vpackssdw,
+      CodeGenerator::vpaddsw, CodeGenerator::vpacksswb, CodeGenerator::vpackuswb,
+      CodeGenerator::vpunpcklbw, CodeGenerator::vpunpckhbw, CodeGenerator::vpunpcklwd,
+      CodeGenerator::vpunpckhwd, CodeGenerator::vaddps, CodeGenerator::vmaxps,
+      CodeGenerator::vminps;
+  template <class From>
+  void vmovaps(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kMove, to, nullptr, from)) CodeGenerator::vmovaps(to, from);
   }
-  void vmovups(const Xmm& to, const Operand& from) {
-    if (!Encode(evex::kLoad, to, nullptr, from)) CodeGenerator::vmovups(to, from);
+  template <class From>
+  void vmovups(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kLoad, to, nullptr, from)) CodeGenerator::vmovups(to, from);
   }
-  void vmovups(const Xbyak::Address& to, const Xmm& from) {
-    if (!Encode(evex::kStore, from, nullptr, to)) CodeGenerator::vmovups(to, from);
+  void vmovups(const Memory& to, const Xmm& from) {
+    if (!Encode(vector_forms::kStore, from, nullptr, to)) CodeGenerator::vmovups(to, from);
   }
-  void vbroadcastss(const Xmm& to, const Operand& from) {
-    if (!Encode(evex::kBroadcast, to, nullptr, from)) CodeGenerator::vbroadcastss(to, from);
+  template <class From>
+  void vbroadcastss(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kBroadcast, to, nullptr, from)) CodeGenerator::vbroadcastss(to, from);
   }
-  void vcvtdq2ps(const Xmm& to, const Operand& from) {
-    if (!Encode(evex::kToFloats, to, nullptr, from)) CodeGenerator::vcvtdq2ps(to, from);
+  template <class From>
+  void vpbroadcastd(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kBroadcastIntegers, to, nullptr, from))
+      CodeGenerator::vpbroadcastd(to, from);
   }
-  void vcvtps2dq(const Xmm& to, const Operand& from) {
-    if (!Encode(evex::kToIntegers, to, nullptr, from)) CodeGenerator::vcvtps2dq(to, from);
+  template <class From>
+  void vcvtdq2ps(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kToFloats, to, nullptr, from)) CodeGenerator::vcvtdq2ps(to, from);
   }
-  void vpaddd(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kAdd, to, &x, y)) CodeGenerator::vpaddd(to, x, y);
+  template <class From>
+  void vcvtps2dq(const Xmm& to, const From& from) {
+    if (!Encode(vector_forms::kToIntegers, to, nullptr, from)) CodeGenerator::vcvtps2dq(to, from);
   }
-  void vpxord(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kXor, to, &x, y)) CodeGenerator::vpxord(to, x, y);
+  template <class Y>
+  void vpaddd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kAdd, to, &x, y)) CodeGenerator::vpaddd(to, x, y);
   }
-  void vpackssdw(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kPackWords, to, &x, y)) CodeGenerator::vpackssdw(to, x, y);
+  template <class Y>
+  void vpxord(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kXor, to, &x, y)) CodeGenerator::vpxord(to, x, y);
   }
-  void vpaddsw(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kAddWords, to, &x, y)) CodeGenerator::vpaddsw(to, x, y);
+  template <class Y>
+  void vpmaxsd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMaxIntegers, to, &x, y)) CodeGenerator::vpmaxsd(to, x, y);
   }
-  void vpacksswb(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kPackBytes, to, &x, y)) CodeGenerator::vpacksswb(to, x, y);
+  template <class Y>
+  void vpminsd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMinIntegers, to, &x, y)) CodeGenerator::vpminsd(to, x, y);
   }
-  void vpackuswb(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kPackUnsignedBytes, to, &x, y)) CodeGenerator::vpackuswb(to, x, y);
+  template <class Y>
+  void vpmaddwd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMultiplyWords, to, &x, y)) CodeGenerator::vpmaddwd(to, x, y);
   }
-  void vpunpcklbw(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kLowBytes, to, &x, y)) CodeGenerator::vpunpcklbw(to, x, y);
+  template <class Y>
+  void vpackssdw(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kPackWords, to, &x, y)) CodeGenerator::vpackssdw(to, x, y);
   }
-  void vpunpckhbw(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kHighBytes, to, &x, y)) CodeGenerator::vpunpckhbw(to, x, y);
+  template <class Y>
+  void vpaddsw(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kAddWords, to, &x, y)) CodeGenerator::vpaddsw(to, x, y);
   }
-  void vpunpcklwd(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kLowWords, to, &x, y)) CodeGenerator::vpunpcklwd(to, x, y);
+  template <class Y>
+  void vpacksswb(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kPackBytes, to, &x, y)) CodeGenerator::vpacksswb(to, x, y);
   }
-  void vpunpckhwd(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kHighWords, to, &x, y)) CodeGenerator::vpunpckhwd(to, x, y);
+  template <class Y>
+  void vpackuswb(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kPackUnsignedBytes, to, &x, y)) CodeGenerator::vpackuswb(to, x, y);
   }
-  void vpermi2b(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kPermuteBytes, to, &x, y)) CodeGenerator::vpermi2b(to, x, y);
+  template <class Y>
+  void vpunpcklbw(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kLowBytes, to, &x, y)) CodeGenerator::vpunpcklbw(to, x, y);
   }
-  void vpcmpeqd(const Xbyak::Opmask& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kEqual, to, &x, y)) CodeGenerator::vpcmpeqd(to, x, y);
+  template <class Y>
+  void vpunpckhbw(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kHighBytes, to, &x, y)) CodeGenerator::vpunpckhbw(to, x, y);
   }
-  void vfmadd213ps(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kMultiplyAdd213, to, &x, y)) CodeGenerator::vfmadd213ps(to, x, y);
+  template <class Y>
+  void vpunpcklwd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kLowWords, to, &x, y)) CodeGenerator::vpunpcklwd(to, x, y);
   }
-  void vfmadd231ps(const Xmm& to, const Xmm& x, const Operand& y) {
-    if (!Encode(evex::kMultiplyAdd231, to, &x, y)) CodeGenerator::vfmadd231ps(to, x, y);
+  template <class Y>
+  void vpunpckhwd(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kHighWords, to, &x, y)) CodeGenerator::vpunpckhwd(to, x, y);
   }
-  void vpdpbusd(const Xmm& to, const Xmm& x, const Operand& y,
+  template <class Y>
+  void vpermi2b(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kPermuteBytes, to, &x, y)) CodeGenerator::vpermi2b(to, x, y);
+  }
+  template <class Y>
+  void vaddps(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kAddFloats, to, &x, y)) CodeGenerator::vaddps(to, x, y);
+  }
+  template <class Y>
+  void vmaxps(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMaxFloats, to, &x, y)) CodeGenerator::vmaxps(to, x, y);
+  }
+  template <class Y>
+  void vminps(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMinFloats, to, &x, y)) CodeGenerator::vminps(to, x, y);
+  }
+  template <class Y>
+  void vfmadd213ps(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMultiplyAdd213, to, &x, y)) CodeGenerator::vfmadd213ps(to, x, y);
+  }
+  template <class Y>
+  void vfmadd231ps(const Xmm& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kMultiplyAdd231, to, &x, y)) CodeGenerator::vfmadd231ps(to, x, y);
+  }
+  template <class Y>
+  void vpcmpeqd(const Xbyak::Opmask& to, const Xmm& x, const Y& y) {
+    if (!Encode(vector_forms::kEqual, to, &x, y)) CodeGenerator::vpcmpeqd(to, x, y);
+  }
+  template <class Y>
+  void vpternlogd(const Xmm& to, const Xmm& x, const Y& y, uint8_t function) {
+    if (!Encode(vector_forms::kTernary, to, &x, y)) {
+      return CodeGenerator::vpternlogd(to, x, y, function);
+    }
+    db(function);
+  }
+  template <class Y>
+  void vpdpbusd(const Xmm& to, const Xmm& x, const Y& y,
                 Xbyak::PreferredEncoding encoding = Xbyak::DefaultEncoding) {
-    if (!Encode(evex::kDot, to, &x, y)) CodeGenerator::vpdpbusd(to, x, y, encoding);
+    const VectorForm& form =
+        encoding == Xbyak::VexEncoding ? vector_forms::kDot : vector_forms::kEvexDot;
+    if (!Encode(form, to, &x, y)) CodeGenerator::vpdpbusd(to, x, y, encoding);
   }
 
   // A jump to code that is emitted later, where Land says so. A Label serves it, too, at the price
@@ -207,13 +271,9 @@ class Assembler : public Xbyak::CodeGenerator {
     setDefaultJmpNEAR(true);
   }
 
-  // False where EncodeEvex has no such instruction, or Xbyak has to say that there is no room.
-  bool Encode(const EvexForm& form, const Operand& to, const Operand* x, const Operand& y) {
-    if (size_ + kMostEvexBytes > maxSize_) return false;
-    const size_t bytes = EncodeEvex(form, to, x, y, top_ + size_);
-    size_ += bytes;
-    return bytes > 0;
-  }
+  // False where EncodeVector has no such instruction, or Xbyak has to say that there is no room.
+  bool Encode(const VectorForm& form, const Operand& to, const Operand* x, const Operand& y);
+  bool Encode(const VectorForm& form, const Operand& to, const Operand* x, const Memory& y);
 
   struct Constant {
     Xbyak::Label label;
@@ -223,7 +283,7 @@ class Assembler : public Xbyak::CodeGenerator {
   using Constants = std::map<Lanes, Constant>;
   // Places those that are not yet; `write` writes one.
   template <class Lanes, class Write>
-  void Place(Constants<Lanes>* constants, int alignment, const Write& write) {
+  void PlaceEach(Constants<Lanes>* constants, int alignment, const Write& write) {
     for (auto& [lanes, constant] : *constants) {
       if (constant.placed) continue;
       align(alignment);

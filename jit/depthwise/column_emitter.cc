@@ -4,7 +4,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 namespace {
@@ -23,7 +22,7 @@ void ColumnEmitter::Prepare(int width, int channels) {
   if (spec_.flips()) a_.LoadConst(flip(), 0x80808080u);
 }
 
-std::vector<int> ColumnEmitter::LoadZeroPoints(const Xbyak::Address& lane) {
+std::vector<int> ColumnEmitter::LoadZeroPoints(const Memory& lane) {
   a_.vbroadcastss(a_.Vec(t(4)), lane);
   return std::vector<int>(spec_.group(), t(4));
 }
@@ -61,7 +60,7 @@ std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
 }
 
 void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
-  const RegExp address = row_(row) + static_cast<int>(offset);
+  const Place address = row_(row) + offset;
   spec_.dot ? LoadBytes(to, address) : LoadWords(to, address);
 }
 
@@ -84,7 +83,7 @@ std::vector<int> ColumnEmitter::InterleaveBytes(int rows) {
   return {t(3), t(4), t(1), t(0)};
 }
 
-void ColumnEmitter::LoadBytes(int to, const RegExp& address) {
+void ColumnEmitter::LoadBytes(int to, const Place& address) {
   if (!partial())
     return spec_.flips() ? Flip(to, a_.ptr[address]) : a_.vmovups(V(to), a_.ptr[address]);
   if (a_.isa().avx512) {
@@ -95,7 +94,7 @@ void ColumnEmitter::LoadBytes(int to, const RegExp& address) {
   if (spec_.flips()) Flip(to, V(to));
 }
 
-void ColumnEmitter::LoadWords(int to, const RegExp& address) {
+void ColumnEmitter::LoadWords(int to, const Place& address) {
   if (!partial()) return Widen(V(to), a_.ptr[address]);
   if (a_.isa().avx512) return Widen(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
   LoadPieces(to, address);
@@ -103,7 +102,7 @@ void ColumnEmitter::LoadWords(int to, const RegExp& address) {
 }
 
 // AVX2: fewer than 16 bytes, none behind them.
-void ColumnEmitter::LoadPieces(int to, RegExp address) {
+void ColumnEmitter::LoadPieces(int to, Place address) {
   const Xmm v(to);
   int at = 0;
   if (channels_ & 8) {
@@ -114,7 +113,7 @@ void ColumnEmitter::LoadPieces(int to, RegExp address) {
   }
   for (const int piece : {4, 2, 1}) {
     if (!(channels_ & piece)) continue;
-    const RegExp from = address + at;
+    const Place from = address + at;
     switch (piece) {
       case 4: a_.vpinsrd(v, v, a_.ptr[from], at / 4); break;
       case 2: a_.vpinsrw(v, v, a_.ptr[from], at / 2); break;
@@ -128,7 +127,8 @@ void ColumnEmitter::Widen(const Xmm& to, const Xbyak::Operand& from) {
   spec_.is_unsigned ? a_.vpmovzxbw(to, from) : a_.vpmovsxbw(to, from);
 }
 
-void ColumnEmitter::Flip(int to, const Xbyak::Operand& from) {
+template <class From>
+void ColumnEmitter::Flip(int to, const From& from) {
   a_.isa().avx512 ? a_.vpxord(V(to), V(flip()), from) : a_.vpxor(V(to), V(flip()), from);
 }
 

@@ -18,8 +18,7 @@ class ColumnEmitter {
 
   // `row(ky)` may emit code and gives the address of the tile's first column in the image row that
   // the filter's row ky meets.
-  ColumnEmitter(Assembler& assembler, const DepthwiseS8Spec& spec,
-                std::function<Xbyak::RegExp(int ky)> row)
+  ColumnEmitter(Assembler& assembler, const DepthwiseS8Spec& spec, std::function<Place(int ky)> row)
       : a_(assembler), spec_(spec), row_(std::move(row)) {}
 
   // Once in each function, for the channels of one block; clobbers rax.
@@ -31,7 +30,7 @@ class ColumnEmitter {
   // pairs.
   std::vector<int> Load(int64_t offset, int step);
   // A column outside of the image, of `lane` everywhere.
-  std::vector<int> LoadZeroPoints(const Xbyak::Address& lane);
+  std::vector<int> LoadZeroPoints(const Memory& lane);
 
  private:
   bool partial() const { return channels_ < spec_.whole_channels(width_); }
@@ -42,15 +41,16 @@ class ColumnEmitter {
   std::vector<int> InterleaveBytes(int rows);
   std::vector<int> LoadGroups(int64_t offset, int step);
   void LoadRow(int to, int row, int64_t offset);
-  void LoadBytes(int to, const Xbyak::RegExp& address);
-  void LoadWords(int to, const Xbyak::RegExp& address);
-  void LoadPieces(int to, Xbyak::RegExp address);
+  void LoadBytes(int to, const Place& address);
+  void LoadWords(int to, const Place& address);
+  void LoadPieces(int to, Place address);
   void Widen(const Xbyak::Xmm& to, const Xbyak::Operand& from);
-  void Flip(int to, const Xbyak::Operand& from);
+  template <class From>
+  void Flip(int to, const From& from);
 
   Assembler& a_;
   const DepthwiseS8Spec& spec_;
-  std::function<Xbyak::RegExp(int)> row_;
+  std::function<Place(int)> row_;
   int width_ = 0, channels_ = 0;
 };
 

@@ -99,7 +99,7 @@ class DepthwiseEmitter : public Assembler {
     tail_.Emit(values);
     for (int i = 0; i < sums; ++i) {
       const int64_t at = i / outputs_ * out_row_bytes_ + i % outputs_ * spec_.out_pixel_bytes;
-      StoreLanes(out_ + static_cast<int>(at), i, partial, Top(0));
+      StoreLanes(Place(out_) + at, i, partial, Top(0));
     }
   }
 
@@ -113,7 +113,7 @@ class DepthwiseEmitter : public Assembler {
 
   // Input `i` of each lane, of the pixel that is `offset` bytes further.
   void LoadInput(int to, int i, int64_t offset, bool partial) {
-    if (!gathers()) return LoadLanes(to, in_ + static_cast<int>(offset), partial);
+    if (!gathers()) return LoadLanes(to, Place(in_) + offset, partial);
     const auto from = ptr[block_in_ + static_cast<int>(offset + 4 * i)];
     if (isa().avx512) {
       vmovups(Vec(to) | kRead | T_z, from);
@@ -130,7 +130,7 @@ class DepthwiseEmitter : public Assembler {
                     const std::vector<TileColumn>& columns, bool partial) {
     const auto weights = [&](int32_t ky, int32_t kx) {
       const int at = (ky * x_.filter + kx) * spec_.inputs() + i;
-      return ptr[weights_ + spec_.header_bytes() + at * isa().bytes];
+      return ptr[Place(weights_) + (spec_.header_bytes() + at * isa().bytes)];
     };
     const auto filter_rows = static_cast<int>(image_row.uses.size());
     const bool weights_fit =

@@ -59,6 +59,8 @@ class DepthwiseS8Emitter : public Assembler {
   int t(int i) const { return isa().registers() - 1 - i; }
   int acc(int output, int v) const { return output * spec_.group() + v; }
   Xmm V(int reg) const { return VectorOf(reg, width_); }
+  // The vector of weights, or of what else is packed with them.
+  Memory Weights(int vector) const { return ptr[Place(weights_) + vector * width_]; }
   Xbyak::Address RowSlot(int ky) {
     return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * ky];
   }
@@ -68,10 +70,10 @@ class DepthwiseS8Emitter : public Assembler {
   bool rows_fit() const { return y_.filter <= kRowRegisters; }
   int row_registers() const { return rows_fit() ? y_.filter : kRowRegisters - 1; }
   const Reg64& tile_at() const { return rows_[kRowRegisters - 1]; }
-  Xbyak::RegExp AddressOfRow(int ky) {
+  Place AddressOfRow(int ky) {
     if (ky < row_registers()) return rows_[ky];
     mov(rax, RowSlot(ky));
-    return rax + tile_at();
+    return Place(rax).Plus(tile_at());
   }
 
   // All pixels of a block's channels.
@@ -117,7 +119,7 @@ class DepthwiseS8Emitter : public Assembler {
       vpbroadcastd(V(t(0)), tail_.ZeroPoint(0));
     }
     for (int v = 0; v < spec_.group(); ++v) {
-      const auto bias = ptr[weights_ + v * width_];
+      const Memory bias = Weights(v);
       zero_points ? vpmulld(V(acc(0, v)), V(t(0)), bias) : vmovups(V(acc(0, v)), bias);
       for (int i = 1; i < outputs; ++i) vmovaps(V(acc(i, v)), V(acc(0, v)));
     }
@@ -131,14 +133,14 @@ class DepthwiseS8Emitter : public Assembler {
     for (const auto [output, kx] : column.uses) {
       for (int v = 0; v < spec_.group(); ++v) {
         const int at = spec_.group() * (1 + kx * spec_.column_steps() + step) + v;
-        Multiply(acc(output, v), values[v], ptr[weights_ + at * width_]);
+        Multiply(acc(output, v), values[v], Weights(at));
       }
     }
   }
 
   // Temporary 2 holds none of the values.
   void CorrectColumn(const TileColumn& column, const std::vector<int>& values) {
-    const auto correction = ptr[weights_ + static_cast<int>(spec_.correction_at(width_))];
+    const Memory correction = ptr[Place(weights_) + spec_.correction_at(width_)];
     for (int v = 0; v < spec_.group(); ++v) {
       if (column.uses.size() == 1) {
         Multiply(acc(column.uses[0].output, v), values[v], correction);
@@ -151,7 +153,7 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  void Multiply(int sum, int values, const Xbyak::Address& weights) {
+  void Multiply(int sum, int values, const Memory& weights) {
     if (spec_.dot) {
       vpdpbusd(V(sum), V(values), weights, isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
     } else {
@@ -183,7 +185,7 @@ class DepthwiseS8Emitter : public Assembler {
     }
     if (!ordered.empty()) sums.reg = [&](int output, int v) { return ordered[output][v]; };
     const int vectors = spec_.group() * (1 + x_.filter * spec_.column_steps());
-    tail_.Finish(sums, weights_ + vectors * width_);
+    tail_.Finish(sums, Place(weights_) + vectors * width_);
   }
 
   const DepthwiseS8Spec& spec_;

@@ -10,7 +10,6 @@ namespace fuselite::jit {
 
 using kernels::ChainRowsArgs;
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 
 namespace {
 
@@ -87,8 +86,8 @@ class ElementwiseEmitter : public Assembler {
       }
     }
     const auto address = [&](const Reg64& base, const TileValue& value, int64_t step) {
-      const RegExp at = base + static_cast<int>(value.row * step + value.vector * isa().bytes);
-      return moves ? at + channel_bytes_ : at;
+      const Place at = Place(base) + (value.row * step + value.vector * isa().bytes);
+      return moves ? at.Plus(channel_bytes_) : at;
     };
     for (const TileValue& value : values) {
       LoadLanes(value.reg, address(in_, value, spec_.rows.in_step), value.partial);

@@ -4,8 +4,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
-
 namespace {
 
 // Where straight code ends and loops begin. These decide the time of a product and never its bits;
@@ -47,16 +45,16 @@ void DepthWalker::Start(int rows) {
   }
 }
 
-RegExp DepthWalker::RowValue(int row, int64_t displacement) const {
+Place DepthWalker::RowValue(int row, int64_t displacement) const {
   if (runs_.rows != 0) {
-    return r_.bases[0] + static_cast<int>(runs_.Offset(row, row_step_) + displacement);
+    return Place(r_.bases[0]) + (runs_.Offset(row, row_step_) + displacement);
   }
-  const RegExp base = r_.bases[row / kRowsPerBase] + static_cast<int>(displacement);
+  const Place base = Place(r_.bases[row / kRowsPerBase]) + displacement;
   switch (row % kRowsPerBase) {
-    case 1: return base + r_.step;
-    case 2: return base + r_.step * 2;
-    case 3: return base + r_.step3;
-    case 4: return base + r_.step * 4;
+    case 1: return base.Plus(r_.step);
+    case 2: return base.Plus(r_.step, 2);
+    case 3: return base.Plus(r_.step3);
+    case 4: return base.Plus(r_.step, 4);
     default: return base;
   }
 }

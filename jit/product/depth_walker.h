@@ -53,10 +53,8 @@ class DepthWalker {
   void Settle() { Flush(a_offset_); }
 
   // Within a step: the values of a row; `offset` bytes behind the next weights.
-  Xbyak::RegExp RowValue(int row, int64_t displacement) const;
-  Xbyak::RegExp Weights(int64_t offset) const {
-    return r_.weights + static_cast<int>(w_offset_ + offset);
-  }
+  Place RowValue(int row, int64_t displacement) const;
+  Place Weights(int64_t offset) const { return Place(r_.weights) + (w_offset_ + offset); }
   // The next weights are `bytes` further.
   void SkipWeights(int64_t bytes) { w_offset_ += bytes; }
 

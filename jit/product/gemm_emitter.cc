@@ -6,7 +6,6 @@
 namespace fuselite::jit {
 
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 
 namespace {
 
@@ -88,7 +87,7 @@ class GemmEmitter : public Assembler {
 
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v) {
-      vmovups(Part(acc(0, v), v), ptr[w_ + v * isa().bytes]);
+      vmovups(Part(acc(0, v), v), ptr[Place(w_) + v * isa().bytes]);
       for (int row = 1; row < tile_.rows; ++row) vmovaps(Part(acc(row, v), v), Part(acc(0, v), v));
     }
     walk_.SkipWeights(tile_.vectors * isa().bytes);
@@ -118,7 +117,7 @@ class GemmEmitter : public Assembler {
         add(pointer_, isa().bytes);
       }
       for (int row = 0; row < tile_.rows; ++row) {
-        const RegExp value = walk_.RowValue(row, displacement);
+        const Place value = walk_.RowValue(row, displacement);
         if (vectors == 1 && isa().avx512 && values == spec_.step_values()) {
           Multiply(0, acc(row, 0), weight(0), ptr_b[value]);
           continue;
@@ -133,12 +132,13 @@ class GemmEmitter : public Assembler {
 
   // Four bytes of a row to all lanes. Of half a pair the other half is not read: behind the last
   // row it may be nobody's memory, and elsewhere an infinity, which times zero is no number.
-  void Broadcast(int to, const RegExp& value, int64_t values) {
+  void Broadcast(int to, const Place& value, int64_t values) {
     if (values == spec_.step_values()) return vbroadcastss(Vec(to), ptr[value]);
     vpbroadcastw(Vec(to) | first_of_pairs_ | T_z, ptr[value]);
   }
 
-  void Multiply(int v, int sum, int values, const Xbyak::Operand& weights) {
+  template <class Weights>
+  void Multiply(int v, int sum, int values, const Weights& weights) {
     if (spec_.bf16) return vdpbf16ps(Part(sum, v), Part(values, v), weights);
     vfmadd231ps(Part(sum, v), Part(values, v), weights);
   }
@@ -159,7 +159,7 @@ class GemmEmitter : public Assembler {
     for (const TileValue& value : values) {
       const auto offset =
           static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
-      StoreLanes(out_ + offset, value.reg, value.partial, Top(0));
+      StoreLanes(Place(out_) + offset, value.reg, value.partial, Top(0));
     }
     if (spec_.across) return GoAcross(&tail);
     tail.AdvanceRows(tile_.rows);

@@ -8,7 +8,6 @@
 namespace fuselite::jit {
 
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 
 namespace {
 
@@ -94,7 +93,8 @@ class GemmS8Emitter : public Assembler {
   }
 
   void StartFromBias() {
-    for (int v = 0; v < tile_.vectors; ++v) vmovups(Part(weight(v), v), ptr[w_ + v * isa().bytes]);
+    for (int v = 0; v < tile_.vectors; ++v)
+      vmovups(Part(weight(v), v), ptr[Place(w_) + v * isa().bytes]);
     if (spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points) {
       return StartFromZeroPoints();
     }
@@ -105,7 +105,7 @@ class GemmS8Emitter : public Assembler {
         if (!spec_.corrects) {
           vmovaps(Part(acc(row, v), v), Part(weight(v), v));
         } else if (isa().avx512) {
-          vpaddd(Part(acc(row, v), v), Part(weight(v), v), ptr_b[count_ + row * 4]);
+          vpaddd(Part(acc(row, v), v), Part(weight(v), v), ptr_b[Place(count_) + row * 4]);
         } else {
           vpaddd(Vec(acc(row, v)), Vec(weight(v)), Vec(broadcast(0)));
         }
@@ -151,7 +151,7 @@ class GemmS8Emitter : public Assembler {
     walk_.SkipWeights(vectors * spec_.weight_bytes());
   }
 
-  void LoadGroup(int to, const RegExp& address) {
+  void LoadGroup(int to, const Place& address) {
     if (!spec_.flips) return vpbroadcastd(Vec(to), ptr[address]);
     if (isa().avx512) return vpxord(Vec(to), Vec(kFlip()), ptr_b[address]);
     vpbroadcastd(Vec(to), ptr[address]);
@@ -159,7 +159,7 @@ class GemmS8Emitter : public Assembler {
   }
 
   // One to three bytes. A tile of one row has no use for the steps' registers.
-  void LoadPart(int to, const RegExp& address, int64_t bytes) {
+  void LoadPart(int to, const Place& address, int64_t bytes) {
     bytes == 1 ? movzx(eax, byte[address]) : movzx(eax, word[address]);
     if (bytes == 3) {
       movzx(ebx, byte[address + 2]);
@@ -172,7 +172,8 @@ class GemmS8Emitter : public Assembler {
     isa().avx512 ? vpxord(Vec(to), Vec(to), Vec(kFlip())) : vpxor(Vec(to), Vec(to), Vec(kFlip()));
   }
 
-  void Multiply(int v, int sum, int values, const Xbyak::Operand& weights) {
+  template <class Weights>
+  void Multiply(int v, int sum, int values, const Weights& weights) {
     if (HasDotProduct(spec_.isa)) {
       vpdpbusd(Part(sum, v), Part(values, v), weights,
                isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
@@ -190,7 +191,7 @@ class GemmS8Emitter : public Assembler {
   void FinishTile() {
     if (spec_.constants_apart) {
       mov(w_, Constants());
-      tail_.Finish(Sums(), w_ + tile_.vectors * isa().bytes);
+      tail_.Finish(Sums(), Place(w_) + tile_.vectors * isa().bytes);
     } else {
       tail_.Finish(Sums(), w_);
     }

@@ -6,7 +6,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 std::string Dequantization::key() const {
@@ -21,7 +20,7 @@ void PackScales(std::span<const float> scales, std::span<const int64_t> channels
 }
 
 void EmitDequantization(Assembler& a, const Dequantization& d, std::span<const TileValue> values,
-                        const Xbyak::Reg64& scales, const RegExp& constants, int t0, int t1) {
+                        const Xbyak::Reg64& scales, const Place& constants, int t0, int t1) {
   const Xmm row_scale = a.Vec(t0), scale = a.Vec(t1);
   int row = -1;
   for (const TileValue& value : values) {

@@ -42,6 +42,6 @@ void PackScales(std::span<const float> scales, std::span<const int64_t> channels
 // first row's RowScale, `constants` to the weights' scales of vector 0; `t0` and `t1` are vector
 // registers, clobbered.
 void EmitDequantization(Assembler& a, const Dequantization& d, std::span<const TileValue> values,
-                        const Xbyak::Reg64& scales, const Xbyak::RegExp& constants, int t0, int t1);
+                        const Xbyak::Reg64& scales, const Place& constants, int t0, int t1);
 
 }  // namespace fuselite::jit

@@ -6,13 +6,12 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
 void IntegerTailEmitter::Store(std::span<const int> regs, int group, int width,
-                               const RegExp& address, int64_t row_step, int bytes) {
+                               const Place& address, int64_t row_step, int bytes) {
   if (static_cast<int>(regs.size()) == group) {
     const int available = Narrow(regs, width);
     Finish(regs[0], available);
@@ -100,7 +99,7 @@ int IntegerTailEmitter::Narrow(std::span<const int> regs, int width) {
 
 // Rows that follow each other and fill a power of two are one store. Else each is brought to the
 // front of a register.
-void IntegerTailEmitter::StoreRows(int reg, int group, int width, const RegExp& address,
+void IntegerTailEmitter::StoreRows(int reg, int group, int width, const Place& address,
                                    int64_t row_step, int bytes) {
   const int rows = RowsTogether(group), available = width / rows;
   const bool follow = row_step == bytes && std::has_single_bit(static_cast<unsigned>(bytes));
@@ -120,7 +119,7 @@ void IntegerTailEmitter::StoreRows(int reg, int group, int width, const RegExp& 
   }
   // The first one last: it is stored from where they all are, which storing may clobber.
   for (int row = rows - 1; row >= 0; --row) {
-    const RegExp to = address + static_cast<int>(row * row_step);
+    const Place to = address + static_cast<int>(row * row_step);
     StoreBytes(RowOf(reg, row, width, available), to, available, bytes);
   }
 }
@@ -155,7 +154,7 @@ void IntegerTailEmitter::Clamp(int reg, int bytes) {
   }
 }
 
-void IntegerTailEmitter::StoreBytes(int reg, const RegExp& address, int available, int bytes) {
+void IntegerTailEmitter::StoreBytes(int reg, const Place& address, int available, int bytes) {
   const bool evex = a_.isa().avx512;
   if (bytes == 4) return a_.vmovd(a_.ptr[address], Xmm(reg));
   if (bytes == 8) return a_.vmovq(a_.ptr[address], Xmm(reg));
@@ -169,7 +168,7 @@ void IntegerTailEmitter::StoreBytes(int reg, const RegExp& address, int availabl
 }
 
 // AVX2. Piece by piece: there are no stores masked by bytes that are fast.
-void IntegerTailEmitter::StorePieces(int reg, RegExp address, int bytes) {
+void IntegerTailEmitter::StorePieces(int reg, Place address, int bytes) {
   const Xmm v(reg);
   if (bytes >= 16) {
     a_.vmovups(a_.ptr[address], v);

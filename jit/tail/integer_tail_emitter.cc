@@ -5,7 +5,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
@@ -30,7 +29,6 @@ IntegerTailEmitter::IntegerTailEmitter(Assembler& assembler, const Requantizatio
                                        const std::array<int, 3>& temporaries,
                                        const LayerReader& layer)
     : a_(assembler), plan_(plan), t_(temporaries), layer_(layer) {
-  if (plan_.addend_has_sign) a_.ExpectConst(kSignBit);
   if (!a_.isa().avx512) return;
   for (const uint32_t move : {kUpwards, kDownwards}) a_.ExpectConst(move);
 }
@@ -44,7 +42,7 @@ void IntegerTailEmitter::Prepare(int partial_bytes) {
   a_.kmovq(Xbyak::Opmask(kPartialMask), a_.rax);
 }
 
-void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const RegExp& constants) {
+void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const Place& constants) {
   a_.vmovups(VectorOf(t_[0], width), a_.ptr[constants + kAddendSlot * width]);
   a_.vmovups(VectorOf(t_[1], width), a_.ptr[constants + kScaleSlot * width]);
   a_.cmp(a_.dword[constants + kScaleSlot * width], 0);
@@ -55,7 +53,7 @@ void IntegerTailEmitter::Requantize(std::span<const int> regs, int width, const 
 }
 
 IntegerTailEmitter::Detour& IntegerTailEmitter::DetourOf(std::span<const int> regs, int width,
-                                                         const RegExp& constants) {
+                                                         const Place& constants) {
   for (Detour& detour : detours_) {
     const size_t common = std::min(regs.size(), detour.regs.size());
     if (detour.width != width || !(detour.constants == constants) ||
@@ -79,10 +77,10 @@ void IntegerTailEmitter::RequantizeFloats(std::span<const int> regs, int width) 
       a_.vfmadd213ps(v, scale, addend);
     } else if (a_.isa().avx512) {
       a_.vmovaps(t, addend);
-      a_.vpternlogd(t, v, a_.Const(kSignBit), kFirstOrBothOthers);
+      a_.vpternlogd(t, v, layer_.Operand(LayerConstant::kSignBit), kFirstOrBothOthers);
       a_.vfmadd213ps(v, scale, t);
     } else {
-      a_.vandps(t, v, a_.Const(kSignBit));
+      a_.vandps(t, v, layer_.Operand(LayerConstant::kSignBit));
       a_.vorps(t, t, addend);
       a_.vfmadd213ps(v, scale, t);
     }
@@ -225,11 +223,11 @@ void IntegerTailEmitter::EmitWide(int width) {
     a_.vpsubq(x, x, u);
   };
   a_.vpsrlq(t, v, 32);
-  round(t, [&](const Xmm& to, const Xbyak::Address& from) {
+  round(t, [&](const Xmm& to, const Memory& from) {
     a_.vmovups(to, from);
     a_.vpsrlq(to, to, 32);
   });
-  round(v, [&](const Xmm& to, const Xbyak::Address& from) {
+  round(v, [&](const Xmm& to, const Memory& from) {
     a_.vmovups(to, from);
     a_.isa().avx512 ? a_.vpandq(to, to, a_.Const64(kLowHalf))
                     : a_.vpand(to, to, a_.Const64(kLowHalf));

@@ -45,11 +45,11 @@ class IntegerTailEmitter {
   // only. `constants`: the vector's; not relative to rax or rsp. Where another call of this width
   // and with these constants has more rows behind the same first ones, their registers are
   // clobbered.
-  void Requantize(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
+  void Requantize(std::span<const int> regs, int width, const Place& constants);
   // Clamps the values of a group in one row, or in RowsTogether rows, looks them up, and stores the
   // first `bytes` of the group's channels in each row. `regs` hold a row behind the other and are
   // clobbered; the rows' bytes lie `row_step` apart.
-  void Store(std::span<const int> regs, int group, int width, const Xbyak::RegExp& address,
+  void Store(std::span<const int> regs, int group, int width, const Place& address,
              int64_t row_step, int bytes);
   // What the functions emitted so far jump to for vectors that floats do not fit. Behind the last.
   void EmitOtherForms();
@@ -66,11 +66,11 @@ class IntegerTailEmitter {
   struct Detour {
     std::vector<int> regs;
     int width;
-    Xbyak::RegExp constants;
+    Place constants;
     std::vector<Exit> exits;
   };
   // That of these, which may be a new one.
-  Detour& DetourOf(std::span<const int> regs, int width, const Xbyak::RegExp& constants);
+  Detour& DetourOf(std::span<const int> regs, int width, const Place& constants);
   static constexpr int kPartialMask = 4;  // k4: the bytes of a partial store
   // The scale and the addend are in t_[1] and t_[0].
   void RequantizeFloats(std::span<const int> regs, int width);
@@ -83,7 +83,7 @@ class IntegerTailEmitter {
   void EmitNarrow(int width);
   void EmitWide(int width);
   void EmitDoubles();
-  Xbyak::Address Constant(int slot, int width) { return a_.ptr[a_.rax + slot * width]; }
+  Memory Constant(int slot, int width) { return a_.ptr[Place(a_.rax) + slot * width]; }
   void And(const Xbyak::Xmm& to, const Xbyak::Xmm& x, const Xbyak::Operand& y);
   // The odd lanes of x behind the even ones' in `even_and_result`.
   void TakeOddLanes(int even_and_result, int odd, int width);
@@ -95,11 +95,10 @@ class IntegerTailEmitter {
   // Clamps bytes and looks them up.
   void Finish(int reg, int bytes);
   void Clamp(int reg, int bytes);
-  void StoreBytes(int reg, const Xbyak::RegExp& address, int available, int bytes);
-  void StorePieces(int reg, Xbyak::RegExp address, int bytes);
+  void StoreBytes(int reg, const Place& address, int available, int bytes);
+  void StorePieces(int reg, Place address, int bytes);
   // The rows of RowsTogether, as NarrowFour lays them out.
-  void StoreRows(int reg, int group, int width, const Xbyak::RegExp& address, int64_t row_step,
-                 int bytes);
+  void StoreRows(int reg, int group, int width, const Place& address, int64_t row_step, int bytes);
   // A row of `available` bytes, in order, of those in `reg`; in the register that is returned.
   int RowOf(int reg, int row, int width, int available);
 

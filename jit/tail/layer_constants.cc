@@ -26,11 +26,12 @@ AlignedBuffer LayerConstants::Encode(const VectorIsa& isa, std::span<const std::
   return memory;
 }
 
-Xbyak::RegExp LayerReader::At(LayerConstant constant) const {
-  return layer_ + LayerLayout::IndexOf(constant, residual_) * Copies(a_.isa()) * sizeof(int32_t);
+Place LayerReader::At(LayerConstant constant) const {
+  const size_t index = LayerLayout::IndexOf(constant, residual_);
+  return Place(layer_) + static_cast<int64_t>(index * Copies(a_.isa()) * sizeof(int32_t));
 }
 
-Xbyak::Address LayerReader::Operand(LayerConstant constant) const {
+Memory LayerReader::Operand(LayerConstant constant) const {
   return a_.isa().avx512 ? a_.ptr_b[At(constant)] : a_.ptr[At(constant)];
 }
 
@@ -38,8 +39,8 @@ void LayerReader::Load(int vector, LayerConstant constant) const {
   a_.vbroadcastss(a_.Vec(vector), a_.ptr[At(constant)]);
 }
 
-Xbyak::RegExp LayerReader::table() const {
-  return layer_ + NumberBytes(a_.isa(), layout_.numbers());
+Place LayerReader::table() const {
+  return Place(layer_) + static_cast<int64_t>(NumberBytes(a_.isa(), layout_.numbers()));
 }
 
 }  // namespace fuselite::jit

@@ -19,6 +19,7 @@ enum class LayerConstant {
   kLeast,             // Requantization::min, four times in a byte
   kMost,              // and max
   kOffset,            // Requantization::offset()
+  kSignBit,           // of a float; the same in every layer
   // Those of each residual. x is what was requantized, y the operand; each with its ResidualScale,
   // or floats in place of the multiplier and of x's nudge (FloatSum).
   kXLeast,
@@ -56,7 +57,9 @@ class LayerLayout {
 // Makes the memory that the code reads.
 class LayerConstants {
  public:
-  explicit LayerConstants(size_t residuals) : values_(LayerLayout(residuals).numbers()) {}
+  explicit LayerConstants(size_t residuals) : values_(LayerLayout(residuals).numbers()) {
+    Set(LayerConstant::kSignBit, INT32_MIN);
+  }
   void Set(LayerConstant constant, int32_t value, size_t residual = 0) {
     values_[LayerLayout::IndexOf(constant, residual)] = value;
   }
@@ -81,13 +84,13 @@ class LayerReader {
   }
 
   // Is a memory operand of an arithmetic instruction on 32-bit lanes.
-  Xbyak::Address Operand(LayerConstant constant) const;
+  Memory Operand(LayerConstant constant) const;
   void Load(int vector, LayerConstant constant) const;
   // Where the table is.
-  Xbyak::RegExp table() const;
+  Place table() const;
 
  private:
-  Xbyak::RegExp At(LayerConstant constant) const;
+  Place At(LayerConstant constant) const;
 
   Assembler& a_;
   Xbyak::Reg64 layer_;

@@ -64,7 +64,7 @@ void LookupEmitter::Shuffle(int reg, int bytes) {
   };
   const Xmm x = vector(reg), t = vector(t0_), y = vector(t1_);
   const auto load = [&](int to, int block) {
-    const Xbyak::Address from = a_.ptr[table_ + block * kBlock];
+    const Memory from = a_.ptr[table_ + block * kBlock];
     if (width == 16) return a_.vmovups(Xmm(to), from);
     if (width == 64) return a_.vbroadcasti32x4(Zmm(to), from);
     a_.isa().avx512 ? a_.vbroadcasti32x4(Ymm(to), from) : a_.vbroadcasti128(Ymm(to), from);
@@ -72,7 +72,7 @@ void LookupEmitter::Shuffle(int reg, int bytes) {
   load(t1_, 0);
   a_.vpshufb(y, y, x);
   for (int block = 1; block < kBlocks; ++block) {
-    const Xbyak::Address step = a_.ptr[table_ + kStepAt];
+    const Memory step = a_.ptr[table_ + kStepAt];
     // Past the middle, what is negative has to stay so.
     block <= kBlocks / 2 ? a_.vpsubb(x, x, step) : a_.vpsubsb(x, x, step);
     load(t0_, block);

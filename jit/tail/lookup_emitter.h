@@ -28,8 +28,7 @@ AlignedBuffer EncodeLookup(std::span<const uint8_t> table, LookupMethod method);
 class LookupEmitter {
  public:
   // `table` points to what EncodeLookup gave. `t0`, `t1`: vector registers, clobbered.
-  LookupEmitter(Assembler& assembler, LookupMethod method, const Xbyak::RegExp& table, int t0,
-                int t1)
+  LookupEmitter(Assembler& assembler, LookupMethod method, const Place& table, int t0, int t1)
       : a_(assembler), method_(method), table_(table), t0_(t0), t1_(t1) {}
 
   // Byte x of the first `bytes` of `reg`, 4 to 64, becomes table[x]; those behind are undefined.
@@ -41,7 +40,7 @@ class LookupEmitter {
 
   Assembler& a_;
   LookupMethod method_;
-  Xbyak::RegExp table_;
+  Place table_;
   int t0_, t1_;
 };
 

@@ -8,7 +8,6 @@
 namespace fuselite::jit {
 
 using kernels::TailStage;
-using Xbyak::RegExp;
 using Xbyak::Xmm;
 
 namespace {
@@ -151,7 +150,7 @@ void FindFloats(Residual* residual, Requantization* requantization, Isa isa) {
   if (residual->floats) requantization->store_offset = residual->add.output_offset;
 }
 
-void ResidualEmitter::Emit(std::span<const int> regs, int width, const RegExp& address, int bytes) {
+void ResidualEmitter::Emit(std::span<const int> regs, int width, const Place& address, int bytes) {
   using enum LayerConstant;
   const kernels::QuantizedAdd& add = residual_.add;
   const auto group = static_cast<int>(regs.size());
@@ -193,7 +192,7 @@ void ResidualEmitter::EmitFloats(int reg, int width) {
 }
 
 // Vector `v` of a group, widened to 32 bits: unpacked as Narrow packs.
-void ResidualEmitter::Load(int group, int v, int width, const RegExp& address, bool partial) {
+void ResidualEmitter::Load(int group, int v, int width, const Place& address, bool partial) {
   const Xmm y = VectorOf(y_, width);
   const Xmm masked = partial ? y | kPartial | a_.T_z : y;
   const bool is_unsigned = residual_.is_unsigned;
@@ -216,9 +215,9 @@ void ResidualEmitter::Load(int group, int v, int width, const RegExp& address, b
 void ResidualEmitter::Scale(int reg, int width, const ResidualScale& scale,
                             const ScaleConstants& constants) {
   const Xmm v = VectorOf(reg, width), t = VectorOf(t0_, width), m = VectorOf(t1_, width);
-  const Xbyak::Address last_shift = layer_.Operand(constants.shift);
+  const Memory last_shift = layer_.Operand(constants.shift);
   if (scale.shifts_left()) return a_.vpsllvd(v, v, last_shift);
-  const Xbyak::Address nudge = layer_.Operand(constants.nudge);
+  const Memory nudge = layer_.Operand(constants.nudge);
   if (a_.isa().avx512) {
     if (scale.has_sign()) a_.vpmovd2m(kSign, v);
     a_.vpslld(v, v, scale.left + 2);
@@ -232,7 +231,7 @@ void ResidualEmitter::Scale(int reg, int width, const ResidualScale& scale,
     a_.vpsravd(v, t, last_shift);
     return;
   }
-  const Xbyak::Address multiplier = layer_.Operand(constants.multiplier);
+  const Memory multiplier = layer_.Operand(constants.multiplier);
   // The sign: twice -1 where negative; kept in place of the multiplier when that is used.
   a_.vpslld(v, v, scale.left + 2);
   a_.vpsrlq(t, v, 32);

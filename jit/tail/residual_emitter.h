@@ -82,11 +82,11 @@ class ResidualEmitter {
 
   // On a group of values that are not clamped yet. `address` is that of the operand's element for
   // the group's first channel; the first `bytes` elements are read.
-  void Emit(std::span<const int> regs, int width, const Xbyak::RegExp& address, int bytes);
+  void Emit(std::span<const int> regs, int width, const Place& address, int bytes);
 
  private:
   void EmitFloats(int reg, int width);
-  void Load(int group, int v, int width, const Xbyak::RegExp& address, bool partial);
+  void Load(int group, int v, int width, const Place& address, bool partial);
   // Where a scale's numbers are.
   struct ScaleConstants {
     LayerConstant multiplier, nudge, shift;

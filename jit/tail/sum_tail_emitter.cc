@@ -5,8 +5,6 @@
 
 namespace fuselite::jit {
 
-using Xbyak::RegExp;
-
 namespace {
 
 std::array<int, 3> FirstThree(const std::array<int, 4>& t) { return {t[0], t[1], t[2]}; }
@@ -54,18 +52,18 @@ void SumTailEmitter::Prepare(const SumTile& tile) {
 
 void SumTailEmitter::LoadRows() { a_.mov(frame_.rows, Argument(offsetof(SumTailArgs, scales))); }
 
-Xbyak::Address SumTailEmitter::ZeroPoint(int row) const {
+Memory SumTailEmitter::ZeroPoint(int row) const {
   const auto at = row * tail_.dequantization->row_step() + offsetof(RowScale, zero_point);
   return a_.ptr[frame_.rows + static_cast<int>(at)];
 }
 
-void SumTailEmitter::Finish(const SumTile& tile, const RegExp& constants) {
+void SumTailEmitter::Finish(const SumTile& tile, const Place& constants) {
   if (tail_.requantization) return StoreBytes(tile, constants);
   if (tail_.dequantization) return StoreFloats(tile, constants);
   StoreLanes(ValuesOf(tile));
 }
 
-void SumTailEmitter::StoreBytes(const SumTile& tile, const RegExp& constants) {
+void SumTailEmitter::StoreBytes(const SumTile& tile, const Place& constants) {
   std::vector<int> regs(tile.rows);
   for (int v = 0; v < tile.vectors; ++v) {
     for (int row = 0; row < tile.rows; ++row) regs[row] = tile.reg(row, v);
@@ -102,16 +100,15 @@ void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int
       if (tail_.residuals.size() > 1) a_.mov(frame_.rows, ResidualArgument(r));
       const int64_t at = row * residual.operand.row_stride + channel;
       ResidualEmitter(a_, residual, layer_.OfResidual(r), FirstThree(frame_.temporaries))
-          .Emit(std::span(all).first(count).last(group), width, frame_.rows + static_cast<int>(at),
-                channels);
+          .Emit(std::span(all).first(count).last(group), width, Place(frame_.rows) + at, channels);
     }
   }
   integers_.Store(std::span(all).first(count), group, width,
-                  frame_.out + static_cast<int>(first * frame_.out_step + channel), frame_.out_step,
+                  Place(frame_.out) + (first * frame_.out_step + channel), frame_.out_step,
                   channels);
 }
 
-void SumTailEmitter::StoreFloats(const SumTile& tile, const RegExp& constants) {
+void SumTailEmitter::StoreFloats(const SumTile& tile, const Place& constants) {
   const Dequantization& d = *tail_.dequantization;
   const std::vector<TileValue> values = ValuesOf(tile);
   const auto& t = frame_.temporaries;
@@ -134,8 +131,7 @@ void SumTailEmitter::StoreFloats(const SumTile& tile, const RegExp& constants) {
 void SumTailEmitter::StoreLanes(std::span<const TileValue> values) {
   for (const TileValue& value : values) {
     const int64_t at = value.row * frame_.out_step + value.vector * a_.isa().bytes;
-    a_.StoreLanes(frame_.out + static_cast<int>(at), value.reg, value.partial,
-                  frame_.temporaries[0]);
+    a_.StoreLanes(Place(frame_.out) + at, value.reg, value.partial, frame_.temporaries[0]);
   }
 }
 

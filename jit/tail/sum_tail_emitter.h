@@ -53,19 +53,19 @@ class SumTailEmitter {
   // With a dequantization, LoadRows makes the zero points of a tile's rows addressable, until the
   // frame's `rows` is clobbered.
   void LoadRows();
-  Xbyak::Address ZeroPoint(int row) const;
+  Memory ZeroPoint(int row) const;
   // The tile through the tail into memory. The tail's operands move on to the next tile.
   // `constants`: those of vector 0 (SumTail::constants); not relative to rax or rsp.
-  void Finish(const SumTile& tile, const Xbyak::RegExp& constants);
+  void Finish(const SumTile& tile, const Place& constants);
   // Back by `rows` rows of the residuals and on by `channels` channels.
   void MoveToChannels(int64_t rows, int channels);
 
  private:
   Xbyak::Address Argument(size_t offset) const;
   Xbyak::Address ResidualArgument(size_t residual) const;
-  void StoreBytes(const SumTile& tile, const Xbyak::RegExp& constants);
+  void StoreBytes(const SumTile& tile, const Place& constants);
   void StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows);
-  void StoreFloats(const SumTile& tile, const Xbyak::RegExp& constants);
+  void StoreFloats(const SumTile& tile, const Place& constants);
   void StoreLanes(std::span<const TileValue> values);
 
   Assembler& a_;

@@ -159,11 +159,11 @@ void TailEmitter::EmitBinary(const TailStage& stage, std::span<const TileValue> 
   for (const TileValue& value : values) {
     const auto offset = static_cast<int32_t>(
         value.row * y.row_stride * 4 + int64_t{value.vector} * a_.isa().bytes * y.channel_stride);
-    Xbyak::RegExp address = r_.pointer + offset;
+    Place address = Place(r_.pointer) + offset;
     if (y.channel_stride == 0) {
       a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[address]);
     } else {
-      if (r_.channel_bytes) address = address + *r_.channel_bytes;
+      if (r_.channel_bytes) address = address.Plus(*r_.channel_bytes);
       a_.LoadLanes(y_reg, address, value.partial);
     }
     EmitBinaryOne(stage.binary, value.reg, y_reg);
