@@ -68,7 +68,7 @@ class Assembler : public Xbyak::CodeGenerator {
   explicit Assembler(Isa isa) : Assembler(isa, EmissionBuffer::Take()) {}
 
   // In place of Xbyak's.
-  static constexpr MemoryFrame ptr{false}, ptr_b{true};
+  const MemoryFrame ptr{false}, ptr_b{true};
 
   const VectorIsa& isa() const { return isa_; }
   // A whole vector; its lower half (of zmm) or quarter.
