@@ -10,7 +10,7 @@
 
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
-#include "fusion/plan/batch.h"
+#include "fusion/batch.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"

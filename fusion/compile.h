@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fusion/graph.h"
-#include "fusion/plan/batch.h"
+#include "fusion/batch.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
 #include "runtime/budget.h"

@@ -1,5 +1,5 @@
 // Which graphs compute each sample of a batch on its own, and what they compute in parts.
-#include "fusion/plan/batch.h"
+#include "fusion/batch.h"
 
 #include "tests/fusion/graph_builder.h"
 

@@ -15,18 +15,25 @@ int SlicedSteps(const Outcome& outcome) {
   }));
 }
 
+// Batches layer by layer, of which no layer is computed in parts with others.
+CompileOptions LayerByLayer() {
+  CompileOptions options = Fused();
+  options.batch.most_bytes = 0;
+  return options;
+}
+
 // Runs with one to four threads. Returns how many steps go slice by slice with one.
 int ExpectReference(const Graph& graph, float tolerance) {
-  CompileOptions reference = Fused();
+  CompileOptions reference = LayerByLayer();
   reference.isa = Isa::kScalar;
   const Outcome expected = RunGraph(graph, reference);
   EXPECT_TRUE(expected.status.ok()) << expected.status.message();
   EXPECT_EQ(SlicedSteps(expected), 0);
-  const Outcome first = RunGraph(graph, Fused());
+  const Outcome first = RunGraph(graph, LayerByLayer());
   ExpectClose(expected.outputs, first.outputs, tolerance);
   for (const int threads : {2, 3, 4}) {
     SCOPED_TRACE(threads);
-    CompileOptions options = Fused();
+    CompileOptions options = LayerByLayer();
     options.threads = threads;
     ExpectClose(first.outputs, RunGraph(graph, options).outputs, 0);
   }

@@ -1,4 +1,4 @@
-#include "fusion/plan/batch.h"
+#include "fusion/batch.h"
 
 #include <algorithm>
 #include <array>
