@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "fusion/batch.h"
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
-#include "fusion/batch.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "fusion/graph.h"
 #include "fusion/batch.h"
+#include "fusion/graph.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
 #include "runtime/budget.h"
