@@ -80,7 +80,7 @@ TEST(ImageSlices, OthersStayWhole) {
   EXPECT_EQ(ExpectReference(one.graph(), 1e-4f), 0);
   GraphBuilder prime;
   prime.Output(prime.Conv(prime.Input({7, 64, 64, 16}), 8, 3));
-  CompileOptions options = Fused();
+  CompileOptions options = LayerByLayer();
   options.threads = 4;
   EXPECT_EQ(SlicedSteps(RunGraph(prime.graph(), options)), 0);
 }
