@@ -41,7 +41,6 @@ constexpr std::string_view kOfSamples[] = {
     "SQUEEZE",
     "EXPAND_DIMS",
     "TRANSPOSE",
-    "SLICE",
     "QUANTIZE",
     "DEQUANTIZE",
     "PRELU",
@@ -75,10 +74,7 @@ class Cutter {
   }
 
  private:
-  // Constants that were added here are behind the values of the whole.
-  bool IsCut(ValueId v) const {
-    return v != kNone && v < static_cast<ValueId>(cut_.size()) && cut_[v];
-  }
+  bool IsCut(ValueId v) const { return v != kNone && cut_[v]; }
 
   // Leaves the part's share of dimension 0.
   bool Cut(ValueId v) {
@@ -90,11 +86,11 @@ class Cutter {
 
   bool CutNode(NodeId id) {
     Node node = graph_.node(id);
-    if (!KeepsSamples(node)) return false;
-    if (!CutShapeOperand(node)) return false;
     for (ValueId v : node.outputs) {
       if (!Cut(v)) return false;
     }
+    if (!KeepsSamples(node)) return false;
+    CutShapeOperand(node);
     // What the shape rule makes of the part of its operands is the part of its result.
     kernels::OpDescription op = graph_.Describe(node);
     if (!kernels::Infer(op).ok()) return false;
@@ -105,8 +101,9 @@ class Cutter {
     return true;
   }
 
-  // Whether the node computes each sample on its own, so far as its operator, the ranks of its
-  // operands and its axis tell: what else mixes samples does not keep dimension 0.
+  // Whether the node, whose inputs and outputs are cut, computes each sample on its own, so far as
+  // its operator, the ranks of its operands and its axis tell: what else mixes samples does not
+  // keep dimension 0.
   bool KeepsSamples(const Node& node) const {
     int rank = 0, cut = 0;
     for (ValueId v : node.inputs) {
@@ -115,47 +112,41 @@ class Cutter {
       if (cut++ > 0 && rank != of_value) return false;
       rank = of_value;
     }
-    if (cut == 0 || !node.op->state_inputs.empty()) return false;
     const std::string_view name = node.op->name;
     if (std::ranges::count(kAlongRows, name) > 0) return rank > 1;
     if (name == "CONCATENATION") {
       return !IsFirst(node.params.as<kernels::ConcatenationParams>().axis, rank);
     }
-    if (name == "SPLIT") {
-      const auto axis = IntConstant(graph_, node.inputs[0]);
-      return axis && axis->size() == 1 && !IsFirst((*axis)[0], rank);
-    }
+    if (name == "SPLIT") return !IsFirst(IntConstant(graph_, node.inputs[0])->front(), rank);
     if (name == "GATHER") return cut == 1;
-    if (name == "STRIDED_SLICE") return SlicesWhole(node);
+    if (name == "SLICE") return TakesWhole(node);
+    if (name == "STRIDED_SLICE") return TakesWhole(node) && TakesForward(node);
     return node.op->elementwise || std::ranges::count(kOfSamples, name) > 0;
   }
   static bool IsFirst(int32_t axis, int rank) { return axis == 0 || axis == -rank; }
 
-  // Whether dimension 0 is taken whole, in its order: the end is checked by the result's shape.
-  bool SlicesWhole(const Node& node) const {
-    const auto& params = node.params.as<kernels::StridedSliceParams>();
-    const auto begin = IntConstant(graph_, node.inputs[1]);
+  // Whether a slice takes all of dimension 0, which may have several rows of each sample: some of
+  // them would be others in each part.
+  bool TakesWhole(const Node& node) const {
+    return graph_.value(node.inputs[0]).info.shape[0] ==
+           graph_.value(node.outputs[0]).info.shape[0];
+  }
+  // Whether it takes dimension 0 in its order. The shape rule has read the strides.
+  bool TakesForward(const Node& node) const {
     const auto strides = IntConstant(graph_, node.inputs[3]);
-    return begin && strides && !begin->empty() && !strides->empty() && params.ellipsis_mask == 0 &&
-           params.new_axis_mask == 0 && !params.offset &&
-           ((*begin)[0] == 0 || (params.begin_mask & 1) != 0) && (*strides)[0] == 1;
+    return !strides->empty() && strides->front() > 0;
   }
 
   // Leaves the part's share of what tells the result's dimension 0.
-  bool CutShapeOperand(Node& node) {
+  void CutShapeOperand(Node& node) {
     const int operand = ShapeOperand(node.op->name);
-    if (operand < 0 || operand >= static_cast<int>(node.inputs.size())) return true;
-    const ValueId shape = node.inputs[operand];
-    if (shape == kNone) return true;
-    auto dims = IntConstant(graph_, shape);
-    TensorInfo info = graph_.value(shape).info;
-    if (!dims || dims->empty() || info.type != DataType::kInt32) return false;
-    if ((*dims)[0] == -1) return true;
-    if ((*dims)[0] % samples_ != 0) return false;
-    (*dims)[0] = (*dims)[0] / samples_ * of_part_;
-    node.inputs[operand] = graph_.AddConstant(std::move(info), std::as_bytes(std::span(*dims)),
-                                              graph_.value(shape).name);
-    return true;
+    if (operand < 0 || operand >= static_cast<int>(node.inputs.size())) return;
+    auto dims = IntConstant(graph_, node.inputs[operand]);
+    if (!dims) return;  // the node's parameters tell it
+    dims->front() = graph_.value(node.outputs[0]).info.shape[0];
+    const Shape shape({static_cast<int32_t>(dims->size())});
+    node.inputs[operand] = graph_.AddConstant({.type = DataType::kInt32, .shape = shape},
+                                              std::as_bytes(std::span(*dims)), "shape");
   }
 
   Graph graph_;
@@ -198,8 +189,9 @@ int64_t ConstantBytes(const Graph& graph) {
 // those of one do not.
 int32_t SamplesOfPart(const Graph& graph, int32_t samples, int64_t most_bytes) {
   const int64_t of_sample = std::max<int64_t>(WidestBytes(graph) / samples, 1);
+  const int64_t most = std::min<int64_t>(samples, most_bytes / of_sample);
   int32_t part = 1;
-  for (int32_t n = 2; n <= samples && n * of_sample <= most_bytes; ++n) {
+  for (int32_t n = 2; n <= most; ++n) {
     if (samples % n == 0) part = n;
   }
   return part;

@@ -1,6 +1,9 @@
 // Which graphs compute each sample of a batch on its own, and what they compute in parts.
 #include "fusion/batch.h"
 
+#include "fusion/cost.h"
+#include "fusion/rewrites/replace.h"
+#include "kernels/reshape/reshape.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -8,8 +11,10 @@ namespace {
 
 constexpr BatchLimits kOneByOne{.most_bytes = 1, .least_work = 0};
 
+// 1: it is computed whole.
 int PartsOf(const Graph& graph, const BatchLimits& limits = kOneByOne) {
   const auto part = PartOfBatch(graph, limits);
+  EXPECT_TRUE(!part || part->count > 1);
   return part ? part->count : 1;
 }
 
@@ -158,6 +163,137 @@ TEST(Batch, IsWholeWhereANodeLooksBeyondItsSample) {
             4);
 }
 
+// Two rows of each sample: what is cut between them, or across samples, is cut elsewhere in a part,
+// of the same shape.
+TEST(Batch, IsWholeWhereRowsOfSamplesAreChosen) {
+  const auto parts = [](auto add) {
+    GraphBuilder b;
+    const ValueId x = b.Op("RELU", {b.Input({4, 6})});
+    b.Output(add(b, b.Op("RESHAPE", {x, b.Ints({8, 3})})));
+    return PartsOf(b.graph());
+  };
+  using B = GraphBuilder;
+  const auto slice = [](B& b, ValueId x, int32_t begin, int32_t size) {
+    return b.Op("SLICE", {x, b.Ints({begin, 0}), b.Ints({size, 3})});
+  };
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return slice(b, x, 0, 4); }), 1);
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return slice(b, x, 1, 4); }), 1);
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return slice(b, x, 0, 8); }), 4);
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return slice(b, x, 0, -1); }), 4);
+  const auto strided = [](B& b, ValueId x, int32_t begin, int32_t end, int32_t stride) {
+    return b.Op("STRIDED_SLICE", {x, b.Ints({begin, 0}), b.Ints({end, 3}), b.Ints({stride, 1})});
+  };
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return strided(b, x, 1, 5, 1); }), 1);
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return strided(b, x, 1, 8, 2); }), 1);
+  EXPECT_EQ(parts([&](B& b, ValueId x) { return strided(b, x, 0, 9, 1); }), 4);
+  EXPECT_EQ(parts([](B& b, ValueId x) {
+              return b.Op("SPLIT", {b.Ints(Shape(), {0}), x}, {{"num_splits", 2}}, 2)[0];
+            }),
+            1);
+}
+
+TEST(Batch, SlicedByNoEntriesIsWhole) {
+  GraphBuilder b;
+  const ValueId none = b.Ints(Shape({0}), {});
+  b.Output(b.Op("STRIDED_SLICE", {b.Input({4, 3}), none, none, none}));
+  EXPECT_EQ(PartsOf(b.graph()), 1);
+}
+
+TEST(Batch, OfChosenSamplesIsWhole) {
+  GraphBuilder b;
+  const ValueId x = b.Input({4});
+  b.Output(b.Op("GATHER", {x, b.Input({4}, DataType::kInt32)}));
+  EXPECT_EQ(PartsOf(b.graph()), 1);
+}
+
+// What is the same in all parts has no samples, whatever its shape.
+TEST(Batch, IsWholeWhereConstantsHaveItsDimension) {
+  const auto parts = [](auto add) {
+    GraphBuilder b;
+    const ValueId x = b.Input({4, 3});
+    b.Output(b.Op("NEG", {x}));
+    b.Output(add(b));
+    return PartsOf(b.graph());
+  };
+  EXPECT_EQ(parts([](GraphBuilder& b) { return b.Constant({4, 3}); }), 1);
+  EXPECT_EQ(parts([](GraphBuilder& b) {
+              return b.Op("SLICE", {b.Constant({4, 3}), b.Ints({0, 0}), b.Ints({4, 3})});
+            }),
+            1);
+}
+
+// Each sample has its part of each input.
+TEST(Batch, IsWholeWhereAnInputHasNoPartForEachSample) {
+  for (const Shape& shape : {Shape(), Shape({3}), Shape({6, 3}), Shape({1, 3})}) {
+    GraphBuilder b;
+    b.Output(b.Op("NEG", {b.Input({4, 3})}));
+    b.Output(b.Op("NEG", {b.Input(shape)}));
+    EXPECT_EQ(PartsOf(b.graph()), 1) << shape.ToString();
+  }
+  GraphBuilder b;
+  b.Output(b.Op("NEG", {b.Input({4, 3})}));
+  b.Output(b.Op("NEG", {b.Input({8})}));
+  EXPECT_EQ(PartsOf(b.graph()), 4);
+}
+
+TEST(Batch, OfNoSamplesIsWhole) {
+  GraphBuilder none;
+  none.Output(none.Constant({4, 3}));
+  EXPECT_EQ(PartsOf(none.graph()), 1);
+  for (const Shape& shape : {Shape(), Shape({0, 3})}) {
+    GraphBuilder b;
+    b.Output(b.Op("NEG", {b.Input(shape)}));
+    EXPECT_EQ(PartsOf(b.graph()), 1) << shape.ToString();
+  }
+}
+
+// Integers are a shape only where an operator takes them for one.
+TEST(Batch, LeavesOtherIntegersAsTheyAre) {
+  GraphBuilder b;
+  b.Output(b.Op("ADD", {b.Ints({5, 6, 7}), b.Input({4, 3}, DataType::kInt32)}));
+  const auto part = PartOfBatch(b.graph(), kOneByOne);
+  ASSERT_TRUE(part.has_value());
+  EXPECT_EQ(part->graph.node(0).inputs, b.graph().node(0).inputs);
+}
+
+TEST(Batch, OfTransposedConvolutionsIsComputedInParts) {
+  GraphBuilder b;
+  b.Output(b.Op("TRANSPOSE_CONV",
+                {b.Ints({4, 6, 6, 2}), b.Constant({2, 2, 2, 3}), b.Input({4, 3, 3, 3})},
+                {{"stride_w", 2}, {"stride_h", 2}, {"padding", kValid}}));
+  EXPECT_EQ(PartsOf(b.graph()), 4);
+}
+
+// The shape is one of the node's parameters, in old files: it is that of the whole.
+TEST(Batch, WithoutTheOperandOfAShapeIsWhole) {
+  for (const int operands : {1, 2}) {
+    GraphBuilder b;
+    const ValueId x = b.Input({4, 6});
+    Node node = MakeNode("RESHAPE", {x, kNone});
+    node.inputs.resize(static_cast<size_t>(operands));
+    node.params.as<kernels::ReshapeParams>().new_shape = {.values = {4, 6}, .count = 2};
+    Value reshaped;
+    reshaped.info = b.graph().value(x).info;
+    node.outputs = {b.graph().AddValue(std::move(reshaped))};
+    b.graph().AddNode(node);
+    b.Output(node.outputs[0]);
+    EXPECT_EQ(PartsOf(b.graph()), 1);
+  }
+}
+
+// Values count, weights do not; work counts for each byte of weights that something reads.
+TEST(Batch, HasPartsOfWhatItsLayersReadAndWrite) {
+  GraphBuilder b;
+  b.Constant({100, 100});  // which nobody reads
+  b.Output(b.Op("FULLY_CONNECTED", {b.Input({6, 16}), b.Constant({8, 16}), kNone}));
+  constexpr int64_t kOfSample = (16 + 8) * 4, kWeights = 8 * 16 * 4;
+  EXPECT_EQ(PartsOf(b.graph(), {.most_bytes = 2 * kOfSample, .least_work = 0}), 3);
+  EXPECT_EQ(PartsOf(b.graph(), {.most_bytes = 2 * kOfSample - 1, .least_work = 0}), 6);
+  const double work = GraphCost(b.graph()) / 6 / kWeights;
+  EXPECT_EQ(PartsOf(b.graph(), {.most_bytes = 1, .least_work = 0.99 * work}), 6);
+  EXPECT_EQ(PartsOf(b.graph(), {.most_bytes = 1, .least_work = 1.01 * work}), 1);
+}
+
 // Rows along which an operator looks are the samples themselves where there is one dimension alone.
 TEST(Batch, OfNumbersIsWholeWhereRowsAreSamples) {
   GraphBuilder b;
@@ -186,6 +322,9 @@ TEST(Batch, WithStateIsWhole) {
   const ValueId x = b.Input({2, 4});
   b.Output(b.Rnn(x, b.Variable({2, 3})));
   EXPECT_EQ(PartsOf(b.graph()), 1);
+  GraphBuilder read;
+  read.Output(read.Op("ADD", {read.Input({2, 4}), read.Variable({2, 4})}));
+  EXPECT_EQ(PartsOf(read.graph()), 1);
 }
 
 TEST(Batch, SharesOfTheReportAreTheBatchs) {
