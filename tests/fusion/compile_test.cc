@@ -113,6 +113,21 @@ TEST(Compile, RefusesAGraphThatMakesAValueTwice) {
   EXPECT_THAT(executable.status().ToString(), HasSubstr("a second time"));
 }
 
+// Whoever adds a stage adds its operand to the node's inputs.
+TEST(Compile, RefusesATailThatNamesNoInput) {
+  for (const int input : {-1, 2, 3}) {
+    GraphBuilder b;
+    b.Output(b.Op("FULLY_CONNECTED", {b.Input({3, 4}), b.Constant({5, 4}), kNone}));
+    Node node = b.graph().node(0);
+    kernels::TailStage stage;
+    stage.kind = kernels::TailStage::Kind::kBinary;
+    stage.operand.input = input;
+    node.tail.stages.push_back(stage);
+    b.graph().Replace(0, std::move(node));
+    EXPECT_THAT(Validate(b.graph()).ToString(), HasSubstr("names no input of the node")) << input;
+  }
+}
+
 // What a file has at any address is computed from a copy.
 TEST(Evaluate, TakesConstantsAtAnyAddress) {
   for (const size_t shift : {0, 1, 2}) {
