@@ -44,7 +44,7 @@ HWY_INLINE T ExtremeOfTwo(D d, const T* in, size_t n) {
 
 // A vector folded to 16 bytes.
 template <bool kMax, class D>
-HWY_INLINE hn::Vec<hn::FixedTag<hn::TFromD<D>, 16>> FoldedToBlock(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<hn::FixedTag<hn::TFromD<D>, 16>> FoldedToBlock(D /*d*/, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) == 16) {
     return v;
   } else {

@@ -130,7 +130,10 @@ TfLiteStatus FakeHost::Apply(TfLiteDelegate* delegate) {
 }
 
 void FakeHost::DropKernels() {
-  for (Kernel& kernel : running_) kernel.registration.free(&context, kernel.node.user_data);
+  for (Kernel& kernel : running_) {
+    kernel.registration.free(&context, kernel.node.user_data);
+    const IntArrayPtr temporaries(kernel.node.temporaries);  // the kernel's, for the host to free
+  }
   running_.clear();
   kernels.clear();
 }
