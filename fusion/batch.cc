@@ -1,7 +1,6 @@
 #include "fusion/batch.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "fusion/cost.h"
 #include "fusion/match.h"
 #include "kernels/concatenation/concatenation.h"
-#include "kernels/slice/slice.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -40,6 +40,14 @@ struct CopyLoops {
   // output.
   void (*transpose)(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                     int element_bytes);
+
+  // Rows of an operand that broadcasts, one after the other: at each of `count` places, `stride`
+  // bytes apart, n contiguous elements, or n times the one that is there.
+  void DrawOut(const std::byte* in, std::byte* out, int64_t count, int64_t stride, int64_t n,
+               bool one_per_row, int element_bytes) const {
+    const CopyDim dim{count, stride, n * element_bytes};
+    one_per_row ? fill(in, out, dim, n, element_bytes) : rows(in, out, dim, n * element_bytes);
+  }
 };
 
 const CopyLoops& ScalarCopyLoops();

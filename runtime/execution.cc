@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "runtime/fetch_ahead.h"
+#include "runtime/first_error.h"
 #include "runtime/float_state.h"
 #include "runtime/parallel_wait.h"
 #include "runtime/repeats.h"
@@ -88,16 +88,8 @@ class StepTimer {
 struct Execution::RunState {
   const RunOptions& options;
   nanoseconds spin;
-  internal::Sleepers sleepers;       // until a stage is complete
-  std::atomic<bool> stopped{false};  // work is still claimed and counted, but no longer done
-  std::mutex mutex;
-  Status error;  // guarded by mutex: the first one
-
-  void Stop(Status status) {
-    const std::lock_guard lock(mutex);
-    if (error.ok()) error = std::move(status);
-    stopped.store(true, std::memory_order_relaxed);
-  }
+  internal::Sleepers sleepers;  // until a stage is complete
+  internal::FirstError error;   // with one, work is still claimed and counted, but no longer done
 };
 
 Execution::Execution(std::shared_ptr<const Executable> executable)
@@ -278,8 +270,7 @@ Status Execution::RunAlone(const RunOptions& options) {
   try {
     for (const Call* const end = call + calls_.size(); call != end; ++call) {
       if (WantsStop(options)) return Stopped(options, step(*call));
-      const StepTimer timer(options.profile, options.run > 0 ? options.run : run_, call->step,
-                            options.thread);
+      const StepTimer timer(options.profile, RunOf(options), call->step, options.thread);
       Status status = call->kernel->Run(call->args, call->phase, 0, call->units);
       if (!status.ok()) return status.In(step(*call).name);
     }
@@ -290,15 +281,15 @@ Status Execution::RunAlone(const RunOptions& options) {
 }
 
 Status Execution::RunShared(const RunOptions& options, int threads) {
-  RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}, {}, {}};
+  RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}};
   ParallelRegion(threads, [&](int thread, int count) {
     if (count > 1) {
       RunThread(state, thread, count);
-    } else {
-      state.error = RunAlone(options);  // every core is busy, or no thread was to be had
+    } else if (Status status = RunAlone(options); !status.ok()) {
+      state.error.Set(std::move(status));  // every core is busy, or no thread was to be had
     }
   });
-  return std::move(state.error);
+  return state.error.Take();
 }
 
 // Every thread walks through all stages, works on what is left of each, and waits where the next
@@ -361,21 +352,20 @@ void Execution::RunThread(RunState& state, int thread, int threads) {
 void Execution::RunStage(RunState& state, std::span<const Call> calls,
                          const SharedWork::Range* range, int thread) {
   for (const Call& call : calls) {
-    if (state.stopped.load(std::memory_order_relaxed)) return;
+    if (state.error.any()) return;
     const auto step = [&]() -> const Step& {
       return executable_->steps()[static_cast<size_t>(call.step)];
     };
-    if (WantsStop(state.options)) return state.Stop(Stopped(state.options, step()));
-    const uint32_t run = state.options.run > 0 ? state.options.run : run_;
-    const StepTimer timer(state.options.profile, run, call.step, thread);
+    if (WantsStop(state.options)) return state.error.Set(Stopped(state.options, step()));
+    const StepTimer timer(state.options.profile, RunOf(state.options), call.step, thread);
     KernelArgs args = call.args;
     args.scratch = ScratchOf(thread);
     try {
       const Status status = call.kernel->Run(args, call.phase, range ? range->begin : 0,
                                              range ? range->end : call.units);
-      if (!status.ok()) return state.Stop(status.In(step().name));
+      if (!status.ok()) return state.error.Set(status.In(step().name));
     } catch (...) {
-      return state.Stop(Caught(step()));
+      return state.error.Set(Caught(step()));
     }
   }
 }

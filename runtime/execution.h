@@ -104,6 +104,8 @@ class Execution {
   std::byte* ScratchOf(int thread) const;
   Status RunWith(const RunOptions& options, int threads);
   Status RunRepeats(const RunOptions& options, int threads);
+  // The number of the run in the profile.
+  uint32_t RunOf(const RunOptions& options) const { return options.run > 0 ? options.run : run_; }
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
   void RunThread(RunState& state, int thread, int threads);

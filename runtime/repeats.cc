@@ -1,11 +1,10 @@
 #include "runtime/repeats.h"
 
-#include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <new>
 #include <utility>
 
+#include "runtime/first_error.h"
 #include "runtime/parallel.h"
 
 namespace fuselite::internal {
@@ -37,35 +36,21 @@ void Repeats::ReleaseMemory() {
   for (const auto& execution : of_threads_) execution->ReleaseMemory();
 }
 
-// What the threads of one run share.
-struct Repeats::Shared {
-  std::atomic<int> next{0};
-  std::atomic<bool> stopped{false};
-  std::mutex mutex;
-  Status error;  // guarded by mutex: the first one
-
-  void Stop(Status status) {
-    const std::lock_guard lock(mutex);
-    if (error.ok()) error = std::move(status);
-    stopped.store(true, std::memory_order_relaxed);
-  }
-};
-
 Status Repeats::Run(const RunOptions& options, int threads, uint32_t run) {
   const int repeats = executable_->repeats(), even = repeats / threads * threads;
-  Shared shared;
+  std::atomic<int> next{0};
+  FirstError error;
   ParallelRegion(threads, [&](int thread, int) {
     RunOptions alone = options;
     alone.threads = 1;
     alone.run = run;
     alone.thread = thread;
-    for (int i = shared.next++; i < even && !shared.stopped.load(std::memory_order_relaxed);
-         i = shared.next++) {
+    for (int i = next++; i < even && !error.any(); i = next++) {
       Status status = RunOne(i, thread, alone);
-      if (!status.ok()) shared.Stop(std::move(status));
+      if (!status.ok()) error.Set(std::move(status));
     }
   });
-  if (!shared.error.ok()) return std::move(shared.error);
+  if (error.any()) return error.Take();
   RunOptions together = options;
   together.threads = threads;
   together.run = run;

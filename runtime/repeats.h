@@ -27,7 +27,6 @@ class Repeats {
   Status Run(const RunOptions& options, int threads, uint32_t run);
 
  private:
-  struct Shared;
   template <class Byte>
   struct Bound {
     size_t bytes = 0;  // of one repetition

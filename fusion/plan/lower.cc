@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <mutex>
 #include <new>
 #include <set>
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
 #include "kernels/step_store.h"
+#include "runtime/first_error.h"
 #include "runtime/parallel.h"
 #include "runtime/stopwatch.h"
 #include "runtime/text_table.h"
@@ -141,16 +141,14 @@ class Lowering {
       return Status();
     }
     std::atomic<size_t> next{0};
-    std::mutex mutex;
-    Status refused;  // guarded by `mutex`
+    fuselite::internal::FirstError refused;
     ParallelRegion(threads_, [&](int, int) {
-      const Status status = BuildTogether([&] {
+      Status status = BuildTogether([&] {
         for (size_t i = next++; i < steps.size(); i = next++) BuildKernel(steps[i]);
       });
-      const std::lock_guard lock(mutex);
-      if (!status.ok()) refused = status;
+      if (!status.ok()) refused.Set(std::move(status));
     });
-    return refused;
+    return refused.Take();
   }
 
   // Each thread has a batch of its own for the code that it emits.

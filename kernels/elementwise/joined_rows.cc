@@ -30,7 +30,6 @@ struct Operand {
 void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::byte* out,
              Operand* operand) {
   const auto bytes = static_cast<int64_t>(size);
-  const CopyDim dim{rows, operand->stride * bytes, n * bytes};
   if (operand->Repeats()) {
     std::memcpy(out, operand->data, n * size);
     for (int64_t done = 1; done < rows; done *= 2) {
@@ -39,11 +38,8 @@ void DrawOut(const CopyLoops& loops, size_t size, int64_t rows, int64_t n, std::
     *operand = {out, 0, 1};
     return;
   }
-  if (operand->OnePerRow()) {
-    loops.fill(operand->data, out, dim, n, static_cast<int>(size));
-  } else {
-    loops.rows(operand->data, out, dim, n * bytes);
-  }
+  loops.DrawOut(operand->data, out, rows, operand->stride * bytes, n, operand->OnePerRow(),
+                static_cast<int>(size));
   *operand = {out, n, 1};
 }
 
@@ -133,16 +129,13 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
 void JoinedRows::GatherBlock(const BroadcastPlan::Block& block, int k, const std::byte* data,
                              std::byte* out) const {
   constexpr int64_t kFewBytes = 32;
-  const int64_t bytes = block.count * size_;
-  if (bytes <= kFewBytes) {
+  if (block.count * size_ <= kFewBytes) {
     WithElement(static_cast<int>(size_),
                 [&](auto element) { Gather<decltype(element)>(plan_, block, k, data, out); });
     return;
   }
-  const std::byte* const from = data + block.offsets[k] * size_;
-  const CopyDim rows{block.rows, plan_.row_stride(k) * size_, bytes};
-  plan_.stride(k) == 0 ? loops_.fill(from, out, rows, block.count, static_cast<int>(size_))
-                       : loops_.rows(from, out, rows, bytes);
+  loops_.DrawOut(data + block.offsets[k] * size_, out, block.rows, plan_.row_stride(k) * size_,
+                 block.count, plan_.stride(k) == 0, static_cast<int>(size_));
 }
 
 RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const {

@@ -176,17 +176,13 @@ class JoinedSelection {
         if (!drawn_out_[k]) continue;
         joined[k] = {.data = args.scratch + k * OperandBytes(), .pitch = 0, .stride = 1};
         // What all rows share stays there from the first time on.
-        if (r == 0 || at[k].pitch != 0) DrawOut(k, at[k], rows, n, joined[k].data);
+        if (r > 0 && at[k].pitch == 0) continue;
+        loops_.DrawOut(at[k].data, joined[k].data, rows, at[k].pitch, n, at[k].stride == 0,
+                       static_cast<int>(sizes_[k]));
       }
       RunRow(joined, rows * n);
       for (Rows& operand : at) operand.data += rows * operand.pitch;
     }
-  }
-
-  void DrawOut(int k, const Rows& from, int64_t rows, int64_t n, std::byte* to) const {
-    const CopyDim dim{rows, from.pitch, n * sizes_[k]};
-    from.stride == 0 ? loops_.fill(from.data, to, dim, n, static_cast<int>(sizes_[k]))
-                     : loops_.rows(from.data, to, dim, n * sizes_[k]);
   }
 
   BroadcastPlan plan_;

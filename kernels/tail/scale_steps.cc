@@ -1,7 +1,6 @@
 #include "kernels/tail/scale_steps.h"
 
 #include <algorithm>
-#include <bit>
 #include <cfloat>
 #include <cmath>
 

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "tests/runtime/toy_kernels.h"
@@ -50,6 +51,17 @@ std::vector<float> Expected(const std::shared_ptr<const Executable>& part,
   }
   return out;
 }
+
+// So many repetitions, bound to a ramp and to what they give.
+struct Repeated {
+  Repeated(std::shared_ptr<const Executable> part, int repeats)
+      : execution(Executable::Repeat(std::move(part), repeats)), in(Ramp(repeats)), out(in.size()) {
+    execution.BindInput(0, in.data());
+    execution.BindOutput(0, out.data());
+  }
+  Execution execution;
+  std::vector<float> in, out;
+};
 
 TEST(Repeats, GiveWhatRunsOfThePartsGive) {
   const auto part = Part(StencilKernel(kN, 0.5f));
@@ -104,13 +116,11 @@ TEST(Repeats, EndWithThePartThatFails) {
     const auto value = static_cast<float>(1 + failing * kN);
     for (const int threads : {1, 2}) {
       for (const bool throws : {false, true}) {
-        Execution execution(Executable::Repeat(Part(FailsAt(value, throws)), 5));
-        std::vector<float> in = Ramp(5), out(in.size());
-        execution.BindInput(0, in.data());
-        execution.BindOutput(0, out.data());
+        Repeated repeated(Part(FailsAt(value, throws)), 5);
+        Execution& execution = repeated.execution;
         EXPECT_THAT(execution.Run({.threads = threads}).ToString(),
                     HasSubstr(throws ? "thrown" : "no such value"));
-        in[static_cast<size_t>(failing * kN)] = 0;
+        repeated.in[static_cast<size_t>(failing * kN)] = 0;
         EXPECT_TRUE(execution.Run({.threads = threads}).ok());
       }
     }
@@ -126,19 +136,13 @@ TEST(Repeats, StopWhenTheyAreCancelled) {
     if (++runs == 2) cancel = true;
     return {};
   }));
-  Execution execution(Executable::Repeat(part, 6));
-  std::vector<float> in = Ramp(6), out(in.size());
-  execution.BindInput(0, in.data());
-  execution.BindOutput(0, out.data());
-  EXPECT_EQ(execution.Run({.cancel = &cancel}).code(), StatusCode::kCancelled);
+  EXPECT_EQ(Repeated(part, 6).execution.Run({.cancel = &cancel}).code(), StatusCode::kCancelled);
   EXPECT_EQ(runs, 2);
 }
 
 TEST(Repeats, CountAsOneRunInTheProfile) {
-  Execution execution(Executable::Repeat(Part(StencilKernel(kN, 0.5f)), 5));
-  std::vector<float> in = Ramp(5), out(in.size());
-  execution.BindInput(0, in.data());
-  execution.BindOutput(0, out.data());
+  Repeated repeated(Part(StencilKernel(kN, 0.5f)), 5);
+  Execution& execution = repeated.execution;
   Profile profile(1000);
   for (int run = 0; run < 3; ++run) {
     ASSERT_TRUE(execution.Run({.threads = 2, .profile = &profile}).ok());
@@ -160,10 +164,8 @@ TEST(Repeats, CountAsOneRunInTheProfile) {
 
 // Ten events of three in a ring for 25: what is left of the first run is no run.
 TEST(Repeats, ThatTheRingHasLostInPartDoNotCount) {
-  Execution execution(Executable::Repeat(Part(StencilKernel(kN, 0.5f)), 5));
-  std::vector<float> in = Ramp(5), out(in.size());
-  execution.BindInput(0, in.data());
-  execution.BindOutput(0, out.data());
+  Repeated repeated(Part(StencilKernel(kN, 0.5f)), 5);
+  Execution& execution = repeated.execution;
   Profile profile(25);
   for (int run = 0; run < 3; ++run) ASSERT_TRUE(execution.Run({.profile = &profile}).ok());
   ASSERT_TRUE(profile.overflowed());
