@@ -42,11 +42,13 @@ bool TooSmallToShare(std::span<const Step> steps, int repeats) {
   return cost * repeats < ExecutableBuilder::kMinParallelCost;
 }
 
+int AtMostThreads(int64_t useful) { return static_cast<int>(std::min<int64_t>(useful, 1 << 16)); }
+
 int UsefulThreads(std::span<const Step> steps, std::span<const Stage> stages) {
   if (TooSmallToShare(steps, 1)) return 1;
   int64_t most = 1;
   for (const Stage& stage : stages) most = std::max(most, stage.units / stage.grain);
-  return static_cast<int>(std::min<int64_t>(most, 1 << 16));
+  return AtMostThreads(most);
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ std::shared_ptr<const Executable> Executable::Repeat(std::shared_ptr<const Execu
   for (int i = 0; i < part->outputs(); ++i) add(Placement::kOutput, i, part->output_bytes(i));
   std::ranges::copy(part->counts_, repeated->counts_);
   repeated->scratch_bytes_ = part->arena_bytes() + part->scratch_bytes();
-  repeated->useful_threads_ = TooSmallToShare(part->steps(), count) ? 1 : count;
+  const int64_t useful = int64_t{count} * part->useful_threads();
+  repeated->useful_threads_ = TooSmallToShare(part->steps(), count) ? 1 : AtMostThreads(useful);
   repeated->part_ = std::move(part);
   repeated->repeats_ = count;
   return repeated;

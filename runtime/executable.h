@@ -71,7 +71,8 @@ class Executable {
   int useful_threads() const { return useful_threads_; }
 
   // What runs `part` `count` times, each run with the next part of every input and output, which
-  // are `count` times as large. Runs are what threads share, each with memory of its own.
+  // are `count` times as large. Threads take runs, each with memory of its own, and share those
+  // that are left when there are fewer than threads.
   // Preconditions: count > 0; `part` has no variables, and is not of this kind itself.
   static std::shared_ptr<const Executable> Repeat(std::shared_ptr<const Executable> part,
                                                   int count);

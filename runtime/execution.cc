@@ -1,96 +1,23 @@
 #include "runtime/execution.h"
 
 #include <algorithm>
-#include <exception>
 #include <new>
 #include <span>
-#include <string>
 #include <utility>
 
-#include "runtime/fetch_ahead.h"
-#include "runtime/first_error.h"
 #include "runtime/float_state.h"
-#include "runtime/parallel_wait.h"
 #include "runtime/repeats.h"
+#include "runtime/running_step.h"
+#include "runtime/shared_run.h"
 
 namespace fuselite {
 namespace {
-
-using std::chrono::microseconds;
-using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
-
-// Ranges of one stage end within a fraction of its time of each other; beyond this the core
-// belongs to somebody else for now.
-constexpr nanoseconds kStageSpin = microseconds(50);
-// A long row of small steps may outlast kStageSpin. Helpers give thread 0 so much time to begin it:
-// who sleeps then is a helper, which nobody has to wake. An unrolled LSTM of 535 steps takes 96 us
-// (median) instead of 118; rows of a few steps, left to thread 0 as well, would cost ResNet8 3%.
-constexpr size_t kLongRow = 16;
-constexpr nanoseconds kRowSpin = microseconds(2);
 
 // What a step so many stages ahead reads is not fetched yet: L2 would have given it up by then. The
 // small steps between two layers of a decoder are five.
 constexpr size_t kNearStages = 8;
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-}
-
-// What was just thrown, as an error. For handlers only.
-Status Caught(const Step& step) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory(step.name, ": no memory left in ", step.kernel->name());
-  } catch (const std::exception& error) {
-    return Internal(step.name, ": ", error.what(), " in ", step.kernel->name());
-  } catch (...) {
-    return Internal(step.name, ": an exception of unknown type in ", step.kernel->name());
-  }
-}
-
-// Whether somebody wants the run to end.
-bool WantsStop(const RunOptions& options) {
-  return (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) ||
-         (options.deadline && steady_clock::now() >= *options.deadline);
-}
-
-// The error of a run that ends before `step` because somebody wants it to.
-Status Stopped(const RunOptions& options, const Step& step) {
-  if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
-    return Status(StatusCode::kCancelled, "cancelled before " + step.name);
-  }
-  return Status(StatusCode::kDeadlineExceeded, "the deadline passed before " + step.name);
-}
-
-// Records the time between construction and destruction, where there is a profile.
-class StepTimer {
- public:
-  StepTimer(Profile* profile, uint32_t run, int step, int thread)
-      : profile_(profile), event_{run, step, thread, profile ? NowNs() : 0, 0} {}
-  StepTimer(const StepTimer&) = delete;
-  StepTimer& operator=(const StepTimer&) = delete;
-  ~StepTimer() {
-    if (profile_ == nullptr) return;
-    event_.duration_ns = NowNs() - event_.start_ns;
-    profile_->Record(event_);
-  }
-
- private:
-  Profile* profile_;
-  ProfileEvent event_;
-};
-
 }  // namespace
-
-// What the threads of one run share.
-struct Execution::RunState {
-  const RunOptions& options;
-  nanoseconds spin;
-  internal::Sleepers sleepers;  // until a stage is complete
-  internal::FirstError error;   // with one, work is still claimed and counted, but no longer done
-};
 
 Execution::Execution(std::shared_ptr<const Executable> executable)
     : executable_(std::move(executable)),
@@ -240,13 +167,12 @@ Status Execution::Run(const RunOptions& options) {
   const int most = std::max(1, std::min(options.threads, executable_->useful_threads()));
   if (most > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(most));
   const DefaultFloatState state;  // helpers take it over
-  if (++run_ == 0) run_ = 1;      // 0 is what fresh cells are tagged with
   if (most == 1) return RunWith(options, 1);
   const int threads = choice_.Next(most);
   if (!choice_.measures()) return RunWith(options, threads);
-  const auto begin = steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   FUSELITE_RETURN_IF_ERROR(RunWith(options, threads));
-  choice_.Report(steady_clock::now() - begin);
+  choice_.Report(std::chrono::steady_clock::now() - begin);
   return {};
 }
 
@@ -258,7 +184,7 @@ Status Execution::RunWith(const RunOptions& options, int threads) {
 Status Execution::RunRepeats(const RunOptions& options, int threads) {
   for (size_t i = 0; i < inputs_.size(); ++i) repeats_->BindInput(i, inputs_[i].data);
   for (size_t i = 0; i < outputs_.size(); ++i) repeats_->BindOutput(i, outputs_[i].data);
-  return repeats_->Run(options, threads, run_);
+  return repeats_->Run(options, threads, BeginRun());
 }
 
 // What this does for a step beside its kernel is what the smallest nets wait for: some 5 ns.
@@ -266,108 +192,32 @@ Status Execution::RunAlone(const RunOptions& options) {
   const auto step = [this](const Call& call) -> const Step& {
     return executable_->steps()[static_cast<size_t>(call.step)];
   };
+  const uint32_t run = options.run > 0 ? options.run : BeginRun();
   const Call* call = calls_.data();
   try {
     for (const Call* const end = call + calls_.size(); call != end; ++call) {
-      if (WantsStop(options)) return Stopped(options, step(*call));
-      const StepTimer timer(options.profile, RunOf(options), call->step, options.thread);
+      if (internal::WantsStop(options)) return internal::Stopped(options, step(*call));
+      const internal::StepTimer timer(options.profile, run, call->step, options.thread);
       Status status = call->kernel->Run(call->args, call->phase, 0, call->units);
       if (!status.ok()) return status.In(step(*call).name);
     }
   } catch (...) {
-    return Caught(step(*call));
+    return internal::Caught(step(*call));
   }
   return {};
 }
 
 Status Execution::RunShared(const RunOptions& options, int threads) {
-  RunState state{options, HasCoreForEach(threads) ? kStageSpin : nanoseconds(0), {}, {}};
+  SharedRun run(*this, options, threads);
+  Status alone;
   ParallelRegion(threads, [&](int thread, int count) {
     if (count > 1) {
-      RunThread(state, thread, count);
-    } else if (Status status = RunAlone(options); !status.ok()) {
-      state.error.Set(std::move(status));  // every core is busy, or no thread was to be had
+      run.Join({.number = thread, .count = count, .thread = thread});
+    } else {
+      alone = RunAlone(options);  // every core is busy, or no thread was to be had
     }
   });
-  return state.error.Take();
-}
-
-// Every thread walks through all stages, works on what is left of each, and waits where the next
-// one needs what others still work on. A thread that comes late finds the first stages done. After
-// the last one there is nothing to wait for: the region ends when all its threads are through.
-void Execution::RunThread(RunState& state, int thread, int threads) {
-  const std::span<const Stage> stages = executable_->stages();
-  const auto work_of = [&](size_t s) {
-    return SharedWork(&cells_[s * SharedWork::kCells * static_cast<size_t>(threads)], run_,
-                      stages[s].units, stages[s].grain, threads);
-  };
-  FetchAhead ahead;
-  const auto fetches_for = [&](size_t s) {
-    const Stream& stream = streams_[s];
-    if (stream.kernel == nullptr) return false;
-    ahead.AimAt(stream.stage, [&] {
-      const SharedWork work = work_of(stream.stage);
-      const auto own = stream.kernel->StreamFrom(work.FirstUnit(thread));
-      const auto behind = stream.kernel->StreamFrom(work.FirstUnit(thread + 1));
-      return own.first(own.size() - behind.size());
-    });
-    return ahead.Next();
-  };
-  size_t complete = 0;  // stages below are known to be done
-  const auto wait_for_all_below = [&](size_t end) {
-    for (; complete < end; ++complete) {
-      const SharedWork work = work_of(complete);
-      const auto done = [&] { return work.Done(); };
-      while (!done()) {
-        if (!fetches_for(end)) state.sleepers.WaitUntil(done, state.spin);
-      }
-    }
-  };
-  std::span<const Call> calls(calls_);
-  for (size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].waits) wait_for_all_below(s);
-    SharedWork work = work_of(s);
-    if (thread != 0 && stages[s].parts.size() >= kLongRow) {
-      internal::SpinUntil(kRowSpin, [&] { return work.Begun(); });
-    }
-    if (s + 1 < stages.size()) work_of(s + 1).FetchCells(thread);
-    SharedWork::Range range;
-    int64_t units = 0;
-    for (int i = 0; i < threads; ++i) {
-      const int64_t before = units;
-      for (; work.Claim((thread + i) % threads, range); units += range.end - range.begin) {
-        RunStage(state, calls.first(stages[s].parts.size()), stages[s].is_row() ? nullptr : &range,
-                 thread);
-      }
-      if (units == before) continue;
-      // Before the look at what others have left, which takes as long as they need to see this.
-      work.Finish(thread, units);
-      state.sleepers.Wake();
-    }
-    calls = calls.subspan(stages[s].parts.size());
-  }
-}
-
-// `range`: the units to run, of the one call; null for all units of each call.
-void Execution::RunStage(RunState& state, std::span<const Call> calls,
-                         const SharedWork::Range* range, int thread) {
-  for (const Call& call : calls) {
-    if (state.error.any()) return;
-    const auto step = [&]() -> const Step& {
-      return executable_->steps()[static_cast<size_t>(call.step)];
-    };
-    if (WantsStop(state.options)) return state.error.Set(Stopped(state.options, step()));
-    const StepTimer timer(state.options.profile, RunOf(state.options), call.step, thread);
-    KernelArgs args = call.args;
-    args.scratch = ScratchOf(thread);
-    try {
-      const Status status = call.kernel->Run(args, call.phase, range ? range->begin : 0,
-                                             range ? range->end : call.units);
-      if (!status.ok()) return state.error.Set(status.In(step().name));
-    } catch (...) {
-      return state.error.Set(Caught(step()));
-    }
-  }
+  return alone.ok() ? run.Take() : alone;
 }
 
 }  // namespace fuselite

@@ -65,8 +65,10 @@ class Execution {
 
   const Executable& executable() const { return *executable_; }
 
+  // A run by threads that are there already (runtime/shared_run.h).
+  class SharedRun;
+
  private:
-  struct RunState;
   // A place in slots_ that holds an address within something that the caller binds.
   struct Patch {
     size_t slot, offset;
@@ -104,13 +106,10 @@ class Execution {
   std::byte* ScratchOf(int thread) const;
   Status RunWith(const RunOptions& options, int threads);
   Status RunRepeats(const RunOptions& options, int threads);
-  // The number of the run in the profile.
-  uint32_t RunOf(const RunOptions& options) const { return options.run > 0 ? options.run : run_; }
   Status RunAlone(const RunOptions& options);
   Status RunShared(const RunOptions& options, int threads);
-  void RunThread(RunState& state, int thread, int threads);
-  void RunStage(RunState& state, std::span<const Call> calls, const SharedWork::Range* range,
-                int thread);
+  // The number of a run that begins: never 0, which is what fresh cells are tagged with.
+  uint32_t BeginRun() { return ++run_ == 0 ? ++run_ : run_; }
 
   const std::shared_ptr<const Executable> executable_;
   std::vector<void*> slots_;  // the operands of all steps, one after the other

@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <numeric>
-#include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "runtime/parallel.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {
@@ -68,7 +71,7 @@ TEST(Repeats, GiveWhatRunsOfThePartsGive) {
   for (const int repeats : {1, 2, 3, 7}) {
     const std::vector<float> in = Ramp(repeats), expected = Expected(part, in);
     Execution execution(Executable::Repeat(part, repeats));
-    for (const int threads : {1, 2, 3, 4}) {
+    for (const int threads : {1, 2, 3, 4, 7, 16}) {
       std::vector<float> out(in.size(), -1.0f);
       execution.BindInput(0, in.data());
       execution.BindOutput(0, out.data());
@@ -88,9 +91,51 @@ TEST(Repeats, TellTheirOperandsAndThreads) {
   EXPECT_EQ(repeated->input_bytes(0), 5 * kBytes);
   EXPECT_EQ(repeated->output_bytes(0), 5 * kBytes);
   EXPECT_EQ(repeated->scratch_bytes(), part->arena_bytes() + part->scratch_bytes());
-  EXPECT_EQ(repeated->useful_threads(), 5);
+  EXPECT_EQ(repeated->useful_threads(), 5 * part->useful_threads());
   EXPECT_EQ(part->part(), nullptr);
   EXPECT_EQ(part->repeats(), 1);
+}
+
+// Of two units; whoever runs one of them alone waits for the other one to begin, for a while.
+ToyKernel MeetingKernel(std::atomic<int>& begun, std::atomic<int>& met) {
+  return ToyKernel(2, [&](const KernelArgs& args, int, int64_t begin, int64_t end) -> Status {
+    const auto* in = static_cast<const float*>(args.inputs[0]);
+    auto* out = static_cast<float*>(args.outputs[0]);
+    const auto from = begin * (kN / 2), to = end == 2 ? kN : kN / 2;
+    std::copy(in + from, in + to, out + from);
+    if (end - begin == 2) return {};
+    ++begun;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begun % 2 != 0 && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::yield();
+    }
+    if (begun % 2 == 0) ++met;
+    return {};
+  });
+}
+
+TEST(Repeats, ThatAreLeftAreSharedByThreads) {
+  if (!HasCoreForEach(2)) GTEST_SKIP() << "there are not two cores";
+  for (const int repeats : {1, 3}) {
+    std::atomic<int> begun{0}, met{0};
+    Repeated repeated(Part(MeetingKernel(begun, met)), repeats);
+    const Status status = repeated.execution.Run({.threads = 2});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(begun, 2) << repeats;
+    EXPECT_EQ(met, 2) << repeats;
+  }
+}
+
+TEST(Repeats, RunWithFewerThreadsThanTheyWerePreparedFor) {
+  const auto part = Part(StencilKernel(kN, 0.5f));
+  Repeated repeated(part, 4);
+  ASSERT_TRUE(repeated.execution.Prepare(4).ok());
+  for (const int threads : {3, 4, 2, 1}) {
+    std::ranges::fill(repeated.out, -1.0f);
+    const Status status = repeated.execution.Run({.threads = threads});
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(repeated.out, Expected(part, repeated.in)) << threads << " threads";
+  }
 }
 
 TEST(Repeats, OfNothingToBindAreRefused) {
@@ -114,7 +159,7 @@ ToyKernel FailsAt(float value, bool throws) {
 TEST(Repeats, EndWithThePartThatFails) {
   for (const int failing : {0, 2, 4}) {  // the last one runs behind the others
     const auto value = static_cast<float>(1 + failing * kN);
-    for (const int threads : {1, 2}) {
+    for (const int threads : {1, 2, 8}) {
       for (const bool throws : {false, true}) {
         Repeated repeated(Part(FailsAt(value, throws)), 5);
         Execution& execution = repeated.execution;
