@@ -20,8 +20,9 @@ namespace fuselite {
 // cores or where the system refuses threads.
 //
 // Any thread may call this at any time, also after fork() in the child, and from inside a region.
-// Helpers block all signals and run with the floating-point control state of the caller. They
-// spin for about 0.1 ms after a region, then sleep.
+// Helpers block all signals but those that instructions raise (SIGSEGV, SIGBUS, ...), and run with
+// the floating-point control state of the caller. They spin for about 0.1 ms after a region, then
+// sleep.
 int ParallelRegion(int threads, FunctionRef<void(int thread, int threads)> body);
 
 // Ends the helpers that wait for a region; the next region makes new ones. Returns before they are

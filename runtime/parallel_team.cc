@@ -85,10 +85,13 @@ Team* Team::Create(int helpers) {
                                  Team(helpers, crowded ? nanoseconds(0) : kIdleSpin));
   if (team == nullptr) return nullptr;
   KeepLibraryLoaded();
-  // The host's signal handlers run on the host's threads: helpers inherit a full mask.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Signals to the process are handled on the host's threads: helpers inherit a mask of all but
+  // those that a thread's own instructions raise, which would end the process before its handler
+  // (a crash reporter's, or that of who maps files) has seen them.
+  sigset_t others, before;
+  sigfillset(&others);
+  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&others, own);
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   pthread_t leader;
   const int error = create_thread.load()(&leader, nullptr, &Team::Main, team.get());
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -228,18 +228,23 @@ TEST(FloatState, HelpersHaveTheCallersAndItIsLeftAlone) {
 TEST(Signals, StayWithTheHostsThreads) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  std::atomic<bool> ready{false}, blocked{false};
+  std::atomic<bool> ready{false}, blocked{false}, own{false};
   ParallelRegion(2, [&](int thread, int) {
     if (thread == 1) {
       sigset_t mask;
       pthread_sigmask(SIG_SETMASK, nullptr, &mask);
       blocked = sigismember(&mask, SIGINT) && sigismember(&mask, SIGCHLD);
+      own = true;
+      for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) {
+        own = own && sigismember(&mask, signal) == 0;
+      }
       ready = true;
     }
     const auto end = steady_clock::now() + 10s;
     while (!ready && steady_clock::now() < end) std::this_thread::yield();
   });
   EXPECT_TRUE(blocked);
+  EXPECT_TRUE(own);
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   EXPECT_EQ(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
 }
