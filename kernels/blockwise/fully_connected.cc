@@ -25,26 +25,35 @@ constexpr int64_t kRowsPerStep = 64;
 
 // How panels lie (BlockwiseTile).
 struct PanelLayout {
-  int lanes = 0;
+  int width = 0;        // units of a panel
   bool halves = false;  // float16 scales
   bool bytes = false;   // weights of 8 bits
   bool exact = false;   // BlockwiseTile::exact
   int64_t depth = 0, units = 0, block_size = 0;
 
   int64_t blocks() const { return depth / block_size; }
-  int64_t panels() const { return (units + lanes - 1) / lanes; }
+  int64_t panels() const { return (units + width - 1) / width; }
   int64_t scale_bytes() const { return halves ? 2 : 4; }
-  int64_t weight_bytes() const { return block_size * lanes / (bytes ? 1 : 2); }
-  int64_t scales_at() const { return blocks() * weight_bytes(); }
+  int64_t weight_bytes() const { return block_size * width / (bytes ? 1 : 2); }
+  // The scales of a block follow its weights, so that all is read as one stream, which a core
+  // fetches ahead by itself: a row by 1024 x 1024 weights in L2 takes 4.4 us instead of 4.9. What
+  // does not fill cache lines lies behind all weights instead.
+  bool scales_inside() const { return width * scale_bytes() % kAlignment == 0; }
+  int64_t weights_step() const {
+    return weight_bytes() + (scales_inside() ? width * scale_bytes() : 0);
+  }
+  int64_t scales_step() const { return scales_inside() ? weights_step() : width * scale_bytes(); }
+  int64_t scales_at() const { return scales_inside() ? weight_bytes() : blocks() * weight_bytes(); }
   int64_t per_offset_at() const {
-    return scales_at() + static_cast<int64_t>(AlignUp(blocks() * lanes * scale_bytes()));
+    const int64_t outside = scales_inside() ? 0 : blocks() * scales_step();
+    return static_cast<int64_t>(AlignUp(blocks() * weights_step() + outside));
   }
   int64_t panel_bytes() const {
-    return per_offset_at() + static_cast<int64_t>(AlignUp(lanes * sizeof(float)));
+    return per_offset_at() + static_cast<int64_t>(AlignUp(width * sizeof(float)));
   }
   // Where weight `k` of the block is for lane `u`, and whether in the high half of the byte.
   int64_t ByteOf(int64_t k, int64_t u) const {
-    return bytes ? k / 2 * (2 * lanes) + u * 2 + k % 2 : k / 8 * (4 * lanes) + u * 4 + k % 4;
+    return bytes ? k / 2 * (2 * width) + u * 2 + k % 2 : k / 8 * (4 * width) + u * 4 + k % 4;
   }
   bool InHighHalf(int64_t k) const { return !bytes && k % 8 >= 4; }
 };
@@ -102,17 +111,17 @@ template <class Weights>
 void PackPanel(const PanelLayout& l, const Weights& weights, const TensorInfo& scales,
                int64_t panel, std::byte* to) {
   std::memset(to, 0, l.panel_bytes());
-  std::vector<double> per_offset(l.lanes, 0.0);
-  const int64_t first = panel * l.lanes, count = std::min<int64_t>(l.lanes, l.units - first);
+  std::vector<double> per_offset(l.width, 0.0);
+  const int64_t first = panel * l.width, count = std::min<int64_t>(l.width, l.units - first);
   for (int64_t block = 0; block < l.blocks(); ++block) {
-    std::byte* const scales_of_block = to + l.scales_at() + block * l.lanes * l.scale_bytes();
+    std::byte* const scales_of_block = to + l.scales_at() + block * l.scales_step();
     for (int64_t lane = 0; lane < count; ++lane) {
       const int64_t of_scale = (first + lane) * l.blocks() + block;
       CopyScale(l, static_cast<const std::byte*>(scales.data) + of_scale * l.scale_bytes(),
                 scales_of_block + lane * l.scale_bytes());
       int64_t sum = 0;
       PackBlock(l, weights, (first + lane) * l.depth + block * l.block_size, lane,
-                to + block * l.weight_bytes(), &sum);
+                to + block * l.weights_step(), &sum);
       const double scale = l.exact ? 1.0 : double{BlockScale(scales, of_scale)};
       per_offset[lane] += scale * static_cast<double>(sum);
     }
@@ -150,24 +159,26 @@ class BlockwiseKernel final : public Kernel {
     if (shape_.block_size > kMostBlockSize) {
       return Unsupported("sums of blocks of ", shape_.block_size, " do not fit 32 bits");
     }
-    layout_ = {.lanes = functions_->lanes,
-               .halves = scales.type == DataType::kFloat16,
-               .bytes = op.inputs[1].type == DataType::kInt8,
+    const bool halves = scales.type == DataType::kFloat16;
+    const bool bytes = op.inputs[1].type == DataType::kInt8;
+    tile_ = functions_->tiles[bytes][!halves];
+    layout_ = {.width = functions_->lanes * tile_.vectors,
+               .halves = halves,
+               .bytes = bytes,
                .exact = exact,
                .depth = shape_.depth,
                .units = shape_.units,
                .block_size = shape_.block_size};
     asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
-    tile_ = functions_->tiles[layout_.bytes][!layout_.halves];
     fetches_ahead_ = !context.FindsInL2(layout_.panels() * layout_.panel_bytes());
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;
     biased_ = op.has_input(2);
-    name_ = internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
-                           DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x",
-                           layout_.lanes * tile_.panels, " ",
-                           tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
+    name_ =
+        internal::Join("fully_connected ", exact ? "hybrid " : "blockwise ",
+                       DataTypeName(op.inputs[1].type), " ", tile_.max_rows, "x", layout_.width,
+                       " ", tile_.dot_products ? IsaName(Isa::kAvx512Vnni) : SimdName(context.isa));
     return Status();
   }
 
@@ -183,7 +194,7 @@ class BlockwiseKernel final : public Kernel {
     request.layout =
         internal::Join("blockwise ", DataTypeName(weights.type), " b", layout_.block_size, " s",
                        layout_.scale_bytes(), layout_.exact ? " exact k" : " k", layout_.depth,
-                       " l", layout_.lanes);
+                       " u", layout_.width, layout_.scales_inside() ? " inside" : "");
     FUSELITE_ASSIGN_OR_RETURN(packed_, context.Pack(request, [&](std::byte* to) {
       const auto pack_all = [&](const auto& values) {
         for (int64_t panel = 0; panel < layout_.panels(); ++panel) {
@@ -284,18 +295,18 @@ class BlockwiseKernel final : public Kernel {
     tile.block_size = layout_.block_size;
     tile.exact = layout_.exact;
     tile.fetches_ahead = fetches_ahead_;
-    tile.panel_bytes = layout_.panel_bytes();
+    tile.weights_step = layout_.weights_step();
+    tile.scales_step = layout_.scales_step();
     tile.min = tail_.min;
     tile.max = tail_.max;
     tile.out_pitch = sums_pitch;
     std::array<BlockwiseRow, kRowsPerStep> quantized;
     for (int64_t r = 0; r < rows; ++r) quantized[r] = RowAt(args, row + r);
-    const int64_t tile_units = int64_t{layout_.lanes} * tile_.panels;
-    for (int64_t u = 0; u < units; u += tile_units) {
-      tile.weights = packed_->data() + (unit + u) / layout_.lanes * layout_.panel_bytes();
+    for (int64_t u = 0; u < units; u += layout_.width) {
+      tile.weights = packed_->data() + (unit + u) / layout_.width * layout_.panel_bytes();
       tile.scales = tile.weights + layout_.scales_at();
       tile.per_offset = tile.weights + layout_.per_offset_at();
-      tile.units = std::min(tile_units, units - u);
+      tile.units = std::min<int64_t>(layout_.width, units - u);
       tile.bias = biased_ ? static_cast<const float*>(args.inputs[2]) + unit + u : nullptr;
       for (int64_t r = 0; r < rows; r += tile.row_count) {
         tile.row_count = static_cast<int>(std::min<int64_t>(tile_.max_rows, rows - r));

@@ -28,13 +28,12 @@ using DU8 = hn::Repartition<uint8_t, DF>;
 template <bool kHalf>
 HWY_INLINE hn::Vec<DF> ScalesOf(const BlockwiseTile& t, int64_t block) {
   const DF d;
-  const int64_t at = block * static_cast<int64_t>(hn::Lanes(d));
+  const std::byte* const at = t.scales + block * t.scales_step;
   if constexpr (kHalf) {
     const hn::Rebind<hwy::float16_t, DF> half;
-    return hn::PromoteTo(d,
-                         hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(t.scales) + at));
+    return hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(at)));
   } else {
-    return hn::LoadU(d, reinterpret_cast<const float*>(t.scales) + at);
+    return hn::LoadU(d, reinterpret_cast<const float*>(at));
   }
 }
 
@@ -146,7 +145,6 @@ struct Weights8 {
 template <class Weights, bool kHalf, int kRows>
 HWY_INLINE void Run(const BlockwiseTile& t) {
   const DF d;
-  const std::byte* weights = t.weights;
   hn::Vec<DF> sums[kRows];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
@@ -157,6 +155,7 @@ HWY_INLINE void Run(const BlockwiseTile& t) {
     for (int r = 0; r < kRows; ++r) {
       of_block[r] = hn::Set(D32(), Weights::Start(t.rows[r], block));
     }
+    const std::byte* weights = t.weights + block * t.weights_step;
     for (const int64_t end = at + t.block_size; at < end; at += Weights::kStep) {
       weights = Weights::template Add<kRows>(t, at, weights, of_block);
     }

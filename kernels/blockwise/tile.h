@@ -18,18 +18,19 @@ struct BlockwiseRow {
   float scale, offset;  // offset 0 for weights of 8 bits
 };
 
-// A panel of weights times some rows. `weights` holds, for each 8 (of 4 bits) or 2 (of 8 bits) of
-// the depth, one vector of `lanes` * 4 (* 2) bytes. Byte 4 u + k has weights k (low half) and k + 4
-// of unit u, or byte 2 u + k weight k. `scales` holds those of `lanes` units for each block,
-// float16 or float32. `per_offset` holds, for each unit, what its sum has for each 1 of the offset:
-// a float, or an int32 where the tile is exact. All three are aligned to kAlignment. Those of the
-// next panel lie `panel_bytes` behind.
+// A panel of weights times some rows. It has as many units as Tile::vectors hold in their lanes.
+// `weights` holds, for each 8 (of 4 bits) or 2 (of 8 bits) of the depth, one vector of `lanes` * 4
+// (* 2) bytes for each `lanes` of them. Byte 4 u + k has weights k (low half) and k + 4 of unit u,
+// or byte 2 u + k weight k. `scales` holds those of the units for each block, float16 or float32.
+// `per_offset` holds, for each unit, what its sum has for each 1 of the offset: a float, or an
+// int32 where the tile is exact. `per_offset` is aligned to kAlignment, and so are weights and
+// scales of panels of 16 units and more.
 struct BlockwiseTile {
   const std::byte* weights;
   const std::byte* scales;
   const std::byte* per_offset;
-  int64_t panel_bytes;
-  int64_t blocks, block_size;  // a multiple of kBlockwiseStep
+  int64_t weights_step, scales_step;  // bytes from a block to the next one
+  int64_t blocks, block_size;         // a multiple of kBlockwiseStep
   // One block of float32 scales, whose sum is an integer to the end and then rounded as TFLite's
   // hybrid kernels do it: sum * (row's scale * unit's scale).
   bool exact;
@@ -40,7 +41,7 @@ struct BlockwiseTile {
   float min, max;
   float* out;
   int64_t out_pitch;
-  int64_t units;  // at most `lanes` for each panel that the tile takes
+  int64_t units;  // of the panel: all, or the last ones
 };
 // The depth whose 4-bit products fit the 16 bits of their partial sums: 8 pairs of 15 * 128.
 inline constexpr int64_t kBlockwiseStep = 32;
@@ -53,7 +54,7 @@ struct BlockwiseFunctions {
   struct Tile {
     void (*run)(const BlockwiseTile& tile) = nullptr;
     int max_rows = 0;           // that one takes
-    int panels = 1;             // likewise
+    int vectors = 1;            // of units in a panel
     bool dot_products = false;  // AVX512-VNNI's
   };
   // Indexed by the bits of the weights (4, 8) and of the scales (16, 32).
