@@ -37,6 +37,8 @@ constexpr RewriteFunction kRewrites[] = {
     HeadsIntoAttention,     //
     JoinProjections,        //
     SinkTranspose,          //
+    ReduceBeforeTranspose,  //
+    PadBeforeTranspose,     //
     SinkReshape,            //
     FoldPadding,            //
     FoldScaleAfter,         //

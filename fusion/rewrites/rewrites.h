@@ -26,10 +26,17 @@ bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 // pairs that cancel, dimensions of size 1, a channel shuffle between two changes of layout.
 bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 
-// An elementwise node behind a TRANSPOSE, or the mean of everything, stands before it where another
-// TRANSPOSE follows on every way: the two then meet, and mostly cancel. Also where a layer's tail
-// can take it there. Operands by channel are turned with it.
+// An elementwise node behind a TRANSPOSE stands before it where another TRANSPOSE, or a reduction,
+// follows on every way: the two then meet, and mostly cancel. Also where a layer's tail can take it
+// there. Operands by channel are turned with it.
 bool SinkTranspose(Graph&, NodeId, RewriteContext&);
+
+// A sum, mean, maximum or minimum of what TRANSPOSE gives reduces the source, and TRANSPOSE puts
+// what is left in order, if it still has to.
+bool ReduceBeforeTranspose(Graph&, NodeId, RewriteContext&);
+
+// PAD behind a TRANSPOSE stands before it, where others follow as for SinkTranspose.
+bool PadBeforeTranspose(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
 // before it, where the layer's tail can take it. Its operands are reshaped.

@@ -1,62 +1,18 @@
 #include <algorithm>
-#include <map>
 
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
 #include "fusion/match.h"
+#include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/stages.h"
-#include "kernels/reduce/reduce.h"
 
 namespace fuselite::fusion {
 namespace {
 
 using Piece = ElementOrder::Piece;
-
-bool IsReduction(const Node& node) {
-  const std::string_view op = node.op->name;
-  return op == "MEAN" || op == "SUM" || op == "REDUCE_MAX" || op == "REDUCE_MIN";
-}
-
-// Whether the node reduces all elements to one.
-bool ReducesAll(const Graph& graph, const Node& node) {
-  return IsReduction(node) && graph.value(node.outputs[0]).info.elements() == 1;
-}
-
-bool MayMove(const Graph& graph, const Node& node) {
-  if (!node.tail.empty() || node.outputs.size() != 1) return false;
-  return ReducesAll(graph, node) || (node.op->elementwise && node.op->name != kChain);
-}
-
-// Whether a TRANSPOSE comes on every way from `value`, through what it can be moved behind.
-class MeetsTransposes {
- public:
-  explicit MeetsTransposes(const Graph& graph) : graph_(graph) {}
-
-  bool From(ValueId value, int depth = 0) {
-    if (graph_.value(value).observed || depth == kMaxDepth) return false;
-    const auto [known, added] = known_.try_emplace(value, true);
-    if (!added) return known->second;
-    const auto meets = [&](const auto& reader) { return Through(reader.first, depth + 1); };
-    return known_[value] = std::ranges::all_of(graph_.consumers(value), meets);
-  }
-
- private:
-  // Patterns are a few nodes long; the limit is for graphs that are made to be deep.
-  static constexpr int kMaxDepth = 64;
-
-  bool Through(NodeId id, int depth) {
-    const Node& node = graph_.node(id);
-    if (node.op->name == "TRANSPOSE" || ReducesAll(graph_, node)) return true;
-    const bool passes = MayMove(graph_, node) || node.op->reshapes;
-    return passes && From(node.outputs[0], depth);
-  }
-
-  const Graph& graph_;
-  std::map<ValueId, bool> known_;
-};
 
 // Whether a layer gives what `id` alone reads behind a TRANSPOSE: before that its tail can take it,
 // if need be behind a RESHAPE (SinkReshape).
@@ -129,9 +85,7 @@ struct Move {
 
 std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& shape) {
   Move move;
-  const size_t inputs = IsReduction(node) ? 1 : node.inputs.size();
-  for (size_t i = 0; i < inputs; ++i) {
-    const ValueId v = node.inputs[i];
+  for (const ValueId v : node.inputs) {
     if (v == kNone || graph.value(v).info.shape != shape) continue;
     const RearrangingChain chain = ChainTo(graph, v);
     if (chain.transposes == 0) continue;
@@ -145,8 +99,7 @@ std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& 
   }
   if (!move.order) return std::nullopt;
   const Shape& source = graph.value(move.source).info.shape;
-  for (size_t i = 0; i < inputs; ++i) {
-    const ValueId v = node.inputs[i];
+  for (const ValueId v : node.inputs) {
     if (v == kNone) return std::nullopt;
     const RearrangingChain chain = ChainTo(graph, v);
     const bool moved = chain.transposes > 0 && graph.value(v).info.shape == shape;
@@ -203,27 +156,8 @@ kernels::OpDescription OnSource(const Graph& graph, NodeId id, const Move& move)
   for (size_t i = 0; i < move.operands.size(); ++i) {
     op.inputs[i].shape = move.operands[i] ? move.operands[i]->shape : source;
   }
-  if (!IsReduction(graph.node(id))) op.outputs[0].shape = source;
+  op.outputs[0].shape = source;
   return op;
-}
-
-// The mean of everything is that of the source.
-void MoveReduction(Graph& graph, NodeId id, const Move& move) {
-  Node node = graph.node(id);
-  const ValueId out = node.outputs[0];
-  const int rank = graph.value(move.source).info.shape.rank();
-  std::vector<int32_t> axes(rank);
-  for (int d = 0; d < rank; ++d) axes[d] = d;
-  node.inputs = {move.source, AddInts(graph, axes, "axes")};
-  node.params.as<kernels::ReduceParams>().keep_dims = false;
-  const ValueId scalar = AddShaped(graph, out, Shape());
-  node.outputs = {scalar};
-  const std::vector<int> host_nodes = node.host_nodes;
-  graph.InsertBefore(id, std::move(node));
-  Node reshape = ReshapeTo(graph, scalar, Shape(graph.value(out).info.shape));
-  reshape.outputs = {out};
-  reshape.host_nodes = host_nodes;
-  graph.Replace(id, std::move(reshape));
 }
 
 void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
@@ -253,23 +187,16 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
 
 bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
-  if (!MayMove(graph, node)) return false;
+  if (!IsElementwiseAlone(node)) return false;
   const ValueId out = node.outputs[0];
-  const bool reduces = IsReduction(node);
-  const Shape shape = graph.value(reduces ? node.inputs[0] : out).info.shape;
+  const Shape shape = graph.value(out).info.shape;
   if (shape.elements() == 0) return false;
   const std::optional<Move> move = PlanMove(graph, node, shape);
   if (!move) return false;
-  if (!reduces && !FollowsLayer(graph, id) && !MeetsTransposes(graph).From(out)) return false;
-  if (!reduces && !context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) {
-    return false;
-  }
+  if (!FollowsLayer(graph, id) && !MeetsTransposes(graph).From(out)) return false;
+  if (!context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) return false;
   context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), node.host_nodes);
-  if (reduces) {
-    MoveReduction(graph, id, *move);
-  } else {
-    MoveElementwise(graph, id, *move);
-  }
+  MoveElementwise(graph, id, *move);
   return true;
 }
 
