@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/pool/pool.h"
@@ -6,16 +11,31 @@
 namespace fuselite::fusion {
 namespace {
 
-// The padding of rows and columns; nullopt where another dimension is padded, or one is cut.
-std::optional<kernels::ExtraPadding> SpatialPadding(const Graph& graph, const Node& pad) {
-  const auto p = IntConstant(graph, pad.inputs[1]);
-  if (!p || p->size() != 8) return std::nullopt;
-  for (int32_t x : *p) {
-    if (x < 0) return std::nullopt;
+// A PAD, or one that is only reshaped by dimensions of one element, in front of a window.
+struct PadBefore {
+  NodeId pad = kNone, reshape = kNone;
+  kernels::ExtraPadding padding;
+  Shape unpadded;  // what the window reads without the padding
+};
+
+// How `pad` pads `shape`, four dimensions of what it gives: before and behind each. nullopt where
+// these are others than those of more than one element.
+std::optional<std::array<int32_t, 8>> PaddingsOf(const Graph& graph, const Node& pad,
+                                                 const Shape& shape) {
+  const auto own = IntConstant(graph, pad.inputs[1]);
+  const Shape& padded = graph.value(pad.outputs[0]).info.shape;
+  if (!own || shape.rank() != 4) return std::nullopt;
+  std::array<int32_t, 8> paddings{};
+  int d = 0;
+  for (int of_pad = 0; of_pad < padded.rank(); ++of_pad) {
+    if (padded[of_pad] == 1) continue;
+    while (d < 4 && shape[d] == 1) ++d;
+    if (d == 4 || shape[d] != padded[of_pad]) return std::nullopt;
+    paddings[2 * d] = (*own)[2 * of_pad];
+    paddings[2 * d + 1] = (*own)[2 * of_pad + 1];
+    ++d;
   }
-  if ((*p)[0] || (*p)[1] || (*p)[6] || (*p)[7]) return std::nullopt;
-  return kernels::ExtraPadding{
-      .top = (*p)[2], .left = (*p)[4], .bottom = (*p)[3], .right = (*p)[5]};
+  return paddings;
 }
 
 // PAD fills with zero, with the zero point where quantized: what a convolution takes beyond its
@@ -24,6 +44,25 @@ bool FillsWithZero(const Graph& graph, const Node& pad) {
   if (pad.op->name == "PAD") return true;
   return pad.op->name == "PADV2" && pad.inputs.size() == 3 &&
          ScalarConstant(graph, pad.inputs[2]) == 0.0f;
+}
+
+// nullopt where another dimension than rows and columns is padded, or one is cut.
+std::optional<PadBefore> FindPad(const Graph& graph, ValueId input) {
+  PadBefore found;
+  found.pad = graph.producer(input);
+  if (found.pad != kNone && graph.node(found.pad).op->reshapes) {
+    found.reshape = found.pad;
+    found.pad = graph.producer(graph.node(found.reshape).inputs[0]);
+  }
+  if (found.pad == kNone || !FillsWithZero(graph, graph.node(found.pad))) return std::nullopt;
+  found.unpadded = graph.value(input).info.shape;
+  const auto p = PaddingsOf(graph, graph.node(found.pad), found.unpadded);
+  if (!p || std::ranges::any_of(*p, [](int32_t x) { return x < 0; })) return std::nullopt;
+  if ((*p)[0] || (*p)[1] || (*p)[6] || (*p)[7]) return std::nullopt;
+  found.padding = {.top = (*p)[2], .left = (*p)[4], .bottom = (*p)[3], .right = (*p)[5]};
+  found.unpadded.set(1, found.unpadded[1] - (*p)[2] - (*p)[3]);
+  found.unpadded.set(2, found.unpadded[2] - (*p)[4] - (*p)[5]);
+  return found;
 }
 
 // Whether no code stands for less than zero.
@@ -59,49 +98,72 @@ bool EveryWindowHasATap(const kernels::WindowAxis& axis) {
   return true;
 }
 
-// A maximum leaves its padding out, a PAD before it counts as zeros: the same where nothing is
-// below zero and no window is all padding.
-bool PadsLikeZeros(const Graph& graph, const Node& pool, const Node& pad) {
-  if (!IsNonNegative(graph, pad.inputs[0])) return false;
+// A maximum over `source` leaves its padding out, a PAD before it counts as zeros: the same where
+// nothing is below zero and no window is all padding.
+bool PadsLikeZeros(const Graph& graph, const Node& pool, ValueId source, const Shape& unpadded) {
+  if (!IsNonNegative(graph, source)) return false;
   kernels::OpDescription op;
   op.op = pool.op;
   op.params = pool.params;
-  op.inputs = {graph.value(pad.inputs[0]).info};
+  op.inputs = {graph.value(source).info};
+  op.inputs[0].shape = unpadded;
   const auto shape = kernels::ResolvePool(op);
   return shape.ok() && EveryWindowHasATap(shape->window.y) && EveryWindowHasATap(shape->window.x);
+}
+
+// The window with the padding as its own, its input left as it is. Extra padding is outside of the
+// window's, so a second PAD adds to the first.
+Node WithPadding(const Graph& graph, NodeId id, const kernels::ExtraPadding& padding) {
+  Node folded = graph.node(id);
+  kernels::ExtraPadding& extra = folded.op->extra_padding(folded.params);
+  extra.top += padding.top;
+  extra.left += padding.left;
+  extra.bottom += padding.bottom;
+  extra.right += padding.right;
+  return folded;
+}
+
+void RemoveUnread(Graph& graph, NodeId id) {
+  const ValueId out = graph.node(id).outputs[0];
+  if (graph.consumers(out).empty() && !graph.value(out).observed) graph.Remove(id);
 }
 
 }  // namespace
 
 bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   if (graph.node(id).op->extra_padding == nullptr) return false;
-  const NodeId pad_id = graph.producer(graph.node(id).inputs[0]);
-  if (pad_id == kNone) return false;
-  const Node& pad = graph.node(pad_id);
-  if (!FillsWithZero(graph, pad)) return false;
-  const std::optional<kernels::ExtraPadding> padding = SpatialPadding(graph, pad);
-  if (!padding) return false;
-  if (graph.value(pad.inputs[0]).info.quantization !=
-      graph.value(pad.outputs[0]).info.quantization) {
+  const std::optional<PadBefore> found = FindPad(graph, graph.node(id).inputs[0]);
+  if (!found) return false;
+  const ValueId source = graph.node(found->pad).inputs[0];
+  const ValueId padded = graph.node(found->pad).outputs[0];
+  if (graph.value(source).info.quantization != graph.value(padded).info.quantization) return false;
+  Node folded = WithPadding(graph, id, found->padding);
+  if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, folded, source, found->unpadded)) {
     return false;
   }
-  Node folded = graph.node(id);
-  kernels::ExtraPadding& extra = folded.op->extra_padding(folded.params);
-  // Extra padding is outside of the convolution's own, so a second PAD adds to the first.
-  extra.top += padding->top;
-  extra.left += padding->left;
-  extra.bottom += padding->bottom;
-  extra.right += padding->right;
-  if (folded.op->name == "MAX_POOL_2D" && !PadsLikeZeros(graph, folded, pad)) return false;
-  const kernels::OpDescription before = graph.Describe(id);
-  folded.inputs[0] = pad.inputs[0];
-  const bool own = graph.SingleUse(pad.outputs[0]) == id;
-  if (own) folded.host_nodes = MergeHostNodes(graph, {pad_id, id});
-  const auto accepts = [&](const auto& op) { return context.AcceptsInsteadOf(before, op); };
-  if (!ReplaceIf(graph, id, std::move(folded), accepts)) return false;
-  context.Record(internal::Join("fold padding into ", graph.node(id).op->name),
-                 MergeHostNodes(graph, {pad_id, id}));
-  if (own) graph.Remove(pad_id);
+  kernels::OpDescription after = graph.Describe(folded);
+  after.inputs[0].shape = found->unpadded;
+  if (!context.AcceptsInsteadOf(graph.Describe(id), after)) return false;
+  std::vector<NodeId> pattern = {found->pad, id};
+  if (found->reshape != kNone) pattern.insert(pattern.begin() + 1, found->reshape);
+  const std::vector<int> host_nodes = MergeHostNodes(graph, pattern);
+  context.Record(internal::Join("fold padding into ", folded.op->name), host_nodes);
+  folded.inputs[0] = source;
+  if (found->reshape != kNone) {
+    folded.inputs[0] = AddShaped(graph, source, found->unpadded);
+    Node reshape = ReshapeTo(graph, source, found->unpadded);
+    reshape.outputs = {folded.inputs[0]};
+    reshape.host_nodes = graph.node(found->reshape).host_nodes;
+    graph.InsertBefore(id, std::move(reshape));
+  }
+  const auto is_alone = [&](NodeId reader, ValueId v) { return graph.SingleUse(v) == reader; };
+  const NodeId of_pad = found->reshape == kNone ? id : found->reshape;
+  if (is_alone(id, graph.node(id).inputs[0]) && is_alone(of_pad, padded)) {
+    folded.host_nodes = host_nodes;
+  }
+  graph.Replace(id, std::move(folded));
+  if (found->reshape != kNone) RemoveUnread(graph, found->reshape);
+  RemoveUnread(graph, found->pad);
   return true;
 }
 

@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ValueId Transposed(GraphBuilder& b, ValueId v, std::vector<int32_t> permutation) {
-  return b.Op("TRANSPOSE", {v, b.Ints(std::move(permutation))});
+ValueId Transposed(GraphBuilder& b, ValueId v, const std::vector<int32_t>& permutation) {
+  return b.Op("TRANSPOSE", {v, b.Ints(permutation)});
 }
 
 void ExpectNoTranspose(const Outcome& outcome) {

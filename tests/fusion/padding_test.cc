@@ -257,5 +257,40 @@ TEST(FoldPadding, OfOneReaderLeavesItToTheOthers) {
               ::testing::UnorderedElementsAre("PAD", "CONV_2D", "AVERAGE_POOL_2D"));
 }
 
+// Rows of one image, padded before and behind, as a one-dimensional network writes it.
+TEST(FoldPadding, ThroughAReshapeByDimensionsOfOne) {
+  GraphBuilder b;
+  const ValueId v = b.Op("TANH", {b.Input({9, 4})});
+  const ValueId padded = b.Op("PAD", {v, b.Ints({2, 2}, {2, 1, 0, 0})});
+  b.Output(b.Conv(b.Op("RESHAPE", {padded, b.Ints({1, 1, 12, 4})}), 5, 1));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("TANH", "CONV_2D"));
+  EXPECT_THAT(outcome.report.steps[1].host_nodes, ElementsAre(1, 2, 3));
+}
+
+TEST(FoldPadding, NotThroughAReshapeThatCutsOrJoinsDimensions) {
+  for (const Shape& shape : {Shape{1, 2, 6, 4}, Shape{1, 12, 2, 2}, Shape{1, 1, 4, 12}}) {
+    GraphBuilder b;
+    const ValueId padded =
+        b.Op("PAD", {b.Op("TANH", {b.Input({9, 4})}), b.Ints({2, 2}, {2, 1, 0, 0})});
+    const ValueId image =
+        b.Op("RESHAPE", {padded, b.Ints({shape[0], shape[1], shape[2], shape[3]})});
+    b.Output(b.Conv(image, 5, 1));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+                ElementsAre("TANH", "PAD", "CONV_2D"));
+  }
+}
+
+TEST(FoldPadding, ThroughAReshapeThatOthersRead) {
+  GraphBuilder b;
+  const ValueId v = b.Op("TANH", {b.Input({9, 4})});
+  const ValueId padded = b.Op("PAD", {v, b.Ints({2, 2}, {2, 1, 0, 0})});
+  b.Output(b.Conv(b.Op("RESHAPE", {padded, b.Ints({1, 1, 12, 4})}), 5, 1));
+  b.Output(b.Op("EXP", {padded}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("TANH", "PAD", "CONV_2D", "EXP"));
+  EXPECT_THAT(outcome.report.steps[2].host_nodes, ElementsAre(3));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
