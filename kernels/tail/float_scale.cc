@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "kernels/quantization.h"
 #include "kernels/tail/scale_lanes.h"
@@ -262,40 +263,54 @@ class VectorSearch {
  public:
   VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa,
                std::span<std::optional<FloatScale>> pairs)
-      : queries_(queries), isa_(isa), pairs_(pairs), search_(queries, isa) {}
+      : queries_(queries), isa_(isa), pairs_(pairs), search_(queries, isa), tries_(search_, isa) {}
 
   // Whether all have a pair.
   bool Run() {
-    std::array<int, kStepLanes> open;
+    std::array<Open, kStepLanes> lanes;
     size_t count = 0;
     for (int i = 0; i < static_cast<int>(queries_.size()); ++i) {
       pairs_[i] = search_.Pair(i);
-      if (!pairs_[i]) open[count++] = i;
+      if (!pairs_[i]) lanes[count++] = {i, tries_.Nearest(i)};
     }
-    for (const int i : std::span(open).first(count)) {
-      pairs_[i] = Find(i);
-      if (!pairs_[i]) return false;
-      moved_.Add(*pairs_[i]);
+    const std::span open = std::span(lanes).first(count);
+    // Who asks for most comes first: what the code moves for it anyway needs no better scale.
+    std::ranges::sort(open, std::greater(), &Open::asks_for);
+    for (Open& lane : open) {
+      pairs_[lane.query] = Find(lane);
+      if (!pairs_[lane.query]) return false;
+      moved_.Add(*pairs_[lane.query]);
     }
     return true;
   }
 
  private:
-  std::optional<FloatScale> Find(int i) const {
-    const ScaleTries tries(search_, isa_);
-    // What the code moves anyway needs no better scale.
-    for (int scales = moved_.any() ? 1 : ScaleTries::kScales;; scales = ScaleTries::kScales) {
-      const ScaleTries::Found found = tries.Of(i, scales);
-      if (found.pair && moved_.Covers(*found.pair)) return found.pair;
-      if (scales < ScaleTries::kScales) continue;
-      return found.certain ? found.pair : Search(queries_[i], isa_, moved_).Run();
+  // A query that the nearest float does not serve as it is.
+  struct Open {
+    int query = 0;
+    ScaleTries::Found found{};
+
+    // What the tried scale moves: what it has no pair for most, and what it leaves open least, as a
+    // pair that moves less may be found by looking at the steps.
+    int asks_for() const {
+      if (!found.pair) return 4;
+      return found.certain() ? MovesOf(*found.pair) : 0;
     }
+  };
+
+  std::optional<FloatScale> Find(Open& lane) const {
+    ScaleTries::Found& found = lane.found;
+    if (found.pair && moved_.Covers(*found.pair)) return found.pair;
+    tries_.TryNeighbours(lane.query, &found);
+    if (found.certain() || (found.pair && moved_.Covers(*found.pair))) return found.pair;
+    return Search(queries_[lane.query], isa_, moved_).Run();
   }
 
   const std::span<const FloatScaleQuery> queries_;
   const Isa isa_;
   const std::span<std::optional<FloatScale>> pairs_;
   const LaneSearch search_;
+  const ScaleTries tries_;
   Moved moved_;
 };
 

@@ -1,24 +1,13 @@
 #include "kernels/tail/scale_tries.h"
 
 #include <algorithm>
-#include <climits>
 #include <cmath>
-
-#include "kernels/tail/scale_query.h"
 
 namespace fuselite::kernels {
 namespace {
 
 // In the order of what they move.
 constexpr ScaleTries::Beyond kBeyond[] = {{}, {.high = true}, {.low = true}, {true, true}};
-
-// The float that is tried as the `index`-th.
-float Neighbour(float nearest, int index) {
-  const float towards = index <= kNeighbours ? INFINITY : 0.0f;
-  const int away = index <= kNeighbours ? index : index - kNeighbours;
-  for (int i = 0; i < away; ++i) nearest = std::nextafterf(nearest, towards);
-  return nearest;
-}
 
 // Whether sums reach both ends of the clamp.
 bool ReachesAll(const FloatScaleQuery& q) {
@@ -53,37 +42,45 @@ class Moves {
 
 }  // namespace
 
-ScaleTries::Found ScaleTries::Of(int i, int scales) const {
+ScaleTries::Found ScaleTries::Nearest(int i) const {
   Found found;
-  if (!search_.certain(i)) return found;
+  // A step of the clamp that no sum reaches may be the one that binds most.
+  if (!search_.certain(i) || !ReachesAll(search_.query(i))) found.least_open = 0;
+  if (search_.certain(i)) Try(i, search_.nearest().scale[i], &found);
+  return found;
+}
+
+void ScaleTries::TryNeighbours(int i, Found* found) const {
+  if (!search_.certain(i)) return;
+  for (const float end : {INFINITY, 0.0f}) {
+    float scale = search_.nearest().scale[i];
+    for (int away = 0; away < kNeighbours; ++away) {
+      if (found->pair && MovesOf(*found->pair) == 0) return;
+      scale = std::nextafterf(scale, end);
+      Try(i, scale, found);
+    }
+  }
+}
+
+void ScaleTries::Try(int i, float scale, Found* found) const {
   const FloatScaleQuery& q = search_.query(i);
-  const float nearest = search_.nearest().scale[i];
   const auto shift = static_cast<int32_t>(search_.lanes().shift[i]);
   const Sides sides = SidesOf(i);
-  int least_open = INT_MAX;  // what a try that is left open may move
-  for (int s = 0; s < scales; ++s) {
-    const float scale = Neighbour(nearest, s);
-    const auto tried = ScaleTry::Of(search_.nearest(), i, search_.lanes().places(i), scale);
-    const Bounds bounds = BoundsOf(tried, sides);
-    for (const Beyond beyond : kBeyond) {
-      const int moves = beyond.high + 2 * beyond.low;  // that of MovesOf, without a sign
-      const int least = q.addend_has_sign ? std::min(moves, 1) : moves;
-      if (found.pair && MovesOf(*found.pair) <= least) break;
-      const AddendRange range = RangeOf(bounds, beyond, q.addend_has_sign);
-      if (range.width() < -2 * Inexact(scale)) continue;
-      std::optional<FloatScale> pair = WithAddend(scale, OffsetOf(q), shift, range);
-      if (pair && Move(i, tried, sides, bounds, beyond, &*pair)) {
-        if (!found.pair || MovesOf(*pair) < MovesOf(*found.pair)) found.pair = pair;
-      } else {
-        least_open = std::min(least_open, least);
-      }
+  const auto tried = ScaleTry::Of(search_.nearest(), i, search_.lanes().places(i), scale);
+  const Bounds bounds = BoundsOf(tried, sides);
+  for (const Beyond beyond : kBeyond) {
+    const int moves = beyond.high + 2 * beyond.low;  // that of MovesOf, without a sign
+    const int least = q.addend_has_sign ? std::min(moves, 1) : moves;
+    if (found->pair && MovesOf(*found->pair) <= least) return;
+    const AddendRange range = RangeOf(bounds, beyond, q.addend_has_sign);
+    if (range.width() < -2 * Inexact(scale)) continue;
+    std::optional<FloatScale> pair = WithAddend(scale, OffsetOf(q), shift, range);
+    if (pair && Move(i, tried, sides, bounds, beyond, &*pair)) {
+      if (!found->pair || MovesOf(*pair) < MovesOf(*found->pair)) found->pair = pair;
+    } else {
+      found->least_open = std::min(found->least_open, least);
     }
-    if (found.pair && MovesOf(*found.pair) == 0) break;
   }
-  // A step of the clamp that no sum reaches may be the one that binds most.
-  if (!ReachesAll(q)) least_open = 0;
-  found.certain = found.pair ? MovesOf(*found.pair) <= least_open : least_open == INT_MAX;
-  return found;
 }
 
 // The steps that are looked at, with a sign those of the longer side for both.

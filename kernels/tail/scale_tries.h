@@ -8,28 +8,30 @@
 // that floats do not tell its side is left open.
 #pragma once
 
+#include <climits>
 #include <optional>
-#include <span>
 
 #include "kernels/tail/scale_lanes.h"
+#include "kernels/tail/scale_query.h"
 
 namespace fuselite::kernels {
 
 class ScaleTries {
  public:
-  // The nearest float, and its neighbours on both sides.
-  static constexpr int kScales = 1 + 2 * kNeighbours;
-
   // For the queries of `search`, which stays where it is.
   ScaleTries(const LaneSearch& search, Isa isa) : search_(search), isa_(isa) {}
 
   struct Found {
     std::optional<FloatScale> pair;
-    // No tried scale has a pair that moves less (MovesOf); where there is none, none has any.
-    bool certain = false;
+    int least_open = INT_MAX;  // the least that a try which is left open may move (MovesOf)
+
+    // No tried scale has a pair that moves less; where there is none, none has any.
+    bool certain() const { return pair ? MovesOf(*pair) <= least_open : least_open == INT_MAX; }
   };
-  // For query i, which the first `scales` of them are tried for.
-  Found Of(int i, int scales) const;
+  // For query i with the nearest float.
+  Found Nearest(int i) const;
+  // Tries the floats beside it, too, until a pair moves nothing.
+  void TryNeighbours(int i, Found* found) const;
 
   // Beyond which of the bounds an addend is.
   struct Beyond {
@@ -50,6 +52,7 @@ class ScaleTries {
     int above = 0, below = 0;
   };
 
+  void Try(int i, float scale, Found* found) const;
   Sides SidesOf(int i) const;
   Bounds BoundsOf(const ScaleTry& tried, Sides sides) const;
   Step StepAt(int i, const ScaleTry& tried, Sides sides, const Bounds& bounds, bool high) const;
