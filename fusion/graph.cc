@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/aligned_buffer.h"
 
@@ -42,17 +43,40 @@ ValueId Graph::AddValue(Value value) {
   return value_count() - 1;
 }
 
-NodeId Graph::AddNode(Node node) {
-  return Add(std::move(node), order_.empty() ? 0 : order_.rbegin()->first + kGap);
-}
+NodeId Graph::AddNode(Node node) { return Add(std::move(node), kNone); }
 
-NodeId Graph::Add(Node node, int64_t place) {
+NodeId Graph::InsertBefore(NodeId at, Node node) { return Add(std::move(node), at); }
+
+NodeId Graph::Add(Node node, NodeId after) {
+  NodeId& at = after == kNone ? last_ : places_[after].before;
+  std::optional<int64_t> number = NumberBetween(at, after);
+  if (!number) {
+    SpreadPlaces();
+    number = NumberBetween(at, after);
+  }
+  const NodeId id = node_slots(), before = std::exchange(at, id);
+  (before == kNone ? first_ : places_[before].after) = id;
   nodes_.push_back(std::move(node));
-  places_.push_back(place);
-  const NodeId id = node_slots() - 1;
-  order_.emplace(place, id);
+  places_.push_back({*number, before, after});
+  ++live_;
   AddUses(id);
   return id;
+}
+
+std::optional<int64_t> Graph::NumberBetween(NodeId before, NodeId after) const {
+  if (before == kNone && after == kNone) return 0;
+  if (after == kNone) return places_[before].number + kGap;
+  const int64_t gap = before == kNone ? kGap : places_[after].number - places_[before].number;
+  if (gap < 2) return std::nullopt;
+  return places_[after].number - gap / 2;
+}
+
+void Graph::SpreadPlaces() {
+  int64_t number = 0;
+  for (NodeId id = first_; id != kNone; id = places_[id].after) {
+    places_[id].number = number;
+    number += kGap;
+  }
 }
 
 ValueId Graph::AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name) {
@@ -83,8 +107,8 @@ kernels::OpDescription Graph::Describe(const Node& node) const {
 
 std::vector<NodeId> Graph::order() const {
   std::vector<NodeId> ids;
-  ids.reserve(order_.size());
-  for (const auto& [place, id] : order_) ids.push_back(id);
+  ids.reserve(live_);
+  for (NodeId id = first_; id != kNone; id = places_[id].after) ids.push_back(id);
   return ids;
 }
 
@@ -94,7 +118,7 @@ void Graph::AddUses(NodeId id) {
     if (!values_[v].variable) users_[v].maker = id;
   }
   for (ValueId v : nodes_[id].inputs) {
-    if (v != kNone) ++users_[v].consumers[id];
+    if (v != kNone) users_[v].consumers.Add(id, 1);
   }
 }
 
@@ -104,14 +128,17 @@ void Graph::RemoveUses(NodeId id) {
     if (users_[v].maker == id) users_[v].maker = kNone;
   }
   for (ValueId v : nodes_[id].inputs) {
-    if (v != kNone) users_[v].consumers.erase(id);
+    if (v != kNone) users_[v].consumers.Remove(id);
   }
 }
 
 void Graph::Remove(NodeId id) {
   RemoveUses(id);
   nodes_[id] = Node();
-  order_.erase(places_[id]);
+  const auto& [number, before, after] = places_[id];
+  (before == kNone ? first_ : places_[before].after) = after;
+  (after == kNone ? last_ : places_[after].before) = before;
+  --live_;
 }
 
 void Graph::Replace(NodeId id, Node node) {
@@ -120,30 +147,12 @@ void Graph::Replace(NodeId id, Node node) {
   AddUses(id);
 }
 
-NodeId Graph::InsertBefore(NodeId at, Node node) {
-  const auto gap_before = [&] {
-    const auto after = order_.find(places_[at]);
-    return after == order_.begin() ? kGap : after->first - std::prev(after)->first;
-  };
-  if (gap_before() < 2) SpreadPlaces();
-  return Add(std::move(node), places_[at] - gap_before() / 2);
-}
-
-void Graph::SpreadPlaces() {
-  std::map<int64_t, NodeId> spread;
-  for (const auto& [place, id] : order_) {
-    places_[id] = static_cast<int64_t>(spread.size()) * kGap;
-    spread.emplace_hint(spread.end(), places_[id], id);
-  }
-  order_ = std::move(spread);
-}
-
 void Graph::ReplaceUses(ValueId from, ValueId to) {
   for (const auto& [id, inputs] : users_[from].consumers) {
     std::ranges::replace(nodes_[id].inputs, from, to);
-    users_[to].consumers[id] += inputs;
+    users_[to].consumers.Add(id, inputs);
   }
-  users_[from].consumers.clear();
+  users_[from].consumers.Clear();
   if (std::ranges::find(outputs, from) != outputs.end()) {
     std::ranges::replace(outputs, from, to);
     values_[to].observed = true;
@@ -157,7 +166,7 @@ NodeId Graph::producer(ValueId value) const {
 }
 
 NodeId Graph::SingleConsumer(ValueId value) const {
-  const std::map<NodeId, int>& all = consumers(value);
+  const Consumers& all = consumers(value);
   return values_[value].observed || all.size() != 1 ? kNone : all.begin()->first;
 }
 

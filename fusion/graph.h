@@ -4,16 +4,17 @@
 // named by index; a removed one leaves a dead slot, so indices stay valid during a rewrite.
 //
 // The graph knows who makes and who reads each value, and which of two nodes runs first. A change
-// of a node takes time in proportion to its operands and to the logarithm of the graph's size.
+// of a node takes time in proportion to its operands.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fusion/consumers.h"
 #include "kernels/operator.h"
 #include "runtime/pages.h"
 #include "runtime/status.h"
@@ -77,7 +78,7 @@ class Graph {
   // the graph its inputs: it precedes every node.
   bool Precedes(NodeId first, NodeId second) const {
     if (first == kNone || second == kNone) return first == kNone && second != kNone;
-    return places_[first] < places_[second];
+    return places_[first].number < places_[second].number;
   }
 
   // The live node that writes the value; kNone for inputs, constants and state.
@@ -86,7 +87,7 @@ class Graph {
   // another node may write in between.
   NodeId producer(ValueId value) const;
   // The live nodes that read the value, and how many of a node's inputs do.
-  const std::map<NodeId, int>& consumers(ValueId value) const { return users_[value].consumers; }
+  const Consumers& consumers(ValueId value) const { return users_[value].consumers; }
   // The node that alone reads `value`, which nobody observes; else kNone.
   NodeId SingleConsumer(ValueId value) const;
   // The same where it reads `value` only once: when that input is rewired, nothing reads it. (A
@@ -110,18 +111,27 @@ class Graph {
  private:
   struct Users {
     NodeId maker = kNone;
-    std::map<NodeId, int> consumers;
+    Consumers consumers;
   };
-  NodeId Add(Node node, int64_t place);
+  // Where a live node is in the order.
+  struct Place {
+    int64_t number = 0;  // ascending; numbers have gaps for nodes to come
+    NodeId before = kNone, after = kNone;
+  };
+  // Puts a new node in the order before the live node `after`, or at the end.
+  NodeId Add(Node node, NodeId after);
+  // The number between those of two neighbours, if there is any left.
+  std::optional<int64_t> NumberBetween(NodeId before, NodeId after) const;
+  void SpreadPlaces();
   void AddUses(NodeId id);
   void RemoveUses(NodeId id);
-  void SpreadPlaces();
 
   std::vector<Value, PageAllocator<Value>> values_;
   std::vector<Users, PageAllocator<Users>> users_;  // of each value
   std::vector<Node, PageAllocator<Node>> nodes_;
-  std::vector<int64_t> places_;      // of each node, in order_
-  std::map<int64_t, NodeId> order_;  // live nodes by place; places have gaps for those to come
+  std::vector<Place> places_;            // of each node
+  NodeId first_ = kNone, last_ = kNone;  // live nodes
+  size_t live_ = 0;
 };
 
 }  // namespace fuselite::fusion
