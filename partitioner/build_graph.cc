@@ -5,6 +5,7 @@
 
 #include "fusion/splice.h"
 #include "partitioner/composites.h"
+#include "partitioner/tensor_indices.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -35,18 +36,19 @@ class Builder {
   }
 
  private:
-  // An upper bound: what several nodes read counts several times.
+  // For all nodes, and as many that rewrites put between them: of room that nobody uses no page is
+  // touched. What several nodes read counts several times.
   void Reserve(int begin) {
     const std::span nodes = std::span(partition_.nodes).subspan(begin);
     size_t values = partition_.inputs.size();
     for (const SharedNode& node : nodes) values += node->inputs.size() + node->outputs.size();
-    built_.graph.Reserve(values, nodes.size());
+    built_.graph.Reserve(values, 2 * nodes.size());
   }
 
   // Unless the tensor is made elsewhere, or an output already. `ids`: made_ or read_.
-  void AddOutput(int tensor, const std::map<int, fusion::ValueId>& ids) {
-    if (!made_.contains(tensor) || built_.graph.value(made_.at(tensor)).observed) return;
-    const fusion::ValueId id = ids.at(tensor);
+  void AddOutput(int tensor, const TensorIndices& ids) {
+    if (!made_.contains(tensor) || built_.graph.value(made_[tensor]).observed) return;
+    const fusion::ValueId id = ids[tensor];
     fusion::Value& value = built_.graph.value(id);
     if (value.observed) return;
     value.observed = true;
@@ -79,7 +81,7 @@ class Builder {
           .push_back({tensor, value.info, value.info.bytes()});
       built_.graph.inputs.push_back(built_.graph.value_count());
     }
-    read_[tensor] = built_.graph.AddValue(std::move(value));
+    read_.Set(tensor, built_.graph.AddValue(std::move(value)));
     return Status();
   }
 
@@ -103,29 +105,31 @@ class Builder {
     node.version = imported.version;
     node.intermediates = imported.intermediates;
     node.host_nodes = {imported.host_node};
+    node.inputs.reserve(imported.inputs.size());
+    node.outputs.reserve(imported.outputs.size());
     for (int tensor : imported.inputs) {
       if (tensor >= 0 && !read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
-      node.inputs.push_back(tensor < 0 ? fusion::kNone : read_.at(tensor));
-      if (tensor >= 0) ReadAs(op.inputs[node.inputs.size() - 1], read_.at(tensor));
+      node.inputs.push_back(read_[tensor]);
+      if (tensor >= 0) ReadAs(op.inputs[node.inputs.size() - 1], read_[tensor]);
     }
     bool needed = false;
     for (size_t i = 0; i < imported.outputs.size(); ++i) {
       const int tensor = imported.outputs[i];
       if (table_.IsVariable(tensor)) {
         FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
-        node.outputs.push_back(read_.at(tensor));
+        node.outputs.push_back(read_[tensor]);
         needed = true;
         continue;
       }
       const fusion::ValueId id = built_.graph.AddValue(ValueOf(tensor, op.outputs[i]));
       node.outputs.push_back(id);
-      made_[tensor] = id;
-      read_[tensor] = id;
+      made_.Set(tensor, id);
+      read_.Set(tensor, id);
       FUSELITE_ASSIGN_OR_RETURN(const TensorInfo recorded, table_.Get(tensor));
       if (recorded.constant()) {
         // Computed already: those inside read the constant.
         const std::span bytes(static_cast<const std::byte*>(recorded.data), recorded.bytes());
-        read_[tensor] = built_.graph.AddConstant(recorded, bytes, built_.graph.value(id).name);
+        read_.Set(tensor, built_.graph.AddConstant(recorded, bytes, built_.graph.value(id).name));
       }
       needed |= !recorded.constant() || std::ranges::count(partition_.outputs, tensor) > 0;
     }
@@ -143,13 +147,15 @@ class Builder {
       if (argument == arguments.end() || body.graph.producer(v) != fusion::kNone) continue;
       const int tensor = imported.inputs[argument - arguments.begin()];
       if (!read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
-      places[v] = read_.at(tensor);
+      places[v] = read_[tensor];
     }
     for (size_t i = 0; i < imported.outputs.size(); ++i) {
       const int tensor = imported.outputs[i];
       FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, table_.Get(tensor));
       const fusion::ValueId id = built_.graph.AddValue(ValueOf(tensor, std::move(info)));
-      places[body.graph.outputs[i]] = made_[tensor] = read_[tensor] = id;
+      places[body.graph.outputs[i]] = id;
+      made_.Set(tensor, id);
+      read_.Set(tensor, id);
     }
     fusion::Splice(body.graph, std::move(places), {imported.host_node}, built_.graph);
     return Status();
@@ -159,8 +165,8 @@ class Builder {
   const tflite::TfLiteContext* context_;
   TensorTable& table_;
   BuiltGraph built_;
-  std::map<int, fusion::ValueId> read_;  // what readers of a tensor read
-  std::map<int, fusion::ValueId> made_;  // what nodes write
+  TensorIndices read_;  // the values that readers of tensors read
+  TensorIndices made_;  // those that nodes write
 };
 
 }  // namespace

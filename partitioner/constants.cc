@@ -147,6 +147,7 @@ void ConstantMakers::Collect(int tensor, std::set<int>& known,
 }
 
 void ConstantMakers::Follow(Partition& partition) const {
+  if (makers_.empty()) return;
   std::set<int> known;
   for (const SharedNode& node : partition.nodes) {
     known.insert(node->outputs.begin(), node->outputs.end());

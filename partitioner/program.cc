@@ -52,12 +52,16 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
     : partition_(std::move(partition)),
       variables_(std::move(variables)),
       loops_(loops),
-      inputs_(partition_.inputs.begin(), partition_.inputs.end()),
-      outputs_(partition_.outputs.begin(), partition_.outputs.end()) {
-  std::set<int> made;
+      inputs_(PlacesOf(partition_.inputs)),
+      outputs_(PlacesOf(partition_.outputs)) {
+  TensorIndices makers;
   for (int i = 0; i < size(); ++i) {
-    for (int tensor : partition_.nodes[i]->inputs) last_readers_[tensor] = i;
-    for (int tensor : partition_.nodes[i]->outputs) made.insert(tensor);
+    for (int tensor : partition_.nodes[i]->inputs) {
+      if (tensor >= 0) last_readers_.Set(tensor, i);
+    }
+    for (int tensor : partition_.nodes[i]->outputs) {
+      if (tensor >= 0) makers.Set(tensor, i);
+    }
   }
   for (const SharedNode& node : partition_.nodes) {
     if (node->host_call == nullptr) {
@@ -66,7 +70,7 @@ Program::Program(Partition partition, std::shared_ptr<const GraphVariables> vari
     }
     for (const std::vector<int>* tensors : {&node->inputs, &node->outputs}) {
       for (int tensor : *tensors) {
-        if (made.contains(tensor) && !IsOutput(tensor)) between_.insert(tensor);
+        if (makers.contains(tensor) && !IsOutput(tensor)) between_.insert(tensor);
       }
     }
   }
@@ -94,8 +98,8 @@ LiveKey Program::KeyOf(int tensor, const tflite::TfLiteContext* context,
 std::vector<LiveKey> Program::KeyAt(int begin, const tflite::TfLiteContext* context,
                                     const LiveValues& live) const {
   std::vector<LiveKey> keys;
-  for (const auto& [tensor, reader] : last_readers_) {
-    if (tensor < 0 || reader < begin) continue;
+  for (int tensor = 0; tensor < last_readers_.end(); ++tensor) {
+    if (last_readers_[tensor] < begin) continue;
     LiveKey key = KeyOf(tensor, context, live);
     // Otherwise it is made behind `begin`.
     const bool given = live.contains(tensor) || key.constant != nullptr || inputs_.contains(tensor);

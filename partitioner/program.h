@@ -19,6 +19,7 @@
 #include "fusion/compile.h"
 #include "partitioner/build_graph.h"
 #include "partitioner/constants.h"
+#include "partitioner/tensor_indices.h"
 #include "partitioner/variables.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/execution.h"
@@ -159,8 +160,9 @@ class Program {
   const std::shared_ptr<const GraphVariables> variables_;
   const bool loops_;
   bool all_host_calls_ = true;
-  std::set<int> inputs_, outputs_, between_;
-  std::map<int, int> last_readers_;  // of each tensor that nodes read: the last of these nodes
+  const TensorIndices inputs_, outputs_;  // places in the partition's lists
+  TensorIndices last_readers_;            // of each tensor that nodes read: the last of these nodes
+  std::set<int> between_;
   // Keyed by their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
   std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor

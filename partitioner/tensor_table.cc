@@ -60,13 +60,11 @@ Result<std::vector<fusion::Value>> Compute(const kernels::OpDescription& op) {
 }  // namespace
 
 Result<TensorInfo> TensorTable::Import(int tensor) const {
-  if (const auto known = constants_->find(tensor); known != constants_->end()) {
-    return known->second;
-  }
+  if (const TensorInfo* known = constants_->Find(tensor)) return *known;
   const tflite::TfLiteTensor& host = context_->tensors[tensor];
   FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context_, tensor));
   if (host.sparsity == nullptr) {
-    if (info.constant()) constants_->emplace(tensor, info);
+    if (info.constant()) constants_->Set(tensor, info);
     return info;
   }
   PackedWeights& unpacked = unpacked_[tensor];
@@ -83,7 +81,7 @@ void TensorTable::SetVariable(int tensor, TensorInfo info) {
 }
 
 void TensorTable::Set(int tensor, TensorInfo info, std::shared_ptr<const void> storage) {
-  known_[tensor] = std::move(info);
+  known_.Set(tensor, std::move(info));
   if (storage != nullptr) {
     storage_[tensor] = std::move(storage);
   } else {
@@ -93,13 +91,13 @@ void TensorTable::Set(int tensor, TensorInfo info, std::shared_ptr<const void> s
 
 std::shared_ptr<const void> TensorTable::StorageOf(int tensor) const {
   if (const auto own = storage_.find(tensor); own != storage_.end()) return own->second;
-  if (known_.contains(tensor)) return nullptr;
+  if (known_.Find(tensor) != nullptr) return nullptr;
   const auto unpacked = unpacked_.find(tensor);
   return unpacked == unpacked_.end() ? nullptr : unpacked->second;
 }
 
 Result<TensorInfo> TensorTable::Get(int tensor) const {
-  if (const auto known = known_.find(tensor); known != known_.end()) return known->second;
+  if (const TensorInfo* known = known_.Find(tensor)) return *known;
   const tflite::TfLiteTensor& host = context_->tensors[tensor];
   Result<TensorInfo> info = Import(tensor);
   if (!info.ok()) return info.status().In(TensorName(host, tensor));

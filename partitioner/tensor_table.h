@@ -1,14 +1,15 @@
 // What is known of a graph's tensors while its nodes are walked in running order.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
-#include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include "kernels/operator.h"
 #include "partitioner/import.h"
+#include "partitioner/tensor_indices.h"
 #include "runtime/packed_store.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
@@ -23,7 +24,7 @@ namespace fuselite::partitioner {
 class TensorTable {
  public:
   explicit TensorTable(const tflite::TfLiteContext* context)
-      : context_(context), constants_(std::make_shared<Constants>()) {}
+      : context_(context), constants_(std::make_shared<Infos>()) {}
   // A new table of the same graph. What either imports of the host's constants the other need not:
   // the scales of thousands of channels, in memory of their own each time.
   TensorTable Another() const {
@@ -60,11 +61,29 @@ class TensorTable {
  private:
   Result<TensorInfo> Import(int tensor) const;
 
-  using Constants = std::unordered_map<int, TensorInfo>;
+  class Infos {
+   public:
+    const TensorInfo* Find(int tensor) const {
+      const int at = places_[tensor];
+      return at == TensorIndices::kNone ? nullptr : &infos_[static_cast<size_t>(at)];
+    }
+    void Set(int tensor, TensorInfo info) {
+      if (const int at = places_[tensor]; at != TensorIndices::kNone) {
+        infos_[static_cast<size_t>(at)] = std::move(info);
+        return;
+      }
+      places_.Set(tensor, static_cast<int>(infos_.size()));
+      infos_.push_back(std::move(info));
+    }
+
+   private:
+    TensorIndices places_;
+    std::deque<TensorInfo> infos_;
+  };
 
   const tflite::TfLiteContext* context_;
-  std::shared_ptr<Constants> constants_;  // as the host describes them
-  std::unordered_map<int, TensorInfo> known_;
+  std::shared_ptr<Infos> constants_;  // as the host describes them
+  Infos known_;
   std::set<int> unknown_, variables_;
   std::map<int, std::shared_ptr<const void>> storage_;
   mutable std::map<int, PackedWeights> unpacked_;  // the sparse constants
