@@ -80,14 +80,16 @@ Result<std::unique_ptr<Kernel>> MakeKernelWith(const CopyLoops& loops, const cha
                                                const OpDescription& op, const Movement& movement) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   std::vector<PlannedPart> parts;
+  parts.reserve(movement.parts.size());
   int64_t units = 0;
   int64_t bytes = 0;
   for (const CopyPart& part : movement.parts) {
     CopyPlan plan(part.copy, loops);
     if (plan.units() == 0) continue;
-    parts.push_back({part.input, part.output, part.constant, plan, units});
-    units += plan.units();
     bytes += plan.bytes();
+    const int64_t more = plan.units();
+    parts.push_back({part.input, part.output, part.constant, std::move(plan), units});
+    units += more;
   }
   std::string name(op.op->name);
   std::ranges::transform(name, name.begin(), [](char c) {

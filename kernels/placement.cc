@@ -55,8 +55,8 @@ Result<Placement> FindPlacement(const OpDescription& op) {
       placement.parts.push_back({operand, 0, whole.row_pitch});
       continue;
     }
-    for (int d = 0; d < part.copy.rank; ++d) {
-      const StridedCopy::Dim& dim = part.copy.dims[d];
+    for (int d = 0; d < part.copy.rank(); ++d) {
+      const CopyDim& dim = part.copy.dims[static_cast<size_t>(d)];
       strides[d] = (placement.parts_are_inputs ? dim.out_stride : dim.in_stride) / element;
     }
     FUSELITE_ASSIGN_OR_RETURN(const int64_t pitch, PitchOf(shape, strides));

@@ -1,6 +1,7 @@
 #include "kernels/strided_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -13,22 +14,23 @@ constexpr int64_t kPieceBytes = 16 * 1024;
 // Drops dimensions of size one, sorts by the distance in the output, merges what is contiguous on
 // both sides.
 void Merge(StridedCopy* copy) {
-  auto* const begin = copy->dims.begin();
-  auto* end = std::remove_if(begin, begin + copy->rank, [](const auto& d) { return d.size == 1; });
-  std::stable_sort(begin, end, [](const auto& a, const auto& b) {
+  CopyDim* const begin = copy->dims.begin();
+  CopyDim* const end =
+      std::remove_if(begin, copy->dims.end(), [](const CopyDim& d) { return d.size == 1; });
+  std::stable_sort(begin, end, [](const CopyDim& a, const CopyDim& b) {
     return std::abs(a.out_stride) > std::abs(b.out_stride);
   });
-  int rank = 0;
-  for (auto* d = begin; d != end; ++d) {
-    StridedCopy::Dim* outer = rank ? &copy->dims[rank - 1] : nullptr;
+  CopyDim* merged = begin;
+  for (const CopyDim* d = begin; d != end; ++d) {
+    CopyDim* const outer = merged != begin ? merged - 1 : nullptr;
     if (outer && outer->in_stride == d->in_stride * d->size &&
         outer->out_stride == d->out_stride * d->size) {
       *outer = {outer->size * d->size, d->in_stride, d->out_stride};
     } else {
-      copy->dims[rank++] = *d;
+      *merged++ = *d;
     }
   }
-  copy->rank = rank;
+  copy->dims.erase(merged, copy->dims.end());
 }
 
 bool IsElementWidth(int64_t bytes) {
@@ -43,22 +45,22 @@ CopyPlan::CopyPlan(const StridedCopy& copy, const CopyLoops& loops) : loops_(loo
   Merge(&copy_);
   ChooseLoop();
   units_ = pieces_;
-  for (int i = 0; i < copy_.rank; ++i) units_ *= copy_.dims[i].size;
+  for (const CopyDim& dim : copy_.dims) units_ *= dim.size;
 }
 
 void CopyPlan::ChooseLoop() {
   run_bytes_ = copy_.element_bytes;
-  if (copy_.rank > 0) {
-    const CopyDim& last = copy_.dims[copy_.rank - 1];
+  if (!copy_.dims.empty()) {
+    const CopyDim& last = copy_.dims.back();
     if (last.in_stride == run_bytes_ && last.out_stride == run_bytes_) {
       run_bytes_ *= last.size;
-      --copy_.rank;
+      copy_.dims.pop_back();
     }
   }
-  if (copy_.rank == 0 || run_bytes_ >= 4 * kPieceBytes) {
+  if (copy_.dims.empty() || run_bytes_ >= 4 * kPieceBytes) {
     return Split({run_bytes_, 1, 1}, 4 * kPieceBytes);
   }
-  TakeInner();
+  inner_ = TakeLast();
   loop_ = Loop::kRows;
   // A run as wide as a register is moved as one element.
   if (IsElementWidth(run_bytes_)) {
@@ -82,9 +84,15 @@ void CopyPlan::ChooseLoop() {
   Split(longer, line * std::max<int64_t>(1, kPieceBytes / (kLineBytes * shorter.size)));
 }
 
+CopyDim CopyPlan::TakeLast() {
+  const CopyDim last = copy_.dims.back();
+  copy_.dims.pop_back();
+  return last;
+}
+
 void CopyPlan::PreferLonger() {
   constexpr int64_t kShort = 8;
-  for (int d = copy_.rank - 1; d >= 0 && inner_.size < kShort; --d) {
+  for (size_t d = copy_.dims.size(); d-- > 0 && inner_.size < kShort;) {
     if (copy_.dims[d].size >= kShort) std::swap(inner_, copy_.dims[d]);
   }
 }
@@ -92,20 +100,17 @@ void CopyPlan::PreferLonger() {
 void CopyPlan::TakeRows(Loop loop) {
   loop_ = loop;
   if (inner_.size * run_bytes_ >= kPieceBytes) return Split(inner_, kPieceBytes / run_bytes_);
-  if (copy_.rank > 0) across_ = copy_.dims[--copy_.rank];
+  if (!copy_.dims.empty()) across_ = TakeLast();
   split_across_ = true;
   Split(across_, kPieceBytes / (inner_.size * run_bytes_));
 }
 
 bool CopyPlan::TakeAcross() {
-  for (int i = 0; i < copy_.rank; ++i) {
-    if (copy_.dims[i].in_stride != run_bytes_) continue;
-    across_ = copy_.dims[i];
-    std::copy(&copy_.dims[i + 1], &copy_.dims[copy_.rank], &copy_.dims[i]);
-    --copy_.rank;
-    return true;
-  }
-  return false;
+  CopyDim* const dim = std::ranges::find(copy_.dims, run_bytes_, &CopyDim::in_stride);
+  if (dim == copy_.dims.end()) return false;
+  across_ = *dim;
+  copy_.dims.erase(dim, dim + 1);
+  return true;
 }
 
 void CopyPlan::Split(const CopyDim& dim, int64_t step) {
@@ -115,22 +120,24 @@ void CopyPlan::Split(const CopyDim& dim, int64_t step) {
 }
 
 struct CopyPlan::Cursor {
-  const StridedCopy& copy;
+  const CopyDim* dims;
+  int rank;
   std::array<int64_t, StridedCopy::kMaxRank> index{};
   int64_t in, out;
 
-  Cursor(const StridedCopy& c, int64_t position) : copy(c), in(c.in_offset), out(c.out_offset) {
-    for (int d = copy.rank - 1; d >= 0; --d) {
-      index[d] = position % copy.dims[d].size;
-      position /= copy.dims[d].size;
-      in += index[d] * copy.dims[d].in_stride;
-      out += index[d] * copy.dims[d].out_stride;
+  Cursor(const StridedCopy& copy, int64_t position)
+      : dims(copy.dims.begin()), rank(copy.rank()), in(copy.in_offset), out(copy.out_offset) {
+    for (int d = rank - 1; d >= 0; --d) {
+      index[d] = position % dims[d].size;
+      position /= dims[d].size;
+      in += index[d] * dims[d].in_stride;
+      out += index[d] * dims[d].out_stride;
     }
   }
 
   void Next() {
-    for (int d = copy.rank - 1; d >= 0; --d) {
-      const StridedCopy::Dim& dim = copy.dims[d];
+    for (int d = rank - 1; d >= 0; --d) {
+      const CopyDim& dim = dims[d];
       in += dim.in_stride;
       out += dim.out_stride;
       if (++index[d] < dim.size) return;

@@ -4,11 +4,11 @@
 // such copies; what differs is only how the strides are computed (kernels/movement.h).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/copy_loops.h"
+#include "runtime/short_list.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {
@@ -24,15 +24,15 @@ struct StridedCopy {
   int element_bytes = 1;  // 1, 2, 4, 8 or 16
   int64_t in_offset = 0;
   int64_t out_offset = 0;
-  int rank = 0;
-  std::array<Dim, kMaxRank> dims{};
+  ShortList<Dim, 6> dims{};  // at most kMaxRank
 
+  int rank() const { return static_cast<int>(dims.size()); }
   void Add(int64_t size, int64_t in_stride, int64_t out_stride) {
-    dims[rank++] = {size, in_stride, out_stride};
+    dims.push_back({size, in_stride, out_stride});
   }
   int64_t elements() const {
     int64_t count = 1;
-    for (int i = 0; i < rank; ++i) count *= dims[i].size;
+    for (const Dim& dim : dims) count *= dim.size;
     return count;
   }
 };
@@ -62,7 +62,8 @@ class CopyPlan {
   struct Cursor;
 
   void ChooseLoop();
-  void TakeInner() { inner_ = copy_.dims[--copy_.rank]; }
+  // The innermost of the outer dimensions, which is then none of them.
+  CopyDim TakeLast();
   // A short inner dimension gives way to the next longer one: a loop takes long to enter.
   void PreferLonger();
   // Runs `loop` along the inner dimension, in pieces where that is long, else in many rows.

@@ -28,7 +28,7 @@ struct Parts {
 std::pair<int64_t, int64_t> RunsOf(const kernels::StridedCopy& copy) {
   using Dim = kernels::StridedCopy::Dim;
   int64_t length = copy.element_bytes, period = 0, expected = 0;
-  for (int d = copy.rank - 1; d >= 0; --d) {
+  for (size_t d = copy.dims.size(); d-- > 0;) {
     const Dim& dim = copy.dims[d];
     if (dim.size == 1) continue;
     if (period == 0 && dim.in_stride == length) {

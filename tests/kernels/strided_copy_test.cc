@@ -18,7 +18,7 @@ template <class Function>
 void ForEachElement(const StridedCopy& copy, const Function& function) {
   for (int64_t i = 0; i < copy.elements(); ++i) {
     int64_t rest = i, in = copy.in_offset, out = copy.out_offset;
-    for (int d = copy.rank - 1; d >= 0; --d) {
+    for (int d = copy.rank() - 1; d >= 0; --d) {
       in += rest % copy.dims[d].size * copy.dims[d].in_stride;
       out += rest % copy.dims[d].size * copy.dims[d].out_stride;
       rest /= copy.dims[d].size;
@@ -30,7 +30,7 @@ void ForEachElement(const StridedCopy& copy, const Function& function) {
 // The bytes that a copy touches on one side: offsets are moved so that the first is 0.
 int64_t Extend(StridedCopy* copy, int64_t CopyDim::*stride, int64_t StridedCopy::*offset) {
   int64_t low = 0, high = copy->element_bytes;
-  for (int d = 0; d < copy->rank; ++d) {
+  for (int d = 0; d < copy->rank(); ++d) {
     const int64_t reach = (copy->dims[d].size - 1) * (copy->dims[d].*stride);
     (reach < 0 ? low : high) += reach;
   }
