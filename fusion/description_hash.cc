@@ -23,7 +23,7 @@ class Description {
  public:
   explicit Description(const kernels::OpDescription& op) {
     Add(reinterpret_cast<uintptr_t>(op.op));
-    Add(op.params);
+    AddParams(op.params);
     Add(op.version);
     Add(op.tail_inputs);
     AddAll(op.inputs);
@@ -38,6 +38,15 @@ class Description {
   template <class T>
   requires std::is_trivially_copyable_v<T>
   void Add(const T& value) { AddBytes(&value, sizeof(T)); }
+  // Most parameters are a fifth of what there is room for: zeros at the end are left out.
+  void AddParams(const kernels::Params& params) {
+    std::array<uint64_t, kernels::Params::kMaxBytes / sizeof(uint64_t)> words;
+    std::memcpy(words.data(), params.data(), sizeof words);
+    size_t count = words.size();
+    while (count > 0 && words[count - 1] == 0) --count;
+    Add(count);
+    AddBytes(words.data(), count * sizeof(uint64_t));
+  }
   template <class Values>
   void AddAll(const Values& values) {
     using T = typename Values::value_type;

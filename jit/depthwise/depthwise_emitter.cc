@@ -180,7 +180,7 @@ class DepthwiseEmitter : public Assembler {
 std::string CodeKey(const DepthwiseSpec& spec) {
   return internal::Join("depthwise f32 ", spec.isa.bits(), " in", spec.pixel_bytes, " out",
                         spec.out_pixel_bytes, " partial", spec.partial_lanes, " gathered",
-                        spec.gathered, " tile", spec.tile.rows, 'x', spec.tile.columns) +
+                        int{spec.gathered}, " tile", spec.tile.rows, 'x', spec.tile.columns) +
          WindowKey(spec.window) + TailKey(spec.tail);
 }
 

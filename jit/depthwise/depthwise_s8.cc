@@ -7,6 +7,25 @@ namespace fuselite::jit {
 
 using kernels::LineRun;
 
+namespace {
+
+// The row of zero points that windows beyond the image read; null where none reaches there. It is
+// no part of a plan: a layer is planned several times.
+Result<std::shared_ptr<const AlignedBuffer>> PaddingOf(const DepthwiseS8Problem& problem) {
+  const auto& y = problem.window.y;
+  if (y.interior_begin() == 0 && y.interior_end() == y.output) {
+    return std::shared_ptr<const AlignedBuffer>();
+  }
+  auto row = std::make_shared<AlignedBuffer>(problem.row_bytes);
+  if (row->data() == nullptr) {
+    return OutOfMemory("a row of padding needs ", problem.row_bytes, " bytes");
+  }
+  std::memset(row->data(), problem.zero_point & 0xFF, problem.row_bytes);
+  return std::shared_ptr<const AlignedBuffer>(std::move(row));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const DepthwiseS8>> DepthwiseS8::Plan(DepthwiseS8Problem problem, Isa isa) {
   if (!VectorIsa::Supported(isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
@@ -35,6 +54,7 @@ kernels::LineOutputs DepthwiseS8::outputs() const {
 Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit(
     const std::string& name) const {
   auto emitted = std::make_shared<DepthwiseS8>(*this);
+  FUSELITE_ASSIGN_OR_RETURN(emitted->padding_, PaddingOf(problem_));
   IntegerTail& tail = emitted->tail_;
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail, VectorIsa(spec_.isa)));
   emitted->spec_.tail = tail.emitted;
@@ -59,12 +79,6 @@ void DepthwiseS8::PlanLayer(Isa isa) {
   spec_.out_pixel_bytes = (tail_.rest.waits() ? PaddedChannels() : p.out_pitch) * stored_bytes_;
   spec_.overlap_bytes = p.folded_overlap * spec_.pixel_bytes;
   spec_.out_overlap_bytes = p.folded_overlap * spec_.out_pixel_bytes / p.folded_pixels;
-  const auto& y = p.window.y;
-  if (y.interior_begin() > 0 || y.interior_end() < y.output) {
-    auto row = std::make_shared<AlignedBuffer>(p.row_bytes);
-    std::memset(row->data(), p.zero_point & 0xFF, p.row_bytes);
-    padding_ = std::move(row);
-  }
 }
 
 void DepthwiseS8::PlanTail() {

@@ -188,10 +188,9 @@ class GemmEmitter : public Assembler {
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
-      "gemm ", spec.bf16 ? "bf16 " : "f32 ", spec.isa.bits(), " a", spec.a_step, '/',
-      spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step, spec.across ? " across" : "",
-      spec.rolled ? " rolled" : "", spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer,
-      '*', spec.depth.outer_step);
+      "gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows,
+      '*', spec.a_runs.step, " o", spec.out_step, " x", int{spec.across}, " r", int{spec.rolled},
+      " w", int{spec.prefetch_weights}, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

@@ -231,9 +231,9 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " m", spec.amx_rows, " x", int{spec.across}, spec.to_the_byte ? " bytes" : "",
-      spec.constants_apart ? " apart" : "", spec.rolled ? " rolled" : "",
-      spec.prefetch_weights ? " prefetch k" : " k", spec.depth.outer, '*', spec.depth.outer_step);
+      " m", spec.amx_rows, " x", int{spec.across}, " b", int{spec.to_the_byte}, " p",
+      int{spec.constants_apart}, " r", int{spec.rolled}, " w", int{spec.prefetch_weights}, " k",
+      spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

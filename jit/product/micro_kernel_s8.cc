@@ -213,13 +213,11 @@ void MicroKernelS8::Leave() const {
 std::string MicroKernelS8::layout() const {
   // Other tails than requantizations pack a half vector's constants as a whole one's.
   const bool halves = !amx_ && spec_.tail.requantization && jit::LastIsHalf(spec_, 1);
-  std::string text = internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type),
-                                    '.', static_cast<int>(format_.weights_type), " z",
-                                    format_.weights_zero_point, " g", GroupValues(isa_.features),
-                                    spec_.narrow          ? " narrow"
-                                    : SignedActivations() ? " signed"
-                                                          : "",
-                                    halves ? " halves" : "");
+  std::string text =
+      internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
+                     static_cast<int>(format_.weights_type), " z", format_.weights_zero_point, " g",
+                     GroupValues(isa_.features), " n", int{spec_.narrow}, " s",
+                     int{SignedActivations()}, " h", int{halves});
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   return spec_.constants_apart ? text + " apart" : text + constants_layout();
 }

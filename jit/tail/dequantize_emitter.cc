@@ -9,7 +9,8 @@ namespace fuselite::jit {
 using Xbyak::Xmm;
 
 std::string Dequantization::key() const {
-  return internal::Join(" dequantize", weights_first, '.', row_zero_points, '.', per_row) +
+  return internal::Join(" dequantize", int{weights_first}, '.', int{row_zero_points}, '.',
+                        int{per_row}) +
          TailKey(tail);
 }
 

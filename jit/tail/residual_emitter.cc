@@ -91,11 +91,11 @@ void Residual::Encode(size_t index, LayerConstants* layer) const {
 
 std::string Residual::key() const {
   if (floats) {
-    return internal::Join(" residual floats", is_unsigned, '.', operand.row_stride);
+    return internal::Join(" residual floats", int{is_unsigned}, '.', operand.row_stride);
   }
-  return internal::Join(" residual", is_unsigned, '.', add.left_shift, '.', x().form(), '.',
-                        y().form(), '.', sum().form(), '.', add.negate_x, add.negate_y, '.',
-                        operand.row_stride);
+  return internal::Join(" residual", int{is_unsigned}, '.', add.left_shift, '.', x().form(), '.',
+                        y().form(), '.', sum().form(), '.', int{add.negate_x}, int{add.negate_y},
+                        '.', operand.row_stride);
 }
 
 namespace {

@@ -198,7 +198,7 @@ std::string TailKey(const Tail& tail) {
     std::memcpy(&b, &stage.b, sizeof(b));
     key += " " + internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary),
                                 '.', static_cast<int>(stage.binary), '.', a, '.', b, '.',
-                                stage.operand.input >= 0, '.', stage.operand.row_stride, '.',
+                                int{stage.operand.input >= 0}, '.', stage.operand.row_stride, '.',
                                 stage.operand.channel_stride);
   }
   return key;
