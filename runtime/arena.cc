@@ -25,14 +25,13 @@ class Lifetimes {
 
   // The added ones that share a step with `value`: those alive at its first step, and those that
   // begin later while it lives.
-  std::vector<int> Meeting(const ArenaValue& value) const {
-    std::vector<int> found;
+  void FindMeeting(const ArenaValue& value, std::vector<int>* found) const {
+    found->clear();
     const auto append = [&](const std::vector<int>& more) {
-      found.insert(found.end(), more.begin(), more.end());
+      found->insert(found->end(), more.begin(), more.end());
     };
     Climb(value.first_step, [&](size_t node) { append(covering_[node]); });
     Cover(value.first_step + 1, value.last_step, [&](size_t node) { append(beginning_[node]); });
-    return found;
   }
 
  private:
@@ -78,8 +77,9 @@ ArenaPlan PlanInOrder(std::span<const ArenaValue> values, const std::vector<int>
   ArenaPlan plan;
   plan.offsets.assign(values.size(), 0);
   Lifetimes placed(steps);
+  std::vector<int> others;
   for (int i : order) {
-    std::vector<int> others = placed.Meeting(values[i]);
+    placed.FindMeeting(values[i], &others);
     std::ranges::sort(others, {}, [&](int other) { return plan.offsets[other]; });
     plan.offsets[i] = BestFit(values, others, plan.offsets, values[i]);
     plan.bytes = std::max(plan.bytes, plan.offsets[i] + values[i].bytes);

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/buffer_region.h"
 #include "runtime/float_state.h"
 #include "runtime/repeats.h"
 #include "runtime/running_step.h"
@@ -24,6 +25,12 @@ Execution::Execution(std::shared_ptr<const Executable> executable)
       inputs_(static_cast<size_t>(executable_->inputs())),
       outputs_(static_cast<size_t>(executable_->outputs())),
       variables_(static_cast<size_t>(executable_->variables())) {
+  size_t operands = 0;
+  for (const Step& step : executable_->steps())
+    operands += step.inputs.size() + step.outputs.size();
+  slots_.reserve(operands);
+  arena_patches_.reserve(operands);
+  step_slots_.reserve(executable_->steps().size());
   for (const Step& step : executable_->steps()) {
     const size_t first = slots_.size();
     for (int id : step.inputs) AddSlot(id);
@@ -90,7 +97,8 @@ Status Execution::Prepare(int threads) {
     return {};
   }
   if (arena_.data() == nullptr) {
-    AlignedBuffer arena(executable_->arena_bytes());
+    // In a huge page where it fills most of one: the first run takes no faults for it.
+    AlignedBuffer arena = BufferRegion(executable_->arena_bytes()).Take(executable_->arena_bytes());
     if (arena.data() == nullptr) {
       return OutOfMemory("the arena of intermediate values needs ", executable_->arena_bytes(),
                          " bytes");
