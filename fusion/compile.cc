@@ -199,8 +199,9 @@ Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOpti
                                                   CompileReport* report, Planner* planner) {
   CompileReport unread;
   try {
-    Planner own = PlannerFor(options);
-    return CompileGraph(graph, options, planner ? *planner : own, report ? *report : unread);
+    std::optional<Planner> own;
+    if (planner == nullptr) planner = &own.emplace(PlannerFor(options));
+    return CompileGraph(graph, options, *planner, report ? *report : unread);
   } catch (const std::bad_alloc&) {
     return OutOfMemory("not enough memory to compile the partition");
   } catch (const std::exception& e) {

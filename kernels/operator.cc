@@ -86,10 +86,18 @@ Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {
 }
 
 const OperatorDef* FindOperator(int builtin_code) {
-  for (const OperatorDef* op : AllOperators()) {
-    if (op->builtin_code == builtin_code && builtin_code >= 0) return op;
-  }
-  return nullptr;
+  static const std::vector<const OperatorDef*> by_code = [] {
+    std::vector<const OperatorDef*> defs;
+    for (const OperatorDef* op : AllOperators()) {
+      const auto code = static_cast<size_t>(op->builtin_code);
+      if (op->builtin_code < 0) continue;
+      if (code >= defs.size()) defs.resize(code + 1);
+      if (defs[code] == nullptr) defs[code] = op;
+    }
+    return defs;
+  }();
+  const auto code = static_cast<size_t>(builtin_code);
+  return code < by_code.size() ? by_code[code] : nullptr;
 }
 
 const OperatorDef* FindOperator(std::string_view name) {
