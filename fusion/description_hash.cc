@@ -35,9 +35,13 @@ class Description {
   Hash128 Hash() const { return HashBytes(bytes_.data(), size_); }
 
  private:
+  // A copy of so many bytes as the compiler knows takes no call: a description has some 200 fields.
   template <class T>
-  requires std::is_trivially_copyable_v<T>
-  void Add(const T& value) { AddBytes(&value, sizeof(T)); }
+  requires(std::is_trivially_copyable_v<T> && sizeof(T) < kLongList) void Add(const T& value) {
+    if (size_ + sizeof(T) > bytes_.size()) Shorten();
+    std::memcpy(bytes_.data() + size_, &value, sizeof(T));
+    size_ += sizeof(T);
+  }
   // Most parameters are a fifth of what there is room for: zeros at the end are left out.
   void AddParams(const kernels::Params& params) {
     std::array<uint64_t, kernels::Params::kMaxBytes / sizeof(uint64_t)> words;
