@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "kernels/quantization.h"
@@ -121,13 +122,15 @@ RequantizationConstants::Channel RequantizationConstants::Of(
     if (c.fits && !c.narrow) SetConstant(least, largest, &c);
   }
   const auto& r = stage_.requantize;
-  *query = {.scale = {c.multiplier, c.shift, c.real},
-            .least = least,
-            .largest = largest,
-            .zero_point = plan_.zero_point,
-            .min = plan_.real ? stage_.min : r.min,
-            .max = plan_.real ? stage_.max : r.max,
-            .addend_has_sign = plan_.addend_has_sign};
+  query->scale.multiplier = c.multiplier;
+  query->scale.shift = c.shift;
+  query->scale.real = c.real;
+  query->least = least;
+  query->largest = largest;
+  query->zero_point = plan_.zero_point;
+  query->min = plan_.real ? stage_.min : r.min;
+  query->max = plan_.real ? stage_.max : r.max;
+  query->addend_has_sign = plan_.addend_has_sign;
   return c;
 }
 
@@ -158,7 +161,8 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
       lanes[i] = {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
     } else {
       const int64_t b = bias != nullptr ? bias[c] : 0;
-      lanes[i] = Of(c, b - largest_sum_, b + largest_sum_, &queries[count++]);
+      // In its place: who copies what was just written field by field waits for it.
+      ::new (&lanes[i]) Channel(Of(c, b - largest_sum_, b + largest_sum_, &queries[count++]));
     }
     fits &= lanes[i].fits;
   }

@@ -270,8 +270,9 @@ class VectorSearch {
     std::array<Open, kStepLanes> lanes;
     size_t count = 0;
     for (int i = 0; i < static_cast<int>(queries_.size()); ++i) {
-      pairs_[i] = search_.Pair(i);
-      if (!pairs_[i]) lanes[count++] = {i, tries_.Nearest(i)};
+      if (search_.Pair(i, &pairs_[i].emplace())) continue;
+      pairs_[i].reset();
+      lanes[count++] = {i, tries_.Nearest(i)};
     }
     const std::span open = std::span(lanes).first(count);
     // Who asks for most comes first: what the code moves for it anyway needs no better scale.

@@ -13,16 +13,17 @@ namespace fuselite::kernels {
 template <class T>
 struct alignas(64) Lanes : std::array<T, kStepLanes> {};
 
-// Queries of a vector, and where their steps are.
+// Queries of a vector, and where their steps are. Nothing is cleared: that took as long as to place
+// the steps.
 struct QueryLanes {
-  // What is asked. An unused lane has the scale 0.
-  Lanes<double> scale{};
-  Lanes<double> first_part{};  // StepPlaces::first, of its distance
-  Lanes<double> least{}, largest{};
+  // What is asked, zeros in unused lanes.
+  Lanes<double> scale;
+  Lanes<double> first_part;  // StepPlaces::first, of its distance
+  Lanes<double> least, largest;
   // What PlaceLanes finds.
-  Lanes<double> first{}, distance{};  // StepPlaces
-  Lanes<double> above{}, below{};     // steps that count on both sides of zero
-  Lanes<double> shift{};              // FloatScale::shift
+  Lanes<double> first, distance;  // StepPlaces
+  Lanes<double> above, below;     // steps that count on both sides of zero
+  Lanes<double> shift;            // FloatScale::shift
 
   // Lane i has steps, whose first sums are all floats. Else nothing of it is to be read.
   bool has_steps(int i) const { return above[i] + below[i] > 0; }
@@ -31,9 +32,9 @@ struct QueryLanes {
 
 // The nearest floats to the scales of queries, and how far from their steps sums are with them.
 struct ScaleLanes {
-  Lanes<float> scale{};
-  Lanes<float> start{}, drift{};          // of what steps are off by
-  Lanes<int32_t> fraction{}, distance{};  // of places, in 2^-32; the fraction's sign bit is flipped
+  Lanes<float> scale;
+  Lanes<float> start, drift;          // of what steps are off by
+  Lanes<int32_t> fraction, distance;  // of places, in 2^-32; the fraction's sign bit is flipped
 };
 
 // Places the steps, of which up to `above` and `below` are within the clamp, where results are

@@ -15,6 +15,9 @@ LaneSearch::LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa) : quer
     lanes_.least[i] = static_cast<double>(q.least);
     lanes_.largest[i] = static_cast<double>(q.largest);
   }
+  for (size_t i = queries.size(); i < kStepLanes; ++i) {
+    lanes_.scale[i] = lanes_.first_part[i] = lanes_.least[i] = lanes_.largest[i] = 0;
+  }
   const FloatScaleQuery& q = queries[0];
   const auto offset = static_cast<float>(OffsetOf(q));
   PlaceLanes(q.max - q.zero_point, q.zero_point - q.min, offset, isa, &lanes_, &nearest_);
@@ -32,8 +35,8 @@ bool LaneSearch::certain(int i) const {
   return lanes_.has_steps(i) && (!above_ || upper_.certain(i)) && (!below_ || lower_.certain(i));
 }
 
-std::optional<FloatScale> LaneSearch::Pair(int i) const {
-  if (!certain(i)) return std::nullopt;
+bool LaneSearch::Pair(int i, FloatScale* pair) const {
+  if (!certain(i)) return false;
   const bool has_sign = queries_[0].addend_has_sign;
   AddendRange range = {has_sign ? 0.0 : -INFINITY, has_sign ? 0.5 : INFINITY};
   if (above_) {
@@ -45,18 +48,21 @@ std::optional<FloatScale> LaneSearch::Pair(int i) const {
              std::min<double>(range.high, -lower_.low[i])};
   }
   return WithAddend(nearest_.scale[i], OffsetOf(queries_[0]), static_cast<int32_t>(lanes_.shift[i]),
-                    range);
+                    range, pair);
 }
 
-std::optional<FloatScale> WithAddend(float scale, int32_t offset, int32_t shift,
-                                     AddendRange range) {
+bool WithAddend(float scale, int32_t offset, int32_t shift, AddendRange range, FloatScale* pair) {
   const double zero = offset - double{scale} * shift;
   const auto addend = static_cast<float>(zero + range.middle());
   const double exact = double{addend} - zero;
-  if (exact - range.low < Inexact(scale) || range.high - exact < Inexact(scale)) {
-    return std::nullopt;
-  }
-  return FloatScale{scale, addend, shift};
+  if (exact - range.low < Inexact(scale) || range.high - exact < Inexact(scale)) return false;
+  // Field by field: who copies what was just written so waits for it to leave the store buffer.
+  pair->scale = scale;
+  pair->addend = addend;
+  pair->shift = shift;
+  pair->down = FloatScale::kNoneDown;
+  pair->up = FloatScale::kNoneUp;
+  return true;
 }
 
 }  // namespace fuselite::kernels

@@ -74,9 +74,10 @@ void ScaleTries::Try(int i, float scale, Found* found) const {
     if (found->pair && MovesOf(*found->pair) <= least) return;
     const AddendRange range = RangeOf(bounds, beyond, q.addend_has_sign);
     if (range.width() < -2 * Inexact(scale)) continue;
-    std::optional<FloatScale> pair = WithAddend(scale, OffsetOf(q), shift, range);
-    if (pair && Move(i, tried, sides, bounds, beyond, &*pair)) {
-      if (!found->pair || MovesOf(*pair) < MovesOf(*found->pair)) found->pair = pair;
+    FloatScale pair;
+    if (WithAddend(scale, OffsetOf(q), shift, range, &pair) &&
+        Move(i, tried, sides, bounds, beyond, &pair)) {
+      if (!found->pair || MovesOf(pair) < MovesOf(*found->pair)) found->pair = pair;
     } else {
       found->least_open = std::min(found->least_open, least);
     }
