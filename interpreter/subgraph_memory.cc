@@ -78,8 +78,10 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
     // Summing up what is held costs a pass over the tensors, which would be felt by loops that
     // resize small ones; those cannot add up to much.
     constexpr size_t kCounted = size_t{64} << 10;
-    if (bytes > tensor.bytes && bytes >= kCounted) {
-      FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes - tensor.bytes)));
+    // A tensor without memory states the bytes of its shape all the same.
+    const size_t held = tensor.data.raw == nullptr ? 0 : tensor.bytes;
+    if (bytes > held && bytes >= kCounted) {
+      FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes - held)));
     }
     void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
     if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");

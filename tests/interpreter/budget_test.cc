@@ -43,6 +43,19 @@ std::unique_ptr<Interpreter> OpenFill(const Budget& budget) {
   return Open(writer, options);
 }
 
+// y = as many zeros as x says, which the file says to be `declared`.
+std::unique_ptr<Interpreter> OpenCount(const Budget& budget, int32_t declared) {
+  ModelWriter writer;
+  const int in = writer.AddTensor("in", DataType::kFloat32, {1});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {declared});
+  writer.AddCustomOperator("Count", {}, {in}, {out});
+  writer.SetInputs({in});
+  writer.SetOutputs({out});
+  InterpreterOptions options;
+  options.budget = budget;
+  return Open(writer, options);
+}
+
 TEST(BudgetTest, WithoutLimitsNothingIsRefused) {
   EXPECT_TRUE(Budget{}.CheckMemory(1e30).ok());
   EXPECT_TRUE(Budget{}.CheckMultiplyAdds(1e30).ok());
@@ -99,6 +112,58 @@ TEST(BudgetTest, ShapesOfTheRunAreHeldToIt) {
   EXPECT_TRUE(run({1 << 20, 1 << 20}, 1000, 100).ok());
   EXPECT_THAT(run({1 << 20, 0}, 1000, 1000).message(), HasSubstr("4 MB"));
   EXPECT_THAT(run({0, 1 << 20}, 2000, 1000).message(), HasSubstr("2 M multiply-adds"));
+}
+
+// What a tensor has already is not counted again, and one that shrinks asks for nothing.
+TEST(BudgetTest, TensorsOfTheRunMayGrowAndShrinkWithinIt) {
+  const auto interpreter = OpenCount({1 << 20, 0}, 1);
+  ASSERT_OK(interpreter->AllocateTensors());
+  const auto run = [&](float count) {
+    *static_cast<float*>(interpreter->input(0).data) = count;
+    return interpreter->Invoke();
+  };
+  for (const float count : {100'000.0f, 250'000.0f, 20'000.0f, 17'000.0f, 1.0f, 250'000.0f}) {
+    const Status status = run(count);
+    EXPECT_TRUE(status.ok()) << count << ": " << status.ToString();
+  }
+  EXPECT_THAT(run(270'000).message(), HasSubstr("asks for 1.08 MB"));
+  EXPECT_TRUE(run(30'000).ok());
+}
+
+// What several tensors hold adds up: of the run, and of constants that nodes make ahead of it.
+TEST(BudgetTest, TensorsOfTheRunAddUp) {
+  for (const bool made : {false, true}) {
+    for (const int32_t other : {100'000, 150'000}) {
+      ModelWriter writer;
+      const int in = writer.AddTensor("in", DataType::kFloat32, {1});
+      const int first = writer.AddTensor("first", DataType::kFloat32, {1});
+      const int second = writer.AddTensor("second", DataType::kFloat32, {1});
+      if (made) {
+        const int dims = writer.AddConstant<int32_t>("dims", DataType::kInt32, {1}, {other});
+        const int one = writer.AddConstant<float>("one", DataType::kFloat32, {}, {1.0f});
+        writer.AddOperator(Op("FILL"), {dims, one}, {first});
+      } else {
+        writer.AddCustomOperator("Count", {}, {in}, {first});
+      }
+      writer.AddCustomOperator("Count", {}, {in}, {second});
+      writer.SetInputs({in});
+      writer.SetOutputs({first, second});
+      InterpreterOptions options;
+      options.budget = {1 << 20, 0};
+      const auto interpreter = Open(writer, options);
+      ASSERT_OK(interpreter->AllocateTensors());
+      *static_cast<float*>(interpreter->input(0).data) = static_cast<float>(other);
+      EXPECT_EQ(interpreter->Invoke().ok(), other == 100'000) << made;
+    }
+  }
+}
+
+// As large as the file says, of which nothing is there before the run.
+TEST(BudgetTest, TensorsOfTheRunAreHeldToItWhereTheyAreAsTheFileSays) {
+  const auto interpreter = OpenCount({1 << 20, 0}, 500'000);
+  ASSERT_OK(interpreter->AllocateTensors());
+  *static_cast<float*>(interpreter->input(0).data) = 500'000;
+  EXPECT_THAT(interpreter->Invoke().message(), HasSubstr("asks for 2 MB"));
 }
 
 }  // namespace
