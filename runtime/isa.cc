@@ -1,5 +1,7 @@
 #include "runtime/isa.h"
 
+#include "runtime/isa_x86.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -36,13 +38,11 @@ bool NamedWithin(const IsaPreset& preset, Isa isa) {
 // Some feature of every set that has any.
 constexpr Isa kArchitecture = Isa::kSsse3;
 
-struct CpuidLeaf {
-  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
+using internal::CpuidLeaf;
 
 // Precondition: the processor has the leaf. Virtual machines trap the instruction, which then takes
 // some 8 microseconds: __get_cpuid_count() executes it twice.
-CpuidLeaf Cpuid(uint32_t leaf, uint32_t subleaf = 0) {
+CpuidLeaf Cpuid(uint32_t leaf, uint32_t subleaf) {
   CpuidLeaf r;
   __cpuid_count(leaf, subleaf, r.eax, r.ebx, r.ecx, r.edx);
   return r;
@@ -67,52 +67,9 @@ bool MayUseTiles() {
 #endif
 }
 
-bool HasAll(uint32_t value, std::initializer_list<int> bits) {
-  for (int bit : bits) {
-    if (!(value >> bit & 1)) return false;
-  }
-  return true;
-}
-
 Isa Detect() {
-  Isa isa;
-  constexpr uint32_t kFeatures = 1, kMoreFeatures = 7, kExtendedFeatures = 0x80000001;
-  const CpuidLeaf l0 = Cpuid(0);
-  const uint32_t last = l0.eax;
-  const CpuidLeaf l1 = Cpuid(kFeatures);
-  const CpuidLeaf l7 = last >= kMoreFeatures ? Cpuid(kMoreFeatures) : CpuidLeaf();
-  const CpuidLeaf l7_1 = l7.eax >= 1 ? Cpuid(kMoreFeatures, 1) : CpuidLeaf();
-  const CpuidLeaf ext = Cpuid(kExtendedFeatures);  // all that have 64 bits have it
-  const auto add = [&](bool there, Feature feature) {
-    if (there) isa = isa.with(feature);
-    return there;
-  };
-  // SSE3, SSSE3
-  if (!add(HasAll(l1.ecx, {0, 9}), Feature::kSsse3)) return isa;
-  // CLMUL, SSE4.1, SSE4.2, POPCNT, AES
-  if (!add(HasAll(l1.ecx, {1, 19, 20, 23, 25}), Feature::kSse4)) return isa;
-
-  const bool os_saves = HasAll(l1.ecx, {27});  // OSXSAVE: xgetbv may be executed
-  const uint64_t xcr0 = os_saves ? ReadXcr0() : 0;
-  if ((xcr0 & 0x6) != 0x6) return isa;
-  // FMA, MOVBE, AVX, F16C; BMI1, AVX2, BMI2; LZCNT
-  const bool avx2 =
-      HasAll(l1.ecx, {12, 22, 28, 29}) && HasAll(l7.ebx, {3, 5, 8}) && HasAll(ext.ecx, {5});
-  if (!add(avx2, Feature::kAvx2)) return isa;
-  add(HasAll(l7_1.eax, {4}), Feature::kAvxVnni);
-
-  if ((xcr0 & 0xE6) != 0xE6) return isa;
-  // F, DQ, CD, BW, VL
-  if (!add(HasAll(l7.ebx, {16, 17, 28, 30, 31}), Feature::kAvx512)) return isa;
-  constexpr uint32_t kIntel = 0x756E6547;  // "Genu", of GenuineIntel
-  add(l0.ebx == kIntel, Feature::kTwoVectorPorts);
-  add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
-  if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;
-  if (!add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16)) return isa;
-  // Bits 17 and 18 of XCR0 are the tiles' shapes and values; TILE, INT8.
-  const bool amx = (xcr0 & 0x60000) == 0x60000 && HasAll(l7.edx, {24, 25});
-  add(amx && MayUseTiles(), Feature::kAmxInt8);
-  return isa;
+  return internal::DetectX86({[](uint32_t leaf, uint32_t subleaf) { return Cpuid(leaf, subleaf); },
+                              [] { return ReadXcr0(); }, [] { return MayUseTiles(); }});
 }
 
 #elif defined(__aarch64__)

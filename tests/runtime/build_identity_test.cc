@@ -1,5 +1,6 @@
 #include "runtime/build_identity.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <link.h>
@@ -71,6 +72,18 @@ TEST(BuildIdentity, IsThatOfThisProgram) {
   const Hash128 version = HashBytes(kVersion, std::strlen(kVersion));
   EXPECT_EQ(BuildIdentity(), BuildIdentity());
   EXPECT_NE(BuildIdentity(), HashBytes(nullptr, 0, version.low)) << "there is no note";
+}
+
+// Not that of the program that has loaded it.
+TEST(BuildIdentity, IsThatOfTheLibraryThatAsks) {
+  void* const library = dlopen(UNLOAD_MODULE, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto identity = reinterpret_cast<uint64_t (*)()>(dlsym(library, "IdentityOfThis"));
+  ASSERT_NE(identity, nullptr);
+  const Hash128 version = HashBytes(kVersion, std::strlen(kVersion));
+  EXPECT_NE(identity(), BuildIdentity().low);
+  EXPECT_NE(identity(), HashBytes(nullptr, 0, version.low).low) << "there is no note";
+  dlclose(library);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -102,6 +103,39 @@ int CreateSome(pthread_t* thread, const pthread_attr_t* attributes, void* (*main
                void* arg) {
   if (grants.fetch_sub(1) <= 0) return EAGAIN;
   return pthread_create(thread, attributes, main, arg);
+}
+
+// The system has room for three threads beside the caller's, at a time.
+std::atomic<int> alive{0};
+struct Start {
+  void* (*main)(void*);
+  void* arg;
+};
+void* CountedMain(void* argument) {
+  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+  void* const result = start->main(start->arg);
+  --alive;
+  return result;
+}
+int CreateInRoom(pthread_t* thread, const pthread_attr_t* attributes, void* (*main)(void*),
+                 void* arg) {
+  // A thread that ends by itself has time to.
+  std::this_thread::sleep_for(20ms);
+  if (alive >= 3) return EAGAIN;
+  ++alive;
+  return pthread_create(thread, attributes, CountedMain, new Start{main, arg});
+}
+
+// What is asked of the system is whether all threads may live at once.
+TEST(Refusal, OfThreadsThatLiveTogether) {
+  if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
+  EXPECT_EQ(InChild([] {
+              internal::create_thread = &CreateInRoom;
+              // The leader and two more, then the leader alone.
+              if (ThreadsThatJoin(4) != 4) return 1;
+              return ThreadsThatJoin(6, 300ms) == 2 ? 0 : 2;
+            }),
+            "exit 0");
 }
 
 TEST(Refusal, AtEveryThread) {

@@ -43,6 +43,27 @@ TEST(ParallelRegion, OneThreadIsTheCaller) {
   EXPECT_EQ(calls, 3);
 }
 
+// Hosts that run models in parallel on a thread each leave all cores to those that want more.
+TEST(ParallelRegion, OfOneThreadTakesNothingFromOthers) {
+  const int wanted = std::max(AllowedCores(), 2);
+  int used = 0;
+  ParallelRegion(1, [&](int, int) { used = ParallelRegion(wanted, [](int, int) {}); });
+  EXPECT_EQ(used, wanted);
+}
+
+// Later regions get what is left of the cores, and all of them once the first one has ended.
+TEST(ParallelRegion, BesideAnotherHasWhatIsLeft) {
+  const int cores = AllowedCores();
+  for (const int first : {2, std::max(cores - 1, 2), cores + 3}) {
+    int beside = 0;
+    ParallelRegion(first, [&](int thread, int) {
+      if (thread == 0) beside = ParallelRegion(cores + 1, [](int, int) {});
+    });
+    EXPECT_EQ(beside, std::max(cores - first, 1)) << first << " of " << cores;
+    EXPECT_EQ(ParallelRegion(cores + 1, [](int, int) {}), cores + 1);
+  }
+}
+
 TEST(ParallelRegion, NumbersAreDistinctAndTheCallerIsZero) {
   const std::thread::id caller = std::this_thread::get_id();
   for (int round = 0; round < 200; ++round) {
