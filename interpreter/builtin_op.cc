@@ -82,9 +82,7 @@ class BuiltinOp {
     const auto known = [&](const TensorInfo& info) {
       return info.absent() || info.constant() || kernels::ReadsShapesOnly(def_);
     };
-    const auto sized = [](const TensorInfo& info) { return BitWidth(info.type) > 0; };
-    return kernels::GivesConstants(def_) && !op_.inputs.empty() &&
-           std::ranges::all_of(op_.inputs, known) && std::ranges::all_of(op_.outputs, sized);
+    return kernels::GivesConstants(def_) && std::ranges::all_of(op_.inputs, known);
   }
 
   Status Describe(Subgraph& graph, const TfLiteNode& node) {

@@ -55,8 +55,9 @@ FuseliteStatus Try(Body body) {
 
 Status NullHandle() { return InvalidArgument("a handle or pointer is null"); }
 
-bool Valid(const FuseliteInterpreter* interpreter) {
-  return interpreter != nullptr && interpreter->interpreter != nullptr;
+// Bytes that may be none, at addresses that are null then.
+void CopyBytes(const void* from, size_t size, void* to) {
+  std::copy_n(static_cast<const std::byte*>(from), size, static_cast<std::byte*>(to));
 }
 
 template <class Load>
@@ -71,7 +72,7 @@ FuseliteModel* LoadWith(Load load) {
 }
 
 const Signature* FindSignature(const FuseliteInterpreter* interpreter, const char* key) {
-  if (!Valid(interpreter)) return nullptr;
+  if (interpreter == nullptr) return nullptr;
   const Interpreter& runs = *interpreter->interpreter;
   const Signature* signature = key != nullptr ? runs.FindSignature(key) : runs.main_signature();
   return signature != nullptr && signature->subgraph == runs.main_subgraph() ? signature : nullptr;
@@ -148,9 +149,8 @@ FuseliteModel* FuseliteModelLoadMemory(const void* data, size_t size) {
   return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
     if (data == nullptr) return NullHandle();
     auto copy = std::make_shared<fuselite::AlignedBuffer>(size);
-    if (size > 0 && copy->data() == nullptr)
-      return fuselite::OutOfMemory("no memory for the model");
-    if (size > 0) std::memcpy(copy->data(), data, size);
+    if (copy->data() == nullptr) return fuselite::OutOfMemory("no memory for the model");
+    CopyBytes(data, size, copy->data());
     const std::span<const std::byte> bytes(copy->data(), size);
     return LoadModelFromMemory(bytes, std::move(copy));
   });
@@ -202,34 +202,34 @@ void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter) { delete interp
 
 FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter, void* delegate) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter) || delegate == nullptr) return NullHandle();
+    if (interpreter == nullptr || delegate == nullptr) return NullHandle();
     return interpreter->interpreter->ApplyDelegate(
         static_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
   });
 }
 
 size_t FuseliteInterpreterInputCount(const FuseliteInterpreter* interpreter) {
-  return Valid(interpreter) ? interpreter->interpreter->inputs().size() : 0;
+  return interpreter ? interpreter->interpreter->inputs().size() : 0;
 }
 
 size_t FuseliteInterpreterOutputCount(const FuseliteInterpreter* interpreter) {
-  return Valid(interpreter) ? interpreter->interpreter->outputs().size() : 0;
+  return interpreter ? interpreter->interpreter->outputs().size() : 0;
 }
 
 size_t FuseliteInterpreterTensorCount(const FuseliteInterpreter* interpreter) {
-  return Valid(interpreter) ? static_cast<size_t>(interpreter->interpreter->tensor_count()) : 0;
+  return interpreter ? static_cast<size_t>(interpreter->interpreter->tensor_count()) : 0;
 }
 
 int32_t FuseliteInterpreterInput(const FuseliteInterpreter* interpreter, size_t i) {
-  return Valid(interpreter) ? At(interpreter->interpreter->inputs(), i) : -1;
+  return interpreter ? At(interpreter->interpreter->inputs(), i) : -1;
 }
 
 int32_t FuseliteInterpreterOutput(const FuseliteInterpreter* interpreter, size_t i) {
-  return Valid(interpreter) ? At(interpreter->interpreter->outputs(), i) : -1;
+  return interpreter ? At(interpreter->interpreter->outputs(), i) : -1;
 }
 
 int32_t FuseliteInterpreterFindTensor(const FuseliteInterpreter* interpreter, const char* name) {
-  return Valid(interpreter) && name ? interpreter->interpreter->FindTensor(name) : -1;
+  return interpreter && name ? interpreter->interpreter->FindTensor(name) : -1;
 }
 
 int32_t FuseliteInterpreterSignatureInput(const FuseliteInterpreter* interpreter,
@@ -249,7 +249,7 @@ static_assert(kFuseliteMaxRank == fuselite::Shape::kMaxRank);
 FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32_t tensor,
                                          FuseliteTensor* out) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter) || out == nullptr) return NullHandle();
+    if (interpreter == nullptr || out == nullptr) return NullHandle();
     if (tensor < 0 || tensor >= interpreter->interpreter->tensor_count()) {
       return fuselite::InvalidArgument("there is no tensor ", tensor);
     }
@@ -282,7 +282,7 @@ FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32
 FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, size_t i,
                                               const int32_t* dims, size_t rank) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter) || (dims == nullptr && rank > 0)) return NullHandle();
+    if (interpreter == nullptr || (dims == nullptr && rank > 0)) return NullHandle();
     const int input = static_cast<int>(std::min<size_t>(i, INT_MAX));
     return interpreter->interpreter->ResizeInput(input, std::span(dims, rank));
   });
@@ -290,30 +290,30 @@ FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, 
 
 FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter)) return NullHandle();
+    if (interpreter == nullptr) return NullHandle();
     return interpreter->interpreter->AllocateTensors();
   });
 }
 
 FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter)) return NullHandle();
+    if (interpreter == nullptr) return NullHandle();
     return interpreter->interpreter->Invoke();
   });
 }
 
 void FuseliteInterpreterCancel(FuseliteInterpreter* interpreter) {
-  if (Valid(interpreter)) interpreter->interpreter->Cancel();
+  if (interpreter != nullptr) interpreter->interpreter->Cancel();
 }
 
 void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter) {
-  if (Valid(interpreter)) interpreter->interpreter->ResetVariables();
+  if (interpreter != nullptr) interpreter->interpreter->ResetVariables();
 }
 
 FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_t i,
                                          const void* data, size_t size) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter) || (data == nullptr && size > 0)) return NullHandle();
+    if (interpreter == nullptr || (data == nullptr && size > 0)) return NullHandle();
     Interpreter& runs = *interpreter->interpreter;
     if (i < runs.inputs().size() &&
         runs.input(static_cast<int>(i)).type == fuselite::DataType::kString) {
@@ -321,7 +321,7 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
       return runs.SetStrings(static_cast<int>(i), table);
     }
     FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), i, size));
-    if (size > 0) std::memcpy(memory, data, size);
+    CopyBytes(data, size, memory);
     return Status();
   });
 }
@@ -329,21 +329,21 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
 FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter, size_t i, void* data,
                                           size_t size) {
   return Try([&]() -> Status {
-    if (!Valid(interpreter) || (data == nullptr && size > 0)) return NullHandle();
+    if (interpreter == nullptr || (data == nullptr && size > 0)) return NullHandle();
     const Interpreter& runs = *interpreter->interpreter;
     FUSELITE_ASSIGN_OR_RETURN(const void* memory, Memory(runs, runs.outputs(), i, size));
-    if (size > 0) std::memcpy(data, memory, size);
+    CopyBytes(memory, size, data);
     return Status();
   });
 }
 
 void FuseliteInterpreterSetProfiling(FuseliteInterpreter* interpreter, int32_t on) {
-  if (Valid(interpreter)) interpreter->interpreter->SetProfiling(on != 0);
+  if (interpreter != nullptr) interpreter->interpreter->SetProfiling(on != 0);
 }
 
 size_t FuseliteInterpreterTakeEvents(FuseliteInterpreter* interpreter, FuseliteProfileEvent* events,
                                      size_t capacity) {
-  if (!Valid(interpreter) || events == nullptr) return 0;
+  if (interpreter == nullptr || events == nullptr) return 0;
   size_t count = 0;
   Try([&]() -> Status {
     auto& waiting = interpreter->events;

@@ -74,7 +74,7 @@ Status Put(const Value& value, Subgraph& graph, TfLiteTensor& to) {
     FUSELITE_RETURN_IF_ERROR(graph.ResizeStrings(to, value.dims, value.bytes.size()));
   }
   if (to.bytes != value.bytes.size()) return Internal("a value of another size");
-  if (to.bytes > 0) std::memcpy(to.data.raw, value.bytes.data(), to.bytes);
+  std::ranges::copy(value.bytes, to.data.raw);
   return Status();
 }
 
@@ -98,9 +98,7 @@ std::vector<Value> Results(Subgraph& callee) {
 Status Store(Subgraph& graph, std::span<const int> outputs, const std::vector<Value>& values) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     TfLiteTensor& tensor = graph.tensor(outputs[i]);
-    if (tensor.allocation_type == tflite::kTfLiteDynamic) {
-      FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, values[i].dims));
-    }
+    FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, values[i].dims));
     FUSELITE_RETURN_IF_ERROR(Put(values[i], graph, tensor));
   }
   return Status();
@@ -159,7 +157,8 @@ Result<int> Chosen(const TfLiteTensor& selector, bool cases, int branches) {
     return InvalidArgument("its index is not one int32");
   }
   const int index = selector.data.i32[0];
-  return index < 0 || index >= branches ? branches - 1 : index;
+  // Without its sign a negative index is larger than any.
+  return static_cast<uint32_t>(index) >= static_cast<uint32_t>(branches) ? branches - 1 : index;
 }
 
 template <bool kCases>
@@ -237,10 +236,8 @@ class LoopValues {
       }
       Place place{AlignedBuffer(argument.bytes), AlignedBuffer(passes ? 0 : argument.bytes),
                   passes};
-      if (argument.bytes > 0) {
-        if (!place.now.data() || (!passes && !place.next.data())) return std::nullopt;
-        std::memcpy(place.now.data(), argument.data.raw_const, argument.bytes);
-      }
+      if (place.now.data() == nullptr || place.next.data() == nullptr) return std::nullopt;
+      std::copy_n(argument.data.raw_const, argument.bytes, place.now.as<char>());
       values.places_.push_back(std::move(place));
     }
     return values;
@@ -272,11 +269,9 @@ class LoopValues {
     for (size_t i = 0; i < outputs.size(); ++i) {
       TfLiteTensor& tensor = graph.tensor(outputs[i]);
       const TfLiteTensor& from = body_.tensor(body_.inputs()[i]);
-      if (tensor.allocation_type == tflite::kTfLiteDynamic) {
-        FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, Elements(from.dims)));
-      }
+      FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, Elements(from.dims)));
       if (tensor.bytes != from.bytes) return Internal("a result of another size");
-      if (tensor.bytes > 0) std::memcpy(tensor.data.raw, places_[i].now.data(), tensor.bytes);
+      std::copy_n(places_[i].now.as<const char>(), tensor.bytes, tensor.data.raw);
     }
     return Status();
   }

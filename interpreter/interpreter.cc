@@ -69,9 +69,7 @@ Status Interpreter::ChooseMain(const std::string& signature) {
 
 Interpreter::~Interpreter() {
   // Delegates' kernels may look into other subgraphs while they are freed.
-  for (auto& graph : host_.subgraphs) {
-    if (Status status = graph->RemoveDelegates(); !status.ok()) continue;
-  }
+  for (auto& graph : host_.subgraphs) graph->RemoveDelegates();
 }
 
 TensorView Interpreter::tensor(int index) const {
@@ -176,7 +174,7 @@ Status Interpreter::RemoveDelegates() {
   return Guarded([&]() -> Status {
     for (auto& graph : host_.subgraphs) {
       const bool was_ready = graph->ready();
-      FUSELITE_RETURN_IF_ERROR(graph->RemoveDelegates());
+      graph->RemoveDelegates();
       if (was_ready) FUSELITE_RETURN_IF_ERROR(graph->AllocateTensors());
     }
     return Status();

@@ -78,7 +78,8 @@ Status ReadEnds(std::string_view what, const flatbuffers::Vector<int32_t>* from,
                 size_t tensor_count, std::vector<int>& to) {
   if (from == nullptr) return Status();
   for (int index : *from) {
-    if (index < 0 || static_cast<size_t>(index) >= tensor_count) {
+    // Without its sign a negative number is larger than any.
+    if (static_cast<size_t>(index) >= tensor_count) {
       return InvalidArgument(what, " ", to.size(), " is tensor ", index, ", of ", tensor_count);
     }
     to.push_back(index);

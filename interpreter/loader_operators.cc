@@ -60,8 +60,7 @@ Status ReadParams(const schema::Operator& op, ModelOperator& out) {
   if (!none && tag != out.def->options_type && !out.def->fields.empty()) {
     return InvalidArgument("its options are of kind ", tag, ", expected ", out.def->options_type);
   }
-  const auto* table =
-      none || out.def->fields.empty() ? nullptr : static_cast<const flatbuffers::Table*>(options);
+  const auto* table = none ? nullptr : static_cast<const flatbuffers::Table*>(options);
   return ReadOptions(out.def->fields, table, out.params.data());
 }
 
@@ -135,14 +134,14 @@ Status ReadSubgraphs(const schema::Model& model, const schema::Operator& op, Mod
 
 void ReadVariableName(const schema::Operator& op, ModelOperator& out) {
   const auto* handle = op.builtin_options_as_VarHandleOptions();
-  if (out.builtin_code != tflite::kTfLiteBuiltinVarHandle || handle == nullptr) return;
+  if (handle == nullptr) return;
   if (handle->container() != nullptr) out.container = handle->container()->str();
   if (handle->shared_name() != nullptr) out.shared_name = handle->shared_name()->str();
 }
 
 void ReadComposite(const schema::Operator& op, ModelOperator& out) {
   const auto* composite = op.builtin_options_2_as_StableHLOCompositeOptions();
-  if (out.builtin_code != tflite::kTfLiteBuiltinStablehloComposite || composite == nullptr) return;
+  if (composite == nullptr) return;
   if (composite->name() != nullptr) out.composite_name = composite->name()->str();
   if (composite->composite_attributes() != nullptr) {
     out.attributes = std::as_bytes(std::span(composite->composite_attributes()->data(),

@@ -17,8 +17,7 @@ OpResolver OpResolver::WithBuiltins() {
   for (const kernels::OperatorDef* def : kernels::AllOperators()) {
     // Without kernels, it is one of those added below, each for the versions that it knows: its
     // parameters are no C struct that BuiltinOp could read.
-    const bool has_kernels = !def->candidates.empty();
-    if (def->builtin_code >= 0 && has_kernels) resolver.table_[def->builtin_code].def = def;
+    if (!def->candidates.empty()) resolver.table_[def->builtin_code].def = def;
   }
   for (const kernels::CustomOperator& custom : kernels::AllCustomOperators()) {
     resolver.custom_table_[std::string(custom.op->name)].def = custom.op;

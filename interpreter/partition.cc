@@ -51,7 +51,7 @@ class Partitioner {
     std::vector<int> writer(origin_.size(), -1);
     for (size_t i = 0; i < plan_.size(); ++i) {
       for (int output : plan_[i].outputs) {
-        if (output >= 0 && writer[output] < 0) writer[output] = static_cast<int>(i);
+        writer[output] = static_cast<int>(i);
       }
     }
     int last_side_effect = -1;
@@ -79,9 +79,7 @@ class Partitioner {
     const int this_subset = static_cast<int>(subsets_.size()) - 1;
     NodeSubset& subset = subsets_.back();
     subset.nodes.push_back(node.node);
-    for (int output : node.outputs) {
-      if (output >= 0) origin_[output] = this_subset;
-    }
+    for (int output : node.outputs) origin_[output] = this_subset;
     for (int input : node.inputs) {
       if (input < 0 || origin_[input] == this_subset) continue;
       subset.inputs.push_back(input);

@@ -1,7 +1,6 @@
 #include "interpreter/resources.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
@@ -60,7 +59,7 @@ Status InvokeRead(Subgraph& graph, const TfLiteNode& node) {
     return InvalidArgument("its variable has ", variable->size, " bytes, its output ",
                            output.bytes);
   }
-  if (output.bytes > 0) std::memcpy(output.data.raw, variable->bytes.data(), output.bytes);
+  std::copy_n(variable->bytes.as<const char>(), output.bytes, output.data.raw);
   return Status();
 }
 
@@ -82,7 +81,7 @@ Status InvokeAssign(Subgraph& graph, const TfLiteNode& node) {
   }
   const auto dims = Elements(static_cast<const tflite::TfLiteIntArray*>(value.dims));
   variable->dims.assign(dims.begin(), dims.end());
-  if (value.bytes > 0) std::memcpy(variable->bytes.data(), value.data.raw, value.bytes);
+  std::copy_n(value.data.raw, value.bytes, variable->bytes.as<char>());
   variable->size = value.bytes;
   variable->type = value.type;
   return Status();

@@ -2,7 +2,6 @@
 // strings as for numbers that are equal where strings are: its kernel for int32 computes it.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -33,7 +32,7 @@ class StringNumbers {
  private:
   std::map<std::string_view, int32_t> numbers_;
   std::vector<std::string_view> strings_;
-  std::deque<std::vector<int32_t>> lists_;  // whose elements stay where they are
+  std::vector<std::vector<int32_t>> lists_;  // whose numbers stay where they are
 };
 
 }  // namespace fuselite::interpreter

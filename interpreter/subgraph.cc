@@ -111,10 +111,8 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
     node->node.intermediates = NewIntArray(op.intermediates);
     node->node.temporaries = NewIntArray({});
     node->node.builtin_data = MakeBuiltinData(op);
-    if (custom) {
-      node->node.custom_initial_data = op.custom_options.data();
-      node->node.custom_initial_data_size = static_cast<int>(op.custom_options.size());
-    }
+    node->node.custom_initial_data = op.custom_options.data();
+    node->node.custom_initial_data_size = static_cast<int>(op.custom_options.size());
     node->registration =
         found->def ? BuiltinRegistration(*found->def, op.version) : found->registration;
     node->registration.version = op.version;
@@ -142,13 +140,10 @@ int Subgraph::AddNode(std::unique_ptr<Node> node) {
   if (added.node.user_data != nullptr) return index;
   ReserveTensors();
   const bool custom = added.registration.builtin_code == tflite::kTfLiteBuiltinCustom;
-  const bool delegate = added.node.delegate != nullptr;
-  const char* buffer = custom && !delegate
-                           ? static_cast<const char*>(added.node.custom_initial_data)
-                           : static_cast<const char*>(added.node.builtin_data);
-  const auto length = static_cast<size_t>(added.node.custom_initial_data_size);
-  added.node.user_data =
-      CallInit(added.registration, &context_, buffer, custom && !delegate ? length : 0);
+  const void* const buffer = custom ? added.node.custom_initial_data : added.node.builtin_data;
+  const int length = custom ? added.node.custom_initial_data_size : 0;
+  added.node.user_data = CallInit(added.registration, &context_, static_cast<const char*>(buffer),
+                                  static_cast<size_t>(length));
   return index;
 }
 
@@ -192,8 +187,7 @@ void Subgraph::FreeTensor(TfLiteTensor& tensor) {
   ReleaseHeap(tensor);
   std::free(tensor.dims);
   std::free(const_cast<tflite::TfLiteIntArray*>(tensor.dims_signature));
-  if (tensor.quantization.type == tflite::kTfLiteAffineQuantization &&
-      tensor.quantization.params != nullptr) {
+  if (tensor.quantization.type == tflite::kTfLiteAffineQuantization) {
     auto* affine = static_cast<tflite::TfLiteAffineQuantization*>(tensor.quantization.params);
     std::free(affine->scale);
     std::free(affine->zero_point);

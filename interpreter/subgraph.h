@@ -94,7 +94,7 @@ class Subgraph {
   // Lets the delegate replace nodes. Where it fails, every delegate is taken off again and the
   // graph is as it was in the file. The delegate must outlive the subgraph.
   Status ApplyDelegate(tflite::TfLiteDelegate* delegate);
-  Status RemoveDelegates();
+  void RemoveDelegates();
 
   // For operators' prepare and invoke. Dimensions of a dynamic tensor may change at any time, of
   // others only before memory is planned.
@@ -165,7 +165,7 @@ class Subgraph {
   void ReplaceNodes(const tflite::TfLiteRegistration& registration, std::span<const int> nodes,
                     tflite::TfLiteDelegate* delegate);
   Status RunDelegatePrepare(tflite::TfLiteDelegate* delegate);
-  Status UndoDelegates();
+  void UndoDelegates();
   Status RedoDelegates();
   std::vector<NodeSubset> Partition(std::span<const int> nodes) const;
   void ClearPreview();

@@ -31,6 +31,11 @@ TfLiteStatus Guarded(TfLiteContext* context, Body body) {
   return tflite::kTfLiteError;
 }
 
+// Without its sign a negative number is larger than any.
+bool IsContextType(tflite::TfLiteExternalContextType type) {
+  return static_cast<uint32_t>(type) < tflite::kTfLiteMaxExternalContexts;
+}
+
 TfLiteStatus Refuse(TfLiteContext* context, const char* function) {
   context->ReportError(context, "%s is only for a delegate's Prepare", function);
   return tflite::kTfLiteError;
@@ -42,7 +47,8 @@ struct Subgraph::ContextFunctions {
   static bool ValidNodes(const Subgraph& graph, const TfLiteIntArray* nodes) {
     if (nodes == nullptr) return false;
     for (int index : Elements(nodes)) {
-      if (index < 0 || static_cast<size_t>(index) >= graph.nodes_.size()) return false;
+      // Without its sign a negative index is larger than any.
+      if (static_cast<size_t>(index) >= graph.nodes_.size()) return false;
     }
     return true;
   }
@@ -60,7 +66,7 @@ struct Subgraph::ContextFunctions {
       if (c == text && !errors.empty()) errors += "; ";
       errors += static_cast<unsigned char>(*c) < 0x20 ? ' ' : *c;
     }
-    while (!errors.empty() && errors.back() == ' ') errors.pop_back();
+    errors.erase(errors.find_last_not_of(' ') + 1);
   }
 
   static TfLiteStatus GetExecutionPlan(TfLiteContext* context, TfLiteIntArray** plan) {
@@ -76,7 +82,7 @@ struct Subgraph::ContextFunctions {
                                              tflite::TfLiteNode** node,
                                              tflite::TfLiteRegistration** registration) {
     Subgraph& graph = From(context);
-    if (index < 0 || static_cast<size_t>(index) >= graph.nodes_.size()) {
+    if (static_cast<size_t>(index) >= graph.nodes_.size()) {
       context->ReportError(context, "there is no node %d", index);
       return tflite::kTfLiteError;
     }
@@ -128,7 +134,7 @@ struct Subgraph::ContextFunctions {
         context->ReportError(context, "nodes to replace that the graph does not have");
         return tflite::kTfLiteError;
       }
-      if (nodes->size > 0) graph.ReplaceNodes(registration, Elements(nodes), delegate);
+      graph.ReplaceNodes(registration, Elements(nodes), delegate);
       return tflite::kTfLiteOk;
     });
   }
@@ -156,13 +162,13 @@ struct Subgraph::ContextFunctions {
 
   static tflite::TfLiteExternalContext* GetExternalContext(TfLiteContext* context,
                                                            tflite::TfLiteExternalContextType type) {
-    if (type < 0 || type >= tflite::kTfLiteMaxExternalContexts) return nullptr;
+    if (!IsContextType(type)) return nullptr;
     return From(context).host_.external_contexts[type];
   }
 
   static void SetExternalContext(TfLiteContext* context, tflite::TfLiteExternalContextType type,
                                  tflite::TfLiteExternalContext* external_context) {
-    if (type < 0 || type >= tflite::kTfLiteMaxExternalContexts) return;
+    if (!IsContextType(type)) return;
     From(context).host_.external_contexts[type] = external_context;
   }
 
@@ -180,7 +186,7 @@ struct Subgraph::ContextFunctions {
 
   static TfLiteStatus AcquireSubgraph(TfLiteContext* context, int index, TfLiteContext** acquired) {
     auto& subgraphs = From(context).host_.subgraphs;
-    if (index < 0 || static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
+    if (static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
     subgraphs[index]->SetDelegateFunctions(true);
     *acquired = &subgraphs[index]->context_;
     return tflite::kTfLiteOk;
@@ -188,7 +194,7 @@ struct Subgraph::ContextFunctions {
 
   static TfLiteStatus ReleaseSubgraph(TfLiteContext* context, int index) {
     auto& subgraphs = From(context).host_.subgraphs;
-    if (index < 0 || static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
+    if (static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
     subgraphs[index]->SetDelegateFunctions(false);
     return tflite::kTfLiteOk;
   }

@@ -48,9 +48,7 @@ tflite::TfLiteDelegateParams* MakeDelegateParams(const NodeSubset& subset,
 
 std::vector<NodeSubset> Subgraph::Partition(std::span<const int> nodes) const {
   std::vector<bool> claimed(nodes_.size(), false);
-  for (int index : nodes) {
-    if (index >= 0 && index < static_cast<int>(nodes_.size())) claimed[index] = true;
-  }
+  for (int index : nodes) claimed[index] = true;
   std::vector<PlanNode> plan;
   for (int index : plan_) {
     const tflite::TfLiteNode& node = nodes_[index]->node;
@@ -114,7 +112,7 @@ Status Subgraph::ApplyDelegate(TfLiteDelegate* delegate) {
   state_ = State::kUnprepared;
   if (status.ok() && (is_static || was_ready)) status = AllocateTensors();
   if (!status.ok()) {
-    FUSELITE_RETURN_IF_ERROR(RemoveDelegates());
+    RemoveDelegates();
     if (was_ready) FUSELITE_RETURN_IF_ERROR(AllocateTensors());
     return status.In("the model runs without its delegates");
   }
@@ -122,8 +120,8 @@ Status Subgraph::ApplyDelegate(TfLiteDelegate* delegate) {
   return Status();
 }
 
-Status Subgraph::UndoDelegates() {
-  if (delegates_.empty() || delegates_undone_) return Status();
+void Subgraph::UndoDelegates() {
+  if (delegates_.empty()) return;
   ForgetMemory();
   plan_ = original_plan_;
   while (nodes_.size() > original_nodes_) nodes_.pop_back();
@@ -139,7 +137,6 @@ Status Subgraph::UndoDelegates() {
   }
   delegates_undone_ = true;
   state_ = State::kUnprepared;
-  return Status();
 }
 
 Status Subgraph::RedoDelegates() {
@@ -151,12 +148,11 @@ Status Subgraph::RedoDelegates() {
   return Status();
 }
 
-Status Subgraph::RemoveDelegates() {
-  FUSELITE_RETURN_IF_ERROR(UndoDelegates());
+void Subgraph::RemoveDelegates() {
+  UndoDelegates();
   delegates_.clear();
   delegates_undone_ = false;
   delegates_are_static_ = false;
-  return Status();
 }
 
 void Subgraph::ClearPreview() {

@@ -19,7 +19,7 @@ Status Subgraph::Invoke() {
   if (state_ != State::kReady) {
     return InvalidArgument("tensors are not allocated: AllocateTensors comes before Invoke");
   }
-  prepared_ = segments_.empty() ? 0 : segments_.front().end;
+  prepared_ = segments_.front().end;
   for (size_t position = 0; position < plan_.size(); ++position) {
     if (host_.cancelled.load(std::memory_order_relaxed)) {
       return Status(StatusCode::kCancelled, "the invoke was cancelled");

@@ -20,9 +20,6 @@ namespace {
 using tflite::Elements;
 using tflite::TfLiteTensor;
 
-// What tensors without elements point to: a null pointer means absent.
-alignas(kAlignment) std::byte no_elements[kAlignment];
-
 bool IsArena(const TfLiteTensor& tensor) {
   return tensor.allocation_type == tflite::kTfLiteArenaRw;
 }
@@ -56,7 +53,7 @@ Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
     if (dims[i] < 0) return InvalidArgument("dimension ", i, " of the new shape is ", dims[i]);
   }
   FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
-  if (delegates_are_static_) FUSELITE_RETURN_IF_ERROR(UndoDelegates());
+  if (delegates_are_static_) UndoDelegates();
   state_ = State::kUnprepared;
   Replace(tensor.dims, dims);
   tensor.bytes = bytes;
@@ -132,11 +129,10 @@ void Subgraph::ForgetMemory() {
 }
 
 void Subgraph::ForgetMemoryFrom(size_t position) {
-  while (!segments_.empty() && segments_.back().begin >= position) segments_.pop_back();
+  // The first one begins at 0, and is never forgotten alone.
+  while (segments_.back().begin >= position) segments_.pop_back();
   for (size_t i = position; i < plan_.size(); ++i) {
-    for (int output : Elements(nodes_[plan_[i]]->node.outputs)) {
-      if (output >= 0) ForgetMemoryOf(tensors_[output]);
-    }
+    for (int output : Elements(nodes_[plan_[i]]->node.outputs)) ForgetMemoryOf(tensors_[output]);
     for (int temporary : Elements(nodes_[plan_[i]]->node.temporaries)) {
       ForgetMemoryOf(tensors_[temporary]);
     }
@@ -180,7 +176,7 @@ Status Subgraph::PrepareNode(Node& node) {
 
 bool Subgraph::HasDynamicOutput(const Node& node) const {
   return std::ranges::any_of(Elements(node.node.outputs), [&](int output) {
-    return output >= 0 && tensors_[output].allocation_type == tflite::kTfLiteDynamic;
+    return tensors_[output].allocation_type == tflite::kTfLiteDynamic;
   });
 }
 
@@ -212,7 +208,7 @@ std::vector<int> Subgraph::DynamicShapes(size_t end) const {
   std::vector<int> shapes;
   for (size_t i = 0; i < end; ++i) {
     for (int output : Elements(nodes_[plan_[i]]->node.outputs)) {
-      if (output < 0 || tensors_[output].allocation_type != tflite::kTfLiteDynamic) continue;
+      if (tensors_[output].allocation_type != tflite::kTfLiteDynamic) continue;
       const auto dims = Elements(tensors_[output].dims);
       shapes.push_back(static_cast<int>(dims.size()));
       shapes.insert(shapes.end(), dims.begin(), dims.end());
@@ -263,20 +259,18 @@ Status Subgraph::PlanSegment(Segment& segment) {
   for (size_t i = segment.begin; i < segment.end; ++i) {
     const int step = static_cast<int>(i);
     const tflite::TfLiteNode& node = nodes_[plan_[i]]->node;
-    for (int output : Elements(node.outputs))
-      place(output, step, output < 0 ? 0 : last_use[output]);
+    for (int output : Elements(node.outputs)) place(output, step, last_use[output]);
     for (int temporary : Elements(node.temporaries)) place(temporary, step, step);
   }
   const ArenaPlan plan = PlanArena(values);
   FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(plan.bytes)));
   segment.arena = AlignedBuffer(plan.bytes);
-  if (plan.bytes > 0 && segment.arena.data() == nullptr) {
+  if (segment.arena.data() == nullptr) {
     return OutOfMemory("no memory for ", plan.bytes, " bytes of tensors");
   }
   for (size_t i = 0; i < placed.size(); ++i) {
-    TfLiteTensor& tensor = tensors_[placed[i]];
-    std::byte* data = values[i].bytes ? segment.arena.data() + plan.offsets[i] : no_elements;
-    tensor.data.raw = reinterpret_cast<char*>(data);
+    // Those without elements have an address, too: a null pointer means absent.
+    tensors_[placed[i]].data.raw = segment.arena.as<char>() + plan.offsets[i];
   }
   return Status();
 }

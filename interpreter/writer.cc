@@ -94,64 +94,64 @@ Offset<schema::Tensor> WriteTensor(FlatBufferBuilder& builder, const TensorSpec&
   return table.Finish();
 }
 
-bool InSecondUnion(const OperatorSpec& op) {
-  return op.def != nullptr && op.def->options_type >= kernels::kSecondUnion;
+// Options as OperatorDef::options_type names their kind; 0: none.
+struct WrittenOptions {
+  int kind = 0;
+  Offset<void> table = 0;
+};
+
+WrittenOptions First(schema::BuiltinOptions kind, Offset<void> table) {
+  return {static_cast<int>(kind), table};
 }
 
-std::pair<schema::BuiltinOptions, Offset<void>> WriteBuiltinOptions(FlatBufferBuilder& builder,
-                                                                    const OperatorSpec& op) {
-  // Too few subgraphs are written as none at all.
+WrittenOptions Second(schema::BuiltinOptions2 kind, Offset<void> table) {
+  return {kernels::kSecondUnion + static_cast<int>(kind), table};
+}
+
+// Too few subgraphs are written as none at all.
+WrittenOptions WriteOptionsOf(FlatBufferBuilder& builder, const OperatorSpec& op) {
   const std::vector<int>& run = op.subgraphs;
-  if (op.builtin_code == tflite::kTfLiteBuiltinIf && run.size() == 2) {
-    return {schema::BuiltinOptions::IfOptions,
-            schema::CreateIfOptions(builder, run[0], run[1]).Union()};
+  switch (op.builtin_code) {
+    case tflite::kTfLiteBuiltinIf:
+      if (run.size() != 2) return {};
+      return First(schema::BuiltinOptions::IfOptions,
+                   schema::CreateIfOptions(builder, run[0], run[1]).Union());
+    case tflite::kTfLiteBuiltinWhile:
+      if (run.size() != 2) return {};
+      return First(schema::BuiltinOptions::WhileOptions,
+                   schema::CreateWhileOptions(builder, run[0], run[1]).Union());
+    case tflite::kTfLiteBuiltinCallOnce:
+      if (run.size() != 1) return {};
+      return First(schema::BuiltinOptions::CallOnceOptions,
+                   schema::CreateCallOnceOptions(builder, run[0]).Union());
+    case tflite::kTfLiteBuiltinVarHandle:
+      if (op.variable_name.empty()) return {};
+      return First(
+          schema::BuiltinOptions::VarHandleOptions,
+          schema::CreateVarHandleOptions(builder, 0, builder.CreateString(op.variable_name))
+              .Union());
+    case tflite::kTfLiteBuiltinStablehloComposite: {
+      if (run.size() != 1) return {};
+      const auto name = builder.CreateString(op.composite_name);
+      const auto attributes =
+          builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
+      return Second(
+          schema::BuiltinOptions2::StableHLOCompositeOptions,
+          schema::CreateStableHLOCompositeOptions(builder, name, run[0], attributes).Union());
+    }
+    case tflite::kTfLiteBuiltinStablehloCase:
+      return Second(schema::BuiltinOptions2::StablehloCaseOptions,
+                    schema::CreateStablehloCaseOptions(builder, builder.CreateVector(run)).Union());
+    default: break;
   }
-  if (op.builtin_code == tflite::kTfLiteBuiltinWhile && run.size() == 2) {
-    return {schema::BuiltinOptions::WhileOptions,
-            schema::CreateWhileOptions(builder, run[0], run[1]).Union()};
-  }
-  if (op.builtin_code == tflite::kTfLiteBuiltinCallOnce && run.size() == 1) {
-    return {schema::BuiltinOptions::CallOnceOptions,
-            schema::CreateCallOnceOptions(builder, run[0]).Union()};
-  }
-  if (op.builtin_code == tflite::kTfLiteBuiltinVarHandle && !op.variable_name.empty()) {
-    const auto name = builder.CreateString(op.variable_name);
-    return {schema::BuiltinOptions::VarHandleOptions,
-            schema::CreateVarHandleOptions(builder, 0, name).Union()};
-  }
-  if (op.def == nullptr || op.def->options_type == 0 || InSecondUnion(op)) {
-    return {schema::BuiltinOptions::NONE, 0};
-  }
-  return {static_cast<schema::BuiltinOptions>(op.def->options_type),
-          WriteOptions(op.def->fields, op.params.data(), builder)};
-}
-
-// Those of the schema's second union.
-std::pair<schema::BuiltinOptions2, Offset<void>> WriteSecondOptions(FlatBufferBuilder& builder,
-                                                                    const OperatorSpec& op) {
-  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloComposite && op.subgraphs.size() == 1) {
-    const auto name = builder.CreateString(op.composite_name);
-    const auto attributes =
-        builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
-    return {schema::BuiltinOptions2::StableHLOCompositeOptions,
-            schema::CreateStableHLOCompositeOptions(builder, name, op.subgraphs[0], attributes)
-                .Union()};
-  }
-  if (op.builtin_code == tflite::kTfLiteBuiltinStablehloCase) {
-    const auto branches = builder.CreateVector(op.subgraphs);
-    return {schema::BuiltinOptions2::StablehloCaseOptions,
-            schema::CreateStablehloCaseOptions(builder, branches).Union()};
-  }
-  if (!InSecondUnion(op)) return {schema::BuiltinOptions2::NONE, 0};
-  return {static_cast<schema::BuiltinOptions2>(op.def->options_type - kernels::kSecondUnion),
-          WriteOptions(op.def->fields, op.params.data(), builder)};
+  if (op.def == nullptr || op.def->options_type == 0) return {};
+  return {op.def->options_type, WriteOptions(op.def->fields, op.params.data(), builder)};
 }
 
 Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const OperatorSpec& op) {
   const auto inputs = builder.CreateVector(op.inputs);
   const auto outputs = builder.CreateVector(op.outputs);
-  const auto [tag, options] = WriteBuiltinOptions(builder, op);
-  const auto [second_tag, second] = WriteSecondOptions(builder, op);
+  const WrittenOptions options = WriteOptionsOf(builder, op);
   Offset<flatbuffers::Vector<uint8_t>> custom;
   if (op.builtin_code == tflite::kTfLiteBuiltinCustom && !op.custom_options.empty()) {
     custom = builder.CreateVector(AsUint8(op.custom_options), op.custom_options.size());
@@ -160,10 +160,14 @@ Offset<schema::Operator> WriteOperator(FlatBufferBuilder& builder, const Operato
   table.add_opcode_index(op.code_index);
   table.add_inputs(inputs);
   table.add_outputs(outputs);
-  table.add_builtin_options_type(tag);
-  table.add_builtin_options(options);
-  table.add_builtin_options_2_type(second_tag);
-  table.add_builtin_options_2(second);
+  if (options.kind < kernels::kSecondUnion) {
+    table.add_builtin_options_type(static_cast<schema::BuiltinOptions>(options.kind));
+    table.add_builtin_options(options.table);
+  } else {
+    table.add_builtin_options_2_type(
+        static_cast<schema::BuiltinOptions2>(options.kind - kernels::kSecondUnion));
+    table.add_builtin_options_2(options.table);
+  }
   table.add_custom_options(custom);
   return table.Finish();
 }
