@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "runtime/tflite_builtin_codes.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {
@@ -83,6 +84,71 @@ TEST(Context, ResizesTensors) {
 }
 
 // What has the shape already keeps its memory.
+TEST(Context, ResizesNoTensorOfAnUnknownType) {
+  EXPECT_THAT(Ask([](TfLiteContext* context) {
+                int added = -1;
+                EXPECT_EQ(context->AddTensors(context, 1, &added), kTfLiteOk);
+                TfLiteTensor& tensor = context->tensors[added];
+                tensor.allocation_type = kTfLiteArenaRw;
+                tensor.type = static_cast<TfLiteType>(99);
+                return context->ResizeTensor(context, &tensor,
+                                             MakeIntArray(std::vector{2}).release());
+              }).message(),
+              HasSubstr("element type 99"));
+}
+
+// Nodes that must stay in their order: what runs subgraphs, and what has a resource on either side.
+TEST(Context, TellsWhichNodesHaveSideEffects) {
+  ModelWriter writer;
+  const int handle = writer.AddTensor("handle", DataType::kResource, Shape());
+  for (int i = 0; i < 4; ++i) writer.AddTensor("t", DataType::kFloat32, {2});
+  writer.AddVariableHandle("v", handle);
+  writer.AddCustomOperator("AddOne", {}, {1, -1}, {2});
+  writer.AddOperator(kTfLiteBuiltinAssignVariable, {handle, 2}, {});
+  writer.AddComposite("c", {}, 1, {2}, {3});
+  writer.AddControlFlow(kTfLiteBuiltinWhile, {2, 1}, {3}, {4});
+  writer.SetInputs({1});
+  writer.SetOutputs({4});
+  for (const bool condition : {false, true}) {
+    writer.AddSubgraph("callee");
+    const int in = writer.AddTensor("in", DataType::kFloat32, {2});
+    const int out = condition ? writer.AddTensor("out", DataType::kBool, Shape()) : in;
+    writer.SetInputs({in});
+    if (condition) {
+      const int all = writer.AddTensor("all", DataType::kFloat32, Shape());
+      const int axes = writer.AddConstant<int32_t>("axes", DataType::kInt32, {1}, {0});
+      writer.AddOperator(*kernels::FindOperator("SUM"), {in, axes}, {all});
+      writer.AddOperator(*kernels::FindOperator("LESS"), {all, all}, {out});
+    }
+    writer.SetOutputs({out});
+  }
+  static std::vector<bool> effects;
+  static std::vector<bool> named;
+  effects.clear();
+  named.clear();
+  TfLiteDelegate delegate{};
+  delegate.Prepare = [](TfLiteContext* context, TfLiteDelegate*) {
+    TfLiteIntArray* plan = nullptr;
+    EXPECT_EQ(context->GetExecutionPlan(context, &plan), kTfLiteOk);
+    const auto elements = Elements(plan);
+    for (int index : std::vector(elements.begin(), elements.end())) {
+      TfLiteNode* node = nullptr;
+      TfLiteRegistration* registration = nullptr;
+      EXPECT_EQ(context->GetNodeAndRegistration(context, index, &node, &registration), kTfLiteOk);
+      effects.push_back(node->might_have_side_effect);
+      named.push_back(registration->custom_name != nullptr);
+    }
+    return kTfLiteOk;
+  };
+  const auto interpreter = Open(writer);
+  ASSERT_OK(interpreter->ApplyDelegate(&delegate));
+  // Of the first graph, then of its callees.
+  effects.resize(5);
+  named.resize(5);
+  EXPECT_THAT(effects, ElementsAre(true, false, true, false, true));
+  EXPECT_THAT(named, ElementsAre(false, true, false, false, false));
+}
+
 TEST(Context, ResizesToOtherShapesOnly) {
   EXPECT_TRUE(Ask([](TfLiteContext* context) {
                 TfLiteTensor* const tensor = &context->tensors[1];

@@ -1,57 +1,18 @@
-// Loops, branches, composites and variables in the interpreter alone: what they give, by hand, and
-// what they refuse.
+// Loops, branches and composites in the interpreter alone: what they give, by hand, and what they
+// refuse.
 #include "interpreter/control_flow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/tflite_builtin_codes.h"
-#include "tests/interpreter/test_graph.h"
+#include "tests/interpreter/flow_builder.h"
 
 namespace fuselite::interpreter {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr DataType kFloat = DataType::kFloat32, kInt = DataType::kInt32, kBool = DataType::kBool,
-                   kHandle = DataType::kResource;
-constexpr int kIf = tflite::kTfLiteBuiltinIf, kCase = tflite::kTfLiteBuiltinStablehloCase,
-              kWhile = tflite::kTfLiteBuiltinWhile, kOnce = tflite::kTfLiteBuiltinCallOnce,
-              kRead = tflite::kTfLiteBuiltinReadVariable,
-              kAssign = tflite::kTfLiteBuiltinAssignVariable,
-              kVarHandle = tflite::kTfLiteBuiltinVarHandle;
-
-class Builder : public ModelWriter {
- public:
-  int In(const Shape& shape, DataType type = kFloat) {
-    inputs_.push_back(AddTensor("in", type, shape));
-    return inputs_.back();
-  }
-  int Out(const Shape& shape, DataType type = kFloat) { return AddTensor("out", type, shape); }
-  int Number(float value) { return AddConstant("number", kFloat, Shape(), std::vector{value}); }
-  int Op(std::string_view name, std::vector<int> inputs, const Shape& shape,
-         DataType type = kFloat) {
-    const int output = AddTensor(std::string(name), type, shape);
-    AddOperator(*kernels::FindOperator(name), std::move(inputs), {output});
-    return output;
-  }
-  void End(std::vector<int> outputs) {
-    SetInputs(std::exchange(inputs_, {}));
-    SetOutputs(std::move(outputs));
-  }
-
- private:
-  std::vector<int> inputs_;
-};
-
-// Of an input of floats and, where the model has another one, a bool's byte before it.
-std::string ErrorOf(const ModelWriter& writer) {
-  const auto interpreter = OpenBuiltin(writer);
-  Status status = interpreter->AllocateTensors();
-  if (status.ok()) status = interpreter->Invoke();
-  return status.ok() ? "none" : std::string(status.message());
-}
+using namespace testing;
 
 // `x` in a shape that the run tells: the values behind it are not the plan's.
 int Reshaped(Builder& b, int x, int length) {
@@ -321,90 +282,71 @@ TEST(ControlFlow, RefusesSubgraphsThatDoNotFit) {
   }
 }
 
-TEST(Variables, RefuseWhatIsNoneOfTheirs) {
+// A branch or a loop whose results have one shape, whatever happens, gives them memory ahead of
+// the run; others find it then.
+TEST(ControlFlow, GivesShapesThatAreKnownBeforeTheRun) {
+  for (const int code : {kIf, kWhile}) {
+    for (const bool same : {true, false}) {
+      SCOPED_TRACE(std::to_string(code) + (same ? ", same" : ", others"));
+      Builder b;
+      const int asks = b.In({1}, kBool), x = b.In({2}), y = b.Out({2});
+      if (code == kIf) b.AddControlFlow(kIf, {1, 2}, {asks, x}, {y});
+      if (code == kWhile) b.AddControlFlow(kWhile, {1, 2}, {x}, {y});
+      b.End({y});
+      b.AddSubgraph("first");
+      const int value = b.In({2});
+      const int axes = b.AddConstant("axes", kInt, {1}, std::vector<int32_t>{0});
+      b.End({code == kIf ? b.Op("NEG", {value}, {2})
+                         : b.Op("LESS", {b.Op("SUM", {value, axes}, Shape()), b.Number(0)}, Shape(),
+                                kBool)});
+      b.AddSubgraph("second");
+      const int other = b.In({2});
+      b.End({same ? b.Op("ABS", {other}, {2}) : b.Op("CONCATENATION", {other, other}, {4})});
+      const auto interpreter = OpenBuiltin(b);
+      ASSERT_OK(interpreter->AllocateTensors());
+      EXPECT_EQ(interpreter->output(0).data != nullptr, same);
+      const void* const before = interpreter->output(0).data;
+      ASSERT_OK(interpreter->Invoke());
+      EXPECT_EQ(interpreter->output(0).data == before, same);
+    }
+  }
+}
+
+TEST(ControlFlow, IsChosenByOneValueOfItsType) {
   struct Case {
     const char* message;
-    void (*write)(Builder& b, int handle);
+    int code;
+    DataType type;
+    Shape shape;
   };
-  const auto read = [](Builder& b, int handle, DataType type, const Shape& shape) {
-    const int value = b.Out(shape, type);
-    b.AddOperator(kRead, {handle}, {value});
-    b.End({value});
-  };
-  static constexpr auto kAssigned = [](Builder& b, int handle) {
-    b.AddOperator(kAssign, {handle, b.AddConstant("value", kFloat, {2}, std::vector{3.0f, 4.0f})},
-                  {});
-  };
-  static const auto kReads = read;
-  const Case cases[] = {
-      {"none",
-       [](Builder& b, int handle) {
-         kAssigned(b, handle);
-         kReads(b, handle, kFloat, {2});
-       }},
-      {"none",
-       [](Builder& b, int handle) {
-         kAssigned(b, handle);
-         kReads(b, handle, kFloat, Shape());
-       }},
-      {"nothing was assigned to its variable",
-       [](Builder& b, int handle) { kReads(b, handle, kFloat, {2}); }},
-      {"its variable has another type",
-       [](Builder& b, int handle) {
-         kAssigned(b, handle);
-         kReads(b, handle, kInt, {2});
-       }},
-      {"its variable has 8 bytes, its output 12",
-       [](Builder& b, int handle) {
-         kAssigned(b, handle);
-         kReads(b, handle, kFloat, {3});
-       }},
-      {"is no handle of a variable", [](Builder& b, int) { kReads(b, b.Number(1), kFloat, {2}); }},
-      {"is no handle of a variable",
-       [](Builder& b, int) { kReads(b, b.In({2}, kInt), kFloat, {2}); }},
-      {"is no handle of a variable",
-       [](Builder& b, int) {
-         b.AddOperator(kAssign, {b.Number(1), b.Number(2)}, {});
-         b.End({});
-       }},
-      {"nothing was assigned",
-       [](Builder& b, int) {
-         const int no_variable = b.AddConstant("one", kInt, {1}, std::vector{1});
-         kReads(b, no_variable, kFloat, {2});
-       }},
-      {"its handle names no variable",
-       [](Builder& b, int) {
-         b.AddOperator(kAssign, {b.AddConstant("below", kInt, {1}, std::vector{-1}), b.Number(2)},
-                       {});
-         b.End({});
-       }},
-      {"expected 2 and 0",
-       [](Builder& b, int handle) {
-         b.AddOperator(kAssign, {handle}, {});
-         b.End({});
-       }},
-      {"expected 1 and 1",
-       [](Builder& b, int handle) {
-         b.AddOperator(kRead, {handle, handle}, {b.Out({2})});
-         b.End({});
-       }},
-      {"expected 0 and 1",
-       [](Builder& b, int handle) {
-         b.AddOperator(kVarHandle, {handle}, {b.Out({1}, kHandle)});
-         b.End({});
-       }},
-      {"its output is no resource",
-       [](Builder& b, int) {
-         b.AddOperator(kVarHandle, {}, {b.Out({1}, kInt)});
-         b.End({});
-       }},
-  };
-  for (const auto& [message, write] : cases) {
+  const Case cases[] = {{"none", kIf, kBool, {1}},
+                        {"its condition is not one bool", kIf, DataType::kInt8, {1}},
+                        {"its condition is not one bool", kIf, kBool, {2}},
+                        {"none", kCase, kInt, Shape()},
+                        {"its index is not one int32", kCase, kInt, {2}},
+                        {"its index is not one int32", kCase, kFloat, {1}}};
+  for (const Case& c : cases) {
     Builder b;
-    const int handle = b.Out(Shape(), kHandle);
-    b.AddOperator(kVarHandle, {}, {handle});
-    write(b, handle);
-    EXPECT_THAT(ErrorOf(b), HasSubstr(message));
+    const int chooses = b.In(c.shape, c.type), x = b.In({1}), y = b.Out({1});
+    b.AddControlFlow(c.code, {1, 1}, {chooses, x}, {y});
+    b.End({y});
+    b.AddSubgraph("branch");
+    b.End({b.Op("NEG", {b.In({1})}, {1})});
+    EXPECT_EQ(ErrorOf(b) == "none", std::string(c.message) == "none");
+    EXPECT_THAT(ErrorOf(b), HasSubstr(c.message));
+  }
+}
+
+TEST(ControlFlow, RefusesArgumentsThatAreLeftOut) {
+  for (const bool choice : {true, false}) {
+    Builder b;
+    const int asks = b.In({1}, kBool), x = b.In({1}), y = b.Out({1});
+    b.AddControlFlow(kIf, {1, 1}, {choice ? -1 : asks, choice ? x : -1}, {y});
+    b.End({y});
+    b.AddSubgraph("branch");
+    b.End({b.Op("NEG", {b.In({1})}, {1})});
+    EXPECT_THAT(ErrorOf(b), HasSubstr(choice ? "has nothing to choose by"
+                                             : "input 0 of subgraph 1 has another type"));
   }
 }
 
@@ -421,25 +363,6 @@ TEST(ControlFlow, ErrorsNameTheSubgraph) {
   const std::string error = ErrorOf(b);
   EXPECT_THAT(error, ::testing::StartsWith("node 0 IF: "));
   EXPECT_THAT(error, HasSubstr("subgraph 1: node 1 READ_VARIABLE: nothing was assigned"));
-}
-
-// Assigned a smaller value and a larger one, over several runs.
-TEST(Variables, KeepWhatWasAssignedLast) {
-  Builder b;
-  const int x = b.In({1}), handle = b.Out(Shape(), kHandle), value = b.Out(Shape());
-  b.AddOperator(kVarHandle, {}, {handle});
-  b.AddOperator(kAssign, {handle, b.Op("CONCATENATION", {x, x, x}, {3})}, {});
-  b.AddOperator(kAssign, {handle, b.Op("NEG", {x}, {1})}, {});
-  b.AddOperator(kRead, {handle}, {value});
-  b.End({value});
-  const auto interpreter = OpenBuiltin(b);
-  ASSERT_TRUE(interpreter->AllocateTensors().ok());
-  for (const float given : {1.0f, 2.0f}) {
-    *static_cast<float*>(interpreter->input(0).data) = given;
-    ASSERT_TRUE(interpreter->Invoke().ok());
-    EXPECT_THAT(Output(*interpreter), ElementsAre(-given));
-    EXPECT_EQ(interpreter->output(0).shape, Shape({1}));
-  }
 }
 
 }  // namespace

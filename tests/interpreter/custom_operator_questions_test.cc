@@ -124,6 +124,49 @@ TEST(CustomOperatorQuestionsTest, GoByTheOlderNamesToo) {
   TfLiteRegistrationExternalDelete(op);
 }
 
+TEST(CustomOperatorQuestionsTest, HaveANameAndTheirOwnMaker) {
+  Chain chain(1);
+  const ModelPtr model = chain.Custom("Odd").Load();
+  const OperatorPtr nameless(TfLiteOperatorCreate(kTfLiteBuiltinCustom, nullptr, 1, nullptr));
+  EXPECT_EQ(Open(model, {nameless.get()}), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("a custom operator has no name"));
+  alignas(16) const std::byte foreign[512] = {};
+  EXPECT_EQ(Open(model, {reinterpret_cast<const TfLiteOperator*>(foreign)}), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("was not made by libfuselite_custom_operators.so"));
+}
+
+// An operator of the application's own in place of one that the interpreter has.
+TEST(CustomOperatorQuestionsTest, MayStandForBuiltinOnes) {
+  constexpr auto kAdd = static_cast<TfLiteBuiltinOperator>(0);  // as the schema has it
+  const OperatorPtr add(TfLiteOperatorCreate(kAdd, nullptr, 1, nullptr));
+  TfLiteOperatorSetPrepare(add.get(), PrepareLikeInput);
+  TfLiteOperatorSetInvoke(add.get(), [](TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {
+    Floats(TfLiteOpaqueNodeGetOutput(context, node, 0))[0] = 77;
+    return kTfLiteOk;
+  });
+  Chain chain(1);
+  const InterpreterPtr interpreter = Open(chain.Add(1).Load(), {add.get()});
+  EXPECT_THAT(RunOn(interpreter, {1}), ElementsAre(77));
+}
+
+TEST(CustomOperatorQuestionsTest, AreFreedByTheFunctionThatTheyHave) {
+  static int freed;
+  freed = 0;
+  for (const bool frees : {true, false}) {
+    const OperatorPtr op =
+        MakeOperator("Freed", PrepareLikeInput,
+                     [](TfLiteOpaqueContext*, TfLiteOpaqueNode*) { return kTfLiteOk; });
+    TfLiteOperatorSetInit(
+        op.get(), [](TfLiteOpaqueContext*, const char*, size_t) -> void* { return &freed; });
+    if (frees) {
+      TfLiteOperatorSetFree(op.get(), [](TfLiteOpaqueContext*, void*) { ++freed; });
+    }
+    Chain chain(1);
+    Open(chain.Custom("Freed").Load(), {op.get()}).reset();
+    EXPECT_EQ(freed, 1) << frees;
+  }
+}
+
 TEST(CustomOperatorQuestionsTest, IntArrays) {
   TfLiteIntArray* array = TfLiteIntArrayCreate(2);
   array->data[0] = 4;

@@ -47,6 +47,8 @@ class CApiInterpreterTest : public testing::Test {
     EXPECT_STREQ(FuseliteModelSignatureInputName(model, 0, 0), "x");
     EXPECT_EQ(FuseliteModelSignatureInputName(model, 0, 1), nullptr);
     EXPECT_EQ(FuseliteModelSignatureOutputName(model, 0, 1), nullptr);
+    EXPECT_EQ(FuseliteModelSignatureInputName(model, 1, 0), nullptr);
+    EXPECT_EQ(FuseliteModelSignatureInputName(model, SIZE_MAX, 0), nullptr);
     interpreter_ = FuseliteInterpreterCreate(model, nullptr);
     FuseliteModelDelete(model);
     ASSERT_NE(interpreter_, nullptr) << FuseliteLastError();
@@ -105,6 +107,7 @@ TEST_F(CApiInterpreterTest, TakesNullWhereThereIsNothing) {
   EXPECT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, nullptr, 0), kFuseliteOk);
   const int32_t none[] = {0, 3};
   ASSERT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, none, 2), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, nullptr, 0), kFuseliteOk);
   ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
   EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, nullptr, 0), kFuseliteOk);
   EXPECT_EQ(FuseliteInterpreterCopyOut(interpreter_, 0, nullptr, 0), kFuseliteOk);
@@ -143,6 +146,44 @@ TEST_F(CApiInterpreterTest, TakesNullHandles) {
   FuseliteInterpreterCancel(nullptr);
 }
 
+// The error is of the last call that failed, and says so of what is null.
+TEST_F(CApiInterpreterTest, SaysThatSomethingIsNull) {
+  int32_t dims[] = {1, 3};
+  float values[3] = {};
+  FuseliteTensor tensor;
+  const auto says_null = [&](bool failed) {
+    const std::string said = FuseliteLastError();
+    EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteInvalidArgument);  // another error
+    return failed && said == "a handle or pointer is null";
+  };
+  FuseliteModel* const model = nullptr;
+  EXPECT_TRUE(says_null(FuseliteModelLoadFile(nullptr) == nullptr));
+  EXPECT_TRUE(says_null(FuseliteModelLoadMemory(nullptr, 8) == nullptr));
+  EXPECT_TRUE(says_null(FuseliteInterpreterCreate(model, nullptr) == nullptr));
+  EXPECT_TRUE(says_null(FuseliteInterpreterApplyDelegate(nullptr, values) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterApplyDelegate(interpreter_, nullptr) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterTensor(nullptr, 0, &tensor) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterResizeInput(nullptr, 0, dims, 2) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterAllocate(nullptr) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterInvoke(nullptr) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterCopyIn(nullptr, 0, values, 12) != kFuseliteOk));
+  EXPECT_TRUE(says_null(FuseliteInterpreterCopyOut(nullptr, 0, values, 12) != kFuseliteOk));
+  FuseliteProfileEvent event;
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(nullptr, &event, 1), 0u);
+  EXPECT_EQ(FuseliteInterpreterSignatureOutput(interpreter_, nullptr, nullptr), -1);
+  EXPECT_EQ(FuseliteInterpreterInputCount(interpreter_), 1u);
+  EXPECT_EQ(FuseliteInterpreterOutputCount(interpreter_), 1u);
+  EXPECT_EQ(FuseliteInterpreterInput(interpreter_, 0), 0);
+  EXPECT_EQ(FuseliteInterpreterFindTensor(interpreter_, "in"), 0);
+}
+
+TEST_F(CApiInterpreterTest, KeepsTheErrorOfTheLastCallThatFailed) {
+  EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteInvalidArgument);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("AllocateTensors"));
+  EXPECT_EQ(FuseliteLastStatus(), kFuseliteInvalidArgument);
+}
+
 TEST_F(CApiInterpreterTest, HasNothingBeyondItsTensors) {
   ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
   FuseliteTensor tensor;
@@ -175,6 +216,96 @@ TEST_F(CApiInterpreterTest, ResizesAndProfiles) {
   EXPECT_GE(events[1].duration_ns, 0);
   EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, events, 2), 1u);
   EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, events, 2), 0u);
+}
+
+TEST_F(CApiInterpreterTest, HasNoValuesBeforeTheyHaveMemory) {
+  float values[3] = {};
+  for (const auto& status : {FuseliteInterpreterCopyOut(interpreter_, 0, values, 12),
+                             FuseliteInterpreterCopyIn(interpreter_, 0, values, 12)}) {
+    EXPECT_EQ(status, kFuseliteInvalidArgument);
+    EXPECT_THAT(FuseliteLastError(), HasSubstr("has no memory yet: allocate first"));
+  }
+}
+
+TEST_F(CApiInterpreterTest, ProfilesWhereItIsAskedTo) {
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  FuseliteProfileEvent event;
+  const auto events = [&] {
+    EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteOk);
+    return FuseliteInterpreterTakeEvents(interpreter_, &event, 1);
+  };
+  EXPECT_EQ(events(), 0u);
+  FuseliteInterpreterSetProfiling(interpreter_, 1);
+  EXPECT_EQ(events(), 1u);
+  ASSERT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, nullptr, 1), 0u);
+  EXPECT_EQ(FuseliteInterpreterTakeEvents(interpreter_, &event, 1), 1u) << "it waits on";
+  FuseliteInterpreterSetProfiling(interpreter_, 0);
+  EXPECT_EQ(events(), 0u);
+}
+
+// Four tensors: weights with two scales, a code with one, a variable of an open shape, a string.
+TEST(CApiTest, DescribesEachTensor) {
+  ModelWriter writer;
+  const int weights = writer.AddConstant<int8_t>("weights", DataType::kInt8, {2, 2}, {1, 2, 3, 4},
+                                                 {{0.5f, 0.25f}, {1, 2}, 1});
+  const int code = writer.AddTensor("code", DataType::kUInt8, {2}, {{0.1f}, {128}, 0});
+  const int state = writer.AddTensor({"state", DataType::kFloat32, {1, 3}, {}, {}, true, {-1, 3}});
+  const int text = writer.AddTensor("text", DataType::kString, {1});
+  writer.SetInputs({code, text});
+  writer.SetOutputs({code, text});
+  const std::vector<std::byte> bytes = writer.Finish();
+  FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+  ASSERT_NE(model, nullptr) << FuseliteLastError();
+  FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, nullptr);
+  ASSERT_NE(interpreter, nullptr) << FuseliteLastError();
+  FuseliteTensor tensor;
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter, weights, &tensor), kFuseliteOk);
+  EXPECT_EQ(tensor.scale_count, 2u);
+  EXPECT_EQ(tensor.scale, 0) << "there is no single one";
+  EXPECT_EQ(tensor.zero_point, 0);
+  EXPECT_EQ(tensor.scales[1], 0.25f);
+  EXPECT_EQ(tensor.zero_points[1], 2);
+  EXPECT_EQ(tensor.quantized_dimension, 1);
+  EXPECT_TRUE(tensor.is_constant);
+  EXPECT_FALSE(tensor.is_variable);
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter, code, &tensor), kFuseliteOk);
+  EXPECT_EQ(tensor.scale, 0.1f);
+  EXPECT_EQ(tensor.zero_point, 128);
+  EXPECT_EQ(tensor.dims_signature[0], 2) << "as its shape, where the file has none";
+  EXPECT_FALSE(tensor.is_constant);
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter, state, &tensor), kFuseliteOk);
+  EXPECT_TRUE(tensor.is_variable);
+  EXPECT_EQ(tensor.dims[0], 1);
+  EXPECT_EQ(tensor.dims_signature[0], -1);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter), kFuseliteOk) << FuseliteLastError();
+  // One string of two bytes, as a table.
+  const int32_t table[] = {1, 12, 14, 0x6968};
+  ASSERT_EQ(FuseliteInterpreterCopyIn(interpreter, 1, table, 14), kFuseliteOk)
+      << FuseliteLastError();
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter, text, &tensor), kFuseliteOk);
+  EXPECT_EQ(tensor.bytes, 14u);
+  EXPECT_NE(FuseliteInterpreterCopyIn(interpreter, 1, table, 13), kFuseliteOk);
+  FuseliteInterpreterDelete(interpreter);
+  FuseliteModelDelete(model);
+}
+
+TEST(CApiTest, RefusesOperatorsThatAreNotThere) {
+  const std::vector<std::byte> bytes = SoftmaxModel();
+  FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+  FuseliteInterpreterOptions options = FuseliteInterpreterOptionsDefault();
+  options.operator_count = 1;
+  EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("null"));
+  const struct TfLiteOperator* const none[] = {nullptr};
+  options.operators = none;
+  EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("null"));
+  options.operator_count = 0;
+  FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
+  EXPECT_NE(interpreter, nullptr) << FuseliteLastError();
+  FuseliteInterpreterDelete(interpreter);
+  FuseliteModelDelete(model);
 }
 
 TEST(CApiTest, RefusesOptionsOfAnotherSize) {

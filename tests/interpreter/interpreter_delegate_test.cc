@@ -297,6 +297,23 @@ TEST(DelegateTest, WhatItKeepsIsFreedWhenItIsTakenOff) {
   }
 }
 
+TEST(DelegateTest, NothingIsFreedThatItDoesNotKeep) {
+  static int freed;
+  freed = 0;
+  ModelWriter writer;
+  WriteChain(writer, 3);
+  TestDelegate delegate;
+  delegate.claims = {0, 1, 2};
+  delegate.delegate.FreeBufferHandle = [](tflite::TfLiteContext*, tflite::TfLiteDelegate*,
+                                          tflite::TfLiteBufferHandle*) { ++freed; };
+  auto interpreter = Open(writer);
+  ASSERT_OK(interpreter->ApplyDelegate(&delegate.delegate));
+  ASSERT_OK(interpreter->AllocateTensors());
+  ASSERT_OK(interpreter->Invoke());
+  ASSERT_OK(interpreter->RemoveDelegates());
+  EXPECT_EQ(freed, 0);
+}
+
 // Delegates that ask for it find the shapes of the values between the nodes that they took.
 TEST(DelegateTest, ShapesAreToldInsideOfPartitionsWhereThatIsAskedFor) {
   ModelWriter writer;

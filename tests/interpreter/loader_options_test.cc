@@ -63,6 +63,8 @@ TEST(OptionsOfAFile, AreThoseOfTheOperator) {
   const auto softmax = [](Builder& b) { return schema::CreateSoftmaxOptions(b, 1).Union(); };
   EXPECT_EQ(ErrorOf({.code = SOFTMAX, .kind = Kind::SoftmaxOptions, .options = softmax}), "loaded");
   EXPECT_EQ(ErrorOf({.code = SOFTMAX}), "loaded");
+  EXPECT_EQ(ErrorOf({.code = SOFTMAX, .kind = Kind::Conv2DOptions}), "loaded") << "no table";
+  EXPECT_EQ(ErrorOf({.code = SOFTMAX, .options = softmax}), "loaded") << "a table of no kind";
   EXPECT_THAT(ErrorOf({.code = CONV_2D, .kind = Kind::SoftmaxOptions, .options = softmax}),
               HasSubstr("its options are of kind"));
   EXPECT_EQ(ErrorOf({.code = NEG, .kind = Kind::SoftmaxOptions, .options = softmax}), "loaded")

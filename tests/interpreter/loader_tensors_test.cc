@@ -155,6 +155,12 @@ TEST(TensorOfAFile, HasFinitePositiveScalesForADimensionThatItHas) {
   // Of a bias it says nothing.
   const Fields bias{.type = schema::TensorType::INT32, .quantization = Scales({0}, {0})};
   EXPECT_THAT(Loaded(bias).quantization.scales, ElementsAre(0));
+  const Fields wide{.type = schema::TensorType::INT64, .quantization = Scales({0}, {0})};
+  EXPECT_THAT(Loaded(wide).quantization.scales, ElementsAre(0));
+  for (const float scale : {-1.0f, kInfinity, NAN}) {
+    const Fields other{.type = schema::TensorType::INT32, .quantization = Scales({scale}, {0})};
+    EXPECT_THAT(ErrorOf(other), HasSubstr("expected a positive number"));
+  }
   for (const int axis : {-1, 2}) {
     EXPECT_THAT(ErrorOf({.quantization = Scales({1, 1}, {0, 0}, axis)}),
                 HasSubstr("quantized dimension " + std::to_string(axis) + " of rank 2"));

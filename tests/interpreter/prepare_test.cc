@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/generate/generate.h"
+#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite_operator.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {
@@ -77,6 +79,60 @@ TEST(PrepareTest, OperatorsNeedNoPrepareToRun) {
     ASSERT_TRUE(status.ok()) << status.ToString();
     EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(3, 4));
   }
+}
+
+// The version where it is not the first, and how operators are added where a custom one is missing.
+TEST(PrepareTest, MissingOperatorsAreNamedByTheirVersions) {
+  const OpResolver resolver = OpResolver::WithBuiltins();
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  const auto error = [&](bool custom, int version) {
+    ModelWriter writer;
+    for (int i = 0; i < 2; ++i) writer.AddTensor("t", DataType::kFloat32, {2});
+    if (custom) writer.AddCustomOperator("Odd", {}, {0}, {1}, version);
+    if (!custom) writer.AddOperator(tflite::kTfLiteBuiltinStablehloSort, {0}, {1}, version);
+    writer.SetInputs({0});
+    writer.SetOutputs({1});
+    return Interpreter::Create(Load(writer), options).status().message();
+  };
+  const std::string missing = "operators not implemented in this interpreter: ";
+  const std::string hint = "; docs/custom-operators.md says how to add custom operators";
+  EXPECT_EQ(error(false, 1), missing + "STABLEHLO_SORT");
+  EXPECT_EQ(error(false, 3), missing + "STABLEHLO_SORT version 3");
+  EXPECT_EQ(error(true, 1), missing + "custom operator Odd" + hint);
+  EXPECT_EQ(error(true, 2), missing + "custom operator Odd version 2" + hint);
+}
+
+// Values that nodes make of constants are there before anything runs, whatever is left out.
+TEST(PrepareTest, KnowsValuesThatFollowFromConstants) {
+  ModelWriter writer;
+  const int x = writer.AddConstant<float>("x", DataType::kFloat32, {1, 2}, {1, 2});
+  const int weights = writer.AddConstant<float>("w", DataType::kFloat32, {1, 2}, {3, 4});
+  const int out = writer.AddTensor("out", DataType::kFloat32, {1, 1});
+  writer.AddOperator(*kernels::FindOperator("FULLY_CONNECTED"), {x, weights, -1}, {out});
+  writer.SetOutputs({out});
+  const auto interpreter = OpenBuiltin(writer);
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_THAT(Output(*interpreter), ElementsAre(11));
+}
+
+// What it carries of another maker is not called.
+TEST(PrepareTest, OperatorsOfAnotherMakerAreHollow) {
+  tflite::TfLiteOperator foreign{};
+  foreign.prepare = [](tflite::TfLiteOpaqueContext*, tflite::TfLiteOpaqueNode*) {
+    ADD_FAILURE() << "it was called";
+    return tflite::kTfLiteOk;
+  };
+  tflite::TfLiteRegistration op{};
+  op.registration_external = &foreign;
+  OpResolver resolver;
+  resolver.AddCustom("AddOne", op);
+  InterpreterOptions options;
+  options.resolver = &resolver;
+  ModelWriter writer;
+  WriteChain(writer, 1);
+  EXPECT_THAT(Open(writer, options)->AllocateTensors().message(),
+              HasSubstr("no functions that the interpreter can call"));
 }
 
 // A kernel says with a status of its own that it lacks what it needs: a host may go on without it.

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/tflite_arrays.h"
+
 namespace fuselite::interpreter {
 namespace {
 
@@ -43,6 +45,29 @@ TEST(StringTable, IsRefusedWhereOffsetsAreOutOfOrder) {
   EXPECT_THAT(ErrorOf(Table({2, 18, 16, 20}, "abcd"), 2), HasSubstr("offset 16 out of order"));
   EXPECT_THAT(ErrorOf(Table({1, 12, 15}, "ab"), 1), HasSubstr("offset 15 out of order"));
   EXPECT_THAT(ErrorOf(Table({1, 12, -1}, "ab"), 1), HasSubstr("offset -1 out of order"));
+}
+
+// As a graph has them: of a type, a shape and bytes.
+TEST(StringTensor, IsReadByItsShape) {
+  const std::vector<std::byte> table = Table({2, 16, 17, 19}, "abc");
+  const auto error = [&](tflite::TfLiteType type, const std::vector<int>& dims, size_t bytes) {
+    const tflite::IntArrayPtr shape = tflite::MakeIntArray(dims);
+    tflite::TfLiteTensor tensor{};
+    tensor.type = type;
+    tensor.dims = shape.get();
+    tensor.data.raw_const = reinterpret_cast<const char*>(table.data());
+    tensor.bytes = bytes;
+    const auto strings = ReadStrings(tensor);
+    return strings.ok() ? std::to_string(strings->size()) : std::string(strings.status().message());
+  };
+  constexpr auto kString = tflite::kTfLiteString;
+  EXPECT_EQ(error(kString, {2}, table.size()), "2");
+  EXPECT_EQ(error(kString, {2, 1}, table.size()), "2");
+  EXPECT_EQ(error(kString, {0}, 0), "0") << "nobody has written it yet";
+  EXPECT_THAT(error(kString, {2}, 0), HasSubstr("does not have 2 entries"));
+  EXPECT_THAT(error(kString, {0}, table.size()), HasSubstr("does not have 0 entries"));
+  EXPECT_THAT(error(kString, {-1}, table.size()), HasSubstr("has no shape"));
+  EXPECT_THAT(error(tflite::kTfLiteInt32, {2}, table.size()), HasSubstr("is no string"));
 }
 
 }  // namespace
