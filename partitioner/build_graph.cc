@@ -67,14 +67,12 @@ class Builder {
 
   Status AddInput(int tensor) {
     if (read_.contains(tensor)) return Status();
-    Result<TensorInfo> info = table_.Get(tensor);
-    // The node that reads it gives the better message.
-    if (!info.ok()) return Status();
-    const bool constant = info->constant();
-    fusion::Value value = ValueOf(tensor, *std::move(info));
+    // The node that reads it was described with it.
+    FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, table_.Get(tensor));
+    const bool constant = info.constant();
+    fusion::Value value = ValueOf(tensor, std::move(info));
     value.storage = table_.StorageOf(tensor);
-    value.variable =
-        !constant && (context_->tensors[tensor].is_variable || table_.IsVariable(tensor));
+    value.variable = context_->tensors[tensor].is_variable || table_.IsVariable(tensor);
     value.input = !constant && !value.variable;
     if (!constant) {
       (value.input ? built_.inputs : built_.variables)
@@ -108,7 +106,7 @@ class Builder {
     node.inputs.reserve(imported.inputs.size());
     node.outputs.reserve(imported.outputs.size());
     for (int tensor : imported.inputs) {
-      if (tensor >= 0 && !read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+      if (tensor >= 0) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
       node.inputs.push_back(read_[tensor]);
       if (tensor >= 0) ReadAs(op.inputs[node.inputs.size() - 1], read_[tensor]);
     }
@@ -146,7 +144,7 @@ class Builder {
       const auto argument = std::ranges::find(arguments, body.graph.value(v).host_tensor);
       if (argument == arguments.end() || body.graph.producer(v) != fusion::kNone) continue;
       const int tensor = imported.inputs[argument - arguments.begin()];
-      if (!read_.contains(tensor)) FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
+      FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
       places[v] = read_[tensor];
     }
     for (size_t i = 0; i < imported.outputs.size(); ++i) {

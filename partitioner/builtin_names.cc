@@ -14,7 +14,8 @@ static_assert(std::size(kNames) == tflite::kTfLiteBuiltinOperatorCount);
 }  // namespace
 
 std::string BuiltinName(int builtin_code) {
-  if (builtin_code >= 0 && builtin_code < tflite::kTfLiteBuiltinOperatorCount) {
+  // Without its sign a negative code is larger than any.
+  if (static_cast<size_t>(builtin_code) < std::size(kNames)) {
     return std::string(kNames[builtin_code]);
   }
   return "operator " + std::to_string(builtin_code);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -98,8 +99,7 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
   FuseliteDelegateOptions all = FuseliteDelegateOptionsDefault();
   // A caller built with an older header has fewer members.
   if (options != nullptr) {
-    std::memcpy(&all, options,
-                options->struct_size < sizeof all ? options->struct_size : sizeof all);
+    std::memcpy(&all, options, std::min(options->struct_size, sizeof all));
   }
   return Guarded(all.report_error, [&] {
     Given given;
@@ -123,8 +123,7 @@ TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
 }
 
 void FuseliteDelegateDelete(TfLiteDelegate* delegate) {
-  if (delegate == nullptr) return;
-  delete FromHost(delegate);
+  if (delegate != nullptr) delete FromHost(delegate);
 }
 
 void FuseliteDelegateCancel(TfLiteDelegate* delegate) {

@@ -86,9 +86,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
     FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host, partition));
     facts.makers->Follow(partition);
   }
-  if (!variables_->handles().empty()) {
-    FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
-  }
+  FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   context_ = context;
   threads_ = state_->ThreadsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);

@@ -71,7 +71,7 @@ void PrintNodes(const GraphReport& graph, std::ostream& out) {
   TextTable table({"node", "operator", "output", "verdict"});
   for (const Verdict& verdict : graph.verdicts) {
     const PartitionReport* partition = PartitionOf(graph, verdict.host_node);
-    if (verdict.claimed && partition != nullptr && partition->compiled) continue;
+    if (partition != nullptr && partition->compiled) continue;
     table.AddRow({std::to_string(verdict.host_node), verdict.op, verdict.shapes,
                   verdict.claimed ? "taken" : "left to the host: " + verdict.reason});
   }

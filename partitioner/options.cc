@@ -36,7 +36,7 @@ int NearestNumber(std::string_view value, int min, int max) {
   double number = min;
   const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error == std::errc::result_out_of_range) return value.starts_with('-') ? min : max;
-  if (error != std::errc() || !std::isfinite(number)) return min;
+  if (!std::isfinite(number)) return min;
   return static_cast<int>(std::clamp(std::round(number), double(min), double(max)));
 }
 

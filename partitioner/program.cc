@@ -161,8 +161,8 @@ Result<Segment*> Program::SegmentAt(int begin, const tflite::TfLiteContext* cont
 Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
                         const LiveValues& live, const fusion::CompileOptions& options) {
   const Clock::time_point start = Clock::now();
-  std::optional<ReadyGraph> ready;
-  if (segment.begin == 0) ready = std::exchange(ready_, std::nullopt);
+  // The first segment comes first.
+  std::optional<ReadyGraph> ready = std::exchange(ready_, std::nullopt);
   if (ready) {
     segment.built = std::move(ready->built);
   } else {

@@ -26,11 +26,12 @@ struct CpuOptions {
   bool wants_delegate = true;  // false: the program asks for LiteRT's own kernels
 };
 
+// Without the blanks and quotes at both ends.
 std::string_view Trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '"'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
+  constexpr char kBlanks[] = " \t\"";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
 CpuOptions ParseCpuOptions(std::string_view toml) {
