@@ -112,6 +112,9 @@ TEST_F(AcceleratorTest, ReadsTheOptionsForTheCpu) {
   EXPECT_EQ(Create(kOk, "num_threads = 0\nnum_threads = -3\n", true), "");
   EXPECT_EQ(Create(kOk, "kernel_mode = \"delegate\"", true), "");
   EXPECT_EQ(Create(kOk, "kernel_mode = \"builtin\"", false), "");
+  EXPECT_EQ(Create(kOk, "kernel_mode = \" \"\t", false), "") << "no mode of ours";
+  EXPECT_EQ(Create(kOk, "kernel_mode", true), "") << "a line that says nothing";
+  EXPECT_EQ(Create(kOk, "other = builtin", true), "");
   EXPECT_EQ(Create(kOk, "a line without\n\n \t kernel_mode\t= \"reference\" \nother = 1", false),
             "");
   // What a line gives reaches the delegate's options, which refuse it.

@@ -106,6 +106,33 @@ TEST_F(ConstantsTest, WhatIsMadeForTheHostIsMadeOfWhatItHas) {
   EXPECT_THAT(Reasons()[1], HasSubstr("custom operator Foo, which is left to the host"));
 }
 
+// A partition whose shapes the run finds has them in its parts, and the host in none.
+TEST_F(ConstantsTest, OfPartitionsInPartsAreInside) {
+  const int made = Made("NEG", three_);
+  const int custom = Custom(Work(With("ADD", input_, made)));
+  const int shape = host_.AddTensor({2}, DataType::kInt32);
+  const int rows = host_.AddTensor({}), sum = host_.AddTensor({});
+  host_.AddNode("RESHAPE", {custom, shape}, {rows});
+  host_.AddNode("ADD", {rows, made}, {sum});
+  int out = sum;
+  for (int i = 0; i < 7; ++i) {
+    const int next = host_.AddTensor({});
+    host_.AddNode("ABS", {out}, {next});
+    out = next;
+  }
+  host_.SetOutputs({out});
+  Open();
+  ASSERT_THAT(host_.kernels, SizeIs(2));
+  TfLiteTensor& unused = host_.context.tensors[made];
+  EXPECT_EQ(unused.data.f[0], 1e9f);
+  EXPECT_EQ(unused.allocation_type, kTfLiteArenaRw);
+  unused.data.data = nullptr;
+  auto* const dims = static_cast<int32_t*>(host_.Memory(shape));
+  dims[0] = 1;
+  dims[1] = kWidth;
+  EXPECT_EQ(RunWith(1, custom, 5, out), 5 - 3);
+}
+
 // Its reader comes to be the host's for want of work, after the maker was taken.
 TEST_F(ConstantsTest, WhatTheHostReadsAfterAllItComputes) {
   const int made = Made("NEG", three_);

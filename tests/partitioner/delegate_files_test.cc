@@ -61,6 +61,40 @@ TEST_F(FilesTest, ProfileFileHasTheStepsTimes) {
   std::filesystem::remove(options.profile_file);
 }
 
+// Each partition by the first of the host's nodes in it, whatever is computed ahead of that one.
+TEST_F(FilesTest, ProfilesAddUpForEachPartition) {
+  const int made = host_.AddTensor({1, kWidth}), sum = host_.AddTensor({1, kWidth});
+  host_.AddNode("NEG", {host_.AddConstant({1, kWidth}, Ramp(kWidth))}, {made});
+  const int custom = Custom(Layers(input_, 4));
+  host_.AddNode("ADD", {custom, made}, {sum});
+  host_.SetOutputs({Layers(sum, 4)});
+  Options options = DefaultOptions();
+  options.profile_file = Path("fuselite_profile.txt");
+  Apply(options);
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk) << host_.errors.back();
+  for (int run = 0; run < 3; ++run) ASSERT_EQ(host_.Invoke(), kTfLiteOk);
+  host_.DropKernels();
+  std::vector<int> first_nodes;
+  for (const auto& [key, steps] : delegate_->state()->Profile()) {
+    first_nodes.push_back(key.first_node);
+    for (const StepTimes& step : steps) EXPECT_EQ(step.runs, 3) << step.ops;
+  }
+  EXPECT_THAT(first_nodes, ::testing::ElementsAre(0, 6));
+  std::filesystem::remove(options.profile_file);
+}
+
+// What went well is not worth a word.
+TEST_F(FilesTest, AFileThatIsWrittenIsNotWarnedOf) {
+  host_.SetOutputs({Layer(input_)});
+  Options options = DefaultOptions();
+  options.explain_file = Path("fuselite_explain.txt");
+  options.verbose = true;
+  ::testing::internal::CaptureStderr();
+  Apply(options);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("fuselite: \n")));
+  std::filesystem::remove(options.explain_file);
+}
+
 TEST_F(FilesTest, AFileThatCannotBeWrittenFailsNothing) {
   const int out = Layer(input_);
   host_.SetOutputs({out});

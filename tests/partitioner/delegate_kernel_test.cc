@@ -316,6 +316,18 @@ TEST_F(DelegateTest, ShapesBetweenPartitionsAreTheInferredOnes) {
   EXPECT_THAT(Reasons(), ::testing::Contains("").Times(9));
 }
 
+// What the file says of it fits no layer.
+TEST_F(DelegateTest, ShapesBetweenPartitionsAreNotTheFiles) {
+  const int between = Layers(input_, 4), custom = Custom(between);
+  host_.Resize(between, {1, 1});
+  const int layer = Layer(between), sum = host_.AddTensor({1, kWidth});
+  host_.AddNode("ADD", {layer, custom}, {sum});
+  host_.SetOutputs({Layers(sum, 3)});
+  Apply(DefaultOptions());
+  EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4), SizeIs(5)));
+  EXPECT_THAT(Reasons(), ::testing::Contains("").Times(9));
+}
+
 // A shape is known when the graph is judged, but its node goes back to the host: to the partition
 // behind it, it is a value of the run.
 TEST_F(DelegateTest, ShapesGivenBackToTheHostAreNotKnown) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "kernels/generate/generate.h"
 #include "partitioner/delegate_kernel.h"
@@ -325,6 +326,17 @@ TEST_F(PlansTest, InputsThatShrankWithoutANewPlanAreAnError) {
   EXPECT_EQ(host_.Invoke(), kTfLiteError);
   EXPECT_THAT(host_.errors.back(), HasSubstr("128 bytes instead of 256"));
   EXPECT_FALSE(Reported());
+}
+
+// Where a run finds its shapes, it finds its memory as well.
+TEST_F(PlansTest, InputsWithoutMemoryAreAnErrorOfTheRun) {
+  const int out = Reshaped("EXP");
+  Open({out});
+  void* const memory = std::exchange(host_.context.tensors[input_].data.data, nullptr);
+  EXPECT_EQ(InvokeTo(2, 32), kTfLiteError);
+  EXPECT_THAT(host_.errors.back(), HasSubstr("the host changed tensor 0"));
+  host_.context.tensors[input_].data.data = memory;
+  EXPECT_EQ(InvokeTo(2, 32), kTfLiteOk);
 }
 
 }  // namespace

@@ -157,6 +157,45 @@ partition 0: 1 node (4), 0 multiply-adds, not yet prepared by the host
 )");
 }
 
+// Nothing is said of what there is not: no table of nodes, no refusals, no number of the graph.
+TEST(ExplanationTest, TextOfOneGraphSaysNoMoreThanThereIs) {
+  Explanation explanation = Example();
+  explanation.options.fusion = false;
+  GraphReport& graph = explanation.graphs[0];
+  graph.verdicts.erase(graph.verdicts.begin() + 2);
+  PartitionReport& partition = graph.partitions[0];
+  partition.host_run_nodes = {3};
+  partition.report.steps[0].refusals.clear();
+  partition.report.rewrites = {{"fuse relu", {0, 1}}, {"drop identity", {3}}};
+  EXPECT_EQ(ToText(explanation), R"(fuselite: isa avx2, jit on, fusion off
+3 nodes, 3 taken, in 1 partition
+partition 0: 3 nodes (0-1 3), 2.50 M multiply-adds; 1 step on 2 threads, weights 0 B, intermediate values in 0 B, compiled in 0.0 ms
+  the host's kernel runs the subgraphs of 3 inside the partition: the host does not say in which order they give their results
+  step  nodes  operators       output  kernel    placed in  multiply-adds  weights
+     0    0-1  CONV_2D + relu          conv f32                         0        -
+  rewrites:
+    fuse relu (nodes 0-1)
+    drop identity (node 3)
+)");
+}
+
+// One that the host has prepared, and one that it has not.
+TEST(ExplanationTest, TextListsTheNodesOfPartitionsThatAreNotPrepared) {
+  Explanation explanation = Example();
+  explanation.graphs[0].partitions[0].nodes = {0, 1};
+  explanation.graphs[0].partitions.emplace_back().nodes = {3};
+  const std::string text = ToText(explanation);
+  EXPECT_THAT(text, HasSubstr("     3  RESHAPE"));
+  EXPECT_THAT(text, HasSubstr("taken\n"));
+  EXPECT_THAT(text, Not(HasSubstr("  CONV_2D  ")));
+}
+
+TEST(ExplanationTest, DotHasTextThatGraphvizTakes) {
+  Explanation explanation = Example();
+  explanation.graphs[0].verdicts[2].op = "a\\b\n\"c\"";
+  EXPECT_THAT(ToDot(explanation), HasSubstr(R"(label="a\\b \"c\")"));
+}
+
 TEST(ExplanationTest, SaysInHowManyPartsABatchIsComputed) {
   Explanation explanation = Whole();
   explanation.graphs[0].partitions[0].report.batch_parts = 8;

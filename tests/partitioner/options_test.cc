@@ -118,7 +118,7 @@ TEST(OptionsTest, AmountsTakeSuffixesAndRefuseWhatIsNoNumber) {
   EXPECT_EQ(memory("2k"), 2048);
   EXPECT_EQ(memory("8T"), 8 * std::pow(1024.0, 4));
   EXPECT_EQ(Parse({{"max_multiply_adds", "500M"}})->budget.max_multiply_adds, 5e8);
-  for (const char* text : {"-1", "much", "2GB", "1e999", "nan", "", "G"}) {
+  for (const char* text : {"-1", "much", "2GB", "2X", "1e999", "nan", "", "G"}) {
     EXPECT_THAT(ErrorOf({{"max_memory", text}}),
                 AllOf(HasSubstr("option max_memory"), HasSubstr("0 (no limit)")))
         << text;
@@ -144,6 +144,19 @@ TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
   EXPECT_THAT(ErrorOf({}, {{"FUSELITE_ISA", "mmx"}}),
               HasSubstr("environment variable FUSELITE_ISA"));
   EXPECT_THAT(ErrorOf({{"isa", "mmx"}}), Not(HasSubstr("\n")));
+}
+
+TEST(OptionsTest, WordsThatAreValidAreListed) {
+  EXPECT_THAT(ErrorOf({{"precision", "exact"}}), HasSubstr("(of strict, default, fast)"));
+}
+
+TEST(OptionsTest, OperatorsAreThoseOfModels) {
+  const auto denied = [](const char* names) { return Parse({{"ops_deny", names}})->ops_deny; };
+  EXPECT_THAT(denied(",softmax,, ;CONV_2D,"), ElementsAre("SOFTMAX", "CONV_2D"));
+  EXPECT_THAT(denied("tflite_detection_postprocess"), ElementsAre("TFLite_Detection_PostProcess"));
+  EXPECT_THAT(denied(""), ::testing::IsEmpty());
+  EXPECT_THAT(ErrorOf({{"ops_deny", "FUSELITE_ATTENTION"}}),
+              HasSubstr("is no operator known here"));
 }
 
 TEST(OptionsTest, IsaIsACap) {

@@ -81,6 +81,23 @@ TEST(Branches, OfSeveralResultsAreTakenWhereThatIsClear) {
   EXPECT_TRUE(delegated.whole());
   EXPECT_THAT(delegated.reasons, ::testing::IsEmpty());
 }
+// So are results of one shape and different types.
+TEST(Branches, OfResultsOfTwoTypesAreTaken) {
+  Builder b;
+  const int chooses = b.In({1}, kBool), x = b.In({1, 6}), w = b.In({2, 6}, kInt);
+  const int y = b.AddTensor("y", kFloat, {2, 6}), z = b.AddTensor("z", kInt, {2, 6});
+  b.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {chooses, x, w}, {y, z});
+  b.End({b.Op("ABS", {y}, {2, 6}), z});
+  for (const char* op : {"EXP", "NEG"}) {
+    b.AddSubgraph(op);
+    const int one = b.In({1, 6}), other = b.In({2, 6}, kInt);
+    b.End({b.Op("ADD", {b.Op(op, {one}, {1, 6}), b.Weights({2, 6})}, {2, 6}),
+           b.Op("ABS", {other}, {2, 6}, kInt)});
+  }
+  const Delegated delegated = ExpectDelegateAgrees(b, BestOptions(), 8);
+  EXPECT_TRUE(delegated.whole());
+  EXPECT_THAT(delegated.reasons, ::testing::IsEmpty());
+}
 
 // An index beyond the branches runs the last one.
 TEST(Branches, OfACaseGiveWhatTheChosenOneGives) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/generate/generate.h"
 #include "tests/partitioner/subgraph_models.h"
 
 namespace fuselite::partitioner {
@@ -279,6 +280,64 @@ TEST(Variables, AreAssignedAValue) {
   if (status.ok()) status = interpreter->AllocateTensors();
   if (status.ok()) status = interpreter->Invoke();
   EXPECT_FALSE(status.ok());
+}
+
+TEST(Variables, AreReadAsTheTypeThatTheyHave) {
+  Stateful b;
+  b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle(), value = b.AddTensor("value", kInt, {1, 8});
+  b.AddOperator(tflite::kTfLiteBuiltinReadVariable, {handle}, {value});
+  b.End({b.Op("NEG", {value}, {1, 8}, kInt)});
+  b.Initializer();
+  EXPECT_THAT(Open(b).reasons,
+              Contains(HasSubstr("reads int32[1,8] from a variable of float32[1,8]")));
+}
+
+// A turn that leaves each byte as it was, but not each shape, is no turn for the next: [2, 3] ones
+// turn to [3, 2], and the sum grows in every second turn, by the number of turns that there were.
+TEST(Variables, CountTheTurnsOfALoopThatChangesAShape) {
+  Stateful b;
+  const int ones = b.AddConstant("ones", kFloat, {2, 3}, std::vector<float>(6, 1));
+  const int x = b.In({1}), zero = b.Op("SUB", {x, x}, {1});
+  const int start = b.AddTensor("start", kFloat, {2, 3});
+  b.AddOperator(*kernels::FindOperator("ADD"), {ones, zero}, {start});
+  const int last = b.AddTensor("last", kFloat, {2, 3}), sum = b.AddTensor("sum", kFloat, {2});
+  const int none =
+      b.Op("ADD", {zero, b.AddConstant("none", kFloat, {2}, std::vector{0.f, 0.f})}, {2});
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {start, none}, {last, sum});
+  b.End({sum, last});
+  const auto total = [&](int values) {
+    const int axes = b.AddConstant("axes", kInt, {1}, std::vector{0});
+    return b.Op("SUM", {values, axes}, Shape());
+  };
+  b.AddSubgraph("condition");
+  b.In({2, 3});
+  const int most = b.AddConstant("most", kFloat, Shape(), std::vector{11.0f});
+  b.End({b.Op("LESS", {total(b.In({2})), most}, Shape(), kBool)});
+  b.AddSubgraph("body");
+  const int value = b.In({2, 3}), before = b.In({2});
+  b.AddControlFlow(tflite::kTfLiteBuiltinCallOnce, {3}, {}, {});
+  const int handle = b.Handle(), turns = b.AddTensor("turns", kFloat, {1});
+  b.AddOperator(tflite::kTfLiteBuiltinReadVariable, {handle}, {turns});
+  const int one = b.AddConstant("one", kFloat, {1}, std::vector{1.0f});
+  b.Assign(handle, b.Op("ADD", {turns, one}, {1}));
+  kernels::Params as_int;
+  as_int.as<kernels::ShapeParams>().out_type = kInt;
+  const int shape = b.AddTensor("shape", kInt, {2});
+  b.AddOperator(*kernels::FindOperator("SHAPE"), as_int, {value}, {shape});
+  const int at_first = b.AddConstant("at first", kInt, {2}, std::vector<int32_t>{2, 2});
+  const int other = b.Op(
+      "CAST", {b.Op("SUB", {b.Op("MAXIMUM", {shape, at_first}, {2}, kInt), at_first}, {2}, kInt)},
+      {2});
+  const int order = b.AddConstant("order", kInt, {2}, std::vector<int32_t>{1, 0});
+  const int weight = b.AddConstant("weight", kFloat, {2}, std::vector{1.0f, 0.0f});
+  const int grows = b.Op("MUL", {b.Op("MUL", {other, weight}, {2}), turns}, {2});
+  b.End({b.Op("TRANSPOSE", {value, order}, {3, 2}), b.Op("ADD", {before, grows}, {2})});
+  b.AddSubgraph("initializer");
+  b.Assign(b.Handle(), b.AddConstant("no turn", kFloat, {1}, std::vector{0.0f}));
+  b.End({});
+  ExpectDelegateAgrees(b, BestOptions(), 1);
 }
 
 }  // namespace
