@@ -123,11 +123,6 @@ Node WithPadding(const Graph& graph, NodeId id, const kernels::ExtraPadding& pad
   return folded;
 }
 
-void RemoveUnread(Graph& graph, NodeId id) {
-  const ValueId out = graph.node(id).outputs[0];
-  if (graph.consumers(out).empty() && !graph.value(out).observed) graph.Remove(id);
-}
-
 }  // namespace
 
 bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
@@ -161,9 +156,8 @@ bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   if (is_alone(id, graph.node(id).inputs[0]) && is_alone(of_pad, padded)) {
     folded.host_nodes = host_nodes;
   }
+  // Where nobody else reads what the padding gives, it goes with the dead nodes.
   graph.Replace(id, std::move(folded));
-  if (found->reshape != kNone) RemoveUnread(graph, found->reshape);
-  RemoveUnread(graph, found->pad);
   return true;
 }
 
