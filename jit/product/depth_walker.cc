@@ -75,9 +75,9 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
   a_.L(next);
   for (const DepthRuns::Run& run : depth_.runs) WalkRun(0, run, accumulators, step);
   Flush(depth_.outer_step);
-  a_offset_ = 0;
   a_.dec(r_.outer);
   a_.jnz(next, Assembler::T_NEAR);
+  a_offset_ = depth_.outer * depth_.outer_step;
 }
 
 int64_t DepthWalker::Unroll(int64_t steps, int accumulators) const {

@@ -49,6 +49,10 @@ class DepthWalker {
   // run may have fewer. `accumulators`: of the tile.
   using Step = std::function<void(int64_t displacement, int64_t values)>;
   void Walk(int accumulators, const Step& step);
+  // Calls it for a step of `values` values at `displacement`, behind all others.
+  void Once(int64_t displacement, int64_t values, const Step& step) const {
+    step(displacement - a_offset_, values);
+  }
   // Behind the last step: the register `weights` is where Weights(0) is.
   void Settle() { Flush(a_offset_); }
 

@@ -87,7 +87,9 @@ class GemmS8Emitter : public Assembler {
     } else {
       walk_.SkipWeights(tile_.vectors * isa().bytes);
     }
-    walk_.Walk(tile_.rows * tile_.vectors, [&](int64_t at, int64_t values) { Step(at, values); });
+    const auto step = [&](int64_t at, int64_t values) { Step(at, values); };
+    walk_.Walk(tile_.rows * tile_.vectors, step);
+    for (const TermGroup& group : spec_.again) walk_.Once(group.offset, group.length, step);
     walk_.Settle();
     FinishTile();
   }
@@ -235,6 +237,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
       int{spec.constants_apart}, " r", int{spec.rolled}, " w", int{spec.prefetch_weights}, " k",
       spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
+  for (const auto& group : spec.again)
+    key += internal::Join(" again", group.offset, '+', group.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);
   }
@@ -250,7 +254,8 @@ bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {
 }
 
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
-  int64_t vector = DepthGroups(spec.depth, spec.isa) * spec.weight_bytes();
+  const int64_t groups = DepthGroups(spec.depth, spec.isa) + std::ssize(spec.again);
+  int64_t vector = groups * spec.weight_bytes();
   if (!spec.constants_apart) vector += VectorConstantsBytes(spec);
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector)));
 }

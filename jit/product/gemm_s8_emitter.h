@@ -10,7 +10,9 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
+#include "jit/product/centered_weights.h"
 #include "jit/product/gemm_emitter.h"
 #include "jit/tail/sum_tail.h"
 
@@ -24,6 +26,8 @@ struct GemmS8Spec {
   // It counts values; each run is read in whole groups, so up to three bytes behind its end, unless
   // `to_the_byte`.
   DepthRuns depth;
+  // Groups of the depth that are multiplied once more behind it, with weights of their own.
+  std::vector<TermGroup> again;
   int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
@@ -49,9 +53,9 @@ struct GemmS8Spec {
 };
 
 // `panel` holds, for `vectors` vectors of channels: the bias (with row_zero_points it is multiplied
-// by the row's); the weights of each group of the depth; the constants of the tail vector by
-// vector. With constants_apart the weights alone, and `constants` the others. Lanes are those of
-// ChannelOfLane where there is a requantization, else in order.
+// by the row's); the weights of each group of the depth and of those taken again; the constants of
+// the tail vector by vector. With constants_apart the weights alone, and `constants` the others.
+// Lanes are those of ChannelOfLane where there is a requantization, else in order.
 struct GemmS8Args {
   const std::byte* a;
   const std::byte* panel;

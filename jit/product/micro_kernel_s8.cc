@@ -21,6 +21,8 @@ constexpr int64_t kSharedWeights = 32 << 10;
 // take the place of dot products (Feature::kTwoVectorPorts): of a 1x1 convolution of 512 channels
 // these are a fifth of the arithmetic.
 constexpr int64_t kRowsWorthFlipping = 4;
+// What a row costs: a dot product, the sum of a run of its values, and of each value there.
+constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
 // SumRuns::rows: those of a line, where lines follow each other in the output.
 int64_t RowsOfRuns(const ProductProblem& problem) {
@@ -52,6 +54,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.to_the_byte = kernel->format_.to_the_byte;
+  kernel->CenterWeights(problem->group_channels());
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   const ProductFormatS8& f = kernel->format_;
   const bool one_row = problem->grid.line_rows == 1;
@@ -106,6 +109,22 @@ void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
   spec_.a_runs = problem->left_runs;
 }
 
+void MicroKernelS8::CenterWeights(int64_t group_channels) {
+  // Tiles of AMX multiply whole runs.
+  const bool amx = isa_.features.has(Feature::kAmxInt8);
+  if (!isa_.dot || amx || !format_.outliers || WeightsOffset() == 0) return;
+  const DepthRuns& depth = spec_.depth;
+  std::vector<TermGroup> again =
+      GroupsOfTerms(depth, GroupValues(isa_.features), *format_.outliers);
+  const int64_t vectors = (group_channels + isa_.lanes() - 1) / isa_.lanes();
+  const double steps = static_cast<double>(std::ssize(again) * vectors) * kCyclesOfProduct;
+  const auto runs = static_cast<double>(depth.outer * std::ssize(depth.runs));
+  const double sums = runs * kCyclesOfRun + static_cast<double>(depth_) * kCyclesOfSummedByte;
+  if (steps > sums) return;
+  spec_.again = std::move(again);
+  centered_ = true;
+}
+
 int MicroKernelS8::max_rows(int vectors) const {
   return amx_ ? MaxAmxTileRows(spec_, vectors) : MaxS8TileRows(isa_, vectors);
 }
@@ -144,7 +163,7 @@ std::string MicroKernelS8::target() const {
 
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
   if (amx_) return AmxTileCycles(spec_, rows, vectors);
-  return isa_.dot ? S8TileCycles(groups_, 1, rows, vectors)
+  return isa_.dot ? S8TileCycles(groups_ + std::ssize(spec_.again), 1, rows, vectors)
                   : PairTileCycles(groups_, rows, vectors);
 }
 
@@ -219,6 +238,8 @@ std::string MicroKernelS8::layout() const {
                      GroupValues(isa_.features), " n", int{spec_.narrow}, " s",
                      int{SignedActivations()}, " h", int{halves});
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
+  if (centered_) text += " centered";
+  for (const auto& group : spec_.again) text += internal::Join(' ', group.offset);
   return spec_.constants_apart ? text + " apart" : text + constants_layout();
 }
 

@@ -49,7 +49,8 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
                               std::byte* to) const {
   if (spec_.constants_apart) return PackParts(right, panel, {.weights = to});
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
-  const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups_;
+  const int64_t groups = groups_ + std::ssize(spec_.again);
+  const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups;
   PackParts(
       right, panel,
       {.biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes});
@@ -76,15 +77,24 @@ void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& pan
     LaneQuads(panel, v, std::span(of_quads).first(isa_.lanes() / kQuad));
     LaneChannels(panel, of_quads, channels);
     WeightRows weights(right, channels, depth_);
+    std::span<const uint8_t*> rows = weights.rows();
+    std::optional<CenteredRows> centered;
+    if (centered_) {
+      centered.emplace(rows, depth_, Centering(format_.weights_type, format_.weights_zero_point));
+      rows = centered->nearest();
+    }
     if (to.biases != nullptr) {
       std::array<int64_t, kMaxLanes> sums;
       for (size_t lane = 0; lane < channels.size(); ++lane) {
-        sums[lane] = sum(weights.rows()[lane]) - depth_ * (128 + form.offset);
+        sums[lane] = sum(rows[lane]) - depth_ * (128 + form.offset);
+        if (centered) sums[lane] += ExcessSum(*centered, lane);
       }
       PackTail(sums.data(), channels, panel, v, static_cast<const int32_t*>(right.bias), to);
     }
     if (to.weights != nullptr) {
-      PackWeights(weights.rows(), channels, step, to.weights + v * spec_.weight_bytes());
+      std::byte* const own = to.weights + v * spec_.weight_bytes();
+      if (centered) PackExcess(*centered, channels, step, own + groups_ * step);
+      PackWeights(rows, channels, step, own);
     }
   }
 }
@@ -150,7 +160,7 @@ void MicroKernelS8::PackTail(const int64_t* sums, std::span<const int64_t> chann
 }
 
 ByteGroups MicroKernelS8::WeightGroups() const {
-  const uint8_t flip = format_.weights_type == DataType::kUInt8 ? 0x80 : 0;
+  const uint8_t flip = format_.weights_type == DataType::kUInt8 && !centered_ ? 0x80 : 0;
   if (isa_.dot) return {.shape = ByteGroups::kQuads, .flip = flip};
   if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
   return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
@@ -177,6 +187,28 @@ void MicroKernelS8::PackWeights(std::span<const uint8_t*> rows, std::span<const 
       std::memset(to + g * step + first * form.bytes(), 0, (lane - first) * form.bytes());
     }
   }
+}
+
+void MicroKernelS8::PackExcess(const CenteredRows& rows, std::span<const int64_t> channels,
+                               int64_t step, std::byte* to) const {
+  for (const TermGroup& group : spec_.again) {
+    std::memset(to, 0, static_cast<size_t>(spec_.weight_bytes()));
+    for (size_t lane = 0; lane < channels.size(); ++lane) {
+      if (channels[lane] < 0) continue;
+      for (int64_t i = 0; i < group.length; ++i) {
+        to[lane * 4 + i] = static_cast<std::byte>(rows.Excess(lane, group.first + i));
+      }
+    }
+    to += step;
+  }
+}
+
+int64_t MicroKernelS8::ExcessSum(const CenteredRows& rows, size_t row) const {
+  int64_t sum = 0;
+  for (const TermGroup& group : spec_.again) {
+    for (int64_t i = 0; i < group.length; ++i) sum += rows.Excess(row, group.first + i);
+  }
+  return sum;
 }
 
 }  // namespace fuselite::jit

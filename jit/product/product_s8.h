@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "jit/product/centered_weights.h"
 #include "jit/product/gemm_amx_emitter.h"
 #include "jit/tail/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
@@ -25,6 +26,8 @@ struct ProductFormatS8 {
   bool flips = false;        // the activations are int8 in memory and read by dot products
   bool to_the_byte = false;  // ByteSource
   bool constant_weights = false;
+  // TermsOfOutliers() of the weights; absent where it is not known.
+  std::optional<std::vector<int64_t>> outliers{};
   int64_t largest_bias = 0;  // absolute
   kernels::Tail tail;        // of the sums, unless there are `floats`
   // Stands in place of the tail. The activations are uint8 as the code reads them: with dot
@@ -88,6 +91,9 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // The same product with AMX; null where it has none.
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
+  // Has weights packed without their zero point where the steps of their outliers take less than
+  // the sums of rows that the zero point needs otherwise.
+  void CenterWeights(int64_t group_channels);
   // Has blocks of rows flipped before their panels pass, where that takes less than flipping each
   // group of bytes in every panel.
   void FlipBlocks(kernels::ProductProblem* problem);
@@ -96,6 +102,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   bool SignedActivations() const { return amx_ && spec_.flips; }
   // The weights' zero point as the dot product's operand has it.
   int32_t WeightsOffset() const {
+    if (centered_) return 0;
     return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
   }
   // Whether the last vector of a panel is one (see gemm_s8_emitter.h).
@@ -121,6 +128,10 @@ class MicroKernelS8 final : public kernels::MicroKernel {
                          std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
+  // Those of the groups that are multiplied again, behind the others' weights.
+  void PackExcess(const CenteredRows& rows, std::span<const int64_t> channels, int64_t step,
+                  std::byte* to) const;
+  int64_t ExcessSum(const CenteredRows& rows, size_t row) const;
   void PackTail(const int64_t* sums, std::span<const int64_t> channels,
                 const kernels::PanelChannels& panel, int v, const int32_t* bias,
                 const PanelParts& to) const;
@@ -137,10 +148,11 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   VectorIsa isa_;
   GemmS8Spec spec_;
   IntegerTail tail_;
+  bool centered_ = false;  // CenterWeights
   bool amx_ = false;
   AmxShapes shapes_;
   std::shared_ptr<const MicroKernelS8> amx_twin_;  // of a kernel without, where there is one
-  int64_t groups_ = 0;                             // of the depth
+  int64_t groups_ = 0;                             // of the depth, without those taken again
   int64_t depth_ = 0;
   SharedCode code_;
 };

@@ -37,10 +37,10 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
                prefetch_weights, gemm_tail] = GemmSpec();
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
          prefetch_weights, gemm_tail);
-  const auto& [isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled,
-               prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
-  unused(isa, depth, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled, prefetches,
-         apart, amx_rows, s8_tail);
+  const auto& [isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow,
+               rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
+  unused(isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled,
+         prefetches, apart, amx_rows, s8_tail);
   const auto& [requantization, dequantization, residuals] = SumTail();
   unused(requantization, dequantization, residuals);
   const auto& [rows, vectors, last_lanes] = Tile();
@@ -182,20 +182,30 @@ TEST(CodeKeyTest, IntegerProducts) {
   spec.tail.requantization = SomeRequantization();
   spec.tail.residuals = {SomeResidual()};
   const std::vector<Tile> tiles = {{4, 2, 8}};
-  std::vector<std::function<void(GemmS8Spec&)>> changes = {[](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; },
-                                                           [](GemmS8Spec& s) { s.a_step = 68; },
-                                                           [](GemmS8Spec& s) { s.a_runs.rows = 2; },
-                                                           [](GemmS8Spec& s) { s.a_runs.step = 96; },
-                                                           [](GemmS8Spec& s) { s.out_step = 132; },
-                                                           [](GemmS8Spec& s) { s.flips = true; },
-                                                           [](GemmS8Spec& s) { s.corrects = true; },
-                                                           [](GemmS8Spec& s) { s.narrow = true; },
-                                                           [](GemmS8Spec& s) { s.across = true; },
-                                                           [](GemmS8Spec& s) { s.rolled = true; },
-                                                           [](GemmS8Spec& s) { s.prefetch_weights = true; },
-                                                           [](GemmS8Spec& s) { s.constants_apart = true; },
-                                                           [](GemmS8Spec& s) { s.amx_rows = 16; },
-                                                           [](GemmS8Spec& s) { s.to_the_byte = true; }};
+  std::vector<std::function<void(GemmS8Spec&)>> changes = {
+      [](GemmS8Spec& s) { s.isa = Isa::kAvx512Vnni; },
+      [](GemmS8Spec& s) {
+        s.again = {{0, 0, 4}};
+      },
+      [](GemmS8Spec& s) {
+        s.again = {{8, 8, 4}};
+      },
+      [](GemmS8Spec& s) {
+        s.again = {{0, 0, 3}};
+      },
+      [](GemmS8Spec& s) { s.a_step = 68; },
+      [](GemmS8Spec& s) { s.a_runs.rows = 2; },
+      [](GemmS8Spec& s) { s.a_runs.step = 96; },
+      [](GemmS8Spec& s) { s.out_step = 132; },
+      [](GemmS8Spec& s) { s.flips = true; },
+      [](GemmS8Spec& s) { s.corrects = true; },
+      [](GemmS8Spec& s) { s.narrow = true; },
+      [](GemmS8Spec& s) { s.across = true; },
+      [](GemmS8Spec& s) { s.rolled = true; },
+      [](GemmS8Spec& s) { s.prefetch_weights = true; },
+      [](GemmS8Spec& s) { s.constants_apart = true; },
+      [](GemmS8Spec& s) { s.amx_rows = 16; },
+      [](GemmS8Spec& s) { s.to_the_byte = true; }};
   Append(&changes, DepthChanges<GemmS8Spec>());
   Append(&changes, IntegerTailChanges<GemmS8Spec>());
   ExpectDistinct<GemmS8Spec>(spec, changes, [&](const GemmS8Spec& s) { return CodeKey(s, tiles); });

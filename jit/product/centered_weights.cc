@@ -1,0 +1,114 @@
+#include "jit/product/centered_weights.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+
+namespace fuselite::jit {
+namespace {
+
+using kernels::DepthRuns;
+
+int Signed(int byte) { return static_cast<int8_t>(byte); }
+__m128i Bytes(uint8_t value) { return _mm_set1_epi8(static_cast<char>(value)); }
+__m128i Load(const uint8_t* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+void Store(__m128i value, uint8_t* to) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
+
+bool HasBytes(const TensorInfo& weights) {
+  return weights.type == DataType::kUInt8 || weights.type == DataType::kInt8;
+}
+
+}  // namespace
+
+Centering::Centering(DataType type, int32_t zero_point)
+    : flip_(type == DataType::kUInt8 ? 0x80 : 0),
+      zero_point_(static_cast<uint8_t>(zero_point) ^ flip_) {}
+
+uint8_t Centering::Nearest(uint8_t weight) const {
+  const int difference = Signed(weight ^ flip_) - Signed(zero_point_);
+  return static_cast<uint8_t>(std::clamp(difference, -128, 127));
+}
+
+int8_t Centering::Excess(uint8_t weight) const {
+  return static_cast<int8_t>((weight ^ flip_) - zero_point_ - Nearest(weight));
+}
+
+void Centering::Nearest(const uint8_t* weights, int64_t count, uint8_t* nearest) const {
+  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
+  int64_t k = 0;
+  for (; k + 16 <= count; k += 16) {
+    Store(_mm_subs_epi8(_mm_xor_si128(Load(weights + k), flip), zero_point), nearest + k);
+  }
+  for (; k < count; ++k) nearest[k] = Nearest(weights[k]);
+}
+
+void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const {
+  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
+  size_t k = 0;
+  for (; k + 16 <= marks.size(); k += 16) {
+    const __m128i w = _mm_xor_si128(Load(weights + k), flip);
+    const __m128i excess = _mm_sub_epi8(_mm_sub_epi8(w, zero_point), _mm_subs_epi8(w, zero_point));
+    Store(_mm_or_si128(Load(marks.data() + k), excess), marks.data() + k);
+  }
+  for (; k < marks.size(); ++k) marks[k] |= static_cast<uint8_t>(Excess(weights[k]));
+}
+
+std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescription& description,
+                                                    const TensorInfo& weights) {
+  const bool taps =
+      std::ranges::any_of(description.parts, [](const auto& part) { return !part.taps.empty(); });
+  const int64_t channels = description.channels_out, depth = description.n_step;
+  const bool dense = description.k_step == 1 && description.right_matrices == 1 &&
+                     channels * depth == weights.elements();
+  // The largest weight less the smallest zero point is 255, more than two of int8.
+  const int32_t smallest = weights.type == DataType::kUInt8 ? 0 : -128;
+  const int32_t zero_point = weights.quantization.zero_point();
+  if (!weights.constant() || !HasBytes(weights) || taps || !dense || zero_point == smallest) {
+    return std::nullopt;
+  }
+  std::vector<uint8_t> marks(static_cast<size_t>(depth));
+  const auto* values = static_cast<const uint8_t*>(weights.data);
+  const Centering centering(weights.type, zero_point);
+  for (int64_t n = 0; n < channels; ++n) centering.MarkExcess(values + n * depth, marks);
+  std::vector<int64_t> terms;
+  for (int64_t k = 0; k < depth; ++k) {
+    if (marks[k] != 0) terms.push_back(k);
+  }
+  return terms;
+}
+
+std::vector<TermGroup> GroupsOfTerms(const DepthRuns& depth, int64_t values,
+                                     std::span<const int64_t> terms) {
+  std::vector<TermGroup> groups;
+  auto term = terms.begin();
+  int64_t first = 0;  // of the run's terms
+  for (int64_t i = 0; i < depth.outer; ++i) {
+    for (const DepthRuns::Run& run : depth.runs) {
+      for (int64_t at = 0; at < run.length; at += values) {
+        const int64_t length = std::min(values, run.length - at), end = first + at + length;
+        if (term == terms.end() || *term >= end) continue;
+        groups.push_back({first + at, i * depth.outer_step + run.offset + at, length});
+        while (term != terms.end() && *term < end) ++term;
+      }
+      first += run.length;
+    }
+  }
+  return groups;
+}
+
+CenteredRows::CenteredRows(std::span<const uint8_t* const> rows, int64_t depth,
+                           const Centering& centering)
+    : centering_(centering),
+      rows_(rows.begin(), rows.end()),
+      copies_(rows.size() * static_cast<size_t>(depth)) {
+  uint8_t* to = copies_.data();
+  for (const uint8_t* row : rows_) {
+    centering.Nearest(row, depth, to);
+    nearest_.push_back(to);
+    to += depth;
+  }
+}
+
+}  // namespace fuselite::jit

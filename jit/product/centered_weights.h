@@ -1,0 +1,67 @@
+// Weights of bytes with their zero point taken off, as dot products of int8 read them. Nearly all
+// fit: a converter's zero point is near the middle of the weights' range, and one or two weights of
+// a layer lie at its far end. What these have more is multiplied in a step of its own, so that no
+// row needs the sum of its values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/product/description.h"
+#include "kernels/product/rows.h"
+#include "runtime/tensor.h"
+
+namespace fuselite::jit {
+
+// The terms, in order, in which some channel's weight less the zero point fits no int8. Absent
+// where the weights are not known, do not lie term by term, or leave more than int8 beside the
+// nearest one that fits.
+std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescription& description,
+                                                    const TensorInfo& weights);
+
+// Neighbouring terms: of so many, the first one, and where a row has its value, in bytes.
+struct TermGroup {
+  int64_t first = 0, offset = 0, length = 0;
+};
+
+// The groups of `values` values (of a run of the depth, the last perhaps of fewer) that hold these
+// terms, each once.
+std::vector<TermGroup> GroupsOfTerms(const kernels::DepthRuns& depth, int64_t values,
+                                     std::span<const int64_t> terms);
+
+// Bytes of a type with a zero point taken off.
+class Centering {
+ public:
+  // `type`: int8 or uint8.
+  Centering(DataType type, int32_t zero_point);
+
+  // The nearest int8, and what is left beside it; of the difference 255 nothing can be said.
+  uint8_t Nearest(uint8_t weight) const;
+  int8_t Excess(uint8_t weight) const;
+  void Nearest(const uint8_t* weights, int64_t count, uint8_t* nearest) const;
+  // Sets bits of those of `marks` whose weights, as many, have an excess.
+  void MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const;
+
+ private:
+  uint8_t flip_;  // makes int8 of the type
+  uint8_t zero_point_;
+};
+
+// Some channels' weights.
+class CenteredRows {
+ public:
+  // `rows`: of `depth` weights each.
+  CenteredRows(std::span<const uint8_t* const> rows, int64_t depth, const Centering& centering);
+  // As many rows, which a reader may move.
+  std::span<const uint8_t*> nearest() { return nearest_; }
+  int32_t Excess(size_t row, int64_t k) const { return centering_.Excess(rows_[row][k]); }
+
+ private:
+  Centering centering_;
+  std::vector<const uint8_t*> rows_, nearest_;
+  std::vector<uint8_t> copies_;
+};
+
+}  // namespace fuselite::jit

@@ -1,0 +1,114 @@
+#include "jit/product/centered_weights.h"
+
+#include "jit/code/assembler.h"
+#include "jit/product/product_s8.h"
+#include "tests/jit/int8_cases.h"
+
+namespace fuselite::jit::testing {
+namespace {
+
+using kernels::DepthRuns;
+
+TEST(CenteredWeightsTest, TermsAreFoundInTheirGroups) {
+  // Two rows of windows of two runs, of 5 and 4 values.
+  const DepthRuns depth{.outer = 2, .outer_step = 100, .runs = {{0, 5}, {20, 4}}};
+  const auto groups = GroupsOfTerms(depth, 4, std::vector<int64_t>{1, 2, 4, 8, 9, 17});
+  const std::vector<std::array<int64_t, 3>> expected = {
+      {0, 0, 4}, {4, 4, 1}, {5, 20, 4}, {9, 100, 4}, {14, 120, 4}};
+  ASSERT_EQ(groups.size(), expected.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    EXPECT_EQ((std::array{groups[i].first, groups[i].offset, groups[i].length}), expected[i]) << i;
+  }
+}
+
+TEST(CenteredWeightsTest, NearestAndExcessAddUp) {
+  std::vector<uint8_t> bytes(263);
+  std::iota(bytes.begin(), bytes.end(), 0);
+  const std::array<const uint8_t*, 1> rows = {bytes.data()};
+  for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
+    const int32_t low = type == DataType::kInt8 ? -128 : 0;
+    for (int32_t zero_point = low + 1; zero_point < low + 256; ++zero_point) {
+      CenteredRows centered(rows, 263, Centering(type, zero_point));
+      std::vector<uint8_t> marks(263);
+      Centering(type, zero_point).MarkExcess(bytes.data(), marks);
+      const uint8_t* const nearest = centered.nearest()[0];
+      for (int64_t k = 0; k < 263; ++k) {
+        const int64_t value = type == DataType::kInt8 ? static_cast<int8_t>(bytes[k]) : bytes[k];
+        ASSERT_EQ(static_cast<int8_t>(nearest[k]) + centered.Excess(0, k), value - zero_point);
+        ASSERT_EQ(marks[k] != 0, centered.Excess(0, k) != 0) << value << ", " << zero_point;
+      }
+    }
+  }
+}
+
+// Weights as converters leave them: near the zero point, and up to three at the far ends.
+void PlaceOutliers(const OpTester& tester, Random& random) {
+  const TestTensor& weights = tester.inputs[1];
+  if (weights.info().type == DataType::kInt4) return;
+  const int32_t low = weights.info().type == DataType::kInt8 ? -128 : 0, high = low + 255;
+  const int32_t zero_point = tester.op.inputs[1].quantization.zero_point();
+  weights.Fill(random, std::max(low, zero_point - 128), std::min(high, zero_point + 127));
+  for (int64_t count = random.Int(0, 3); count > 0; --count) {
+    const int64_t at = random.Int(0, weights.info().elements() - 1);
+    const auto value = static_cast<uint8_t>(
+        random.Pick<int32_t>({low, high, high - 1, static_cast<int32_t>(random.Int(low, high))}));
+    weights.at<uint8_t>(at) = value;
+  }
+}
+
+template <class Make>
+void CompareOutliers(Make make) {
+  const QuantizedProductCases cases = {
+      .types = {DataType::kUInt8, DataType::kUInt8, DataType::kInt8}, .groups = true};
+  kernels::testing::CompareRandomly(
+      150,
+      [&](Random& random) {
+        OpTester tester = make(random, cases);
+        PlaceOutliers(tester, random);
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        AddInt8Tail(tester, random);
+        CompareInt8(tester, random);
+        return 1;
+      });
+}
+
+TEST(CenteredWeightsTest, ConvolutionsEqualTheReference) {
+  CompareOutliers(kernels::testing::RandomQuantizedConv2D);
+}
+
+TEST(CenteredWeightsTest, FullyConnectedEqualsTheReference) {
+  CompareOutliers(kernels::testing::RandomQuantizedFullyConnected);
+}
+
+// No pass over the activations before the product, whose zero point would need their sums.
+TEST(CenteredWeightsTest, AFewOutliersCostNoPhase) {
+  for (const Isa isa : EmittedIsas()) {
+    if (isa.has(Feature::kAmxInt8)) continue;
+    for (const int64_t outliers : {0, 1, 2}) {
+      OpTester tester("CONV_2D");
+      Random random(1);
+      tester.params<kernels::Conv2DParams>().stride_h = 1;
+      tester.params<kernels::Conv2DParams>().stride_w = 1;
+      tester.Input(kernels::testing::AnyIntegers(random, DataType::kUInt8, {1, 7, 9, 48},
+                                                 Quantization{{0.02f}, {117}}));
+      const TestTensor weights = kernels::testing::AnyIntegers(
+          random, DataType::kUInt8, {16, 1, 1, 48}, Quantization{{0.01f}, {117}});
+      weights.Fill(random, 0, 244);
+      for (int64_t i = 0; i < outliers; ++i) weights.at<uint8_t>(50 + 7 * i) = 255;
+      tester.Constant(weights).Absent().Output(DataType::kUInt8, Quantization{{0.1f}, {100}});
+      ASSERT_TRUE(tester.Infer().ok());
+      CompareInt8(tester, random);
+      const auto store = NewPackedStore();
+      // Without dot products weights are int16.
+      if (!HasDotProduct(isa)) continue;
+      const auto kernel = PlanProductS8(tester.op, {.isa = isa});
+      ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
+      EXPECT_EQ(kernel->kernel().phases(), 1) << IsaName(isa);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::jit::testing
