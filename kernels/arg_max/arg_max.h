@@ -17,6 +17,9 @@ struct ArgLines {
 // Refuses tails and pitched operands.
 Result<ArgLines> ArgLinesOf(const OpDescription& op);
 
+// The most bytes of a row whose index and value make a key of 16 bits (byte_rows-inl.h).
+inline constexpr int64_t kMaxByteRow = 256;
+
 // Where indices go, as int32 or int64.
 struct ArgOutput {
   void* data;

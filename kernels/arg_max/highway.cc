@@ -1,4 +1,4 @@
-// ARG_MAX and ARG_MIN with vectors: along short rows of bytes eight rows at a time, along other
+// ARG_MAX and ARG_MIN with vectors: along short rows of bytes several rows at a time, along other
 // rows in two passes, across columns one lane per column.
 #include <cstring>
 #include <limits>
@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/arg_max/byte_rows-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 
@@ -39,115 +40,17 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <bool max, class V>
-HWY_INLINE V Better(V a, V b) {
-  if constexpr (max) return hn::Max(a, b);
-  return hn::Min(a, b);
-}
-
-// Short rows of bytes. A value and its index make a 16-bit key, the value above, so that the
-// extreme key has the first index of the extreme value: indices count down for the maximum. Keys of
-// a row are folded to one 128-bit vector, and eight of these are folded together.
-template <class T, bool max>
-struct ByteRows {
-  using Key = hwy::MakeWide<T>;
-  using D8 = hn::FixedTag<uint8_t, 16>;
-  using DKey = hn::FixedTag<Key, 8>;
-  using Keys = hn::Vec<DKey>;
-  static constexpr int64_t kBlocks = 16;  // of 16 values
-
-  explicit ByteRows(int64_t size) : size(size), blocks(size < 16 ? 1 : (size + 15) / 16) {
-    for (int64_t b = 0; b < blocks; ++b) {
-      for (int64_t i = 0; i < 16; ++i) {
-        const int64_t index = size < 16 ? HalfBlockIndex(i) : BlockStart(b) + i;
-        indices[16 * b + i] = static_cast<uint8_t>(max ? 255 - index : index);
-      }
-    }
-  }
-  // The last of several blocks ends with the row, overlapping the one before.
-  int64_t BlockStart(int64_t b) const { return HWY_MIN(16 * b, size - 16); }
-  // Rows of 8 to 15 values are two overlapping halves, shorter ones are in the first half.
-  int64_t HalfBlockIndex(int64_t i) const {
-    return size < 8 || i < 8 ? HWY_MIN(i, size) : size - 16 + i;
-  }
-
-  HWY_INLINE Keys Lower(size_t block, hn::Vec<D8> values) const {
-    return hn::BitCast(DKey(), hn::InterleaveLower(D8(), Indices(block), values));
-  }
-  HWY_INLINE Keys Upper(size_t block, hn::Vec<D8> values) const {
-    return hn::BitCast(DKey(), hn::InterleaveUpper(D8(), Indices(block), values));
-  }
-  HWY_INLINE hn::Vec<D8> Indices(size_t block) const {
-    return hn::Load(D8(), indices + 16 * block);
-  }
-
-  // `readable`: how many values there are from `row` on.
-  HWY_INLINE Keys RowKeys(const uint8_t* row, int64_t readable) const {
-    const hn::FixedTag<uint8_t, 8> d_half;
-    if (size < 8) {
-      const auto half = LoadUpTo(d_half, row, readable);
-      const auto keys = Lower(0, hn::Combine(D8(), half, half));
-      const auto none =
-          hn::Set(DKey(), max ? std::numeric_limits<Key>::min() : std::numeric_limits<Key>::max());
-      return hn::IfThenElse(hn::FirstN(DKey(), size), keys, none);
-    }
-    if (size < 16) {
-      const auto last = hn::LoadU(d_half, row + size - 8);
-      const auto values = hn::Combine(D8(), last, hn::LoadU(d_half, row));
-      return Better<max>(Lower(0, values), Upper(0, values));
-    }
-    auto values = hn::LoadU(D8(), row);
-    auto keys = Better<max>(Lower(0, values), Upper(0, values));
-    for (int64_t b = 1; b < blocks; ++b) {
-      values = hn::LoadU(D8(), row + BlockStart(b));
-      keys = Better<max>(keys, Better<max>(Lower(b, values), Upper(b, values)));
-    }
-    return keys;
-  }
-
-  // The halves of `a` and `b` folded, lanes of `Wide` by turns.
-  template <class Wide>
-  static HWY_INLINE Keys Fold(Keys a, Keys b) {
-    const hn::FixedTag<Wide, 16 / sizeof(Wide)> d;
-    const auto x = hn::BitCast(d, a), y = hn::BitCast(d, b);
-    return Better<max>(hn::BitCast(DKey(), hn::InterleaveLower(d, x, y)),
-                       hn::BitCast(DKey(), hn::InterleaveUpper(d, x, y)));
-  }
-
-  int64_t size, blocks;
-  HWY_ALIGN uint8_t indices[16 * kBlocks];
-};
-
 template <class T, bool max>
 void ArgByteRows(const void* in, int64_t readable, int64_t rows, int64_t size, ArgOutput out) {
-  using Rows = ByteRows<T, max>;
-  const Rows plan(size);
+  // Makes int8 of the type, and of the least the largest.
+  constexpr uint8_t kFlip = (std::is_signed_v<T> ? 0 : 0x80) ^ (max ? 0 : 0xFF);
   const auto* from = static_cast<const uint8_t*>(in);
-  const hn::FixedTag<uint16_t, 8> du;
-  HWY_ALIGN uint16_t found[8];
-  for (int64_t first = 0; first < rows; first += 8) {
-    const int64_t count = HWY_MIN(rows - first, int64_t{8});
-    const auto keys = [&](int64_t i) HWY_ATTR {
-      const int64_t at = (first + HWY_MIN(i, count - 1)) * size;
-      return plan.RowKeys(from + at, readable - at);
-    };
-    const auto four = [&](int64_t i) HWY_ATTR {
-      return Rows::template Fold<uint32_t>(Rows::template Fold<uint16_t>(keys(i), keys(i + 1)),
-                                           Rows::template Fold<uint16_t>(keys(i + 2), keys(i + 3)));
-    };
-    const auto best = hn::BitCast(du, Rows::template Fold<uint64_t>(four(0), four(4)));
-    const auto low = hn::And(best, hn::Set(du, 0xFF));
-    const auto index = max ? hn::Xor(low, hn::Set(du, 0xFF)) : low;
-    if (count == 8 && !out.wide) {
-      const hn::FixedTag<int32_t, 4> di;
-      auto* const to = static_cast<int32_t*>(out.data) + first;
-      hn::StoreU(hn::PromoteTo(di, hn::LowerHalf(index)), di, to);
-      hn::StoreU(hn::PromoteTo(di, hn::UpperHalf(hn::Half<decltype(du)>(), index)), di, to + 4);
-      continue;
-    }
-    hn::Store(index, du, found);
-    for (int64_t i = 0; i < count; ++i) out.Set(first + i, found[i]);
-  }
+  const auto run = [&](auto function) { function(from, readable, rows, size, kFlip, out); };
+  if (size < 8) return run(&ArgByteRowsOf<ByteRowKind::kEight>);
+  if (size < 16) return run(&ArgByteRowsOf<ByteRowKind::kTwoHalves>);
+  if (size == 16) return run(&ArgByteRowsOf<ByteRowKind::kOne>);
+  if (size <= 32) return run(&ArgByteRowsOf<ByteRowKind::kTwo>);
+  run(&ArgByteRowsOf<ByteRowKind::kMany>);
 }
 
 template <class T, bool max>
@@ -311,7 +214,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, Isa isa) {
   FUSELITE_ASSIGN_OR_RETURN(const ArgLines lines, ArgLinesOf(op));
   const DataType type = op.inputs[0].type;
   const ArgFunctions functions = functions_for(type, max);
-  const bool short_rows = functions.byte_rows != nullptr && lines.size <= 256;
+  const bool short_rows = functions.byte_rows != nullptr && lines.size <= kMaxByteRow;
   ArgRows* const rows = short_rows ? functions.byte_rows : functions.rows;
   return MakeKernel(
       (max ? "arg_max " : "arg_min ") + std::string(DataTypeName(type)) + " " + SimdName(isa),

@@ -65,6 +65,24 @@ TEST(ArgMaxTest, HighwayMatchesTheReference) {
   }
 }
 
+// Rows of every length that makes keys of 16 bits, and beyond.
+TEST(ArgMaxTest, RowsOfBytesMatchTheReference) {
+  for (int32_t size = 1; size <= 260; ++size) {
+    Random random(size);
+    SCOPED_TRACE(random.Trace());
+    const DataType type = random.Pick({kI8, kU8});
+    TestTensor in({.type = type, .shape = {static_cast<int32_t>(random.Int(1, 80)), size}},
+                  random.Int(0, 3));
+    const int64_t spread = random.Pick<int64_t>({1, 127});
+    in.Fill(random, type == kU8 ? 0 : static_cast<double>(-spread - 1), spread);
+    OpTester tester(random.Chance(0.5) ? "ARG_MAX" : "ARG_MIN");
+    tester.params<ArgMaxParams>().output_type = kI32;
+    tester.Input(in).Constant(Scalar(1));
+    ASSERT_TRUE(tester.Infer().ok());
+    ExpectHighwayIsTheReference<int32_t>(tester, random);
+  }
+}
+
 TEST(TopKTest, Sorts) {
   OpTester tester("TOPK_V2");
   tester.Input(Floats({2, 4}, {1, 4, NAN, 4, -1, -2, -3, -4})).Constant(Scalar(3));
