@@ -29,19 +29,6 @@ using kernels::QuantizedImage;
 using kernels::QuantizedSource;
 using kernels::Source;
 
-// Whether w - zero point is an int8 for all weights.
-bool FitInt8(const TensorInfo& filter) {
-  const int32_t zero_point = filter.quantization.zero_point();
-  if (zero_point == 0 && filter.type == DataType::kInt8) return true;
-  const kernels::ReadableConstant weights(filter);
-  const auto* bytes = weights.as<uint8_t>();
-  return std::all_of(bytes, bytes + filter.elements(), [&](uint8_t byte) {
-    const int32_t w =
-        (filter.type == DataType::kUInt8 ? byte : static_cast<int8_t>(byte)) - zero_point;
-    return w >= -128 && w <= 127;
-  });
-}
-
 // What the planning of both operators starts from.
 struct Layer {
   kernels::Window window;
@@ -85,6 +72,22 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
   problem.weights_type = kernels::ReadableType(op.inputs[1].type);
   problem.weights_zero_point = op.inputs[1].quantization.zero_point();
   return problem;
+}
+
+// DepthwiseS8Problem::outlier_taps. Filters of groups have their taps otherwise: of those, the
+// first one stands for all.
+std::vector<int64_t> OutlierTaps(const DepthwiseS8Problem& problem, const TensorInfo& filter) {
+  if (problem.weights_zero_point == 0 && problem.weights_type == DataType::kInt8) return {};
+  const kernels::ReadableConstant weights(filter);
+  const Centering centering(problem.weights_type, problem.weights_zero_point);
+  const int64_t taps = problem.group_channels == 1 ? problem.window.taps() : 1;
+  const int64_t channels = filter.elements() / taps;
+  std::vector<int64_t> outliers;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const auto* const of_tap = weights.as<uint8_t>() + tap * channels;
+    if (centering.HasExcess(of_tap, channels)) outliers.push_back(tap);
+  }
+  return outliers;
 }
 
 std::unique_ptr<Source> InputItself(const TensorInfo& in, const kernels::Window& window) {
@@ -133,7 +136,7 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   problem.name = internal::Join(name, ' ', DataTypeName(in.type));
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
-  problem.fits_int8 = FitInt8(op.inputs[1]);
+  problem.outlier_taps = OutlierTaps(problem, op.inputs[1]);
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
   const int32_t repeat = layer.channels_out / layer.channels_in;

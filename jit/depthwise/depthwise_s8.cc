@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace fuselite::jit {
 
@@ -69,16 +70,49 @@ void DepthwiseS8::PlanLayer(Isa isa) {
   spec_.isa = isa;
   spec_.window = p.window;
   spec_.dot = p.TakesDotProducts(isa);
-  spec_.corrects = spec_.dot && p.corrects();
   spec_.is_unsigned = p.type == DataType::kUInt8;
   spec_.pixel_bytes = p.pixel_bytes;
   spec_.group_channels = p.group_channels;
+  filter_rows_.resize(p.window.y.filter);
+  std::iota(filter_rows_.begin(), filter_rows_.end(), 0);
+  if (spec_.dot && !p.outlier_taps.empty()) PlanOutliers();
   PlanTail();
   blocks_ = SplitChannels(spec_, p.channels);
   stored_bytes_ = BitWidth(tail_.rest.stored()) / 8;
   spec_.out_pixel_bytes = (tail_.rest.waits() ? PaddedChannels() : p.out_pitch) * stored_bytes_;
   spec_.overlap_bytes = p.folded_overlap * spec_.pixel_bytes;
   spec_.out_overlap_bytes = p.folded_overlap * spec_.out_pixel_bytes / p.folded_pixels;
+}
+
+int DepthwiseS8::RowsOfStep(int32_t step) const {
+  return std::min(spec_.lane_rows(), window().y.filter - step * spec_.lane_rows());
+}
+
+int DepthwiseS8::PlaceOfExcess(int32_t step, int row) const {
+  const int rows = RowsOfStep(step);
+  if (rows == spec_.lane_rows()) return -1;
+  if (rows == 2) return rows + row;
+  return row == rows - 1 ? rows : -1;
+}
+
+// Rows with outliers come last, where lanes have a row twice: what outliers exceed int8 by is then
+// multiplied in no instruction of its own.
+void DepthwiseS8::PlanOutliers() {
+  const int32_t width = window().x.filter;
+  std::vector<int> outliers(window().y.filter);
+  for (const int64_t tap : problem_.outlier_taps) ++outliers[tap / width];
+  std::ranges::stable_sort(filter_rows_, {}, [&](int32_t ky) { return outliers[ky]; });
+  const auto stands_alone = [&](int32_t kx, int32_t step, int row) {
+    const int64_t ky = filter_rows_[step * spec_.lane_rows() + row];
+    return PlaceOfExcess(step, row) < 0 &&
+           std::ranges::count(problem_.outlier_taps, ky * width + kx) > 0;
+  };
+  for (int32_t at = 0; at < width * spec_.column_steps(); ++at) {
+    const int32_t kx = at / spec_.column_steps(), step = at % spec_.column_steps();
+    int alone = 0;
+    for (int row = 0; row < RowsOfStep(step); ++row) alone += stands_alone(kx, step, row);
+    if (alone > 0) spec_.again.push_back(at);
+  }
 }
 
 void DepthwiseS8::PlanTail() {
@@ -183,15 +217,15 @@ void DepthwiseS8::RunBlocks(const LineRun& run, const Line& line, const Range& r
   }
 }
 
-void DepthwiseS8::PointToRows(const std::byte* image, int32_t row, int64_t channel,
+void DepthwiseS8::PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
                               DepthwiseS8Args* call) const {
   const auto& [y, x] = window();
-  const int32_t start = y.start(row);
-  for (int32_t ky = 0; ky < y.filter; ++ky) {
-    const int32_t at = start + ky * y.dilation;
+  const int32_t start = y.start(out_row);
+  for (int32_t row = 0; row < y.filter; ++row) {
+    const int32_t at = start + filter_rows_[row] * y.dilation;
     const bool inside = at >= 0 && at < y.input;
-    call->rows[ky] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
-                     x.before * spec_.pixel_bytes + channel;
+    call->rows[row] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
+                      x.before * spec_.pixel_bytes + channel;
   }
 }
 

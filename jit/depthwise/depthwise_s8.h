@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jit/depthwise/depthwise_s8_emitter.h"
+#include "jit/product/centered_weights.h"
 #include "jit/tail/integer_tail.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
 #include "kernels/gemm/quantized_tail.h"
@@ -28,7 +29,8 @@ struct DepthwiseS8Problem {
   DataType type = DataType::kInt8;         // int8 or uint8
   DataType weights_type = DataType::kInt8;
   int32_t zero_point = 0, weights_zero_point = 0;
-  bool fits_int8 = true;     // the weights, less their zero point
+  // The taps, ky * width + kx, in which some weight less its zero point fits no int8.
+  std::vector<int64_t> outlier_taps;
   int64_t largest_bias = 0;  // absolute
   kernels::QuantizedTail tail;
   // Instead of the quantized tail, of which only `output` counts. `type` is uint8, the zero point 1
@@ -36,12 +38,13 @@ struct DepthwiseS8Problem {
   std::optional<FloatOutput> floats;
   std::string name;  // "depthwise int8"
 
-  // Whether dot products of bytes make up for what the weights are less than they should be.
-  bool corrects() const {
-    return !fits_int8 && weights_type == DataType::kUInt8 && weights_zero_point > 0 &&
-           group_channels == 1;
+  // Whether what outliers exceed int8 by fits int8 itself, and a lane holds taps of one channel.
+  bool TakesOutliers() const {
+    return Centering::Divides(weights_type, weights_zero_point) && group_channels == 1;
   }
-  bool TakesDotProducts(Isa isa) const { return HasDotProduct(isa) && (fits_int8 || corrects()); }
+  bool TakesDotProducts(Isa isa) const {
+    return HasDotProduct(isa) && (outlier_taps.empty() || TakesOutliers());
+  }
 };
 
 // A line is a row of output pixels.
@@ -71,6 +74,11 @@ class DepthwiseS8 final : public kernels::LineConvolution {
 
  private:
   void PlanLayer(Isa isa);
+  void PlanOutliers();
+  // How many rows of the filter share the lanes of this step, and in which place, behind them, the
+  // lanes have row `row` of these once more; -1: in none.
+  int RowsOfStep(int32_t step) const;
+  int PlaceOfExcess(int32_t step, int row) const;
   void PlanTail();
   const kernels::Window& window() const { return problem_.window; }
   int64_t PaddedChannels() const;  // of sums, which are stored in whole blocks
@@ -83,9 +91,12 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   static constexpr size_t kMaxChannels = 64;  // of a block
   using TapRows = std::array<std::array<uint8_t, kMaxChannels>, 4>;
   using BlockSums = std::array<int32_t, kMaxChannels>;  // of each channel's weights
-  // What meets a block of `channels` from `channel` on in filter column kx and this step.
+  // What meets a block of `channels` from `channel` on in filter column kx and this step; where
+  // the step is multiplied again, what it meets then.
   TapRows RowsOf(const std::byte* filter, int64_t channel, int channels, int32_t kx,
                  int32_t step) const;
+  void DivideOutliers(int32_t step, int channels, TapRows* rows) const;
+  TapRows RowsAgain(const std::byte* filter, int64_t channel, int channels, int32_t at) const;
   void TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
                 TapRows* rows) const;
   void TakeGroups(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
@@ -94,8 +105,6 @@ class DepthwiseS8 final : public kernels::LineConvolution {
                  BlockSums* sums) const;
   void PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                  BlockSums* sums) const;
-  // The weights' zero point as the code has it.
-  int32_t WeightsOffset() const { return spec_.corrects ? 128 : problem_.weights_zero_point; }
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      int32_t* first_sums, std::byte* to) const;
 
@@ -114,11 +123,12 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   };
   void RunLine(const kernels::LineRun& run, const Line& line) const;
   void RunBlocks(const kernels::LineRun& run, const Line& line, const Range& range) const;
-  void PointToRows(const std::byte* image, int32_t row, int64_t channel,
+  void PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
                    DepthwiseS8Args* call) const;
 
   DepthwiseS8Problem problem_;
   DepthwiseS8Spec spec_;
+  std::vector<int32_t> filter_rows_;  // in the order in which the code has them
   std::vector<DepthwiseS8Blocks> blocks_;
   IntegerTail tail_;
   SumTailBinding binding_;

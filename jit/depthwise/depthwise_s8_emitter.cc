@@ -129,27 +129,21 @@ class DepthwiseS8Emitter : public Assembler {
     const std::vector<int> values =
         column.inside ? column_.Load(column.at * spec_.pixel_bytes, step)
                       : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
-    if (spec_.corrects) CorrectColumn(column, values);
     for (const auto [output, kx] : column.uses) {
-      for (int v = 0; v < spec_.group(); ++v) {
-        const int at = spec_.group() * (1 + kx * spec_.column_steps() + step) + v;
-        Multiply(acc(output, v), values[v], Weights(at));
+      const int at = kx * spec_.column_steps() + step;
+      MultiplyAll(output, values, 1 + at);
+      const auto again = std::ranges::find(spec_.again, at);
+      if (again != spec_.again.end()) {
+        MultiplyAll(output, values,
+                    spec_.weight_groups() - static_cast<int>(spec_.again.end() - again));
       }
     }
   }
 
-  // Temporary 2 holds none of the values.
-  void CorrectColumn(const TileColumn& column, const std::vector<int>& values) {
-    const Memory correction = ptr[Place(weights_) + spec_.correction_at(width_)];
+  // By the weights of one group of vectors.
+  void MultiplyAll(int output, const std::vector<int>& values, int group) {
     for (int v = 0; v < spec_.group(); ++v) {
-      if (column.uses.size() == 1) {
-        Multiply(acc(column.uses[0].output, v), values[v], correction);
-        continue;
-      }
-      const Xmm t2 = V(t(2));
-      isa().avx512 ? vpxord(t2, t2, t2) : vpxor(t2, t2, t2);
-      Multiply(t(2), values[v], correction);
-      for (const auto [output, kx] : column.uses) vpaddd(V(acc(output, v)), V(acc(output, v)), t2);
+      Multiply(acc(output, v), values[v], Weights(spec_.group() * group + v));
     }
   }
 
@@ -184,8 +178,7 @@ class DepthwiseS8Emitter : public Assembler {
       ordered.push_back(EmitChannelOrder(*this, regs, width_, std::array{t(0), t(1), t(2), t(3)}));
     }
     if (!ordered.empty()) sums.reg = [&](int output, int v) { return ordered[output][v]; };
-    const int vectors = spec_.group() * (1 + x_.filter * spec_.column_steps());
-    tail_.Finish(sums, Place(weights_) + vectors * width_);
+    tail_.Finish(sums, Place(weights_) + spec_.group() * spec_.weight_groups() * width_);
   }
 
   const DepthwiseS8Spec& spec_;
@@ -210,10 +203,11 @@ uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
   std::string key =
       internal::Join("depthwise s8 ", spec.isa.bits(), " d", int{spec.dot}, " u",
-                     int{spec.is_unsigned}, " c", int{spec.corrects}, " in", spec.pixel_bytes,
-                     " out", spec.out_pixel_bytes, " o", spec.overlap_bytes, '.',
-                     spec.out_overlap_bytes, " g", spec.group_channels) +
+                     int{spec.is_unsigned}, " in", spec.pixel_bytes, " out", spec.out_pixel_bytes,
+                     " o", spec.overlap_bytes, '.', spec.out_overlap_bytes, " g",
+                     spec.group_channels) +
       WindowKey(spec.window);
+  for (const int step : spec.again) key += internal::Join(" again", step);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
   return key + spec.tail.key();
 }

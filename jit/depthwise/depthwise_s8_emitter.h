@@ -26,10 +26,10 @@ inline constexpr int kMaxS8FilterRows = 64;
 struct DepthwiseS8Spec {
   Isa isa = Isa::kAvx2;
   kernels::Window window;
-  bool dot = false;  // dot products; the weights fit into int8, or those less 128
-  // Dot products of weights less 128, which every sum makes up for by a multiple of the sum of its
-  // activations: computed once for a column, and added for each window that it is in.
-  bool corrects = false;
+  bool dot = false;  // dot products; the weights fit into int8
+  // The steps, in order, that are multiplied once more with weights of their own: kx *
+  // column_steps() + the step of the column.
+  std::vector<int> again;
   bool is_unsigned = false;  // the activations are uint8, not int8
   int64_t pixel_bytes = 0;   // between pixels of the input
   int64_t out_pixel_bytes = 0;
@@ -66,11 +66,12 @@ struct DepthwiseS8Spec {
   uint32_t Lane(int32_t value) const;
   // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
-  int64_t block_bytes(int width) const { return correction_at(width) + (corrects ? width : 0); }
-  // Where a block has its vector of corrections.
-  int64_t correction_at(int width) const {
-    const int vectors = 1 + window.x.filter * column_steps() + tail.constants();
-    return int64_t{width} * group() * vectors;
+  // Of a block, the bias and all weights in groups of vectors.
+  int weight_groups() const {
+    return 1 + window.x.filter * column_steps() + static_cast<int>(again.size());
+  }
+  int64_t block_bytes(int width) const {
+    return int64_t{width} * group() * (weight_groups() + tail.constants());
   }
 };
 
@@ -90,9 +91,9 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 // image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
 // each block: the bias (times the image's zero
 // point where rows have their own); for each filter column, for each group of rows, the weights;
-// the constants of the tail vector by vector; where the code corrects, what each activation is to
-// be multiplied by once more, in each byte of a vector. Lanes are those of ChannelOfLane; scales
-// are in the order of the channels.
+// those of the steps that are taken again; the constants of the tail vector by vector. Lanes are
+// those of ChannelOfLane; scales are in the order of the channels. Bytes of a lane that a step's
+// rows do not fill hold the last of them again, where there are two both.
 struct DepthwiseS8Args {
   const std::byte* rows[kMaxS8FilterRows];
   const std::byte* weights;

@@ -20,6 +20,8 @@ std::string DepthwiseS8::layout() const {
       "depthwise s8 ", p.window.y.filter, 'x', p.window.x.filter, " c", p.channels, " g",
       spec_.group(), '.', spec_.group_channels, " t", static_cast<int>(p.type), '.',
       static_cast<int>(p.weights_type), " z", p.zero_point, '.', p.weights_zero_point);
+  for (const int32_t ky : filter_rows_) text += internal::Join(" y", ky);
+  for (const int step : spec_.again) text += internal::Join(" again", step);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
   return text + tail_.constants_key();
 }
@@ -55,8 +57,7 @@ std::byte* DepthwiseS8::LanesOf(const DepthwiseS8Blocks& block, int channel, std
 }
 
 // Weights are w - their zero point; the bias takes off what the activations' zero point (that of
-// flipped ones is 128 more) adds to every sum, padding included. Where the code corrects, weights
-// are w - 128; the lanes that have no tap are then corrected to nothing, too.
+// flipped ones is 128 more) adds to every sum, padding included.
 void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
                             const DepthwiseS8Blocks& block, int64_t channel, std::byte* to) const {
   const int64_t u0 = problem_.zero_point + (spec_.flips() ? 128 : 0);
@@ -69,15 +70,16 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
       spec_.dot ? PackQuads(rows, block, vectors, &sums) : PackPairs(rows, block, vectors, &sums);
     }
   }
+  for (const int at : spec_.again) {
+    PackQuads(RowsAgain(filter, channel, block.channels, at), block, vectors, &sums);
+    vectors += group_bytes;
+  }
   for (int c = 0; c < block.channels; ++c) {
     const int64_t b = bias != nullptr ? bias[channel + c] : 0;
     reinterpret_cast<int32_t*>(LanesOf(block, c, to))[c % 4] =
         static_cast<int32_t>(b - u0 * sums[c]);
   }
   PackConstants(bias, block, channel, reinterpret_cast<int32_t*>(to), vectors);
-  if (!spec_.corrects) return;
-  std::memset(to + spec_.correction_at(block.width), 128 - problem_.weights_zero_point,
-              static_cast<size_t>(block.width));
 }
 
 // The weights that share a lane. Where there is none, they are their zero point, which is 0.
@@ -89,6 +91,39 @@ DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int64_t channe
     TakeGroups(filter, channel, channels, kx, step, &rows);
   } else {
     TakeRows(filter, channel, channels, kx, step, &rows);
+    if (!problem_.outlier_taps.empty() && spec_.dot) DivideOutliers(step, channels, &rows);
+  }
+  return rows;
+}
+
+// Weights and what they exceed int8 by both stand as if their zero point were to be taken off.
+void DepthwiseS8::DivideOutliers(int32_t step, int channels, TapRows* rows) const {
+  const Centering centering(problem_.weights_type, problem_.weights_zero_point);
+  const auto zero_point = static_cast<uint8_t>(problem_.weights_zero_point);
+  for (int row = 0; row < RowsOfStep(step); ++row) {
+    const int excess = PlaceOfExcess(step, row);
+    for (int c = 0; c < channels; ++c) {
+      uint8_t& weight = (*rows)[row][c];
+      if (excess >= 0) (*rows)[excess][c] = centering.Excess(weight) + zero_point;
+      weight = centering.Nearest(weight) + zero_point;
+    }
+  }
+}
+
+DepthwiseS8::TapRows DepthwiseS8::RowsAgain(const std::byte* filter, int64_t channel, int channels,
+                                            int32_t at) const {
+  const int32_t kx = at / spec_.column_steps(), step = at % spec_.column_steps();
+  const Centering centering(problem_.weights_type, problem_.weights_zero_point);
+  const auto zero_point = static_cast<uint8_t>(problem_.weights_zero_point);
+  TapRows rows;
+  std::memset(&rows, zero_point, sizeof(rows));
+  TakeRows(filter, channel, channels, kx, step, &rows);
+  for (int row = 0; row < RowsOfStep(step); ++row) {
+    const bool stands_alone = PlaceOfExcess(step, row) < 0;
+    for (int c = 0; c < channels; ++c) {
+      uint8_t& weight = rows[row][c];
+      weight = zero_point + (stands_alone ? centering.Excess(weight) : 0);
+    }
   }
   return rows;
 }
@@ -96,9 +131,9 @@ DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int64_t channe
 void DepthwiseS8::TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx,
                            int32_t step, TapRows* rows) const {
   for (int row = 0; row < spec_.lane_rows(); ++row) {
-    const int64_t ky = int64_t{step} * spec_.lane_rows() + row;
-    if (ky >= window().y.filter) break;
-    const int64_t tap = ky * window().x.filter + kx;
+    const int32_t place = step * spec_.lane_rows() + row;
+    if (place >= window().y.filter) break;
+    const int64_t tap = int64_t{filter_rows_[place]} * window().x.filter + kx;
     std::memcpy((*rows)[row].data(), filter + tap * problem_.channels + channel,
                 static_cast<size_t>(channels));
   }
@@ -125,7 +160,7 @@ void DepthwiseS8::TakeGroups(const std::byte* filter, int64_t channel, int chann
 void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                             BlockSums* sums) const {
   const bool is_signed = problem_.weights_type == DataType::kInt8;
-  const __m128i zero = _mm_set1_epi8(static_cast<char>(WeightsOffset()));
+  const __m128i zero = _mm_set1_epi8(static_cast<char>(problem_.weights_zero_point));
   const __m128i flip = _mm_set1_epi8(static_cast<char>(is_signed ? 0x80 : 0));
   const __m128i even = _mm_set1_epi16(0xFF), ones = _mm_set1_epi16(1);
   // What the sum of four has too much.

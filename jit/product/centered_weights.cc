@@ -3,6 +3,7 @@
 #include <emmintrin.h>
 
 #include <algorithm>
+#include <array>
 
 namespace fuselite::jit {
 namespace {
@@ -55,6 +56,15 @@ void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) con
   for (; k < marks.size(); ++k) marks[k] |= static_cast<uint8_t>(Excess(weights[k]));
 }
 
+bool Centering::HasExcess(const uint8_t* weights, int64_t count) const {
+  std::array<uint8_t, 64> marks{};
+  for (int64_t i = 0; i < count; i += std::ssize(marks)) {
+    const auto some = static_cast<size_t>(std::min<int64_t>(count - i, std::ssize(marks)));
+    MarkExcess(weights + i, std::span(marks).first(some));
+  }
+  return std::ranges::any_of(marks, [](uint8_t mark) { return mark != 0; });
+}
+
 std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescription& description,
                                                     const TensorInfo& weights) {
   const bool taps =
@@ -62,10 +72,9 @@ std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescri
   const int64_t channels = description.channels_out, depth = description.n_step;
   const bool dense = description.k_step == 1 && description.right_matrices == 1 &&
                      channels * depth == weights.elements();
-  // The largest weight less the smallest zero point is 255, more than two of int8.
-  const int32_t smallest = weights.type == DataType::kUInt8 ? 0 : -128;
   const int32_t zero_point = weights.quantization.zero_point();
-  if (!weights.constant() || !HasBytes(weights) || taps || !dense || zero_point == smallest) {
+  if (!weights.constant() || !HasBytes(weights) || taps || !dense ||
+      !Centering::Divides(weights.type, zero_point)) {
     return std::nullopt;
   }
   std::vector<uint8_t> marks(static_cast<size_t>(depth));

@@ -37,12 +37,20 @@ class Centering {
   // `type`: int8 or uint8.
   Centering(DataType type, int32_t zero_point);
 
-  // The nearest int8, and what is left beside it; of the difference 255 nothing can be said.
+  // Whether what is left of any weight beside the nearest int8 fits int8, too: all but where the
+  // largest differs from the zero point by 255.
+  static bool Divides(DataType type, int32_t zero_point) {
+    return zero_point != (type == DataType::kUInt8 ? 0 : -128);
+  }
+
+  // The nearest int8, and what is left beside it, where Divides().
   uint8_t Nearest(uint8_t weight) const;
   int8_t Excess(uint8_t weight) const;
   void Nearest(const uint8_t* weights, int64_t count, uint8_t* nearest) const;
   // Sets bits of those of `marks` whose weights, as many, have an excess.
   void MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const;
+  // Whether one of the weights has, be it one that is not divided.
+  bool HasExcess(const uint8_t* weights, int64_t count) const;
 
  private:
   uint8_t flip_;  // makes int8 of the type

@@ -82,6 +82,10 @@ TEST(CenteredWeightsTest, FullyConnectedEqualsTheReference) {
   CompareOutliers(kernels::testing::RandomQuantizedFullyConnected);
 }
 
+TEST(CenteredWeightsTest, DepthwiseConvolutionsEqualTheReference) {
+  CompareOutliers(kernels::testing::RandomQuantizedDepthwise);
+}
+
 // No pass over the activations before the product, whose zero point would need their sums.
 TEST(CenteredWeightsTest, AFewOutliersCostNoPhase) {
   for (const Isa isa : EmittedIsas()) {

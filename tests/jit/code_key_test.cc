@@ -48,9 +48,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
       DepthwiseSpec();
   unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail);
-  const auto& [s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, overlap,
+  const auto& [s8_isa, s8_window, dot, s8_again, is_unsigned, s8_pixel, s8_out, overlap,
                out_overlap, group, sum_tail] = DepthwiseS8Spec();
-  unused(s8_isa, s8_window, dot, s8_corrects, is_unsigned, s8_pixel, s8_out, group, sum_tail);
+  unused(s8_isa, s8_window, dot, s8_again, is_unsigned, s8_pixel, s8_out, group, sum_tail);
   unused(overlap, out_overlap);
   const auto& [width, channels, count] = DepthwiseS8Blocks();
   unused(width, channels, count);
@@ -295,7 +295,10 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   std::vector<std::function<void(DepthwiseS8Spec&)>> changes = {
       [](DepthwiseS8Spec& s) { s.isa = Isa::kAvx512; },
       [](DepthwiseS8Spec& s) { s.dot = true; },
-      [](DepthwiseS8Spec& s) { s.corrects = true; },
+      [](DepthwiseS8Spec& s) { s.again = {0}; },
+      [](DepthwiseS8Spec& s) {
+        s.again = {0, 2};
+      },
       [](DepthwiseS8Spec& s) { s.is_unsigned = true; },
       [](DepthwiseS8Spec& s) { s.pixel_bytes = 68; },
       [](DepthwiseS8Spec& s) { s.out_pixel_bytes = 68; },
