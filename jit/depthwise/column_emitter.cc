@@ -9,15 +9,23 @@ using Xbyak::Xmm;
 namespace {
 
 const Xbyak::Opmask kLoaded(6);
+// The lanes of the second to the fourth of joined rows.
+const Xbyak::Opmask kPartLanes[] = {Xbyak::Opmask(1), Xbyak::Opmask(2), Xbyak::Opmask(7)};
 
 }  // namespace
 
-void ColumnEmitter::Prepare(int width, int channels) {
+void ColumnEmitter::Prepare(int width, int channels, int joined) {
   width_ = width;
   channels_ = channels;
+  joined_ = joined;
   if (partial() && a_.isa().avx512) {
     a_.mov(a_.rax, channels_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << channels_) - 1);
     a_.kmovq(kLoaded, a_.rax);
+  }
+  for (int part = 1; partial() && part < joined_; ++part) {
+    const uint32_t lanes = (uint32_t{1} << channels_ / 4) - 1;
+    a_.mov(a_.eax, lanes << part * part_bytes() / 4);
+    a_.kmovw(kPartLanes[part - 1], a_.eax);
   }
   if (spec_.flips()) a_.LoadConst(flip(), 0x80808080u);
 }
@@ -59,7 +67,26 @@ std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
   return values;
 }
 
+// Parts behind the first one are merged into it; what is behind their channels stays as it was.
+void ColumnEmitter::LoadJoined(int to, int row, int64_t offset) {
+  const Xmm first = VectorOf(to, part_bytes());
+  const Xbyak::Zmm all(to);
+  for (int part = 0; part < joined_; ++part) {
+    const Memory from = a_.ptr[row_(part * spec_.window.y.filter + row) + offset];
+    if (part == 0) {
+      partial() ? a_.vmovdqu8(first | kLoaded | Xbyak::util::T_z, from) : a_.vmovups(first, from);
+    } else if (partial()) {
+      const Xbyak::Zmm merged = all | kPartLanes[part - 1];
+      joined_ == 2 ? a_.vbroadcasti32x8(merged, from) : a_.vbroadcasti32x4(merged, from);
+    } else {
+      joined_ == 2 ? a_.vinserti64x4(all, all, from, 1) : a_.vinserti32x4(all, all, from, part);
+    }
+  }
+  if (spec_.flips()) Flip(to, V(to));
+}
+
 void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
+  if (joined_ > 1) return LoadJoined(to, row, offset);
   const Place address = row_(row) + offset;
   spec_.dot ? LoadBytes(to, address) : LoadWords(to, address);
 }

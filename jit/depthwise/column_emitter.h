@@ -10,7 +10,7 @@
 
 namespace fuselite::jit {
 
-// Clobbers k6 on AVX-512.
+// Clobbers k1, k2, k6 and k7 on AVX-512.
 class ColumnEmitter {
  public:
   // Vector registers, the highest ones: clobbered, and behind them the constant that flips.
@@ -22,7 +22,9 @@ class ColumnEmitter {
       : a_(assembler), spec_(spec), row_(std::move(row)) {}
 
   // Once in each function, for the channels of one block; clobbers rax.
-  void Prepare(int width, int channels);
+  // `joined` rows of outputs share the vectors, each with `channels` in a part of them; row(ky) is
+  // that of the filter's row ky for the first of them, and those of the next one lie behind.
+  void Prepare(int width, int channels, int joined);
   // The values `offset` bytes further that are multiplied in step `step` of the column's: of
   // spec.lane_rows() filter rows, interleaved, or of the row's groups. Lanes of rows that the
   // filter does not have hold anything: their weights are zero. The steps of a row follow each
@@ -33,7 +35,8 @@ class ColumnEmitter {
   std::vector<int> LoadZeroPoints(const Memory& lane);
 
  private:
-  bool partial() const { return channels_ < spec_.whole_channels(width_); }
+  int part_bytes() const { return width_ / joined_; }
+  bool partial() const { return channels_ < spec_.whole_channels(part_bytes()); }
   int t(int i) const { return a_.isa().registers() - 1 - i; }
   int flip() const { return t(kTemporaries); }
   const Xbyak::Xmm& V(int reg) const { return VectorOf(reg, width_); }
@@ -42,6 +45,7 @@ class ColumnEmitter {
   std::vector<int> LoadGroups(int64_t offset, int step);
   void LoadRow(int to, int row, int64_t offset);
   void LoadBytes(int to, const Place& address);
+  void LoadJoined(int to, int row, int64_t offset);
   void LoadWords(int to, const Place& address);
   void LoadPieces(int to, Place address);
   void Widen(const Xbyak::Xmm& to, const Xbyak::Operand& from);
@@ -51,7 +55,7 @@ class ColumnEmitter {
   Assembler& a_;
   const DepthwiseS8Spec& spec_;
   std::function<Place(int)> row_;
-  int width_ = 0, channels_ = 0;
+  int width_ = 0, channels_ = 0, joined_ = 1;
 };
 
 }  // namespace fuselite::jit

@@ -61,7 +61,9 @@ Result<std::shared_ptr<const kernels::LineConvolution>> DepthwiseS8::Emit(
   emitted->spec_.tail = tail.emitted;
   emitted->binding_ = SumTailBinding(tail.emitted);
   emitted->binding_.set_layer(tail.layer_bytes());
-  FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwiseS8(emitted->spec_, blocks_, name));
+  std::vector<DepthwiseS8Blocks> kinds = blocks_;
+  if (joined_) kinds.push_back(*joined_);
+  FUSELITE_ASSIGN_OR_RETURN(emitted->code_, EmitDepthwiseS8(emitted->spec_, kinds, name));
   return std::shared_ptr<const LineConvolution>(std::move(emitted));
 }
 
@@ -81,6 +83,9 @@ void DepthwiseS8::PlanLayer(Isa isa) {
   stored_bytes_ = BitWidth(tail_.rest.stored()) / 8;
   spec_.out_pixel_bytes = (tail_.rest.waits() ? PaddedChannels() : p.out_pitch) * stored_bytes_;
   spec_.overlap_bytes = p.folded_overlap * spec_.pixel_bytes;
+  if (const DepthwiseS8Blocks joined = JoinRows(spec_, blocks_.back()); joined.rows > 1) {
+    joined_ = joined;
+  }
   spec_.out_overlap_bytes = p.folded_overlap * spec_.out_pixel_bytes / p.folded_pixels;
 }
 
@@ -167,14 +172,39 @@ int64_t DepthwiseS8::PaddedChannels() const {
   return channels;
 }
 
+// Lines that are fewer than are joined at the end are joined with some before, computed again.
 void DepthwiseS8::Run(const LineRun& run) const {
-  const int64_t pixels = window().x.output;
-  Line line{.y = run.y, .pixel = run.pixel, .out = run.out};
-  for (int64_t i = 0; i < run.lines; ++i) {
-    RunLine(run, line);
-    ++line.y;
-    line.pixel += pixels;
-    line.out += spec_.out_row_bytes();
+  const auto line = [&](int64_t i) {
+    return Line{.y = run.y + static_cast<int32_t>(i),
+                .pixel = run.pixel + i * window().x.output,
+                .out = run.out + i * spec_.out_row_bytes()};
+  };
+  const bool joins = joined_ && run.last_block == blocks() && run.lines >= joined_->rows;
+  const int64_t together = joins ? joined_->rows : 1;
+  LineRun others = run;
+  if (joins) --others.last_block;
+  for (int64_t i = 0; i < run.lines; i += together) {
+    for (int64_t of = i; of < std::min(run.lines, i + together); ++of) RunLine(others, line(of));
+    if (joins) RunJoined(run, line(std::min(i, run.lines - together)));
+  }
+}
+
+void DepthwiseS8::RunJoined(const LineRun& run, const Line& line) const {
+  const int64_t channel = problem_.channels - joined_->channels;
+  DepthwiseS8Args call;  // members that the code does not read are left alone
+  call.weights = run.packed + packed_bytes() - spec_.block_bytes(joined_->width);
+  call.blocks = 1;
+  call.out = line.out + (channel - run.channel) * stored_bytes_;
+  Point(run, line, channel, joined_->rows, &call);
+  code_->entry<DepthwiseS8Function>(blocks_.size())(&call);
+}
+
+void DepthwiseS8::Point(const LineRun& run, const Line& line, int64_t channel, int rows,
+                        DepthwiseS8Args* call) const {
+  call->zero_points = spec_.Lane(problem_.zero_point);
+  binding_.Bind(run.inputs, line.pixel, channel, run.scale, &call->tail);
+  for (int32_t row = 0; row < rows; ++row) {
+    PointToRows(run.image, line.y + row, channel, call->rows + row * window().y.filter);
   }
 }
 
@@ -209,23 +239,21 @@ void DepthwiseS8::RunBlocks(const LineRun& run, const Line& line, const Range& r
     DepthwiseS8Args call;  // members that the code does not read are left alone
     call.weights = range.weights + i * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
-    call.zero_points = spec_.Lane(problem_.zero_point);
     call.out = range.out + i * b.channels * stored_bytes_;
-    binding_.Bind(run.inputs, line.pixel, channel, run.scale, &call.tail);
-    PointToRows(run.image, line.y, channel, &call);
+    Point(run, line, channel, 1, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);
   }
 }
 
 void DepthwiseS8::PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
-                              DepthwiseS8Args* call) const {
+                              const std::byte** rows) const {
   const auto& [y, x] = window();
   const int32_t start = y.start(out_row);
   for (int32_t row = 0; row < y.filter; ++row) {
     const int32_t at = start + filter_rows_[row] * y.dilation;
     const bool inside = at >= 0 && at < y.input;
-    call->rows[row] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
-                      x.before * spec_.pixel_bytes + channel;
+    rows[row] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
+                x.before * spec_.pixel_bytes + channel;
   }
 }
 

@@ -123,13 +123,20 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   };
   void RunLine(const kernels::LineRun& run, const Line& line) const;
   void RunBlocks(const kernels::LineRun& run, const Line& line, const Range& range) const;
+  // The last block of as many lines as it joins, from `line` on.
+  void RunJoined(const kernels::LineRun& run, const Line& line) const;
+  // Arguments for blocks from `channel` on; `rows` lines have theirs.
+  void Point(const kernels::LineRun& run, const Line& line, int64_t channel, int rows,
+             DepthwiseS8Args* call) const;
   void PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
-                   DepthwiseS8Args* call) const;
+                   const std::byte** rows) const;
 
   DepthwiseS8Problem problem_;
   DepthwiseS8Spec spec_;
   std::vector<int32_t> filter_rows_;  // in the order in which the code has them
   std::vector<DepthwiseS8Blocks> blocks_;
+  // Stands for the last block where a run has its rows; packed behind all blocks.
+  std::optional<DepthwiseS8Blocks> joined_;
   IntegerTail tail_;
   SumTailBinding binding_;
   int64_t stored_bytes_ = 1;                      // of an element

@@ -37,16 +37,17 @@ class DepthwiseS8Emitter : public Assembler {
   size_t EmitFunction(const DepthwiseS8Blocks& blocks) {
     width_ = blocks.width;
     channels_ = blocks.channels;
+    joined_ = blocks.rows;
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums(0));
-    column_.Prepare(width_, channels_);
+    column_.Prepare(width_, channels_, joined_);
     mov(weights_, ptr[args_ + offsetof(DepthwiseS8Args, weights)]);
     Xbyak::Label next;
     align(16);
     L(next);
     EmitBlock();
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
-    for (int ky = 0; ky < y_.filter; ++ky) add(RowSlot(ky), channels_);
+    for (int row = 0; row < image_rows(); ++row) add(RowSlot(row), channels_);
     add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * spec_.tail.out_bytes());
     tail_.MoveToChannels(x_.output, channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
@@ -61,18 +62,20 @@ class DepthwiseS8Emitter : public Assembler {
   Xmm V(int reg) const { return VectorOf(reg, width_); }
   // The vector of weights, or of what else is packed with them.
   Memory Weights(int vector) const { return ptr[Place(weights_) + vector * width_]; }
-  Xbyak::Address RowSlot(int ky) {
-    return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * ky];
+  // Those of the filter, of each of the rows that are computed together.
+  int image_rows() const { return y_.filter * joined_; }
+  Xbyak::Address RowSlot(int row) {
+    return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * row];
   }
 
   // The addresses of filters of many rows stay in memory but for the first ones, and the last
   // register counts the bytes that the tile at hand lies further.
-  bool rows_fit() const { return y_.filter <= kRowRegisters; }
-  int row_registers() const { return rows_fit() ? y_.filter : kRowRegisters - 1; }
+  bool rows_fit() const { return image_rows() <= kRowRegisters; }
+  int row_registers() const { return rows_fit() ? image_rows() : kRowRegisters - 1; }
   const Reg64& tile_at() const { return rows_[kRowRegisters - 1]; }
-  Place AddressOfRow(int ky) {
-    if (ky < row_registers()) return rows_[ky];
-    mov(rax, RowSlot(ky));
+  Place AddressOfRow(int row) {
+    if (row < row_registers()) return rows_[row];
+    mov(rax, RowSlot(row));
     return Place(rax).Plus(tile_at());
   }
 
@@ -162,7 +165,9 @@ class DepthwiseS8Emitter : public Assembler {
                  .vectors = spec_.group(),
                  .width = width_,
                  .channels = spec_.tail.stores_sums() ? spec_.whole_channels(width_) : channels_,
-                 .reg = [this](int output, int v) { return acc(output, v); }};
+                 .reg = [this](int output, int v) { return acc(output, v); },
+                 .parts = joined_,
+                 .part_step = spec_.out_row_bytes()};
     if (spec_.tail.requantization) return sums;
     sums.width = isa().bytes;
     sums.vectors = (sums.channels + isa().lanes() - 1) / isa().lanes();
@@ -183,7 +188,7 @@ class DepthwiseS8Emitter : public Assembler {
 
   const DepthwiseS8Spec& spec_;
   const WindowAxis &x_, &y_;
-  int width_ = 0, channels_ = 0;
+  int width_ = 0, channels_ = 0, joined_ = 1;
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 pixels_ = rbx, pointer_ = rbp;
@@ -208,7 +213,7 @@ std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Bl
                      spec.group_channels) +
       WindowKey(spec.window);
   for (const int step : spec.again) key += internal::Join(" again", step);
-  for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels);
+  for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels, '/', b.rows);
   return key + spec.tail.key();
 }
 
@@ -229,6 +234,17 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
     rest -= taken;
   }
   return blocks;
+}
+
+DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks& blocks) {
+  const VectorIsa isa(spec.isa);
+  const int rows = isa.bytes / blocks.width;
+  const bool bytes_alone = spec.tail.requantization && spec.tail.residuals.empty();
+  const bool can = isa.avx512 && spec.dot && spec.group_channels == 1 && bytes_alone &&
+                   spec.overlap_bytes == 0 && blocks.channels % 4 == 0 &&
+                   rows * spec.window.y.filter <= kMaxS8FilterRows;
+  if (!can || blocks.count != 1 || spec.window.y.output < rows) return blocks;
+  return {isa.bytes, blocks.channels, 1, rows};
 }
 
 int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {

@@ -81,12 +81,22 @@ struct DepthwiseS8Blocks {
   int width = 32;
   int channels = 0;
   int64_t count = 0;
+  // Rows of outputs that are computed together, each in its part of the vectors: with AVX-512,
+  // where a row's channels fill no more than half of one.
+  int rows = 1;
+  int part_channels() const { return width / rows; }  // in bytes, as joined rows are
   friend bool operator==(const DepthwiseS8Blocks&, const DepthwiseS8Blocks&) = default;
 };
 // All channels: whole blocks first.
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels);
 
-// Computes a row of output pixels for `blocks` blocks of channels. rows[ky] is where the row of the
+// The blocks's vectors divided among as many rows of outputs as they have place for; of one row
+// where nothing is gained or can be: it takes vectors of 64 bytes, whole groups of four channels,
+// and a tail of bytes alone.
+DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks& blocks);
+
+// Computes a row of output pixels for `blocks` blocks of channels, or joined rows, of which each
+// has rows[] of its own behind those of the one before. rows[ky] is where the row of the
 // image that the filter's row ky meets has its first window's first tap, be it outside of the
 // image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
 // each block: the bias (times the image's zero

@@ -8,9 +8,28 @@
 
 namespace fuselite::jit {
 
+namespace {
+
+// Those of a block's vectors that hold channels, or may between parts.
+int CoveredChannels(const DepthwiseS8Blocks& block) {
+  return block.rows > 1 ? block.rows * block.part_channels() : block.channels;
+}
+
+// Each of the rows that are computed together has the same weights.
+void RepeatInParts(const DepthwiseS8Blocks& block, auto* rows) {
+  for (auto& row : *rows) {
+    for (int part = 1; part < block.rows; ++part) {
+      std::memcpy(row.data() + part * block.part_channels(), row.data(), block.part_channels());
+    }
+  }
+}
+
+}  // namespace
+
 size_t DepthwiseS8::packed_bytes() const {
   int64_t bytes = 0;
   for (const DepthwiseS8Blocks& b : blocks_) bytes += b.count * spec_.block_bytes(b.width);
+  if (joined_) bytes += spec_.block_bytes(joined_->width);
   return static_cast<size_t>(bytes);
 }
 
@@ -23,6 +42,7 @@ std::string DepthwiseS8::layout() const {
   for (const int32_t ky : filter_rows_) text += internal::Join(" y", ky);
   for (const int step : spec_.again) text += internal::Join(" again", step);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
+  if (joined_) text += internal::Join(" joined", joined_->rows);
   return text + tail_.constants_key();
 }
 
@@ -48,6 +68,7 @@ void DepthwiseS8::PackChannels(const std::byte* filter, const int32_t* bias,
       channel += block.channels;
     }
   }
+  if (joined_) PackBlock(filter, bias, *joined_, channel - joined_->channels, packed);
 }
 
 // Channels 4 i to 4 i + 3 are side by side in a lane group of 16 bytes (ChannelOfLane).
@@ -66,16 +87,21 @@ void DepthwiseS8::PackBlock(const std::byte* filter, const int32_t* bias,
   std::byte* vectors = to + group_bytes;
   for (int32_t kx = 0; kx < window().x.filter; ++kx) {
     for (int32_t step = 0; step < spec_.column_steps(); ++step, vectors += group_bytes) {
-      const TapRows rows = RowsOf(filter, channel, block.channels, kx, step);
+      TapRows rows = RowsOf(filter, channel, block.channels, kx, step);
+      RepeatInParts(block, &rows);
       spec_.dot ? PackQuads(rows, block, vectors, &sums) : PackPairs(rows, block, vectors, &sums);
     }
   }
   for (const int at : spec_.again) {
-    PackQuads(RowsAgain(filter, channel, block.channels, at), block, vectors, &sums);
+    TapRows rows = RowsAgain(filter, channel, block.channels, at);
+    RepeatInParts(block, &rows);
+    PackQuads(rows, block, vectors, &sums);
     vectors += group_bytes;
   }
-  for (int c = 0; c < block.channels; ++c) {
-    const int64_t b = bias != nullptr ? bias[channel + c] : 0;
+  for (int c = 0; c < CoveredChannels(block); ++c) {
+    const int in_part = c % block.part_channels();
+    if (in_part >= block.channels) continue;
+    const int64_t b = bias != nullptr ? bias[channel + in_part] : 0;
     reinterpret_cast<int32_t*>(LanesOf(block, c, to))[c % 4] =
         static_cast<int32_t>(b - u0 * sums[c]);
   }
@@ -174,7 +200,8 @@ void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block,
     const __m128i four = _mm_sub_epi32(_mm_madd_epi16(pairs, ones), excess);
     _mm_storeu_si128(sum, _mm_add_epi32(_mm_loadu_si128(sum), four));
   };
-  for (int channel = 0; channel < block.channels; channel += 16) {
+  const int covered = CoveredChannels(block);
+  for (int channel = 0; channel < covered; channel += 16) {
     const auto row = [&](int i) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i].data() + channel));
     };
@@ -185,7 +212,7 @@ void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block,
     const __m128i quads[] = {_mm_unpacklo_epi16(low01, low23), _mm_unpackhi_epi16(low01, low23),
                              _mm_unpacklo_epi16(high01, high23),
                              _mm_unpackhi_epi16(high01, high23)};
-    for (int i = 0; i < 4 && channel + 4 * i < block.channels; ++i) pack(quads[i], channel + 4 * i);
+    for (int i = 0; i < 4 && channel + 4 * i < covered; ++i) pack(quads[i], channel + 4 * i);
   }
 }
 
@@ -213,7 +240,8 @@ void DepthwiseS8::PackConstants(const int32_t* bias, const DepthwiseS8Blocks& bl
     for (int lane = 0; lane < lanes; ++lane) {
       const int at =
           spec_.tail.dequantization ? v * lanes + lane : ChannelOfLane(spec_.group(), v, lane);
-      channels[static_cast<size_t>(lane)] = at < block.channels ? channel + at : -1;
+      const int in_part = block.rows > 1 ? at % block.part_channels() : at;
+      channels[static_cast<size_t>(lane)] = in_part < block.channels ? channel + in_part : -1;
     }
     tail_.PackConstants(channels, bias, first_sums + v * lanes, to);
   }

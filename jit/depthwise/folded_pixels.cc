@@ -16,6 +16,13 @@ int64_t OneIn(const DepthwiseS8Problem& problem, const VectorIsa& isa) {
   return isa.avx512 || problem.channels >= 16 ? 4 : 2;
 }
 
+// Whether four rows of outputs fill vectors (JoinRows), in 0.94 to 0.97 of the time.
+bool FillsByRows(const DepthwiseS8Problem& problem, const DepthwiseS8Spec& spec,
+                 const VectorIsa& isa) {
+  return isa.avx512 && spec.dot && problem.channels * 4 == isa.bytes &&
+         problem.window.y.output >= 4;
+}
+
 // Those know nothing of a pixel's place.
 bool RepeatsByPixel(const kernels::Tail& tail) {
   return std::ranges::all_of(tail.stages, [](const TailStage& stage) {
@@ -41,7 +48,7 @@ int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
   const kernels::WindowAxis& x = problem.window.x;
   if (x.stride != 1 || problem.group_channels != 1 ||
       problem.channels * OneIn(problem, vectors) > whole || problem.out_pitch != problem.channels ||
-      !RepeatsByPixel(problem.tail.tail)) {
+      !RepeatsByPixel(problem.tail.tail) || FillsByRows(problem, spec, vectors)) {
     return 1;
   }
   const auto most = static_cast<int32_t>(std::min<int64_t>(whole / problem.channels, x.output));

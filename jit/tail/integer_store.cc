@@ -22,6 +22,17 @@ void IntegerTailEmitter::Store(std::span<const int> regs, int group, int width,
   StoreRows(regs[0], group, width, address, row_step, bytes);
 }
 
+// The first part last, as rows are.
+void IntegerTailEmitter::StoreParts(std::span<const int> regs, int width, const Place& address,
+                                    int parts, int64_t part_step, int bytes) {
+  Finish(regs[0], Narrow(regs, width));
+  const int available = width / parts;
+  for (int part = parts - 1; part >= 0; --part) {
+    StoreBytes(RowOf(regs[0], part, width, available), address + static_cast<int>(part * part_step),
+               available, bytes);
+  }
+}
+
 void IntegerTailEmitter::Finish(int reg, int bytes) {
   Clamp(reg, bytes);
   if (plan_.lookup) {

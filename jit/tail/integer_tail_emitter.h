@@ -51,6 +51,10 @@ class IntegerTailEmitter {
   // clobbered; the rows' bytes lie `row_step` apart.
   void Store(std::span<const int> regs, int group, int width, const Place& address,
              int64_t row_step, int bytes);
+  // The same of one row's group, whose bytes are `parts` equal parts of 16 bytes and more: stores
+  // the first `bytes` of each, `part_step` bytes apart.
+  void StoreParts(std::span<const int> regs, int width, const Place& address, int parts,
+                  int64_t part_step, int bytes);
   // What the functions emitted so far jump to for vectors that floats do not fit. Behind the last.
   void EmitOtherForms();
 

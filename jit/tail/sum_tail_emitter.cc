@@ -103,9 +103,12 @@ void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int
           .Emit(std::span(all).first(count).last(group), width, Place(frame_.rows) + at, channels);
     }
   }
-  integers_.Store(std::span(all).first(count), group, width,
-                  Place(frame_.out) + (first * frame_.out_step + channel), frame_.out_step,
-                  channels);
+  const Place to = Place(frame_.out) + (first * frame_.out_step + channel);
+  const std::span regs = std::span(all).first(count);
+  if (tile.parts > 1) {
+    return integers_.StoreParts(regs, width, to, tile.parts, tile.part_step, channels);
+  }
+  integers_.Store(regs, group, width, to, frame_.out_step, channels);
 }
 
 void SumTailEmitter::StoreFloats(const SumTile& tile, const Place& constants) {

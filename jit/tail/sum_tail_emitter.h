@@ -21,6 +21,10 @@ struct SumTile {
   std::function<int(int row, int v)> reg{};
   // With a requantization, the last vector has half of the width, and is a group of its own.
   bool last_is_half = false;
+  // With a requantization: a row's bytes are as many parts, equally long, which belong so many
+  // bytes apart; each has `channels`.
+  int parts = 1;
+  int64_t part_step = 0;
 
   int width_of(int v) const { return last_is_half && v == vectors - 1 ? width / 2 : width; }
   // The vectors of the group that begins with `v`.

@@ -52,8 +52,8 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
                out_overlap, group, sum_tail] = DepthwiseS8Spec();
   unused(s8_isa, s8_window, dot, s8_again, is_unsigned, s8_pixel, s8_out, group, sum_tail);
   unused(overlap, out_overlap);
-  const auto& [width, channels, count] = DepthwiseS8Blocks();
-  unused(width, channels, count);
+  const auto& [width, channels, count, joined_rows] = DepthwiseS8Blocks();
+  unused(width, channels, count, joined_rows);
   const auto& [elementwise_isa, chain] = ElementwiseSpec();
   const auto& [in_step, chain_out, chain_tail] = chain;
   unused(elementwise_isa, in_step, chain_out, chain_tail);
@@ -310,7 +310,8 @@ TEST(CodeKeyTest, IntegerDepthwise) {
   ExpectDistinct<DepthwiseS8Spec>(spec, changes, [&](const auto& s) { return CodeKey(s, blocks); });
   ExpectDistinct<DepthwiseS8Blocks>(
       blocks[0],
-      {[](DepthwiseS8Blocks& b) { b.width = 16; }, [](DepthwiseS8Blocks& b) { b.channels = 7; }},
+      {[](DepthwiseS8Blocks& b) { b.width = 16; }, [](DepthwiseS8Blocks& b) { b.channels = 7; },
+       [](DepthwiseS8Blocks& b) { b.rows = 2; }},
       [&](const auto& b) { return CodeKey(spec, {b}); });
 }
 

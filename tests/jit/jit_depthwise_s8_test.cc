@@ -1,4 +1,5 @@
 #include "jit/depthwise/depthwise_quantized.h"
+#include "jit/depthwise/depthwise_s8_emitter.h"
 #include "tests/jit/int8_cases.h"
 
 namespace fuselite::jit::testing {
@@ -42,6 +43,49 @@ TEST(JitDepthwiseInt8Test, FewChannelsEqualTheReference) { CompareInt8Cases(200,
 
 TEST(JitDepthwiseInt8Test, FewExtremeChannelsEqualTheReference) {
   CompareExtremeCases(100, false, AnyFewChannels);
+}
+
+// Rows of outputs that share vectors: all channels, or those that the last vectors have left, in
+// images of fewer rows than are joined and more.
+TEST(JitDepthwiseInt8Test, JoinedRowsEqualTheReference) {
+  const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
+    OpTester tester("DEPTHWISE_CONV_2D");
+    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
+    kernels::testing::RandomWindow(random, params);
+    params.depth_multiplier = 1;
+    params.activation = kernels::testing::RandomClampOrNone(random);
+    const int32_t channels = random.Pick({4, 8, 16, 20, 32, 68, 72, 80, 92, 96, 144});
+    const kernels::testing::QuantizedCase c =
+        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
+    const auto height = static_cast<int32_t>(random.Int(9, 24));
+    tester.Input(kernels::testing::Activations(c, random, {2, height, 15, channels}))
+        .Constant(kernels::testing::QuantizedWeights(
+            c, random, {1, random.Pick({1, 3, 5}), 3, channels},
+            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
+    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
+    return tester.Output(c.type, c.output());
+  };
+  kernels::testing::CompareRandomly(
+      200, [&](Random& random) { return make(random, kBytes); },
+      [](OpTester& tester, Random& random) {
+        if (random.Chance(0.3)) AddLookup(tester, random);
+        CompareInt8(tester, random);
+        return 1;
+      });
+}
+
+TEST(JitDepthwiseInt8Test, RowsAreJoinedWhereTheirChannelsFillHalfAVector) {
+  DepthwiseS8Spec spec;
+  spec.isa = Isa::kAvx512Vnni;
+  spec.dot = true;
+  spec.window = {.y = {.input = 8, .filter = 3, .output = 6}, .x = {.input = 8, .output = 8}};
+  spec.tail.requantization.emplace();
+  EXPECT_EQ(JoinRows(spec, {.width = 32, .channels = 24, .count = 1}).rows, 2);
+  EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 16, .count = 1}).rows, 4);
+  EXPECT_EQ(JoinRows(spec, {.width = 64, .channels = 64, .count = 1}).rows, 1);
+  EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 7, .count = 1}).rows, 1);
+  spec.tail.residuals.emplace_back();
+  EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 16, .count = 1}).rows, 1);
 }
 
 // Neighbouring outputs fill a vector, though a row of them does not divide by their number.
