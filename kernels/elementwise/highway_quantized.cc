@@ -78,9 +78,12 @@ HWY_INLINE void MapByteRow(const F& f, const JoinPlanes& join, uint8_t flip, con
       }
     };
     using std::integral_constant;
-    const auto joined =
-        join(plane(integral_constant<int, 0>()), plane(integral_constant<int, 1>()),
-             plane(integral_constant<int, 2>()), plane(integral_constant<int, 3>()));
+    auto joined = join(plane(integral_constant<int, 0>()), plane(integral_constant<int, 1>()),
+                       plane(integral_constant<int, 2>()), plane(integral_constant<int, 3>()));
+    if constexpr (requires { f.Correct(v, w, joined); }) {
+      joined = f.Correct(kXSteps ? v : hn::Set(d, *x ^ flip), kYSteps ? w : hn::Set(d, *y ^ flip),
+                         joined);
+    }
     StoreUpTo(hn::Xor(joined, sign), d, out + i, count);
   };
   const size_t lanes = hn::Lanes(d);
@@ -88,6 +91,29 @@ HWY_INLINE void MapByteRow(const F& f, const JoinPlanes& join, uint8_t flip, con
   for (; i + lanes <= n; i += lanes) map(i, lanes);
   if (i < n) map(i, n - i);
 }
+
+// A rounded sum, and what is right for the few pairs of operands where it is not.
+class CorrectedSumLanes : public RoundedSumLanes {
+ public:
+  HWY_INLINE explicit CorrectedSumLanes(const RoundedSum& f)
+      : RoundedSumLanes(f), exceptions_(f.exceptions) {}
+  HWY_INLINE hn::Vec<ByteTag> Correct(hn::Vec<ByteTag> x, hn::Vec<ByteTag> y,
+                                      hn::Vec<ByteTag> sums) const {
+    const ByteTag d;
+    const auto same = [&](hn::Vec<ByteTag> bytes, int32_t value) HWY_ATTR {
+      return hn::Eq(bytes, hn::Set(d, static_cast<uint8_t>(value)));
+    };
+    for (int i = 0; i < exceptions_.count; ++i) {
+      const SumExceptions::Pair& pair = exceptions_.pairs[i];
+      const auto here = hn::And(same(x, pair.x), same(y, pair.y));
+      sums = hn::IfThenElse(here, hn::Set(d, static_cast<uint8_t>(pair.result)), sums);
+    }
+    return sums;
+  }
+
+ private:
+  const SumExceptions& exceptions_;
+};
 
 // A rounded product in 16-bit lanes, the even and the odd bytes: factors have up to 9 bits, and
 // products 17, which two multiplications give in halves. Interleaving these and packing what they
@@ -214,7 +240,6 @@ HWY_INLINE SquaredDifferenceLanes LanesOf(const QuantizedSquaredDifference& f) {
   return SquaredDifferenceLanes(f);
 }
 HWY_INLINE QuotientLanes LanesOf(const TabledQuotient& f) { return QuotientLanes(f); }
-HWY_INLINE RoundedSumLanes LanesOf(const RoundedSum& f) { return RoundedSumLanes(f); }
 
 template <class Function>
 void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) {
@@ -231,6 +256,12 @@ void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) 
                 std::is_same_v<Function, QuantizedProduct>) {
     MapShorts(LanesOf(f), block);
   }
+}
+
+void RunRows(const RowFunction& rows, const RoundedSum& f, const RowBlock& block) {
+  const auto run = [&](const auto& lanes)
+                       HWY_ATTR { MapBytes(lanes, rows.flip, f.min, f.max, block); };
+  f.exceptions.count > 0 ? run(CorrectedSumLanes(f)) : run(RoundedSumLanes(f));
 }
 
 // The first operand's scale is the larger one as a rule: rows, of which the second is the mean.

@@ -222,13 +222,15 @@ std::optional<RoundedProduct> ProvenForm(const QuantizedProduct& f, Isa isa) {
 }
 
 // Few pairs of bytes have a sum that is hard to round, and only they are tried. nullopt where the
-// ISA cannot fuse, and for a few others.
+// ISA cannot fuse, and where scales are simple fractions that make halves of many sums.
 std::optional<RoundedSum> ProvenForm(const QuantizedSum& f, Isa isa) {
   constexpr ByteRange kBytes{0, 255};
   const DefaultFloatState state;
-  const auto floats = FindFloatSum(f.q, kBytes, kBytes, isa, f.q.output_offset);
-  if (!floats) return std::nullopt;
-  return Rounded(f.q, *floats);
+  const auto found = FindNearFloatSum(f.q, kBytes, kBytes, isa, f.q.output_offset);
+  if (!found) return std::nullopt;
+  RoundedSum sum = Rounded(f.q, found->floats);
+  sum.exceptions = found->exceptions;
+  return sum;
 }
 
 // A rounded function with all the results of `exact`, which is one of unsigned bytes: `exact`

@@ -8,6 +8,7 @@
 
 #include "kernels/elementwise/joined_rows.h"
 #include "kernels/elementwise/quantized_functions.h"
+#include "kernels/tail/float_sum.h"
 #include "runtime/isa.h"
 
 namespace fuselite::kernels {
@@ -16,11 +17,12 @@ namespace fuselite::kernels {
 // proven or tried on all pairs of bytes when a kernel is built (FindRounded). Results are clamped
 // after they were cut to 16 bits, so they must stay within those.
 //
-// round(y_scale (y - y_zero) + (x_scale (x - x_zero) + addend) + zero).
+// round(y_scale (y - y_zero) + (x_scale (x - x_zero) + addend) + zero), but for the exceptions.
 struct RoundedSum {
   int32_t x_zero, y_zero, zero;
   float x_scale, y_scale, addend;
   int32_t min, max;
+  SumExceptions exceptions = {};
 };
 
 // round(scale p + nudge sign(p)) + zero of p = (x - x_zero) (y - y_zero). The nudge carries over

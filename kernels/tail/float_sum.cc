@@ -81,22 +81,29 @@ class HardPairs {
     ForEachHardSum(places, beyond, isa, [&](int i, int k) {
       const int32_t exact = MultiplyByQuantizedMultiplier(x_scaled[i] + y_scaled[k],
                                                           add.output_multiplier, add.output_shift);
-      pairs_.push_back(
-          {x_range.least + i + add.x_offset, y_range.least + k + add.y_offset, Clamp(exact)});
+      pairs_.push_back({x_range.least + i, y_range.least + k, Clamp(exact)});
     });
   }
 
-  // Whether the floats round all of them as the integer sum does. Products of a float and a byte,
-  // and their sums with a float and a power of two as addend, are exact in doubles.
-  bool Round(const FloatSum& floats, int32_t rounded_with) const {
+  // Those that the floats round otherwise than the integer sum does; nullopt where they are more
+  // than `most`. Products of a float and a byte, and their sums with a float and a power of two as
+  // addend, are exact in doubles.
+  std::optional<SumExceptions> Exceptions(const FloatSum& floats, int32_t rounded_with,
+                                          int most) const {
     const float round = kRound + static_cast<float>(rounded_with);
-    return std::ranges::all_of(pairs_, [&](const Pair& pair) {
-      const double x_scale = floats.x_scale, y_scale = floats.y_scale;
-      const auto of_x = static_cast<float>(pair.x * x_scale + floats.addend);
-      const auto real = static_cast<float>(pair.y * y_scale + of_x);
-      return Clamp(std::bit_cast<int32_t>(real + round) - std::bit_cast<int32_t>(round)) ==
-             pair.result;
-    });
+    const double x_scale = floats.x_scale, y_scale = floats.y_scale;
+    SumExceptions found;
+    for (const SumExceptions::Pair& pair : pairs_) {
+      const auto of_x = static_cast<float>((pair.x + add_.x_offset) * x_scale + floats.addend);
+      const auto real = static_cast<float>((pair.y + add_.y_offset) * y_scale + of_x);
+      if (Clamp(std::bit_cast<int32_t>(real + round) - std::bit_cast<int32_t>(round)) ==
+          pair.result) {
+        continue;
+      }
+      if (found.count == most) return std::nullopt;
+      found.pairs[found.count++] = pair;
+    }
+    return found;
   }
 
   // The largest |x + x_offset|, or the same of y.
@@ -105,10 +112,6 @@ class HardPairs {
   }
 
  private:
-  struct Pair {
-    int32_t x, y, result;
-  };
-
   static double Signed(double scale, bool negative) { return negative ? -scale : scale; }
   // The fraction in units of 2^-32, a half as 2^31.
   static uint32_t Place(double x) {
@@ -133,29 +136,34 @@ class HardPairs {
   }
 
   const QuantizedAdd& add_;
-  std::vector<Pair> pairs_;
+  std::vector<SumExceptions::Pair> pairs_;
 };
 
-// The first of the floats next to `scales`, without an addend and then with one.
-std::optional<FloatSum> FirstThatRounds(const HardPairs& pairs, const QuantizedAdd& add,
-                                        RealScales scales, int32_t rounded_with) {
+// The floats next to `scales` with the fewest exceptions, at most `most`; the first where several
+// have as few. Without an addend and then with one.
+std::optional<NearFloatSum> BestThatRounds(const HardPairs& pairs, const QuantizedAdd& add,
+                                           RealScales scales, int32_t rounded_with, int most) {
+  std::optional<NearFloatSum> best;
   for (const float addend : kAddends) {
     for (const int x_steps : kSteps) {
       for (const int y_steps : kSteps) {
         const float x = Neighbour(static_cast<float>(scales.x), x_steps);
         const float y = Neighbour(static_cast<float>(scales.y), y_steps);
         const FloatSum sum{add.negate_x ? -x : x, add.negate_y ? -y : y, addend};
-        if (pairs.Round(sum, rounded_with)) return sum;
+        const auto exceptions = pairs.Exceptions(sum, rounded_with, most);
+        if (!exceptions) continue;
+        best = NearFloatSum{sum, *exceptions};
+        if (exceptions->count == 0) return best;
+        most = exceptions->count - 1;
       }
     }
   }
-  return std::nullopt;
+  return best;
 }
 
-}  // namespace
-
-std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y, Isa isa,
-                                     int32_t rounded_with) {
+// With at most `most` exceptions.
+std::optional<NearFloatSum> Find(const QuantizedAdd& add, ByteRange x, ByteRange y, Isa isa,
+                                 int32_t rounded_with, int most) {
   if (!FusesMultiplyAdd(isa)) return std::nullopt;
   const auto real = [](int32_t multiplier, int32_t shift) {
     return std::ldexp(multiplier, shift - 31);
@@ -171,15 +179,33 @@ std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteR
   const RealScales scales{x_real, y_real};
   const double largest =
       HardPairs::Largest(x, add.x_offset) * x_real + HardPairs::Largest(y, add.y_offset) * y_real;
+  std::optional<NearFloatSum> best;
   // Factors that take halves away from zero as TFLite does, where scales are simple fractions and
   // halves are many, come last. A float of up to 255 has 16 bits less of fraction than its scale.
   for (const double stretch : {0.0, 0x1p-18, 0x1p-16}) {
     const RealScales tried{x_real * (1 + stretch), y_real * (1 + stretch)};
     const HardPairs pairs(add, x, y, scales, largest * (stretch + kMostSteps * kStep) + kMostAddend,
                           isa);
-    if (const auto sum = FirstThatRounds(pairs, add, tried, rounded_with)) return sum;
+    const auto found = BestThatRounds(pairs, add, tried, rounded_with, most);
+    if (!found) continue;
+    best = found;
+    if (found->exceptions.count == 0) break;
+    most = found->exceptions.count - 1;
   }
-  return std::nullopt;
+  return best;
+}
+
+}  // namespace
+
+std::optional<FloatSum> FindFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y, Isa isa,
+                                     int32_t rounded_with) {
+  const auto found = Find(add, x, y, isa, rounded_with, 0);
+  return found ? std::optional(found->floats) : std::nullopt;
+}
+
+std::optional<NearFloatSum> FindNearFloatSum(const QuantizedAdd& add, ByteRange x, ByteRange y,
+                                             Isa isa, int32_t rounded_with) {
+  return Find(add, x, y, isa, rounded_with, SumExceptions::kMost);
 }
 
 }  // namespace fuselite::kernels
