@@ -135,8 +135,8 @@ HWY_INLINE void UnaryRun(UnaryKind kind, float a, float b, const float* in, floa
     case UnaryKind::kCeil: return map([](V x) HWY_ATTR { return hn::Ceil(x); });
     case UnaryKind::kRound: return map([](V x) HWY_ATTR { return hn::Round(x); });
     case UnaryKind::kSquare: return map([](V x) HWY_ATTR { return hn::Mul(x, x); });
-    case UnaryKind::kSin: return map([=](V x) HWY_ATTR { return VecSin(d, x); });
-    case UnaryKind::kCos: return map([=](V x) HWY_ATTR { return VecCos(d, x); });
+    case UnaryKind::kSin: return SinRun(d, in, out, n);
+    case UnaryKind::kCos: return CosRun(d, in, out, n);
     case UnaryKind::kSign: return map([](V x) HWY_ATTR { return SignVec(x); });
     case UnaryKind::kAffine: return map([=](V x) HWY_ATTR { return AffineVec(x, a, b); });
   }

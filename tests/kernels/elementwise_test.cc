@@ -254,8 +254,14 @@ TEST_P(ElementwiseTest, SinesAndCosinesAreRoundedOnce) {
   constexpr int32_t kCount = 40000;
   Random random(5);
   SCOPED_TRACE(random.Trace());
-  std::vector<float> x = {0.0f, -0.0f, 1e-40f, -39000.0f, 3.14159274f, 1.57079637f};
-  while (x.size() < kCount / 2) x.push_back(random.Float(-7, 7));
+  std::vector<float> x = {0.0f, -0.0f, 1e-40f};
+  for (int i = 1; i <= 20; ++i) {  // what is next to multiples of pi and their halves
+    const auto zero = static_cast<float>(i * 1.5707963267948966);
+    x.insert(x.end(), {zero, -std::nextafter(zero, 0.0f), std::nextafter(zero, 99.0f)});
+  }
+  while (x.size() < kCount / 4) x.push_back(random.Float(-7, 7));
+  while (x.size() < kCount / 2) x.push_back(random.Float(-31, 31));
+  x.push_back(-39000.0f);
   while (x.size() < kCount) x.push_back(random.Float(-39000, 39000));
   for (const bool sine : {true, false}) {
     OpTester tester(sine ? "SIN" : "COS");
