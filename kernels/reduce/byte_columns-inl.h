@@ -125,12 +125,15 @@ HWY_INLINE void ExtremesOfRows(const uint8_t* x, int64_t count, int64_t stride, 
   });
 }
 
-// How many rows of few channels are taken as one of 16 to 128 channels: few enough that four such
+// Channels that vectors of as many lanes as a line has bytes take alone.
+constexpr int64_t kManyColumns = 64, kJoinedColumns = 128;
+
+// How many rows of few channels are taken as one of up to kJoinedColumns: few enough that four such
 // rows, where there are as many, repay folding them into one.
 HWY_INLINE int64_t RowsTogether(const ReducePlan& plan, int64_t n) {
   const bool dense = plan.lanes == n && plan.run_stride == n;
-  if (!dense || n >= 16) return 1;
-  return std::clamp(plan.run_count / 4, (15 + n) / n, 128 / n);
+  if (!dense || n >= kManyColumns) return 1;
+  return std::clamp(plan.run_count / 4, (15 + n) / n, kJoinedColumns / n);
 }
 
 // All terms: rows(x, count, stride). Where few channels are all of a row, several rows are taken as
@@ -155,12 +158,14 @@ HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t fl
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
       [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        // Behind the last part is room for 16 channels of each; no more than n count.
-        HWY_ALIGN uint32_t parts[128 + 16] = {};
+        // Sixteen channels at a time; no more than n of a part count, behind the last is room.
+        HWY_ALIGN uint32_t parts[kJoinedColumns + 16] = {};
         const size_t wide = together * n;
         SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
         for (const uint32_t* part = parts; part != parts + wide; part += n) {
-          for (size_t c = 0; c < 16; ++c) totals[c] += part[c];
+          for (size_t c = 0; c < n; c += 16) {
+            for (size_t l = 0; l < 16; ++l) totals[c + l] += part[c + l];
+          }
         }
       });
 }
@@ -174,7 +179,7 @@ HWY_INLINE void ExtremesOfColumns(const ReducePlan& plan, const uint8_t* in, uin
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { ExtremesOfRows<kMax>(x, count, stride, flip, totals, n); },
       [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        HWY_ALIGN uint8_t parts[128];
+        HWY_ALIGN uint8_t parts[kJoinedColumns];
         const size_t wide = together * n;
         std::fill(parts, parts + wide, kMax ? 0 : 255);
         ExtremesOfRows<kMax>(x, count, static_cast<int64_t>(wide), flip, parts, wide);

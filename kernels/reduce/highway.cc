@@ -87,16 +87,19 @@ HWY_INLINE void ReduceVectors(const ReducePlan& plan, const float* in, float* ou
   const D d;
   const size_t lanes = hn::Lanes(d);
   V totals[kTotals];
+  HWY_UNROLL(8)
   for (size_t v = 0; v < kTotals; ++v) totals[v] = hn::Set(d, Start<kKind>());
   for (int64_t run = 0; run < plan.runs; ++run) {
     const float* term = in + plan.RunOffset(run);
     for (int64_t i = 0; i < plan.run_count; ++i, term += plan.run_stride) {
+      HWY_UNROLL(8)
       for (size_t v = 0; v < kTotals; ++v) {
         const V value = kVectors == 0 ? LoadPartial(d, term, n) : hn::LoadU(d, term + v * lanes);
         totals[v] = Combine<kKind>(totals[v], value);
       }
     }
   }
+  HWY_UNROLL(8)
   for (size_t v = 0; v < kTotals; ++v) {
     if (kKind == ReduceKind::kMean) {
       totals[v] = hn::Div(totals[v], hn::Set(d, static_cast<float>(plan.terms())));
@@ -264,14 +267,22 @@ int64_t LaneBlock(const ReducePlan& plan) {
   return 128 * std::clamp<int64_t>(64 / plan.terms(), 1, 64);
 }
 
-// Whether dense values of one term each stay as they are: unless they are scaled, or a NaN gives
-// way to the number that an extreme starts from.
+// Whether values of one term each become others: a NaN gives way to the number that an extreme
+// starts from, a sum has the output's scale.
+bool ChangesOneTerm(const OpDescription& op) {
+  const Quantization &from = op.inputs[0].quantization, &to = op.outputs[0].quantization;
+  switch (ReduceKindOf(*op.op)) {
+    case ReduceKind::kMax:
+    case ReduceKind::kMin: return op.inputs[0].type == DataType::kFloat32;
+    case ReduceKind::kMean:
+    case ReduceKind::kSum:
+      return !from.empty() && !(from.scale() == to.scale() && from.zero_point() == to.zero_point());
+    default: return !from.empty();
+  }
+}
+
 bool IsCopy(const OpDescription& op, const ReducePlan& plan) {
-  const ReduceKind kind = ReduceKindOf(*op.op);
-  const bool extreme = kind == ReduceKind::kMax || kind == ReduceKind::kMin;
-  const bool changes =
-      extreme ? op.inputs[0].type == DataType::kFloat32 : !op.inputs[0].quantization.empty();
-  return plan.terms() == 1 && IsDense(op.inputs[0]) && !changes;
+  return plan.terms() == 1 && IsDense(op.inputs[0]) && !ChangesOneTerm(op);
 }
 
 std::unique_ptr<Kernel> MakeCopy(const OpDescription& op) {

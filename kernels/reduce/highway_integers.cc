@@ -15,6 +15,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/matrix_transpose-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
@@ -93,8 +94,37 @@ void Columns(const ReducePlan& plan, const void* in, int64_t first, int64_t n, i
   std::copy_n(totals, n, results);
 }
 
+// Runs that are this short would end before a vector is full, and lie apart alike.
+constexpr int64_t kShortRun = 16;
+bool HasShortRuns(const ReducePlan& plan) {
+  return plan.run_count <= kShortRun && plan.kept.size() == 1;
+}
+
+// Some outputs' runs at a time are transposed, so that vectors hold terms of as many outputs.
+template <ReduceKind kKind, class Total, class T>
+void ShortRuns(const ReducePlan& plan, const void* in, int64_t first, int64_t n, int64_t* results) {
+  constexpr int64_t kTogether = 64, kBytes = sizeof(T);
+  alignas(64) T terms[kShortRun * kTogether];
+  const int64_t stride = plan.kept[0].stride;
+  const auto* x = static_cast<const T*>(in) + first * stride;
+  for (int64_t o = 0; o < n; o += kTogether) {
+    const int64_t count = std::min(kTogether, n - o);
+    alignas(64) Total totals[kTogether];
+    std::fill(totals, totals + count, StartOf<kKind, Total, T>());
+    for (int64_t run = 0; run < plan.runs; ++run) {
+      const T* from = x + o * stride + plan.RunOffset(run);
+      TransposeTyped<std::make_unsigned_t<T>>(
+          reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(terms),
+          {plan.run_count, kBytes, count * kBytes}, {count, stride * kBytes, kBytes});
+      CombineRows<kKind>(terms, plan.run_count, count, count, totals);
+    }
+    std::copy_n(totals, count, results + o);
+  }
+}
+
 template <ReduceKind kKind, class Total, class T>
 void Runs(const ReducePlan& plan, const void* in, int64_t first, int64_t n, int64_t* results) {
+  if (HasShortRuns(plan)) return ShortRuns<kKind, Total, T>(plan, in, first, n, results);
   for (int64_t o = 0; o < n; ++o) {
     const T* outer = static_cast<const T*>(in) + plan.OuterOffset(first + o);
     Total total = StartOf<kKind, Total, T>();
