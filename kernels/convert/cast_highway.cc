@@ -146,6 +146,20 @@ void ToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count)
   }
 }
 
+// The same of half-precision numbers: any bit but the sign's.
+void HalvesToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
+  const hn::ScalableTag<uint16_t> d;
+  const hn::Rebind<uint8_t, decltype(d)> narrow;
+  const auto* source = static_cast<const uint16_t*>(in) + from;
+  auto* target = static_cast<uint8_t*>(out) + to;
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto magnitude = hn::And(LoadUpTo(d, source + i, count - i), hn::Set(d, 0x7FFF));
+    const auto ones =
+        hn::BitCast(hn::RebindToSigned<decltype(d)>(), hn::Min(magnitude, hn::Set(d, 1)));
+    StoreUpTo(hn::DemoteTo(narrow, ones), narrow, target + i, count - i);
+  }
+}
+
 CastFunction* CastToFloat(DataType from) {
   switch (from) {
     case DataType::kFloat16: return CastValues<Half, float>;
@@ -190,6 +204,7 @@ CastFunction* CastFromFloat(DataType to) {
 CastFunction* CastFor(DataType from, DataType to) {
   if (to == DataType::kFloat32) return CastToFloat(from);
   if (to == DataType::kFloat16) return CastToHalf(from);
+  if (from == DataType::kFloat16 && to == DataType::kBool) return HalvesToTruth;
   return from == DataType::kFloat32 ? CastFromFloat(to) : nullptr;
 }
 
