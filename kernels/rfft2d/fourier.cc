@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 namespace fuselite::kernels {
 
@@ -15,28 +16,52 @@ std::vector<Complex> UnitRoots(int64_t n, int64_t count) {
   return roots;
 }
 
-ComplexTransform::ComplexTransform(int64_t n) : n_(n), reversed_(n), roots_(UnitRoots(n, n / 2)) {
+ComplexTransform::ComplexTransform(int64_t n) : reversed_(n), roots_(UnitRoots(n, n / 2)) {
   const int bits = std::bit_width(static_cast<uint64_t>(n)) - 1;
   for (int64_t i = 1; i < n; ++i) {
     reversed_[i] = (reversed_[i >> 1] >> 1) | ((i & 1) << (bits - 1));
   }
 }
 
-void ComplexTransform::Run(Complex* x) const {
-  for (int64_t i = 0; i < n_; ++i) {
-    if (i < reversed_[i]) std::swap(x[i], x[reversed_[i]]);
+namespace {
+
+// Turns `odd` by `root`, and makes the sums and differences of both.
+inline void Join(const Complex& root, Complex* even, Complex* odd, int64_t width) {
+  for (int64_t c = 0; c < width; ++c) {
+    const Complex a = even[c], b = Times(odd[c], root);
+    even[c] = a + b;
+    odd[c] = a - b;
   }
-  for (int64_t half = 1; half < n_; half *= 2) {
-    const int64_t step = n_ / (2 * half);
-    for (int64_t first = 0; first < n_; first += 2 * half) {
+}
+
+// Of rows of `width` numbers, which may be a constant.
+template <class Width>
+void Transform(const std::vector<Complex>& roots, const std::vector<int64_t>& reversed, Complex* x,
+               Width width) {
+  const auto n = static_cast<int64_t>(reversed.size());
+  for (int64_t i = 0; i < n; ++i) {
+    Complex* const row = x + i * width;
+    if (i < reversed[i]) std::swap_ranges(row, row + width, x + reversed[i] * width);
+  }
+  for (int64_t half = 1; half < n; half *= 2) {
+    const int64_t step = n / (2 * half);
+    for (int64_t first = 0; first < n; first += 2 * half) {
       for (int64_t k = 0; k < half; ++k) {
-        const Complex odd = Times(x[first + half + k], roots_[k * step]);
-        const Complex even = x[first + k];
-        x[first + k] = even + odd;
-        x[first + half + k] = even - odd;
+        Complex* const even = x + (first + k) * width;
+        Join(roots[k * step], even, even + half * width, width);
       }
     }
   }
+}
+
+}  // namespace
+
+void ComplexTransform::Run(Complex* x) const {
+  Transform(roots_, reversed_, x, std::integral_constant<int64_t, 1>());
+}
+
+void ComplexTransform::RunColumns(Complex* x, int64_t width) const {
+  Transform(roots_, reversed_, x, width);
 }
 
 void RealTransform::Finish(Complex* line, Complex* out) const {

@@ -24,10 +24,11 @@ class ComplexTransform {
  public:
   explicit ComplexTransform(int64_t n);
   void Run(Complex* x) const;
+  // Those of each column of n rows of `width` numbers.
+  void RunColumns(Complex* x, int64_t width) const;
 
  private:
-  int64_t n_;
-  std::vector<int64_t> reversed_;
+  std::vector<int64_t> reversed_;  // of each index
   std::vector<Complex> roots_;
 };
 

@@ -34,7 +34,7 @@ Status InferRfft2d(OpDescription& op) {
   return SetOutput(op, 0, DataType::kComplex64, shape);
 }
 
-// One unit: a matrix. Scratch: the rows' transforms, then one row or column.
+// One unit: a matrix. Scratch: the rows' transforms, then one row.
 class Rfft2d {
  public:
   explicit Rfft2d(const OpDescription& op)
@@ -46,9 +46,7 @@ class Rfft2d {
         across_(length_),
         down_(rows_) {}
 
-  size_t scratch_bytes() const {
-    return sizeof(Complex) * (rows_ * bins_ + std::max(rows_, bins_));
-  }
+  size_t scratch_bytes() const { return sizeof(Complex) * (rows_ + 1) * bins_; }
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
     auto* bins = reinterpret_cast<Complex*>(args.scratch);
@@ -58,11 +56,7 @@ class Rfft2d {
       for (int64_t r = 0; r < rows_; ++r) {
         TransformRow(r < in_rows_ ? in + r * in_columns_ : nullptr, line, bins + r * bins_);
       }
-      for (int64_t c = 0; rows_ > 1 && c < bins_; ++c) {
-        for (int64_t r = 0; r < rows_; ++r) line[r] = bins[r * bins_ + c];
-        down_.Run(line);
-        for (int64_t r = 0; r < rows_; ++r) bins[r * bins_ + c] = line[r];
-      }
+      down_.RunColumns(bins, bins_);
       auto* out = static_cast<std::complex<float>*>(args.outputs[0]) + matrix * rows_ * bins_;
       for (int64_t i = 0; i < rows_ * bins_; ++i) out[i] = std::complex<float>(bins[i]);
     }
