@@ -48,6 +48,12 @@ TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
   });
 }
 
+// Whether the host has given the tensor no other shape; its quantization is the model's.
+bool IsDescribedBy(const TfLiteTensor& tensor, const TensorInfo& info) {
+  return static_cast<int>(info.type) == static_cast<int>(tensor.type) &&
+         std::ranges::equal(Elements(tensor.dims), info.shape.dims());
+}
+
 }  // namespace
 
 TfLiteRegistration DelegateKernel::Registration(const DelegateState& state) {
@@ -88,7 +94,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   }
   FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
   context_ = context;
-  threads_ = state_->ThreadsFor(context);
+  compile_ = state_->CompileOptionsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
   state_->AddKernel(context, &stop_);
   return Status();
@@ -109,31 +115,28 @@ Status DelegateKernel::ReadNodes(TfLiteContext* context, const HostPartition& ho
   return Status();
 }
 
-Result<LiveValues> DelegateKernel::InputsOf(const TfLiteContext* context, bool bind) const {
-  LiveValues live;
+LiveValues DelegateKernel::InputsOf(const TfLiteContext* context, LiveValues before) const {
+  std::erase_if(before, [&](const auto& value) { return !program_->IsInput(value.first); });
   for (int index : program_->partition().inputs) {
     const TfLiteTensor& tensor = context->tensors[index];
+    const auto known = before.find(index);
+    if (known != before.end() && IsDescribedBy(tensor, known->second.info)) continue;
+    if (known != before.end()) before.erase(known);
     if (tensor.allocation_type == kTfLiteMmapRo || tensor.is_variable) continue;
     Result<TensorInfo> info = ImportHostTensor(*context, index);
     // The node that reads it gives the better message.
-    if (!info.ok()) continue;
-    LiveValue& value = live[index];
-    value.info = *std::move(info);
-    if (!bind) continue;
-    const BoundTensor bound{index, value.info, value.info.bytes()};
-    FUSELITE_ASSIGN_OR_RETURN(value.data, MemoryOf(context, bound));
+    if (info.ok()) before[index].info = *std::move(info);
   }
-  return live;
+  return before;
 }
 
 Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
-  const int threads = state_->ThreadsFor(context);
-  if (threads != threads_) {
+  if (state_->ThreadsFor(context) != compile_.threads) {
     FlushProfile();
     first_ = nullptr;
     program_ = std::make_unique<Program>(program_->partition(), variables_, loop_ != nullptr);
     turns_.reset();
-    threads_ = threads;
+    compile_ = state_->CompileOptionsFor(context);
     reported_ = kNothing;
   }
   if (program_->IsAllHostCalls()) return PrepareHostCalls(context, node);
@@ -141,9 +144,8 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   if (IsPrepared(context)) return ShapeOutputs(context, *first_);
   first_ = nullptr;
   UseJudgement(context);
-  FUSELITE_ASSIGN_OR_RETURN(const LiveValues live, InputsOf(context, false));
-  FUSELITE_ASSIGN_OR_RETURN(
-      first_, program_->SegmentAt(0, context, live, state_->CompileOptionsFor(context)));
+  const LiveValues live = InputsOf(context, {});
+  FUSELITE_ASSIGN_OR_RETURN(first_, program_->SegmentAt(0, context, live, compile_));
   prepared_ = KeysOfInputs(context);
   if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
   if (loop_ != nullptr) turns_ = std::make_unique<LoopTurns>(loop_);
@@ -180,7 +182,7 @@ bool DelegateKernel::IsPrepared(const TfLiteContext* context) const {
 
 void DelegateKernel::UseJudgement(const TfLiteContext* context) {
   std::optional<JudgedPartition> judged = std::exchange(judged_, std::nullopt);
-  if (!judged || !judged->built || judged->planner->context().threads != threads_) return;
+  if (!judged || !judged->built || judged->planner->context().threads != compile_.threads) return;
   if (KeysOfInputs(context) != judged->key) return;
   program_->UseGraph(*std::move(judged->built), std::move(judged->planner));
 }
@@ -199,8 +201,7 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
   int begin = 0;
   for (const Segment* segment = first_; begin < program_->size();) {
     if (begin > 0) {
-      FUSELITE_ASSIGN_OR_RETURN(
-          segment, program_->SegmentAt(begin, context, live, state_->CompileOptionsFor(context)));
+      FUSELITE_ASSIGN_OR_RETURN(segment, program_->SegmentAt(begin, context, live, compile_));
     }
     if (!segment->waits) {
       FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));

@@ -35,8 +35,9 @@ class DelegateKernel {
 
  private:
   Status ReadNodes(tflite::TfLiteContext* context, const HostPartition& host, Partition& partition);
-  // The partition's inputs that are neither constants nor variables; `bind`: with their memory.
-  Result<LiveValues> InputsOf(const tflite::TfLiteContext* context, bool bind) const;
+  // The partition's inputs that are neither constants nor variables, without their memory: those
+  // of `before`, a run's values, as far as the host has not reshaped them.
+  LiveValues InputsOf(const tflite::TfLiteContext* context, LiveValues before) const;
   // Lets the first segment be made of what was learnt when the graph was judged, if that holds for
   // the inputs of now.
   void UseJudgement(const tflite::TfLiteContext* context);
@@ -74,8 +75,9 @@ class DelegateKernel {
   std::shared_ptr<const Loop> loop_;                 // of whose body this is all; may be null
   std::unique_ptr<LoopTurns> turns_;                 // for first_; null where there is no loop
   std::unique_ptr<Program> program_;
-  Segment* first_ = nullptr;  // for the inputs' shapes; null before Prepare
-  int threads_ = 0;
+  Segment* first_ = nullptr;        // for the inputs' shapes; null before Prepare
+  fusion::CompileOptions compile_;  // which take a look at all of the host's tensors to make
+  LiveValues live_;                 // of the last run of segments
   std::vector<InputKey> prepared_;  // the inputs that first_ is for
   static constexpr int kNothing = -1;
   int reported_ = kNothing;  // of program_->made()

@@ -11,7 +11,7 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
   PartitionReport report;
   report.nodes = host_nodes_;
   report.compiled = true;
-  report.threads = threads_;
+  report.threads = compile_.threads;
   const Partition& partition = program_->partition();
   std::vector<std::shared_ptr<const Executable>> executables;
   const auto add = [&](const Segment& segment) {

@@ -33,8 +33,8 @@ Status DelegateKernel::EvalFixed(TfLiteContext* context) {
   const auto bind = [&](const std::vector<BoundTensor>& all, const auto& bind_one) -> Status {
     int i = 0;
     for (const BoundTensor& bound : all) {
-      void* const data = FindMemory(context, bound);
-      if (data == nullptr) return NoMemory(context, bound);
+      void* const data = FindMemory(context, bound.tensor, bound.bytes);
+      if (data == nullptr) return NoMemory(context, bound.tensor, bound.bytes);
       bind_one(i++, data);
     }
     return Status();
@@ -49,12 +49,15 @@ Status DelegateKernel::EvalFixed(TfLiteContext* context) {
     if (IsMemoryOfTheUser(tensor)) FUSELITE_RETURN_IF_ERROR(CopyTo(tensor, constant));
   }
   if (turns_ == nullptr) return RunSegment(*first_);
-  return turns_->Run(context, program_->partition(), *first_, state_->CompileOptionsFor(context),
+  return turns_->Run(context, program_->partition(), *first_, compile_,
                      [&](Segment& segment) { return RunSegment(segment); });
 }
 
 Status DelegateKernel::EvalSegments(TfLiteContext* context) {
-  FUSELITE_ASSIGN_OR_RETURN(LiveValues live, InputsOf(context, true));
+  live_ = InputsOf(context, std::move(live_));
+  for (auto& [tensor, value] : live_) {
+    FUSELITE_ASSIGN_OR_RETURN(value.data, MemoryOf(context, tensor, value.info.bytes()));
+  }
   const auto place = [&](int tensor, const TensorInfo& info) -> Result<void*> {
     TfLiteTensor& host = context->tensors[tensor];
     if (info.bytes() == 0 && host.allocation_type == kTfLiteDynamic && host.data.data == nullptr) {
@@ -69,15 +72,14 @@ Status DelegateKernel::EvalSegments(TfLiteContext* context) {
     if (!std::ranges::equal(Elements(host.dims), info.shape.dims()) || host.data.data == nullptr) {
       FUSELITE_RETURN_IF_ERROR(Resize(context, tensor, info.shape));
     }
-    return MemoryOf(context, {tensor, info, info.bytes()});
+    return MemoryOf(context, tensor, info.bytes());
   };
   const auto bind_variables = [&](Segment& segment) { return BindVariables(context, segment); };
   const auto run = [&](Segment& segment) { return RunSegment(segment); };
   const auto call = [&](const ImportedNode& node, LiveValues& values) {
     return RunHostCall(context, node, values);
   };
-  Status status = program_->Run(context, live, state_->CompileOptionsFor(context),
-                                {place, bind_variables, run, call});
+  Status status = program_->Run(context, live_, compile_, {place, bind_variables, run, call});
   if (status.ok() && program_->made() != reported_) Report(context, program_->path());
   return status;
 }
@@ -88,7 +90,7 @@ Status DelegateKernel::RunSegment(Segment& segment) {
         rows->Bind(*segment.execution, [&](Segment& block) { return RunSegment(block); }));
   }
   RunOptions run;
-  run.threads = threads_;
+  run.threads = compile_.threads;
   if (state_->Profiles() && segment.profile == nullptr) {
     segment.profile = Profile::For(*segment.executable);
   }
@@ -106,7 +108,7 @@ Status DelegateKernel::BindVariables(const TfLiteContext* context, Segment& segm
     if (own) {
       data = memory_->data(*own);
     } else {
-      FUSELITE_ASSIGN_OR_RETURN(data, MemoryOf(context, bound));
+      FUSELITE_ASSIGN_OR_RETURN(data, MemoryOf(context, bound.tensor, bound.bytes));
     }
     segment.execution->BindVariable(static_cast<int>(i), data);
   }
@@ -119,7 +121,7 @@ Status DelegateKernel::RunHostCall(TfLiteContext* context, const ImportedNode& n
   for (int tensor : node.outputs) {
     if (!program_->IsNeeded(tensor)) continue;  // hosts give no memory to what nobody reads
     FUSELITE_ASSIGN_OR_RETURN(TensorInfo info, ImportHostTensor(*context, tensor));
-    FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, {tensor, info, info.bytes()}));
+    FUSELITE_ASSIGN_OR_RETURN(void* const data, MemoryOf(context, tensor, info.bytes()));
     live[tensor] = {std::move(info), nullptr, data};
   }
   return Status();

@@ -7,15 +7,15 @@ void* NoBytes() {
   return no_bytes;
 }
 
-Status NoMemory(const tflite::TfLiteContext* context, const BoundTensor& bound) {
-  return Internal("the host changed tensor ", bound.tensor,
-                  " without preparing its reader: ", context->tensors[bound.tensor].bytes,
-                  " bytes instead of ", bound.bytes);
+Status NoMemory(const tflite::TfLiteContext* context, int tensor, size_t bytes) {
+  return Internal("the host changed tensor ", tensor,
+                  " without preparing its reader: ", context->tensors[tensor].bytes,
+                  " bytes instead of ", bytes);
 }
 
-Result<void*> MemoryOf(const tflite::TfLiteContext* context, const BoundTensor& bound) {
-  void* const data = FindMemory(context, bound);
-  if (data == nullptr) return NoMemory(context, bound);
+Result<void*> MemoryOf(const tflite::TfLiteContext* context, int tensor, size_t bytes) {
+  void* const data = FindMemory(context, tensor, bytes);
+  if (data == nullptr) return NoMemory(context, tensor, bytes);
   return data;
 }
 

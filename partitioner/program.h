@@ -76,6 +76,7 @@ class Program {
   int size() const { return static_cast<int>(partition_.nodes.size()); }
   // Whether all nodes are run by the host's own kernels, so that no value is ours.
   bool IsAllHostCalls() const { return all_host_calls_; }
+  bool IsInput(int tensor) const { return inputs_.contains(tensor); }
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
   // Whether anything needs the tensor, a later node or the host.
   bool IsNeeded(int tensor) const { return IsOutput(tensor) || last_readers_.contains(tensor); }
