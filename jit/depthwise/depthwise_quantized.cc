@@ -164,12 +164,14 @@ Result<KernelPlan> PlanGroupedInt8(const OpDescription& op, const Layer& layer,
   return PlanInt8(op, layer, std::move(tail), "grouped", context);
 }
 
-// Plans a layer of float32 activations, which are quantized asymmetrically image by image.
+// Plans a layer of float32 activations, which are quantized asymmetrically image by image, and
+// repeated for channels with several filters.
 Result<KernelPlan> PlanHybrid(const OpDescription& op, const Layer& layer, kernels::HybridTail tail,
                               const char* name, const kernels::PlanContext& context) {
   QuantizedImage::Layout layout =
       QuantizedImage::LayoutFor(layer.window, layer.batch, layer.channels_in, op.inputs[0].pitch());
   layout.asymmetric = true;
+  layout.repeat = layer.channels_out / layer.channels_in;
   auto source = std::make_unique<QuantizedSource>(0, layout, context.isa);
 
   DepthwiseS8Problem problem = ProblemOf(op, layer);
@@ -207,7 +209,6 @@ Result<KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
   if (!op.inputs[1].constant())
     return Unsupported("weights known only at run time have no emitter");
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.multiplier != 1) return Unsupported("depth multiplier ", shape.multiplier);
   const Layer layer = LayerOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail,
                             kernels::MakeHybridTail(op, layer.activation, layer.channels_out));

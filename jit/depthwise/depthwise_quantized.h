@@ -10,8 +10,8 @@ namespace fuselite::jit {
 Result<kernels::KernelPlan> PlanDepthwiseConv2DInt8(const kernels::OpDescription&,
                                                     const kernels::PlanContext&);
 
-// float32, quantized at run time, with constant int8 filters, one filter per channel. Up to the
-// tail's functions, to the bit of the reference.
+// float32, quantized at run time, with constant int8 filters, of several channels where there are
+// several filters for each. Up to the tail's functions, to the bit of the reference.
 Result<kernels::KernelPlan> PlanDepthwiseConv2DHybrid(const kernels::OpDescription&,
                                                       const kernels::PlanContext&);
 

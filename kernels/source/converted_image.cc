@@ -15,27 +15,6 @@ void Widen(const In* __restrict from, int16_t* __restrict to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-template <int kTimes>
-void RepeatTimes(const uint8_t* __restrict from, int64_t n, uint8_t* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) {
-    for (int t = 0; t < kTimes; ++t) to[i * kTimes + t] = from[i];
-  }
-}
-
-// In stores of eight, which go on into what the next values overwrite; nothing behind the end.
-void Repeat(const uint8_t* from, int64_t n, int32_t repeat, uint8_t* to) {
-  if (repeat == 2) return RepeatTimes<2>(from, n, to);
-  if (repeat == 4) return RepeatTimes<4>(from, n, to);
-  int64_t i = 0;
-  for (; (n - i - 1) * repeat >= 8; ++i) {
-    const uint64_t eight = from[i] * 0x0101010101010101u;
-    for (int32_t done = 0; done < repeat; done += 8) {
-      std::memcpy(to + i * repeat + done, &eight, 8);
-    }
-  }
-  for (; i < n; ++i) std::memset(to + i * repeat, from[i], repeat);
-}
-
 }  // namespace
 
 ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t channels, int64_t pitch,
@@ -48,7 +27,7 @@ ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t chan
       zero_point_(zero_point),
       format_(format),
       flip_(FlipRowsFor(isa)),
-      repeat_(repeat),
+      repeated_(repeat, isa),
       image_(window) {}
 
 // Copying takes little, but the rows of a small image may lie in the caches of the threads that
@@ -59,7 +38,7 @@ void ConvertedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t b
                               int64_t end) const {
   image_.Make(
       input, pitch_ * BitWidth(type_) / 8, pitch_ == channels_, copy, pixel_bytes(), begin, end,
-      [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeat_); },
+      [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeated_.times()); },
       [&](const std::byte* from, std::byte* to, int64_t pixels) {
         Convert(from, to, pixels * channels_);
       });
@@ -78,10 +57,10 @@ void ConvertedImage::Convert(const std::byte* from, std::byte* to, int64_t value
   const auto* bytes = reinterpret_cast<const uint8_t*>(from);
   switch (format_) {
     case ActivationFormat::kAsIs:
-      if (repeat_ == 1) {
+      if (repeated_.times() == 1) {
         std::memcpy(to, from, values);
       } else {
-        Repeat(bytes, values, repeat_, reinterpret_cast<uint8_t*>(to));
+        repeated_.Run(bytes, values, reinterpret_cast<uint8_t*>(to));
       }
       break;
     case ActivationFormat::kFlipped: flip_(from, to, {1, values, values}, values); break;

@@ -5,6 +5,7 @@
 
 #include "kernels/source/flipped_rows.h"
 #include "kernels/source/padded_rows.h"
+#include "kernels/source/repeated_bytes.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {
@@ -29,7 +30,7 @@ class ConvertedImage {
                  int32_t repeat = 1);
 
   // These describe the copy.
-  int64_t pixel_bytes() const { return channels_ * repeat_ * value_bytes(); }
+  int64_t pixel_bytes() const { return channels_ * repeated_.times() * value_bytes(); }
   int64_t row_bytes() const { return pixel_bytes() * image_.width; }
   int64_t image_bytes() const { return row_bytes() * image_.height; }
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_ + kSlack); }
@@ -53,7 +54,7 @@ class ConvertedImage {
   int32_t zero_point_;
   ActivationFormat format_;
   FlipRowsFunction* flip_;  // for kFlipped
-  int32_t repeat_;
+  RepeatedBytes repeated_;
   PaddedRows image_;
 };
 

@@ -28,6 +28,7 @@ QuantizedImage::Layout QuantizedImage::LayoutFor(const Window& window, int64_t i
 QuantizedImage::QuantizedImage(const Layout& layout, Isa isa)
     : l_(layout),
       functions_(FindShortRowFunctions(isa)),
+      repeated_(l_.repeat, isa),
       groups_(l_.images, l_.height * l_.width, l_.channels, l_.pitch, l_.width) {
   scales_at_ = AlignUp(l_.images * image_bytes() + ConvertedImage::kSlack);
   ranges_at_ = scales_at_ + AlignUp(l_.images * sizeof(RowScale));
@@ -102,11 +103,24 @@ void QuantizedImage::ConvertLine(const float* from, const DynamicScale& scale,
   const bool dense = l_.pitch == l_.channels;
   const int64_t calls = dense ? 1 : l_.width, n = dense ? l_.width * l_.channels : l_.channels;
   for (int64_t i = 0; i < calls; ++i, from += l_.pitch, to += pixel_bytes()) {
-    if (l_.bytes) {
+    if (l_.repeat > 1) {
+      ConvertRepeated(from, n, scale, reinterpret_cast<uint8_t*>(to));
+    } else if (l_.bytes) {
       functions_->quantize_u8(from, n, scale, reinterpret_cast<uint8_t*>(to));
     } else {
       functions_->quantize(from, n, scale, reinterpret_cast<int16_t*>(to));
     }
+  }
+}
+
+void QuantizedImage::ConvertRepeated(const float* from, int64_t n, const DynamicScale& scale,
+                                     uint8_t* to) const {
+  constexpr int64_t kBlock = 1024;
+  uint8_t bytes[kBlock];
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t count = std::min(kBlock, n - done);
+    functions_->quantize_u8(from + done, count, scale, bytes);
+    repeated_.Run(bytes, count, to + done * l_.repeat);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/gemm/short_rows.h"
 #include "kernels/product/source.h"
 #include "kernels/source/padded_rows.h"
+#include "kernels/source/repeated_bytes.h"
 
 namespace fuselite::kernels {
 
@@ -20,7 +21,8 @@ class QuantizedImage {
     int64_t channels = 0, pitch = 0;                   // of a pixel
     int64_t top = 0, bottom = 0, left = 0, right = 0;  // pixels of padding, which is zero
     bool asymmetric = false;
-    bool bytes = true;  // else int16
+    bool bytes = true;   // else int16
+    int32_t repeat = 1;  // times that each byte stands there
 
     // The windows over the padded image, which they do not leave.
     Window Padded(const Window& window) const {
@@ -34,7 +36,7 @@ class QuantizedImage {
   QuantizedImage(const Layout& layout, Isa isa);
 
   // These describe the result.
-  int64_t pixel_bytes() const { return l_.channels * (l_.bytes ? 1 : 2); }
+  int64_t pixel_bytes() const { return l_.channels * l_.repeat * (l_.bytes ? 1 : 2); }
   int64_t row_bytes() const { return pixel_bytes() * (l_.left + l_.width + l_.right); }
   int64_t image_bytes() const { return row_bytes() * (l_.top + l_.height + l_.bottom); }
 
@@ -53,11 +55,13 @@ class QuantizedImage {
   void ConvertRows(const float* x, std::byte* shared, int64_t begin, int64_t end) const;
   void Convert(const float* x, std::byte* shared, int64_t unit) const;
   void ConvertLine(const float* from, const DynamicScale& scale, std::byte* to) const;
+  void ConvertRepeated(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to) const;
   // Returns what is behind.
   std::byte* Fill(std::byte* to, int64_t pixels, const DynamicScale& scale) const;
 
   Layout l_;
   const ShortRowFunctions* functions_;
+  RepeatedBytes repeated_;
   DynamicGroups groups_;
   size_t scales_at_ = 0, ranges_at_ = 0;
 };

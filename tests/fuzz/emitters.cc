@@ -68,7 +68,9 @@ const Kind kKinds[] = {
     {[](Random& random) {
       return RandomHybridGroups(random, {DataType::kInt8, DataType::kInt4});
     }},
-    {[](Random& random) { return RandomHybridDepthwise(random, 1); }},
+    {[](Random& random) {
+      return RandomHybridDepthwise(random, random.Pick({1, 1, 3}));
+    }},
     {[](Random& random) { return RandomHybridBatchMatMul(random, 0); }},
     {[](Random& random) { return RandomQuantizedConv2D(random, jt::kBytes); }, Follows::kBytes},
     {[](Random& random) { return RandomQuantizedGroups(random, jt::kBytes); }, Follows::kBytes},
