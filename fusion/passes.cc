@@ -46,6 +46,7 @@ constexpr RewriteFunction kRewrites[] = {
     FuseIntoTail,           //
     GateIntoWeights,        //
     TransposeConvInBlocks,  //
+    ConvolutionInBlocks,    //
 };
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.

@@ -52,8 +52,16 @@ TEST(TransposeConvInBlocks, OfFewChannels) {
 
 TEST(TransposeConvInBlocks, NotOfMoreOrWherePixelsAreLeftOver) {
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 2, 2, 2, 5}), ElementsAre("TRANSPOSE_CONV"));
-  EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 4, 4, 1, 1}), ElementsAre("TRANSPOSE_CONV"));
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 3, 2, 1, kValid}), ElementsAre("TRANSPOSE_CONV"));
+}
+
+TEST(TransposeConvInBlocks, OfStrideOneAreConvolutions) {
+  for (const double padding : {kSame, kValid}) {
+    EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 4, 4, 1, 1, padding}), ElementsAre(kConv));
+    EXPECT_THAT(FloatOps({{2, 5, 9, 8}, 3, 2, 1, 33, padding}, kRelu),
+                ElementsAre("CONV_2D + relu"));
+    EXPECT_THAT(FloatOps({{1, 1, 20, 3}, 1, 5, 1, 7, padding}), ElementsAre(kConv));
+  }
 }
 
 // What its tail has goes along: the function after it, not the addition of another value.
@@ -73,9 +81,10 @@ TEST(TransposeConvInBlocks, TakesTheTailAlong) {
   }
 }
 
-std::vector<std::string> Int8Ops(int32_t filter, int32_t channels, bool function) {
+std::vector<std::string> Int8Ops(int32_t filter, int32_t channels, bool function,
+                                 int32_t stride = 2) {
   Int8Builder b(filter);
-  const Layer layer{{2, 7, 5, 6}, filter, filter, 2, channels};
+  const Layer layer{{2, 7, 5, 6}, filter, filter, stride, channels};
   const ValueId weights = b.Int8Constant({channels, filter, filter, 6}, 0.01f);
   Quantization& q = b.graph().value(weights).info.quantization;
   if (channels == 3) {
@@ -95,6 +104,8 @@ TEST(TransposeConvInBlocks, KeepsTheBitsOfIntegers) {
     for (const int32_t channels : {1, 3}) {
       EXPECT_THAT(Int8Ops(filter, channels, false),
                   ElementsAre("QUANTIZE", kConv, kPlaces, "DEQUANTIZE"));
+      EXPECT_THAT(Int8Ops(filter, channels, false, 1),
+                  ElementsAre("QUANTIZE", kConv, "DEQUANTIZE"));
     }
   }
 }

@@ -1,0 +1,102 @@
+// Convolutions to few channels with blocks of outputs as channels.
+#include "fusion/match.h"
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kConv[] = "CONV_2D", kPlaces[] = "DEPTH_TO_SPACE", kCut[] = "SLICE";
+
+struct Layer {
+  Shape in;
+  int32_t filter_h, filter_w, channels;
+  double padding = kSame;
+  int32_t stride = 1;
+};
+
+Attributes AttributesOf(const Layer& layer, double activation = 0) {
+  return {{"stride_w", layer.stride},
+          {"stride_h", layer.stride},
+          {"padding", layer.padding},
+          {"fused_activation_function", activation}};
+}
+
+ValueId Convolution(GraphBuilder& b, const Layer& layer, double activation = 0) {
+  const ValueId weights = b.Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]});
+  const ValueId bias = b.Constant({layer.channels});
+  return b.Op("CONV_2D", {b.Input(layer.in), weights, bias}, AttributesOf(layer, activation));
+}
+
+std::vector<std::string> FloatOps(const Layer& layer, double activation = 0) {
+  GraphBuilder b(layer.filter_h * 100 + layer.channels);
+  b.Output(Convolution(b, layer, activation));
+  return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+}
+
+TEST(ConvolutionInBlocks, OfFewChannels) {
+  EXPECT_THAT(FloatOps({{1, 36, 40, 8}, 3, 3, 1}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{1, 33, 31, 9}, 3, 3, 1}), ElementsAre(kConv, kPlaces, kCut));
+  EXPECT_THAT(FloatOps({{2, 26, 22, 17}, 4, 4, 2}, kRelu), ElementsAre("CONV_2D + relu", kPlaces));
+  EXPECT_THAT(FloatOps({{1, 17, 33, 7}, 3, 5, 4}), ElementsAre(kConv, kPlaces, kCut));
+  EXPECT_THAT(FloatOps({{1, 34, 34, 8}, 3, 3, 3, kValid}), ElementsAre(kConv, kPlaces));
+  EXPECT_THAT(FloatOps({{3, 20, 19, 13}, 7, 2, 2, kValid}), ElementsAre(kConv, kPlaces));
+}
+
+TEST(ConvolutionInBlocks, NotWhereTheyRepayNothing) {
+  const auto is_left = ElementsAre(kConv);
+  EXPECT_THAT(FloatOps({{1, 36, 40, 64}, 1, 1, 1}), is_left);  // every tap is met
+  EXPECT_THAT(FloatOps({{1, 36, 40, 8}, 3, 3, 5}), is_left);   // too many channels
+  EXPECT_THAT(FloatOps({{1, 36, 40, 8}, 3, 3, 1, kSame, 2}), is_left);
+  EXPECT_THAT(FloatOps({{1, 36, 40, 3}, 3, 3, 1}), is_left);  // few terms
+  EXPECT_THAT(FloatOps({{1, 9, 9, 64}, 3, 3, 1}), is_left);   // few blocks
+}
+
+TEST(ConvolutionInBlocks, TakesTheTailAlong) {
+  const Layer layer{{1, 36, 40, 8}, 3, 3, 1};
+  for (const bool plain : {true, false}) {
+    GraphBuilder b;
+    const ValueId x = Convolution(b, layer);
+    b.Output(plain ? b.Op("LOGISTIC", {x}) : b.Op("ADD", {x, b.Input({1, 36, 40, 1})}));
+    const auto ops = ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+    if (plain) {
+      EXPECT_THAT(ops, ElementsAre("CONV_2D + logistic", kPlaces));
+    } else {
+      EXPECT_THAT(ops, ElementsAre("CONV_2D + add"));
+    }
+  }
+}
+
+std::vector<std::string> Int8Ops(const Layer& layer, bool function) {
+  Int8Builder b(layer.channels);
+  const ValueId weights =
+      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
+  Quantization& q = b.graph().value(weights).info.quantization;
+  if (layer.channels == 3) {
+    q.axis = 0;
+    q.scales = {0.010f, 0.012f, 0.045f};
+    q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
+  }
+  ValueId y = b.Int8Op("CONV_2D", {b.In(layer.in), weights}, 0.05f, 4, AttributesOf(layer));
+  if (function) y = b.Int8Op("LOGISTIC", {y}, 1.0f / 256, -128);
+  b.Out(y);
+  return ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+}
+
+TEST(ConvolutionInBlocks, KeepsTheBitsOfIntegers) {
+  for (const int32_t channels : {1, 3}) {
+    for (const int32_t width : {40, 39}) {
+      const Layer layer{{2, 24, width, 10}, 3, 3, channels};
+      const auto ops = Int8Ops(layer, false);
+      ASSERT_GE(ops.size(), 4u);
+      EXPECT_EQ(ops[1], kConv);
+      EXPECT_EQ(ops[2], kPlaces);
+    }
+  }
+  EXPECT_THAT(Int8Ops({{1, 24, 40, 10}, 3, 3, 3}, true),
+              ElementsAre("QUANTIZE", "CONV_2D + requantize + lookup", kPlaces, "DEQUANTIZE"));
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
