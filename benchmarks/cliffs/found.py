@@ -4,7 +4,7 @@ import graphs
 import numpy as np
 from case import Case
 from cells import rnn, svdf
-from draw import BOOL, FLOAT, INT8, INT16, INT32, INT64, UINT8, Draw
+from draw import BOOL, FLOAT, HALF, INT8, INT16, INT32, INT64, UINT8, Draw
 from families import SIGNED_UNIT, UNIT
 from products import SAME, output_of_sum
 from rare import complex_part, stablehlo_pad, where
@@ -52,14 +52,14 @@ def convolution(shape, kernel, out, dtype):
     return make
 
 
-def depthwise(shape, kernel, times, dtype):
+def depthwise(shape, kernel, times, dtype, weights_dtype=None):
     def make(d):
         x, out = d.input(shape, dtype), shape[3] * times
-        weights = d.weights((1, kernel, kernel, out), dtype, 3)
+        weights = d.weights((1, kernel, kernel, out), weights_dtype or dtype, 3)
         fields = {"strideW": 1, "strideH": 1, "padding": SAME, "dilationWFactor": 1, "dilationHFactor": 1}
         fields |= output_of_sum(x, kernel * kernel) | {"depthMultiplier": times}
-        operands = [x, weights, d.bias(out, x, weights)]
-        return d.g.op("DEPTHWISE_CONV_2D", operands, (*shape[:3], out), "DepthwiseConv2DOptions", 3, **fields)
+        operands, version = [x, weights, d.bias(out, x, weights)], 6 if weights_dtype else 3
+        return d.g.op("DEPTHWISE_CONV_2D", operands, (*shape[:3], out), "DepthwiseConv2DOptions", version, **fields)
 
     return make
 
@@ -174,6 +174,65 @@ def stablehlo(name, shape, dtype):
     return lambda d: d.g.op(name, [d.input(shape, dtype), d.input(shape, dtype)], shape)
 
 
+def unpaired_sum(name, dtype, x_scale, y_scale):
+    """Bytes whose scales no pair of floats rounds alike."""
+
+    def make(d):
+        zero = 3 if dtype == INT8 else 120
+        x, y = (d.g.input((1, 56, 56, 24), dtype, scale, zero) for scale in (x_scale, y_scale))
+        options = name.capitalize() + "Options"
+        return d.g.op(name, [x, y], x.shape, options, 2, like=x, scale=float(np.float32(x_scale)) * 2.1, zero_point=zero)
+
+    return make
+
+
+def plain(name, shape, options=None):
+    return lambda d: d.g.op(name, [d.input(shape, FLOAT)], shape, options)
+
+
+def counted(count):
+    """RANGE from a value that a run gives."""
+
+    def make(d):
+        start, limit, step = d.input((), INT32), *(d.g.constant(np.array(v, np.int32)) for v in (count, 1))
+        y = d.g.op("RANGE", [start, limit, step], (1,), "RangeOptions", dtype=INT32)
+        d.g.tensors[y.index].shapeSignature = [-1]
+        return y
+
+    return make
+
+
+def raised_volume(shape, kernel, stride, out):
+    def make(d):
+        whole = (shape[0], *(size * stride for size in shape[1:4]), out)
+        operands = [d.ints(*whole), d.weights((*[kernel] * 3, out, shape[4]), FLOAT), d.input(shape, FLOAT)]
+        fields = {"strideD": stride, "strideW": stride, "strideH": stride, "padding": SAME}
+        fields |= {"dilationDFactor": 1, "dilationWFactor": 1, "dilationHFactor": 1}
+        return d.g.op("CONV_3D_TRANSPOSE", operands, whole, "Conv3DOptions", like=operands[2], **fields)
+
+    return make
+
+
+def buckets(shape, count):
+    def make(d):
+        bounds = np.sort(d.rng.uniform(-1, 1, count)).astype(np.float32).tolist()
+        return d.g.op("BUCKETIZE", [d.input(shape, FLOAT)], shape, "BucketizeOptions", dtype=INT32, boundaries=bounds)
+
+    return make
+
+
+def truth_of_halves(shape):
+    return lambda d: d.g.op("CAST", [d.g.input(shape, HALF)], shape, "CastOptions", dtype=BOOL)
+
+
+def spectrum(n, height, width):
+    def make(d):
+        operands, whole = [d.input((n, height, width), FLOAT), d.ints(height, width)], (n, height, width // 2 + 1)
+        return d.g.op("RFFT2D", operands, whole, "Rfft2dOptions", dtype=np.dtype("c8"))
+
+    return make
+
+
 def angle(shape):
     return lambda d: d.g.op("ATAN2", [d.input(shape, FLOAT), d.input(shape, FLOAT)], shape, "ATan2Options")
 
@@ -251,6 +310,21 @@ def table():
             yield name, stablehlo(name, shape, dtype)
     for dtype in (FLOAT, INT8, INT32):
         yield "STABLEHLO_PAD", lambda d, dtype=dtype: stablehlo_pad(d, dtype)
+    yield "ADD", unpaired_sum("ADD", INT8, 0.06383153051137924, 0.04268733784556389)  # ten pairs are wrong
+    yield "SUB", unpaired_sum("SUB", UINT8, 0.060917142778635025, 0.04631495103240013)
+    for name in ("SIN", "COS"):
+        yield name, plain(name, (1, 64, 64, 3))
+    yield "RANGE", counted(207)
+    for shape, kernel, stride in (((1, 4, 12, 12, 64), 3, 2), ((1, 8, 16, 16, 32), 2, 2)):
+        yield "CONV_3D_TRANSPOSE", raised_volume(shape, kernel, stride, 1)
+    for times in (2, 3):
+        yield "DEPTHWISE_CONV_2D", depthwise((1, 77, 77, 60), 1, times, FLOAT, INT8)
+    yield "BUCKETIZE", buckets((4000,), 300)
+    yield "CAST", truth_of_halves((3000,))
+    yield "REDUCE_MIN", reduction("REDUCE_MIN", (1, 8400, 4), 2, INT16)
+    yield "SUM", reduction("SUM", (2000, 2), 1, INT32)
+    yield "REDUCE_MAX", reduction("REDUCE_MAX", (1, 112, 112, 16), 2, INT8)
+    yield "RFFT2D", spectrum(7, 16, 64)
     for shape, axis in (((1, 8400, 4), 2), ((1, 400, 1), 2), ((7,), 0), ((12, 128, 128), 0)):
         yield "CONCATENATION", joined(shape, 2, axis, INT64)
 

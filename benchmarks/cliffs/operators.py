@@ -236,4 +236,5 @@ def describe(graph):
             text = "[" + ",".join(map(str, np.frombuffer(values.tobytes(), np.int32))) + "]"
         words.append(text)
     fields = vars(operator.builtinOptions) if operator.builtinOptions else {}
-    return " ".join(words + [f"{k}={v}" for k, v in fields.items() if v and k not in ("keepDims", "padding")])
+    shown = {k: f"{len(v)} values" if isinstance(v, list) and len(v) > 8 else v for k, v in fields.items() if v}
+    return " ".join(words + [f"{k}={v}" for k, v in shown.items() if k not in ("keepDims", "padding")])
