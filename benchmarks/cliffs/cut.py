@@ -28,6 +28,9 @@ def _single(model, graph, operator):
         if index in places:
             continue
         tensor = copy.copy(graph.tensors[index])
+        # Scales of blocks are a tensor that no operand names.
+        if tensor.quantization and isinstance(tensor.quantization.details, schema.BlockwiseQuantizationT):
+            return None
         buffer = model.buffers[tensor.buffer]
         places[index] = len(sub.tensors)
         tensor.buffer = 0
@@ -63,11 +66,22 @@ def _describe(graph, operator):
     return " ".join(operands + [f"{k}={v}" for k, v in fields.items() if isinstance(v, (int, float)) and v])
 
 
+def _load(path):
+    """A model, with the constants that large ones have behind the flatbuffer."""
+    content = path.read_bytes()
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
+    for buffer in model.buffers:
+        if buffer.offset > 1:
+            buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
+            buffer.offset = buffer.size = 0
+    return model
+
+
 def operators_of(paths):
     """A case for each different operator of the models."""
     seen = set()
     for path in map(pathlib.Path, paths):
-        model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(path.read_bytes(), 0))
+        model = _load(path)
         for graph in model.subgraphs:
             for operator in graph.operators or []:
                 code = model.operatorCodes[operator.opcodeIndex]
