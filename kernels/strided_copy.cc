@@ -110,9 +110,8 @@ void CopyPlan::TakeRows(Loop loop) {
 }
 
 bool CopyPlan::TakeAcross(int64_t least) {
-  CopyDim* const dim = std::ranges::find_if(copy_.dims, [&](const CopyDim& d) {
-    return d.in_stride == run_bytes_ && d.size >= least;
-  });
+  CopyDim* const dim = std::ranges::find_if(
+      copy_.dims, [&](const CopyDim& d) { return d.in_stride == run_bytes_ && d.size >= least; });
   if (dim == copy_.dims.end()) return false;
   across_ = *dim;
   copy_.dims.erase(dim, dim + 1);

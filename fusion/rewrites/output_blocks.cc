@@ -92,9 +92,9 @@ bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& op
 
 Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& operands,
                          const OutputBlocks& blocks) {
-  Node conv = MakeNode(
-      "CONV_2D", {operands.x, BlockFilters(graph, operands.filters, blocks),
-                  operands.bias == kNone ? kNone : BlockBias(graph, operands.bias, blocks)});
+  Node conv = MakeNode("CONV_2D",
+                       {operands.x, BlockFilters(graph, operands.filters, blocks),
+                        operands.bias == kNone ? kNone : BlockBias(graph, operands.bias, blocks)});
   auto& params = conv.params.as<kernels::Conv2DParams>();
   params.padding = kernels::Padding::kValid;
   params.extra_padding = {.top = blocks.y.before,

@@ -206,12 +206,11 @@ uint32_t DepthwiseS8Spec::Lane(int32_t value) const {
 }
 
 std::string CodeKey(const DepthwiseS8Spec& spec, const std::vector<DepthwiseS8Blocks>& blocks) {
-  std::string key =
-      internal::Join("depthwise s8 ", spec.isa.bits(), " d", int{spec.dot}, " u",
-                     int{spec.is_unsigned}, " in", spec.pixel_bytes, " out", spec.out_pixel_bytes,
-                     " o", spec.overlap_bytes, '.', spec.out_overlap_bytes, " g",
-                     spec.group_channels) +
-      WindowKey(spec.window);
+  std::string key = internal::Join("depthwise s8 ", spec.isa.bits(), " d", int{spec.dot}, " u",
+                                   int{spec.is_unsigned}, " in", spec.pixel_bytes, " out",
+                                   spec.out_pixel_bytes, " o", spec.overlap_bytes, '.',
+                                   spec.out_overlap_bytes, " g", spec.group_channels) +
+                    WindowKey(spec.window);
   for (const int step : spec.again) key += internal::Join(" again", step);
   for (const auto& b : blocks) key += internal::Join(" b", b.width, '.', b.channels, '/', b.rows);
   return key + spec.tail.key();
