@@ -10,8 +10,6 @@
 namespace fuselite::kernels {
 
 inline constexpr int64_t kLineBytes = 64;  // of a cache
-inline constexpr int kPixelBytes = 3;      // of a color in bytes
-inline constexpr int64_t kLeastPixels = 6;
 
 // A dimension of a copy; strides in bytes, of any sign.
 struct CopyDim {
@@ -39,7 +37,7 @@ struct CopyLoops {
                int element_bytes);
 
   // A matrix is transposed: elements are contiguous along `x` in the input and along `y` in the
-  // output. Elements may have kPixelBytes, too; vectors take those of kLeastPixels in both.
+  // output.
   void (*transpose)(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                     int element_bytes);
 
@@ -64,15 +62,11 @@ bool HasVectorCopyLoops(Isa isa);
 struct WideElement {
   uint64_t half[2];
 };
-struct Pixel {
-  uint8_t color[kPixelBytes];
-};
 template <class Function>
 void WithElement(int bytes, Function function) {
   switch (bytes) {
     case 1: function(uint8_t{}); break;
     case 2: function(uint16_t{}); break;
-    case kPixelBytes: function(Pixel{}); break;
     case 4: function(uint32_t{}); break;
     case 8: function(uint64_t{}); break;
     default: function(WideElement{}); break;

@@ -12,7 +12,6 @@
 #include "kernels/copy_words-inl.h"
 #include "kernels/matrix_transpose-inl.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -275,54 +274,8 @@ void ReverseRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64
   }
 }
 
-// Pixels, four by four: as words whose last byte does not count. Vectors of four pixels have four
-// bytes more. Those of a row's last pixels begin so many bytes before them; what is written behind
-// a row's pixels is written again with the next ones, but for the last.
-void TransposePixels(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y) {
-  constexpr int64_t kN = 4, kSpare = 16 - kN * kPixelBytes;
-  // Pixels of a row that a vector and its spare bytes take up.
-  constexpr int64_t kRead = kN + (kSpare + kPixelBytes - 1) / kPixelBytes;
-  static_assert(kLeastPixels >= kRead);
-  if (std::min(x.size, y.size) < kLeastPixels) {
-    return ScalarCopyLoops().transpose(in, out, x, y, kPixelBytes);
-  }
-  const hn::FixedTag<uint8_t, 16> d;
-  const hn::FixedTag<uint32_t, kN> words;
-  alignas(16) static constexpr uint8_t kSpread[2][16] = {
-      {0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11},
-      {4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 12, 13, 14, 15, 15}};
-  alignas(16) static constexpr uint8_t kJoin[16] = {0,  1,  2,  4,  5,  6,  8,  9,
-                                                    10, 12, 13, 14, 15, 15, 15, 15};
-  const auto join = hn::Load(d, kJoin);
-  for (int64_t begin = 0; begin < x.size; begin += kN) {
-    const int64_t column = std::min(begin, x.size - kN);
-    const bool ends = column + kRead > x.size;
-    const auto spread = hn::Load(d, kSpread[ends]);
-    const std::byte* const from = in + column * kPixelBytes - (ends ? kSpare : 0);
-    std::byte* const to = out + column * x.out_stride;
-    for (int64_t next = 0; next < y.size; next += kN) {
-      const int64_t row = std::min(next, y.size - kN);
-      hn::Vec<decltype(words)> v[kN];
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < kN; ++i) {
-        const auto pixels = hn::LoadU(d, As<uint8_t>(from + (row + i) * y.in_stride));
-        v[i] = hn::BitCast(words, hn::TableLookupBytes(pixels, spread));
-      }
-      TransposeBlocks(words, v);
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < kN; ++i) {
-        const auto pixels = hn::TableLookupBytes(hn::BitCast(d, v[i]), join);
-        std::byte* const at = to + i * x.out_stride + row * kPixelBytes;
-        row + kRead <= y.size ? hn::StoreU(pixels, d, As<uint8_t>(at))
-                              : StorePartial(pixels, d, As<uint8_t>(at), kN * kPixelBytes);
-      }
-    }
-  }
-}
-
 void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                int element_bytes) {
-  if (element_bytes == kPixelBytes) return TransposePixels(in, out, x, y);
   if (!WithLane(element_bytes,
                 [&](auto e) HWY_ATTR { TransposeTyped<decltype(e)>(in, out, x, y); })) {
     ScalarCopyLoops().transpose(in, out, x, y, element_bytes);

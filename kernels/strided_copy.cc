@@ -71,10 +71,6 @@ void CopyPlan::ChooseLoop() {
       if (inner_.in_stride == -run_bytes_) return TakeRows(Loop::kReverse);
       if (TakeAcross()) loop_ = Loop::kTranspose;
     }
-  } else if (run_bytes_ == kPixelBytes && inner_.out_stride == run_bytes_ &&
-             inner_.size >= kLeastPixels && TakeAcross(kLeastPixels)) {
-    copy_.element_bytes = kPixelBytes;
-    loop_ = Loop::kTranspose;
   }
   if (loop_ != Loop::kTranspose) {
     PreferLonger();
@@ -109,9 +105,8 @@ void CopyPlan::TakeRows(Loop loop) {
   Split(across_, kPieceBytes / (inner_.size * run_bytes_));
 }
 
-bool CopyPlan::TakeAcross(int64_t least) {
-  CopyDim* const dim = std::ranges::find_if(
-      copy_.dims, [&](const CopyDim& d) { return d.in_stride == run_bytes_ && d.size >= least; });
+bool CopyPlan::TakeAcross() {
+  CopyDim* const dim = std::ranges::find(copy_.dims, run_bytes_, &CopyDim::in_stride);
   if (dim == copy_.dims.end()) return false;
   across_ = *dim;
   copy_.dims.erase(dim, dim + 1);

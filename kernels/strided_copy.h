@@ -68,8 +68,8 @@ class CopyPlan {
   void PreferLonger();
   // Runs `loop` along the inner dimension, in pieces where that is long, else in many rows.
   void TakeRows(Loop loop);
-  // Takes the dimension that is contiguous in the input, if there is one, of `least` or more.
-  bool TakeAcross(int64_t least = 1);
+  // Takes the dimension that is contiguous in the input, if there is one.
+  bool TakeAcross();
   // Pieces of `step` along the dimension that is split; the last one takes what is left over.
   void Split(const CopyDim& dim, int64_t step);
   void RunPiece(const std::byte* in, std::byte* out, int64_t piece) const;

@@ -92,24 +92,6 @@ TEST(StridedCopyTest, TransposesMatricesOfAllSizes) {
   });
 }
 
-TEST(StridedCopyTest, TransposesPixels) {
-  ForEachLoops([](const CopyLoops& loops) {
-    for (int seed = 1; seed <= 200; ++seed) {
-      Random random(seed);
-      SCOPED_TRACE(random.Trace());
-      const int64_t x = random.Int(1, random.Chance(0.7) ? 20 : 300);
-      const int64_t y = random.Int(1, random.Chance(0.7) ? 20 : 300);
-      SCOPED_TRACE(::testing::Message() << y << " x " << x);
-      StridedCopy copy;
-      copy.Add(y, x * kPixelBytes + Gap(random, 1), kPixelBytes);
-      copy.Add(x, kPixelBytes, y * kPixelBytes + Gap(random, 1));
-      copy.Add(kPixelBytes, 1, 1);
-      ExpectCopied(copy, loops, random);
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-  });
-}
-
 // Channel shuffles and what takes them back: small matrices side by side.
 TEST(StridedCopyTest, ShufflesAllNumbersOfChannels) {
   ForEachLoops([](const CopyLoops& loops) {
