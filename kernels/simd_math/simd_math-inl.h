@@ -14,7 +14,6 @@
 #include <hwy/highway.h>
 
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "kernels/simd.h"
@@ -224,17 +223,15 @@ HWY_INLINE V SinNearZero(D d, V r) {
 }
 
 // x - count pi, for up to 2^14 of them, or halves. What is left of the first part is exact: with
-// FMA of all of its bits, else of 33. `kFew`: of up to ten, without the last part, whose product is
-// 1.6e-8 of what is left of the floats next to 3 pi / 2 and its multiples, and mostly below 1e-11.
-template <bool kFew, class D, class V>
+// FMA of all of its bits, else of 33.
+template <class D, class V>
 HWY_INLINE V LessMultipleOfPi(D d, V x, V count) {
 #if HWY_NATIVE_FMA
   constexpr double kParts[] = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
 #else
   constexpr double kParts[] = {0x1.921fb54400000p+1, 0x1.0b4611a600000p-33, 0x1.3198a2e037073p-68};
 #endif
-  constexpr size_t kTaken = std::size(kParts) - (kFew ? 1 : 0);
-  for (size_t i = 0; i < kTaken; ++i) x = hn::NegMulAdd(count, hn::Set(d, kParts[i]), x);
+  for (const double part : kParts) x = hn::NegMulAdd(count, hn::Set(d, part), x);
   return x;
 }
 
@@ -242,29 +239,32 @@ HWY_INLINE V LessMultipleOfPi(D d, V x, V count) {
 // nearest whole number in the last bits of the sum.
 constexpr double kWholeInLastBits = 0x1.8p52, kOneByPi = 0x1.45f306dc9c883p-2;
 
-template <bool kFew, class D, class V>
+template <class D, class V>
 HWY_INLINE V SinOfFloats(D d, V x) {
   const hn::RebindToUnsigned<D> bits;
   const V whole = hn::Set(d, kWholeInLastBits);
   const V sum = hn::MulAdd(x, hn::Set(d, kOneByPi), whole);
-  const V r = LessMultipleOfPi<kFew>(d, x, hn::Sub(sum, whole));
+  const V r = LessMultipleOfPi(d, x, hn::Sub(sum, whole));
   const V odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
   return SinNearZero(d, hn::Xor(r, odd));
 }
 
 // With x = (m + 1/2) pi + r it is -(-1)^m sin(r).
-template <bool kFew, class D, class V>
+template <class D, class V>
 HWY_INLINE V CosOfFloats(D d, V x) {
   const hn::RebindToUnsigned<D> bits;
   const V whole = hn::Set(d, kWholeInLastBits), half = hn::Set(d, 0.5);
   const V sum = hn::Add(hn::MulSub(x, hn::Set(d, kOneByPi), half), whole);
-  const V r = LessMultipleOfPi<kFew>(d, x, hn::Add(hn::Sub(sum, whole), half));
+  const V r = LessMultipleOfPi(d, x, hn::Add(hn::Sub(sum, whole), half));
   const auto one_more = hn::Add(hn::BitCast(bits, sum), hn::Set(bits, 1));
   return SinNearZero(d, hn::Xor(r, hn::BitCast(d, hn::ShiftLeft<63>(one_more))));
 }
 
-// Counts of pi stay below ten, and below 2^14, up to here; larger values go through <cmath>.
-constexpr float kFewTimesPi = 31.0f, kManyTimesPi = 39000.0f;
+// Counts of pi stay below 2^14 up to here; larger values go through <cmath>.
+template <class D, class V>
+HWY_INLINE hn::Mask<D> WithinTrigonometricRange(D d, V x) {
+  return hn::Le(hn::Abs(x), hn::Set(d, 39000.0f));
+}
 
 // f of the floats in[0, kVectors * Lanes(d)) in double precision: rounded once, as <cmath>'s
 // functions mostly are. LiteRT calls those, and what a rotary embedding makes of the last bit a
@@ -285,56 +285,51 @@ HWY_INLINE void InDoubles(D d, const float* in, float* out, F f) {
   }
 }
 
-// f of kVectors vectors: few(tag, values) of values up to kFewTimesPi, many(tag, values) up to
-// kManyTimesPi, both in double precision, each(value) where one of them is beyond.
-template <size_t kVectors, class D, class Few, class Many, class Each>
-HWY_INLINE void TrigonometricBlock(D d, const float* in, float* out, Few few, Many many,
-                                   Each each) {
+// f, which computes sines or cosines in double precision, of kVectors vectors; `each`, the same of
+// <cmath>, where one of them is beyond f's range.
+template <size_t kVectors, class D, class F, class Each>
+HWY_INLINE void TrigonometricBlock(D d, const float* in, float* out, F f, Each each) {
   const size_t lanes = hn::Lanes(d);
-  const auto are_within = [&](float limit) HWY_ATTR {
-    const auto is_within = [&](size_t v) HWY_ATTR {
-      return hn::Le(hn::Abs(hn::LoadU(d, in + v * lanes)), hn::Set(d, limit));
-    };
-    auto within = is_within(0);
-    HWY_UNROLL(4)
-    for (size_t v = 1; v < kVectors; ++v) within = hn::And(within, is_within(v));
-    return hn::AllTrue(d, within);
-  };
-  if (are_within(kFewTimesPi)) return InDoubles<kVectors>(d, in, out, few);
-  if (are_within(kManyTimesPi)) return InDoubles<kVectors>(d, in, out, many);
+  auto within = WithinTrigonometricRange(d, hn::LoadU(d, in));
+  HWY_UNROLL(4)
+  for (size_t v = 1; v < kVectors; ++v) {
+    within = hn::And(within, WithinTrigonometricRange(d, hn::LoadU(d, in + v * lanes)));
+  }
+  if (hn::AllTrue(d, within)) return InDoubles<kVectors>(d, in, out, f);
   for (size_t i = 0; i < kVectors * lanes; ++i) out[i] = each(in[i]);
 }
 
 // Of in[0, n). in == out is allowed.
-template <class D, class... F>
-HWY_INLINE void TrigonometricRun(D d, const float* in, float* out, size_t n, F... f) {
-  constexpr size_t kVectors = 4;
+template <class D, class F, class Each>
+HWY_INLINE void TrigonometricRun(D d, const float* in, float* out, size_t n, F f, Each each) {
+  constexpr size_t kVectors = 2;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + kVectors * lanes <= n; i += kVectors * lanes) {
-    TrigonometricBlock<kVectors>(d, in + i, out + i, f...);
+    TrigonometricBlock<kVectors>(d, in + i, out + i, f, each);
   }
-  for (; i + lanes <= n; i += lanes) TrigonometricBlock<1>(d, in + i, out + i, f...);
+  if (i + lanes <= n) {
+    TrigonometricBlock<1>(d, in + i, out + i, f, each);
+    i += lanes;
+  }
   if (i == n) return;
   HWY_ALIGN float last[hn::MaxLanes(d)];
   hn::Store(LoadPartial(d, in + i, n - i), d, last);
-  TrigonometricBlock<1>(d, last, last, f...);
+  TrigonometricBlock<1>(d, last, last, f, each);
   StorePartial(hn::Load(d, last), d, out + i, n - i);
 }
 
 template <class D>
 HWY_NOINLINE void SinRun(D d, const float* in, float* out, size_t n) {
   TrigonometricRun(
-      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return SinOfFloats<true>(wide, v); },
-      [](auto wide, auto v) HWY_ATTR { return SinOfFloats<false>(wide, v); },
+      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return SinOfFloats(wide, v); },
       [](float x) { return std::sin(x); });
 }
 
 template <class D>
 HWY_NOINLINE void CosRun(D d, const float* in, float* out, size_t n) {
   TrigonometricRun(
-      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return CosOfFloats<true>(wide, v); },
-      [](auto wide, auto v) HWY_ATTR { return CosOfFloats<false>(wide, v); },
+      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return CosOfFloats(wide, v); },
       [](float x) { return std::cos(x); });
 }
 
