@@ -92,7 +92,10 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
     FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host, partition));
     facts.makers->Follow(partition);
   }
-  FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
+  // Without variables the delegate remembers nothing of the context.
+  if (!variables_->handles().empty()) {
+    FUSELITE_ASSIGN_OR_RETURN(memory_, state_->MemoryOf(context, *variables_));
+  }
   context_ = context;
   compile_ = state_->CompileOptionsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
