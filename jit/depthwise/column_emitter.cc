@@ -78,6 +78,8 @@ void ColumnEmitter::LoadJoined(int to, int row, int64_t offset) {
     } else if (partial()) {
       const Xbyak::Zmm merged = all | kPartLanes[part - 1];
       joined_ == 2 ? a_.vbroadcasti32x8(merged, from) : a_.vbroadcasti32x4(merged, from);
+    } else if (width_ == 32) {
+      a_.vinserti128(Xbyak::Ymm(to), Xbyak::Ymm(to), from, 1);
     } else {
       joined_ == 2 ? a_.vinserti64x4(all, all, from, 1) : a_.vinserti32x4(all, all, from, part);
     }

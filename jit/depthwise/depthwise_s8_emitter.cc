@@ -239,9 +239,10 @@ DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks&
   const VectorIsa isa(spec.isa);
   const int rows = isa.bytes / blocks.width;
   const bool bytes_alone = spec.tail.requantization && spec.tail.residuals.empty();
-  const bool can = isa.avx512 && spec.dot && spec.group_channels == 1 && bytes_alone &&
-                   spec.overlap_bytes == 0 && blocks.channels % 4 == 0 &&
-                   rows * spec.window.y.filter <= kMaxS8FilterRows;
+  // Pieces that are not whole are merged with masks.
+  const bool whole = isa.avx512 ? blocks.channels % 4 == 0 : blocks.channels == blocks.width;
+  const bool can = spec.dot && whole && spec.group_channels == 1 && bytes_alone &&
+                   spec.overlap_bytes == 0 && rows * spec.window.y.filter <= kMaxS8FilterRows;
   if (!can || blocks.count != 1 || spec.window.y.output < rows) return blocks;
   return {isa.bytes, blocks.channels, 1, rows};
 }

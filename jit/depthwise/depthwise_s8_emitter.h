@@ -81,8 +81,8 @@ struct DepthwiseS8Blocks {
   int width = 32;
   int channels = 0;
   int64_t count = 0;
-  // Rows of outputs that are computed together, each in its part of the vectors: with AVX-512,
-  // where a row's channels fill no more than half of one.
+  // Rows of outputs that are computed together, each in its part of the vectors, where a row's
+  // channels fill no more than half of one.
   int rows = 1;
   int part_channels() const { return width / rows; }  // in bytes, as joined rows are
   friend bool operator==(const DepthwiseS8Blocks&, const DepthwiseS8Blocks&) = default;
@@ -90,9 +90,9 @@ struct DepthwiseS8Blocks {
 // All channels: whole blocks first.
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels);
 
-// The blocks's vectors divided among as many rows of outputs as they have place for; of one row
-// where nothing is gained or can be: it takes vectors of 64 bytes, whole groups of four channels,
-// and a tail of bytes alone.
+// The blocks' vectors divided among as many rows of outputs as they have place for. Of one row
+// where nothing is gained or can be: it takes dot products, a tail of bytes alone, and whole pieces
+// of vectors, with AVX-512 such of whole groups of four channels.
 DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks& blocks);
 
 // Computes a row of output pixels for `blocks` blocks of channels, or joined rows, of which each

@@ -84,6 +84,9 @@ TEST(JitDepthwiseInt8Test, RowsAreJoinedWhereTheirChannelsFillHalfAVector) {
   EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 16, .count = 1}).rows, 4);
   EXPECT_EQ(JoinRows(spec, {.width = 64, .channels = 64, .count = 1}).rows, 1);
   EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 7, .count = 1}).rows, 1);
+  spec.isa = Isa::kAvxVnni;
+  EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 16, .count = 1}).rows, 2);
+  EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 12, .count = 1}).rows, 1);
   spec.tail.residuals.emplace_back();
   EXPECT_EQ(JoinRows(spec, {.width = 16, .channels = 16, .count = 1}).rows, 1);
 }
