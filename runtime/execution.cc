@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "runtime/buffer_region.h"
 #include "runtime/float_state.h"
 #include "runtime/repeats.h"
 #include "runtime/running_step.h"
@@ -97,8 +96,7 @@ Status Execution::Prepare(int threads) {
     return {};
   }
   if (arena_.data() == nullptr) {
-    // In a huge page where it fills most of one: the first run takes no faults for it.
-    AlignedBuffer arena = BufferRegion(executable_->arena_bytes()).Take(executable_->arena_bytes());
+    AlignedBuffer arena(executable_->arena_bytes());
     if (arena.data() == nullptr) {
       return OutOfMemory("the arena of intermediate values needs ", executable_->arena_bytes(),
                          " bytes");
