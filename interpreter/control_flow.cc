@@ -98,7 +98,9 @@ std::vector<Value> Results(Subgraph& callee) {
 Status Store(Subgraph& graph, std::span<const int> outputs, const std::vector<Value>& values) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     TfLiteTensor& tensor = graph.tensor(outputs[i]);
-    FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, values[i].dims));
+    if (tensor.allocation_type == tflite::kTfLiteDynamic) {
+      FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, values[i].dims));
+    }
     FUSELITE_RETURN_IF_ERROR(Put(values[i], graph, tensor));
   }
   return Status();
@@ -269,7 +271,9 @@ class LoopValues {
     for (size_t i = 0; i < outputs.size(); ++i) {
       TfLiteTensor& tensor = graph.tensor(outputs[i]);
       const TfLiteTensor& from = body_.tensor(body_.inputs()[i]);
-      FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, Elements(from.dims)));
+      if (tensor.allocation_type == tflite::kTfLiteDynamic) {
+        FUSELITE_RETURN_IF_ERROR(graph.ResizeTensor(tensor, Elements(from.dims)));
+      }
       if (tensor.bytes != from.bytes) return Internal("a result of another size");
       std::copy_n(places_[i].now.as<const char>(), tensor.bytes, tensor.data.raw);
     }

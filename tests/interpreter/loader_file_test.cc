@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
 
 using Builder = flatbuffers::FlatBufferBuilder;
@@ -28,8 +27,7 @@ using Graphs = std::vector<Offset<schema::SubGraph>>;
 struct File {
   uint32_t version = 3;
   std::function<Graphs(Builder&)> graphs = [](Builder& b) {
-    const Graphs one = {schema::CreateSubGraph(b)};
-    return one;
+    return Graphs{schema::CreateSubGraph(b)};
   };
   std::function<std::vector<Offset<schema::Operator>>(Builder&)> operators = {};
   std::function<Offset<schema::OperatorCode>(Builder&)> code = {};

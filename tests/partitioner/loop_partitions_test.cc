@@ -10,8 +10,6 @@ namespace {
 
 using namespace interpreter;
 using namespace testing;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // x -> before -> WHILE of `turns` turns -> after, with `inside` in the body.
 void WriteLoop(Builder& b, int32_t turns, const char* inside) {

@@ -9,7 +9,6 @@
 namespace fuselite {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::WeightsCacheTest;
 namespace fs = std::filesystem;
