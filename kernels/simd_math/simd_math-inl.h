@@ -270,7 +270,7 @@ HWY_INLINE hn::Mask<D> WithinTrigonometricRange(D d, V x) {
 // functions mostly are. LiteRT calls those, and what a rotary embedding makes of the last bit a
 // decoder quantizes. Halves of vectors are converted on their way from and to memory.
 template <size_t kVectors, class D, class F>
-HWY_INLINE void InDoubles(D d, const float* in, float* out, F f) {
+HWY_INLINE void InDoubles([[maybe_unused]] D d, const float* in, float* out, F f) {
   const hn::RepartitionToWide<D> wide;
   const hn::Rebind<float, decltype(wide)> half;
   const size_t lanes = hn::Lanes(wide);
