@@ -77,7 +77,7 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
 // DepthwiseS8Problem::outlier_taps. Filters of groups have their taps otherwise: of those, the
 // first one stands for all.
 std::vector<int64_t> OutlierTaps(const DepthwiseS8Problem& problem, const TensorInfo& filter) {
-  if (problem.weights_zero_point == 0 && problem.weights_type == DataType::kInt8) return {};
+  if (Centering::IsNone(problem.weights_type, problem.weights_zero_point)) return {};
   const kernels::ReadableConstant weights(filter);
   const Centering centering(problem.weights_type, problem.weights_zero_point);
   const int64_t taps = problem.group_channels == 1 ? problem.window.taps() : 1;

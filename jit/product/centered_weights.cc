@@ -77,6 +77,9 @@ std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescri
       !Centering::Divides(weights.type, zero_point)) {
     return std::nullopt;
   }
+  // Asked of every layer each time that it is planned: looking at all weights took EfficientNet-B0
+  // int8 1.8 of 16 ms.
+  if (Centering::IsNone(weights.type, zero_point)) return std::vector<int64_t>();
   std::vector<uint8_t> marks(static_cast<size_t>(depth));
   const auto* values = static_cast<const uint8_t*>(weights.data);
   const Centering centering(weights.type, zero_point);

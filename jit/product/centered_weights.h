@@ -37,6 +37,10 @@ class Centering {
   // `type`: int8 or uint8.
   Centering(DataType type, int32_t zero_point);
 
+  // Whether weights are the int8 that they are in memory: none has an excess.
+  static bool IsNone(DataType type, int32_t zero_point) {
+    return type == DataType::kInt8 && zero_point == 0;
+  }
   // Whether what is left of any weight beside the nearest int8 fits int8, too: all but where the
   // largest differs from the zero point by 255.
   static bool Divides(DataType type, int32_t zero_point) {
