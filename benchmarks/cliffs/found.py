@@ -298,6 +298,7 @@ def table():
     yield "CONV_3D", volume((2, 13, 15, 15, 4), 1, 115)
     yield "TRANSPOSE_CONV", raised((1, 22, 22, 238), 4, 4, 33)
     yield "TRANSPOSE_CONV", raised_line(80, 203, 3, 2, 3)
+    yield "TRANSPOSE_CONV", raised_line(999, 128, 16, 8, 1)  # a decoder of sound
     for dtype in (BOOL, FLOAT, INT32):
         yield "WHERE", lambda d, dtype=dtype: where(d, dtype, (1, 40, 39, 28))
     for hybrid in (False, True):

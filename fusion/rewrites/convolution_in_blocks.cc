@@ -24,7 +24,7 @@ constexpr int64_t kLeastTerms = 64;
 constexpr double kLargestPart = 0.7;
 
 BlockAxis BlocksOf(const kernels::WindowAxis& axis, int32_t size) {
-  BlockAxis block{.per_output = -1, .per_tap = 1};
+  BlockAxis block{.size = size, .stride = size, .per_output = -1, .per_tap = 1};
   block.blocks = static_cast<int32_t>(CeilDiv(axis.output, size));
   block.taps = axis.filter + size - 1;
   block.before = axis.before;
@@ -38,7 +38,16 @@ double TapsOf(const OutputBlocks& blocks, const kernels::Window& window) {
   return 1.0 * blocks.y.blocks * blocks.x.blocks * blocks.y.taps * blocks.x.taps / outputs;
 }
 
-// The blocks with the fewest multiplications; nullopt where they repay nothing.
+OutputBlocks BlocksOf(const kernels::Conv2DShape& shape, int32_t height, int32_t width) {
+  return {.y = BlocksOf(shape.window.y, height),
+          .x = BlocksOf(shape.window.x, width),
+          .batch = shape.batch,
+          .channels_in = shape.channels_in,
+          .channels_out = shape.channels_out};
+}
+
+// Squares of an image, parts of a line: with the fewest multiplications; nullopt where they repay
+// nothing.
 std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
   const auto shape = kernels::ResolveConv2D(op);
   if (!shape.ok() || shape->groups != 1 || shape->depth() < kLeastTerms) return std::nullopt;
@@ -46,14 +55,10 @@ std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
   if (std::max({y.stride, x.stride, y.dilation, x.dilation}) > 1) return std::nullopt;
   std::optional<OutputBlocks> best;
   double least = kLargestPart * shape->window.taps();
-  for (int32_t size = 2; size * size * shape->channels_out <= kMostBlockChannels; ++size) {
-    const OutputBlocks blocks{.y = BlocksOf(y, size),
-                              .x = BlocksOf(x, size),
-                              .size = size,
-                              .stride = size,
-                              .batch = shape->batch,
-                              .channels_in = shape->channels_in,
-                              .channels_out = shape->channels_out};
+  for (int32_t size = 2; FillsLanes(shape->channels_out, size); ++size) {
+    const OutputBlocks blocks =
+        BlocksOf(*shape, y.output == 1 ? 1 : size, x.output == 1 ? 1 : size);
+    if (!FillsLanes(blocks.channels_out, blocks.outputs())) break;
     const int64_t count = int64_t{blocks.batch} * blocks.y.blocks * blocks.x.blocks;
     const double taps = TapsOf(blocks, shape->window);
     if (count < kLeastBlocks || taps >= least) continue;
@@ -76,17 +81,16 @@ bool ConvolutionInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   if (!blocks) return false;
   const ValueId out = node.outputs[0];
   const Shape shape = graph.value(out).info.shape;
-  const Shape whole(
-      {shape[0], blocks->y.blocks * blocks->size, blocks->x.blocks * blocks->size, shape[3]});
+  const Shape whole = blocks->whole();
   const bool cuts = whole != shape;
   Node places =
       PlacesOfBlocks(graph, cuts ? AddShaped(graph, out, whole) : out, *blocks, node.host_nodes);
-  if (!context.AcceptsComposite(graph.Describe(places))) return false;  // int16
+  if (!blocks->lie_in_place() && !context.AcceptsComposite(graph.Describe(places))) return false;
   Node conv = ConvolutionOfBlocks(graph, node, operands, *blocks);
   const auto& from = node.params.as<kernels::Conv2DParams>();
   conv.params.as<kernels::Conv2DParams>().activation = from.activation;
   conv.params.as<kernels::Conv2DParams>().quantized_bias_type = from.quantized_bias_type;
-  conv.outputs = places.inputs;
+  conv.outputs = {places.inputs[0]};
   if (!context.AcceptsComposite(graph.Describe(conv), &before)) return false;
   graph.InsertBefore(id, std::move(conv));
   if (cuts) {

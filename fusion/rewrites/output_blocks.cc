@@ -1,11 +1,11 @@
 #include "fusion/rewrites/output_blocks.h"
 
+#include <optional>
 #include <utility>
 
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "kernels/space/space.h"
-#include "kernels/tail/tail.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -21,36 +21,26 @@ void RepeatValues(ChannelValues<T>* values, int64_t times) {
   *values = ChannelValues<T>(std::move(repeated));
 }
 
-TensorInfo Repeated(const TensorInfo& info, const OutputBlocks& blocks, const Shape& shape) {
+TensorInfo Repeated(const TensorInfo& info, int64_t times, const Shape& shape) {
   TensorInfo result = info;
   result.shape = shape;
   result.data = nullptr;
-  RepeatValues(&result.quantization.scales, blocks.outputs());
-  RepeatValues(&result.quantization.zero_points, blocks.outputs());
+  RepeatValues(&result.quantization.scales, times);
+  RepeatValues(&result.quantization.zero_points, times);
   return result;
 }
 
-// Stages that are without operands may have numbers for each channel all the same.
-kernels::Tail Repeated(kernels::Tail tail, const OutputBlocks& blocks) {
-  for (kernels::TailStage& stage : tail.stages) {
-    RepeatValues(&stage.requantize.multipliers, blocks.outputs());
-    RepeatValues(&stage.requantize.shifts, blocks.outputs());
-    RepeatValues(&stage.scales, blocks.outputs());
-    RepeatValues(&stage.real_scales, blocks.outputs());
-  }
-  return tail;
-}
-
-// [O, KH, KW, I] as [size * size * O, taps, taps, I].
+// [O, KH, KW, I] as [outputs * O, taps, taps, I].
 ValueId BlockFilters(Graph& graph, ValueId id, const OutputBlocks& blocks) {
   const Value& filters = graph.value(id);
   const TensorInfo& info = filters.info;
-  const int32_t s = blocks.size, outputs = blocks.channels_out;
+  const int32_t outputs = blocks.channels_out;
   const int64_t pixel = int64_t{blocks.channels_in} * BitWidth(info.type) / 8;
   const int32_t zero = info.type == DataType::kUInt8 ? info.quantization.zero_point() : 0;
   std::vector<std::byte> bytes;
   for (int32_t channel = 0; channel < blocks.channels(); ++channel) {
-    const int32_t o = channel % outputs, ry = channel / outputs / s, rx = channel / outputs % s;
+    const int32_t o = channel % outputs, place = channel / outputs;
+    const int32_t ry = place / blocks.x.size, rx = place % blocks.x.size;
     for (int32_t tap = 0; tap < blocks.y.taps * blocks.x.taps; ++tap) {
       const int32_t ky = blocks.y.TapOf(ry, tap / blocks.x.taps),
                     kx = blocks.x.TapOf(rx, tap % blocks.x.taps);
@@ -64,22 +54,45 @@ ValueId BlockFilters(Graph& graph, ValueId id, const OutputBlocks& blocks) {
     }
   }
   const Shape shape({blocks.channels(), blocks.y.taps, blocks.x.taps, blocks.channels_in});
-  return graph.AddConstant(Repeated(info, blocks, shape), bytes, filters.name);
-}
-
-// [O] as [size * size * O].
-ValueId BlockBias(Graph& graph, ValueId id, const OutputBlocks& blocks) {
-  const Value& bias = graph.value(id);
-  const auto* from = static_cast<const std::byte*>(bias.info.data);
-  std::vector<std::byte> bytes;
-  for (int32_t i = 0; i < blocks.outputs(); ++i) {
-    bytes.insert(bytes.end(), from, from + bias.info.bytes());
-  }
-  return graph.AddConstant(Repeated(bias.info, blocks, Shape({blocks.channels()})), bytes,
-                           bias.name);
+  return graph.AddConstant(Repeated(info, blocks.outputs(), shape), bytes, filters.name);
 }
 
 }  // namespace
+
+std::optional<BlockAxis> BlocksOfTransposed(const kernels::WindowAxis& axis) {
+  const int32_t s = axis.stride, reach = axis.filter - 1 - axis.before;
+  if (axis.input % s != 0 || reach < 0) return std::nullopt;
+  BlockAxis block{.blocks = axis.input / s, .size = s, .per_output = 1, .per_tap = -s};
+  block.before = reach / s;
+  block.first_tap = axis.before + block.before * s;
+  const int32_t last = (s - 1 + axis.before) / s;
+  block.taps = last + block.before + 1;
+  block.after = block.blocks - 1 + last - (axis.output - 1);
+  if (block.after < 0) return std::nullopt;
+  return block;
+}
+
+ValueId RepeatedBias(Graph& graph, ValueId id, int64_t times) {
+  const Value& bias = graph.value(id);
+  const auto* from = static_cast<const std::byte*>(bias.info.data);
+  std::vector<std::byte> bytes;
+  for (int64_t i = 0; i < times; ++i) {
+    bytes.insert(bytes.end(), from, from + bias.info.bytes());
+  }
+  const Shape shape({static_cast<int32_t>(times * bias.info.elements())});
+  return graph.AddConstant(Repeated(bias.info, times, shape), bytes, bias.name);
+}
+
+// Stages that are without operands may have numbers for each channel all the same.
+kernels::Tail RepeatedTail(kernels::Tail tail, int64_t times) {
+  for (kernels::TailStage& stage : tail.stages) {
+    RepeatValues(&stage.requantize.multipliers, times);
+    RepeatValues(&stage.requantize.shifts, times);
+    RepeatValues(&stage.scales, times);
+    RepeatValues(&stage.real_scales, times);
+  }
+  return tail;
+}
 
 bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& operands) {
   const auto info = [&](ValueId id) -> const TensorInfo& { return graph.value(id).info; };
@@ -92,18 +105,20 @@ bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& op
 
 Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& operands,
                          const OutputBlocks& blocks) {
-  Node conv = MakeNode("CONV_2D",
-                       {operands.x, BlockFilters(graph, operands.filters, blocks),
-                        operands.bias == kNone ? kNone : BlockBias(graph, operands.bias, blocks)});
+  const ValueId filters = BlockFilters(graph, operands.filters, blocks);
+  const ValueId bias =
+      operands.bias == kNone ? kNone : RepeatedBias(graph, operands.bias, blocks.outputs());
+  Node conv = MakeNode("CONV_2D", {operands.x, filters, bias});
   auto& params = conv.params.as<kernels::Conv2DParams>();
   params.padding = kernels::Padding::kValid;
   params.extra_padding = {.top = blocks.y.before,
                           .left = blocks.x.before,
                           .bottom = blocks.y.after,
                           .right = blocks.x.after};
-  params.stride_w = params.stride_h = blocks.stride;
+  params.stride_h = blocks.y.stride;
+  params.stride_w = blocks.x.stride;
   params.dilation_w = params.dilation_h = 1;
-  conv.tail = Repeated(node.tail, blocks);
+  conv.tail = RepeatedTail(node.tail, blocks.outputs());
   conv.host_nodes = node.host_nodes;
   return conv;
 }
@@ -111,8 +126,12 @@ Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& op
 Node PlacesOfBlocks(Graph& graph, ValueId out, const OutputBlocks& blocks,
                     const std::vector<int>& host_nodes) {
   const Shape shape({blocks.batch, blocks.y.blocks, blocks.x.blocks, blocks.channels()});
-  Node places = MakeNode("DEPTH_TO_SPACE", {AddShaped(graph, out, shape)});
-  places.params.as<kernels::BlockSizeParams>().block_size = blocks.size;
+  const ValueId channels = AddShaped(graph, out, shape);
+  Node places = blocks.lie_in_place() ? ReshapeTo(graph, channels, blocks.whole())
+                                      : MakeNode("DEPTH_TO_SPACE", {channels});
+  if (!blocks.lie_in_place()) {
+    places.params.as<kernels::BlockSizeParams>().block_size = blocks.y.size;
+  }
   places.outputs = {out};
   places.host_nodes = host_nodes;
   return places;

@@ -49,11 +49,12 @@ bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 // Convolution2DTransposeBias, a custom operator -> TRANSPOSE_CONV.
 bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
 
-// TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE; of stride 1 -> CONV_2D.
+// TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE (along lines RESHAPE); of stride 1 ->
+// CONV_2D.
 bool TransposeConvInBlocks(Graph&, NodeId, RewriteContext&);
 
-// CONV_2D to a few channels -> CONV_2D of blocks of outputs, DEPTH_TO_SPACE, and SLICE where blocks
-// reach beyond. Once: what it makes has strides.
+// CONV_2D to a few channels -> CONV_2D of blocks of outputs, DEPTH_TO_SPACE (along lines RESHAPE),
+// and SLICE where blocks reach beyond. Once: what it makes has strides.
 bool ConvolutionInBlocks(Graph&, NodeId, RewriteContext&);
 
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra

@@ -5,7 +5,9 @@
 namespace fuselite::fusion::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 
 constexpr char kConv[] = "CONV_2D", kPlaces[] = "DEPTH_TO_SPACE", kCut[] = "SLICE";
 
@@ -29,10 +31,20 @@ ValueId Convolution(GraphBuilder& b, const Layer& layer, double activation = 0) 
   return b.Op("CONV_2D", {b.Input(layer.in), weights, bias}, AttributesOf(layer, activation));
 }
 
-std::vector<std::string> FloatOps(const Layer& layer, double activation = 0) {
+Outcome FloatOutcome(const Layer& layer, double activation = 0) {
   GraphBuilder b(layer.filter_h * 100 + layer.channels);
   b.Output(Convolution(b, layer, activation));
-  return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+  return ExpectFusedEqualsUnfused(b.graph(), 1e-4f);
+}
+
+std::vector<std::string> FloatOps(const Layer& layer, double activation = 0) {
+  return FloatOutcome(layer, activation).ops();
+}
+
+// Lines take no step that brings outputs to their places: the record tells.
+void ExpectBlocks(const Outcome& outcome) {
+  EXPECT_THAT(outcome.report.rewrites,
+              Contains(Field(&RewriteRecord::what, "convolve with blocks of outputs as channels")));
 }
 
 TEST(ConvolutionInBlocks, OfFewChannels) {
@@ -44,11 +56,23 @@ TEST(ConvolutionInBlocks, OfFewChannels) {
   EXPECT_THAT(FloatOps({{3, 20, 19, 13}, 7, 2, 2, kValid}), ElementsAre(kConv, kPlaces));
 }
 
+TEST(ConvolutionInBlocks, OfLinesTakeNoPlaces) {
+  for (const Layer& layer : {Layer{{1, 1, 1024, 16}, 1, 9, 1}, Layer{{2, 500, 1, 16}, 5, 1, 4},
+                             Layer{{1, 1, 1000, 7}, 3, 5, 2}}) {
+    const Outcome outcome = FloatOutcome(layer);
+    ExpectBlocks(outcome);
+    EXPECT_THAT(outcome.ops(), ElementsAre(kConv));
+  }
+  EXPECT_THAT(FloatOps({{1, 1, 999, 16}, 1, 7, 1, kValid}), ElementsAre(kConv, kCut));
+  EXPECT_THAT(FloatOps({{1, 698, 1, 9}, 8, 1, 3}, kRelu), ElementsAre("CONV_2D + relu", kCut));
+}
+
 TEST(ConvolutionInBlocks, NotWhereTheyRepayNothing) {
   const auto is_left = ElementsAre(kConv);
   EXPECT_THAT(FloatOps({{1, 36, 40, 64}, 1, 1, 1}), is_left);  // every tap is met
   EXPECT_THAT(FloatOps({{1, 36, 40, 8}, 3, 3, 5}), is_left);   // too many channels
   EXPECT_THAT(FloatOps({{1, 36, 40, 8}, 3, 3, 1, kSame, 2}), is_left);
+  EXPECT_TRUE(FloatOutcome({{1, 1, 1024, 16}, 1, 9, 5}).report.rewrites.empty());
   EXPECT_THAT(FloatOps({{1, 36, 40, 3}, 3, 3, 1}), is_left);  // few terms
   EXPECT_THAT(FloatOps({{1, 9, 9, 64}, 3, 3, 1}), is_left);   // few blocks
 }
@@ -68,7 +92,7 @@ TEST(ConvolutionInBlocks, TakesTheTailAlong) {
   }
 }
 
-std::vector<std::string> Int8Ops(const Layer& layer, bool function) {
+Outcome Int8Outcome(const Layer& layer, bool function) {
   Int8Builder b(layer.channels);
   const ValueId weights =
       b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
@@ -81,7 +105,11 @@ std::vector<std::string> Int8Ops(const Layer& layer, bool function) {
   ValueId y = b.Int8Op("CONV_2D", {b.In(layer.in), weights}, 0.05f, 4, AttributesOf(layer));
   if (function) y = b.Int8Op("LOGISTIC", {y}, 1.0f / 256, -128);
   b.Out(y);
-  return ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+  return ExpectFusedEqualsUnfused(b.graph(), 0);
+}
+
+std::vector<std::string> Int8Ops(const Layer& layer, bool function) {
+  return Int8Outcome(layer, function).ops();
 }
 
 TEST(ConvolutionInBlocks, KeepsTheBitsOfIntegers) {
@@ -96,6 +124,11 @@ TEST(ConvolutionInBlocks, KeepsTheBitsOfIntegers) {
   }
   EXPECT_THAT(Int8Ops({{1, 24, 40, 10}, 3, 3, 3}, true),
               ElementsAre("QUANTIZE", "CONV_2D + requantize + lookup", kPlaces, "DEQUANTIZE"));
+  for (const int32_t channels : {1, 3}) {
+    const Outcome outcome = Int8Outcome({{2, 1, 800, 10}, 1, 9, channels}, false);
+    ExpectBlocks(outcome);
+    EXPECT_THAT(outcome.ops(), ElementsAre("QUANTIZE", kConv, "DEQUANTIZE"));
+  }
 }
 
 }  // namespace

@@ -14,19 +14,20 @@ struct Layer {
   Shape in;
   int32_t filter_h, filter_w, stride, channels;
   double padding = kSame;
+  int32_t stride_h = stride;
 };
 
 ValueId Extents(GraphBuilder& b, const Layer& layer) {
-  const auto out = [&](int32_t in, int32_t filter) {
-    return layer.padding == kSame ? in * layer.stride : (in - 1) * layer.stride + filter;
+  const auto out = [&](int32_t in, int32_t filter, int32_t stride) {
+    return layer.padding == kSame ? in * stride : (in - 1) * stride + filter;
   };
-  return b.Ints({layer.in[0], out(layer.in[1], layer.filter_h), out(layer.in[2], layer.filter_w),
-                 layer.channels});
+  return b.Ints({layer.in[0], out(layer.in[1], layer.filter_h, layer.stride_h),
+                 out(layer.in[2], layer.filter_w, layer.stride), layer.channels});
 }
 
 Attributes AttributesOf(const Layer& layer, double activation) {
   return {{"stride_w", layer.stride},
-          {"stride_h", layer.stride},
+          {"stride_h", layer.stride_h},
           {"padding", layer.padding},
           {"fused_activation_function", activation}};
 }
@@ -52,7 +53,16 @@ TEST(TransposeConvInBlocks, OfFewChannels) {
 
 TEST(TransposeConvInBlocks, NotOfMoreOrWherePixelsAreLeftOver) {
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 2, 2, 2, 5}), ElementsAre("TRANSPOSE_CONV"));
+  EXPECT_THAT(FloatOps({{1, 1, 6, 5}, 1, 3, 2, 5, kSame, 1}), ElementsAre("TRANSPOSE_CONV"));
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 3, 2, 1, kValid}), ElementsAre("TRANSPOSE_CONV"));
+}
+
+// What lies in a row, or an only column, is in its place.
+TEST(TransposeConvInBlocks, OfLinesTakeNoPlaces) {
+  EXPECT_THAT(FloatOps({{1, 1, 30, 9}, 1, 16, 8, 1, kValid, 1}), ElementsAre(kConv));
+  EXPECT_THAT(FloatOps({{2, 5, 11, 9}, 3, 4, 2, 3, kSame, 1}), ElementsAre(kConv));
+  EXPECT_THAT(FloatOps({{1, 21, 1, 9}, 4, 1, 1, 2, kSame, 2}), ElementsAre(kConv));
+  EXPECT_THAT(FloatOps({{1, 21, 2, 9}, 4, 1, 1, 2, kSame, 2}), ElementsAre("TRANSPOSE_CONV"));
 }
 
 TEST(TransposeConvInBlocks, OfStrideOneAreConvolutions) {
@@ -81,13 +91,12 @@ TEST(TransposeConvInBlocks, TakesTheTailAlong) {
   }
 }
 
-std::vector<std::string> Int8Ops(int32_t filter, int32_t channels, bool function,
-                                 int32_t stride = 2) {
-  Int8Builder b(filter);
-  const Layer layer{{2, 7, 5, 6}, filter, filter, stride, channels};
-  const ValueId weights = b.Int8Constant({channels, filter, filter, 6}, 0.01f);
+std::vector<std::string> Int8Ops(const Layer& layer, bool function = false) {
+  Int8Builder b(layer.filter_w);
+  const ValueId weights =
+      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
   Quantization& q = b.graph().value(weights).info.quantization;
-  if (channels == 3) {
+  if (layer.channels == 3) {
     q.axis = 0;
     q.scales = {0.010f, 0.012f, 0.045f};
     q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
@@ -100,34 +109,43 @@ std::vector<std::string> Int8Ops(int32_t filter, int32_t channels, bool function
 }
 
 TEST(TransposeConvInBlocks, KeepsTheBitsOfIntegers) {
+  const auto in_place = ElementsAre("QUANTIZE", kConv, "DEQUANTIZE");
   for (const int32_t filter : {2, 3, 4}) {
     for (const int32_t channels : {1, 3}) {
-      EXPECT_THAT(Int8Ops(filter, channels, false),
+      EXPECT_THAT(Int8Ops({{2, 7, 5, 6}, filter, filter, 2, channels}),
                   ElementsAre("QUANTIZE", kConv, kPlaces, "DEQUANTIZE"));
-      EXPECT_THAT(Int8Ops(filter, channels, false, 1),
-                  ElementsAre("QUANTIZE", kConv, "DEQUANTIZE"));
+      EXPECT_THAT(Int8Ops({{2, 7, 5, 6}, filter, filter, 1, channels}), in_place);
+      EXPECT_THAT(Int8Ops({{2, 1, 9, 6}, 1, 2 * filter, 4, channels, kSame, 1}), in_place);
+      EXPECT_THAT(Int8Ops({{1, 8, 1, 6}, 2 * filter, 1, 1, channels, kSame, 4}), in_place);
     }
   }
 }
 
 // The tail then has a multiplier for each channel.
 TEST(TransposeConvInBlocks, RepeatsWhatTheTailHasForEachChannel) {
-  EXPECT_THAT(Int8Ops(2, 3, true),
+  EXPECT_THAT(Int8Ops({{2, 7, 5, 6}, 2, 2, 2, 3}, true),
               ElementsAre("QUANTIZE", "CONV_2D + requantize + lookup", kPlaces, "DEQUANTIZE"));
 }
 
-// DEPTH_TO_SPACE takes no int16.
-TEST(TransposeConvInBlocks, NotOfInt16) {
+std::vector<std::string> Int16Ops(const Layer& layer) {
   GraphBuilder b;
   const TensorInfo shorts{.type = DataType::kInt16,
                           .quantization = {.scales = {0.001f}, .zero_points = {0}}};
-  const ValueId x = b.Op("QUANTIZE", {b.Input({1, 4, 4, 5})}, {}, 1, shorts)[0];
+  const ValueId x = b.Op("QUANTIZE", {b.Input(layer.in)}, {}, 1, shorts)[0];
+  const ValueId weights =
+      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
   const ValueId y =
-      b.Op("TRANSPOSE_CONV", {b.Ints({1, 8, 8, 1}), b.Int8Constant({1, 2, 2, 5}, 0.01f), x},
-           {{"stride_w", 2}, {"stride_h", 2}}, 1, shorts)[0];
+      b.Op("TRANSPOSE_CONV", {Extents(b, layer), weights, x}, AttributesOf(layer, 0), 1, shorts)[0];
   b.Output(b.Op("DEQUANTIZE", {y}));
-  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+  return ExpectFusedEqualsUnfused(b.graph(), 0).ops();
+}
+
+// DEPTH_TO_SPACE takes no int16.
+TEST(TransposeConvInBlocks, OfInt16OnlyAlongLines) {
+  EXPECT_THAT(Int16Ops({{1, 4, 4, 5}, 2, 2, 2, 1}),
               ElementsAre("QUANTIZE", "TRANSPOSE_CONV", "DEQUANTIZE"));
+  EXPECT_THAT(Int16Ops({{1, 1, 17, 5}, 1, 4, 2, 3, kSame, 1}),
+              ElementsAre("QUANTIZE", kConv, "DEQUANTIZE"));
 }
 
 // MediaPipe's operator, which has no output shape among its inputs.
