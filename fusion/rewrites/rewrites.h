@@ -53,6 +53,9 @@ bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
 // CONV_2D.
 bool TransposeConvInBlocks(Graph&, NodeId, RewriteContext&);
 
+// CONV_3D_TRANSPOSE to a few channels -> PAD, CONV_3D, TRANSPOSE between reshapes.
+bool TransposeVolumeInBlocks(Graph&, NodeId, RewriteContext&);
+
 // CONV_2D to a few channels -> CONV_2D of blocks of outputs, DEPTH_TO_SPACE (along lines RESHAPE),
 // and SLICE where blocks reach beyond. Once: what it makes has strides.
 bool ConvolutionInBlocks(Graph&, NodeId, RewriteContext&);
