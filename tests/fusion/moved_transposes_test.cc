@@ -13,6 +13,15 @@ ValueId Transposed(GraphBuilder& b, ValueId v, const std::vector<int32_t>& permu
   return b.Op("TRANSPOSE", {v, b.Ints(permutation)});
 }
 
+std::vector<int32_t> RandomPermutation(Random& random) {
+  std::vector<int32_t> permutation = {0, 1, 2, 3};
+  for (size_t i = 3; i > 0; --i) {
+    std::swap(permutation[i],
+              permutation[static_cast<size_t>(random.Int(0, static_cast<int64_t>(i)))]);
+  }
+  return permutation;
+}
+
 void ExpectNoTranspose(const Outcome& outcome) {
   for (const std::string& ops : outcome.ops()) {
     EXPECT_EQ(ops.find("TRANSPOSE"), std::string::npos) << ops;
@@ -79,13 +88,8 @@ TEST(ReduceBeforeTranspose, ComputesTheSameForRandomShapes) {
   for (int seed = 1; seed <= 40; ++seed) {
     GraphBuilder b(seed);
     SCOPED_TRACE(b.random().Trace());
-    std::vector<int32_t> permutation = {0, 1, 2, 3};
-    for (size_t i = 3; i > 0; --i) {
-      std::swap(permutation[i],
-                permutation[static_cast<size_t>(b.random().Int(0, static_cast<int64_t>(i)))]);
-    }
     ValueId v = b.Op("NEG", {b.Input({2, 3, 4, 5})});
-    v = Transposed(b, v, permutation);
+    v = Transposed(b, v, RandomPermutation(b.random()));
     if (b.random().Chance(0.3)) v = b.Op("RESHAPE", {v, b.Ints({2, 30, 2})});
     std::vector<int32_t> axes = {static_cast<int32_t>(b.random().Int(0, 2))};
     if (b.random().Chance(0.5)) axes.push_back(static_cast<int32_t>(b.random().Int(-2, 2)));
@@ -150,12 +154,7 @@ TEST(PadBeforeTranspose, ComputesTheSameForRandomShapes) {
   for (int seed = 1; seed <= 40; ++seed) {
     GraphBuilder b(seed);
     SCOPED_TRACE(b.random().Trace());
-    std::vector<int32_t> permutation = {0, 1, 2, 3};
-    for (size_t i = 3; i > 0; --i) {
-      std::swap(permutation[i],
-                permutation[static_cast<size_t>(b.random().Int(0, static_cast<int64_t>(i)))]);
-    }
-    ValueId v = Transposed(b, b.Op("NEG", {b.Input({2, 3, 1, 5})}), permutation);
+    ValueId v = Transposed(b, b.Op("NEG", {b.Input({2, 3, 1, 5})}), RandomPermutation(b.random()));
     std::vector<int32_t> paddings(8);
     for (int32_t& p : paddings)
       p = b.random().Chance(0.5) ? 0 : static_cast<int32_t>(b.random().Int(1, 3));
