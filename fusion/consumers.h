@@ -13,13 +13,8 @@ namespace fuselite::fusion {
 class Consumers {
  public:
   struct Reader {
-    int first = 0;   // the node
-    int second = 0;  // how many of its inputs
+    int node = 0, inputs = 0;
   };
-  using value_type = Reader;
-  using iterator = const Reader*;
-  using const_iterator = const Reader*;
-
   const Reader* begin() const { return readers_.begin(); }
   const Reader* end() const { return readers_.end(); }
   size_t size() const { return readers_.size(); }
@@ -27,22 +22,22 @@ class Consumers {
 
   void Add(int node, int inputs) {
     Reader* const at = PlaceOf(node);
-    if (at != readers_.end() && at->first == node) {
-      at->second += inputs;
+    if (at != readers_.end() && at->node == node) {
+      at->inputs += inputs;
     } else {
       readers_.insert(at, {node, inputs});
     }
   }
   void Remove(int node) {
     Reader* const at = PlaceOf(node);
-    if (at != readers_.end() && at->first == node) readers_.erase(at, at + 1);
+    if (at != readers_.end() && at->node == node) readers_.erase(at, at + 1);
   }
   void Clear() { readers_.clear(); }
 
  private:
   Reader* PlaceOf(int node) {
     return std::lower_bound(readers_.begin(), readers_.end(), node,
-                            [](const Reader& reader, int id) { return reader.first < id; });
+                            [](const Reader& reader, int id) { return reader.node < id; });
   }
 
   ShortList<Reader, 2> readers_;

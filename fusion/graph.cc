@@ -167,12 +167,12 @@ NodeId Graph::producer(ValueId value) const {
 
 NodeId Graph::SingleConsumer(ValueId value) const {
   const Consumers& all = consumers(value);
-  return values_[value].observed || all.size() != 1 ? kNone : all.begin()->first;
+  return values_[value].observed || all.size() != 1 ? kNone : all.begin()->node;
 }
 
 NodeId Graph::SingleUse(ValueId value) const {
   const NodeId id = SingleConsumer(value);
-  return id != kNone && consumers(value).begin()->second == 1 ? id : kNone;
+  return id != kNone && consumers(value).begin()->inputs == 1 ? id : kNone;
 }
 
 }  // namespace fuselite::fusion

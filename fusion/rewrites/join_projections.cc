@@ -67,7 +67,7 @@ bool GoesToAttention(const Graph& graph, ValueId value) {
     return TakesRows(graph, reader, static_cast<int>(input));
   };
   return std::ranges::all_of(graph.consumers(value), goes,
-                             [](const auto& consumer) { return consumer.first; });
+                             [](const auto& consumer) { return consumer.node; });
 }
 
 bool SameRows(const Shape& a, const Shape& b) {

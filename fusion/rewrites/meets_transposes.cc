@@ -35,7 +35,7 @@ bool MeetsTransposes::From(ValueId value, int depth) {
   if (graph_.value(value).observed || depth == kMaxDepth) return false;
   const auto [known, added] = known_.try_emplace(value, true);
   if (!added) return known->second;
-  const auto meets = [&](const auto& reader) { return Through(reader.first, depth + 1); };
+  const auto meets = [&](const auto& reader) { return Through(reader.node, depth + 1); };
   return known_[value] = std::ranges::all_of(graph_.consumers(value), meets);
 }
 

@@ -80,8 +80,8 @@ std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
 // away in front of it: elsewhere parts of rows would be copied, to be moved then.
 bool OnlyAttentionReads(const Graph& graph, ValueId value) {
   const auto goes = [&](const auto& reader) {
-    if (Is(graph, reader.first, "FUSELITE_ATTENTION")) return true;
-    const Node& node = graph.node(reader.first);
+    if (Is(graph, reader.node, "FUSELITE_ATTENTION")) return true;
+    const Node& node = graph.node(reader.node);
     const std::string_view op = node.op->name;
     const bool moves = node.op->reshapes || op == "TRANSPOSE" || op == "FUSELITE_ROTARY";
     return moves && node.inputs[0] == value && OnlyAttentionReads(graph, node.outputs[0]);

@@ -92,7 +92,7 @@ class RegionFinder {
     const ValueId made = graph_.node(id).outputs[0];
     return !graph_.value(made).observed &&
            std::ranges::all_of(graph_.consumers(made),
-                               [&](const auto& reader) { return Has(reader.first); });
+                               [&](const auto& reader) { return Has(reader.node); });
   }
 
   const Graph& graph_;
@@ -142,7 +142,7 @@ std::vector<NodeId> Dying(const Graph& graph, const std::vector<NodeId>& nodes, 
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const ValueId made = graph.node(*it).outputs[0];
     const bool unread = std::ranges::all_of(graph.consumers(made), [&](const auto& reader) {
-      return std::ranges::find(dying, reader.first) != dying.end();
+      return std::ranges::find(dying, reader.node) != dying.end();
     });
     if (*it != last && unread && !graph.value(made).observed) dying.push_back(*it);
   }

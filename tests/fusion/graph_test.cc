@@ -47,7 +47,7 @@ class Model {
       ASSERT_EQ(graph_.consumers(v).size(), expected.size());
       ASSERT_TRUE(std::ranges::equal(
           graph_.consumers(v), expected,
-          [](const auto& a, const auto& b) { return a.first == b.first && a.second == b.second; }));
+          [](const auto& a, const auto& b) { return a.node == b.first && a.inputs == b.second; }));
     }
   }
 
