@@ -98,21 +98,19 @@ struct Columns {
 };
 
 std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
-  const RearrangingChain chain = ChainTo(graph, parts.whole);
-  if (chain.transposes == 0) return std::nullopt;
-  const TensorInfo &from = graph.value(chain.source).info, &to = graph.value(parts.whole).info;
-  if (from.quantization != to.quantization) return std::nullopt;
+  const std::optional<Origin> origin = OriginOf(graph, parts.whole);
+  if (!origin) return std::nullopt;
   const Shape shape = {parts.runs, parts.count, parts.length};
-  const std::optional<ElementOrder> order = OrderOf(graph, chain);
-  const auto dimensions = order ? order->Split(shape) : std::nullopt;
+  const auto dimensions = origin->order.Split(shape);
   if (!dimensions || (*dimensions)[1].size() != 1) return std::nullopt;
   const ElementOrder::Piece piece = (*dimensions)[1][0];
-  Columns columns{.source = chain.source,
-                  .rows = static_cast<int32_t>(from.elements() / (parts.count * piece.stride)),
+  const int64_t elements = graph.value(origin->source).info.elements();
+  Columns columns{.source = origin->source,
+                  .rows = static_cast<int32_t>(elements / (parts.count * piece.stride)),
                   .width = static_cast<int32_t>(piece.stride),
                   .orders = {}};
   for (const Parts::Units& units : parts.outputs) {
-    columns.orders.push_back(*order->Without(shape, 1, piece, units.count));
+    columns.orders.push_back(*origin->order.Without(shape, 1, piece, units.count));
   }
   return columns;
 }

@@ -33,34 +33,29 @@ int DimensionOf(const Shape& shape, const Piece& piece) {
 // nullopt where a dimension is padded that is none of the source's.
 std::optional<Padding> PlanPadding(const Graph& graph, const Node& node) {
   const TensorInfo& input = graph.value(node.inputs[0]).info;
-  const RearrangingChain chain = ChainTo(graph, node.inputs[0]);
-  if (chain.transposes == 0 || input.elements() == 0) return std::nullopt;
-  const TensorInfo& source = graph.value(chain.source).info;
-  if (source.quantization != input.quantization) return std::nullopt;
-  std::optional<ElementOrder> order = OrderOf(graph, chain);
-  if (!order || order->unchanged()) return std::nullopt;
+  const std::optional<Origin> origin = OriginOf(graph, node.inputs[0]);
+  if (!origin || origin->order.unchanged() || input.elements() == 0) return std::nullopt;
   Padding padding;
-  padding.source = chain.source;
-  padding.padded = source.shape;
-  padding.paddings.resize(2 * static_cast<size_t>(source.shape.rank()));
+  padding.source = origin->source;
+  padding.padded = graph.value(origin->source).info.shape;
+  padding.paddings.resize(2 * static_cast<size_t>(padding.padded.rank()));
+  padding.order = origin->order;
   const auto own = IntConstant(graph, node.inputs[1]);
   Shape shape = input.shape;  // padded up to dimension d
   for (int d = 0; d < shape.rank(); ++d) {
     const int32_t before = (*own)[2 * d], behind = (*own)[2 * d + 1];
     if (before == 0 && behind == 0) continue;
-    const auto dimensions = order->Split(shape);
+    const auto dimensions = padding.order.Split(shape);
     if (!dimensions || (*dimensions)[d].size() != 1) return std::nullopt;
     const Piece piece = (*dimensions)[d][0];
     const int at = DimensionOf(padding.padded, piece);
     if (at < 0) return std::nullopt;
     padding.paddings[2 * at] = before;
     padding.paddings[2 * at + 1] = behind;
-    order = order->Without(shape, d, piece, piece.size + before + behind);
-    if (!order) return std::nullopt;
+    padding.order = *padding.order.Without(shape, d, piece, piece.size + before + behind);
     shape.set(d, shape[d] + before + behind);
     padding.padded.set(at, shape[d]);
   }
-  padding.order = *order;
   return padding;
 }
 

@@ -60,6 +60,17 @@ std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& 
   return order;
 }
 
+std::optional<Origin> OriginOf(const Graph& graph, ValueId value) {
+  const RearrangingChain chain = ChainTo(graph, value);
+  if (chain.transposes == 0) return std::nullopt;
+  if (graph.value(chain.source).info.quantization != graph.value(value).info.quantization) {
+    return std::nullopt;
+  }
+  std::optional<ElementOrder> order = OrderOf(graph, chain);
+  if (!order) return std::nullopt;
+  return Origin{chain.source, *std::move(order)};
+}
+
 TransposePlan PlanTranspose(const ElementOrder& order) {
   std::vector<ElementOrder::Piece> sorted = order.pieces();
   std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.stride > b.stride; });

@@ -28,6 +28,17 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value);
 // has moved.
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain);
 
+// What a value was before it was transposed, with the same quantization, and in which order the
+// value has its elements.
+struct Origin {
+  ValueId source = kNone;
+  ElementOrder order;
+};
+
+// nullopt where no TRANSPOSE made the value, its quantization is another one, or shapes cut through
+// what was moved.
+std::optional<Origin> OriginOf(const Graph& graph, ValueId value);
+
 // The source's shape under which one TRANSPOSE gives the order, and that TRANSPOSE's result.
 struct TransposePlan {
   Shape shape, result;

@@ -33,12 +33,9 @@ std::vector<bool> AreAxes(const std::vector<int32_t>& axes, int rank) {
 // be reduced and the node's are not: rows of a few elements take longer than transposing them.
 std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
   const TensorInfo& input = graph.value(node.inputs[0]).info;
-  const RearrangingChain chain = ChainTo(graph, node.inputs[0]);
-  if (chain.transposes == 0 || input.elements() == 0) return std::nullopt;
-  if (graph.value(chain.source).info.quantization != input.quantization) return std::nullopt;
-  const std::optional<ElementOrder> order = OrderOf(graph, chain);
-  if (!order || order->unchanged()) return std::nullopt;
-  const auto dimensions = order->Split(input.shape);
+  const std::optional<Origin> origin = OriginOf(graph, node.inputs[0]);
+  if (!origin || origin->order.unchanged() || input.elements() == 0) return std::nullopt;
+  const auto dimensions = origin->order.Split(input.shape);
   if (!dimensions) return std::nullopt;
   const auto axes = IntConstant(graph, node.inputs[1]);
   const std::vector<bool> goes = AreAxes(*axes, input.shape.rank());
@@ -56,7 +53,7 @@ std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
   std::ranges::sort(all, std::greater(), &Piece::stride);
   if (keeps_innermost && !is_kept(all.back())) return std::nullopt;
   Reduction reduction;
-  reduction.source = chain.source;
+  reduction.source = origin->source;
   std::vector<int32_t> permutation(kept.size());
   for (const Piece& piece : all) {
     const auto size = static_cast<int32_t>(piece.size);

@@ -115,27 +115,14 @@ Node Convolution(Graph& graph, const Node& node, const BlockOperands& operands, 
   return conv;
 }
 
-// Nodes before `at` that put the blocks' channels in order; then the node that makes `out` of that.
-Node Places(Graph& graph, NodeId at, ValueId channels, ValueId out, const VolumeBlocks& blocks,
-            const std::vector<int>& host_nodes) {
+// In which order the blocks' channels are the outputs.
+ElementOrder PlacesOf(const VolumeBlocks& blocks) {
   const auto& [z, y, x] = blocks.axes;
-  const int32_t n = blocks.batch, o = blocks.channels_out;
-  ValueId from = channels;
-  const auto insert = [&](Node node, const Shape& result) {
-    from = AddShaped(graph, out, result);
-    node.outputs = {from};
-    node.host_nodes = host_nodes;
-    graph.InsertBefore(at, std::move(node));
-  };
-  const Shape apart({n, z.blocks, y.blocks, x.blocks, z.size, y.size, x.size, o});
-  insert(ReshapeTo(graph, from, apart), apart);
-  insert(MakeNode("TRANSPOSE",
-                  {from, AddInts(graph, std::array{0, 1, 4, 2, 5, 3, 6, 7}, "permutation")}),
-         Shape({n, z.blocks, z.size, y.blocks, y.size, x.blocks, x.size, o}));
-  Node last = ReshapeTo(graph, from, Shape(graph.value(out).info.shape));
-  last.outputs = {out};
-  last.host_nodes = host_nodes;
-  return last;
+  const Shape apart(
+      {blocks.batch, z.blocks, y.blocks, x.blocks, z.size, y.size, x.size, blocks.channels_out});
+  ElementOrder order(apart.elements());
+  order.Transpose(apart, std::array{0, 1, 4, 2, 5, 3, 6, 7});
+  return order;
 }
 
 }  // namespace
@@ -165,7 +152,8 @@ bool TransposeVolumeInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   padding.host_nodes = conv.host_nodes = node.host_nodes;
   graph.InsertBefore(id, std::move(padding));
   graph.InsertBefore(id, std::move(conv));
-  graph.Replace(id, Places(graph, id, channels, node.outputs[0], *blocks, node.host_nodes));
+  graph.Replace(
+      id, Rearranged(graph, id, channels, PlacesOf(*blocks), node.outputs[0], node.host_nodes));
   context.Record("convolve with the remainders of CONV_3D_TRANSPOSE as channels", node.host_nodes);
   return true;
 }
