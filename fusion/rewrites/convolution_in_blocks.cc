@@ -72,6 +72,8 @@ std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
 
 bool ConvolutionInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONV_2D")) return false;
+  // Asked of every convolution in each round: most have more channels.
+  if (!FillsLanes(graph.value(graph.node(id).outputs[0]).info.shape.dim(-1), 2)) return false;
   const Node node = graph.node(id);
   const BlockOperands operands{node.inputs[0], node.inputs[1],
                                node.inputs.size() > 2 ? node.inputs[2] : kNone};

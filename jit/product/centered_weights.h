@@ -37,9 +37,9 @@ class Centering {
   // `type`: int8 or uint8.
   Centering(DataType type, int32_t zero_point);
 
-  // Whether weights are the int8 that they are in memory: none has an excess.
+  // Whether no weight has an excess, as the zero point is in the middle of the type.
   static bool IsNone(DataType type, int32_t zero_point) {
-    return type == DataType::kInt8 && zero_point == 0;
+    return zero_point == (type == DataType::kUInt8 ? 128 : 0);
   }
   // Whether what is left of any weight beside the nearest int8 fits int8, too: all but where the
   // largest differs from the zero point by 255.
