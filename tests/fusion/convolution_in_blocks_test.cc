@@ -1,5 +1,6 @@
 // Convolutions to few channels with blocks of outputs as channels.
 #include "fusion/match.h"
+#include "tests/fusion/few_channels.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -95,13 +96,7 @@ TEST(ConvolutionInBlocks, TakesTheTailAlong) {
 Outcome Int8Outcome(const Layer& layer, bool function) {
   Int8Builder b(layer.channels);
   const ValueId weights =
-      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
-  Quantization& q = b.graph().value(weights).info.quantization;
-  if (layer.channels == 3) {
-    q.axis = 0;
-    q.scales = {0.010f, 0.012f, 0.045f};
-    q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
-  }
+      Int8Filters(b, {layer.channels, layer.filter_h, layer.filter_w, layer.in[3]});
   ValueId y = b.Int8Op("CONV_2D", {b.In(layer.in), weights}, 0.05f, 4, AttributesOf(layer));
   if (function) y = b.Int8Op("LOGISTIC", {y}, 1.0f / 256, -128);
   b.Out(y);

@@ -1,6 +1,7 @@
 // Transposed convolutions to few channels as ordinary ones whose channels are the remainders.
 #include "fusion/match.h"
 #include "kernels/transpose_conv/transpose_conv.h"
+#include "tests/fusion/few_channels.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -94,13 +95,7 @@ TEST(TransposeConvInBlocks, TakesTheTailAlong) {
 std::vector<std::string> Int8Ops(const Layer& layer, bool function = false) {
   Int8Builder b(layer.filter_w);
   const ValueId weights =
-      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
-  Quantization& q = b.graph().value(weights).info.quantization;
-  if (layer.channels == 3) {
-    q.axis = 0;
-    q.scales = {0.010f, 0.012f, 0.045f};
-    q.zero_points = ChannelValues<int32_t>::Repeated(3, 0);
-  }
+      Int8Filters(b, {layer.channels, layer.filter_h, layer.filter_w, layer.in[3]});
   ValueId y = b.Int8Op("TRANSPOSE_CONV", {Extents(b, layer), weights, b.In(layer.in)}, 0.05f, 4,
                        AttributesOf(layer, 0));
   if (function) y = b.Int8Op("LOGISTIC", {y}, 1.0f / 256, -128);
