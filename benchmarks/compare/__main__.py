@@ -9,8 +9,10 @@ The first call makes a virtual environment with the peers in build/peers (--peer
 of benchmarks/compare/requirements.txt). For each model and number of threads the engines take turns in one process; a time
 is the median over the rounds of each round's fastest run. Starts and memory are measured in fresh processes, one for each
 engine. Under loads, medians over the rounds: the samples per second of batches, the runs per second of interpreters with one
-thread each, the milliseconds of a run (median, 95th percentile) that begins so many times a second. The part of the peak is that of `fuselite benchmark --roofline`. Writes table.md, page.html and figures.json to
-build/compare (--output), after each model, and prints the table. Exit status 1 where fuselite could not run a model.
+thread each, the milliseconds of a run (median, 95th percentile) that begins so many times a second. The part of the peak is
+that of `fuselite benchmark --roofline`. Writes table.md, page.html, figures.json and a picture of the gains for each number of
+threads (gains-1.svg) to build/compare (--output), after each model, and prints the table. Exit status 1 where fuselite could
+not run a model.
 """
 
 import argparse

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import conftest
 
@@ -53,6 +54,10 @@ def test_it_writes_a_table_and_a_page(delegate_path, tmp_path):
     page = Balanced()
     page.feed((tmp_path / "out" / "page.html").read_text())
     assert page.open == [] and page.counts["svg"] == 8 and page.counts["rect"] == 2 * (1 + 1 + 2 + 2)
+    for threads in (1, 2):
+        picture = xml.etree.ElementTree.parse(tmp_path / "out" / f"gains-{threads}.svg").getroot()
+        texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+        assert f"{threads} thread" in texts[1] and texts[-2] == "a & b" and float(texts[-1]) > 0
 
 
 def test_it_measures_loads(delegate_path, tmp_path):
