@@ -10,35 +10,38 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    KeepWeightsSmall,         //
-    FoldConstants,            //
-    RemoveIdentity,           //
-    MergeReshapes,            //
-    MergeTransposes,          //
-    RegroupConvolution,       //
-    PlainTransposeConv,       //
-    SinkDequantize,           //
-    TabulateBytes,            //
-    SumDequantized,           //
-    RecognizeSilu,            //
-    RecognizeHardSwish,       //
-    RecognizeHardSigmoid,     //
-    RecognizeGelu,            //
-    RecognizePrelu,           //
-    RecognizeLayerNorm,       //
-    RecognizeRmsNorm,         //
-    RecognizeRotary,          //
-    MoveRotaryAhead,          //
-    RecognizeAttention,       //
-    ScaleIntoAttention,       //
-    GroupsIntoAttention,      //
-    CachesIntoAttention,      //
-    MoveSliceAhead,           //
-    HeadsIntoAttention,       //
-    JoinProjections,          //
-    SinkTranspose,            //
-    ReduceBeforeTranspose,    //
-    PadBeforeTranspose,       //
+    KeepWeightsSmall,       //
+    FoldConstants,          //
+    RemoveIdentity,         //
+    MergeReshapes,          //
+    MergeTransposes,        //
+    ShareTransposes,        //
+    RegroupConvolution,     //
+    PlainTransposeConv,     //
+    SinkDequantize,         //
+    TabulateBytes,          //
+    SumDequantized,         //
+    RecognizeSilu,          //
+    RecognizeHardSwish,     //
+    RecognizeHardSigmoid,   //
+    RecognizeGelu,          //
+    RecognizePrelu,         //
+    RecognizeLayerNorm,     //
+    RecognizeRmsNorm,       //
+    RecognizeRotary,        //
+    MoveRotaryAhead,        //
+    RecognizeAttention,     //
+    ScaleIntoAttention,     //
+    GroupsIntoAttention,    //
+    CachesIntoAttention,    //
+    MoveSliceAhead,         //
+    HeadsIntoAttention,     //
+    JoinProjections,        //
+    SinkTranspose,          //
+    ReduceBeforeTranspose,  //
+    PadBeforeTranspose,     //
+    JoinBeforeTranspose,
+    OrderFilters,             //
     SinkReshape,              //
     FoldPadding,              //
     FoldScaleAfter,           //

@@ -31,6 +31,12 @@ bool PadsAlone(const Graph& graph, const Node& node) {
   return paddings && std::ranges::all_of(*paddings, [](int32_t p) { return p >= 0; });
 }
 
+bool JoinsOrParts(const Node& node) {
+  const std::string_view op = node.op->name;
+  return node.tail.empty() && (op == "CONCATENATION" || op == "SLICE" || op == "STRIDED_SLICE" ||
+                               op == "SPLIT" || op == "SPLIT_V");
+}
+
 bool MeetsTransposes::From(ValueId value, int depth) {
   if (graph_.value(value).observed || depth == kMaxDepth) return false;
   const auto [known, added] = known_.try_emplace(value, true);
@@ -42,8 +48,9 @@ bool MeetsTransposes::From(ValueId value, int depth) {
 bool MeetsTransposes::Through(NodeId id, int depth) {
   const Node& node = graph_.node(id);
   if (node.op->name == "TRANSPOSE" || ReducesAlone(graph_, node)) return true;
-  const bool passes = IsElementwiseAlone(node) || PadsAlone(graph_, node) || node.op->reshapes;
-  return passes && From(node.outputs[0], depth);
+  const bool passes = IsElementwiseAlone(node) || PadsAlone(graph_, node) || node.op->reshapes ||
+                      JoinsOrParts(node);
+  return passes && std::ranges::all_of(node.outputs, [&](ValueId out) { return From(out, depth); });
 }
 
 }  // namespace fuselite::fusion

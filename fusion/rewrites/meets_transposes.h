@@ -16,6 +16,9 @@ bool ReducesAlone(const Graph& graph, const Node& node);
 // PAD or PADV2 by constant, non-negative numbers of elements, without a tail.
 bool PadsAlone(const Graph& graph, const Node& node);
 
+// CONCATENATION, or what takes parts of a value along one dimension, without a tail.
+bool JoinsOrParts(const Node& node);
+
 // Whether a TRANSPOSE, or a reduction, comes on every way from a value, through what a TRANSPOSE
 // can be moved behind.
 class MeetsTransposes {

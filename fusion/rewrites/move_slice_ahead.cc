@@ -1,10 +1,12 @@
 // Vision transformers write queries, keys and values as one layer, move the three to the outside
 // and take them apart there. Taken apart before they are moved, each is a part of the layer's rows,
-// an address, and its own TRANSPOSE mostly goes into attention.
+// an address, and its own TRANSPOSE mostly goes into attention. So do networks over time that gate
+// one half of a layer's channels by the other, between a TRANSPOSE and the one that undoes it.
 #include <algorithm>
 #include <numeric>
 
 #include "fusion/match.h"
+#include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
@@ -121,7 +123,8 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
   const std::optional<Parts> parts = PartsBy(graph, id);
   if (!parts) return false;
   const Node node = graph.node(id);
-  const auto goes = [&](ValueId v) { return OnlyAttentionReads(graph, v); };
+  MeetsTransposes meets(graph);
+  const auto goes = [&](ValueId v) { return OnlyAttentionReads(graph, v) || meets.From(v); };
   if (!std::ranges::all_of(node.outputs, goes)) return false;
   const std::optional<Columns> columns = ColumnsOf(graph, *parts);
   if (!columns) return false;

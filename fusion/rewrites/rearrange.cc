@@ -7,10 +7,7 @@
 #include "fusion/rewrites/replace.h"
 
 namespace fuselite::fusion {
-namespace {
 
-// The permutation of a TRANSPOSE, its entries counted from the front; nullopt where it is no
-// constant. The shape rule has checked it.
 std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node& node) {
   std::optional<std::vector<int32_t>> permutation = IntConstant(graph, node.inputs[1]);
   if (!permutation) return std::nullopt;
@@ -19,8 +16,6 @@ std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node
   }
   return permutation;
 }
-
-}  // namespace
 
 ValueId BeforeReshapes(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
@@ -71,12 +66,12 @@ std::optional<Origin> OriginOf(const Graph& graph, ValueId value) {
   return Origin{chain.source, *std::move(order)};
 }
 
-TransposePlan PlanTranspose(const ElementOrder& order) {
-  std::vector<ElementOrder::Piece> sorted = order.pieces();
+TransposePlan PlanTranspose(std::span<const ElementOrder::Piece> pieces) {
+  std::vector<ElementOrder::Piece> sorted(pieces.begin(), pieces.end());
   std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.stride > b.stride; });
   TransposePlan plan;
   for (const auto& piece : sorted) plan.shape.push_back(static_cast<int32_t>(piece.size));
-  for (const auto& piece : order.pieces()) {
+  for (const auto& piece : pieces) {
     plan.result.push_back(static_cast<int32_t>(piece.size));
     const auto place = std::ranges::find(sorted, piece.stride, &ElementOrder::Piece::stride);
     plan.permutation.push_back(static_cast<int32_t>(place - sorted.begin()));
@@ -112,7 +107,7 @@ Node Rearranged(Graph& graph, NodeId at, ValueId from, const ElementOrder& order
     graph.InsertBefore(at, std::move(node));
   };
   if (!order.unchanged()) {
-    const TransposePlan plan = PlanTranspose(order);
+    const TransposePlan plan = PlanTranspose(order.pieces());
     insert(ReshapeTo(graph, from, plan.shape), plan.shape);
     insert(MakeNode("TRANSPOSE", {from, AddInts(graph, plan.permutation, "permutation")}),
            plan.result);

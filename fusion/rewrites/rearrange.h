@@ -10,6 +10,10 @@
 
 namespace fuselite::fusion {
 
+// The permutation of a TRANSPOSE, its entries counted from the front; nullopt where it is no
+// constant. The shape rule has checked it.
+std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node& node);
+
 // What `value` was before nodes without tails only reshaped it.
 ValueId BeforeReshapes(const Graph& graph, ValueId value);
 
@@ -44,7 +48,7 @@ struct TransposePlan {
   Shape shape, result;
   std::vector<int32_t> permutation;
 };
-TransposePlan PlanTranspose(const ElementOrder& order);
+TransposePlan PlanTranspose(std::span<const ElementOrder::Piece> pieces);
 
 // A constant list of int32, as operators take shapes and permutations.
 ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name);

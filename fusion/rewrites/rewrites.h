@@ -26,6 +26,9 @@ bool MergeReshapes(Graph&, NodeId, RewriteContext&);
 // pairs that cancel, dimensions of size 1, a channel shuffle between two changes of layout.
 bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 
+// A TRANSPOSE that puts the same elements in the same order as one before reshapes what that gives.
+bool ShareTransposes(Graph&, NodeId, RewriteContext&);
+
 // An elementwise node behind a TRANSPOSE stands before it where another TRANSPOSE, or a reduction,
 // follows on every way: the two then meet, and mostly cancel. Also where a layer's tail can take it
 // there. Operands by channel are turned with it.
@@ -37,6 +40,14 @@ bool ReduceBeforeTranspose(Graph&, NodeId, RewriteContext&);
 
 // PAD behind a TRANSPOSE stands before it, where others follow as for SinkTranspose.
 bool PadBeforeTranspose(Graph&, NodeId, RewriteContext&);
+
+// CONCATENATION of what was transposed alike joins the sources, where others follow as for
+// SinkTranspose.
+bool JoinBeforeTranspose(Graph&, NodeId, RewriteContext&);
+
+// A TRANSPOSE that takes a layer's channels apart (pixel shuffle) finds them in the order in which
+// it gives them: the layer's filters are put in it.
+bool OrderFilters(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
 // before it, where the layer's tail can take it. Its operands are reshaped.

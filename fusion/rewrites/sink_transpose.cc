@@ -78,46 +78,63 @@ std::optional<Turned> Turn(const ElementOrder& order, const Shape& shape, const 
 // A node in the place of which the same stands on the source.
 struct Move {
   ValueId source = kNone;
-  std::optional<ElementOrder> order;
+  ElementOrder order{1};
   std::vector<std::optional<Turned>> operands;  // nullopt: the source in the node's order
   std::vector<ValueId> sources;
+  bool transposes_operand = false;  // one that is made at run time
 };
 
-std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& shape) {
-  Move move;
+// Whether a TRANSPOSE that reads `value`, if need be reshaped, puts elements in `order` back.
+bool IsUndoneBehind(const Graph& graph, ValueId value, const ElementOrder& order) {
+  return std::ranges::any_of(graph.consumers(value), [&](const auto& reader) {
+    const Node& node = graph.node(reader.node);
+    if (node.op->reshapes) return IsUndoneBehind(graph, node.outputs[0], order);
+    if (node.op->name != "TRANSPOSE") return false;
+    const auto permutation = PermutationOf(graph, node);
+    ElementOrder after = order;
+    return permutation && after.Transpose(graph.value(node.inputs[0]).info.shape, *permutation) &&
+           after.unchanged();
+  });
+}
+
+// The move to what `base`, one of the inputs, was before it was transposed.
+std::optional<Move> PlanMoveTo(const Graph& graph, const Node& node, const Origin& base) {
+  const ValueId out = node.outputs[0];
+  const Shape& shape = graph.value(out).info.shape;
+  const Shape& source = graph.value(base.source).info.shape;
+  Move move{.source = base.source, .order = base.order, .operands = {}, .sources = {}};
   for (const ValueId v : node.inputs) {
-    if (v == kNone || graph.value(v).info.shape != shape) continue;
-    const RearrangingChain chain = ChainTo(graph, v);
-    if (chain.transposes == 0) continue;
-    const std::optional<ElementOrder> order = OrderOf(graph, chain);
-    if (!order || order->unchanged() || order->pieces().size() > Shape::kMaxRank) {
-      return std::nullopt;
-    }
-    if (move.order && move.order->pieces() != order->pieces()) return std::nullopt;
-    if (!move.order) move.source = chain.source;
-    move.order = order;
-  }
-  if (!move.order) return std::nullopt;
-  const Shape& source = graph.value(move.source).info.shape;
-  for (const ValueId v : node.inputs) {
-    if (v == kNone) return std::nullopt;
-    const RearrangingChain chain = ChainTo(graph, v);
-    const bool moved = chain.transposes > 0 && graph.value(v).info.shape == shape;
-    if (moved && graph.value(chain.source).info.quantization != graph.value(v).info.quantization) {
-      return std::nullopt;
-    }
-    move.sources.push_back(moved ? chain.source : v);
+    const TensorInfo& info = graph.value(v).info;
+    const std::optional<Origin> origin = info.shape == shape ? OriginOf(graph, v) : std::nullopt;
+    const bool moved = origin && origin->order.pieces() == base.order.pieces();
+    move.sources.push_back(moved ? origin->source : v);
     move.operands.emplace_back();
     if (moved) continue;
-    move.operands.back() = Turn(*move.order, shape, graph.value(v).info.shape, source);
+    if (info.quantization.per_channel()) return std::nullopt;
+    move.operands.back() = Turn(base.order, shape, info.shape, source);
     const std::optional<Turned>& turned = move.operands.back();
-    // A value that is made at run time is reshaped, but not moved.
-    if (!turned || (!graph.value(v).info.constant() && !std::ranges::is_sorted(turned->order))) {
-      return std::nullopt;
-    }
-    if (graph.value(v).info.quantization.per_channel()) return std::nullopt;
+    if (!turned) return std::nullopt;
+    if (info.constant() || std::ranges::is_sorted(turned->order)) continue;
+    // Of two TRANSPOSEs, before and behind the node, one is left.
+    if (move.transposes_operand || !IsUndoneBehind(graph, out, base.order)) return std::nullopt;
+    move.transposes_operand = true;
   }
   return move;
+}
+
+std::optional<Move> PlanMove(const Graph& graph, const Node& node) {
+  if (std::ranges::find(node.inputs, kNone) != node.inputs.end()) return std::nullopt;
+  for (const ValueId v : node.inputs) {
+    if (graph.value(v).info.shape != graph.value(node.outputs[0]).info.shape) continue;
+    const std::optional<Origin> origin = OriginOf(graph, v);
+    if (!origin || origin->order.unchanged() || origin->order.pieces().size() > Shape::kMaxRank) {
+      continue;
+    }
+    std::optional<Move> move = PlanMoveTo(graph, node, *origin);
+    if (!move || (move->transposes_operand && graph.SingleConsumer(v) == kNone)) continue;
+    return move;
+  }
+  return std::nullopt;
 }
 
 // The operand in the source's order and shape.
@@ -180,7 +197,7 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
   const ValueId result = AddShaped(graph, out, source);
   node.outputs = {result};
   graph.InsertBefore(id, std::move(node));
-  graph.Replace(id, Rearranged(graph, id, result, *move.order, out, host_nodes));
+  graph.Replace(id, Rearranged(graph, id, result, move.order, out, host_nodes));
 }
 
 }  // namespace
@@ -189,11 +206,11 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
   if (!IsElementwiseAlone(node)) return false;
   const ValueId out = node.outputs[0];
-  const Shape shape = graph.value(out).info.shape;
-  if (shape.elements() == 0) return false;
-  const std::optional<Move> move = PlanMove(graph, node, shape);
+  if (graph.value(out).info.elements() == 0) return false;
+  const std::optional<Move> move = PlanMove(graph, node);
   if (!move) return false;
-  if (!FollowsLayer(graph, id) && !MeetsTransposes(graph).From(out)) return false;
+  const bool follows = !move->transposes_operand && FollowsLayer(graph, id);
+  if (!follows && !MeetsTransposes(graph).From(out)) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) return false;
   context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), node.host_nodes);
   MoveElementwise(graph, id, *move);

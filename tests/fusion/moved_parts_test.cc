@@ -1,0 +1,136 @@
+// TRANSPOSE moved behind what takes values apart, joins them, or adds what was not transposed.
+#include "tests/fusion/graph_builder.h"
+
+namespace fuselite::fusion::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+ValueId ToPlanes(GraphBuilder& b, ValueId v) {
+  return b.Op("TRANSPOSE", {v, b.Ints({0, 3, 1, 2})});
+}
+ValueId ToRows(GraphBuilder& b, ValueId v) { return b.Op("TRANSPOSE", {v, b.Ints({0, 2, 3, 1})}); }
+
+int Transposes(const Outcome& outcome) {
+  int count = 0;
+  for (const std::string& ops : outcome.ops()) count += ops.find("TRANSPOSE") == 0;
+  return count;
+}
+
+// A gated linear unit over channels, as the PyTorch converter writes it for one dimension.
+TEST(MovedParts, HalvesOfChannels) {
+  GraphBuilder b;
+  ValueId v = ToPlanes(b, b.Conv(b.Input({1, 1, 9, 4}), 8, 1));
+  v = b.Op("RESHAPE", {v, b.Ints({1, 8, 9})});
+  const ValueId x = b.Op("SLICE", {v, b.Ints({0, 0, 0}), b.Ints({1, 4, 9})});
+  const ValueId gate = b.Op("SLICE", {v, b.Ints({0, 4, 0}), b.Ints({1, 4, 9})});
+  v = b.Op("MUL", {x, b.Op("LOGISTIC", {gate})});
+  v = b.Op("RESHAPE", {v, b.Ints({1, 4, 1, 9})});
+  b.Output(b.Conv(ToRows(b, v), 3, 1));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);
+}
+
+TEST(MovedParts, OfSplit) {
+  GraphBuilder b;
+  const ValueId v = ToPlanes(b, b.Conv(b.Input({1, 3, 5, 4}), 6, 1));
+  const auto parts = b.Op("SPLIT", {b.Ints({}, {1}), v}, {{"num_splits", 2}}, 2);
+  const ValueId product = b.Op("MUL", {b.Op("TANH", {parts[0]}), parts[1]});
+  b.Output(b.Conv(ToRows(b, product), 3, 1));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);
+}
+
+// One part goes on in planes: the other would be transposed for nothing.
+TEST(MovedParts, StayWhereOneIsWantedAsItIs) {
+  GraphBuilder b;
+  const ValueId v = ToPlanes(b, b.Op("NEG", {b.Input({1, 3, 5, 6})}));
+  const auto parts = b.Op("SPLIT", {b.Ints({}, {1}), v}, {{"num_splits", 2}}, 2);
+  b.Output(b.Op("ABS", {parts[0]}));
+  b.Output(b.Conv(ToRows(b, parts[1]), 3, 1));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              Contains(HasSubstr("TRANSPOSE")).Times(2));
+}
+
+// A U-Net over time: the two ways to a layer are joined by channels.
+TEST(JoinBeforeTranspose, OfSkippedLayers) {
+  GraphBuilder b;
+  const ValueId first = ToPlanes(b, b.Conv(b.Input({1, 1, 9, 4}), 8, 1));
+  const ValueId second = ToPlanes(b, b.Conv(b.Input({1, 1, 9, 2}), 5, 1));
+  const ValueId joined = b.Op("CONCATENATION", {b.Op("TANH", {first}), second}, {{"axis", 1}});
+  b.Output(b.Conv(ToRows(b, joined), 3, 1));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);
+}
+
+TEST(JoinBeforeTranspose, OfBytes) {
+  Int8Builder b;
+  const auto planes = [&](ValueId v) {
+    return b.Int8Op("TRANSPOSE", {v, b.Ints({0, 3, 1, 2})}, 0.04f, 3);
+  };
+  const ValueId first = planes(b.Conv8(b.In({1, 3, 5, 4}), 8, 1, 0.04f, 3));
+  const ValueId second = planes(b.Conv8(b.In({1, 3, 5, 2}), 8, 1, 0.04f, 3));
+  ValueId v = b.Int8Op("CONCATENATION", {first, second, first}, 0.04f, 3, {{"axis", -1}});
+  v = b.Int8Op("TRANSPOSE", {v, b.Ints({0, 2, 3, 1})}, 0.04f, 3);
+  b.Out(b.Conv8(v, 3, 1, 0.06f, 0));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 0)), 0);
+}
+
+// Turned differently, or joined where no dimension of the source is.
+TEST(JoinBeforeTranspose, StaysWhereTheSourcesDiffer) {
+  GraphBuilder b;
+  const ValueId first = ToPlanes(b, b.Op("NEG", {b.Input({1, 4, 4, 4})}));
+  const ValueId second =
+      b.Op("TRANSPOSE", {b.Op("ABS", {b.Input({1, 4, 4, 4})}), b.Ints({0, 3, 2, 1})});
+  b.Output(ToRows(b, b.Op("CONCATENATION", {first, second}, {{"axis", 1}})));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 0)), 3);
+}
+
+// A residual that comes in planes beside a layer that was brought there: one TRANSPOSE of the
+// residual in front of the sum instead of one on each side.
+TEST(SinkTranspose, ASumTakesTheOtherOperandAlong) {
+  GraphBuilder b;
+  const ValueId planes = b.Input({1, 6, 3, 5});
+  const ValueId layer = ToPlanes(b, b.Conv(b.Input({1, 3, 5, 4}), 6, 1));
+  b.Output(b.Conv(ToRows(b, b.Op("ADD", {planes, layer})), 3, 1));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
+              ElementsAre("TRANSPOSE", "CONV_2D + add", "CONV_2D"));
+}
+
+// What follows is another order: as many TRANSPOSEs either way.
+TEST(SinkTranspose, ButNotForAnotherOrder) {
+  GraphBuilder b;
+  const ValueId planes = b.Input({1, 6, 3, 5});
+  const ValueId layer = ToPlanes(b, b.Op("NEG", {b.Input({1, 3, 5, 6})}));
+  const ValueId sum = b.Op("ADD", {planes, layer});
+  b.Output(b.Op("TRANSPOSE", {sum, b.Ints({0, 2, 1, 3})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("NEG", "TRANSPOSE", "ADD", "TRANSPOSE"));
+}
+
+TEST(MovedParts, ComputeTheSameForRandomGraphs) {
+  for (int seed = 1; seed <= 60; ++seed) {
+    GraphBuilder b(seed);
+    SCOPED_TRACE(b.random().Trace());
+    const auto planes = [&](Shape shape) { return ToPlanes(b, b.Op("NEG", {b.Input(shape)})); };
+    ValueId v = planes({1, 3, 2, 6});
+    if (b.random().Chance(0.5)) {
+      const auto axis = static_cast<int32_t>(b.random().Chance(0.5) ? 1 : 2);
+      const int parts = axis == 1 ? static_cast<int>(b.random().Int(2, 3)) : 3;
+      const auto split = b.Op("SPLIT", {b.Ints({}, {axis}), v}, {{"num_splits", parts}}, parts);
+      v = b.Op("MUL", {split[0], b.Op("ABS", {split[1]})});
+    }
+    if (b.random().Chance(0.5)) {
+      const ValueId other = b.random().Chance(0.7) ? b.Op("ABS", {v}) : planes({1, 3, 2, 6});
+      if (b.shape(other)[2] == b.shape(v)[2]) {
+        v = b.Op("CONCATENATION", {v, other}, {{"axis", 1}});
+      }
+    }
+    if (b.random().Chance(0.5)) v = b.Op("ADD", {v, b.Input(b.shape(v))});
+    if (b.random().Chance(0.3)) b.Output(v);
+    b.Output(b.Op("EXP", {ToRows(b, v)}));
+    ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::fusion::testing
