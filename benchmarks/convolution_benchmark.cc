@@ -115,8 +115,7 @@ std::string Name(const Layer& layer, const char* type, const char* candidate, Is
 void RegisterInt8Layer(const Layer& layer, const char* name, DataType type,
                        std::initializer_list<const char*> candidates) {
   for (const char* candidate : candidates) {
-    for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-      if (!DetectIsa().includes(isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
+    for (const Isa isa : OnThisMachine({Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon})) {
       benchmark::RegisterBenchmark(Name(layer, name, candidate, isa).c_str(),
                                    [&layer, type, candidate, isa](benchmark::State& state) {
                                      RunInt8Layer(state, layer, type, candidate, isa);

@@ -73,8 +73,8 @@ std::string SizeOf(const Layer& layer) {
 const bool kRegistered = [] {
   for (const Layer& layer : kLayers) {
     for (const char* candidate : {"jit hybrid", "highway"}) {
-      for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-        if (!DetectIsa().includes(isa)) continue;
+      for (const Isa isa :
+           OnThisMachine({Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon})) {
         benchmark::RegisterBenchmark(
             Name({"hybrid", layer.model, SizeOf(layer), candidate, std::string(IsaName(isa))})
                 .c_str(),
