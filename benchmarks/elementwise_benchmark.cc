@@ -1,5 +1,6 @@
 // float32 elementwise operators and chains of them, with the operands that models have.
 #include "benchmarks/op_benchmark.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/tail/tail.h"
 
 namespace fuselite::benchmarks {
@@ -28,6 +29,10 @@ const BinaryCase kBinaries[] = {
     {"PRELU", "64 channels", {1, 56, 56, 64}, {64}},
     {"DIV", "rows", {12, 197, 197}, {12, 197, 1}},
 };
+
+// Rows of a layer normalization: a network on pixels, a transformer's first and last stage.
+const Shape kNormalized[] = {{9216, 24}, {9216, 40}, {3136, 96},
+                             {196, 192}, {196, 384}, {196, 768}};
 
 struct ChainCase {
   const char* what;
@@ -81,6 +86,16 @@ void RunChain(benchmark::State& state, const ChainCase& c, const char* candidate
   bench.Run(state, candidate, isa);
 }
 
+void RunLayerNorm(benchmark::State& state, const Shape& shape, const char* candidate, Isa isa) {
+  OpBenchmark bench("FUSELITE_LAYER_NORM");
+  bench.params<kernels::LayerNormParams>() = {.epsilon = 1e-5f, .keeps_mean = false};
+  bench.rate = OpBenchmark::Rate::kMemory;
+  bench.Input(shape, false);
+  bench.Input({shape.dim(-1)}, true);
+  bench.Input({shape.dim(-1)}, true);
+  bench.Run(state, candidate, isa);
+}
+
 const bool kRegistered = [] {
   ForEachCandidate([](const char* candidate, Isa isa) {
     const std::string end = "/" + std::string(candidate) + "/" + std::string(IsaName(isa));
@@ -88,6 +103,13 @@ const bool kRegistered = [] {
       const std::string name = std::string(c.op) + "/" + c.what + end;
       benchmark::RegisterBenchmark(name.c_str(), [&c, candidate, isa](benchmark::State& state) {
         RunBinary(state, c, candidate, isa);
+      });
+    }
+    for (const Shape& shape : kNormalized) {
+      const std::string name =
+          "LAYER_NORM/" + std::to_string(shape[0]) + "x" + std::to_string(shape[1]) + end;
+      benchmark::RegisterBenchmark(name.c_str(), [&shape, candidate, isa](benchmark::State& state) {
+        RunLayerNorm(state, shape, candidate, isa);
       });
     }
     for (const ChainCase& c : kChains) {

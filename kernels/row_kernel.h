@@ -1,6 +1,7 @@
 // Kernels that map each row of an input to a row of the output: softmax, normalizations.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,26 +10,51 @@
 
 namespace fuselite::kernels {
 
-// `body(args, x, y)` computes one row of input 0; op.tail follows with `apply`. One unit is one
-// row; `weight` is what an element costs, 1 being an addition.
+// Rows of floats: `rows` of them, `pitch` floats apart.
+struct SourceRows {
+  const float* data;
+  int64_t pitch, rows;
+};
+struct ResultRows {
+  float* data;
+  int64_t pitch;
+};
+
+// `body(args, SourceRows, ResultRows)` computes rows of input 0, `together` at most; op.tail
+// follows with `apply`. One unit is one row, whose bits must not depend on the others; `weight` is
+// what an element costs, 1 being an addition.
 template <class Body>
-std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
-                                      ApplyTailFunction* apply, int weight, Body body) {
+std::unique_ptr<Kernel> MakeRowsKernel(std::string name, const OpDescription& op,
+                                       ApplyTailFunction* apply, int weight, int64_t together,
+                                       Body body) {
   const TensorInfo& in = op.inputs[0];
   const int64_t channels = in.shape.dim(-1);
   const RowTail tail(op, apply);
   const Work work{.units = channels ? in.elements() / channels : 0,
                   .grain = GrainFor(channels * weight),
-                  .scratch_bytes = tail.scratch_bytes()};
+                  .scratch_bytes = tail.scratch_bytes(together)};
   return MakeKernel(std::move(name), work,
-                    [tail, body = std::move(body), pitch = in.pitch()](const KernelArgs& args,
-                                                                       int64_t begin, int64_t end) {
+                    [tail, together, body = std::move(body), pitch = in.pitch()](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
                       const auto* x = static_cast<const float*>(args.inputs[0]);
-                      for (int64_t row = begin; row < end; ++row) {
-                        body(args, x + row * pitch, tail.Row(args, row));
-                        tail.Finish(args, row);
+                      for (int64_t row = begin; row < end; row += together) {
+                        const int64_t rows = std::min(together, end - row);
+                        body(args, SourceRows{x + row * pitch, pitch, rows},
+                             ResultRows{tail.Row(args, row), tail.row_pitch()});
+                        tail.Finish(args, row, rows);
                       }
                     });
+}
+
+// The same by single rows: `body(args, x, y)`.
+template <class Body>
+std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
+                                      ApplyTailFunction* apply, int weight, Body body) {
+  return MakeRowsKernel(
+      std::move(name), op, apply, weight, 1,
+      [body = std::move(body)](const KernelArgs& args, const SourceRows& x, const ResultRows& y) {
+        body(args, x.data, y.data);
+      });
 }
 
 // The same of other types, without a tail: `body(args, x, y)` has rows of In and of Out.
