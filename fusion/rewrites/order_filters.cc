@@ -17,8 +17,8 @@ namespace {
 
 using Piece = ElementOrder::Piece;
 
-// A layer of one group with constant filters, whose tail treats all channels alike, functions of
-// one operand behind it, and what reshapes their result.
+// A layer of one group with constant filters, whose tail reads no other value, functions of one
+// operand behind it, and what reshapes their result.
 struct Layer {
   NodeId id = kNone;
   std::vector<NodeId> functions, reshapes;  // the last one first
@@ -84,25 +84,34 @@ bool InWholeBytes(const TensorInfo& info) {
   return info.absent() || info.elements() / info.shape[0] * BitWidth(info.type) % 8 == 0;
 }
 
+template <class T>
+void Order(ChannelValues<T>* values, const std::vector<int32_t>& channels) {
+  if (values->size() <= 1) return;
+  std::vector<T> ordered;
+  for (const int32_t channel : channels) ordered.push_back((*values)[static_cast<size_t>(channel)]);
+  *values = ChannelValues<T>(std::move(ordered));
+}
+
+void Order(kernels::Tail* tail, const std::vector<int32_t>& channels) {
+  for (kernels::TailStage& stage : tail->stages) {
+    Order(&stage.requantize.multipliers, channels);
+    Order(&stage.requantize.shifts, channels);
+    Order(&stage.scales, channels);
+    Order(&stage.real_scales, channels);
+  }
+}
+
 // A constant with a row for each channel, in the new order.
 ValueId OrderedRows(Graph& graph, ValueId rows, const std::vector<int32_t>& channels) {
   TensorInfo info = graph.value(rows).info;
   const auto* const from = static_cast<const std::byte*>(info.data);
   const size_t size = info.bytes() / channels.size();
   std::vector<std::byte, PageAllocator<std::byte>> bytes(info.bytes());
-  const Quantization& given = info.quantization;
-  std::vector<float> scales;
-  std::vector<int32_t> zero_points;
   for (size_t c = 0; c < channels.size(); ++c) {
-    const auto channel = static_cast<size_t>(channels[c]);
-    std::memcpy(&bytes[c * size], from + channel * size, size);
-    if (!given.per_channel()) continue;
-    scales.push_back(given.scales[channel]);
-    if (!given.zero_points.empty()) zero_points.push_back(given.zero_points[channel]);
+    std::memcpy(&bytes[c * size], from + static_cast<size_t>(channels[c]) * size, size);
   }
-  if (given.per_channel()) {
-    info.quantization = {.scales = std::move(scales), .zero_points = std::move(zero_points)};
-  }
+  Order(&info.quantization.scales, channels);
+  Order(&info.quantization.zero_points, channels);
   info.data = nullptr;
   return graph.AddConstant(std::move(info), bytes, graph.value(rows).name);
 }
@@ -113,6 +122,7 @@ ValueId OrderLayer(Graph& graph, const Layer& layer, const std::vector<int32_t>&
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (node.inputs[i] != kNone) node.inputs[i] = OrderedRows(graph, node.inputs[i], channels);
   }
+  Order(&node.tail, channels);
   const auto put = [&](NodeId id, Node made) {
     const Shape shape = graph.value(made.outputs[0]).info.shape;
     const ValueId out = AddShaped(graph, made.outputs[0], shape);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "kernels/space/space.h"
@@ -96,11 +97,14 @@ kernels::Tail RepeatedTail(kernels::Tail tail, int64_t times) {
 
 bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& operands) {
   const auto info = [&](ValueId id) -> const TensorInfo& { return graph.value(id).info; };
-  const DataType activations = info(operands.x).type, filters = info(operands.filters).type;
-  const bool hybrid = activations == DataType::kFloat32 && filters != DataType::kFloat32;
+  const DataType filters = info(operands.filters).type;
   const bool known = info(operands.filters).constant() &&
                      (operands.bias == kNone || info(operands.bias).constant());
-  return known && !hybrid && BitWidth(filters) % 8 == 0 && node.tail_inputs == 0;
+  return known && BitWidth(filters) % 8 == 0 && node.tail_inputs == 0;
+}
+
+bool HaveDynamicRange(const Graph& graph, const BlockOperands& operands) {
+  return IsFloat(graph, operands.x) && !IsFloat(graph, operands.filters);
 }
 
 Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& operands,

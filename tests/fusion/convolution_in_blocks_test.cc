@@ -126,5 +126,20 @@ TEST(ConvolutionInBlocks, KeepsTheBitsOfIntegers) {
   }
 }
 
+// Sums of integers are the same; each image keeps the scale of its own values.
+TEST(ConvolutionInBlocks, OfDynamicRange) {
+  for (const int32_t channels : {1, 3}) {
+    const Layer layer{{2, 24, 39, 10}, 3, 3, channels};
+    Int8Builder b(channels);
+    const ValueId filters = Int8Filters(b, {channels, 3, 3, layer.in[3]});
+    const ValueId y = b.Op("CONV_2D", {b.Input(layer.in), filters, b.Constant({channels})},
+                           AttributesOf(layer, kRelu));
+    b.Output(b.Op("LOGISTIC", {y}));
+    const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-6f);
+    ExpectBlocks(outcome);
+    EXPECT_EQ(outcome.ops()[1], kPlaces);
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing

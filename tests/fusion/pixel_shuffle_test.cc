@@ -61,7 +61,13 @@ TEST(OrderFilters, BehindFunctionsOfOneOperand) {
 // Scales and biases of channels go with their filters.
 TEST(OrderFilters, OfBytes) {
   Int8Builder b;
-  ValueId v = b.Conv8(b.In({1, 4, 5, 3}), 12, 1, 0.04f, 3);
+  const ValueId filters = b.Int8Constant({12, 1, 1, 3}, 0.01f);
+  std::vector<float> scales;
+  for (int c = 0; c < 12; ++c) scales.push_back(0.01f + 0.002f * static_cast<float>(c));
+  b.graph().value(filters).info.quantization = {
+      .scales = std::move(scales), .zero_points = ChannelValues<int32_t>::Repeated(12, 0)};
+  ValueId v = b.Int8Op("CONV_2D", {b.In({1, 4, 5, 3}), filters}, 0.04f, 3,
+                       {{"stride_w", 1}, {"stride_h", 1}, {"padding", kValid}});
   v = b.Int8Op("RESHAPE", {v, b.Ints({4, 5, 3, 2, 2})}, 0.04f, 3);
   v = b.Int8Op("TRANSPOSE", {v, b.Ints({0, 3, 1, 4, 2})}, 0.04f, 3);
   v = b.Int8Op("RESHAPE", {v, b.Ints({1, 8, 10, 3})}, 0.04f, 3);
