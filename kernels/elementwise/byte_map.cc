@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/copy_loops.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/byte_permutes.h"
 #include "kernels/make_kernel.h"
@@ -231,19 +232,49 @@ namespace {
 // n bytes from `in` to `out`.
 using MapBytes = std::function<void(const uint8_t* in, uint8_t* out, int64_t n)>;
 
-std::unique_ptr<Kernel> MakeMap(const OpDescription& op, std::string name, MapBytes map) {
+// Rows below two vectors with gaps between them are mapped together, and copied for that: a call
+// takes as long as 64 bytes.
+constexpr int64_t kLongestJoined = 128;
+
+// `rows` rows of n bytes, `in_stride` and `out_stride` apart; the former have room in `scratch`.
+void MapRows(const MapBytes& map, const CopyLoops& loops, const uint8_t* in, int64_t in_stride,
+             uint8_t* out, int64_t out_stride, int64_t rows, int64_t n, std::byte* scratch) {
+  if (rows == 1 || (in_stride == n && out_stride == n)) return map(in, out, rows * n);
+  if (n > kLongestJoined) {
+    for (int64_t r = 0; r < rows; ++r) map(in + r * in_stride, out + r * out_stride, n);
+    return;
+  }
+  auto* const joined = out_stride == n ? out : reinterpret_cast<uint8_t*>(scratch);
+  if (in_stride != n) {
+    loops.rows(reinterpret_cast<const std::byte*>(in), reinterpret_cast<std::byte*>(joined),
+               {rows, in_stride, n}, n);
+  }
+  map(in_stride == n ? in : joined, joined, rows * n);
+  if (out_stride != n) {
+    loops.rows(reinterpret_cast<const std::byte*>(joined), reinterpret_cast<std::byte*>(out),
+               {rows, n, out_stride}, n);
+  }
+}
+
+std::unique_ptr<Kernel> MakeMap(const OpDescription& op, std::string name, Isa isa, MapBytes map) {
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   const bool in_place = op.inputs[0].pitch() == op.outputs[0].pitch();
-  return MakeKernel(std::move(name),
-                    {.units = plan.units(),
-                     .grain = GrainFor(plan.unit_elements()),
-                     .in_place_input = in_place ? 0 : -1},
-                    [=, map = std::move(map)](const KernelArgs& args, int64_t begin, int64_t end) {
-                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-                        map(static_cast<const uint8_t*>(args.inputs[0]) + piece.offsets[0],
-                            static_cast<uint8_t*>(args.outputs[0]) + piece.offsets[1], piece.count);
-                      });
-                    });
+  const bool joins =
+      plan.row_elements() <= kLongestJoined && plan.row_stride(1) != plan.row_elements();
+  return MakeKernel(
+      std::move(name),
+      {.units = plan.units(),
+       .grain = GrainFor(plan.unit_elements()),
+       .scratch_bytes = joins ? size_t{BroadcastPlan::kPiece} : 0,
+       .in_place_input = in_place ? 0 : -1},
+      [=, loops = CopyLoopsFor(isa), map = std::move(map)](const KernelArgs& args, int64_t begin,
+                                                           int64_t end) {
+        plan.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+          MapRows(map, loops, static_cast<const uint8_t*>(args.inputs[0]) + block.offsets[0],
+                  plan.row_stride(0), static_cast<uint8_t*>(args.outputs[0]) + block.offsets[1],
+                  plan.row_stride(1), block.rows, block.count, args.scratch);
+        });
+      });
 }
 
 // Maps with the vectors of a tail.
@@ -276,7 +307,7 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
   const bool draft = table.empty();
   if (BytePermutes* const permutes = BytePermutesFor(isa); permutes != nullptr && !draft) {
     return MakeMap(
-        op, name + " permutes " + SimdName(isa),
+        op, name + " permutes " + SimdName(isa), isa,
         [permutes, table = std::move(table)](const uint8_t* in, uint8_t* out, int64_t n) {
           permutes(std::span<const uint8_t, 256>(table), in, out, n);
         });
@@ -286,7 +317,7 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
   const bool signed_out = op.outputs[0].type == DataType::kInt8;
   if (const auto limits = draft ? std::nullopt : FindByteLimits(table, signed_in, signed_out)) {
     FUSELITE_ASSIGN_OR_RETURN(auto* const within, kWithin.Require(isa));
-    return MakeMap(op, name + " limits " + SimdName(isa),
+    return MakeMap(op, name + " limits " + SimdName(isa), isa,
                    [within, limits](const uint8_t* in, uint8_t* out, int64_t n) {
                      within(*limits, in, out, static_cast<size_t>(n));
                    });
@@ -295,8 +326,9 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
   if (!draft) {
     lines = FindByteLines(table, signed_in, signed_out, knee);
   }
-  if (!lines) return MakeMap(op, name + ' ' + SimdName(isa), MapByTail(op, std::move(table), isa));
-  return MakeMap(op, name + " line " + SimdName(isa),
+  if (!lines)
+    return MakeMap(op, name + ' ' + SimdName(isa), isa, MapByTail(op, std::move(table), isa));
+  return MakeMap(op, name + " line " + SimdName(isa), isa,
                  [by_lines, lines](const uint8_t* in, uint8_t* out, int64_t n) {
                    by_lines(*lines, in, out, static_cast<size_t>(n));
                  });

@@ -78,7 +78,9 @@ JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
       size_(BitWidth(op.inputs[0].type) / 8),
       out_size_(BitWidth(op.outputs[0].type) / 8) {
   const int64_t n = plan_.row_elements();
-  joins_ = n < kShortRow && plan_.row_stride(2) == n;
+  joins_results_ = out_size_ == 1 && n <= kLongestFill && plan_.row_stride(2) != n;
+  joins_ = n < kShortRow && (plan_.row_stride(2) == n || joins_results_);
+  draws_out_rows_ = joins_results_;
   for (int k = 0; k < 2; ++k) {
     const Operand operand{nullptr, plan_.row_stride(k), plan_.stride(k)};
     draws_out_rows_ |= joins_ && operand.GoesByRow(n);
@@ -90,7 +92,10 @@ JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
   }
 }
 
-size_t JoinedRows::scratch_bytes() const { return joins_ ? 2 * BroadcastPlan::kPiece * size_ : 0; }
+size_t JoinedRows::scratch_bytes() const {
+  const int64_t results = joins_results_ ? out_size_ : 0;
+  return joins_ ? BroadcastPlan::kPiece * (2 * size_ + results) : 0;
+}
 
 JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
                                     const BroadcastPlan::Block& block) const {
@@ -106,6 +111,7 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   const int64_t longest_per_row = size_ == 1 ? kLongestFill : kLongestWideFill;
   const bool join = joins_ && block.rows > 1 && (!per_row || n <= longest_per_row);
   if (!join) return {{MakeBlock(x, y, out, plan_.row_stride(2), block.rows, n)}, 1};
+  if (joins_results_) out = args.scratch + 2 * BroadcastPlan::kPiece * size_;
   const int64_t periods = per_row ? block.rows : std::min(block.rows, (kPeriods + n - 1) / n);
   std::byte* scratch = args.scratch;
   for (Operand* o : {&x, &y}) {
@@ -119,6 +125,7 @@ JoinedRows::Joined JoinedRows::Join(const KernelArgs& args,
   };
   const int64_t whole = block.rows / periods, left = block.rows % periods;
   Joined joined{{MakeBlock(longer(x), longer(y), out, n * periods, whole, n * periods)}, 1};
+  if (joins_results_) joined.results = out;
   if (left == 0) return joined;
   const int64_t done = whole * periods * n;
   for (Operand* o : {&x, &y}) o->data += o->stride == 0 ? 0 : done * size_;
@@ -136,6 +143,13 @@ void JoinedRows::GatherBlock(const BroadcastPlan::Block& block, int k, const std
   }
   loops_.DrawOut(data + block.offsets[k] * size_, out, block.rows, plan_.row_stride(k) * size_,
                  block.count, plan_.stride(k) == 0, static_cast<int>(size_));
+}
+
+void JoinedRows::PutResults(const KernelArgs& args, const BroadcastPlan::Block& block,
+                            const std::byte* results) const {
+  const int64_t bytes = block.count * out_size_;
+  loops_.rows(results, static_cast<std::byte*>(args.outputs[0]) + block.offsets[2] * out_size_,
+              {block.rows, bytes, plan_.row_stride(2) * out_size_}, bytes);
 }
 
 RowBlock JoinedRows::JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const {

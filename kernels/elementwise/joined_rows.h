@@ -23,7 +23,7 @@ struct RowBlock {
 // The rows of inputs 0 and 1, of one type, and of output 0. What a vector leaves over at a row's
 // end takes as long as the vector: rows below some hundred elements are joined where their operands
 // can be repeated in scratch; and where all rows that follow each other alike are so few, those of
-// many such blocks.
+// many such blocks. Results of joined rows of bytes that lie inside wider rows wait in scratch.
 class JoinedRows {
  public:
   JoinedRows(const OpDescription& op, Isa isa);
@@ -43,6 +43,7 @@ class JoinedRows {
     const auto blocks = [&](const BroadcastPlan::Block& block) {
       const Joined joined = Join(args, block);
       for (int i = 0; i < joined.count; ++i) f(joined.blocks[i]);
+      if (joined.results != nullptr) PutResults(args, block, joined.results);
     };
     draws_out_rows_ ? plan_.ForEachBlock(begin, end, blocks)
                     : plan_.ForEachLongBlock(begin, end, blocks);
@@ -53,8 +54,11 @@ class JoinedRows {
   struct Joined {
     RowBlock blocks[2];
     int count;
+    const std::byte* results = nullptr;  // of all rows, where the output has gaps between them
   };
   Joined Join(const KernelArgs& args, const BroadcastPlan::Block& block) const;
+  void PutResults(const KernelArgs& args, const BroadcastPlan::Block& block,
+                  const std::byte* results) const;
   // Units [begin, end) as one row, operands that broadcast drawn out.
   RowBlock JoinBlocks(const KernelArgs& args, int64_t begin, int64_t end) const;
   // The rows of `block` of operand `k`, which begins at `data`, to `out`, one after the other.
@@ -65,6 +69,7 @@ class JoinedRows {
   CopyLoops loops_;
   int64_t size_, out_size_;  // of an element, in bytes
   bool joins_;
+  bool joins_results_;           // where the output has gaps between its rows
   bool draws_out_rows_ = false;  // row by row, to as many elements as a unit has
   int64_t blocks_together_ = 1;
   bool is_whole_[2] = {};  // operands that lie as the output does
