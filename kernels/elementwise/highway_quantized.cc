@@ -215,6 +215,32 @@ HWY_INLINE void MapBytes(const F& f, uint8_t flip, int32_t min, int32_t max, con
   }
 }
 
+// Rows by one row of divisors, as softmax over another dimension than the innermost divides: what a
+// divisor becomes, by two gathers, serves all rows.
+void DivideByRow(const QuotientLanes& f, uint8_t flip, int32_t min, int32_t max,
+                 const RowBlock& b) {
+  const ByteTag d;
+  const JoinPlanes join(min, max);
+  const auto sign = hn::Set(d, flip);
+  const size_t lanes = hn::Lanes(d), n = b.n;
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t count = n - i < lanes ? n - i : lanes;
+    const auto w = LoadBytes(static_cast<const uint8_t*>(b.y) + i, count, sign);
+    const QuotientLanes::Divisor divisors[] = {f.y(Plane<0>(w)), f.y(Plane<1>(w)), f.y(Plane<2>(w)),
+                                               f.y(Plane<3>(w))};
+    const auto* x = static_cast<const uint8_t*>(b.x) + i;
+    auto* out = static_cast<uint8_t*>(b.out) + i;
+    for (int64_t row = 0; row < b.rows; ++row) {
+      const auto v = LoadBytes(x, count, sign);
+      const auto joined = join(f(f.x(Plane<0>(v)), divisors[0]), f(f.x(Plane<1>(v)), divisors[1]),
+                               f(f.x(Plane<2>(v)), divisors[2]), f(f.x(Plane<3>(v)), divisors[3]));
+      StoreUpTo(hn::Xor(joined, sign), d, out, count);
+      x += b.x_stride;
+      out += b.out_stride;
+    }
+  }
+}
+
 template <class F>
 HWY_INLINE void MapShorts(const F& f, const RowBlock& b) {
   const IntTag d;
@@ -250,6 +276,10 @@ void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) 
     min = f.q.min, max = f.q.max;
   } else {
     min = f.min, max = f.max;
+  }
+  if constexpr (std::is_same_v<Function, TabledQuotient>) {
+    const bool by_row = block.x_step == 1 && block.y_step == 1 && block.y_stride == 0;
+    if (by_row && block.rows > 1) return DivideByRow(LanesOf(f), rows.flip, min, max, block);
   }
   if (rows.type != DataType::kInt16) return MapBytes(LanesOf(f), rows.flip, min, max, block);
   if constexpr (std::is_same_v<Function, QuantizedSum> ||
