@@ -1,6 +1,6 @@
-// GCC's OpenMP runtime, loaded when the first region asks for threads. The shared libraries have this
-// in place of a link to libgomp, which takes a fifth of the time in which a host loads them, and
-// which a model that runs on one or two threads never calls.
+// GCC's OpenMP runtime, loaded when the first region asks for threads. The shared libraries have
+// this in place of a link to libgomp, which takes a fifth of the time in which a host loads them,
+// and which a model that runs on one or two threads never calls.
 //
 // These are the functions that g++ calls for what parallel_openmp.cc writes. The libraries do not
 // export them: a host's own OpenMP is not touched. Where there is no libgomp, threads of the

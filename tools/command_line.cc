@@ -16,8 +16,8 @@
 
 // packaging/command_line.ld
 using Initializer = void (*)();
-extern "C" const Initializer fuselite_command_line_init[] __attribute__((weak)),
-    fuselite_command_line_init_end[] __attribute__((weak));
+extern "C" const Initializer kCommandLineInit[] __attribute__((weak)),
+    kCommandLineInitEnd[] __attribute__((weak));
 
 namespace {
 
@@ -28,8 +28,8 @@ constexpr int kUsageError = 2;
 void Initialize() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const Initializer* const end = fuselite_command_line_init_end;
-    for (const Initializer* i = fuselite_command_line_init; i != end; ++i) (*i)();
+    const Initializer* const end = kCommandLineInitEnd;
+    for (const Initializer* i = kCommandLineInit; i != end; ++i) (*i)();
   });
 }
 
