@@ -47,6 +47,13 @@ function(fuselite_exports target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
 endfunction()
 
+# fuselite_libgomp_on_demand(TARGET): TARGET loads libgomp when it asks for threads (runtime/libgomp_on_demand.cc). The
+# linker leaves out a library that nothing asks for any more.
+function(fuselite_libgomp_on_demand target)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:fuselite_libgomp_on_demand>)
+  target_link_options(${target} PRIVATE -Wl,--as-needed)
+endfunction()
+
 # fuselite_shared_library(NAME DEPENDS ... EXPORTS PATTERN...): a shared library that applications link or load, made
 # of the rooms and objects of DEPENDS. Its users get the public headers and no dependency.
 function(fuselite_shared_library name)
@@ -62,6 +69,9 @@ function(fuselite_shared_library name)
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:${dependency}>)
     endif()
   endforeach()
+  if(TARGET fuselite_libgomp_on_demand)
+    fuselite_libgomp_on_demand(${name})
+  endif()
   target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   fuselite_exports(${name} ${ARG_EXPORTS})

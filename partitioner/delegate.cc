@@ -119,7 +119,7 @@ DelegateState::DelegateState(Options options) : options_(std::move(options)) {}
 int DelegateState::ThreadsFor(const TfLiteContext* context) const {
   if (options_.num_threads > 0) return options_.num_threads;
   if (context->recommended_num_threads > 0) return context->recommended_num_threads;
-  std::call_once(cores_read_, [&] { physical_cores_ = std::max(ReadCpuInfo().physical_cores, 1); });
+  std::call_once(cores_read_, [&] { physical_cores_ = PhysicalCores(); });
   return physical_cores_;
 }
 

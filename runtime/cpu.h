@@ -13,5 +13,8 @@ struct CpuInfo {
 };
 // Reads the system afresh: affinity can change while a process runs.
 CpuInfo ReadCpuInfo();
+// CpuInfo::physical_cores alone, for which a model waits that is opened without a number of
+// threads.
+int PhysicalCores();
 
 }  // namespace fuselite

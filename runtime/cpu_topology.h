@@ -16,6 +16,9 @@ int CgroupCores(const std::string& root);
 // The logical cores that affinity and control groups allow this process now. Reads few files.
 int AllowedCoreCount();
 
+// CpuInfo::physical_cores of a process that may run on `cpus`.
+int PhysicalCoresFrom(const std::string& root, const std::vector<int>& cpus);
+
 // CpuInfo of a process that may run on `cpus`, from the /proc and /sys below `root`.
 CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus);
 

@@ -1,28 +1,19 @@
 // The only OpenMP in the library. Built without it (FUSELITE_OPENMP=none), a team is made of
 // threads of the standard library: ThreadSanitizer understands these, and nothing has to be
 // shipped.
+#include <system_error>
+#include <thread>
+#include <vector>
+
 #include "runtime/parallel_team.h"
 
 #ifdef _OPENMP
 #include <omp.h>
-#else
-#include <system_error>
-#include <thread>
-#include <vector>
 #endif
 
 namespace fuselite::internal {
 
-#ifdef _OPENMP
-
-void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
-#pragma omp parallel num_threads(threads)
-  body(omp_get_thread_num(), omp_get_num_threads());
-}
-
-#else
-
-void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
+void RunPlainTeam(int threads, FunctionRef<void(int index, int count)> body) {
   std::vector<std::thread> others;
   others.reserve(static_cast<size_t>(threads));
   try {
@@ -33,6 +24,13 @@ void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
   for (std::thread& other : others) other.join();
 }
 
+void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body) {
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads)
+  body(omp_get_thread_num(), omp_get_num_threads());
+#else
+  RunPlainTeam(threads, body);
 #endif
+}
 
 }  // namespace fuselite::internal

@@ -68,5 +68,7 @@ class Team {
 // Runs `body(index, count)` on `threads` threads of the OpenMP runtime, or of none, the caller
 // among them as index 0; fewer where fewer are granted. Defined in parallel_openmp.cc.
 void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body);
+// The same on threads of the standard library.
+void RunPlainTeam(int threads, FunctionRef<void(int index, int count)> body);
 
 }  // namespace fuselite::internal

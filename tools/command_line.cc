@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +14,24 @@
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 
+// packaging/command_line.ld
+using Initializer = void (*)();
+extern "C" const Initializer kCommandLineInit[] __attribute__((weak)),
+    kCommandLineInitEnd[] __attribute__((weak));
+
 namespace {
 
 constexpr int kUsageError = 2;
+
+// Runs the initializers of the command line's files, once; where they are not kept for here, in a
+// program that holds these files itself, they have run.
+void Initialize() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const Initializer* const end = kCommandLineInitEnd;
+    for (const Initializer* i = kCommandLineInit; i != end; ++i) (*i)();
+  });
+}
 
 // One line, whatever a file is called.
 int Fail(std::string what, int exit_status) {
@@ -68,6 +84,7 @@ std::string Unexpected(const CLI::App& app) {
 
 int FuseliteCommandLine(int argc, char** argv) {
   using namespace fuselite::tools;
+  Initialize();
   CLI::App app("Runs, measures, compares and explains .tflite models on the CPU.", "fuselite");
   app.set_version_flag("--version", fuselite::kVersion);
   app.require_subcommand(1);

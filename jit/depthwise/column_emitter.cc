@@ -30,12 +30,12 @@ void ColumnEmitter::Prepare(int width, int channels, int joined) {
   if (spec_.flips()) a_.LoadConst(flip(), 0x80808080u);
 }
 
-std::vector<int> ColumnEmitter::LoadZeroPoints(const Memory& lane) {
+ColumnEmitter::Values ColumnEmitter::LoadZeroPoints(const Memory& lane) {
   a_.vbroadcastss(a_.Vec(t(4)), lane);
-  return std::vector<int>(spec_.group(), t(4));
+  return {t(4), t(4), t(4), t(4)};
 }
 
-std::vector<int> ColumnEmitter::Load(int64_t offset, int step) {
+ColumnEmitter::Values ColumnEmitter::Load(int64_t offset, int step) {
   if (spec_.group_channels > 1) return LoadGroups(offset, step);
   const int first = step * spec_.lane_rows();
   const int rows = std::min(spec_.lane_rows(), spec_.window.y.filter - first);
@@ -48,10 +48,10 @@ std::vector<int> ColumnEmitter::Load(int64_t offset, int step) {
 }
 
 // A row's values stay in temporary 4 for all of its steps.
-std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
+ColumnEmitter::Values ColumnEmitter::LoadGroups(int64_t offset, int step) {
   const int row = step / spec_.row_steps(), step_of_row = step % spec_.row_steps();
   if (step_of_row == 0) LoadRow(t(4), row, offset);
-  std::vector<int> values;
+  Values values{};
   int last_order = -1;
   for (int v = 0; v < spec_.group(); ++v) {
     int order = 0;
@@ -61,7 +61,7 @@ std::vector<int> ColumnEmitter::LoadGroups(int64_t offset, int step) {
     }
     // Neighbours of one group have the same inputs.
     if (order != last_order) a_.vpshufd(V(t(v)), V(t(4)), static_cast<uint8_t>(order));
-    values.push_back(order == last_order ? values.back() : t(v));
+    values[v] = order == last_order ? values[v - 1] : t(v);
     last_order = order;
   }
   return values;
@@ -94,7 +94,7 @@ void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
 }
 
 // Interleaves temporaries 0 to rows - 1.
-std::vector<int> ColumnEmitter::InterleaveBytes(int rows) {
+ColumnEmitter::Values ColumnEmitter::InterleaveBytes(int rows) {
   const int second = rows > 1 ? t(1) : t(0);
   a_.vpunpcklbw(V(t(4)), V(t(0)), V(second));
   a_.vpunpckhbw(V(t(0)), V(t(0)), V(second));

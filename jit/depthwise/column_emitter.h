@@ -3,8 +3,8 @@
 // (DepthwiseS8Spec).
 #pragma once
 
+#include <array>
 #include <functional>
-#include <vector>
 
 #include "jit/depthwise/depthwise_s8_emitter.h"
 
@@ -25,14 +25,15 @@ class ColumnEmitter {
   // `joined` rows of outputs share the vectors, each with `channels` in a part of them; row(ky) is
   // that of the filter's row ky for the first of them, and those of the next one lie behind.
   void Prepare(int width, int channels, int joined);
+  // In which registers values are: spec.group() of them.
+  using Values = std::array<int, 4>;
   // The values `offset` bytes further that are multiplied in step `step` of the column's: of
   // spec.lane_rows() filter rows, interleaved, or of the row's groups. Lanes of rows that the
   // filter does not have hold anything: their weights are zero. The steps of a row follow each
-  // other. Returns in which registers, spec.group() of them; temporary 3 is not among those of
-  // pairs.
-  std::vector<int> Load(int64_t offset, int step);
+  // other. Temporary 3 is not among the registers of pairs.
+  Values Load(int64_t offset, int step);
   // A column outside of the image, of `lane` everywhere.
-  std::vector<int> LoadZeroPoints(const Memory& lane);
+  Values LoadZeroPoints(const Memory& lane);
 
  private:
   int part_bytes() const { return width_ / joined_; }
@@ -41,8 +42,8 @@ class ColumnEmitter {
   int flip() const { return t(kTemporaries); }
   const Xbyak::Xmm& V(int reg) const { return VectorOf(reg, width_); }
 
-  std::vector<int> InterleaveBytes(int rows);
-  std::vector<int> LoadGroups(int64_t offset, int step);
+  Values InterleaveBytes(int rows);
+  Values LoadGroups(int64_t offset, int step);
   void LoadRow(int to, int row, int64_t offset);
   void LoadBytes(int to, const Place& address);
   void LoadJoined(int to, int row, int64_t offset);

@@ -129,7 +129,7 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   void EmitColumn(const TileColumn& column, int step) {
-    const std::vector<int> values =
+    const ColumnEmitter::Values values =
         column.inside ? column_.Load(column.at * spec_.pixel_bytes, step)
                       : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
     for (const auto [output, kx] : column.uses) {
@@ -144,7 +144,7 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   // By the weights of one group of vectors.
-  void MultiplyAll(int output, const std::vector<int>& values, int group) {
+  void MultiplyAll(int output, const ColumnEmitter::Values& values, int group) {
     for (int v = 0; v < spec_.group(); ++v) {
       Multiply(acc(output, v), values[v], Weights(spec_.group() * group + v));
     }

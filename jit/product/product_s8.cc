@@ -1,7 +1,7 @@
 #include "jit/product/product_s8.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <span>
 
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
@@ -19,11 +19,12 @@ using kernels::ReadableType;
 int64_t LargestBias(const TensorInfo& bias) {
   if (bias.absent()) return 0;
   const kernels::ReadableConstant values(bias);
-  int64_t largest = 0;
-  for (int64_t i = 0; i < bias.elements(); ++i) {
-    largest = std::max(largest, std::abs(int64_t{values.as<int32_t>()[i]}));
+  int32_t least = 0, most = 0;
+  for (const int32_t value : std::span(values.as<int32_t>(), bias.elements())) {
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
-  return largest;
+  return std::max<int64_t>(most, -int64_t{least});
 }
 
 Status CheckInt8Operands(const OpDescription& op) {

@@ -46,9 +46,11 @@ Function Real(const Scales& s, const TailStage& stage) {
     const bool undefined = stage.unary == UnaryKind::kLog && real <= 0;
     const float y = undefined ? static_cast<float>(-128 - s.out_zero) * s.out
                               : ApplyUnary(stage.unary, real, stage.a, stage.b);
-    const float rounded = std::round(y * inverse) + static_cast<float>(s.out_zero);
     // Beyond 8 bits on either side is clamped anyway; beyond 32 a cast would be undefined.
-    return static_cast<int32_t>(std::clamp(rounded, -1e6f, 1e6f));
+    const float steps = std::clamp(y * inverse, -1e6f, 1e6f);
+    // Half away from zero: the largest float below 1/2 carries exactly the halves over. std::round
+    // is a call, one in five of a table's nanoseconds.
+    return static_cast<int32_t>(steps + std::copysign(0.49999997f, steps)) + s.out_zero;
   };
 }
 
@@ -229,9 +231,8 @@ std::unique_ptr<Kernel> MakeLookup(const OpDescription& op, const Function& func
   return MakeMap<T>(op, [table = std::move(table)](T x) { return table[static_cast<Index>(x)]; });
 }
 
-}  // namespace
-
-Result<Function> MakeQuantizedFunction(const OpDescription& op) {
+// What MakeQuantizedFunction clamps.
+Result<Function> UnclampedFunction(const OpDescription& op) {
   const DataType type = op.inputs[0].type;
   // NEG changes signs whatever the scales are; the smallest number is its own negative.
   if (op.op->builtin_code == tflite::kTfLiteBuiltinNeg) {
@@ -252,8 +253,16 @@ Result<Function> MakeQuantizedFunction(const OpDescription& op) {
       return InvalidArgument("zero point ", zero, " of ", DataTypeName(type));
     }
   }
-  FUSELITE_ASSIGN_OR_RETURN(Function function, FunctionOf(op, s));
+  return FunctionOf(op, s);
+}
+
+}  // namespace
+
+Result<Function> MakeQuantizedFunction(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(Function function, UnclampedFunction(op));
   if (function.target<ShortTable>() != nullptr) return function;
+  int32_t min, max;
+  QuantizedTypeRange(op.inputs[0].type, &min, &max);
   return Function([=](int32_t x) { return std::clamp(function(x), min, max); });
 }
 
@@ -267,12 +276,12 @@ bool FailsOnNegatives(const OpDescription& op) {
 
 Result<std::vector<uint8_t>> MakeLookupTable(const OpDescription& op) {
   if (FailsOnNegatives(op)) return Unsupported("a table cannot fail on negative numbers");
-  FUSELITE_ASSIGN_OR_RETURN(const Function function, MakeQuantizedFunction(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Function function, UnclampedFunction(op));
   int32_t min, max;
   QuantizedTypeRange(op.inputs[0].type, &min, &max);
   std::vector<uint8_t> table(256);
   for (int32_t x = min; x <= max; ++x) {
-    table[static_cast<uint8_t>(x)] = static_cast<uint8_t>(function(x));
+    table[static_cast<uint8_t>(x)] = static_cast<uint8_t>(std::clamp(function(x), min, max));
   }
   return table;
 }

@@ -270,8 +270,10 @@ class VectorSearch {
     std::array<Open, kStepLanes> lanes;
     size_t count = 0;
     for (int i = 0; i < static_cast<int>(queries_.size()); ++i) {
-      if (search_.Pair(i, &pairs_[i].emplace())) continue;
-      pairs_[i].reset();
+      if (search_.found(i)) {
+        pairs_[i].emplace(search_.pair(i));
+        continue;
+      }
       lanes[count++] = {i, tries_.Nearest(i)};
     }
     const std::span open = std::span(lanes).first(count);

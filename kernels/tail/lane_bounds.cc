@@ -1,7 +1,10 @@
 #include "kernels/tail/lane_bounds.h"
 
 #include <algorithm>
+#include <array>
 #include <cfloat>
+#include <cmath>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tail/lane_bounds.cc"
@@ -10,6 +13,18 @@
 
 #include "kernels/simd.h"
 #include "kernels/tail/scale_query.h"
+
+// Of steps, from 0 on: who counts in floats converts and spreads each.
+#ifndef FUSELITE_KERNELS_TAIL_STEP_NUMBERS
+#define FUSELITE_KERNELS_TAIL_STEP_NUMBERS
+namespace fuselite::kernels {
+inline constexpr std::array<float, kMostSteps> kStepNumbers = [] {
+  std::array<float, kMostSteps> numbers{};
+  for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k);
+  return numbers;
+}();
+}  // namespace fuselite::kernels
+#endif
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -109,33 +124,85 @@ void VectorHalfUnits(int count, float offset, float* half_units) {
 // With a place's fraction f, what the first sum of step k is below k - 1/2 is
 //   start + (k - 1) drift + f scale - scale,
 // and what the sum before it is, scale more. The fractions' sign bit is flipped, so that they
-// compare and become floats.
+// compare and become floats; kMargin is added to them, which `start` takes back.
 void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, const float* half_units,
                          LaneBounds* bounds) {
   const Floats d;
   const Words dw;
+  const auto margin = hn::Set(dw, LaneBounds::kMargin);
   for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
     const auto scale = hn::Load(d, lanes.scale.data() + at);
     const auto unit = hn::Mul(scale, hn::Set(d, 0x1p-32f));
     const auto drift = hn::Load(d, lanes.drift.data() + at);
-    const auto start = hn::MulAdd(hn::Set(d, 0.5f), scale, hn::Load(d, lanes.start.data() + at));
+    const auto middle = hn::Set(d, static_cast<float>(0.5 - kUncertain));
+    const auto start = hn::MulAdd(middle, scale, hn::Load(d, lanes.start.data() + at));
     const auto distance = hn::Load(dw, lanes.distance.data() + at);
-    auto fraction = hn::Load(dw, lanes.fraction.data() + at), least = fraction, greatest = fraction;
+    auto fraction = hn::Add(hn::Load(dw, lanes.fraction.data() + at), margin), least = fraction;
     auto low = hn::Set(d, -FLT_MAX), high = hn::Set(d, FLT_MAX);
     for (int k = 0; k < count; ++k) {
-      const auto line = hn::MulAdd(hn::Set(d, static_cast<float>(k)), drift, start);
+      const auto line = hn::MulAdd(hn::Set(d, kStepNumbers[k]), drift, start);
       const auto before = hn::MulAdd(hn::ConvertTo(d, fraction), unit, line);
       const auto bound = hn::Add(before, hn::Set(d, half_units[k]));
       low = hn::Max(low, bound);
       high = hn::Min(high, bound);
       least = hn::Min(least, fraction);
-      greatest = hn::Max(greatest, fraction);
       fraction = hn::Add(fraction, distance);
     }
     hn::Store(hn::Sub(low, scale), d, bounds->low.data() + at);
     hn::Store(high, d, bounds->high.data() + at);
     hn::Store(least, dw, bounds->least.data() + at);
-    hn::Store(greatest, dw, bounds->greatest.data() + at);
+  }
+}
+
+// The bounds of half a vector of lanes, those below zero as they are seen from above.
+struct DoubleBounds {
+  hn::Vec<Doubles> low, high;
+  hn::Mask<Doubles> certain;
+
+  void Narrow(hn::Vec<Doubles> other_low, hn::Vec<Doubles> other_high) {
+    low = hn::Max(low, other_low);
+    high = hn::Min(high, other_high);
+  }
+  void Add(const LaneBounds* side, size_t at, bool below_zero) {
+    if (side == nullptr) return;
+    const Doubles d;
+    const auto of = [&](const auto& lanes) HWY_ATTR {
+      using T = std::remove_cvref_t<decltype(lanes[0])>;
+      return hn::PromoteTo(d, hn::Load(hn::Rebind<T, Doubles>(), lanes.data() + at));
+    };
+    const auto side_low = of(side->low), side_high = of(side->high);
+    below_zero ? Narrow(hn::Neg(side_high), hn::Neg(side_low)) : Narrow(side_low, side_high);
+    const auto least_certain = hn::Set(d, static_cast<double>(LaneBounds::kLeastCertain));
+    certain = hn::And(certain, hn::Gt(of(side->least), least_certain));
+  }
+};
+
+void VectorPairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest,
+                        const LaneBounds* above, const LaneBounds* below, float offset,
+                        bool has_sign, LanePairs* pairs) {
+  const Doubles d;
+  const hn::Rebind<float, Doubles> df;
+  pairs->found = 0;
+  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
+    const auto steps =
+        hn::Add(hn::Load(d, queries.above.data() + at), hn::Load(d, queries.below.data() + at));
+    DoubleBounds bounds{hn::Set(d, has_sign ? 0.0 : -INFINITY),
+                        hn::Set(d, has_sign ? 0.5 : INFINITY), hn::Gt(steps, hn::Zero(d))};
+    bounds.Add(above, at, false);
+    bounds.Add(below, at, true);
+    const auto scale = hn::PromoteTo(d, hn::Load(df, nearest.scale.data() + at));
+    const auto shift = hn::Load(d, queries.shift.data() + at);
+    const auto zero = hn::NegMulAdd(scale, shift, hn::Set(d, static_cast<double>(offset)));
+    const auto half_width = hn::Mul(hn::Set(d, 0.5), hn::Sub(bounds.high, bounds.low));
+    const auto addend = hn::DemoteTo(df, hn::Add(zero, hn::Add(bounds.low, half_width)));
+    const auto exact = hn::Sub(hn::PromoteTo(d, addend), zero);
+    const auto inexact = hn::Mul(hn::Set(d, 0x1p-22), hn::Max(scale, hn::Set(d, 1.0)));
+    const auto beside = hn::Min(hn::Sub(exact, bounds.low), hn::Sub(bounds.high, exact));
+    const auto found = hn::And(bounds.certain, hn::Ge(beside, inexact));
+    hn::Store(addend, df, pairs->addend.data() + at);
+    uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, found, bits);
+    pairs->found |= static_cast<uint32_t>(bits[0]) << at;
   }
 }
 
@@ -224,6 +291,7 @@ namespace {
 
 constexpr auto kPlaceLanes = FUSELITE_SIMD_TABLE(VectorPlaceLanes);
 constexpr auto kBoundsOfLanes = FUSELITE_SIMD_TABLE(VectorBoundsOfLanes);
+constexpr auto kPairsOfLanes = FUSELITE_SIMD_TABLE(VectorPairsOfLanes);
 constexpr auto kHalfUnits = FUSELITE_SIMD_TABLE(VectorHalfUnits);
 constexpr auto kBoundsOfTry = FUSELITE_SIMD_TABLE(VectorBoundsOfTry);
 constexpr auto kStepOfBound = FUSELITE_SIMD_TABLE(VectorStepOfBound);
@@ -242,6 +310,11 @@ HalfUnits::HalfUnits(int count, float offset, Isa isa) : count(count) {
 void BoundsOfLanes(const ScaleLanes& lanes, const HalfUnits& half_units, Isa isa,
                    LaneBounds* bounds) {
   kBoundsOfLanes.For(isa)(lanes, half_units.count, half_units.of_steps[0].data(), bounds);
+}
+
+void PairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, const LaneBounds* above,
+                  const LaneBounds* below, float offset, bool has_sign, Isa isa, LanePairs* pairs) {
+  kPairsOfLanes.For(isa)(queries, nearest, above, below, offset, has_sign, pairs);
 }
 
 ScaleTry ScaleTry::Of(const ScaleLanes& lanes, int lane, const StepPlaces& places, float scale) {

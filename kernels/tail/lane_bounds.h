@@ -53,18 +53,34 @@ struct HalfUnits {
 
 // The bounds that each lane has.
 struct LaneBounds {
-  Lanes<float> low, high;          // as AddendBounds; exact up to 2^-23
-  Lanes<int32_t> least, greatest;  // fractions less 1/2, in 2^-32
+  Lanes<float> low, high;  // as AddendBounds; exact up to 2^-23
+  // Of places' fractions and kUncertain, wrapped around at 1: in 2^-32, the sign bit flipped. What
+  // is near to a whole sum on either side is among the least.
+  Lanes<int32_t> least;
 
   // As StepSpread::certain, without which bounds do not hold.
-  bool certain(int i) const {
-    constexpr double kSurely = 0x1p31 - kUncertain * 0x1p32;
-    return least[i] > -kSurely && greatest[i] < kSurely;
-  }
+  static constexpr int32_t kMargin = static_cast<int32_t>(kUncertain * 0x1p32);
+  static constexpr int32_t kLeastCertain = INT32_MIN + 2 * kMargin;
+  bool certain(int i) const { return least[i] > kLeastCertain; }
 };
 // Those of the steps that `half_units` has, above zero.
 void BoundsOfLanes(const ScaleLanes& lanes, const HalfUnits& half_units, Isa isa,
                    LaneBounds* bounds);
+
+// The pairs of scales that need no moved sum, with the nearest floats.
+struct LanePairs {
+  Lanes<float> addend;
+  uint32_t found = 0;  // bit i: lane i has one; else its addend is none
+};
+// Of bounds above and below zero, each null where no lane has steps there; those below are seen
+// from there. Results are moved by `offset`. With a sign addends are within [0, 1/2]. What lies so
+// near to a bound that floats do not tell its side is not found.
+void PairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, const LaneBounds* above,
+                  const LaneBounds* below, float offset, bool has_sign, Isa isa, LanePairs* pairs);
+
+// The distance from a bound from which on it is sure on which side of it an addend is: bounds are
+// exact up to 2^-23 of 1 or the scale.
+inline double Inexact(float scale) { return scale > 1 ? 0x1p-22 * scale : 0x1p-22; }
 
 // One query's steps with one scale.
 struct ScaleTry {

@@ -29,26 +29,12 @@ LaneSearch::LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa) : quer
   }
   if (above > 0) BoundsOfLanes(nearest_, above_.emplace(above, offset, isa), isa, &upper_);
   if (below > 0) BoundsOfLanes(nearest_, below_.emplace(below, -offset, isa), isa, &lower_);
+  PairsOfLanes(lanes_, nearest_, above_ ? &upper_ : nullptr, below_ ? &lower_ : nullptr, offset,
+               q.addend_has_sign, isa, &pairs_);
 }
 
 bool LaneSearch::certain(int i) const {
   return lanes_.has_steps(i) && (!above_ || upper_.certain(i)) && (!below_ || lower_.certain(i));
-}
-
-bool LaneSearch::Pair(int i, FloatScale* pair) const {
-  if (!certain(i)) return false;
-  const bool has_sign = queries_[0].addend_has_sign;
-  AddendRange range = {has_sign ? 0.0 : -INFINITY, has_sign ? 0.5 : INFINITY};
-  if (above_) {
-    range = {std::max<double>(range.low, upper_.low[i]),
-             std::min<double>(range.high, upper_.high[i])};
-  }
-  if (below_) {
-    range = {std::max<double>(range.low, -lower_.high[i]),
-             std::min<double>(range.high, -lower_.low[i])};
-  }
-  return WithAddend(nearest_.scale[i], OffsetOf(queries_[0]), static_cast<int32_t>(lanes_.shift[i]),
-                    range, pair);
 }
 
 bool WithAddend(float scale, int32_t offset, int32_t shift, AddendRange range, FloatScale* pair) {

@@ -15,8 +15,11 @@ class LaneSearch {
   // `queries` stay where they are.
   LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa);
 
-  // Whether query i has one, which then is `*pair`.
-  bool Pair(int i, FloatScale* pair) const;
+  // Whether query i has one, which then is pair(i).
+  bool found(int i) const { return (pairs_.found >> i & 1) != 0; }
+  FloatScale pair(int i) const {
+    return {nearest_.scale[i], pairs_.addend[i], static_cast<int32_t>(lanes_.shift[i])};
+  }
 
   // For other tries of the same queries: what they ask, whether the steps of query i are placed so
   // that bounds hold, and the most steps of a query. With a sign those above zero are those on
@@ -34,13 +37,12 @@ class LaneSearch {
   ScaleLanes nearest_;
   std::optional<HalfUnits> above_, below_;
   LaneBounds upper_, lower_;
+  LanePairs pairs_;
 };
 
 // Makes `*pair` of `scale`, `shift` and the float that is nearest to the middle of `range` as an
 // addend to scaled sums, `offset` less scale * shift included. False where that is not surely
 // within the range: bounds are exact up to 2^-23 of 1 or the scale.
 bool WithAddend(float scale, int32_t offset, int32_t shift, AddendRange range, FloatScale* pair);
-// The distance from a bound from which on it is sure on which side of it an addend is.
-inline double Inexact(float scale) { return scale > 1 ? 0x1p-22 * scale : 0x1p-22; }
 
 }  // namespace fuselite::kernels

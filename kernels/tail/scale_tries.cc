@@ -46,37 +46,62 @@ ScaleTries::Found ScaleTries::Nearest(int i) const {
   Found found;
   // A step of the clamp that no sum reaches may be the one that binds most.
   if (!search_.certain(i) || !ReachesAll(search_.query(i))) found.least_open = 0;
-  if (search_.certain(i)) Try(i, search_.nearest().scale[i], &found);
+  if (search_.certain(i)) Try(i, search_.nearest().scale[i], &found.nearest, &found);
   return found;
 }
 
+// The two steps that bind most bind another scale, too, each with the bound that its sum moves:
+// where these leave no room, no other steps have to be looked at.
 void ScaleTries::TryNeighbours(int i, Found* found) const {
   if (!search_.certain(i)) return;
+  const float nearest = search_.nearest().scale[i];
+  const bool has_sign = search_.query(i).addend_has_sign;
+  const auto tried = ScaleTry::Of(search_.nearest(), i, search_.lanes().places(i), nearest);
+  const double low_sum = StepAt(i, tried, SidesOf(i), found->nearest, false).sum();
+  const double high_sum = StepAt(i, tried, SidesOf(i), found->nearest, true).sum();
+  const auto leaves_room = [&](float scale) {
+    const double more = double{scale} - double{nearest};
+    const AddendBounds bounds{.low = found->nearest.low - low_sum * more,
+                              .next_low = 0,
+                              .high = found->nearest.high - high_sum * more,
+                              .next_high = 0};
+    return RangeOf(bounds, {}, has_sign).width() >= -4 * Inexact(scale);
+  };
   for (const float end : {INFINITY, 0.0f}) {
-    float scale = search_.nearest().scale[i];
+    float scale = nearest;
     for (int away = 0; away < kNeighbours; ++away) {
       if (found->pair && MovesOf(*found->pair) == 0) return;
       scale = std::nextafterf(scale, end);
-      Try(i, scale, found);
+      if (found->pair && OnlyUnmovedIsBetter(i, *found->pair) && !leaves_room(scale)) continue;
+      Bounds bounds;
+      Try(i, scale, &bounds, found);
     }
   }
 }
 
-void ScaleTries::Try(int i, float scale, Found* found) const {
+// With a sign, where both sides have the same steps, what moves a sum on one side moves one on the
+// other.
+bool ScaleTries::OnlyUnmovedIsBetter(int i, const FloatScale& pair) const {
+  const QueryLanes& lanes = search_.lanes();
+  const bool alike = search_.query(i).addend_has_sign && lanes.above[i] == lanes.below[i];
+  return alike || MovesOf(pair) == 1;
+}
+
+void ScaleTries::Try(int i, float scale, Bounds* bounds, Found* found) const {
   const FloatScaleQuery& q = search_.query(i);
   const auto shift = static_cast<int32_t>(search_.lanes().shift[i]);
   const Sides sides = SidesOf(i);
   const auto tried = ScaleTry::Of(search_.nearest(), i, search_.lanes().places(i), scale);
-  const Bounds bounds = BoundsOf(tried, sides);
+  *bounds = BoundsOf(tried, sides);
   for (const Beyond beyond : kBeyond) {
     const int moves = beyond.high + 2 * beyond.low;  // that of MovesOf, without a sign
     const int least = q.addend_has_sign ? std::min(moves, 1) : moves;
     if (found->pair && MovesOf(*found->pair) <= least) return;
-    const AddendRange range = RangeOf(bounds, beyond, q.addend_has_sign);
+    const AddendRange range = RangeOf(*bounds, beyond, q.addend_has_sign);
     if (range.width() < -2 * Inexact(scale)) continue;
     FloatScale pair;
     if (WithAddend(scale, OffsetOf(q), shift, range, &pair) &&
-        Move(i, tried, sides, bounds, beyond, &pair)) {
+        Move(i, tried, sides, *bounds, beyond, &pair)) {
       if (!found->pair || MovesOf(pair) < MovesOf(*found->pair)) found->pair = pair;
     } else {
       found->least_open = std::min(found->least_open, least);

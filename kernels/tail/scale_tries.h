@@ -21,8 +21,12 @@ class ScaleTries {
   // For the queries of `search`, which stays where it is.
   ScaleTries(const LaneSearch& search, Isa isa) : search_(search), isa_(isa) {}
 
+  struct Bounds : AddendBounds {
+    bool low_below_zero = false, high_below_zero = false;  // where the steps are that bind most
+  };
   struct Found {
     std::optional<FloatScale> pair;
+    Bounds nearest;            // of the nearest float
     int least_open = INT_MAX;  // the least that a try which is left open may move (MovesOf)
 
     // No tried scale has a pair that moves less; where there is none, none has any.
@@ -30,7 +34,7 @@ class ScaleTries {
   };
   // For query i with the nearest float.
   Found Nearest(int i) const;
-  // Tries the floats beside it, too, until a pair moves nothing.
+  // Tries the floats beside it, too, until a pair moves nothing. `found` is Nearest(i).
   void TryNeighbours(int i, Found* found) const;
 
   // Beyond which of the bounds an addend is.
@@ -39,23 +43,22 @@ class ScaleTries {
   };
 
  private:
-  struct Bounds : AddendBounds {
-    bool low_below_zero = false, high_below_zero = false;  // where the steps are that bind most
-  };
   struct Step {
     int k = 0;
     int64_t at = 0;  // its first sum, as seen from its side
     bool below_zero = false;
+    double sum() const { return static_cast<double>(below_zero ? -at : at); }
   };
 
   struct Sides {
     int above = 0, below = 0;
   };
 
-  void Try(int i, float scale, Found* found) const;
+  void Try(int i, float scale, Bounds* bounds, Found* found) const;
   Sides SidesOf(int i) const;
   Bounds BoundsOf(const ScaleTry& tried, Sides sides) const;
   Step StepAt(int i, const ScaleTry& tried, Sides sides, const Bounds& bounds, bool high) const;
+  bool OnlyUnmovedIsBetter(int i, const FloatScale& pair) const;
   bool Move(int i, const ScaleTry& tried, Sides sides, const Bounds& bounds, Beyond beyond,
             FloatScale* pair) const;
 

@@ -78,14 +78,14 @@ def test_its_name_size_and_files(wheel):
     for name in ("fuselite/py.typed", "fuselite/lib/libfuselite.so.0", "fuselite/bin/fuselite", "fuselite-enable.pth",
                  "fuselite/litert/libLiteRtGpuAccelerator.so"):
         assert name in names, name
-    assert len([name for name in names if ".so" in name and "gomp" in name]) == 1
+    assert not any("gomp" in name for name in names)  # the machine's own is loaded where there is one
 
 
 def test_it_asks_for_no_newer_libraries(wheel, tmp_path):
     """Symbol versions of every binary in it, and the libraries that they need from the system."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     binaries = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
-    assert len(binaries) == 4
+    assert len(binaries) == 3
     for path in binaries:
         symbols = run("objdump", "-T", path)
         for version in re.findall(r"GLIBC_([\d.]+)", symbols):
