@@ -38,7 +38,7 @@ Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
   std::vector<std::shared_ptr<AlignedBuffer>> copies;
   std::vector<const void*> inputs;
   for (const TensorInfo& info : op.inputs) {
-    if (!info.absent() && Misaligned(info)) {
+    if (Misaligned(info)) {
       copies.push_back(CopyOf(info));
       if (!copies.back()->data()) return OutOfMemory("no memory to fold a constant");
       inputs.push_back(copies.back()->data());

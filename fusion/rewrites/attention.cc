@@ -202,7 +202,6 @@ ValueId SumOfMasks(Graph& graph, NodeId at, ValueId a, ValueId b, const Shape& s
 
 bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "BATCH_MATMUL")) return false;
-  if (!IsFloat(graph, graph.node(id).outputs[0])) return false;
   Matcher match(graph);
   if (!match.Run(id)) return false;
   std::vector<ValueId> inputs = {match.queries, match.keys, match.values};

@@ -7,7 +7,7 @@ namespace fuselite::fusion {
 namespace {
 
 bool IsReshape(const Graph& graph, NodeId id) {
-  return id != kNone && graph.alive(id) && graph.node(id).op->reshapes;
+  return id != kNone && graph.node(id).op->reshapes;
 }
 
 }  // namespace

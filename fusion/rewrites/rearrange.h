@@ -24,8 +24,11 @@ struct RearrangingChain {
 // only reshaped is the value itself.
 RearrangingChain ChainTo(const Graph& graph, ValueId value);
 
+// The permutation of a TRANSPOSE, its entries counted from the front. The shape rule knows it.
+std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose);
+
 // In which order the chain puts the source's elements; nullopt where its shapes cut through what it
-// has moved.
+// has moved, and where there are none.
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain);
 
 // What a value was before it was transposed, with the same quantization, and in which order the

@@ -132,7 +132,7 @@ class Matcher : public PatternWalk {
 bool RecognizeRotary(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONCATENATION") && !IsBare(graph, id, "ADD")) return false;
   Matcher match(graph);
-  if (!match.Run(id) || !IsFloat(graph, match.x)) return false;
+  if (!match.Run(id)) return false;
   SortUnique(&match.nodes);
   if (!OnlyReadWithin(graph, match.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_ROTARY", {match.x, match.cos, match.sin});

@@ -190,7 +190,6 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsElementwiseAlone(node)) return false;
   const ValueId out = node.outputs[0];
   const Shape shape = graph.value(out).info.shape;
-  if (shape.elements() == 0) return false;
   const std::optional<Move> move = PlanMove(graph, node, shape);
   if (!move) return false;
   if (!FollowsLayer(graph, id) && !MeetsTransposes(graph).From(out)) return false;

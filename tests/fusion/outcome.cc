@@ -178,12 +178,42 @@ Graph RewrittenInAnyOrder(Graph graph, uint64_t seed) {
   return graph;
 }
 
+// Steps that an operator's last resort computes, as its others refused.
+size_t LastResorts(const Outcome& outcome) {
+  return static_cast<size_t>(std::ranges::count_if(outcome.report.steps, [](const auto& step) {
+    return step.candidate == "reference" && !step.refusals.empty();
+  }));
+}
+
+// What a fast kernel refuses is not fused at the price of the reference.
+void ExpectNoMoreReferences(const Outcome& unfused, const Outcome& fused) {
+  EXPECT_LE(LastResorts(fused), LastResorts(unfused));
+}
+
+// The same without emitted code, and with no more than any machine runs: kernels refuse more there.
+void ExpectSameByFewerKernels(const Graph& graph, float tolerance, float roundings) {
+  for (const Isa isa : {RunnableIsas().front(), RunnableIsas().back()}) {
+    SCOPED_TRACE("without emitted code, for " + std::string(IsaName(isa)));
+    CompileOptions options = Fused();
+    options.isa = isa;
+    options.jit = false;
+    const Outcome fused = RunGraph(graph, options);
+    options.fusion = false;
+    const Outcome expected = RunGraph(graph, options);
+    EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
+    ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
+    ExpectNoMoreReferences(expected, fused);
+  }
+}
+
 Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   const Outcome expected = RunGraph(graph, Unfused());
   Outcome fused = RunGraph(graph, Fused());
   EXPECT_TRUE(expected.status.ok()) << expected.status.ToString();
   EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
   ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
+  ExpectNoMoreReferences(expected, fused);
+  ExpectSameByFewerKernels(graph, tolerance, roundings);
   if (CompileOptions parts = Fused();
       parts.batch = {.most_bytes = 1, .least_work = 0}, PartOfBatch(graph, parts.batch)) {
     SCOPED_TRACE("a sample at a time");
@@ -282,6 +312,7 @@ Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
       EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
       ExpectClose(WithoutInfinities(expected.outputs), WithoutInfinities(fused.outputs),
                   NeighbourTolerance(neighbour, tolerance));
+      ExpectNoMoreReferences(expected, fused);
     }
   });
   Outcome fused = ExpectSameFused(graph, tolerance);
