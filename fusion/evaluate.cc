@@ -1,5 +1,6 @@
 #include "fusion/evaluate.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/aligned_buffer.h"
@@ -19,11 +20,9 @@ std::shared_ptr<AlignedBuffer> CopyOf(const TensorInfo& info) {
 }
 
 Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outputs) {
-  const AlignedBuffer scratch(kernel.scratch_bytes());
-  const AlignedBuffer shared(kernel.shared_bytes());
-  if ((kernel.scratch_bytes() && !scratch.data()) || (kernel.shared_bytes() && !shared.data())) {
-    return OutOfMemory("no memory to fold a constant");
-  }
+  const AlignedBuffer scratch(std::max<size_t>(kernel.scratch_bytes(), 1));
+  const AlignedBuffer shared(std::max<size_t>(kernel.shared_bytes(), 1));
+  if (!scratch.data() || !shared.data()) return OutOfMemory("no memory to fold a constant");
   const KernelArgs args{inputs, outputs, scratch.data(), shared.data()};
   for (int phase = 0; phase < kernel.phases(); ++phase) {
     FUSELITE_RETURN_IF_ERROR(kernel.Run(args, phase, 0, kernel.units(phase)));

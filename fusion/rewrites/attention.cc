@@ -218,8 +218,8 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   Result<Shape> sum = Shape();
   if (match.bias != kNone) {
     const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
+    // Each repeats along dimensions of the same scores, and so of the other.
     sum = kernels::BroadcastShapes(shape_of(match.mask), shape_of(match.bias));
-    if (!sum.ok()) return false;
     op.inputs[3].shape = WithRank(*sum, match.heads.rank());
     op.inputs[3].data = nullptr;
   }

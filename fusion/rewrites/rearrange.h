@@ -28,7 +28,7 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value);
 std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose);
 
 // In which order the chain puts the source's elements; nullopt where its shapes cut through what it
-// has moved, and where there are none.
+// has moved, where no TRANSPOSE brings that order about, and where there are no elements.
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain);
 
 // What a value was before it was transposed, with the same quantization, and in which order the

@@ -67,7 +67,7 @@ std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
     reduction.shape.push_back(size);
   }
   reduction.order = ElementOrder(reduction.kept.elements());
-  reduction.order.Transpose(reduction.kept, permutation);
+  if (!reduction.order.Transpose(reduction.kept, permutation)) return std::nullopt;
   return reduction;
 }
 

@@ -48,7 +48,6 @@ std::optional<Turned> Turn(const ElementOrder& order, const Shape& shape, const 
   if (!dimensions) return std::nullopt;
   std::vector<Piece> own;  // of the operand, in its order
   const int missing = shape.rank() - operand.rank();
-  if (missing < 0) return std::nullopt;
   for (int d = missing; d < shape.rank(); ++d) {
     if (operand[d - missing] == 1) continue;
     own.insert(own.end(), (*dimensions)[d].begin(), (*dimensions)[d].end());
@@ -67,7 +66,7 @@ std::optional<Turned> Turn(const ElementOrder& order, const Shape& shape, const 
     if (covered != 1 && covered != source[d]) return std::nullopt;
     turned.shape.push_back(static_cast<int32_t>(covered));
   }
-  if (own.size() > Shape::kMaxRank) return std::nullopt;
+  if (own.size() > ElementOrder::kMostPieces) return std::nullopt;
   for (const Piece& piece : own) turned.parts.push_back(static_cast<int32_t>(piece.size));
   for (const Piece& piece : sorted) {
     turned.order.push_back(static_cast<int32_t>(std::ranges::find(own, piece) - own.begin()));
@@ -86,13 +85,11 @@ struct Move {
 std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& shape) {
   Move move;
   for (const ValueId v : node.inputs) {
-    if (v == kNone || graph.value(v).info.shape != shape) continue;
+    if (graph.value(v).info.shape != shape) continue;
     const RearrangingChain chain = ChainTo(graph, v);
     if (chain.transposes == 0) continue;
     const std::optional<ElementOrder> order = OrderOf(graph, chain);
-    if (!order || order->unchanged() || order->pieces().size() > Shape::kMaxRank) {
-      return std::nullopt;
-    }
+    if (!order || order->unchanged()) return std::nullopt;
     if (move.order && move.order->pieces() != order->pieces()) return std::nullopt;
     if (!move.order) move.source = chain.source;
     move.order = order;
@@ -100,7 +97,6 @@ std::optional<Move> PlanMove(const Graph& graph, const Node& node, const Shape& 
   if (!move.order) return std::nullopt;
   const Shape& source = graph.value(move.source).info.shape;
   for (const ValueId v : node.inputs) {
-    if (v == kNone) return std::nullopt;
     const RearrangingChain chain = ChainTo(graph, v);
     const bool moved = chain.transposes > 0 && graph.value(v).info.shape == shape;
     if (moved && graph.value(chain.source).info.quantization != graph.value(v).info.quantization) {

@@ -124,6 +124,7 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
     return RunAgainst(edge, graph, inputs, options.threads, execution, outcome.status);
   };
   outcome.outputs = run(GuardedBytes::Edge::kBegin);
+  if (!options.fusion) return outcome;
   const std::vector<std::vector<float>> again = run(GuardedBytes::Edge::kEnd);
   for (size_t i = 0; i < again.size(); ++i) {
     EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(again[i])),
@@ -166,15 +167,21 @@ namespace {
 
 // The graph after each rewrite, in an order that follows from `seed`. A rewrite mostly sees what
 // those that stand before it in the list left; here it sees what the others leave, tails above all.
-Graph RewrittenInAnyOrder(Graph graph, uint64_t seed) {
-  Planner planner = PlannerFor(Fused());
-  RewriteContext rewriting(planner, nullptr);
+// Whatever a rewrite changes it says, and what it says it has changed.
+Graph RewrittenInAnyOrder(Graph graph, uint64_t seed, const CompileOptions& options = Fused()) {
+  Planner planner = PlannerFor(options);
+  std::vector<RewriteRecord> records;
+  RewriteContext rewriting(planner, &records);
   std::vector<RewriteFunction> rewrites(AllRewrites().begin(), AllRewrites().end());
   Random random(seed);
   for (size_t i = rewrites.size(); i > 1; --i) {
     std::swap(rewrites[i - 1], rewrites[random.Int(0, static_cast<int64_t>(i) - 1)]);
   }
-  for (const RewriteFunction rewrite : rewrites) RunRewrite(rewrite, graph, rewriting);
+  for (const RewriteFunction rewrite : rewrites) {
+    records.clear();
+    const int changes = RunRewrite(rewrite, graph, rewriting);
+    EXPECT_EQ(static_cast<size_t>(changes), records.size());
+  }
   return graph;
 }
 
@@ -198,11 +205,14 @@ void ExpectSameByFewerKernels(const Graph& graph, float tolerance, float roundin
     options.isa = isa;
     options.jit = false;
     const Outcome fused = RunGraph(graph, options);
+    const Outcome other = RunGraph(RewrittenInAnyOrder(graph, 1, options), options);
     options.fusion = false;
     const Outcome expected = RunGraph(graph, options);
-    EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
-    ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
-    ExpectNoMoreReferences(expected, fused);
+    for (const Outcome* const outcome : {&fused, &other}) {
+      EXPECT_TRUE(outcome->status.ok()) << outcome->status.ToString();
+      ExpectClose(expected.outputs, outcome->outputs, tolerance, roundings);
+      ExpectNoMoreReferences(expected, *outcome);
+    }
   }
 }
 
@@ -210,6 +220,7 @@ Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   const Outcome expected = RunGraph(graph, Unfused());
   Outcome fused = RunGraph(graph, Fused());
   EXPECT_TRUE(expected.status.ok()) << expected.status.ToString();
+  EXPECT_EQ(expected.report.steps.size(), graph.order().size()) << "without fusion";
   EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
   ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
   ExpectNoMoreReferences(expected, fused);

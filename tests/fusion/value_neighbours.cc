@@ -104,7 +104,7 @@ class ValueNeighbours {
     if (value.info.quantization.empty()) return;
     const auto changed = [](auto values, auto change) {
       std::vector result(values.begin(), values.end());
-      change(result[0]);
+      if (!result.empty()) change(result[0]);
       return decltype(values)(std::move(result));
     };
     attempt_(Join(value.name, " has another scale"), [&](Draft& draft) {
@@ -177,6 +177,7 @@ class ValueNeighbours {
       const ValueId any = draft.Input(draft.values[v].info);
       const ValueId zeros = draft.Insert(at, "SUB", {any, any});
       const ValueId same = draft.Insert(at + 1, "ADD", {zeros, v});
+      for (const ValueId made : {zeros, same}) draft.values[made].info.type = DataType::kInt32;
       std::ranges::replace(draft.nodes[at + 2].inputs, v, same);
     });
   }
