@@ -24,9 +24,9 @@ std::optional<float> ScalarConstant(const Graph& graph, ValueId value);
 // Whether it is one within one part in a million of `expected`: exporters round 1/6 and the like.
 bool IsScalar(const Graph& graph, ValueId value, float expected);
 
-// A list of integers as they stand for axes, shapes, paddings; nullopt where the value is known only
-// at run time, not of signed integers, or has an element outside of int32. Without elements it is
-// known, constant or not, as to shape rules.
+// A list of integers as they stand for axes, shapes, paddings; nullopt where the value is known
+// only at run time, not of signed integers, or has an element outside of int32. Without elements it
+// is known, constant or not, as to shape rules.
 std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value);
 
 // A float32 constant's elements (copied: files leave them misaligned); nullopt for other values.

@@ -12,9 +12,7 @@ bool IsAlone(const Node& node) { return node.tail.empty() && node.outputs.size()
 
 }  // namespace
 
-bool IsElementwiseAlone(const Node& node) {
-  return IsAlone(node) && node.op->elementwise;
-}
+bool IsElementwiseAlone(const Node& node) { return IsAlone(node) && node.op->elementwise; }
 
 bool Reduces(const Node& node) {
   const std::string_view op = node.op->name;

@@ -40,7 +40,7 @@ OpDescription Layer(int channels) {
 }
 
 template <class T>
-Change Last(ChannelValues<T> TailStage::* list) {
+Change Last(ChannelValues<T> TailStage::*list) {
   return [list](OpDescription& op) {
     std::vector<T> values((op.tail.stages[1].*list).begin(), (op.tail.stages[1].*list).end());
     values.back() += 1;
@@ -61,8 +61,12 @@ std::vector<Change> Changes() {
       [](OpDescription& op) { op.tail_inputs = 1; },
       [](OpDescription& op) { op.inputs.push_back({}); },
       [](OpDescription& op) { op.inputs[0].type = DataType::kInt32; },
-      [](OpDescription& op) { op.inputs[0].shape = {3, 2}; },
-      [](OpDescription& op) { op.inputs[0].shape = {2, 3, 1}; },
+      [](OpDescription& op) {
+        op.inputs[0].shape = {3, 2};
+      },
+      [](OpDescription& op) {
+        op.inputs[0].shape = {2, 3, 1};
+      },
       [](OpDescription& op) { op.inputs[0].row_pitch = 5; },
       [](OpDescription& op) { op.inputs[1].data = kOthers; },
       [](OpDescription& op) { op.inputs[1].data = nullptr; },
@@ -106,7 +110,8 @@ TEST(DescriptionHash, TellsOperationsApart) {
     for (const Change& change : Changes()) change(ops.emplace_back(Layer(channels)));
     for (size_t i = 0; i < ops.size(); ++i) {
       EXPECT_TRUE(HashOf(ops[i]) == HashOf(OpDescription(ops[i]))) << i;
-      for (size_t k = 0; k < i; ++k) EXPECT_FALSE(HashOf(ops[i]) == HashOf(ops[k])) << i << ", " << k;
+      for (size_t k = 0; k < i; ++k)
+        EXPECT_FALSE(HashOf(ops[i]) == HashOf(ops[k])) << i << ", " << k;
     }
   }
 }

@@ -290,9 +290,10 @@ TEST(GateIntoWeights, OfProductsOfSinglePixelsByFloatsAlone) {
     Attributes strides{};
     bool padded = false, floats = true;
   };
-  for (const Case& c : {Case{{5, 1, 3, 6}}, Case{{5, 3, 1, 6}}, Case{{6, 1, 1, 3}},
-                        Case{{5, 1, 1, 6}, {{"stride_h", 2}}}, Case{{5, 1, 1, 6}, {{"stride_w", 2}}},
-                        Case{{5, 1, 1, 6}, {}, true}, Case{{5, 1, 1, 6}, {}, false, false}}) {
+  for (const Case& c :
+       {Case{{5, 1, 3, 6}}, Case{{5, 3, 1, 6}}, Case{{6, 1, 1, 3}},
+        Case{{5, 1, 1, 6}, {{"stride_h", 2}}}, Case{{5, 1, 1, 6}, {{"stride_w", 2}}},
+        Case{{5, 1, 1, 6}, {}, true}, Case{{5, 1, 1, 6}, {}, false, false}}) {
     GraphBuilder b;
     const ValueId gate = b.Op("LOGISTIC", {b.Input({1, 1, 1, 6})});
     ValueId v = b.Op("MUL", {b.Op("TANH", {b.Input({1, 24, 25, 6})}), gate});

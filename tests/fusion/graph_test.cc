@@ -111,7 +111,8 @@ TEST(Splice, PutsABodyBetweenItsCallersValues) {
   GraphBuilder body;
   const ValueId x = body.Input({2}), bias = body.Constant({2});
   const ValueId sum = body.Op("ADD", {x, bias});
-  body.Output(body.Op("FULLY_CONNECTED", {body.Op("MUL", {sum, bias}), body.Constant({3, 2}), kNone},
+  body.Output(body.Op("FULLY_CONNECTED",
+                      {body.Op("MUL", {sum, bias}), body.Constant({3, 2}), kNone},
                       {{"keep_num_dims", 1}}));
   body.graph().value(sum).host_tensor = 7;
   GraphBuilder caller;

@@ -21,7 +21,8 @@ ValueId Constant(GraphBuilder& b, DataType type, const std::vector<T>& values) {
 TEST(Match, IntegersOfAnyWidth) {
   GraphBuilder b;
   const auto ints = [&](ValueId v) { return IntConstant(b.graph(), v); };
-  EXPECT_THAT(ints(Constant<int8_t>(b, DataType::kInt8, {-128, 3})), Optional(ElementsAre(-128, 3)));
+  EXPECT_THAT(ints(Constant<int8_t>(b, DataType::kInt8, {-128, 3})),
+              Optional(ElementsAre(-128, 3)));
   EXPECT_THAT(ints(Constant<int16_t>(b, DataType::kInt16, {-300, 3})),
               Optional(ElementsAre(-300, 3)));
   EXPECT_THAT(ints(Constant<int32_t>(b, DataType::kInt32, {1 << 30})),

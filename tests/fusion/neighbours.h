@@ -12,8 +12,8 @@ namespace fuselite::fusion::testing {
 // Calls `visit` for each: another reader of a value, a value that is state and written again,
 // something behind an output, operands exchanged, coming from elsewhere, on another way, turned or
 // repeating along a dimension, a sibling operator, another parameter, other constants, or none but
-// in the run, other shapes, empty ones too, quantization and integer types. `what` says which. Those that the operators' shape
-// rules refuse are left out.
+// in the run, other shapes, empty ones too, quantization and integer types. `what` says which.
+// Those that the operators' shape rules refuse are left out.
 void ForEachNeighbour(const Graph& graph,
                       const std::function<void(const std::string& what, const Graph&)>& visit);
 

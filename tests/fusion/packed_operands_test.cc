@@ -209,7 +209,8 @@ TEST(JoinProjections, OnlyOfLayersThatAreAlike) {
     if (!layer.zero_points) q.zero_points = std::vector<int32_t>();
     if (!layer.quantized) q = {};
     std::vector<ValueId> inputs = {x, weights};
-    if (layer.biased || layer.op == kBlocks) inputs.push_back(layer.biased ? b.Constant({32}) : kNone);
+    if (layer.biased || layer.op == kBlocks)
+      inputs.push_back(layer.biased ? b.Constant({32}) : kNone);
     if (layer.op == kBlocks) inputs.push_back(b.Constant({32, layer.blocks}, 0.005f, 0.01f));
     Attributes attributes = layer.attributes;
     attributes.emplace_back("keep_num_dims", 1);
@@ -247,7 +248,8 @@ TEST(JoinProjections, OnlyOfLayersThatAreAlike) {
 // Two weights of int4 share a byte: those that end in the middle of one have nothing below them.
 TEST(JoinProjections, OfHalfBytesEndInWholeOnes) {
   constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
-  for (const auto& [first, second] : {std::pair(4, 4), std::pair(5, 5), std::pair(1, 4), std::pair(4, 1)}) {
+  for (const auto& [first, second] :
+       {std::pair(4, 4), std::pair(5, 5), std::pair(1, 4), std::pair(4, 1)}) {
     GraphBuilder b;
     const ValueId x = b.Op("NEG", {b.Input({1, 1, 3})});
     const auto layer = [&](int32_t units) {
