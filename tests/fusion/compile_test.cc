@@ -183,6 +183,25 @@ TEST(Compile, AsksThePlannerThatItIsGiven) {
   EXPECT_EQ(report.steps[0].candidate, RunGraph(b.graph(), without).report.steps[0].candidate);
 }
 
+// Emitted kernels come first, where there are any for the instruction set.
+TEST(Compile, TakesEmittedKernelsFirst) {
+  GraphBuilder b;
+  b.Output(b.Op("TANH", {b.Dense(b.Input({2, 16}), 8)}));
+  b.Output(b.Op("SOFTMAX", {b.Input({0, 16})}, {{"beta", 1}}));
+  for (const bool jit : {false, true}) {
+    CompileOptions options = Fused();
+    options.jit = jit;
+    const CompileReport report = RunGraph(b.graph(), options).report;
+    ASSERT_EQ(report.steps.size(), 2u);
+    const StepReport &dense = report.steps[0], &empty = report.steps[1];
+    const bool emits = jit && FUSELITE_JIT != 0 && options.isa.has(Feature::kAvx2);
+    EXPECT_EQ(dense.candidate.starts_with("jit"), emits) << dense.candidate;
+    if (emits) EXPECT_THAT(dense.refusals, ::testing::IsEmpty());
+    EXPECT_EQ(empty.candidate, "reference");
+    EXPECT_THAT(empty.refusals, ::testing::IsEmpty());
+  }
+}
+
 // A step's cost is its own and its tail's; a reshape costs nothing, whatever it moves.
 TEST(Compile, CountsTheWorkOfTails) {
   GraphBuilder b;
