@@ -196,7 +196,7 @@ TEST(Compile, TakesEmittedKernelsFirst) {
     const StepReport &dense = report.steps[0], &empty = report.steps[1];
     const bool emits = jit && FUSELITE_JIT != 0 && options.isa.has(Feature::kAvx2);
     EXPECT_EQ(dense.candidate.starts_with("jit"), emits) << dense.candidate;
-    if (emits) EXPECT_THAT(dense.refusals, ::testing::IsEmpty());
+    EXPECT_TRUE(!emits || dense.refusals.empty());
     EXPECT_EQ(empty.candidate, "reference");
     EXPECT_THAT(empty.refusals, ::testing::IsEmpty());
   }
