@@ -245,6 +245,17 @@ TEST(JoinProjections, OnlyOfLayersThatAreAlike) {
   }
 }
 
+TEST(JoinProjections, NotOfThoseThatLeadToTwoProducts) {
+  constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
+  GraphBuilder b;
+  const ValueId x = b.Op("NEG", {b.Input({1, 1, 64})});
+  for (int i = 0; i < 2; ++i) {
+    b.Output(b.Op("MUL", {b.Op("TANH", {SmallLayer(b, kOp, x, false)}), b.Input({1, 1, 32})}));
+  }
+  const std::vector<std::string> ops = ExpectSameFused(b.graph(), 2e-5f).ops();
+  EXPECT_EQ(std::ranges::count_if(ops, [&](const auto& o) { return o.starts_with(kOp); }), 2);
+}
+
 // Two weights of int4 share a byte: those that end in the middle of one have nothing below them.
 TEST(JoinProjections, OfHalfBytesEndInWholeOnes) {
   constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";

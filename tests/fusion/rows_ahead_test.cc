@@ -191,6 +191,11 @@ TEST(RowsAhead, TakesNothingElse) {
   const ValueId row = computed.Op("GATHER", {computed.x, next});
   computed.Output(computed.Op("ADD", {computed.Dense(row, kCells), computed.state}));
   EXPECT_THAT(taken(computed), IsEmpty());
+  Body below_state;
+  const ValueId others = below_state.Input({1, kWidth});
+  const ValueId rows = below_state.Op("CONCATENATION", {below_state.row, others}, {{"axis", 0}});
+  below_state.Output(below_state.Op("ABS", {below_state.Dense(rows, kCells)}));
+  EXPECT_THAT(taken(below_state), IsEmpty());
   Body one;
   const ValueId same = one.Op("CONCATENATION", {one.row}, {{"axis", 1}});
   one.Output(one.Op("ABS", {one.Dense(same, kCells)}));
