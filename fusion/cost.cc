@@ -6,7 +6,7 @@ namespace fuselite::fusion {
 
 double OperationCost(const kernels::OpDescription& op) {
   if (op.op->reshapes) return 0;
-  const double outputs = op.outputs.empty() ? 0.0 : static_cast<double>(op.outputs[0].elements());
+  const auto outputs = static_cast<double>(op.outputs[0].elements());
   return kernels::Cost(op) + outputs * static_cast<double>(op.tail.stages.size());
 }
 

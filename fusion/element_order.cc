@@ -41,8 +41,7 @@ bool ElementOrder::Transpose(const Shape& shape, std::span<const int32_t> permut
   for (const int32_t d : permutation) {
     pieces_.insert(pieces_.end(), (*dimensions)[d].begin(), (*dimensions)[d].end());
   }
-  Merge();
-  return true;
+  return Merge();
 }
 
 std::optional<ElementOrder> ElementOrder::Without(const Shape& shape, int d, const Piece& piece,
@@ -60,11 +59,11 @@ std::optional<ElementOrder> ElementOrder::Without(const Shape& shape, int d, con
       order.pieces_.push_back({kept.size, outside ? kept.stride / piece.size * left : kept.stride});
     }
   }
-  order.Merge();
+  if (!order.Merge()) return std::nullopt;
   return order;
 }
 
-void ElementOrder::Merge() {
+bool ElementOrder::Merge() {
   std::vector<Piece> merged;
   for (const Piece& piece : pieces_) {
     if (piece.size == 1) continue;
@@ -75,6 +74,7 @@ void ElementOrder::Merge() {
     }
   }
   pieces_ = std::move(merged);
+  return pieces_.size() <= kMostPieces;
 }
 
 }  // namespace fuselite::fusion

@@ -18,11 +18,15 @@ class ElementOrder {
     friend bool operator==(const Piece&, const Piece&) = default;
   };
 
+  // An order has no more pieces than a TRANSPOSE, which brings it about, has dimensions.
+  static constexpr size_t kMostPieces = 8;
+
   // The order as it is.
   explicit ElementOrder(int64_t elements) { pieces_.push_back({elements, 1}); }
 
   // Transposes what has been reshaped to `shape`; entries of `permutation` in [0, rank). False,
-  // and the order is undefined, where the shape cuts through what was moved before.
+  // and the order is undefined, where the shape cuts through what was moved before, and where the
+  // result has too many pieces.
   bool Transpose(const Shape& shape, std::span<const int32_t> permutation);
 
   // The pieces, cut where `shape`, of as many elements, has its dimensions; nullopt where that cuts
@@ -31,7 +35,7 @@ class ElementOrder {
 
   // The order of a source of whose dimension `piece` only `left` are there, in a result of which as
   // many are left of dimension `d`; nullopt where that dimension of `shape` is not that one of the
-  // source.
+  // source, and where the result has too many pieces.
   std::optional<ElementOrder> Without(const Shape& shape, int d, const Piece& piece,
                                       int64_t left = 1) const;
 
@@ -42,7 +46,8 @@ class ElementOrder {
  private:
   // Takes the outermost pieces that make a dimension of `size` out of `rest`.
   static bool TakeDimension(int64_t size, std::vector<Piece>* rest, std::vector<Piece>* dimension);
-  void Merge();
+  // Whether there are not too many pieces once they are merged.
+  bool Merge();
 
   std::vector<Piece> pieces_;
 };

@@ -1,5 +1,6 @@
 #include "fusion/evaluate.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/aligned_buffer.h"
@@ -19,11 +20,9 @@ std::shared_ptr<AlignedBuffer> CopyOf(const TensorInfo& info) {
 }
 
 Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outputs) {
-  const AlignedBuffer scratch(kernel.scratch_bytes());
-  const AlignedBuffer shared(kernel.shared_bytes());
-  if ((kernel.scratch_bytes() && !scratch.data()) || (kernel.shared_bytes() && !shared.data())) {
-    return OutOfMemory("no memory to fold a constant");
-  }
+  const AlignedBuffer scratch(std::max<size_t>(kernel.scratch_bytes(), 1));
+  const AlignedBuffer shared(std::max<size_t>(kernel.shared_bytes(), 1));
+  if (!scratch.data() || !shared.data()) return OutOfMemory("no memory to fold a constant");
   const KernelArgs args{inputs, outputs, scratch.data(), shared.data()};
   for (int phase = 0; phase < kernel.phases(); ++phase) {
     FUSELITE_RETURN_IF_ERROR(kernel.Run(args, phase, 0, kernel.units(phase)));
@@ -38,7 +37,7 @@ Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
   std::vector<std::shared_ptr<AlignedBuffer>> copies;
   std::vector<const void*> inputs;
   for (const TensorInfo& info : op.inputs) {
-    if (!info.absent() && Misaligned(info)) {
+    if (Misaligned(info)) {
       copies.push_back(CopyOf(info));
       if (!copies.back()->data()) return OutOfMemory("no memory to fold a constant");
       inputs.push_back(copies.back()->data());

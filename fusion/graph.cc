@@ -153,10 +153,6 @@ void Graph::ReplaceUses(ValueId from, ValueId to) {
     users_[to].consumers.Add(id, inputs);
   }
   users_[from].consumers.Clear();
-  if (std::ranges::find(outputs, from) != outputs.end()) {
-    std::ranges::replace(outputs, from, to);
-    values_[to].observed = true;
-  }
 }
 
 NodeId Graph::producer(ValueId value) const {

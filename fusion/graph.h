@@ -105,7 +105,7 @@ class Graph {
   void Replace(NodeId id, Node node);
   // Puts a new node in the order just before `at`.
   NodeId InsertBefore(NodeId at, Node node);
-  // Lets every consumer of `from` (and the outputs list) read `to` instead.
+  // Lets every consumer of `from`, which is no output, read `to` instead.
   void ReplaceUses(ValueId from, ValueId to);
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace fuselite::fusion {
 namespace {
@@ -21,11 +20,8 @@ std::optional<std::vector<int32_t>> ToInt32(const TensorInfo& info) {
   for (size_t i = 0; i < out.size(); ++i) {
     T element;
     std::memcpy(&element, static_cast<const T*>(info.data) + i, sizeof(T));
-    if (element < std::numeric_limits<int32_t>::min() ||
-        element > std::numeric_limits<int32_t>::max()) {
-      return std::nullopt;
-    }
     out[i] = static_cast<int32_t>(element);
+    if (out[i] != element) return std::nullopt;
   }
   return out;
 }
@@ -41,7 +37,6 @@ bool IsBare(const Graph& graph, NodeId node, std::string_view op) {
 }
 
 NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op) {
-  if (value == kNone) return kNone;
   const NodeId node = graph.producer(value);
   return IsBare(graph, node, op) ? node : kNone;
 }
@@ -70,10 +65,14 @@ bool IsScalar(const Graph& graph, ValueId value, float expected) {
 std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value) {
   if (value == kNone) return std::nullopt;
   const TensorInfo& info = graph.value(value).info;
-  if (!info.constant()) return std::nullopt;
-  if (info.type == DataType::kInt32) return ToInt32<int32_t>(info);
-  if (info.type == DataType::kInt64) return ToInt32<int64_t>(info);
-  return std::nullopt;
+  if (!info.constant() && info.elements() > 0) return std::nullopt;
+  switch (info.type) {
+    case DataType::kInt8: return ToInt32<int8_t>(info);
+    case DataType::kInt16: return ToInt32<int16_t>(info);
+    case DataType::kInt32: return ToInt32<int32_t>(info);
+    case DataType::kInt64: return ToInt32<int64_t>(info);
+    default: return std::nullopt;
+  }
 }
 
 std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId value) {
@@ -88,7 +87,7 @@ std::optional<std::vector<float>> FloatConstant(const Graph& graph, ValueId valu
 bool OnlyReadWithin(const Graph& graph, const std::vector<NodeId>& nodes, NodeId last) {
   for (NodeId id : nodes) {
     for (ValueId v : graph.node(id).outputs) {
-      if (graph.value(v).observed || graph.value(v).variable) return false;
+      if (graph.value(v).observed) return false;
       for (const auto& [reader, inputs] : graph.consumers(v)) {
         if (reader != last && std::ranges::find(nodes, reader) == nodes.end()) return false;
       }

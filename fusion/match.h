@@ -12,10 +12,11 @@ bool Is(const Graph& graph, NodeId node, std::string_view op);
 // The same without a tail.
 bool IsBare(const Graph& graph, NodeId node, std::string_view op);
 
-// The node that makes `value` if it is an `op` without a tail; else kNone.
+// The node that makes `value`, which is not absent, if it is an `op` without a tail; else kNone.
 NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
-// The same where one input of one node reads what it makes, and nobody observes it.
+// The same where one input of one node reads what it makes, and nobody observes it; kNone where
+// `value` is absent, too.
 NodeId OwnProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
 // A float32 constant of one element, in any shape; quantized ones do not count.
@@ -23,8 +24,9 @@ std::optional<float> ScalarConstant(const Graph& graph, ValueId value);
 // Whether it is one within one part in a million of `expected`: exporters round 1/6 and the like.
 bool IsScalar(const Graph& graph, ValueId value, float expected);
 
-// A constant list of int32 or int64, as they stand for axes, shapes, paddings; nullopt where the
-// value is not constant, not integer, or has an element outside of int32.
+// A list of integers as they stand for axes, shapes, paddings; nullopt where the value is known
+// only at run time, not of signed integers, or has an element outside of int32. Without elements it
+// is known, constant or not, as to shape rules.
 std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value);
 
 // A float32 constant's elements (copied: files leave them misaligned); nullopt for other values.

@@ -27,7 +27,7 @@ class Taker {
 
   std::vector<RowsAhead> Take() && {
     for (NodeId id : body_.order()) {
-      if (Is(body_, id, "GATHER") && TakesRow(body_.node(id))) TakeProducts(id);
+      if (Is(body_, id, "GATHER") && TakesRow(body_.node(id)) && IsValue(id)) TakeProducts(id);
     }
     return std::move(taken_);
   }
@@ -49,7 +49,7 @@ class Taker {
     for (size_t i = 0; i < names.size(); ++i) {
       for (const auto& [id, uses] : body_.consumers(names[i])) {
         const Node& node = body_.node(id);
-        if (node.op->reshapes && node.inputs[0] == names[i]) names.push_back(node.outputs[0]);
+        if (node.op->reshapes && IsValue(id)) names.push_back(node.outputs[0]);
       }
     }
     return names;
@@ -66,7 +66,9 @@ class Taker {
         if (Is(body_, reader, "CONCATENATION")) SplitProducts(reader, name);
       }
       for (NodeId reader : ReadersOf(name)) {
-        if (IsProductOf(reader, name) && !IsSeen(reader)) TakeProduct(reader, ahead);
+        if (IsProductOf(reader, name) && IsValue(reader) && !IsSeen(reader)) {
+          TakeProduct(reader, ahead);
+        }
       }
     }
     if (!ahead.results.empty()) taken_.push_back(std::move(ahead));
@@ -78,6 +80,9 @@ class Taker {
     return readers;
   }
 
+  // Whether what the node makes stays as it is: it is no state, nor made of it.
+  bool IsValue(NodeId id) const { return body_.producer(body_.node(id).outputs[0]) == id; }
+
   bool IsSeen(NodeId id) const { return body_.value(body_.node(id).outputs[0]).observed; }
 
   // Whether the node multiplies few rows `x` by constants.
@@ -87,7 +92,7 @@ class Taker {
     const bool constant = std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) {
       return v == kNone || body_.value(v).info.constant();
     });
-    if (node.inputs[0] != x || !constant || !node.tail.empty()) return false;
+    if (node.inputs[0] != x || !constant) return false;
     const Value& product = body_.value(node.outputs[0]);
     const int32_t units = body_.value(node.inputs[1]).info.shape[0];
     return product.info.elements() < kManyRows * units;
@@ -99,7 +104,7 @@ class Taker {
     const Shape shape = body_.value(node.outputs[0]).info.shape;
     const int axis = node.params.as<kernels::ConcatenationParams>().axis;
     if ((axis < 0 ? axis + shape.rank() : axis) != shape.rank() - 1 || node.inputs.size() < 2 ||
-        !IsFloat(body_, row) || std::ranges::count(node.inputs, row) != 1) {
+        !IsValue(id) || std::ranges::count(node.inputs, row) != 1) {
       return;
     }
     const auto fits = [&](NodeId reader) {

@@ -14,7 +14,8 @@ using kernels::TailStage;
 bool AppendUnary(const kernels::OpDescription& op, Stages* stages) {
   if (op.op->name == kChain) return true;
   const std::optional<TailStage> stage = kernels::UnaryStage(op);
-  return stage && kernels::AppendStage(*stage, INT64_MAX, &stages->tail);
+  if (stage) stages->tail.stages.push_back(*stage);
+  return stage.has_value();
 }
 
 bool AppendBinary(const Node& node, const kernels::OpDescription& op, ValueId flowing,
@@ -30,11 +31,11 @@ bool AppendBinary(const Node& node, const kernels::OpDescription& op, ValueId fl
     if (!kernels::ToTailStage(op, flowing_input, &stage, &rows_per_batch)) return false;
     stage.operand.input = static_cast<int>(stages->operands.size());
     stages->operands.push_back(node.inputs[1 - flowing_input]);
-    if (!kernels::AppendStage(stage, rows_per_batch, &stages->tail)) return false;
+    kernels::AppendStage(stage, rows_per_batch, &stages->tail);
   }
   const std::optional<TailStage> activation = kernels::BinaryActivation(op);
   if (activation) stages->tail.stages.push_back(*activation);
-  return activation || FusedActivation(node) == kernels::Activation::kNone;
+  return true;
 }
 
 // Appends the stages of `tail`, whose operands are inputs of `node`.
@@ -81,7 +82,6 @@ std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
 
 bool AppendStages(const Stages& more, Node* node) {
   if (!more.operands.empty()) {
-    if (node->op->max_inputs < 0) return false;
     // Absent optional inputs are named, so that operands are not taken for them.
     node->inputs.resize(std::max<size_t>(node->inputs.size(), node->op->max_inputs), kNone);
   }

@@ -18,11 +18,10 @@ std::vector<int> LastReaders(const Graph& graph, const StoragePlan& plan) {
   return last;
 }
 
-// Whether the operand alone is in its memory, as far as this node sees.
+// Whether the node reads anything else in the operand's memory.
 bool SharesMemory(const Node& node, ValueId in, const StoragePlan& plan) {
   const auto inside = [&](ValueId v) { return v != kNone && plan.of(v).root == plan.of(in).root; };
-  return std::ranges::count_if(node.inputs, inside) > 1 ||
-         std::ranges::any_of(node.outputs, inside);
+  return std::ranges::count_if(node.inputs, inside) > 1;
 }
 
 bool WriteOver(const Graph& graph, const Node& node, ValueId in, StoragePlan& plan) {

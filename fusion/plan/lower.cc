@@ -210,7 +210,7 @@ class Lowering {
     report.host_nodes = node.host_nodes;
     report.ops = OpsOf(node);
     report.tail = node.tail.ToString();
-    report.output_shape = op.outputs.empty() ? "" : op.outputs[0].shape.ToString();
+    report.output_shape = op.outputs[0].shape.ToString();
     report.multiply_adds = OperationCost(op);
     for (const TensorInfo& info : op.inputs) {
       report.input_types.push_back(info.type);
@@ -231,7 +231,7 @@ class Lowering {
     }
     for (ValueId v : node.outputs) step.outputs.push_back(IdOf(v));
     step.cost = report.multiply_adds;
-    first_output_.push_back(node.outputs.empty() ? kNone : node.outputs[0]);
+    first_output_.push_back(node.outputs[0]);
     builder_.AddStep(std::move(step));
     return Status();
   }
@@ -246,7 +246,6 @@ class Lowering {
   void ReportMemory(const Executable& executable) {
     report_.arena_bytes = executable.arena_bytes();
     for (size_t i = 0; i < first_output_.size(); ++i) {
-      if (first_output_[i] == kNone) continue;
       report_.steps[i].placement = PlacementOf(first_output_[i]);
       const fuselite::Value& value = executable.values()[ids_[first_output_[i]]];
       if (value.placement == Placement::kArena) report_.steps[i].arena_offset = value.offset;

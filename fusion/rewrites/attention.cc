@@ -202,7 +202,6 @@ ValueId SumOfMasks(Graph& graph, NodeId at, ValueId a, ValueId b, const Shape& s
 
 bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "BATCH_MATMUL")) return false;
-  if (!IsFloat(graph, graph.node(id).outputs[0])) return false;
   Matcher match(graph);
   if (!match.Run(id)) return false;
   std::vector<ValueId> inputs = {match.queries, match.keys, match.values};
@@ -219,8 +218,8 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   Result<Shape> sum = Shape();
   if (match.bias != kNone) {
     const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
+    // Each repeats along dimensions of the same scores, and so of the other.
     sum = kernels::BroadcastShapes(shape_of(match.mask), shape_of(match.bias));
-    if (!sum.ok()) return false;
     op.inputs[3].shape = WithRank(*sum, match.heads.rank());
     op.inputs[3].data = nullptr;
   }

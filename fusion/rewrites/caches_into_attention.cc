@@ -13,9 +13,7 @@ bool CachesIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   for (const int i : {1, 2}) {
     const NodeId dequantize = ProducerIs(graph, node.inputs[i], "DEQUANTIZE");
     if (dequantize == kNone) return false;
-    const ValueId bytes = graph.node(dequantize).inputs[0];
-    if (graph.value(bytes).info.type != DataType::kInt8) return false;
-    node.inputs[i] = bytes;
+    node.inputs[i] = graph.node(dequantize).inputs[0];
     nodes.push_back(dequantize);
   }
   SortUnique(&nodes);

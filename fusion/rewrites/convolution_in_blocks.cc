@@ -50,7 +50,7 @@ OutputBlocks BlocksOf(const kernels::Conv2DShape& shape, int32_t height, int32_t
 // nothing.
 std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
   const auto shape = kernels::ResolveConv2D(op);
-  if (!shape.ok() || shape->groups != 1 || shape->depth() < kLeastTerms) return std::nullopt;
+  if (shape->groups != 1 || shape->depth() < kLeastTerms) return std::nullopt;
   const auto& [y, x] = shape->window;
   if (std::max({y.stride, x.stride, y.dilation, x.dilation}) > 1) return std::nullopt;
   std::optional<OutputBlocks> best;

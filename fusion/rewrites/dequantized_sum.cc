@@ -91,10 +91,9 @@ class Sums {
     const NodeId add = PlainAdd(v);
     if (add == kNone) return std::nullopt;
     const kernels::Activation activation = FusedActivation(node(add));
-    if (activation != kernels::Activation::kNone &&
-        (!step.nodes.empty() ||
-         !kernels::ActivationRange(activation, &step.range.low, &step.range.high))) {
-      return std::nullopt;
+    if (activation != kernels::Activation::kNone) {
+      if (!step.nodes.empty()) return std::nullopt;
+      kernels::ActivationRange(activation, &step.range.low, &step.range.high);
     }
     step.nodes.push_back(add);
     return step;

@@ -25,8 +25,7 @@ bool Foldable(const Graph& graph, const Node& node) {
     return graph.value(v).observed || graph.value(v).variable ||
            BitWidth(graph.value(v).info.type) == 0;
   });
-  return constant && free && kernels::GivesConstants(*node.op) && !node.inputs.empty() &&
-         SmallEnough(graph, node);
+  return constant && free && kernels::GivesConstants(*node.op) && SmallEnough(graph, node);
 }
 
 }  // namespace

@@ -22,17 +22,17 @@ struct PadBefore {
 // these are others than those of more than one element.
 std::optional<std::array<int32_t, 8>> PaddingsOf(const Graph& graph, const Node& pad,
                                                  const Shape& shape) {
-  const auto own = IntConstant(graph, pad.inputs[1]);
+  const std::vector<int32_t> own = *IntConstant(graph, pad.inputs[1]);
   const Shape& padded = graph.value(pad.outputs[0]).info.shape;
-  if (!own || shape.rank() != 4) return std::nullopt;
   std::array<int32_t, 8> paddings{};
   int d = 0;
   for (int of_pad = 0; of_pad < padded.rank(); ++of_pad) {
-    if (padded[of_pad] == 1) continue;
+    const int32_t before = own[2 * of_pad], behind = own[2 * of_pad + 1];
+    if (padded[of_pad] == 1 && before + behind == 0) continue;
     while (d < 4 && shape[d] == 1) ++d;
     if (d == 4 || shape[d] != padded[of_pad]) return std::nullopt;
-    paddings[2 * d] = (*own)[2 * of_pad];
-    paddings[2 * d + 1] = (*own)[2 * of_pad + 1];
+    paddings[2 * d] = before;
+    paddings[2 * d + 1] = behind;
     ++d;
   }
   return paddings;
@@ -42,11 +42,10 @@ std::optional<std::array<int32_t, 8>> PaddingsOf(const Graph& graph, const Node&
 // input. PADV2 says what.
 bool FillsWithZero(const Graph& graph, const Node& pad) {
   if (pad.op->name == "PAD") return true;
-  return pad.op->name == "PADV2" && pad.inputs.size() == 3 &&
-         ScalarConstant(graph, pad.inputs[2]) == 0.0f;
+  return pad.op->name == "PADV2" && ScalarConstant(graph, pad.inputs[2]) == 0.0f;
 }
 
-// nullopt where another dimension than rows and columns is padded, or one is cut.
+// nullopt where another dimension than rows and columns is padded.
 std::optional<PadBefore> FindPad(const Graph& graph, ValueId input) {
   PadBefore found;
   found.pad = graph.producer(input);
@@ -57,7 +56,7 @@ std::optional<PadBefore> FindPad(const Graph& graph, ValueId input) {
   if (found.pad == kNone || !FillsWithZero(graph, graph.node(found.pad))) return std::nullopt;
   found.unpadded = graph.value(input).info.shape;
   const auto p = PaddingsOf(graph, graph.node(found.pad), found.unpadded);
-  if (!p || std::ranges::any_of(*p, [](int32_t x) { return x < 0; })) return std::nullopt;
+  if (!p) return std::nullopt;
   if ((*p)[0] || (*p)[1] || (*p)[6] || (*p)[7]) return std::nullopt;
   found.padding = {.top = (*p)[2], .left = (*p)[4], .bottom = (*p)[3], .right = (*p)[5]};
   found.unpadded.set(1, found.unpadded[1] - (*p)[2] - (*p)[3]);

@@ -16,11 +16,10 @@ bool FoldScaleBefore(Graph& graph, NodeId id, RewriteContext& context) {
   for (int flowing : {0, 1}) {
     const ValueId x = scaling.inputs[flowing];
     if (graph.value(x).info.shape != graph.value(scaling.outputs[0]).info.shape) continue;
-    // A fully connected layer may take rows across the innermost dimension: its channels are not.
-    const bool rows =
-        graph.value(x).info.shape.rank() > 0 && graph.value(x).info.shape.dim(-1) == layer->inputs;
+    // A fully connected layer may take rows across the innermost dimension: then no list of its
+    // channels fits what is scaled, but a single number does.
     const auto scale = PerChannel(graph, scaling.inputs[1 - flowing], layer->inputs);
-    if (!scale || (!rows && !ScalarConstant(graph, scaling.inputs[1 - flowing]))) continue;
+    if (!scale) continue;
     std::vector<float> weights = WeightsOf(graph, *layer);
     bool finite = true;
     for (size_t i = 0; i < weights.size(); ++i) {

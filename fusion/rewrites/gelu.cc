@@ -2,11 +2,11 @@
 //   0.5 x (1 + tanh(0.7978846 (x + 0.044715 x^3)))
 // with the factors in any order and x^3 as POW or as products.
 #include <cmath>
-#include <cstring>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -108,13 +108,9 @@ bool RecognizeGelu(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "MUL") || !NothingFollows(graph.node(id))) return false;
   Matcher matcher(graph);
   const ValueId x = matcher.Match(id);
-  if (x == kNone || !IsFloat(graph, x)) return false;
+  if (x == kNone) return false;
   Node node = MakeNode("GELU", {x});
-  const bool approximate = true;
-  for (const kernels::Field& field : node.op->fields) {
-    if (field.name != "approximate") continue;
-    std::memcpy(static_cast<std::byte*>(node.params.data()) + field.offset, &approximate, 1);
-  }
+  node.params.as<kernels::GeluParams>().approximate = true;
   return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize GELU", context);
 }
 

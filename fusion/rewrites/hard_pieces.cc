@@ -95,7 +95,6 @@ std::optional<ShiftedRelu6> MatchGated(const Graph& graph, NodeId mul) {
 
 bool ToHardSwish(Graph& graph, NodeId id, ValueId x, const std::vector<NodeId>& others,
                  RewriteContext& context) {
-  if (!IsFloat(graph, x)) return false;
   return ReplacePattern(graph, id, others, MakeNode("HARD_SWISH", {x}), "recognize hard-swish",
                         context);
 }
@@ -133,7 +132,7 @@ bool RecognizeHardSigmoid(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId relu6 = DividedBySix(graph, id);
   if (relu6 == kNone || !NothingFollows(graph.node(id))) return false;
   const auto match = MatchShiftedRelu6(graph, relu6);
-  if (!match || !IsFloat(graph, match->x)) return false;
+  if (!match) return false;
   return ReplacePattern(
       graph, id, match->nodes,
       MakeChain(graph, match->x,

@@ -40,7 +40,7 @@ bool HeadsApart(const Graph& graph, const Rows& rows) {
 std::optional<Rows> RowsBehind(const Graph& graph, ValueId value, bool turned) {
   const RearrangingChain chain = ChainTo(graph, value);
   const Shape& shape = graph.value(value).info.shape;
-  if (shape.rank() < 3 || shape.elements() == 0) return std::nullopt;
+  if (shape.rank() < 3) return std::nullopt;
   const int32_t rows = shape.dim(turned ? -1 : -2), channels = shape.dim(turned ? -2 : -1);
   const std::optional<ElementOrder> order = OrderOf(graph, chain);
   if (!order) return std::nullopt;

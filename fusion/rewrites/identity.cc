@@ -2,6 +2,7 @@
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/stages.h"
 
@@ -14,13 +15,9 @@ bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
 
 // Dimensions of size 1 may move: the bytes stay where they are.
 bool KeepsOrder(const Graph& graph, const Node& node) {
-  const std::optional<std::vector<int32_t>> permutation = IntConstant(graph, node.inputs[1]);
-  if (!permutation) return false;
   const Shape& shape = graph.value(node.inputs[0]).info.shape;
   int last = -1;
-  for (int32_t dim : *permutation) {
-    if (dim < 0) dim += shape.rank();
-    if (dim < 0 || dim >= shape.rank()) return false;
+  for (const int32_t dim : PermutationOf(graph, node)) {
     if (shape[dim] == 1) continue;
     if (dim < last) return false;
     last = dim;
@@ -60,12 +57,10 @@ ValueId InputGiven(const Graph& graph, const Node& node) {
   }
   if (op == "SLICE") return AllZero(graph, node.inputs[1]) ? in : kNone;
   if (op == "TRANSPOSE") return KeepsOrder(graph, node) ? in : kNone;
-  if (op == "CONCATENATION" && NoActivation(node)) return node.inputs.size() == 1 ? in : kNone;
+  if (op == "CONCATENATION") return node.inputs.size() == 1 ? in : kNone;
   if (!IsFloat(graph, in) || node.inputs.size() != 2 || !NoActivation(node)) return kNone;
   if (op == "MUL" || op == "DIV") {
-    if (IsScalar(graph, node.inputs[1], 1.0f) && *ScalarConstant(graph, node.inputs[1]) == 1.0f) {
-      return in;
-    }
+    if (ScalarConstant(graph, node.inputs[1]) == 1.0f) return in;
     if (op == "MUL" && ScalarConstant(graph, in) == 1.0f) return node.inputs[1];
   }
   if (op == "ADD" || op == "SUB") {
@@ -78,10 +73,10 @@ ValueId InputGiven(const Graph& graph, const Node& node) {
 // The input that is the node's one output, bits and description; kNone where there is none.
 ValueId Unchanged(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.outputs.size() != 1 || node.inputs.empty()) return kNone;
+  if (node.outputs.size() != 1) return kNone;
   if (!node.tail.empty() && !IsIdentityTable(node)) return kNone;
   const Value& out = graph.value(node.outputs[0]);
-  if (node.inputs[0] == kNone || out.variable) return kNone;
+  if (out.variable) return kNone;
   const ValueId in = InputGiven(graph, node);
   if (in == kNone || graph.value(in).variable) return kNone;
   return SameTensor(graph.value(in).info, out.info) ? in : kNone;
@@ -89,9 +84,7 @@ ValueId Unchanged(const Graph& graph, NodeId id) {
 
 // What a value may be merged with: made by a node here, and nobody outside looks at it.
 bool Internal(const Graph& graph, ValueId value) {
-  const Value& v = graph.value(value);
-  return !v.observed && !v.input && !v.variable && !v.info.constant() &&
-         graph.producer(value) != kNone;
+  return !graph.value(value).observed && graph.producer(value) != kNone;
 }
 
 }  // namespace

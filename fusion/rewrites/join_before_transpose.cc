@@ -40,7 +40,7 @@ std::optional<Joint> PlanJoint(const Graph& graph, const Node& node) {
   Joint joint;
   for (const ValueId v : node.inputs) {
     const TensorInfo& info = graph.value(v).info;
-    const std::optional<Origin> origin = info.elements() > 0 ? OriginOf(graph, v) : std::nullopt;
+    const std::optional<Origin> origin = OriginOf(graph, v);
     const auto dimensions = origin ? origin->order.Split(info.shape) : std::nullopt;
     if (!dimensions || (*dimensions)[axis].size() != 1) return std::nullopt;
     const Piece along = (*dimensions)[axis][0];

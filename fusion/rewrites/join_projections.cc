@@ -34,8 +34,8 @@ bool IsProjection(const Graph& graph, NodeId id) {
   if (graph.producer(graph.node(id).outputs[0]) != id) return false;
   const kernels::OpDescription op = graph.Describe(id);
   const TensorInfo& weights = op.inputs[1];
-  if (!op.tail.empty() || op.inputs[0].type != DataType::kFloat32 || weights.shape.rank() != 2 ||
-      op.outputs[0].type != DataType::kFloat32 || (plain && weights.type != DataType::kInt8)) {
+  if (!op.tail.empty() || op.inputs[0].type != DataType::kFloat32 ||
+      (plain && weights.type != DataType::kInt8)) {
     return false;
   }
   const auto constant = [](const TensorInfo& info) { return info.absent() || info.constant(); };
@@ -70,34 +70,27 @@ bool GoesToAttention(const Graph& graph, ValueId value) {
                              [](const auto& consumer) { return consumer.node; });
 }
 
-bool SameRows(const Shape& a, const Shape& b) {
-  return a.rank() == b.rank() &&
-         std::ranges::equal(a.dims().first(a.rank() - 1), b.dims().first(b.rank() - 1));
-}
-
 // Whether the constants can stand one below the other: in whole bytes, and with a scale each where
 // either has one.
 bool Stackable(const TensorInfo& a, const TensorInfo& b) {
   const auto in_bytes = [](const TensorInfo& info) {
     return info.elements() * BitWidth(info.type) % 8 == 0;
   };
-  return a.type == b.type && a.absent() == b.absent() && a.shape.rank() == b.shape.rank() &&
+  return a.type == b.type && a.shape.rank() == b.shape.rank() &&
          std::ranges::equal(a.shape.dims().subspan(std::min(a.shape.rank(), 1)),
                             b.shape.dims().subspan(std::min(b.shape.rank(), 1))) &&
          in_bytes(a) && in_bytes(b) && a.quantization.empty() == b.quantization.empty();
 }
 
-// Whether `other` is `first` with other weights.
+// Whether `other`, which reads the same rows, is `first` with other weights.
 bool Alike(const Graph& graph, NodeId first, NodeId other) {
   const Node &a = graph.node(first), &b = graph.node(other);
   const auto &p = a.params.as<FullyConnectedParams>(), &q = b.params.as<FullyConnectedParams>();
   const kernels::OpDescription x = graph.Describe(first), y = graph.Describe(other);
-  return a.op == b.op && a.version == b.version && p.activation == q.activation &&
-         p.weights_format == q.weights_format && p.keep_num_dims == q.keep_num_dims &&
+  return a.op == b.op && p.activation == q.activation && p.keep_num_dims == q.keep_num_dims &&
          p.asymmetric_quantize_inputs == q.asymmetric_quantize_inputs &&
          std::equal(x.inputs.begin() + 1, x.inputs.end(), y.inputs.begin() + 1, y.inputs.end(),
-                    Stackable) &&
-         SameRows(graph.value(a.outputs[0]).info.shape, graph.value(b.outputs[0]).info.shape);
+                    Stackable);
 }
 
 // The MUL to which functions of one operand lead from what the layer gives; kNone where there is
@@ -127,11 +120,10 @@ std::vector<NodeId> ProjectionsBeside(const Graph& graph, NodeId first) {
   std::vector<NodeId> nodes;
   const ValueId x = graph.node(first).inputs[0];
   for (const auto& [reader, inputs] : graph.consumers(x)) {
-    if (!IsProjection(graph, reader) || graph.node(reader).inputs[0] != x ||
-        !Alike(graph, first, reader) || !GoTogether(graph, first, reader)) {
-      continue;
+    if (IsProjection(graph, reader) && Alike(graph, first, reader) &&
+        GoTogether(graph, first, reader)) {
+      nodes.push_back(reader);
     }
-    nodes.push_back(reader);
   }
   std::ranges::sort(nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
   if (nodes.empty() || nodes.front() != first) return {};

@@ -230,7 +230,7 @@ bool RecognizeLayerNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!graph.node(id).tail.empty()) return false;
   Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
-  if (!match || !IsFloat(graph, match->x)) return false;
+  if (!match) return false;
   // Without its gain or shift, which the next node brings: the pattern ends there.
   const NodeId next = graph.SingleConsumer(graph.node(id).outputs[0]);
   if (next != kNone && graph.node(next).inputs.size() == 2 && Matcher(graph).Run(next)) {
@@ -240,7 +240,7 @@ bool RecognizeLayerNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!OnlyReadWithin(graph, matcher.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma, match->beta});
   node.params.as<kernels::LayerNormParams>().epsilon = match->epsilon;
-  if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;
+  kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail);
   return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize layer normalization",
                         context);
 }

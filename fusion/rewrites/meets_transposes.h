@@ -1,20 +1,20 @@
 // What a TRANSPOSE can be moved behind, and whether that leads to others, which it may cancel.
 #pragma once
 
-#include <map>
+#include <set>
 
 #include "fusion/graph.h"
 
 namespace fuselite::fusion {
 
-// An elementwise node of one output, without a tail, that is no chain of stages.
+// An elementwise node of one output, without a tail, and so no chain of stages.
 bool IsElementwiseAlone(const Node& node);
 
-// A sum, mean, maximum or minimum along constant dimensions, without a tail.
-bool ReducesAlone(const Graph& graph, const Node& node);
+// A sum, mean, maximum or minimum. The shape rule knows its axes.
+bool Reduces(const Node& node);
 
-// PAD or PADV2 by constant, non-negative numbers of elements, without a tail.
-bool PadsAlone(const Graph& graph, const Node& node);
+// PAD or PADV2. The shape rule knows the numbers of elements.
+bool Pads(const Node& node);
 
 // CONCATENATION, or what takes parts of a value along one dimension, without a tail.
 bool JoinsOrParts(const Node& node);
@@ -31,7 +31,7 @@ class MeetsTransposes {
   bool Through(NodeId id, int depth);
 
   const Graph& graph_;
-  std::map<ValueId, bool> known_;
+  std::set<ValueId> asked_;  // one that does not lead there ends the question
 };
 
 }  // namespace fuselite::fusion

@@ -6,9 +6,7 @@
 namespace fuselite::fusion {
 namespace {
 
-bool IsReshape(const Graph& graph, NodeId id) {
-  return id != kNone && graph.alive(id) && graph.node(id).op->reshapes;
-}
+bool IsReshape(const Graph& graph, NodeId id) { return id != kNone && graph.node(id).op->reshapes; }
 
 }  // namespace
 

@@ -23,11 +23,9 @@ bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   const RearrangingChain chain = ChainTo(graph, out);
   if (chain.transposes == 0) return false;
   const TensorInfo& info = graph.value(out).info;
-  if (info.elements() == 0 || graph.value(chain.source).info.quantization != info.quantization) {
-    return false;
-  }
+  if (graph.value(chain.source).info.quantization != info.quantization) return false;
   const std::optional<ElementOrder> order = OrderOf(graph, chain);
-  if (!order || order->pieces().size() > Shape::kMaxRank) return false;
+  if (!order) return false;
   if (chain.transposes == 1 && !order->unchanged()) return false;
   const std::vector<int> host_nodes = HostNodesOf(graph, chain);
   graph.Replace(id, Rearranged(graph, id, chain.source, *order, out, host_nodes));

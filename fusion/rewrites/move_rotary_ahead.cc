@@ -20,11 +20,11 @@ Shape OverAll(const Shape& table, const Shape& x) {
 // to be transposed itself.
 std::optional<Shape> BeforeTranspose(const Shape& table, const std::vector<int32_t>& permutation) {
   const int last = table.rank() - 1;
-  if (permutation[last] != last && permutation[last] != -1) return std::nullopt;
+  if (permutation[last] != last) return std::nullopt;
   int repeats = 0;
   Shape turned = table;
   for (int d = 0; d < last; ++d) {
-    turned.set(permutation[d] < 0 ? permutation[d] + last + 1 : permutation[d], table[d]);
+    turned.set(permutation[d], table[d]);
     repeats += table[d] == 1;
   }
   if (repeats < last - 1) return std::nullopt;
@@ -67,9 +67,7 @@ bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
   if (mover.op->reshapes) {
     moved = BeforeReshape(table, shape_of(x), shape_of(from));
   } else if (mover.op->name == "TRANSPOSE") {
-    if (const auto order = IntConstant(graph, mover.inputs[1])) {
-      moved = BeforeTranspose(table, *order);
-    }
+    moved = BeforeTranspose(table, PermutationOf(graph, mover));
   }
   if (!moved || OverAll(shape_of(rotary.inputs[2]), shape_of(x)) != table) return false;
   kernels::OpDescription op = graph.Describe(id);

@@ -56,7 +56,7 @@ struct NewOrder {
 // nullopt where the innermost elements of the result are no channels, or lie side by side already.
 std::optional<NewOrder> OrderChannels(const ElementOrder& order, int32_t channels) {
   std::vector<Piece> pieces = order.pieces();
-  if (pieces.empty() || pieces.size() > Shape::kMaxRank) return std::nullopt;
+  if (pieces.empty()) return std::nullopt;
   const auto is_channel = [&](const Piece& piece) { return piece.stride < channels; };
   if (!is_channel(pieces.back()) || pieces.back().stride == 1) return std::nullopt;
   const auto cut = [&](const Piece& p) { return is_channel(p) && p.size * p.stride > channels; };
@@ -149,7 +149,6 @@ bool OrderFilters(Graph& graph, NodeId id, RewriteContext& context) {
   const std::optional<Layer> layer = LayerThatGives(graph, origin->source);
   if (!layer) return false;
   const TensorInfo& given = graph.value(graph.node(layer->id).outputs[0]).info;
-  if (given.elements() == 0) return false;
   const std::optional<NewOrder> order = OrderChannels(origin->order, given.shape.dim(-1));
   if (!order) return false;
   std::vector<NodeId> between = ChainTo(graph, out).nodes;

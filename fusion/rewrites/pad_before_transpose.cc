@@ -34,7 +34,7 @@ int DimensionOf(const Shape& shape, const Piece& piece) {
 std::optional<Padding> PlanPadding(const Graph& graph, const Node& node) {
   const TensorInfo& input = graph.value(node.inputs[0]).info;
   const std::optional<Origin> origin = OriginOf(graph, node.inputs[0]);
-  if (!origin || origin->order.unchanged() || input.elements() == 0) return std::nullopt;
+  if (!origin || origin->order.unchanged()) return std::nullopt;
   Padding padding;
   padding.source = origin->source;
   padding.padded = graph.value(origin->source).info.shape;
@@ -52,7 +52,9 @@ std::optional<Padding> PlanPadding(const Graph& graph, const Node& node) {
     if (at < 0) return std::nullopt;
     padding.paddings[2 * at] = before;
     padding.paddings[2 * at + 1] = behind;
-    padding.order = *padding.order.Without(shape, d, piece, piece.size + before + behind);
+    const auto order = padding.order.Without(shape, d, piece, piece.size + before + behind);
+    if (!order) return std::nullopt;
+    padding.order = *order;
     shape.set(d, shape[d] + before + behind);
     padding.padded.set(at, shape[d]);
   }
@@ -62,7 +64,7 @@ std::optional<Padding> PlanPadding(const Graph& graph, const Node& node) {
 }  // namespace
 
 bool PadBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!PadsAlone(graph, graph.node(id))) return false;
+  if (!Pads(graph.node(id))) return false;
   const ValueId out = graph.node(id).outputs[0];
   const std::optional<Padding> padding = PlanPadding(graph, graph.node(id));
   if (!padding || !MeetsTransposes(graph).From(out)) return false;

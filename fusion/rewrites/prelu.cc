@@ -50,7 +50,7 @@ bool FromParts(Graph& graph, NodeId id, RewriteContext& context) {
   if (!NothingFollows(sub)) return false;
   const NodeId relu = OwnProducerIs(graph, sub.inputs[0], "RELU");
   const NodeId product = OwnProducerIs(graph, sub.inputs[1], "MUL");
-  if (relu == kNone || product == kNone || !IsFloat(graph, sub.outputs[0])) return false;
+  if (relu == kNone || product == kNone) return false;
   if (FusedActivation(graph.node(product)) != kernels::Activation::kNone) return false;
   const ValueId x = graph.node(relu).inputs[0];
   const auto [negative, alpha] = NegativePart(graph, graph.node(product), x);
@@ -67,7 +67,7 @@ bool RecognizePrelu(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId x = select.inputs[1];
   const NodeId product = OwnProducerIs(graph, select.inputs[2], "MUL");
   const NodeId positive = IsPositive(graph, select.inputs[0], x);
-  if (product == kNone || positive == kNone || !IsFloat(graph, x)) return false;
+  if (product == kNone || positive == kNone) return false;
   const Node& mul = graph.node(product);
   if (FusedActivation(mul) != kernels::Activation::kNone) return false;
   for (int i : {0, 1}) {

@@ -8,11 +8,10 @@
 
 namespace fuselite::fusion {
 
-std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node& node) {
-  std::optional<std::vector<int32_t>> permutation = IntConstant(graph, node.inputs[1]);
-  if (!permutation) return std::nullopt;
-  for (int32_t& d : *permutation) {
-    if (d < 0) d += static_cast<int32_t>(permutation->size());
+std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose) {
+  std::vector<int32_t> permutation = *IntConstant(graph, transpose.inputs[1]);
+  for (int32_t& d : permutation) {
+    if (d < 0) d += static_cast<int32_t>(permutation.size());
   }
   return permutation;
 }
@@ -31,7 +30,7 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   chain.source = value;
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(chain.source)) {
     const Node& node = graph.node(id);
-    const bool transposes = node.op->name == "TRANSPOSE" && PermutationOf(graph, node);
+    const bool transposes = node.op->name == "TRANSPOSE";
     if (!transposes && !node.op->reshapes) break;
     chain.nodes.push_back(id);
     chain.transposes += transposes;
@@ -45,12 +44,14 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value) {
 }
 
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain) {
-  ElementOrder order(graph.value(chain.source).info.elements());
+  const int64_t elements = graph.value(chain.source).info.elements();
+  if (elements == 0) return std::nullopt;
+  ElementOrder order(elements);
   for (auto id = chain.nodes.rbegin(); id != chain.nodes.rend(); ++id) {
     const Node& node = graph.node(*id);
     if (node.op->name != "TRANSPOSE") continue;
     const Shape& shape = graph.value(node.inputs[0]).info.shape;
-    if (!order.Transpose(shape, *PermutationOf(graph, node))) return std::nullopt;
+    if (!order.Transpose(shape, PermutationOf(graph, node))) return std::nullopt;
   }
   return order;
 }

@@ -10,10 +10,6 @@
 
 namespace fuselite::fusion {
 
-// The permutation of a TRANSPOSE, its entries counted from the front; nullopt where it is no
-// constant. The shape rule has checked it.
-std::optional<std::vector<int32_t>> PermutationOf(const Graph& graph, const Node& node);
-
 // What `value` was before nodes without tails only reshaped it.
 ValueId BeforeReshapes(const Graph& graph, ValueId value);
 
@@ -28,8 +24,11 @@ struct RearrangingChain {
 // only reshaped is the value itself.
 RearrangingChain ChainTo(const Graph& graph, ValueId value);
 
+// The permutation of a TRANSPOSE, its entries counted from the front. The shape rule knows it.
+std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose);
+
 // In which order the chain puts the source's elements; nullopt where its shapes cut through what it
-// has moved.
+// has moved, where no TRANSPOSE brings that order about, and where there are no elements.
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain);
 
 // What a value was before it was transposed, with the same quantization, and in which order the

@@ -34,7 +34,7 @@ std::vector<bool> AreAxes(const std::vector<int32_t>& axes, int rank) {
 std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
   const TensorInfo& input = graph.value(node.inputs[0]).info;
   const std::optional<Origin> origin = OriginOf(graph, node.inputs[0]);
-  if (!origin || origin->order.unchanged() || input.elements() == 0) return std::nullopt;
+  if (!origin || origin->order.unchanged()) return std::nullopt;
   const auto dimensions = origin->order.Split(input.shape);
   if (!dimensions) return std::nullopt;
   const auto axes = IntConstant(graph, node.inputs[1]);
@@ -67,14 +67,14 @@ std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
     reduction.shape.push_back(size);
   }
   reduction.order = ElementOrder(reduction.kept.elements());
-  reduction.order.Transpose(reduction.kept, permutation);
+  if (!reduction.order.Transpose(reduction.kept, permutation)) return std::nullopt;
   return reduction;
 }
 
 }  // namespace
 
 bool ReduceBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!ReducesAlone(graph, graph.node(id))) return false;
+  if (!Reduces(graph.node(id))) return false;
   const std::optional<Reduction> reduction = PlanReduction(graph, graph.node(id));
   if (!reduction) return false;
   Node node = graph.node(id);

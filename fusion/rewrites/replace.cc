@@ -35,7 +35,7 @@ Node MakeChain(const Graph&, ValueId x, std::vector<kernels::TailStage> stages) 
 
 bool ReplacePattern(Graph& graph, NodeId id, const std::vector<NodeId>& others, Node node,
                     std::string_view what, RewriteContext& context) {
-  if (!node.op || Makes(graph, others, node)) return false;
+  if (Makes(graph, others, node)) return false;
   node.outputs = graph.node(id).outputs;
   std::vector<NodeId> replaced = others;
   replaced.push_back(id);

@@ -12,8 +12,7 @@ namespace fuselite::fusion {
 // operator exists.
 Node MakeNode(std::string_view name, std::vector<ValueId> inputs);
 
-// A node that applies `stages` to `x`, element by element; its operator is null where this build
-// has none for it.
+// A node that applies `stages` to `x`, element by element.
 Node MakeChain(const Graph& graph, ValueId x, std::vector<kernels::TailStage> stages);
 
 // `node` takes over the outputs and the place of the pattern's last node `id`, the `others` of the

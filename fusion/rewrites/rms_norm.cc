@@ -123,7 +123,7 @@ bool RecognizeRmsNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!graph.node(id).tail.empty()) return false;
   Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
-  if (!match || !IsFloat(graph, match->x)) return false;
+  if (!match) return false;
   // Without its gain, which the next node brings: the pattern ends there.
   const NodeId next = graph.SingleConsumer(graph.node(id).outputs[0]);
   if (next != kNone && Matcher(graph).Run(next)) return false;
@@ -131,7 +131,7 @@ bool RecognizeRmsNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!OnlyReadWithin(graph, matcher.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_LAYER_NORM", {match->x, match->gamma});
   node.params.as<kernels::LayerNormParams>() = {.epsilon = match->epsilon, .keeps_mean = true};
-  if (!kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail)) return false;
+  kernels::AppendActivation(FusedActivation(graph.node(id)), &node.tail);
   return ReplacePattern(graph, id, matcher.nodes, std::move(node), "recognize RMS normalization",
                         context);
 }

@@ -65,9 +65,9 @@ class Matcher : public PatternWalk {
   // Whether this is CONCATENATION(-x2, x1).
   bool IsTurned(NodeId concatenation) {
     if (!JoinsRows(concatenation)) return false;
+    nodes.push_back(concatenation);
     const ValueId second = Negated(In(concatenation, 0));
-    return second != kNone && AreHalves(In(concatenation, 1), second) &&
-           Step(graph_.node(concatenation).outputs[0], "CONCATENATION") != kNone;
+    return second != kNone && AreHalves(In(concatenation, 1), second);
   }
   // Of what `value` is the negative; else kNone.
   ValueId Negated(ValueId value) {
@@ -116,8 +116,7 @@ class Matcher : public PatternWalk {
     const auto part = std::ranges::find(placement->parts, index, &kernels::PlacedPart::operand);
     const ValueId whole = In(id, placement->whole);
     const Shape &from = graph_.value(whole).info.shape, &to = graph_.value(value).info.shape;
-    if (part == placement->parts.end() || from.rank() != to.rank() || from.rank() == 0)
-      return kNone;
+    if (part == placement->parts.end() || from.rank() == 0) return kNone;
     Shape half = from;
     half.set(from.rank() - 1, from.dim(-1) / 2);
     const int64_t offset = which * int64_t{half.dim(-1)} * static_cast<int64_t>(sizeof(float));
@@ -132,7 +131,7 @@ class Matcher : public PatternWalk {
 bool RecognizeRotary(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONCATENATION") && !IsBare(graph, id, "ADD")) return false;
   Matcher match(graph);
-  if (!match.Run(id) || !IsFloat(graph, match.x)) return false;
+  if (!match.Run(id)) return false;
   SortUnique(&match.nodes);
   if (!OnlyReadWithin(graph, match.nodes, id)) return false;
   Node node = MakeNode("FUSELITE_ROTARY", {match.x, match.cos, match.sin});

@@ -25,13 +25,12 @@ NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op) {
   if (id == kNone) return kNone;
   const Shape& shape = ShapeOf(In(id, 0));
   const int rank = shape.rank();
-  const auto axes = IntConstant(graph_, In(id, 1));
-  if (!axes || rank == 0) return kNone;
+  const std::vector<int32_t> axes = *IntConstant(graph_, In(id, 1));
   const auto last = [&](int32_t axis) { return axis == -1 || axis == rank - 1; };
   const auto idle = [&](int32_t axis) { return shape[axis < 0 ? axis + rank : axis] == 1; };
-  const bool rows =
-      std::ranges::any_of(*axes, last) &&
-      std::ranges::all_of(*axes, [&](int32_t axis) { return last(axis) || idle(axis); });
+  const bool rows = std::ranges::any_of(axes, last) && std::ranges::all_of(axes, [&](int32_t axis) {
+                      return last(axis) || idle(axis);
+                    });
   return rows ? id : kNone;
 }
 

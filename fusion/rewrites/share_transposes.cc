@@ -8,11 +8,10 @@ namespace fuselite::fusion {
 namespace {
 
 // In which order a TRANSPOSE gives its input's elements.
-std::optional<ElementOrder> OrderGiven(const Graph& graph, const Node& transpose) {
-  const auto permutation = PermutationOf(graph, transpose);
+ElementOrder OrderGiven(const Graph& graph, const Node& transpose) {
   const Shape& shape = graph.value(transpose.inputs[0]).info.shape;
   ElementOrder order(shape.elements());
-  if (!permutation || !order.Transpose(shape, *permutation)) return std::nullopt;
+  order.Transpose(shape, PermutationOf(graph, transpose));
   return order;
 }
 
@@ -27,8 +26,7 @@ NodeId EarlierLike(const Graph& graph, NodeId id, ValueId value, const ElementOr
     }
     if (!IsBare(graph, reader.node, "TRANSPOSE") || !graph.Precedes(reader.node, id)) continue;
     if (graph.producer(node.outputs[0]) != reader.node) continue;
-    const std::optional<ElementOrder> other = OrderGiven(graph, node);
-    if (other && other->pieces() == order.pieces()) return reader.node;
+    if (OrderGiven(graph, node).pieces() == order.pieces()) return reader.node;
   }
   return kNone;
 }
@@ -39,10 +37,10 @@ bool ShareTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "TRANSPOSE")) return false;
   const Node& node = graph.node(id);
   const ValueId out = node.outputs[0];
-  const std::optional<ElementOrder> order = OrderGiven(graph, node);
-  if (!order || order->unchanged() || graph.producer(out) != id) return false;
+  const ElementOrder order = OrderGiven(graph, node);
+  if (order.unchanged() || graph.producer(out) != id) return false;
   const ValueId source = BeforeReshapes(graph, node.inputs[0]);
-  const NodeId earlier = EarlierLike(graph, id, source, *order);
+  const NodeId earlier = EarlierLike(graph, id, source, order);
   if (earlier == kNone) return false;
   const ValueId given = graph.node(earlier).outputs[0];
   if (graph.value(given).info.quantization != graph.value(out).info.quantization) return false;

@@ -13,7 +13,7 @@ bool RecognizeSilu(Graph& graph, NodeId id, RewriteContext& context) {
     if (logistic == kNone || graph.node(logistic).inputs[0] != x || !IsFloat(graph, x)) continue;
     kernels::Tail tail;
     tail.stages.push_back(kernels::TailStage::Unary(kernels::UnaryKind::kSilu));
-    if (!kernels::AppendActivation(FusedActivation(mul), &tail)) continue;
+    kernels::AppendActivation(FusedActivation(mul), &tail);
     return ReplacePattern(graph, id, {logistic}, MakeChain(graph, x, std::move(tail.stages)),
                           "recognize SiLU", context);
   }

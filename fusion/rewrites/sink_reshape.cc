@@ -20,9 +20,7 @@ struct Between {
 
 std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (!node.op->elementwise || node.tail_inputs > 0 || node.outputs.size() != 1) {
-    return std::nullopt;
-  }
+  if (!node.op->elementwise || node.tail_inputs > 0) return std::nullopt;
   const TensorInfo& out = graph.value(node.outputs[0]).info;
   // What the tail of a layer takes as it is stays: it would only go from one layer to the other.
   const auto fuses = [&](ValueId v) {
@@ -30,7 +28,7 @@ std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
   };
   if (std::ranges::any_of(node.inputs, fuses)) return std::nullopt;
   for (const ValueId after : node.inputs) {
-    if (after == kNone || graph.SingleConsumer(after) != id) continue;
+    if (graph.SingleConsumer(after) != id) continue;
     if (TailHostOf(graph, id, after) != kNone &&
         graph.value(after).info.elements() == out.elements()) {
       return Between{kNone, after, after};
@@ -50,7 +48,6 @@ std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
 // and the operand repeats along only one part of it.
 std::optional<Shape> Under(const Shape& operand, const Shape& shape, const Shape& source) {
   const int missing = shape.rank() - operand.rank();
-  if (missing < 0) return std::nullopt;
   Shape under;
   int d = 0;
   int64_t rest = 1;  // of dimension d - 1 of `shape`, that `source` has yet to come to
@@ -59,7 +56,6 @@ std::optional<Shape> Under(const Shape& operand, const Shape& shape, const Shape
     int64_t open = size, varying = 1;
     while (open > 1) {
       if (rest == 1) {
-        if (d == shape.rank()) return std::nullopt;
         varies = d >= missing && operand[d - missing] != 1;
         rest = shape[d++];
       }
@@ -82,7 +78,6 @@ std::optional<std::vector<Shape>> ShapesBefore(const Graph& graph, const Node& n
   const Shape& source = graph.value(between.before).info.shape;
   std::vector<Shape> shapes;
   for (const ValueId v : node.inputs) {
-    if (v == kNone) return std::nullopt;
     const TensorInfo& info = graph.value(v).info;
     if (v != between.after && info.quantization.per_channel()) return std::nullopt;
     const std::optional<Shape> under = Under(info.shape, shape, source);

@@ -48,7 +48,6 @@ std::optional<Turned> Turn(const ElementOrder& order, const Shape& shape, const 
   if (!dimensions) return std::nullopt;
   std::vector<Piece> own;  // of the operand, in its order
   const int missing = shape.rank() - operand.rank();
-  if (missing < 0) return std::nullopt;
   for (int d = missing; d < shape.rank(); ++d) {
     if (operand[d - missing] == 1) continue;
     own.insert(own.end(), (*dimensions)[d].begin(), (*dimensions)[d].end());
@@ -67,7 +66,7 @@ std::optional<Turned> Turn(const ElementOrder& order, const Shape& shape, const 
     if (covered != 1 && covered != source[d]) return std::nullopt;
     turned.shape.push_back(static_cast<int32_t>(covered));
   }
-  if (own.size() > Shape::kMaxRank) return std::nullopt;
+  if (own.size() > ElementOrder::kMostPieces) return std::nullopt;
   for (const Piece& piece : own) turned.parts.push_back(static_cast<int32_t>(piece.size));
   for (const Piece& piece : sorted) {
     turned.order.push_back(static_cast<int32_t>(std::ranges::find(own, piece) - own.begin()));
@@ -90,10 +89,9 @@ bool IsUndoneBehind(const Graph& graph, ValueId value, const ElementOrder& order
     const Node& node = graph.node(reader.node);
     if (node.op->reshapes) return IsUndoneBehind(graph, node.outputs[0], order);
     if (node.op->name != "TRANSPOSE") return false;
-    const auto permutation = PermutationOf(graph, node);
     ElementOrder after = order;
-    return permutation && after.Transpose(graph.value(node.inputs[0]).info.shape, *permutation) &&
-           after.unchanged();
+    const Shape& shape = graph.value(node.inputs[0]).info.shape;
+    return after.Transpose(shape, PermutationOf(graph, node)) && after.unchanged();
   });
 }
 
@@ -123,13 +121,10 @@ std::optional<Move> PlanMoveTo(const Graph& graph, const Node& node, const Origi
 }
 
 std::optional<Move> PlanMove(const Graph& graph, const Node& node) {
-  if (std::ranges::find(node.inputs, kNone) != node.inputs.end()) return std::nullopt;
   for (const ValueId v : node.inputs) {
     if (graph.value(v).info.shape != graph.value(node.outputs[0]).info.shape) continue;
     const std::optional<Origin> origin = OriginOf(graph, v);
-    if (!origin || origin->order.unchanged() || origin->order.pieces().size() > Shape::kMaxRank) {
-      continue;
-    }
+    if (!origin || origin->order.unchanged()) continue;
     std::optional<Move> move = PlanMoveTo(graph, node, *origin);
     if (!move || (move->transposes_operand && graph.SingleConsumer(v) == kNone)) continue;
     return move;
@@ -206,7 +201,6 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
   if (!IsElementwiseAlone(node)) return false;
   const ValueId out = node.outputs[0];
-  if (graph.value(out).info.elements() == 0) return false;
   const std::optional<Move> move = PlanMove(graph, node);
   if (!move) return false;
   const bool follows = !move->transposes_operand && FollowsLayer(graph, id);

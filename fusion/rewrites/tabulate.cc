@@ -64,7 +64,7 @@ class RegionFinder {
     std::vector<ValueId> open;
     for (NodeId id : region_.nodes) {
       for (ValueId v : graph_.node(id).inputs) {
-        if (v == kNone || IsScalar(v)) continue;
+        if (IsScalar(v)) continue;
         if (!Has(graph_.producer(v))) open.push_back(v);
       }
     }
@@ -124,7 +124,7 @@ Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region) 
   for (NodeId id : region.nodes) {
     Node node = graph.node(id);
     for (ValueId& v : node.inputs) {
-      if (v != kNone) v = copies.contains(v) ? copies[v] : add(v, 1);
+      v = copies.contains(v) ? copies[v] : add(v, 1);
     }
     result = add(node.outputs[0], kCodes);
     node.outputs = {result};

@@ -14,7 +14,6 @@ namespace {
 
 std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
   const auto shape = kernels::ResolveTransposeConv(op);
-  if (!shape.ok()) return std::nullopt;
   const auto& [y, x] = shape->window;
   const auto block_y = BlocksOfTransposed(y), block_x = BlocksOfTransposed(x);
   if (!block_y || !block_x) return std::nullopt;

@@ -30,7 +30,6 @@ struct VolumeBlocks {
 std::optional<VolumeBlocks> PlanBlocks(const kernels::OpDescription& op) {
   const Shape &in = op.inputs[2].shape, &out = op.outputs[0].shape, &filter = op.inputs[1].shape;
   const auto window = kernels::ResolveConv3D(op, out);
-  if (!window.ok()) return std::nullopt;
   VolumeBlocks blocks{.axes = {}, .batch = in[0], .channels_in = in[4], .channels_out = out[4]};
   for (int i = 0; i < 3; ++i) {
     const kernels::WindowAxis& axis = window->axes[i];

@@ -1,6 +1,9 @@
 #include "fusion/compile.h"
 
+#include <cstring>
 #include <filesystem>
+#include <functional>
+#include <string_view>
 
 #include "fusion/cost.h"
 #include "fusion/evaluate.h"
@@ -113,6 +116,103 @@ TEST(Compile, RefusesAGraphThatMakesAValueTwice) {
   EXPECT_THAT(executable.status().ToString(), HasSubstr("a second time"));
 }
 
+// Each makes an invalid graph of a valid one, and what is said of it.
+TEST(Compile, RefusesInvalidGraphs) {
+  struct Case {
+    std::function<void(Graph&)> change;
+    std::string_view message;
+  };
+  const auto node = [](auto change) {
+    return [change](Graph& graph) {
+      Node changed = graph.node(0);
+      change(graph, changed);
+      graph.Replace(0, std::move(changed));
+    };
+  };
+  const Case cases[] = {
+      {[](Graph& g) { g.inputs[0] = -1; }, "input -1 is not a value"},
+      {[](Graph& g) { g.inputs[0] = 99; }, "input 99 is not a value"},
+      {[](Graph& g) { g.value(g.inputs[0]).input = false; }, "is not marked as one"},
+      {node([](Graph&, Node& n) { n.outputs[0] = -1; }), "output -1 is not a value"},
+      {node([](Graph& g, Node& n) { n.outputs[0] = g.inputs[0]; }), "which is given"},
+      {node([](Graph&, Node& n) { n.outputs[0] = n.inputs[1]; }), "which is given"},
+      {[](Graph& g) { g.outputs[0] = 99; }, "output 99 is not a value"},
+      {[](Graph& g) { g.Remove(0); }, "nobody makes output"},
+      {[](Graph& g) { g.value(g.outputs[0]).observed = false; }, "is not marked as observed"},
+      {[](Graph& g) { g.outputs.push_back(g.outputs[0]); }, "is an output twice"},
+      {node([](Graph&, Node& n) {
+         n.op = kernels::FindOperator("PAD");
+         n.tail.stages.emplace_back();
+       }),
+       "has a tail, which its operator does not take"},
+  };
+  for (const auto& [change, message] : cases) {
+    GraphBuilder b;
+    b.Output(b.Op("ADD", {b.Input({1, 4}), b.Constant({4})}));
+    ASSERT_TRUE(Validate(b.graph()).ok());
+    change(b.graph());
+    EXPECT_THAT(Validate(b.graph()).ToString(), HasSubstr(std::string(message)));
+  }
+}
+
+// Nobody marks the same value as an input of the graph and of the host's state.
+TEST(Compile, TakesStateAsAnInput) {
+  GraphBuilder b;
+  b.Output(b.Rnn(b.Input({1, 4}), b.Variable({1, 3})));
+  EXPECT_TRUE(Validate(b.graph()).ok());
+}
+
+TEST(Compile, HoldsTheGraphToItsBudgetOfWork) {
+  GraphBuilder b;
+  b.Output(b.Dense(b.Input({2, 16}), 8));
+  CompileOptions options = Fused();
+  options.budget.max_multiply_adds = 2 * 16 * 8;
+  EXPECT_TRUE(Compile(b.graph(), options, nullptr).ok());
+  options.budget.max_multiply_adds -= 1;
+  EXPECT_FALSE(Compile(b.graph(), options, nullptr).ok());
+}
+
+TEST(Compile, AsksThePlannerThatItIsGiven) {
+  GraphBuilder b;
+  b.Output(b.Dense(b.Input({2, 16}), 8));
+  CompileOptions without = Fused();
+  without.jit = false;
+  Planner planner = PlannerFor(without);
+  CompileReport report;
+  ASSERT_TRUE(Compile(b.graph(), Fused(), &report, &planner).ok());
+  EXPECT_EQ(report.steps[0].candidate, RunGraph(b.graph(), without).report.steps[0].candidate);
+}
+
+// Emitted kernels come first, where there are any for the instruction set.
+TEST(Compile, TakesEmittedKernelsFirst) {
+  GraphBuilder b;
+  b.Output(b.Op("TANH", {b.Dense(b.Input({2, 16}), 8)}));
+  b.Output(b.Op("SOFTMAX", {b.Input({0, 16})}, {{"beta", 1}}));
+  for (const bool jit : {false, true}) {
+    CompileOptions options = Fused();
+    options.jit = jit;
+    const CompileReport report = RunGraph(b.graph(), options).report;
+    ASSERT_EQ(report.steps.size(), 2u);
+    const StepReport &dense = report.steps[0], &empty = report.steps[1];
+    const bool emits = jit && FUSELITE_JIT != 0 && options.isa.has(Feature::kAvx2);
+    EXPECT_EQ(dense.candidate.starts_with("jit"), emits) << dense.candidate;
+    EXPECT_TRUE(!emits || dense.refusals.empty());
+    EXPECT_EQ(empty.candidate, "reference");
+    EXPECT_THAT(empty.refusals, ::testing::IsEmpty());
+  }
+}
+
+// A step's cost is its own and its tail's; a reshape costs nothing, whatever it moves.
+TEST(Compile, CountsTheWorkOfTails) {
+  GraphBuilder b;
+  b.Output(b.Op("ABS", {b.Op("TANH", {b.Dense(b.Input({2, 16}), 8)})}));
+  b.Output(b.Op("RESHAPE", {b.Input({2, 3}), b.Ints({6})}));
+  const CompileReport report = RunGraph(b.graph(), Fused()).report;
+  ASSERT_EQ(report.steps.size(), 2u);
+  EXPECT_EQ(report.steps[0].multiply_adds, 2 * 16 * 8 + 2 * (2 * 8));
+  EXPECT_EQ(report.steps[1].multiply_adds, 0);
+}
+
 // Whoever adds a stage adds its operand to the node's inputs.
 TEST(Compile, RefusesATailThatNamesNoInput) {
   for (const int input : {-1, 2, 3}) {
@@ -125,6 +225,23 @@ TEST(Compile, RefusesATailThatNamesNoInput) {
     node.tail.stages.push_back(stage);
     b.graph().Replace(0, std::move(node));
     EXPECT_THAT(Validate(b.graph()).ToString(), HasSubstr("names no input of the node")) << input;
+  }
+}
+
+// Kernels read constants that lie well.
+TEST(Evaluate, AlignsConstants) {
+  for (const size_t shift : {0, 1, 4}) {
+    const float values[] = {1, -2, 3};
+    std::vector<std::byte> bytes(sizeof values + shift);
+    std::memcpy(bytes.data() + shift, values, sizeof values);
+    Graph graph;
+    Value value;
+    value.info = {.type = DataType::kFloat32, .shape = {3}, .data = bytes.data() + shift};
+    const ValueId v = graph.AddValue(std::move(value));
+    AlignConstants(graph);
+    const void* const data = graph.value(v).info.data;
+    EXPECT_EQ(data == bytes.data() + shift, shift != 1);
+    EXPECT_EQ(std::memcmp(data, values, sizeof values), 0);
   }
 }
 
@@ -209,6 +326,14 @@ TEST(Compile, FindsWeightsInTheFolderOfAnother) {
       EXPECT_EQ(report.caches[0].made, found ? 0 : 1);
     }
   }
+  // Of what no kernel packs nothing is told.
+  GraphBuilder b;
+  b.Output(b.Op("ADD", {b.Input({1, 512}), b.Constant({1, 512})}));
+  CompileOptions options = Fused();
+  options.cache.directory = folder;
+  CompileReport report;
+  EXPECT_TRUE(Compile(b.graph(), options, &report).ok());
+  EXPECT_THAT(report.caches, ::testing::IsEmpty());
   std::filesystem::remove_all(folder);
 }
 

@@ -33,6 +33,7 @@ class Equivalents {
       OfOperands(n);
       for (const Field& field : draft_.nodes[n].op->fields) OfAxis(n, field);
       OfAxes(n);
+      OfPermutation(n);
     }
     for (size_t v = 0; v < draft_.values.size(); ++v) OfIntegers(static_cast<ValueId>(v));
   }
@@ -74,18 +75,36 @@ class Equivalents {
     });
   }
 
-  // Shapes, orders and the like in 64 bits.
+  void OfPermutation(size_t n) {
+    const Node& node = draft_.nodes[n];
+    if (node.op->name != "TRANSPOSE" || !draft_.values[node.inputs[1]].info.constant()) return;
+    std::vector<int32_t> permutation = IntsOf(node.inputs[1]);
+    const auto rank = static_cast<int32_t>(permutation.size());
+    for (int32_t& d : permutation) d += d < 0 ? rank : -rank;
+    attempt_(Join("TRANSPOSE ", n, " counts its dimensions from the other end"),
+             [&](Draft& draft) { draft.nodes[n].inputs[1] = draft.Constant(permutation); });
+  }
+
+  // Shapes, orders and the like in other numbers of bits, where the operator takes them.
   void OfIntegers(ValueId v) {
     const Value& value = draft_.values[v];
     if (!value.info.constant() || value.info.type != DataType::kInt32) return;
     if (!value.info.quantization.empty()) return;
-    attempt_(Join(value.name, " ", v, " is of 64 bits"), [&](Draft& draft) {
-      const std::vector<int32_t> narrow = IntsOf(v);
-      const std::vector<int64_t> wide(narrow.begin(), narrow.end());
-      TensorInfo info = value.info;
-      info.type = DataType::kInt64;
+    OfBits<int64_t>(v, DataType::kInt64);
+    OfBits<int16_t>(v, DataType::kInt16);
+    OfBits<int8_t>(v, DataType::kInt8);
+  }
+  template <class T>
+  void OfBits(ValueId v, DataType type) {
+    const std::vector<int32_t> numbers = IntsOf(v);
+    const std::vector<T> others(numbers.begin(), numbers.end());
+    if (!std::ranges::equal(numbers, others)) return;
+    attempt_(Join(draft_.values[v].name, " ", v, " is of ", DataTypeName(type)), [&](Draft& draft) {
+      TensorInfo info = draft_.values[v].info;
+      info.type = type;
       Graph maker;
-      const ValueId made = maker.AddConstant(info, std::as_bytes(std::span(wide)), value.name);
+      const ValueId made =
+          maker.AddConstant(info, std::as_bytes(std::span(others)), draft_.values[v].name);
       draft.values[v] = maker.value(made);
     });
   }

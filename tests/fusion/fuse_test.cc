@@ -284,6 +284,30 @@ TEST(GateIntoWeights, NotOfSeveralImagesNorOfManyFilters) {
   }
 }
 
+TEST(GateIntoWeights, OfProductsOfSinglePixelsByFloatsAlone) {
+  struct Case {
+    Shape filters;
+    Attributes strides{};
+    bool padded = false, floats = true;
+  };
+  for (const Case& c :
+       {Case{{5, 1, 3, 6}}, Case{{5, 3, 1, 6}}, Case{{6, 1, 1, 3}},
+        Case{{5, 1, 1, 6}, {{"stride_h", 2}}}, Case{{5, 1, 1, 6}, {{"stride_w", 2}}},
+        Case{{5, 1, 1, 6}, {}, true}, Case{{5, 1, 1, 6}, {}, false, false}}) {
+    GraphBuilder b;
+    const ValueId gate = b.Op("LOGISTIC", {b.Input({1, 1, 1, 6})});
+    ValueId v = b.Op("MUL", {b.Op("TANH", {b.Input({1, 24, 25, 6})}), gate});
+    if (c.padded) v = b.Op("PAD", {v, b.Ints({4, 2}, {0, 0, 1, 0, 0, 1, 0, 0})});
+    Attributes attributes = {{"stride_h", 1}, {"stride_w", 1}};
+    attributes.insert(attributes.end(), c.strides.begin(), c.strides.end());
+    const ValueId filters = c.floats ? b.Constant(c.filters) : b.Int8Constant(c.filters, 0.01f);
+    b.Output(b.Op("CONV_2D", {v, filters}, attributes));
+    for (const std::string& op : ExpectSameFused(b.graph(), 1e-5f).ops()) {
+      EXPECT_FALSE(op.starts_with("FULLY_CONNECTED")) << c.filters.ToString();
+    }
+  }
+}
+
 // The input of a convolution that is its residual too: what made it must stay.
 TEST(OwnInputAsResidual, OfAGatedAScaledAndAPaddedConvolution) {
   const auto outcome = [](auto&& make) {

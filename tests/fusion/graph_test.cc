@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fusion/splice.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -103,6 +104,33 @@ TEST(Graph, HasRoomBeforeTheSameNodeForAnyNumber) {
   for (size_t i = 1; i < expected.size(); ++i) {
     EXPECT_TRUE(graph.Precedes(expected[i - 1], expected[i]));
   }
+}
+
+// What stands for the body's values is used, the others are copied, once each.
+TEST(Splice, PutsABodyBetweenItsCallersValues) {
+  GraphBuilder body;
+  const ValueId x = body.Input({2}), bias = body.Constant({2});
+  const ValueId sum = body.Op("ADD", {x, bias});
+  body.Output(body.Op("FULLY_CONNECTED",
+                      {body.Op("MUL", {sum, bias}), body.Constant({3, 2}), kNone},
+                      {{"keep_num_dims", 1}}));
+  body.graph().value(sum).host_tensor = 7;
+  GraphBuilder caller;
+  const ValueId given = caller.Op("NEG", {caller.Input({2})});
+  const ValueId result = caller.graph().AddValue(body.graph().value(body.graph().outputs[0]));
+  Splice(body.graph(), {{x, given}, {body.graph().outputs[0], result}}, {5}, caller.graph());
+  const std::vector<NodeId> order = caller.graph().order();
+  ASSERT_EQ(order.size(), 4u);
+  const auto node = [&](int i) -> const Node& { return caller.graph().node(order[i]); };
+  EXPECT_EQ(node(1).inputs[0], given);
+  EXPECT_EQ(node(2).inputs[0], node(1).outputs[0]);
+  EXPECT_EQ(node(2).inputs[1], node(1).inputs[1]) << "a constant is copied once";
+  EXPECT_EQ(node(3).inputs[2], kNone);
+  EXPECT_EQ(node(3).outputs[0], result);
+  for (int i = 1; i < 4; ++i) EXPECT_THAT(node(i).host_nodes, ElementsAreArray({5}));
+  const Value& copied = caller.graph().value(node(1).outputs[0]);
+  EXPECT_FALSE(copied.observed || copied.input || copied.variable);
+  EXPECT_EQ(copied.host_tensor, kNone);
 }
 
 }  // namespace

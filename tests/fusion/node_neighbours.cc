@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/batch_matmul/batch_matmul.h"
 #include "runtime/status.h"
 #include "tests/fusion/draft.h"
 
@@ -14,7 +15,7 @@ using kernels::Field;
 using kernels::FieldKind;
 
 // Operators that take the same operands.
-constexpr std::array<std::array<std::string_view, 2>, 16> kSiblings = {{
+constexpr std::array<std::array<std::string_view, 2>, 23> kSiblings = {{
     {"ADD", "SUB"},
     {"SUB", "ADD"},
     {"MUL", "DIV"},
@@ -28,7 +29,14 @@ constexpr std::array<std::array<std::string_view, 2>, 16> kSiblings = {{
     {"RSQRT", "SQRT"},
     {"SQRT", "RSQRT"},
     {"MEAN", "SUM"},
+    {"ADD", "MUL"},
+    {"MUL", "ADD"},
+    {"REDUCE_MAX", "REDUCE_MIN"},
+    {"MAX_POOL_2D", "AVERAGE_POOL_2D"},
     {"GREATER", "LESS"},
+    {"LESS", "GREATER"},
+    {"GREATER_EQUAL", "LESS_EQUAL"},
+    {"LESS_EQUAL", "GREATER_EQUAL"},
     {"SQUARE", "ABS"},
     {"NEG", "ABS"},
 }};
@@ -143,6 +151,24 @@ class NodeNeighbours {
       });
     }
     for (const Field& field : node.op->fields) OfField(n, field);
+    if (node.op->name == "BATCH_MATMUL") OfTurnedMatrices(n);
+  }
+
+  // An operand of its own that is taken the other way round.
+  void OfTurnedMatrices(size_t n) {
+    for (const int i : {0, 1}) {
+      const TensorInfo& info = draft_.values[draft_.nodes[n].inputs[i]].info;
+      attempt_(Join("BATCH_MATMUL ", n, " turns operand ", i), [&](Draft& draft) {
+        TensorInfo turned = info;
+        const int rank = info.shape.rank();
+        turned.shape.set(rank - 1, info.shape[rank - 2]);
+        turned.shape.set(rank - 2, info.shape[rank - 1]);
+        draft.nodes[n].inputs[i] = draft.Input(turned);
+        auto& params = draft.nodes[n].params.as<kernels::BatchMatMulParams>();
+        bool& adjoint = i == 0 ? params.adj_x : params.adj_y;
+        adjoint = !adjoint;
+      });
+    }
   }
 
   void OfField(size_t n, const Field& field) {

@@ -18,7 +18,8 @@ ValueId InverseDeviation(GraphBuilder& b, ValueId x, ValueId mean) {
 TEST(LayerNorm, AsKerasExpandsIt) {
   for (const bool negated : {false, true}) {
     GraphBuilder b;
-    const ValueId x = b.Dense(b.Input({5, 7}), 12);
+    // With as many rows as channels, what lies along the wrong ones has the right shape, too.
+    const ValueId x = b.Dense(b.Input({negated ? 12 : 5, 7}), 12);
     const ValueId mean = b.Op("MEAN", {x, b.Ints({-1})}, kKeepDims);
     const ValueId g = b.Op("MUL", {InverseDeviation(b, x, mean), b.Constant({1, 12})});
     const ValueId beta = b.Constant({1, 12});
@@ -74,7 +75,7 @@ TEST(LayerNorm, CentredFirst) {
   for (const Squares squares : {Squares::kOfDifferences, Squares::kSquare, Squares::kProduct}) {
     for (const bool scaled : {false, true}) {
       GraphBuilder b;
-      const ValueId x = b.Input({2, 5, 12});
+      const ValueId x = b.Input({2, scaled ? 12 : 5, 12});
       const ValueId mean = b.Op("MEAN", {x, b.Ints({2})}, kKeepDims);
       const ValueId centred = b.Op("SUB", {x, mean});
       ValueId v;
@@ -129,13 +130,14 @@ TEST(RmsNorm, FromItsParts) {
       for (const bool kept : {false, true}) {
         SCOPED_TRACE(mean + ", gain " + gain);
         GraphBuilder b;
-        const ValueId x = b.Dense(b.Input({5, 7}), 12);
+        const int32_t rows = kept ? 12 : 5;
+        const ValueId x = b.Dense(b.Input({rows, 7}), 12);
         const ValueId squares = kept ? b.Op("MUL", {x, x}) : b.Op("SQUARE", {x});
         ValueId m =
             b.Op(mean.substr(0, mean.find(' ')), {squares, b.Ints({1})}, {{"keep_dims", kept}});
         if (mean == "SUM / n") m = b.Op("DIV", {m, b.Scalar(12)});
         if (mean == "SUM * (1/n)") m = b.Op("MUL", {b.Scalar(1.0f / 12), m});
-        if (!kept) m = b.Op("RESHAPE", {m, b.Ints({5, 1})});
+        if (!kept) m = b.Op("RESHAPE", {m, b.Ints({rows, 1})});
         m = b.Op("ADD", {m, b.Scalar(1e-5f)});
         const bool quotient = gain == "of a quotient";
         ValueId r = b.Op(quotient ? "SQRT" : "RSQRT", {m});
@@ -148,6 +150,18 @@ TEST(RmsNorm, FromItsParts) {
       }
     }
   }
+}
+
+// The first gain is the normalization's.
+TEST(RmsNorm, HasOneGain) {
+  GraphBuilder b;
+  const ValueId x = b.Input({6, 6});
+  const ValueId m = b.Op("MEAN", {b.Op("SQUARE", {x}), b.Ints({1})}, kKeepDims);
+  const ValueId r = b.Op("RSQRT", {b.Op("ADD", {m, b.Scalar(1e-5f)})});
+  const ValueId y = b.Op("MUL", {x, b.Op("MUL", {r, b.Constant({6})})});
+  b.Output(b.Op("MUL", {y, b.Constant({6})}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops(),
+              ElementsAre("FUSELITE_LAYER_NORM + mul"));
 }
 
 TEST(RmsNorm, NotOfAnotherSumOrDivisor) {

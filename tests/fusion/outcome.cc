@@ -124,6 +124,7 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
     return RunAgainst(edge, graph, inputs, options.threads, execution, outcome.status);
   };
   outcome.outputs = run(GuardedBytes::Edge::kBegin);
+  if (!options.fusion) return outcome;
   const std::vector<std::vector<float>> again = run(GuardedBytes::Edge::kEnd);
   for (size_t i = 0; i < again.size(); ++i) {
     EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(again[i])),
@@ -166,24 +167,64 @@ namespace {
 
 // The graph after each rewrite, in an order that follows from `seed`. A rewrite mostly sees what
 // those that stand before it in the list left; here it sees what the others leave, tails above all.
-Graph RewrittenInAnyOrder(Graph graph, uint64_t seed) {
-  Planner planner = PlannerFor(Fused());
-  RewriteContext rewriting(planner, nullptr);
+// Whatever a rewrite changes it says, and what it says it has changed.
+Graph RewrittenInAnyOrder(Graph graph, uint64_t seed, const CompileOptions& options = Fused()) {
+  Planner planner = PlannerFor(options);
+  std::vector<RewriteRecord> records;
+  RewriteContext rewriting(planner, &records);
   std::vector<RewriteFunction> rewrites(AllRewrites().begin(), AllRewrites().end());
   Random random(seed);
   for (size_t i = rewrites.size(); i > 1; --i) {
     std::swap(rewrites[i - 1], rewrites[random.Int(0, static_cast<int64_t>(i) - 1)]);
   }
-  for (const RewriteFunction rewrite : rewrites) RunRewrite(rewrite, graph, rewriting);
+  for (const RewriteFunction rewrite : rewrites) {
+    records.clear();
+    const int changes = RunRewrite(rewrite, graph, rewriting);
+    EXPECT_EQ(static_cast<size_t>(changes), records.size());
+  }
   return graph;
+}
+
+// Steps that an operator's last resort computes, as its others refused.
+size_t LastResorts(const Outcome& outcome) {
+  return static_cast<size_t>(std::ranges::count_if(outcome.report.steps, [](const auto& step) {
+    return step.candidate == "reference" && !step.refusals.empty();
+  }));
+}
+
+// What a fast kernel refuses is not fused at the price of the reference.
+void ExpectNoMoreReferences(const Outcome& unfused, const Outcome& fused) {
+  EXPECT_LE(LastResorts(fused), LastResorts(unfused));
+}
+
+// The same without emitted code, and with no more than any machine runs: kernels refuse more there.
+void ExpectSameByFewerKernels(const Graph& graph, float tolerance, float roundings) {
+  for (const Isa isa : {RunnableIsas().front(), RunnableIsas().back()}) {
+    SCOPED_TRACE("without emitted code, for " + std::string(IsaName(isa)));
+    CompileOptions options = Fused();
+    options.isa = isa;
+    options.jit = false;
+    const Outcome fused = RunGraph(graph, options);
+    const Outcome other = RunGraph(RewrittenInAnyOrder(graph, 1, options), options);
+    options.fusion = false;
+    const Outcome expected = RunGraph(graph, options);
+    for (const Outcome* const outcome : {&fused, &other}) {
+      EXPECT_TRUE(outcome->status.ok()) << outcome->status.ToString();
+      ExpectClose(expected.outputs, outcome->outputs, tolerance, roundings);
+      ExpectNoMoreReferences(expected, *outcome);
+    }
+  }
 }
 
 Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   const Outcome expected = RunGraph(graph, Unfused());
   Outcome fused = RunGraph(graph, Fused());
   EXPECT_TRUE(expected.status.ok()) << expected.status.ToString();
+  EXPECT_EQ(expected.report.steps.size(), graph.order().size()) << "without fusion";
   EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
   ExpectClose(expected.outputs, fused.outputs, tolerance, roundings);
+  ExpectNoMoreReferences(expected, fused);
+  ExpectSameByFewerKernels(graph, tolerance, roundings);
   if (CompileOptions parts = Fused();
       parts.batch = {.most_bytes = 1, .least_work = 0}, PartOfBatch(graph, parts.batch)) {
     SCOPED_TRACE("a sample at a time");
@@ -282,6 +323,7 @@ Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance) {
       EXPECT_TRUE(fused.status.ok()) << fused.status.ToString();
       ExpectClose(WithoutInfinities(expected.outputs), WithoutInfinities(fused.outputs),
                   NeighbourTolerance(neighbour, tolerance));
+      ExpectNoMoreReferences(expected, fused);
     }
   });
   Outcome fused = ExpectSameFused(graph, tolerance);

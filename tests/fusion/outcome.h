@@ -19,8 +19,8 @@ struct Outcome {
   std::vector<std::string> ops() const;
 };
 
-// Compiles, and runs twice on inputs that follow from `seed`, which shall give the same. Integers
-// come back as floats of the same value, 16-bit floats and bools as their bytes.
+// Compiles, and runs on inputs that follow from `seed`: with fusion twice, which shall give the
+// same. Integers come back as floats of the same value, 16-bit floats and bools as their bytes.
 Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed = 7);
 
 // The best ISA that the machine runs, one thread.

@@ -193,13 +193,77 @@ TEST(JoinProjections, NotOfWhatOthersReadOrOtherRows) {
   }
 }
 
+// Two layers of one row, the second of which differs from the first, lead to one product.
+TEST(JoinProjections, OnlyOfLayersThatAreAlike) {
+  constexpr std::string_view kBlocks = "FUSELITE_BLOCKWISE_FULLY_CONNECTED",
+                             kSmall = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
+  struct Layer {
+    std::string_view op;
+    int32_t blocks = 2;
+    bool biased = false, quantized = true, zero_points = true;
+    Attributes attributes{};
+  };
+  const auto add = [=](GraphBuilder& b, ValueId x, const Layer& layer) {
+    const ValueId weights = b.Int8Constant({32, 64}, 0.01f);
+    Quantization& q = b.graph().value(weights).info.quantization;
+    if (!layer.zero_points) q.zero_points = std::vector<int32_t>();
+    if (!layer.quantized) q = {};
+    std::vector<ValueId> inputs = {x, weights};
+    if (layer.biased || layer.op == kBlocks)
+      inputs.push_back(layer.biased ? b.Constant({32}) : kNone);
+    if (layer.op == kBlocks) inputs.push_back(b.Constant({32, layer.blocks}, 0.005f, 0.01f));
+    Attributes attributes = layer.attributes;
+    attributes.emplace_back("keep_num_dims", 1);
+    return b.Op(layer.op, inputs, attributes);
+  };
+  struct Case {
+    Layer first, second;
+    bool joined;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {{kBlocks}, {kBlocks}, true},
+           {{kSmall}, {kSmall}, true},
+           {{kSmall}, {.op = kSmall, .zero_points = false}, true},
+           {{.op = kSmall, .zero_points = false}, {kSmall}, true},
+           {{kBlocks}, {.op = kBlocks, .blocks = 1}, false},
+           {{kBlocks}, {.op = kBlocks, .quantized = false}, false},
+           {{kBlocks}, {.op = kBlocks, .biased = true}, false},
+           {{kSmall}, {.op = kSmall, .biased = true}, false},
+           {{kBlocks}, {kSmall}, false},
+           {{kSmall}, {"FULLY_CONNECTED"}, false},
+           {{"FULLY_CONNECTED"}, {"FULLY_CONNECTED"}, false},
+           {{kSmall}, {.op = kSmall, .attributes = {{"fused_activation_function", kRelu}}}, false},
+       }) {
+    GraphBuilder b;
+    const ValueId x = b.Op("NEG", {b.Input({1, 1, 64})});
+    const ValueId gate = b.Op("TANH", {add(b, x, c.first)});
+    b.Output(b.Op("MUL", {gate, add(b, x, c.second)}));
+    const std::vector<std::string> ops = ExpectSameFused(b.graph(), 5e-4f).ops();
+    const auto layers = std::ranges::count_if(
+        ops, [&](const auto& o) { return o.find("FULLY_CONNECTED") != std::string::npos; });
+    EXPECT_EQ(layers, c.joined ? 1 : 2) << c.first.op << ", " << c.second.op;
+  }
+}
+
+TEST(JoinProjections, NotOfThoseThatLeadToTwoProducts) {
+  constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
+  GraphBuilder b;
+  const ValueId x = b.Op("NEG", {b.Input({1, 1, 64})});
+  for (int i = 0; i < 2; ++i) {
+    b.Output(b.Op("MUL", {b.Op("TANH", {SmallLayer(b, kOp, x, false)}), b.Input({1, 1, 32})}));
+  }
+  const std::vector<std::string> ops = ExpectSameFused(b.graph(), 2e-5f).ops();
+  EXPECT_EQ(std::ranges::count_if(ops, [&](const auto& o) { return o.starts_with(kOp); }), 2);
+}
+
 // Two weights of int4 share a byte: those that end in the middle of one have nothing below them.
 TEST(JoinProjections, OfHalfBytesEndInWholeOnes) {
   constexpr std::string_view kOp = "FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED";
-  for (const int32_t units : {4, 5}) {
+  for (const auto& [first, second] :
+       {std::pair(4, 4), std::pair(5, 5), std::pair(1, 4), std::pair(4, 1)}) {
     GraphBuilder b;
     const ValueId x = b.Op("NEG", {b.Input({1, 1, 3})});
-    const auto layer = [&] {
+    const auto layer = [&](int32_t units) {
       std::vector<std::byte> bytes((units * 3 + 1) / 2);
       for (std::byte& two : bytes) two = std::byte(b.random().Int(0, 255));
       const TensorInfo info{.type = DataType::kInt4,
@@ -208,12 +272,12 @@ TEST(JoinProjections, OfHalfBytesEndInWholeOnes) {
       const ValueId weights = b.graph().AddConstant(info, bytes, "int4");
       return b.Op(kOp, {x, weights}, {{"keep_num_dims", 1}});
     };
-    const ValueId gate = b.Op("TANH", {layer()});
-    b.Output(b.Op("MUL", {gate, layer()}));
+    const ValueId gate = b.Op("TANH", {layer(first)});
+    b.Output(b.Op("MUL", {gate, layer(second)}));
     const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
     const auto layers =
         std::ranges::count_if(ops, [&](const auto& o) { return o.starts_with(kOp); });
-    EXPECT_EQ(layers, units == 4 ? 1 : 2);
+    EXPECT_EQ(layers, first == 4 && second == 4 ? 1 : 2);
   }
 }
 

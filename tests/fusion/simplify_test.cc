@@ -109,6 +109,22 @@ TEST(KeepWeightsSmall, WhereOthersReadTheFloats) {
               ElementsAre("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED", "FULLY_CONNECTED"));
 }
 
+TEST(KeepWeightsSmall, WhereTheFloatsAreGiven) {
+  GraphBuilder b;
+  const ValueId weights = b.Op("DEQUANTIZE", {b.Int8Constant({512, 512}, 0.01f)});
+  b.Output(b.Op("FULLY_CONNECTED", {b.Input({1, 512}), weights}));
+  b.Output(weights);
+  ExpectSameFused(b.graph(), 1e-4f);
+}
+
+// A layer of constants, without a bias.
+TEST(FoldConstants, WithoutOptionalOperands) {
+  GraphBuilder b;
+  const ValueId y = b.Op("FULLY_CONNECTED", {b.Constant({2, 4}), b.Constant({3, 4}), kNone});
+  b.Output(b.Op("ADD", {b.Input({2, 3}), y}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(), ElementsAre("ADD"));
+}
+
 TEST(DeadNodes, GoWithWhatOnlyTheyNeed) {
   GraphBuilder b;
   const ValueId x = b.Input({2, 8});
@@ -229,7 +245,9 @@ TEST(MergeReshapes, TheLastOneRemains) {
   ValueId v = b.Op("RESHAPE", {b.Input({4, 6}), b.Ints({2, 12})});
   v = b.Op("EXPAND_DIMS", {v, b.Ints({0})});
   b.Output(b.Op("RESHAPE", {v, b.Ints({8, 3})}));
-  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(), ElementsAre("RESHAPE"));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  EXPECT_THAT(outcome.ops(), ElementsAre("RESHAPE"));
+  EXPECT_THAT(outcome.report.steps[0].host_nodes, ElementsAre(0, 1, 2));
 }
 
 TEST(MergeReshapes, BetweenLayersNoneRemains) {

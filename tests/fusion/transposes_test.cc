@@ -1,4 +1,5 @@
 // TRANSPOSEs: merged, cancelled, moved behind what stands between two of them.
+#include <algorithm>
 #include <numeric>
 
 #include "fusion/rewrites/rewrites.h"
@@ -41,6 +42,22 @@ TEST(MergeTransposes, ThatMovesSingleDimensionsIsAReshape) {
   const ValueId moved = b.Op("TRANSPOSE", {v, b.Ints({0, 2, 1, 3})});
   b.Output(b.Conv(moved, 3, 1));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops(), ElementsAre("CONV_2D", "CONV_2D"));
+}
+
+// Nine dimensions are moved, one more than TRANSPOSE takes.
+TEST(MergeTransposes, NotToMoreDimensionsThanThereAre) {
+  for (const bool between : {false, true}) {
+    GraphBuilder b;
+    const std::vector<int32_t> turned = {7, 6, 5, 4, 3, 2, 1, 0};
+    ValueId v = b.Op("TRANSPOSE", {b.Input({4, 4, 4, 4, 4}), b.Ints({4, 3, 2, 1, 0})});
+    // Of each dimension one half, and of the first both.
+    v = b.Op("RESHAPE", {v, b.Ints({2, 4, 4, 4, 2, 2, 2, 1})});
+    v = b.Op("TRANSPOSE", {v, b.Ints(turned)});
+    if (between) v = b.Op("TRANSPOSE", {b.Op("EXP", {b.Op("NEG", {v})}), b.Ints(turned)});
+    b.Output(v);
+    const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), 1e-6f).ops();
+    EXPECT_EQ(std::ranges::count(ops, "TRANSPOSE"), between ? 3 : 2);
+  }
 }
 
 TEST(MergeTransposes, WhatOthersReadStays) {

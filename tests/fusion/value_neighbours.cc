@@ -32,13 +32,24 @@ class ValueNeighbours {
     }
     if (!value.observed && !value.variable) OfState(v);
     if (value.observed) OfOutput(v);
-    for (int d = 0; value.input && d < value.info.shape.rank(); ++d) {
-      attempt_(Join(value.name, " is larger in dimension ", d), [&](Draft& draft) {
-        Shape& shape = draft.values[v].info.shape;
-        shape.set(d, shape[d] + 1);
-      });
-    }
+    if (value.input) OfShape(v);
     OfQuantization(v);
+  }
+
+  void OfShape(ValueId v) {
+    const Shape& shape = draft_.values[v].info.shape;
+    for (int d = 0; d < shape.rank(); ++d) {
+      for (const int32_t size : {shape[d] + 1, 1, 0}) {
+        if (size == shape[d]) continue;
+        attempt_(Join(draft_.values[v].name, " has ", size, " in dimension ", d),
+                 [&](Draft& draft) { draft.values[v].info.shape.set(d, size); });
+      }
+    }
+    attempt_(Join(draft_.values[v].name, " has one more dimension in front"), [&](Draft& draft) {
+      Shape more = {1};
+      for (const int32_t size : shape.dims()) more.push_back(size);
+      draft.values[v].info.shape = more;
+    });
   }
 
   // What the value is may change while the graph runs: from then on nobody may read it where it was
@@ -93,7 +104,7 @@ class ValueNeighbours {
     if (value.info.quantization.empty()) return;
     const auto changed = [](auto values, auto change) {
       std::vector result(values.begin(), values.end());
-      change(result[0]);
+      if (!result.empty()) change(result[0]);
       return decltype(values)(std::move(result));
     };
     attempt_(Join(value.name, " has another scale"), [&](Draft& draft) {
@@ -103,6 +114,9 @@ class ValueNeighbours {
     attempt_(Join(value.name, " has another zero point"), [&](Draft& draft) {
       auto& zero_points = draft.values[v].info.quantization.zero_points;
       zero_points = changed(zero_points, [](int32_t& zero_point) { ++zero_point; });
+    });
+    attempt_(Join(value.name, " has no zero points"), [&](Draft& draft) {
+      draft.values[v].info.quantization.zero_points = std::vector<int32_t>();
     });
     const Shape& shape = value.info.shape;
     for (int d = 0; d < shape.rank(); ++d) {
@@ -128,7 +142,10 @@ class ValueNeighbours {
     const Value& value = draft_.values[v];
     switch (value.info.type) {
       case DataType::kFloat32: OfNumbers<float>(v); break;
-      case DataType::kInt32: OfNumbers<int32_t>(v); break;
+      case DataType::kInt32:
+        OfNumbers<int32_t>(v);
+        OfTheRun(v);
+        break;
       case DataType::kInt8: OfNumbers<int8_t>(v); break;
       default: break;
     }
@@ -148,6 +165,21 @@ class ValueNeighbours {
     std::vector<int32_t> turned(shape.dims().rbegin(), shape.dims().rend());
     attempt_(Join(value.name, " has its dimensions in reverse"),
              [&](Draft& draft) { draft.values[v].info.shape = Shape(std::span(turned)); });
+  }
+
+  // The same numbers, known only when the graph runs.
+  void OfTheRun(ValueId v) {
+    const auto reads = [&](const Node& node) { return std::ranges::count(node.inputs, v) > 0; };
+    const auto reader = std::ranges::find_if(draft_.nodes, reads);
+    if (reader == draft_.nodes.end()) return;
+    const auto at = static_cast<size_t>(reader - draft_.nodes.begin());
+    attempt_(Join(draft_.values[v].name, " ", v, " is known only at run time"), [&](Draft& draft) {
+      const ValueId any = draft.Input(draft.values[v].info);
+      const ValueId zeros = draft.Insert(at, "SUB", {any, any});
+      const ValueId same = draft.Insert(at + 1, "ADD", {zeros, v});
+      for (const ValueId made : {zeros, same}) draft.values[made].info.type = DataType::kInt32;
+      std::ranges::replace(draft.nodes[at + 2].inputs, v, same);
+    });
   }
 
   // Few numbers each, else the first, one in the middle and the last.
