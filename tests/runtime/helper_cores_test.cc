@@ -115,6 +115,33 @@ TEST(HelperCoresTest, SendsAHelperOffTheCallersCoreUntilItArrives) {
   EXPECT_EQ(CoresOf(helpers.ids[0]), cores);
 }
 
+// Of four cores, 0 to 3, and some that are none.
+TEST(HelperCoresTest, ChoosesCoresThatNobodyElseIsOn) {
+  const auto set_of = [](const std::vector<int>& cores) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int core : cores) CPU_SET(core, &set);
+    return set;
+  };
+  struct {
+    std::vector<int> given;
+    int caller;
+    std::vector<int> others, chosen;
+  } const kCases[] = {{{0, 1, 2, 3}, 0, {}, {1, 2, 3}},
+                      {{0, 1, 2, 3}, 0, {2}, {1, 3}},
+                      {{0, 1, 2, 3}, 0, {1, 2, 3}, {1, 2, 3}},
+                      {{0, 1}, 0, {1}, {1}},
+                      {{0, 1}, 3, {1}, {0}},
+                      {{2}, 2, {}, {}},
+                      {{0, 1}, -1, {-1}, {0, 1}},
+                      {{0, 1}, 1 << 30, {CPU_SETSIZE}, {0, 1}}};
+  for (const auto& [given, caller, others, chosen] : kCases) {
+    const cpu_set_t found = CoresElsewhere(set_of(given), caller, set_of(others)),
+                    expected = set_of(chosen);
+    EXPECT_TRUE(CPU_EQUAL(&found, &expected)) << testing::PrintToString(given) << caller;
+  }
+}
+
 TEST(HelperCoresTest, SendsHelpersApart) {
   const std::vector<int> cores = CoresOf(0);
   if (cores.size() < 3) GTEST_SKIP() << "this process may use less than three cores";

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -125,6 +127,21 @@ TEST(ParallelFor, EveryUnitOnceForAllSizes) {
   }
 }
 
+// Each range but the last one waits for another thread to begin one, for a while.
+TEST(ParallelFor, IsSharedByThreads) {
+  std::mutex mutex;
+  std::set<std::thread::id> workers;  // guarded by `mutex`
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  ParallelFor(2, 100, 1, [&](int64_t, int64_t) {
+    for (bool both = false; !both && std::chrono::steady_clock::now() < patience;) {
+      const std::lock_guard lock(mutex);
+      workers.insert(std::this_thread::get_id());
+      both = workers.size() == 2;
+    }
+  });
+  EXPECT_EQ(workers.size(), 2u);
+}
+
 TEST(ParallelFor, SmallWorkStaysOnTheCaller) {
   const std::thread::id caller = std::this_thread::get_id();
   int calls = 0;
@@ -188,6 +205,21 @@ TEST(SharedWork, FirstUnitsAreWhereThreadsBegin) {
         EXPECT_EQ(range.begin, first);
       }
     }
+  }
+}
+
+// The first claim is half of a thread's part, which is sixteen blocks, or of whole grains.
+TEST(SharedWork, IsDividedIntoSixteenBlocksForEachThread) {
+  struct {
+    int64_t units, grain, first;
+  } const kLists[] = {{320, 1, 80}, {3200, 1, 800}, {3199, 1, 891},
+                      {40, 1, 10},  {320, 64, 128}, {64, 64, 64}};
+  for (const auto& [units, grain, first] : kLists) {
+    std::vector<WorkCell> cells(SharedWork::kCells * 2);
+    SharedWork work(cells.data(), 1, units, grain, 2);
+    SharedWork::Range range;
+    for (int thread = 0; !work.Claim(thread, range); ++thread) ASSERT_LT(thread, 2);
+    EXPECT_EQ(range.end - range.begin, first) << units << " by " << grain;
   }
 }
 
