@@ -224,6 +224,7 @@ TEST_F(TopologyTest, OnlyTheProcessesOwnGroupsCount) {
       {"0::/deep/three\n", below, 3},
       {"0::/deep\n", below, 0},
       {"0::/elsewhere/three\n", below, 0},
+      {"0::/keep/three\n", below, 0},
       {"0::/three\n", "0 cgroup2 x / /one\n" + version2, 3},
       {"nonsense\n\n::\n", version2 + cpu, 0},
       {"0:\n", version2 + "30 23 0:26 / /one - cgroup2 cgroup2 rw\n", 0},

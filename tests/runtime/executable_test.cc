@@ -238,7 +238,7 @@ TEST(Stages, WaitOnceForWhatIsBeforeAWait) {
   ExecutableBuilder b;
   const int in = b.AddInput(kBytes), first = b.AddTemporary(kBytes), out = b.AddOutput(kBytes);
   b.AddStep(MakeStep("first", Nothing(), {in}, {first}));
-  b.AddStep(MakeStep("two", Nothing().Phases({50, 60}), {in}, {b.AddOutput(kBytes)}));
+  b.AddStep(MakeStep("two", Nothing().Phases({50, 60}), {in}, {b.AddOutput(0)}));
   b.AddStep(MakeStep("third", Nothing(), {first}, {out}));
   const auto built = std::move(b).Build();
   ASSERT_TRUE(built.ok());

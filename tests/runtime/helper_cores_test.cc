@@ -72,21 +72,28 @@ class RestingHelpers {
         cores.Arrive(number);
         steps.arrived.set_value();
         steps.end.get_future().wait();
+        cores.Arrive(number);
+        steps.last = CoresOf(0);
       });
       ids.push_back(steps.rests.get_future().get());
     }
   }
   ~RestingHelpers() {
-    for (const auto& steps : steps_) {
-      if (!steps->woken) steps->wake.set_value();
-      steps->end.set_value();
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (threads_[i].joinable()) End(i);
     }
-    for (std::thread& thread : threads_) thread.join();
   }
   void Wake(size_t i) {
     steps_[i]->woken = true;
     steps_[i]->wake.set_value();
     steps_[i]->arrived.get_future().wait();
+  }
+  // It arrives once more; which cores it has then.
+  std::vector<int> End(size_t i) {
+    if (!steps_[i]->woken) steps_[i]->wake.set_value();
+    steps_[i]->end.set_value();
+    threads_[i].join();
+    return steps_[i]->last;
   }
 
   std::vector<pid_t> ids;
@@ -96,6 +103,7 @@ class RestingHelpers {
     std::promise<pid_t> rests;
     std::promise<void> wake, arrived, end;
     bool woken = false;
+    std::vector<int> last;
   };
   std::vector<std::unique_ptr<Steps>> steps_;
   std::vector<std::thread> threads_;
@@ -164,6 +172,8 @@ TEST(HelperCoresTest, KeepsWhatTheHostHasChosen) {
   EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]}) << "it has no other";
   helpers.Wake(0);
   EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]});
+  SetCores(helpers.ids[0], {cores[0]});
+  EXPECT_EQ(helpers.End(0), std::vector<int>{cores[0]}) << "nobody has sent it elsewhere since";
 }
 
 TEST(HelperCoresTest, PassesOverWhatNoCoreIs) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/function_ref.h"
+#include "runtime/log.h"
 #include "runtime/parallel_wait.h"
 
 namespace fuselite {
@@ -56,6 +57,8 @@ TEST(ParallelRegion, OfOneThreadTakesNothingFromOthers) {
 // Later regions get what is left of the cores, and all of them once the first one has ended.
 TEST(ParallelRegion, BesideAnotherHasWhatIsLeft) {
   const int cores = AllowedCores();
+  SetLogLevel(LogLevel::kWarning);
+  testing::internal::CaptureStderr();
   for (const int first : {2, std::max(cores - 1, 2), cores + 3}) {
     int beside = 0;
     ParallelRegion(first, [&](int thread, int) {
@@ -64,6 +67,8 @@ TEST(ParallelRegion, BesideAnotherHasWhatIsLeft) {
     EXPECT_EQ(beside, std::max(cores - first, 1)) << first << " of " << cores;
     EXPECT_EQ(ParallelRegion(cores + 1, [](int, int) {}), cores + 1);
   }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nobody has refused anything";
+  SetLogLevel(LogLevel::kOff);
 }
 
 TEST(ParallelRegion, NumbersAreDistinctAndTheCallerIsZero) {
