@@ -158,23 +158,22 @@ void LoopTurns::Remember() {
     for (const Candidate& candidate : place.candidates) {
       Source& source = sources_[candidate.source];
       if (source.before.size() < place.bytes) source.before = AlignedBuffer(place.bytes);
-      const void* const data = DataOf(source, place);
+      const void* const data = DataOf(source);
       remembers_ &= place.bytes == 0 || (source.before.data() != nullptr && data != nullptr);
       if (remembers_ && place.bytes > 0) std::memcpy(source.before.data(), data, place.bytes);
     }
   }
 }
 
-const void* LoopTurns::DataOf(const Source& source, const Place& place) const {
-  if (source.kind == Source::Kind::kResult) return results_[side_][source.output];
-  return source.tensor == place.tensor ? place.now : source.data;
+const void* LoopTurns::DataOf(const Source& source) const {
+  return source.kind == Source::Kind::kResult ? results_[side_][source.output] : source.data;
 }
 
 const void* LoopTurns::NextOf(const Place& place) const {
   const void* next = nullptr;
   for (const Candidate& candidate : place.candidates) {
     if (!candidate.movable) return nullptr;
-    const void* const data = DataOf(sources_[candidate.source], place);
+    const void* const data = DataOf(sources_[candidate.source]);
     if (next != nullptr && !SameBytes(next, data, place.bytes)) return nullptr;
     if (next == nullptr) next = data;
   }
@@ -188,17 +187,14 @@ bool LoopTurns::Choose() {
   });
 }
 
-Result<std::optional<bool>> LoopTurns::Test() {
+// Places of one kind that had the same bytes in each turn have the same candidates, and so the same
+// next value: the first of them is as good as the others.
+Result<bool> LoopTurns::Test() {
   for (size_t i = 0; i < tested_.size(); ++i) {
-    const Tested& tested = tested_[i];
-    const void* const value = places_[tested.places[0]].next;
-    for (size_t place : tested.places) {
-      if (!SameBytes(value, places_[place].next, tested.bytes)) return std::optional<bool>();
-    }
-    test_->execution->BindInput(static_cast<int>(i), value);
+    test_->execution->BindInput(static_cast<int>(i), places_[tested_[i].places[0]].next);
   }
   FUSELITE_RETURN_IF_ERROR(test_->execution->Run());
-  return std::optional(more_ != 0);
+  return more_ != 0;
 }
 
 Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Segment& segment,
@@ -211,8 +207,8 @@ Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Seg
   side_ = 0;
   FUSELITE_RETURN_IF_ERROR(run(segment));
   for (int turn = 1; turn < kTurnsAtOnce && Choose(); ++turn) {
-    FUSELITE_ASSIGN_OR_RETURN(const std::optional<bool> more, Test());
-    if (!more.value_or(false)) break;
+    FUSELITE_ASSIGN_OR_RETURN(const bool more, Test());
+    if (!more) break;
     side_ = 1 - side_;
     for (Place& place : places_) {
       place.now = place.next;

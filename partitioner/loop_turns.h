@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "partitioner/loops.h"
@@ -78,13 +77,13 @@ class LoopTurns {
   bool MayBeFirstTurn(const tflite::TfLiteContext* body) const;
   void Learn();
   void Remember();
-  const void* DataOf(const Source& source, const Place& place) const;
+  // Where it is behind this turn.
+  const void* DataOf(const Source& source) const;
   const void* NextOf(const Place& place) const;
   // Finds the values of the next turn; false where that takes the host.
   bool Choose();
-  // Computes the condition for them; nullopt where it cannot tell which of them the condition
-  // reads.
-  Result<std::optional<bool>> Test();
+  // Computes the condition for them.
+  Result<bool> Test();
 
   const std::shared_ptr<const Loop> loop_;
   bool set_up_ = false, possible_ = false, remembers_ = false;

@@ -129,6 +129,8 @@ class Program {
     BuiltGraph built;
     std::shared_ptr<fusion::Planner> planner;
   };
+  // Errors name the node.
+  static Status At(const Partition& partition, int node, const Status& status);
   LiveKey KeyOf(int tensor, const tflite::TfLiteContext* context, const LiveValues& live) const;
   bool Holds(std::span<const LiveKey> keys, const tflite::TfLiteContext* context,
              const LiveValues& live) const;

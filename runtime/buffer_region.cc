@@ -18,7 +18,7 @@ AlignedBuffer BufferRegion::Take(size_t bytes) {
   if (used_ >= huge_) return AlignedBuffer(bytes);
   if (pages_ == nullptr) pages_ = std::make_shared<AlignedBuffer>(huge_ + kBeyond);
   const size_t taken = AlignUp(bytes) + kAlignment, at = used_;
-  if (pages_->data() == nullptr || taken > pages_->size() - at) return AlignedBuffer(bytes);
+  if (taken > pages_->size() - at) return AlignedBuffer(bytes);  // as where there are no pages
   used_ += taken;
   return AlignedBuffer(pages_, pages_->data() + at, bytes);
 }

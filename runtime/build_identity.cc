@@ -22,21 +22,33 @@ struct Search {
 
 int VisitObject(dl_phdr_info* object, size_t /*size*/, void* context) {
   auto& search = *static_cast<Search*>(context);
-  const std::span segments(object->dlpi_phdr, object->dlpi_phnum);
-  const auto holds = [&](const ElfW(Phdr) & s) {
-    const uintptr_t begin = object->dlpi_addr + s.p_vaddr;
-    return s.p_type == PT_LOAD && search.address - begin < s.p_memsz;
-  };
-  if (std::ranges::none_of(segments, holds)) return 0;
-  for (const auto& segment : segments) {
-    if (segment.p_type != PT_NOTE || !search.note.empty()) continue;
-    const auto* notes = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
-    search.note = internal::BuildNote({notes, segment.p_memsz});
-  }
+  if (!internal::Holds(*object, search.address)) return 0;
+  search.note = internal::BuildNoteOf(*object);
   return 1;
 }
 
+std::span<const ElfW(Phdr)> SegmentsOf(const dl_phdr_info& object) {
+  return {object.dlpi_phdr, object.dlpi_phnum};
+}
+
 }  // namespace
+
+bool internal::Holds(const dl_phdr_info& object, uintptr_t address) {
+  return std::ranges::any_of(SegmentsOf(object), [&](const ElfW(Phdr) & segment) {
+    const uintptr_t begin = object.dlpi_addr + segment.p_vaddr;
+    return segment.p_type == PT_LOAD && address - begin < segment.p_memsz;
+  });
+}
+
+std::span<const std::byte> internal::BuildNoteOf(const dl_phdr_info& object) {
+  for (const ElfW(Phdr) & segment : SegmentsOf(object)) {
+    if (segment.p_type != PT_NOTE) continue;
+    const auto* notes = reinterpret_cast<const std::byte*>(object.dlpi_addr + segment.p_vaddr);
+    const std::span<const std::byte> note = BuildNote({notes, segment.p_memsz});
+    if (!note.empty()) return note;
+  }
+  return {};
+}
 
 std::span<const std::byte> internal::BuildNote(std::span<const std::byte> notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {

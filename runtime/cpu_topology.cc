@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -54,8 +55,8 @@ std::string_view TakeWord(std::string_view* line) {
 
 std::optional<long> ToLong(std::string_view text) {
   long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc()) return std::nullopt;
   return value;
 }
 
@@ -191,27 +192,31 @@ int CountCores(const std::string& root, const std::vector<int>& cpus) {
   return static_cast<int>(cores.size());
 }
 
-// The CPUs that affinity allows. The mask grows until the kernel accepts its size: machines with
-// more than 1024 CPUs refuse the fixed-size one.
 std::vector<int> AllowedCpus() {
-  for (int capacity = 1024; capacity <= 1 << 16; capacity *= 2) {
-    cpu_set_t* set = CPU_ALLOC(capacity);
-    if (set == nullptr) break;
-    const size_t bytes = CPU_ALLOC_SIZE(capacity);
-    std::vector<int> cpus;
-    const bool read = sched_getaffinity(0, bytes, set) == 0;
-    for (int cpu = 0; read && cpu < capacity; ++cpu) {
-      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(cpu);
-    }
-    CPU_FREE(set);
-    if (read && !cpus.empty()) return cpus;
-  }
-  std::vector<int> cpus(std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t i = 0; i < cpus.size(); ++i) cpus[i] = static_cast<int>(i);
-  return cpus;
+  return AllowedCpusOf([](std::span<unsigned long> mask) {
+    return sched_getaffinity(0, mask.size_bytes(), reinterpret_cast<cpu_set_t*>(mask.data())) == 0;
+  });
 }
 
 }  // namespace
+
+// The mask grows until the kernel accepts its size: machines with more than 1024 CPUs refuse the
+// fixed-size one.
+std::vector<int> AllowedCpusOf(FunctionRef<bool(std::span<unsigned long> mask)> read) {
+  constexpr size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<int> cpus;
+  for (size_t capacity = 1024; capacity <= 1 << 16 && cpus.empty(); capacity *= 2) {
+    std::vector<unsigned long> mask(capacity / kBits);
+    if (!read(mask)) continue;
+    for (size_t cpu = 0; cpu < capacity; ++cpu) {
+      if (mask[cpu / kBits] >> cpu % kBits & 1) cpus.push_back(static_cast<int>(cpu));
+    }
+  }
+  if (!cpus.empty()) return cpus;
+  cpus.resize(std::max(1u, std::thread::hardware_concurrency()));
+  std::iota(cpus.begin(), cpus.end(), 0);
+  return cpus;
+}
 
 int CgroupCores(const std::string& root) {
   int limit = 0;

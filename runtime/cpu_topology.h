@@ -1,10 +1,12 @@
 // Where ReadCpuInfo() gets its numbers from; apart so that tests can hand in a made-up /sys.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/cpu.h"
+#include "runtime/function_ref.h"
 
 namespace fuselite::internal {
 
@@ -18,6 +20,11 @@ int AllowedCoreCount();
 
 // CpuInfo::physical_cores of a process that may run on `cpus`.
 int PhysicalCoresFrom(const std::string& root, const std::vector<int>& cpus);
+
+// The CPUs whose bits are set in the first mask of which `read` gets some: it is called with larger
+// ones, all zero, while it returns false, as sched_getaffinity() refuses what is too short. Where
+// it never gets any, all that the machine has.
+std::vector<int> AllowedCpusOf(FunctionRef<bool(std::span<unsigned long> mask)> read);
 
 // CpuInfo of a process that may run on `cpus`, from the /proc and /sys below `root`.
 CpuInfo ReadCpuInfoFrom(const std::string& root, const std::vector<int>& cpus);

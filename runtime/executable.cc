@@ -112,13 +112,13 @@ int ExecutableBuilder::AddConstant(const void* data, size_t bytes,
                                    std::shared_ptr<const void> keep) {
   const int id = Add(Placement::kConstant, bytes);
   drafts_.back().value.data = data;
-  if (keep != nullptr) kept_.push_back(std::move(keep));
+  kept_.push_back(std::move(keep));
   return id;
 }
 
 int ExecutableBuilder::AddAlias(int of, size_t offset, size_t bytes) {
   const int id = Add(Placement::kArena, bytes);
-  const bool known = of >= 0 && of < id;
+  const bool known = static_cast<size_t>(of) < static_cast<size_t>(id);  // no negative one is
   if (!known || offset > drafts_[static_cast<size_t>(of)].value.bytes ||
       bytes > drafts_[static_cast<size_t>(of)].value.bytes - offset) {
     if (error_.empty()) {
@@ -222,9 +222,7 @@ void ExecutableBuilder::PlanMemory(Executable& executable) const {
   for (const Draft& draft : drafts_) {
     Value value = draft.value;
     value.offset = draft.root_offset;
-    if (value.placement == Placement::kArena) {
-      value.offset += plan.offsets[static_cast<size_t>(draft.root)];
-    }
+    value.offset += plan.offsets[static_cast<size_t>(draft.root)];  // 0 of what is not placed
     executable.values_.push_back(value);
   }
   executable.shared_offsets_.assign(plan.offsets.begin() + static_cast<ptrdiff_t>(drafts_.size()),

@@ -59,7 +59,7 @@ std::vector<Stage> PlanStages(std::span<const Value> values, std::span<const Ste
   std::vector<Access> since_wait;  // of the stages since the last wait, without the open row
   std::vector<Access> row;         // of the row of small phases that still grows
   const auto wait_if_needed = [&](Stage& stage, const std::vector<Access>& accesses) {
-    if (stage.waits || !Conflict(since_wait, accesses)) return;
+    if (!Conflict(since_wait, accesses)) return;
     stage.waits = true;
     since_wait.clear();
   };
@@ -77,7 +77,7 @@ std::vector<Stage> PlanStages(std::span<const Value> values, std::span<const Ste
       if (!continues_row) {
         Append(since_wait, row);
         row.clear();
-        stages.push_back({{}, small ? 1 : units, small ? 1 : grain, later_phase});
+        stages.push_back({{}, small ? 1 : units, grain, later_phase});
         if (later_phase) since_wait.clear();
       }
       Stage& stage = stages.back();

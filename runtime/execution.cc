@@ -114,9 +114,9 @@ Status Execution::Prepare(int threads) {
   }
   scratch_ = std::move(scratch);
   cells_ = std::move(fresh);
-  prepared_threads_ = threads;
   MakeCalls();
   FindStreams();
+  prepared_threads_ = threads;  // last: where memory is refused, all is prepared again
   return {};
 }
 
@@ -171,7 +171,7 @@ Status Execution::Run(const RunOptions& options) {
     all_bound_ = true;
   }
   const int most = std::max(1, std::min(options.threads, executable_->useful_threads()));
-  if (most > prepared_threads_) FUSELITE_RETURN_IF_ERROR(Prepare(most));
+  FUSELITE_RETURN_IF_ERROR(Prepare(most));
   const DefaultFloatState state;  // helpers take it over
   if (most == 1) return RunWith(options, 1);
   const int threads = choice_.Next(most);

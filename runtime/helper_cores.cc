@@ -13,11 +13,16 @@ namespace {
 // are the caller's time.
 constexpr int kMostSent = 8;
 
-void Remove(int core, cpu_set_t* set) {
-  if (core >= 0 && core < CPU_SETSIZE) CPU_CLR(core, set);
-}
-
 }  // namespace
+
+// CPU_CLR and CPU_SET pass over what is no core.
+cpu_set_t CoresElsewhere(const cpu_set_t& given, int caller, const cpu_set_t& others) {
+  cpu_set_t elsewhere = given, own;
+  CPU_CLR(caller, &elsewhere);
+  CPU_AND(&own, &elsewhere, &others);
+  CPU_XOR(&own, &elsewhere, &own);
+  return CPU_COUNT(&own) != 0 ? own : elsewhere;
+}
 
 HelperCores::HelperCores(int helpers)
     : helpers_(helpers), all_(new (std::nothrow) Helper[helpers]) {}
@@ -48,13 +53,12 @@ void HelperCores::SendElsewhere(int core) {
         sched_getaffinity(id, sizeof helper.given, &helper.given) != 0) {
       continue;
     }
-    cpu_set_t elsewhere = helper.given;
-    Remove(core, &elsewhere);
-    cpu_set_t own = elsewhere;
+    cpu_set_t others;
+    CPU_ZERO(&others);
     for (int other = 0; other < helpers_; ++other) {
-      if (other != i) Remove(all_[other].core.load(std::memory_order_relaxed), &own);
+      if (other != i) CPU_SET(all_[other].core.load(std::memory_order_relaxed), &others);
     }
-    if (CPU_COUNT(&own) != 0) elsewhere = own;
+    const cpu_set_t elsewhere = CoresElsewhere(helper.given, core, others);
     if (CPU_COUNT(&elsewhere) == 0) continue;
     // In this order: a helper that wakes up in between stays bound until it arrives once more.
     sched_setaffinity(id, sizeof elsewhere, &elsewhere);

@@ -10,6 +10,10 @@
 
 namespace fuselite::internal {
 
+// Where a helper wakes up that may run on the cores `given`: on none of the others' where it has
+// such a core, and not on the caller's; empty where it has no other than that.
+cpu_set_t CoresElsewhere(const cpu_set_t& given, int caller, const cpu_set_t& others);
+
 // Has helpers wake up beside their caller and each other, not behind them.
 //
 // Linux starts a woken thread on its waker's core unless another one looks idle, and in a

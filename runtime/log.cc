@@ -21,27 +21,13 @@ void WriteToStandardError(LogLevel level, std::string_view message, void*) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-LogLevel LevelFromEnvironment() {
-  const auto name = ReadEnvironment("LOG");
-  if (!name) return LogLevel::kOff;
-  const auto level = LogLevelFromName(*name);
-  if (!level) {
-    // Whoever sets it wants to read something; silence would look like "nothing happened".
-    WriteToStandardError(
-        LogLevel::kWarning,
-        "FUSELITE_LOG is '" + *name + "', which is none of off, error, warning, info, debug",
-        nullptr);
-  }
-  return level.value_or(LogLevel::kOff);
-}
-
 struct Sink {
   LogSink function = &WriteToStandardError;
   void* context = nullptr;
 };
 
 std::atomic<LogLevel>& Level() {
-  static std::atomic<LogLevel> level{LevelFromEnvironment()};
+  static std::atomic<LogLevel> level{internal::LevelOfSetting(ReadEnvironment("LOG"))};
   return level;
 }
 
@@ -85,6 +71,19 @@ void LogMessage(LogLevel level, std::string_view message) {
 }
 
 namespace internal {
+
+LogLevel LevelOfSetting(const std::optional<std::string>& name) {
+  if (!name) return LogLevel::kOff;
+  const auto level = LogLevelFromName(*name);
+  if (!level) {
+    // Whoever sets it wants to read something; silence would look like "nothing happened".
+    WriteToStandardError(
+        LogLevel::kWarning,
+        "FUSELITE_LOG is '" + *name + "', which is none of off, error, warning, info, debug",
+        nullptr);
+  }
+  return level.value_or(LogLevel::kOff);
+}
 
 LogLine::~LogLine() {
   try {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <sstream>
+#include <string>
 #include <string_view>
 
 namespace fuselite {
@@ -37,6 +38,10 @@ inline bool LogEnabled(LogLevel level) { return level <= GetLogLevel() && level 
 void LogMessage(LogLevel level, std::string_view message);
 
 namespace internal {
+
+// What FUSELITE_LOG asks for: kOff where it is not set, and with a line on standard error where it
+// names no level.
+LogLevel LevelOfSetting(const std::optional<std::string>& name);
 
 // Collects one message and hands it over when destroyed.
 class LogLine {

@@ -60,7 +60,7 @@ void RemoveLeftovers(const std::filesystem::path& path) {
   const std::string begin = path.filename().string() + '.';
   const auto now = std::filesystem::file_time_type::clock::now();
   std::filesystem::directory_iterator at(path.parent_path(), error), end;
-  for (; !error && at != end; at.increment(error)) {
+  for (; at != end; at.increment(error)) {  // which ends where there is an error
     if (!at->path().filename().string().starts_with(begin)) continue;
     std::error_code gone;
     const auto written = at->last_write_time(gone);
@@ -73,14 +73,16 @@ class NewFile {
  public:
   explicit NewFile(const std::string& path) : path_(path), name_(path + ".XXXXXX") {
     fd_ = mkostemp(name_.data(), O_CLOEXEC);  // permissions 0600
-    if (fd_ < 0) error_ = errno;
+    if (fd_ >= 0) return;
+    error_ = errno;
+    name_.clear();
   }
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
+  // There is neither a file -1 nor one without a name.
   ~NewFile() {
-    if (fd_ < 0) return;
     close(fd_);
-    if (!named_) unlink(name_.c_str());
+    unlink(name_.c_str());
   }
 
   void Append(const void* data, size_t bytes) {
@@ -98,15 +100,15 @@ class NewFile {
   Status Publish() {
     if (error_ == 0 && std::rename(name_.c_str(), path_.c_str()) != 0) error_ = errno;
     if (error_ != 0) return IoError(path_, ": cannot be written: ", std::strerror(error_));
-    named_ = true;
+    name_.clear();
     return Status();
   }
 
  private:
-  std::string path_, name_;
+  std::string path_;
+  std::string name_;  // empty: it has none of its own
   int fd_ = -1;
   int error_ = 0;
-  bool named_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "runtime/cpu_topology.h"
@@ -27,18 +28,27 @@ class TeamPool {
   // How many threads a region gets that asks for `wanted`: all of them while no other region runs,
   // later ones what is left of the cores. Requests in parallel then run side by side on a core
   // each instead of taking turns on all cores.
-  int Grant(int wanted) {
-    const int busy = busy_.load(std::memory_order_relaxed);
-    const int granted = busy == 0 ? wanted : std::clamp(cores_.load() - busy, 1, wanted);
-    busy_.fetch_add(granted, std::memory_order_relaxed);
-    return granted;
-  }
+  class Grant {
+   public:
+    Grant(TeamPool& pool, int wanted) : pool_(pool) {
+      const int busy = pool_.busy_.load(std::memory_order_relaxed);
+      threads_ = busy == 0 ? wanted : std::clamp(pool_.cores_.load() - busy, 1, wanted);
+      pool_.busy_.fetch_add(threads_, std::memory_order_relaxed);
+    }
+    Grant(const Grant&) = delete;
+    Grant& operator=(const Grant&) = delete;
+    ~Grant() { pool_.busy_.fetch_sub(threads_, std::memory_order_relaxed); }
+    int threads() const { return threads_; }
+
+   private:
+    TeamPool& pool_;
+    int threads_;
+  };
   bool HasCoreForEach(int threads) const {
     return threads <= cores_.load(std::memory_order_relaxed);
   }
-  void GiveBack(int granted) { busy_.fetch_sub(granted, std::memory_order_relaxed); }
 
-  // A team with at least `helpers` helpers; nullptr where the system refuses threads.
+  // A team with at least `helpers` helpers; nullptr where the system refuses threads, or memory.
   Team* Acquire(int helpers) {
     Team* outgrown = nullptr;
     {
@@ -50,8 +60,12 @@ class TeamPool {
     }
     // A larger team does what the smaller one did, so the number of threads stays bounded.
     if (outgrown != nullptr) outgrown->Retire();
-    cores_ = AllowedCores();
-    return Team::Create(helpers);
+    try {
+      cores_ = AllowedCores();
+      return Team::Create(helpers);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
   void Release(Team* team) {
@@ -118,20 +132,18 @@ int ParallelRegion(int threads, FunctionRef<void(int, int)> body) {
     return 1;
   }
   TeamPool& pool = TeamPool::Get();
-  const int granted = pool.Grant(threads);
-  Team* const team = granted > 1 ? pool.Acquire(granted - 1) : nullptr;
-  const int used = team ? granted : 1;
-  if (team != nullptr) {
-    team->Run(used, body);
-    pool.Release(team);
-  } else {
-    if (granted > 1) {
+  const TeamPool::Grant grant(pool, threads);
+  Team* const team = grant.threads() > 1 ? pool.Acquire(grant.threads() - 1) : nullptr;
+  if (team == nullptr) {
+    if (grant.threads() > 1) {
       FUSELITE_LOG(kWarning) << "the system refuses threads: one does all the work";
     }
     body(0, 1);
+    return 1;
   }
-  pool.GiveBack(granted);
-  return used;
+  team->Run(grant.threads(), body);
+  pool.Release(team);
+  return grant.threads();
 }
 
 SharedWork::SharedWork(WorkCell* cells, uint32_t tag, int64_t units, int64_t grain, int threads)
@@ -144,7 +156,6 @@ SharedWork::SharedWork(WorkCell* cells, uint32_t tag, int64_t units, int64_t gra
 bool SharedWork::Claim(int part, Range& range) {
   std::atomic<uint64_t>& cell = cells_[part].word;
   const int64_t begin = PartBegin(part), size = PartBegin(part + 1) - begin;
-  if (size <= 0) return false;
   uint64_t word = cell.load(std::memory_order_relaxed);
   while (true) {
     const int64_t taken = Untagged(tag_, word);

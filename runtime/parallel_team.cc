@@ -60,7 +60,6 @@ void WaitUntilGone(pid_t id) {
 // where a thread is refused them; so the refusal has to come to us. What another thread takes
 // between this and the runtime's own threads is not covered.
 bool SystemGrantsThreads(int threads) {
-  if (threads == 0) return true;
   Probe probe(threads);
   std::vector<pthread_t> handles;
   handles.reserve(static_cast<size_t>(threads));
@@ -154,8 +153,7 @@ void Team::Run(int threads, FunctionRef<void(int, int)> body) {
 
   body(0, threads);
 
-  const uint64_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-  if ((state & kInside) == 0) return;
+  state_.fetch_and(~kOpen, std::memory_order_acq_rel);
   const auto empty = [this] { return (state_.load(std::memory_order_seq_cst) & kInside) == 0; };
   leaving_.WaitUntil(empty, spin_.count() ? kLeaveSpin : nanoseconds(0));
 }

@@ -40,7 +40,7 @@ std::vector<StepTimes> Profile::Summarize(const Executable& executable) const {
   const std::vector<ProfileEvent> events = Events();
   for (const ProfileEvent& event : events) {
     if (overflowed() && event.run == events[0].run) continue;
-    if (event.step < 0 || static_cast<size_t>(event.step) >= times.size()) continue;
+    if (static_cast<size_t>(event.step) >= times.size()) continue;  // nor is a negative one
     times[static_cast<size_t>(event.step)].busy_ns += event.duration_ns;
     const int64_t end = event.start_ns + event.duration_ns;
     InRun& run =

@@ -15,10 +15,9 @@ size_t Width(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-bool LooksNumeric(std::string_view cell) {
+bool LooksNumeric(const std::string& cell) {
   return cell.empty() || cell == "-" || std::isdigit(static_cast<unsigned char>(cell[0])) ||
-         (cell.size() > 1 && (cell[0] == '-' || cell[0] == '.') &&
-          std::isdigit(static_cast<unsigned char>(cell[1])));
+         ((cell[0] == '-' || cell[0] == '.') && std::isdigit(static_cast<unsigned char>(cell[1])));
 }
 
 std::string Scaled(double value, std::string_view suffix) {

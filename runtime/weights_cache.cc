@@ -26,7 +26,7 @@ std::string FileName(const Hash128& weights) {
 Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) return Status();
-  if (folder.has_parent_path() && folder.parent_path() != folder) {
+  if (folder.has_parent_path()) {  // which ends at the root, a directory
     FUSELITE_RETURN_IF_ERROR(MakeFolder(folder.parent_path()));
   }
   if (mkdir(folder.c_str(), S_IRWXU) == 0) return Status();

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/tflite_builtin_codes.h"
-#include "tests/interpreter/counted_heap.h"
 #include "tests/interpreter/test_graph.h"
+#include "tests/runtime/counted_heap.h"
 
 namespace fuselite::interpreter {
 namespace {

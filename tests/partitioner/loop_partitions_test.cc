@@ -102,6 +102,50 @@ TEST(LoopPartition, OfLoopsInARow) {
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
 }
 
+// Two loops of the host's kernel, alone in their partition or beside other nodes; the body of the
+// second one reads beyond its rows where it is to fail.
+Status RunTwoLoops(bool alone, bool fails, float* last_value) {
+  Builder b;
+  int value = b.In({1, 8});
+  if (!alone) value = b.Op("ABS", {value}, {1, 8});
+  for (int i = 0; i < 2; ++i) {
+    const int last = b.AddTensor("last", kFloat, {1, 8});
+    b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1 + 2 * i, 2 + 2 * i}, {b.Number(0), value},
+                     {b.AddTensor("count", kInt, Shape()), last});
+    value = last;
+  }
+  b.End({value});
+  for (int i = 0; i < 2; ++i) {
+    b.Below(3, {{1, 8}});
+    b.AddSubgraph("body");
+    const int turn = b.In(Shape(), kInt), before = b.In({1, 8});
+    const int beyond = b.Op("ADD", {turn, b.Number(i == 1 && fails ? 100 : 0)}, Shape(), kInt);
+    const int row = b.Op("GATHER", {b.Weights({4, 8}), beyond}, {8});
+    b.End({b.Next(turn), b.Op("ADD", {before, row}, {1, 8})});
+  }
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  if (!model.ok()) return model.status();
+  Delegate delegate(BestOptions());
+  const std::unique_ptr<Interpreter> interpreter = *Interpreter::Create(*model);
+  FUSELITE_RETURN_IF_ERROR(interpreter->ApplyDelegate(delegate.c_struct()));
+  FUSELITE_RETURN_IF_ERROR(interpreter->AllocateTensors());
+  std::fill_n(static_cast<float*>(interpreter->input(0).data), 8, 1.0f);
+  FUSELITE_RETURN_IF_ERROR(interpreter->Invoke());
+  *last_value = static_cast<const float*>(interpreter->output(0).data)[0];
+  return Status();
+}
+
+TEST(LoopPartition, RunsEachLoopAndFailsWithIt) {
+  float values[2] = {};
+  for (const bool alone : {false, true}) {
+    const Status ran = RunTwoLoops(alone, false, &values[alone]);
+    EXPECT_TRUE(ran.ok()) << ran.ToString();
+    EXPECT_FALSE(RunTwoLoops(alone, true, &values[alone]).ok());
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
+
 // A row of `steps` steps and the state of `units`, which each run goes on from.
 int Recurrent(Builder& b, int x, int32_t steps, int32_t units) {
   const int state = b.AddTensor({"state", kFloat, {1, units}, {}, {}, true, {}});

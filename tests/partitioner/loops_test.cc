@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/partitioner/loop_calls.h"
 #include "tests/partitioner/subgraph_models.h"
 
 namespace fuselite::partitioner {
@@ -34,16 +35,6 @@ void WriteLoop(Builder& b, const std::vector<Shape>& shapes, Body body, int32_t 
   std::vector<int> results = body(b, count, values);
   results.insert(results.begin(), b.Next(count));
   b.End(results);
-}
-
-constexpr int32_t kLimits[] = {0, 1, 2, 3, 15, 16, 17, 33, 258, 259, 600};
-
-// How often the host calls a body whose turns are computed at once: it is watched for two turns in
-// the first run, then 256 turns are one call.
-std::vector<int> CallsAtOnce(int32_t limit) {
-  const auto calls = [](int32_t turns) { return (turns + 255) / 256; };
-  const int32_t watched = std::min(limit, 2);
-  return {watched + calls(limit - watched), calls(limit), calls(limit)};
 }
 
 enum class Turns { kAtOnce, kOneByOne };
@@ -205,6 +196,17 @@ TEST(Loop, WithATensorThatNobodyUses) {
   });
 }
 
+// A state of the body's own is none of the values that the loop begins with.
+TEST(Loop, OfABodyThatKeepsAState) {
+  ExpectLoopAgrees({{1, 3, 4}, {1, 3, 4}}, [](Builder& b, int, const std::vector<int>& v) {
+    const int state = b.AddTensor({"state", kFloat, {1, 4}, {}, {}, true, {}});
+    const int row =
+        b.Op("UNIDIRECTIONAL_SEQUENCE_RNN",
+             {v[1], b.Weights({4, 4}), b.Weights({4, 4}), b.Weights({4}), state}, {1, 3, 4});
+    return std::vector{b.Op("TANH", {row}, {1, 3, 4}), b.Op("SIN", {v[0]}, {1, 3, 4})};
+  });
+}
+
 // Runs of few turns, so that what is watched in one is used in the next.
 TEST(Loop, OfAsManyTurnsAsTheRunSays) {
   constexpr Body kBodies[] = {
@@ -340,25 +342,6 @@ TEST(Loop, OfConstants) {
     options.ops_deny = {denied};
     ExpectDelegateAgrees(b, options);
   }
-}
-
-// A condition over a value that the body computes.
-TEST(Loop, UntilASumIsLarge) {
-  Builder b;
-  const int x = b.In({1, 4}), last = b.AddTensor("last", kFloat, {1, 4});
-  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {x}, {last});
-  b.End({last});
-  b.AddSubgraph("condition");
-  const int axes = b.AddConstant("axes", kInt, {2}, std::vector<int32_t>{0, 1});
-  const int value = b.In({1, 4});
-  const int sum = b.Op("SUM", {b.Op("ABS", {value}, {1, 4}), axes}, Shape());
-  const int most = b.AddConstant("most", kFloat, Shape(), std::vector{50.0f});
-  b.End({b.Op("LESS", {sum, most}, Shape(), kBool)});
-  b.AddSubgraph("body");
-  const int before = b.In({1, 4});
-  const int one = b.AddConstant("one", kFloat, Shape(), std::vector{1.5f});
-  b.End({b.Op("MUL", {b.Op("ADD", {b.Op("ABS", {before}, {1, 4}), one}, {1, 4}), one}, {1, 4})});
-  EXPECT_THAT(ExpectDelegateAgrees(b).calls[2], ::testing::ElementsAre(2, 1, 1));
 }
 
 // Two loops of one body: it runs with each one's values.

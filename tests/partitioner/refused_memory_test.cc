@@ -1,55 +1,19 @@
 // Memory that the system refuses, at each allocation in turn: the call that asked for it says so,
 // or does without. Nothing else is lost: called again, it does what it would have done.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <functional>
 
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
 #include "tests/partitioner/subgraph_models.h"
-
-namespace {
-
-// So many allocations of this thread are still granted before one is refused; negative: all are.
-thread_local int64_t granted = -1;
-
-bool IsRefused() { return granted >= 0 && granted-- == 0; }
-
-}  // namespace
-
-// glibc's own names, which the functions of the program hide.
-extern "C" {
-void* __libc_malloc(size_t bytes);                      // NOLINT(bugprone-reserved-identifier)
-void* __libc_calloc(size_t count, size_t bytes);        // NOLINT(bugprone-reserved-identifier)
-void* __libc_realloc(void* memory, size_t bytes);       // NOLINT(bugprone-reserved-identifier)
-void* __libc_memalign(size_t alignment, size_t bytes);  // NOLINT(bugprone-reserved-identifier)
-
-// The header's names for the parameters are reserved ones.
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
-void* malloc(size_t bytes) { return IsRefused() ? nullptr : __libc_malloc(bytes); }
-void* calloc(size_t count, size_t bytes) {
-  return IsRefused() ? nullptr : __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, size_t bytes) {
-  return IsRefused() ? nullptr : __libc_realloc(memory, bytes);
-}
-void* aligned_alloc(size_t alignment, size_t bytes) {
-  return IsRefused() ? nullptr : __libc_memalign(alignment, bytes);
-}
-int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  *memory = IsRefused() ? nullptr : __libc_memalign(alignment, bytes);
-  return *memory == nullptr ? ENOMEM : 0;
-}
-// NOLINTEND(readability-inconsistent-declaration-parameter-name)
-}
+#include "tests/runtime/counted_heap.h"
 
 namespace fuselite::partitioner {
 namespace {
 
 using namespace testing;
+using fuselite::testing::heap_grants;
 
 // Weights that a node makes of constants, a loop over the rows of a sequence, a branch, a shape
 // that the run decides.
@@ -154,11 +118,11 @@ std::vector<std::vector<float>> Outputs(FuseliteInterpreter* interpreter) {
 // fails for that, it is made again. False where there are fewer allocations.
 bool RunsWithout(int64_t refused, std::span<const std::byte> file, bool delegated,
                  std::vector<std::vector<float>>& outputs) {
-  granted = refused;
+  heap_grants = refused;
   const auto insist = [&](const std::function<bool()>& call) {
     if (call()) return true;
-    EXPECT_LT(granted, 0) << FuseliteLastError();
-    granted = -1;
+    EXPECT_LT(heap_grants, 0) << FuseliteLastError();
+    heap_grants = -1;
     return call();
   };
   const auto is_ok = [](FuseliteStatus status) { return status == kFuseliteOk; };
@@ -180,10 +144,10 @@ bool RunsWithout(int64_t refused, std::span<const std::byte> file, bool delegate
   if (delegated) {
     // Without its delegate the model runs as before.
     const auto status = FuseliteInterpreterApplyDelegate(s.interpreter, s.delegate);
-    EXPECT_TRUE(is_ok(status) || granted < 0) << FuseliteLastError();
+    EXPECT_TRUE(is_ok(status) || heap_grants < 0) << FuseliteLastError();
   }
   const bool ran = run();
-  const bool was_refused = std::exchange(granted, -1) < 0;
+  const bool was_refused = std::exchange(heap_grants, -1) < 0;
   if (ran) {
     outputs = Outputs(s.interpreter);
   } else {

@@ -14,6 +14,7 @@
 
 #include "interpreter/interpreter.h"
 #include "interpreter/writer.h"
+#include "kernels/generate/generate.h"
 #include "partitioner/delegate.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "tests/kernels/random.h"
@@ -41,6 +42,13 @@ class Builder : public interpreter::ModelWriter {
     const int output = AddTensor(std::string(name), type, shape);
     AddOperator(*kernels::FindOperator(name), std::move(inputs), {output});
     return output;
+  }
+  int ShapeOf(int x, int rank) {
+    kernels::Params as_int;
+    as_int.as<kernels::ShapeParams>().out_type = kInt;
+    const int shape = AddTensor("shape", kInt, {rank});
+    AddOperator(*kernels::FindOperator("SHAPE"), as_int, {x}, {shape});
+    return shape;
   }
   int Dense(int x, const Shape& from, int units) {
     Shape to = from;

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/generate/generate.h"
 #include "tests/partitioner/subgraph_models.h"
 
 namespace fuselite::partitioner {
@@ -208,6 +207,24 @@ TEST(Variables, MayBeSharedByPartitions) {
               ::testing::ElementsAre("COS: ops_deny names it"));
 }
 
+// The handle is an input of a partition whose parts wait for shapes.
+TEST(Variables, MayBeReadWhereShapesAreFoundByTheRun) {
+  Stateful b;
+  const int x = b.In({1, 8}), y = b.In({6}, kBool);
+  b.CallOnce();
+  const int handle = b.Handle();
+  const int sum = b.Op("ADD", {b.Read(handle), b.Dense(x, {1, 8}, 8)}, {1, 8});
+  b.Assign(handle, b.Op("COS", {sum}, {1, 8}));
+  const int places = b.Op("WHERE", {y}, {6, 1}, DataType::kInt64);
+  const int rows = b.Op("CAST", {places}, {6, 1});
+  b.End({sum, b.Op("MUL", {rows, b.Read(handle)}, {6, 8})});
+  b.Initializer();
+  Options options = BestOptions();
+  options.ops_deny = {"COS"};
+  EXPECT_THAT(ExpectDelegateAgrees(b, options, 5).reasons,
+              ::testing::ElementsAre("COS: ops_deny names it"));
+}
+
 TEST(Variables, AreReadInTheirOwnShape) {
   Stateful b;
   const int x = b.In({2, 4});
@@ -322,10 +339,7 @@ TEST(Variables, CountTheTurnsOfALoopThatChangesAShape) {
   b.AddOperator(tflite::kTfLiteBuiltinReadVariable, {handle}, {turns});
   const int one = b.AddConstant("one", kFloat, {1}, std::vector{1.0f});
   b.Assign(handle, b.Op("ADD", {turns, one}, {1}));
-  kernels::Params as_int;
-  as_int.as<kernels::ShapeParams>().out_type = kInt;
-  const int shape = b.AddTensor("shape", kInt, {2});
-  b.AddOperator(*kernels::FindOperator("SHAPE"), as_int, {value}, {shape});
+  const int shape = b.ShapeOf(value, 2);
   const int at_first = b.AddConstant("at first", kInt, {2}, std::vector<int32_t>{2, 2});
   const int other = b.Op(
       "CAST", {b.Op("SUB", {b.Op("MAXIMUM", {shape, at_first}, {2}, kInt), at_first}, {2}, kInt)},

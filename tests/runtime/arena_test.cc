@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -51,6 +52,19 @@ TEST(Arena, AGapIsReusedBySmallerValues) {
 TEST(Arena, HonoursAlignment) {
   const std::vector<ArenaValue> values = {{100, 0, 1, 64}, {100, 0, 1, 4096}, {3, 0, 1, 1}};
   ExpectValid(values, PlanArena(values));
+  EXPECT_EQ(PlanArena(std::vector<ArenaValue>{{100, 0, 1}, {0, 0, 1, 4096}}).bytes, 100u);
+}
+
+// As it is placed in the order of its steps, whatever the order of its values is.
+TEST(Arena, AChainInAnotherOrderNeedsNoMore) {
+  std::mt19937 random(20261127);
+  for (int chain = 0; chain < 50; ++chain) {
+    std::vector<ArenaValue> values;
+    for (int i = 0; i < 12; ++i) values.push_back({64 * (1 + random() % 40) + i, i, i + 1});
+    const size_t bytes = PlanArena(values).bytes;
+    std::shuffle(values.begin(), values.end(), random);
+    EXPECT_EQ(PlanArena(values).bytes, bytes) << chain;
+  }
 }
 
 // Inverted residual blocks at 56x56x24, float: expansion, depthwise, projection, residual.

@@ -72,7 +72,12 @@ TEST(BufferRegion, GivesBuffersOfTheirOwnWithoutRoom) {
   const AlignedBuffer a = few.Take(64), b = few.Take(64), large = one.Take(3 * kHugePage);
   // Each is an allocation of its own, which an allocator may place anywhere, even behind the other.
   for (const AlignedBuffer* buffer : {&a, &b, &large}) Fill(*buffer, 3);
-  EXPECT_EQ(one.Take(size_t{1} << 50).data(), nullptr);
+  for (const size_t bytes : {size_t{1} << 50, SIZE_MAX, SIZE_MAX - 2 * kAlignment}) {
+    EXPECT_EQ(one.Take(bytes).data(), nullptr) << bytes;
+  }
+  BufferRegion two(2 * kHugePage);
+  const AlignedBuffer first = two.Take(kHugePage + 1), beyond = two.Take(2 * kHugePage);
+  EXPECT_NE(beyond.data(), first.data() + AlignUp(first.size()) + kAlignment);
 }
 
 TEST(BufferRegion, LivesAsLongAsABufferInIt) {

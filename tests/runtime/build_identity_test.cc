@@ -67,6 +67,47 @@ TEST(BuildIdentity, NotesThatEndEarlyAreNone) {
   }
 }
 
+// An object of these notes between segments that look like notes and are none.
+TEST(BuildIdentity, IsInTheNotesOfAnObject) {
+  const Bytes wanted = Note(NT_GNU_BUILD_ID, kGnu, "build"), later = Note(3, kGnu, "later"),
+              property = Note(NT_GNU_ABI_TAG, kGnu, "abi"), none = Note(3, kGnu, "");
+  const auto object_of = [](std::vector<ElfW(Phdr)>& segments) {
+    dl_phdr_info object{};
+    object.dlpi_addr = 16;
+    object.dlpi_phdr = segments.data();
+    object.dlpi_phnum = static_cast<ElfW(Half)>(segments.size());
+    return object;
+  };
+  const auto segment = [](uint32_t type, const Bytes& bytes) {
+    ElfW(Phdr) made{};
+    made.p_type = type;
+    made.p_vaddr = reinterpret_cast<uintptr_t>(bytes.data()) - 16;
+    made.p_memsz = bytes.size();
+    return made;
+  };
+  struct {
+    std::vector<ElfW(Phdr)> segments;
+    std::string_view note;
+  } kCases[] = {
+      {{segment(PT_NOTE, wanted)}, "build"},
+      {{segment(PT_LOAD, later), segment(PT_NOTE, property), segment(PT_NOTE, wanted)}, "build"},
+      {{segment(PT_NOTE, none), segment(PT_NOTE, wanted), segment(PT_NOTE, later)}, "build"},
+      {{segment(PT_LOAD, wanted), segment(PT_PHDR, wanted), segment(PT_NOTE, property)}, ""},
+      {{}, ""}};
+  for (auto& [segments, note] : kCases) {
+    const auto found = internal::BuildNoteOf(object_of(segments));
+    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(found.data()), found.size()), note);
+  }
+  std::vector<ElfW(Phdr)> segments = {segment(PT_NOTE, later), segment(PT_LOAD, wanted)};
+  const dl_phdr_info object = object_of(segments);
+  const auto begin = reinterpret_cast<uintptr_t>(wanted.data());
+  EXPECT_TRUE(internal::Holds(object, begin));
+  EXPECT_TRUE(internal::Holds(object, begin + wanted.size() - 1));
+  EXPECT_FALSE(internal::Holds(object, begin - 1));
+  EXPECT_FALSE(internal::Holds(object, begin + wanted.size()));
+  EXPECT_FALSE(internal::Holds(object, reinterpret_cast<uintptr_t>(later.data())));
+}
+
 // The linker writes a note into this program (-Wl,--build-id).
 TEST(BuildIdentity, IsThatOfThisProgram) {
   const Hash128 version = HashBytes(kVersion, std::strlen(kVersion));

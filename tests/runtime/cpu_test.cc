@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/cpu_topology.h"
+#include "runtime/parallel.h"
 
 namespace fuselite {
 namespace {
@@ -86,6 +89,45 @@ TEST_F(TopologyTest, WithoutSysEveryCpuIsACore) {
   EXPECT_EQ(ReadCpuInfoFrom(root_, {}).physical_cores, 1);
 }
 
+TEST_F(TopologyTest, WhatIsNoNumberIsNone) {
+  for (const int cpu : {0, 1}) {
+    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    Write(folder + "/topology/core_id", cpu == 0 ? "no number\n" : "99999999999999999999\n");
+  }
+  EXPECT_EQ(ReadCpuInfoFrom(root_, {0, 1}).physical_cores, 2);
+  for (const auto& [size, bytes] : {std::pair("32768", 32768), std::pair("32K", 32768),
+                                    std::pair("1M", 1 << 20), std::pair("much", 0)}) {
+    AddCache(0, 0, 1, "Data", size);
+    EXPECT_EQ(ReadCpuInfoFrom(root_, {0}).l1d_bytes, bytes) << size;
+  }
+}
+
+// Machines whose kernels take masks of so many CPUs and more, and run the process on these.
+TEST(AllowedCpus, AreThoseOfAMaskThatIsLongEnough) {
+  struct {
+    size_t shortest;
+    std::vector<int> cpus;
+  } const kMachines[] = {
+      {1, {0}}, {1024, {3, 63, 64, 1023}}, {1025, {0, 1500}}, {1 << 16, {5, 65535}}};
+  for (const auto& [shortest, cpus] : kMachines) {
+    const auto read = [&](std::span<unsigned long> mask) {
+      constexpr size_t kBits = 8 * sizeof(unsigned long);
+      if (mask.size() * kBits < shortest) return false;
+      for (const int cpu : cpus) mask[cpu / kBits] |= 1ul << cpu % kBits;
+      return true;
+    };
+    EXPECT_EQ(internal::AllowedCpusOf(read), cpus) << shortest;
+  }
+  // All that there are, from 0 on, where none is long enough or none is set.
+  for (const bool answers : {false, true}) {
+    const std::vector<int> all =
+        internal::AllowedCpusOf([&](std::span<unsigned long>) { return answers; });
+    EXPECT_GE(static_cast<int>(all.size()), AllowedCores());
+    EXPECT_EQ(all.front(), 0);
+    EXPECT_EQ(all.back() + 1, static_cast<int>(all.size()));
+  }
+}
+
 TEST_F(TopologyTest, TheModelIsWhatFollowsTheColon) {
   for (const auto& [text, model] : {std::pair("model name\t: A CPU\nmodel name\t: B\n", "A CPU"),
                                     std::pair("model name\t:\n", ""), std::pair("model name\n", ""),
@@ -159,6 +201,7 @@ TEST_F(TopologyTest, OnlyTheProcessesOwnGroupsCount) {
     Write(std::string("/cpu") + names[cores] + "/cpu.max", "90" + limit);
     Write(std::string(names[cores]) + "/cpu.max", limit);
   }
+  Write("/cpu/cpu.max", "1000000 100\n");
   struct {
     std::string groups, mounts;
     int cores;
@@ -181,11 +224,13 @@ TEST_F(TopologyTest, OnlyTheProcessesOwnGroupsCount) {
       {"0::/deep/three\n", below, 3},
       {"0::/deep\n", below, 0},
       {"0::/elsewhere/three\n", below, 0},
+      {"0::/keep/three\n", below, 0},
       {"0::/three\n", "0 cgroup2 x / /one\n" + version2, 3},
       {"nonsense\n\n::\n", version2 + cpu, 0},
       {"0:\n", version2 + "30 23 0:26 / /one - cgroup2 cgroup2 rw\n", 0},
       {"cpu:/one\n", version2 + cpu, 0},
       {"5:cpu\n", version2 + cpu, 0},
+      {"/one:cpu\n", version2 + cpu, 0},
   };
   for (const auto& [groups, mounts, cores] : kCases) {
     Write("/proc/self/cgroup", groups);

@@ -107,17 +107,13 @@ TEST(ExecutableBuilder, RefusesWhatCannotRun) {
   unwritten.AddOutput(4);
   EXPECT_THAT(BuildError(std::move(unwritten)), HasSubstr("no step writes output 0"));
 
-  ExecutableBuilder alias;
-  alias.AddAlias(alias.AddTemporary(10), 8, 3);
-  EXPECT_THAT(BuildError(std::move(alias)), HasSubstr("bytes [8, 11) of value 0"));
-
-  ExecutableBuilder unknown_alias;
-  unknown_alias.AddAlias(0, 0, 0);
-  EXPECT_THAT(BuildError(std::move(unknown_alias)), HasSubstr("of value 0, which"));
-
   ExecutableBuilder huge;
   huge.AddTemporary(size_t{1} << 50);
   EXPECT_THAT(BuildError(std::move(huge)), HasSubstr("more than any machine"));
+
+  ExecutableBuilder many;
+  for (int i = 0; i <= 1 << 20; ++i) many.AddTemporary(0);
+  EXPECT_THAT(BuildError(std::move(many)), HasSubstr("values are too many"));
 
   ExecutableBuilder no_data;
   no_data.AddConstant(nullptr, 4);
@@ -128,6 +124,43 @@ TEST(ExecutableBuilder, RefusesWhatCannotRun) {
   hollow.name = "hollow";
   no_kernel.AddStep(std::move(hollow));
   EXPECT_THAT(BuildError(std::move(no_kernel)), HasSubstr("hollow has no kernel"));
+}
+
+TEST(ExecutableBuilder, TakesPartsOfWhatHasThem) {
+  constexpr size_t kMost = SIZE_MAX;
+  struct {
+    int of;
+    size_t offset, bytes;
+    bool has;
+  } const kParts[] = {
+      {0, 0, 10, true},     {0, 10, 0, true},  {0, 3, 7, true},   {0, 8, 3, false},
+      {0, 11, 0, false},    {0, 11, 5, false}, {0, 0, 11, false}, {0, 5, size_t{1} << 40, false},
+      {0, kMost, 1, false}, {1, 0, 0, false},  {2, 0, 0, false},  {-1, 0, 0, false}};
+  for (const auto& [of, offset, bytes, has] : kParts) {
+    ExecutableBuilder b;
+    b.AddTemporary(10);
+    b.AddAlias(of, offset, bytes);
+    const std::string error = BuildError(std::move(b));
+    EXPECT_EQ(error == "ok", has) << error;
+    if (!has) {
+      EXPECT_THAT(error, HasSubstr("of value " + std::to_string(of) + ", which"));
+    }
+  }
+}
+
+TEST(ExecutableBuilder, NamesTheFirstOfItsErrors) {
+  ExecutableBuilder b;
+  b.AddAlias(b.AddTemporary(10), 8, 3);
+  b.AddAlias(0, 9, 9);
+  b.AddTemporary(size_t{1} << 50);
+  EXPECT_THAT(BuildError(std::move(b)), HasSubstr("value 1 is bytes [8, 11)"));
+}
+
+TEST(ExecutableBuilder, AsksNothingOfWhatHasNoBytes) {
+  ExecutableBuilder b;
+  b.AddOutput(0);
+  b.AddConstant(nullptr, 0);
+  EXPECT_EQ(BuildError(std::move(b)), "ok");
 }
 
 TEST(ExecutableBuilder, KnowsWhatMayBeReadAndWritten) {
@@ -157,10 +190,15 @@ TEST(ExecutableBuilder, KnowsWhatMayBeReadAndWritten) {
       writes.AddStep(MakeStep("s", Nothing(), {}, {add(writes, bytes)}));
       EXPECT_EQ(BuildError(std::move(writes)) == "ok", writable);
     }
-    ExecutableBuilder part;
+    ExecutableBuilder part, later;
     const int whole = add(part, 16), out = part.AddOutput(4);
     part.AddStep(MakeStep("s", Nothing(), {part.AddAlias(whole, 8, 8)}, {out}));
     EXPECT_EQ(BuildError(std::move(part)) == "ok", given) << "a part of it";
+    if (!writable) continue;
+    const int value = add(later, 16), read = later.AddOutput(4);
+    later.AddStep(MakeStep("reads", Nothing(), {value}, {read}));
+    later.AddStep(MakeStep("writes", Nothing(), {}, {value}));
+    EXPECT_EQ(BuildError(std::move(later)) == "ok", given) << "it is written later";
   }
 }
 
@@ -193,6 +231,21 @@ TEST(Stages, WaitOnlyForWhatTheyNeed) {
   EXPECT_FALSE(stages[0].waits);
   EXPECT_FALSE(stages[1].waits);
   EXPECT_TRUE(stages[2].waits);
+}
+
+// What was written before a wait is there: nobody waits for it again.
+TEST(Stages, WaitOnceForWhatIsBeforeAWait) {
+  ExecutableBuilder b;
+  const int in = b.AddInput(kBytes), first = b.AddTemporary(kBytes), out = b.AddOutput(kBytes);
+  b.AddStep(MakeStep("first", Nothing(), {in}, {first}));
+  b.AddStep(MakeStep("two", Nothing().Phases({50, 60}), {in}, {b.AddOutput(0)}));
+  b.AddStep(MakeStep("third", Nothing(), {first}, {out}));
+  const auto built = std::move(b).Build();
+  ASSERT_TRUE(built.ok());
+  const auto stages = (*built)->stages();
+  ASSERT_EQ(stages.size(), 4u);
+  EXPECT_TRUE(stages[2].waits);
+  EXPECT_FALSE(stages[3].waits);
 }
 
 TEST(Stages, WaitForWhoeverUsesTheSameVariable) {
@@ -228,9 +281,13 @@ TEST(Stages, PartsOfOneOutputAreIndependent) {
   const int low = b.AddAlias(out, 0, kBytes), high = b.AddAlias(out, kBytes, kBytes);
   b.AddStep(MakeStep("low", Nothing(), {in}, {low}));
   b.AddStep(MakeStep("high", Nothing(), {in}, {high}));
+  b.AddStep(MakeStep("other", Nothing(), {in}, {b.AddOutput(2 * kBytes)}));
+  const int third = b.AddOutput(2 * kBytes);
+  b.AddStep(MakeStep("high", Nothing(), {in}, {b.AddAlias(third, kBytes, kBytes)}));
+  b.AddStep(MakeStep("low", Nothing(), {in}, {b.AddAlias(third, 0, kBytes)}));
   const auto built = std::move(b).Build();
   ASSERT_TRUE(built.ok());
-  EXPECT_FALSE((*built)->stages()[1].waits);
+  for (const Stage& stage : (*built)->stages()) EXPECT_FALSE(stage.waits);
 }
 
 TEST(Stages, SmallPhasesInARowAreOneStage) {

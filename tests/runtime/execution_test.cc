@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -69,6 +70,51 @@ TEST(Execution, SharesItsWorkAmongThreads) {
   EXPECT_EQ(workers.size(), 2u);
 }
 
+// Whole phases, which are not taken in ranges, where every core is busy.
+TEST(Execution, RunsAloneBesideARegionThatHasAllCores) {
+  std::atomic<int> whole{0}, parts{0};
+  bool fail = false;
+  ExecutableBuilder b;
+  const auto count = [&](const KernelArgs&, int, int64_t begin, int64_t end) -> Status {
+    ++(begin == 0 && end == 1000 ? whole : parts);
+    return fail ? InvalidArgument("no such value") : Status();
+  };
+  b.AddStep(MakeStep("count", ToyKernel(1000, count), {}, {b.AddOutput(4)}));
+  Execution execution(BuildOrDie(std::move(b)));
+  float out = 0;
+  execution.BindOutput(0, &out);
+  ParallelRegion(std::max(AllowedCores(), 2), [&](int thread, int) {
+    if (thread != 0) return;
+    EXPECT_TRUE(execution.Run({.threads = 4}).ok());
+    fail = true;
+    EXPECT_EQ(execution.Run({.threads = 4}).message(), "count: no such value");
+  });
+  EXPECT_EQ(whole, 2);
+  EXPECT_EQ(parts, 0);
+}
+
+// A run of some microseconds that threads make longer is left to one of them.
+TEST(Execution, LeavesThreadsThatCost) {
+  std::atomic<bool> alone{false};
+  ExecutableBuilder b;
+  const auto work = [&](const KernelArgs&, int, int64_t begin, int64_t end) {
+    alone = end - begin == 2;
+    const auto late = std::chrono::steady_clock::now() + (alone ? 0us : 20us);
+    while (std::chrono::steady_clock::now() < late) continue;
+    return Status();
+  };
+  b.AddStep(MakeStep("work", ToyKernel(2, work), {}, {b.AddOutput(4)}));
+  const auto executable = BuildOrDie(std::move(b));
+  float out = 0;
+  // On a busy machine runs may take so long that they are taken for long ones.
+  for (int attempt = 0; attempt < 100 && !alone; ++attempt) {
+    Execution execution(executable);
+    execution.BindOutput(0, &out);
+    for (int run = 0; run < 30; ++run) ASSERT_TRUE(execution.Run({.threads = 2}).ok());
+  }
+  EXPECT_TRUE(alone);
+}
+
 TEST(Execution, ManyOfOneExecutableAtTheSameTime) {
   const auto executable = RandomNetwork(99);
   Execution reference(executable);
@@ -122,6 +168,12 @@ TEST(Execution, UnboundOperandsAreNamed) {
   EXPECT_EQ(execution.Run().ToString(), "invalid argument: output 0 is not bound to memory");
   execution.BindOutput(0, data.data());
   EXPECT_TRUE(execution.Run().ok());
+
+  ExecutableBuilder keeps;
+  const int state = keeps.AddVariable(kBytes);
+  keeps.AddStep(MakeStep("a", AddKernel(kN), {state, state}, {state}));
+  Execution kept(BuildOrDie(std::move(keeps)));
+  EXPECT_EQ(kept.Run().ToString(), "invalid argument: variable 0 is not bound to memory");
 }
 
 TEST(Execution, VariablesKeepTheirContents) {
@@ -296,8 +348,13 @@ TEST(Execution, DeadlineIsLookedAtBetweenSteps) {
       std::this_thread::sleep_until(deadline);
       return Status();
     });
-    EXPECT_EQ(run.execution->Run({.threads = threads, .deadline = deadline}).code(),
-              StatusCode::kDeadlineExceeded);
+    const std::atomic<bool> not_cancelled{false};
+    for (const auto* cancel :
+         std::initializer_list<const std::atomic<bool>*>{nullptr, &not_cancelled}) {
+      EXPECT_EQ(
+          run.execution->Run({.threads = threads, .deadline = deadline, .cancel = cancel}).code(),
+          StatusCode::kDeadlineExceeded);
+    }
     EXPECT_EQ(run.after, 0);
     const auto later = std::chrono::steady_clock::now() + 1h;
     EXPECT_TRUE(run.execution->Run({.threads = threads, .deadline = later}).ok());

@@ -72,21 +72,28 @@ class RestingHelpers {
         cores.Arrive(number);
         steps.arrived.set_value();
         steps.end.get_future().wait();
+        cores.Arrive(number);
+        steps.last = CoresOf(0);
       });
       ids.push_back(steps.rests.get_future().get());
     }
   }
   ~RestingHelpers() {
-    for (const auto& steps : steps_) {
-      if (!steps->woken) steps->wake.set_value();
-      steps->end.set_value();
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (threads_[i].joinable()) End(i);
     }
-    for (std::thread& thread : threads_) thread.join();
   }
   void Wake(size_t i) {
     steps_[i]->woken = true;
     steps_[i]->wake.set_value();
     steps_[i]->arrived.get_future().wait();
+  }
+  // It arrives once more; which cores it has then.
+  std::vector<int> End(size_t i) {
+    if (!steps_[i]->woken) steps_[i]->wake.set_value();
+    steps_[i]->end.set_value();
+    threads_[i].join();
+    return steps_[i]->last;
   }
 
   std::vector<pid_t> ids;
@@ -96,6 +103,7 @@ class RestingHelpers {
     std::promise<pid_t> rests;
     std::promise<void> wake, arrived, end;
     bool woken = false;
+    std::vector<int> last;
   };
   std::vector<std::unique_ptr<Steps>> steps_;
   std::vector<std::thread> threads_;
@@ -113,6 +121,33 @@ TEST(HelperCoresTest, SendsAHelperOffTheCallersCoreUntilItArrives) {
   EXPECT_EQ(CoresOf(0), cores) << "the caller's own";
   helpers.Wake(0);
   EXPECT_EQ(CoresOf(helpers.ids[0]), cores);
+}
+
+// Of four cores, 0 to 3, and some that are none.
+TEST(HelperCoresTest, ChoosesCoresThatNobodyElseIsOn) {
+  const auto set_of = [](const std::vector<int>& cores) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int core : cores) CPU_SET(core, &set);
+    return set;
+  };
+  struct {
+    std::vector<int> given;
+    int caller;
+    std::vector<int> others, chosen;
+  } const kCases[] = {{{0, 1, 2, 3}, 0, {}, {1, 2, 3}},
+                      {{0, 1, 2, 3}, 0, {2}, {1, 3}},
+                      {{0, 1, 2, 3}, 0, {1, 2, 3}, {1, 2, 3}},
+                      {{0, 1}, 0, {1}, {1}},
+                      {{0, 1}, 3, {1}, {0}},
+                      {{2}, 2, {}, {}},
+                      {{0, 1}, -1, {-1}, {0, 1}},
+                      {{0, 1}, 1 << 30, {CPU_SETSIZE}, {0, 1}}};
+  for (const auto& [given, caller, others, chosen] : kCases) {
+    const cpu_set_t found = CoresElsewhere(set_of(given), caller, set_of(others)),
+                    expected = set_of(chosen);
+    EXPECT_TRUE(CPU_EQUAL(&found, &expected)) << testing::PrintToString(given) << caller;
+  }
 }
 
 TEST(HelperCoresTest, SendsHelpersApart) {
@@ -137,6 +172,8 @@ TEST(HelperCoresTest, KeepsWhatTheHostHasChosen) {
   EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]}) << "it has no other";
   helpers.Wake(0);
   EXPECT_EQ(CoresOf(helpers.ids[0]), std::vector<int>{cores[1]});
+  SetCores(helpers.ids[0], {cores[0]});
+  EXPECT_EQ(helpers.End(0), std::vector<int>{cores[0]}) << "nobody has sent it elsewhere since";
 }
 
 TEST(HelperCoresTest, PassesOverWhatNoCoreIs) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,8 +91,28 @@ TEST(Log, NamesGoBothWays) {
   EXPECT_EQ(LogLevelFromName("loud"), std::nullopt);
 }
 
+TEST(Log, StartsAsTheSettingSays) {
+  constexpr char kComplaint[] =
+      "fuselite: warning: FUSELITE_LOG is 'loud', which is none of off, error, warning, info, "
+      "debug\n";
+  struct {
+    std::optional<std::string> name;
+    LogLevel level;
+    std::string said;
+  } const kSettings[] = {{std::nullopt, LogLevel::kOff, ""},
+                         {"off", LogLevel::kOff, ""},
+                         {"debug", LogLevel::kDebug, ""},
+                         {"loud", LogLevel::kOff, kComplaint}};
+  for (const auto& [name, level, said] : kSettings) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(internal::LevelOfSetting(name), level);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), said);
+  }
+}
+
 TEST(Environment, NamesAndValues) {
   EXPECT_EQ(EnvironmentName("num_threads"), "FUSELITE_NUM_THREADS");
+  EXPECT_EQ(EnvironmentName("a`z{Z9"), "FUSELITE_A`Z{Z9");
   setenv("FUSELITE_TEST_VALUE", "7", 1);
   EXPECT_EQ(ReadEnvironment("test_value"), "7");
   setenv("FUSELITE_TEST_VALUE", "", 1);

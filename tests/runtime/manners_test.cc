@@ -11,10 +11,12 @@
 #include <csignal>
 #include <fstream>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "runtime/float_state.h"
+#include "runtime/log.h"
 #include "runtime/parallel.h"
 #include "runtime/parallel_team.h"
 #include "runtime/sanitizers.h"
@@ -138,15 +140,24 @@ TEST(Refusal, OfThreadsThatLiveTogether) {
             "exit 0");
 }
 
+void CountWarnings(int& count) {
+  SetLogLevel(LogLevel::kWarning);
+  SetLogSink([](LogLevel, std::string_view, void* counted) { ++*static_cast<int*>(counted); },
+             &count);
+}
+
 TEST(Refusal, AtEveryThread) {
   if (kThreadSanitizer) GTEST_SKIP() << kSanitized;
   for (int granted = 0; granted <= 3; ++granted) {
     EXPECT_EQ(InChild([granted] {
+                int warnings = 0;
+                CountWarnings(warnings);
                 grants = granted;
                 internal::create_thread = &CreateSome;
                 // The leader alone where the probe for the other two failed.
                 const int expected = granted == 0 ? 1 : granted < 3 ? 2 : 4;
                 if (ThreadsThatJoin(4, granted == 3 ? 10000ms : 300ms) != expected) return 1;
+                if (warnings != (granted == 0)) return 3;
                 std::atomic<int64_t> sum{0};
                 ParallelFor(4, 1000, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
                 return sum == 1000 ? 0 : 2;

@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/hash.h"
+#include "runtime/sanitizers.h"
 
 namespace fuselite {
 namespace {
@@ -106,6 +109,37 @@ TEST(PackedStore, EverythingInTheRequestTellsPackingsApart) {
   EXPECT_EQ(pack.calls, 7);
 }
 
+TEST(PackedStore, TheSecondSourceMayBeMissing) {
+  const auto store = NewPackedStore();
+  CountingPack pack;
+  const std::vector<unsigned char> source(100, 5);
+  PackRequest request = RequestFor(source);
+  const auto first = store->GetOrPack(request, pack.function());
+  request.source2_bytes = 10;
+  const auto second = store->GetOrPack(request, pack.function());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first, *second);
+}
+
+TEST(PackedStore, PutsPackingsIntoTheirRegion) {
+  if (kAddressSanitizer) GTEST_SKIP() << "buffers stay apart";
+  const auto store = NewPackedStore();
+  CountingPack pack;
+  BufferRegion region(kHugePage);
+  const std::byte* last = nullptr;
+  std::vector<PackedWeights> held;
+  for (const char* layout : {"first", "second", "third"}) {
+    const std::vector<unsigned char> source(100, 5);
+    PackRequest request = RequestFor(source, layout);
+    request.region = &region;
+    held.push_back(*store->GetOrPack(request, pack.function()));
+    if (last != nullptr) {
+      EXPECT_EQ(held.back()->data(), last + 128 + kAlignment);
+    }
+    last = held.back()->data();
+  }
+}
+
 TEST(PackedStore, ForgetsWhatNobodyHolds) {
   const auto store = NewPackedStore();
   CountingPack pack;
@@ -185,8 +219,19 @@ TEST(PackedStore, ConcurrentRequestsPackOnceAndDoNotHoldUpOthers) {
     });
   }
   while (!started) std::this_thread::yield();
-  EXPECT_TRUE(store->GetOrPack(RequestFor(quick), [](std::byte*) {}).ok());
+  // Many, so that the store looks for what nobody holds.
+  for (int i = 0; i < 500; ++i) {
+    const PackRequest request = RequestFor(quick, std::to_string(i));
+    EXPECT_TRUE(store->GetOrPack(request, [](std::byte*) {}).ok());
+  }
+  std::thread late([&] {
+    const auto packed = store->GetOrPack(RequestFor(slow), [&](std::byte*) { ++calls; });
+    EXPECT_TRUE(packed.ok());
+  });
+  // Whether the last one finds them or begins by itself, it has time to.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   release = true;
+  late.join();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(calls, 1);
   for (const PackedWeights& result : results) EXPECT_EQ(result, results[0]);

@@ -6,12 +6,15 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "runtime/function_ref.h"
+#include "runtime/log.h"
 #include "runtime/parallel_wait.h"
 
 namespace fuselite {
@@ -54,6 +57,8 @@ TEST(ParallelRegion, OfOneThreadTakesNothingFromOthers) {
 // Later regions get what is left of the cores, and all of them once the first one has ended.
 TEST(ParallelRegion, BesideAnotherHasWhatIsLeft) {
   const int cores = AllowedCores();
+  SetLogLevel(LogLevel::kWarning);
+  testing::internal::CaptureStderr();
   for (const int first : {2, std::max(cores - 1, 2), cores + 3}) {
     int beside = 0;
     ParallelRegion(first, [&](int thread, int) {
@@ -62,6 +67,8 @@ TEST(ParallelRegion, BesideAnotherHasWhatIsLeft) {
     EXPECT_EQ(beside, std::max(cores - first, 1)) << first << " of " << cores;
     EXPECT_EQ(ParallelRegion(cores + 1, [](int, int) {}), cores + 1);
   }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nobody has refused anything";
+  SetLogLevel(LogLevel::kOff);
 }
 
 TEST(ParallelRegion, NumbersAreDistinctAndTheCallerIsZero) {
@@ -123,6 +130,21 @@ TEST(ParallelFor, EveryUnitOnceForAllSizes) {
       }
     }
   }
+}
+
+// Each range but the last one waits for another thread to begin one, for a while.
+TEST(ParallelFor, IsSharedByThreads) {
+  std::mutex mutex;
+  std::set<std::thread::id> workers;  // guarded by `mutex`
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  ParallelFor(2, 100, 1, [&](int64_t, int64_t) {
+    for (bool both = false; !both && std::chrono::steady_clock::now() < patience;) {
+      const std::lock_guard lock(mutex);
+      workers.insert(std::this_thread::get_id());
+      both = workers.size() == 2;
+    }
+  });
+  EXPECT_EQ(workers.size(), 2u);
 }
 
 TEST(ParallelFor, SmallWorkStaysOnTheCaller) {
@@ -188,6 +210,21 @@ TEST(SharedWork, FirstUnitsAreWhereThreadsBegin) {
         EXPECT_EQ(range.begin, first);
       }
     }
+  }
+}
+
+// The first claim is half of a thread's part, which is sixteen blocks, or of whole grains.
+TEST(SharedWork, IsDividedIntoSixteenBlocksForEachThread) {
+  struct {
+    int64_t units, grain, first;
+  } const kLists[] = {{320, 1, 80}, {3200, 1, 800}, {3199, 1, 891},
+                      {40, 1, 10},  {320, 64, 128}, {64, 64, 64}};
+  for (const auto& [units, grain, first] : kLists) {
+    std::vector<WorkCell> cells(SharedWork::kCells * 2);
+    SharedWork work(cells.data(), 1, units, grain, 2);
+    SharedWork::Range range;
+    for (int thread = 0; !work.Claim(thread, range); ++thread) ASSERT_LT(thread, 2);
+    EXPECT_EQ(range.end - range.begin, first) << units << " by " << grain;
   }
 }
 

@@ -29,8 +29,8 @@ TEST(Profile, TimesEveryStepOfEveryRun) {
   execution.BindInput(0, in.data());
   execution.BindOutput(0, out.data());
   Profile profile;
-  for (int run = 0; run < 3; ++run) {
-    ASSERT_TRUE(execution.Run({.threads = 1 + run, .profile = &profile}).ok());
+  for (const int threads : {1, 1, 3}) {
+    ASSERT_TRUE(execution.Run({.threads = threads, .profile = &profile}).ok());
   }
   ASSERT_TRUE(execution.Run({.threads = 2}).ok());
   const std::vector<StepTimes> times = profile.Summarize(*executable);
@@ -72,6 +72,36 @@ TEST(Profile, SumsWhatThreadsDidInEachRun) {
   EXPECT_EQ(times[1].wall_ns, 90 + 30 + 200);
   EXPECT_EQ(times[1].min_wall_ns, 30);
   EXPECT_EQ(times[1].max_wall_ns, 200);
+}
+
+TEST(Profile, HoldsEightRunsAtLeast) {
+  const auto executable = TwoSteps("first", "second");
+  struct {
+    std::shared_ptr<const Executable> executable;
+    int holds;
+  } const kRuns[] = {{executable, 16384}, {Executable::Repeat(executable, 1100), 8 * 2 * 1100}};
+  for (const auto& [run, holds] : kRuns) {
+    const std::unique_ptr<Profile> profile = Profile::For(*run);
+    for (int i = 0; i < holds; ++i) profile->Record({1, 0, 0, i, 1});
+    EXPECT_FALSE(profile->overflowed()) << holds;
+    profile->Record({1, 0, 0, 0, 1});
+    EXPECT_TRUE(profile->overflowed()) << holds;
+  }
+}
+
+// Threads that repeat steps are in different ones at a time: a step takes what it takes of each.
+TEST(Profile, SharesTheTimesOfRepetitionsAmongThreads) {
+  const auto repeated = Executable::Repeat(TwoSteps("first", "second"), 3);
+  Profile profile;
+  for (const ProfileEvent& event : std::vector<ProfileEvent>{
+           {1, 0, 0, 100, 50}, {1, 0, 1, 100, 30}, {1, 0, 0, 900, 20}, {1, 1, 0, 150, 7}}) {
+    profile.Record(event);
+  }
+  const std::vector<StepTimes> times = profile.Summarize(*repeated);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].wall_ns, (50 + 30 + 20) / 2);
+  EXPECT_EQ(times[0].busy_ns, 50 + 30 + 20);
+  EXPECT_EQ(times[1].wall_ns, 7);
 }
 
 TEST(Profile, KeepsTheLastEvents) {

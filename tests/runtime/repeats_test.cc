@@ -83,6 +83,32 @@ TEST(Repeats, GiveWhatRunsOfThePartsGive) {
   }
 }
 
+// Each input and output is as long as the part of it that reaches furthest.
+TEST(Repeats, TellTheBytesOfTheirOperands) {
+  ExecutableBuilder b;
+  const int a = b.AddInput(40), c = b.AddInput(12), out = b.AddOutput(8), last = b.AddOutput(4);
+  b.AddStep(MakeStep("s", AddKernel(1), {a, b.AddAlias(a, 4, 8)}, {b.AddAlias(out, 4, 4), out}));
+  b.AddStep(MakeStep("t", AddKernel(1), {c, c}, {last}));
+  const auto repeated = Executable::Repeat(BuildOrDie(std::move(b)), 3);
+  EXPECT_EQ(repeated->input_bytes(0), 3 * 40u);
+  EXPECT_EQ(repeated->input_bytes(1), 3 * 12u);
+  EXPECT_EQ(repeated->output_bytes(0), 3 * 8u);
+  EXPECT_EQ(repeated->output_bytes(1), 3 * 4u);
+}
+
+TEST(Repeats, AreAThreadsWhereTheyAreLittle) {
+  const auto useful = [](double cost, int repeats) {
+    ExecutableBuilder b;
+    b.AddStep(MakeStep("s", AddKernel(8), {b.AddInput(32), -1}, {b.AddOutput(32)}, cost));
+    return Executable::Repeat(BuildOrDie(std::move(b)), repeats)->useful_threads();
+  };
+  constexpr double kMost = ExecutableBuilder::kMinParallelCost;
+  EXPECT_EQ(useful(kMost / 5, 4), 1);
+  EXPECT_EQ(useful(kMost / 5, 5), 5);
+  EXPECT_EQ(useful(kMost, 4), 32);
+  EXPECT_EQ(useful(-1, 4), 32);
+}
+
 TEST(Repeats, TellTheirOperandsAndThreads) {
   const auto part = Part(StencilKernel(kN, 0.5f));
   const auto repeated = Executable::Repeat(part, 5);
@@ -143,6 +169,12 @@ TEST(Repeats, OfNothingToBindAreRefused) {
   const std::vector<float> in = Ramp(2);
   execution.BindInput(0, in.data());
   EXPECT_THAT(execution.Run().ToString(), HasSubstr("output 0 is not bound"));
+
+  ExecutableBuilder b;  // nobody asks the part which of its operands it reads
+  b.AddStep(MakeStep("s", AddKernel(kN), {b.AddInput(kBytes), -1}, {b.AddOutput(kBytes)}));
+  b.AddInput(kBytes);
+  Repeated unused(BuildOrDie(std::move(b)), 2);
+  EXPECT_THAT(unused.execution.Run().ToString(), HasSubstr("input 1 is not bound"));
 }
 
 // Fails in the part whose first value is `value`.
@@ -170,6 +202,18 @@ TEST(Repeats, EndWithThePartThatFails) {
       }
     }
   }
+}
+
+TEST(Repeats, LeaveOutWhatIsBehindAnError) {
+  int runs = 0;
+  Repeated repeated(Part(ToyKernel(1,
+                                   [&](const KernelArgs&, int, int64_t, int64_t) -> Status {
+                                     ++runs;
+                                     return InvalidArgument("no such value");
+                                   })),
+                    5);
+  EXPECT_FALSE(repeated.execution.Run().ok());
+  EXPECT_EQ(runs, 1);
 }
 
 TEST(Repeats, StopWhenTheyAreCancelled) {

@@ -93,6 +93,33 @@ TEST(SharedRun, EndsWithTheFirstErrorForAllMembers) {
   EXPECT_EQ(behind, 0);
 }
 
+// One of two units takes until the step behind it, which needs neither, has begun.
+TEST(SharedRun, WaitsForNothingThatItDoesNotNeed) {
+  ExecutableBuilder b;
+  std::atomic<bool> begun{false}, met{false};
+  const auto wait = [&](const KernelArgs&, int, int64_t begin, int64_t) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begin == 0 && !begun && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::yield();
+    }
+    if (begun) met = true;
+    return Status();
+  };
+  const auto begin = [&](const KernelArgs&, int, int64_t, int64_t) {
+    begun = true;
+    return Status();
+  };
+  b.AddStep(MakeStep("waits", ToyKernel(2, wait), {}, {b.AddOutput(4)}));
+  b.AddStep(MakeStep("begins", ToyKernel(2, begin), {}, {b.AddOutput(4)}));
+  Execution execution(BuildOrDie(std::move(b)));
+  ASSERT_TRUE(execution.Prepare(2).ok());
+  const RunOptions options;
+  Execution::SharedRun run(execution, options, 2);
+  JoinAll(run, {0, 1}, 2, {0, 0});
+  ASSERT_TRUE(run.Take().ok());
+  EXPECT_TRUE(met);
+}
+
 // The profile names the thread, whichever member it is.
 TEST(SharedRun, ProfilesTheThreadsThatJoined) {
   const auto executable = RandomNetwork(1);

@@ -22,6 +22,8 @@ TEST(Shape, OfAFileIsOneThatCanBeCountedIn) {
                       {{kMost}, true},
                       {{kMost, kMost, kMost}, false},
                       {{0, kMost, kMost, kMost}, false},
+                      {{1 << 30, 1 << 30, 4}, true},
+                      {{1073741825, 2, kMost}, false},  // 2^62 and a little more
                       {{kMost, kMost, kMost, 0}, false},
                       {std::vector<int32_t>(16, 1), true},
                       {std::vector<int32_t>(16, 2), true},
@@ -47,6 +49,16 @@ TEST(Shape, CountsItsElements) {
   EXPECT_EQ(shape.ToString(), "[2,3,5]");
   EXPECT_EQ(Shape().ToString(), "[]");
   EXPECT_NE(shape, Shape({2, 3}));
+}
+
+TEST(DataType, IsOneOfThoseThatAreNamed) {
+  for (int value = 0; value < kDataTypeCount; ++value) {
+    EXPECT_TRUE(IsKnownDataType(value)) << value;
+    EXPECT_NE(DataTypeName(static_cast<DataType>(value)), "");
+  }
+  for (const int value : {-1, INT32_MIN, kDataTypeCount, INT32_MAX}) {
+    EXPECT_FALSE(IsKnownDataType(value)) << value;
+  }
 }
 
 TEST(TensorInfo, RoundsHalfBytesUpAndKnowsItsRows) {

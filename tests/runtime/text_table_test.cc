@@ -9,25 +9,26 @@ namespace {
 
 // Each column's kind follows from its cells; the heading says nothing.
 TEST(TextTableTest, NumbersAreAlignedToTheRight) {
-  TextTable table({"name", "plain", "signed", "part", "mixed", "signs"});
+  TextTable table({"name", "plain", "signed", "part", "mixed", "later", "none", "signs", "x"});
   EXPECT_TRUE(table.empty());
-  table.AddRow({"a", "1", "-5", ".5", "7", "-"});
+  table.AddRow({"a", "1", "-5", ".5", "7", "seven", "-", "-", "x1"});
   EXPECT_FALSE(table.empty());
-  table.AddRow({"b\u00e4r", "", "12", "0.25", "seven", ".x"});
+  table.AddRow({"b\u00e4r", "", "12", "0.25", "seven", "7", "3", ".x", "y2"});
   std::ostringstream out;
   table.Print(out, 1);
   EXPECT_EQ(out.str(),
-            " name  plain  signed  part  mixed  signs\n"
-            " a         1      -5    .5  7      -\n"
-            " b\u00e4r              12  0.25  seven  .x\n");
+            " name  plain  signed  part  mixed  later  none  signs  x\n"
+            " a         1      -5    .5  7      seven     -  -      x1\n"
+            " b\u00e4r              12  0.25  seven  7         3  .x     y2\n");
 }
 
-TEST(TextTableTest, RowsMayBeShort) {
+TEST(TextTableTest, RowsMayBeShortAndHaveWhatTheirHeadingHas) {
   TextTable table({"a", "b"});
   table.AddRow({"1"});
+  table.AddRow({"1", "2", "beyond"});
   std::ostringstream out;
   table.Print(out);
-  EXPECT_EQ(out.str(), "a  b\n1\n");
+  EXPECT_EQ(out.str(), "a  b\n1\n1  2\n");
 }
 
 TEST(TextTest, NumbersHaveThreeDigitsAndAPrefix) {

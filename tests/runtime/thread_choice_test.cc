@@ -57,6 +57,14 @@ TEST(ThreadChoice, LongRunsTakeAll) {
   EXPECT_EQ(counts, (std::map<int, int>{{2, 5000}}));
 }
 
+TEST(ThreadChoice, GoesOnWhereFewerThreadsTakeLong) {
+  ThreadChoice choice;
+  const auto counts = Play(choice, 16, 1028, [](int threads) {
+    return threads == 16 ? 100 : threads == 4 ? 300 : 50;
+  });
+  EXPECT_EQ(counts, (std::map<int, int>{{1, 1008}, {4, 8}, {16, 12}}));
+}
+
 TEST(ThreadChoice, BeginsAnewWithOtherThreads) {
   ThreadChoice choice;
   const auto time = [](int threads) { return 10 * threads; };

@@ -86,6 +86,16 @@ TEST_F(WeightsCacheFilesTest, EntriesAreDistinctInOrderAndWithinTheFile) {
     entry.key = {key, 0};
     EXPECT_THAT(problem(entry), HasSubstr("its index was changed")) << key;
   }
+  const auto problem_of_count = [&](uint32_t count) {
+    FileHeader more = header;
+    more.entries = count;
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+        .write(reinterpret_cast<const char*>(&more), sizeof more);
+    return PackedFile::Open(path).status().message();
+  };
+  EXPECT_THAT(problem_of_count(4), HasSubstr("its index was changed"));
+  EXPECT_THAT(problem_of_count(1000), HasSubstr("truncated"));
+  EXPECT_THAT(problem_of_count(UINT32_MAX), HasSubstr("truncated"));
   const uint64_t last = entries[2].at;
   struct {
     uint64_t at, bytes;
@@ -110,6 +120,19 @@ TEST_F(WeightsCacheFilesTest, EntriesAreDistinctInOrderAndWithinTheFile) {
   }
 }
 
+TEST_F(WeightsCacheFilesTest, FindsWhatHasItsKeyAndLength) {
+  const fs::path path = folder_ / "found";
+  fs::create_directories(folder_);
+  const std::array<std::byte, 64> bytes{};
+  ASSERT_TRUE(
+      WritePackedFile(path, std::array<PackedBytes, 2>{{{{1, 0}, bytes}, {{3, 0}, bytes}}}).ok());
+  const auto file = PackedFile::Open(path);
+  ASSERT_TRUE(file.ok());
+  EXPECT_NE((*file)->Find({3, 0}, 64), nullptr);
+  for (const uint64_t key : {0, 2, 4}) EXPECT_EQ((*file)->Find({key, 0}, 64), nullptr) << key;
+  for (const size_t length : {0, 63, 65}) EXPECT_EQ((*file)->Find({3, 0}, length), nullptr);
+}
+
 TEST_F(WeightsCacheFilesTest, FilesOfOthersAreNotTaken) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   WeightsCache first = Open();
@@ -124,7 +147,7 @@ TEST_F(WeightsCacheFilesTest, ATruncatedFileIsNoticedAtEveryLength) {
   const fs::path file = File();
   for (auto size = static_cast<int64_t>(fs::file_size(file)) - 1; size >= 0; size -= 97) {
     fs::resize_file(file, static_cast<uintmax_t>(size));
-    EXPECT_THAT(ProblemOfFile(), Not(IsEmpty())) << size;
+    EXPECT_THAT(ProblemOfFile(), HasSubstr(size == 0 ? "is empty" : "truncated")) << size;
   }
   // And it is made anew.
   WeightsCache again = Open();
@@ -159,6 +182,22 @@ TEST_F(WeightsCacheFilesTest, AChangedPackingIsPackedAgain) {
   EXPECT_EQ(last.report().found, 3) << "what was wrong has been written again";
 }
 
+TEST_F(WeightsCacheFilesTest, AChangedPackingIsNotTakenOn) {
+  WeightsCache first = Open();
+  PackAll(first, 3);
+  const fs::path path = File();
+  {
+    const uint64_t at = (*PackedFile::Open(path))->entries()[1].at;
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.write("changed", 7);
+  }
+  WeightsCache cache = Open();
+  cache.Keep({1, 1}, std::make_shared<const AlignedBuffer>(1000));
+  cache.Save();
+  EXPECT_EQ((*PackedFile::Open(path))->entries().size(), 3u) << "two of the three, and the new one";
+}
+
 TEST_F(WeightsCacheFilesTest, WhatCannotBeWrittenIsToldAndNoError) {
   const auto problem_in = [&](const std::string& directory) {
     WeightsCache cache({directory, CacheMode::kReadWrite},
@@ -167,7 +206,7 @@ TEST_F(WeightsCacheFilesTest, WhatCannotBeWrittenIsToldAndNoError) {
     return cache.report().problem;
   };
   EXPECT_THAT(problem_in("/proc/nonesuch"), HasSubstr("/proc/nonesuch: cannot be made"));
-  EXPECT_THAT(problem_in("/proc/self"), HasSubstr("cannot be written"));
+  EXPECT_THAT(problem_in("/proc/self"), HasSubstr("cannot be written: No such file"));
   std::ofstream(folder_ / "file") << "text";
   EXPECT_THAT(problem_in((folder_ / "file").string()), HasSubstr("file: cannot be made"));
 }
@@ -228,10 +267,13 @@ TEST_F(WeightsCacheFilesTest, LeftoversOfKilledWritersGoAfterAnHour) {
   for (const fs::path& path : {old, young, other}) std::ofstream(path) << "half";
   const auto hours_ago = fs::file_time_type::clock::now() - std::chrono::hours(2);
   for (const fs::path& path : {old, other}) fs::last_write_time(path, hours_ago);
+  const fs::path link = File().string() + ".mnopqr";  // nobody knows how old it is
+  fs::create_symlink(folder_ / "nonesuch", link);
   WeightsCache second = Open();
   PackAll(second, 2);
   EXPECT_FALSE(fs::exists(old));
   EXPECT_TRUE(fs::exists(young));
+  EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_TRUE(fs::exists(other)) << "it is no file of this cache";
 }
 

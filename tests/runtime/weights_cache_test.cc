@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/log.h"
+#include "tests/runtime/child.h"
 #include "tests/runtime/weights_cache_fixture.h"
 
 namespace fuselite {
@@ -87,6 +89,35 @@ TEST_F(WeightsCacheTest, ReadingAloneWritesNothing) {
   PackAll(reader, 2);
   EXPECT_FALSE(fs::exists(folder_ / "cache"));
   EXPECT_THAT(reader.report().problem, IsEmpty());
+}
+
+// Nor is there anything to say.
+TEST_F(WeightsCacheTest, WithoutPackingsNothingIsWritten) {
+  SetLogLevel(LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  WeightsCache cache = Open();
+  cache.Save();
+  EXPECT_THAT(Files(), IsEmpty());
+  PackAll(cache, 1);
+  EXPECT_EQ(Files().size(), 1);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  SetLogLevel(LogLevel::kOff);
+}
+
+TEST_F(WeightsCacheTest, FoldersMayBeNamedFromWhereTheProcessIs) {
+  EXPECT_EQ(InChild([&] {
+              fs::current_path(folder_);
+              WeightsCache cache({"relative/folder", CacheMode::kReadWrite},
+                                 std::array{WeightsSource{weights_, true}});
+              PackAll(cache, 1);
+              WeightsCache simple({"simple", CacheMode::kReadWrite},
+                                  std::array{WeightsSource{weights_, true}});
+              PackAll(simple, 1);
+              return cache.report().problem.empty() && simple.report().problem.empty() ? 0 : 1;
+            }),
+            "exit 0");
+  EXPECT_FALSE(fs::is_empty(folder_ / "relative" / "folder"));
+  EXPECT_FALSE(fs::is_empty(folder_ / "simple"));
 }
 
 TEST_F(WeightsCacheTest, OtherWeightsHaveAnotherFileAndPartsOfThemTheSame) {

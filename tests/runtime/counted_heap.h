@@ -1,7 +1,8 @@
-// Counts what a program takes from the heap and gives back. For one file of a program without
-// sanitizers, which replace malloc themselves.
+// Counts what a program takes from the heap and gives back, and refuses it. For one file of a
+// program without sanitizers, which replace malloc themselves.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +15,37 @@ struct HeapCounts {
 };
 inline thread_local HeapCounts heap_counts;
 
+// Of all threads: how many blocks nobody has given back.
+inline std::atomic<int64_t> heap_held{0};
+
+inline void Hold(int blocks) {
+  heap_counts.held += blocks;
+  heap_held.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+// So many requests of the calling thread are still granted before one is refused; negative: all.
+inline thread_local int64_t heap_grants = -1;
+
+inline bool IsRefused() {
+  const bool refused = heap_grants >= 0 && heap_grants-- == 0;
+  if (refused) errno = ENOMEM;
+  return refused;
+}
+
 inline void* Counted(void* memory) {
   heap_counts.taken += memory != nullptr;
-  heap_counts.held += memory != nullptr;
+  Hold(memory != nullptr);
   return memory;
+}
+
+// Whether request `at` of what `body` asks for was refused: false where there are fewer.
+template <class Body>
+bool Refuses(int64_t at, Body body) {
+  heap_grants = at;
+  body();
+  const bool refused = heap_grants < 0;
+  heap_grants = -1;
+  return refused;
 }
 
 }  // namespace fuselite::testing
@@ -32,23 +60,29 @@ void __libc_free(void* memory);                         // NOLINT(bugprone-reser
 
 // The header's names for the parameters are reserved ones; definitions are this one file's.
 // NOLINTBEGIN(readability-inconsistent-declaration-parameter-name,misc-definitions-in-headers)
-void* malloc(size_t bytes) { return fuselite::testing::Counted(__libc_malloc(bytes)); }
+void* malloc(size_t bytes) {
+  if (fuselite::testing::IsRefused()) return nullptr;
+  return fuselite::testing::Counted(__libc_malloc(bytes));
+}
 void* calloc(size_t count, size_t bytes) {
+  if (fuselite::testing::IsRefused()) return nullptr;
   return fuselite::testing::Counted(__libc_calloc(count, bytes));
 }
 void* realloc(void* memory, size_t bytes) {
-  fuselite::testing::heap_counts.held -= memory != nullptr;
+  if (fuselite::testing::IsRefused()) return nullptr;
+  fuselite::testing::Hold(-(memory != nullptr));
   return fuselite::testing::Counted(__libc_realloc(memory, bytes));
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
+  if (fuselite::testing::IsRefused()) return nullptr;
   return fuselite::testing::Counted(__libc_memalign(alignment, bytes));
 }
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
-  *memory = fuselite::testing::Counted(__libc_memalign(alignment, bytes));
+  *memory = aligned_alloc(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }
 void free(void* memory) {
-  fuselite::testing::heap_counts.held -= memory != nullptr;
+  fuselite::testing::Hold(-(memory != nullptr));
   __libc_free(memory);
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name,misc-definitions-in-headers)

@@ -1,0 +1,115 @@
+// Runs of shapes and values that were seen before make nothing anew: they take next to nothing from
+// the heap, and hold no more than the runs before.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/partitioner/subgraph_models.h"
+#include "tests/runtime/counted_heap.h"
+
+namespace fuselite::partitioner {
+namespace {
+
+using namespace testing;
+using fuselite::testing::heap_counts;
+using interpreter::Interpreter;
+
+int Rows(Builder& b, int x, const Shape& most) {
+  const int zero = b.AddConstant("zero", kFloat, Shape(), std::vector{0.0f});
+  return b.Op("WHERE", {b.Op("GREATER", {x, zero}, {1, 8}, kBool)}, most, DataType::kInt64);
+}
+
+// Weights that do not depend on the run, whatever comes before them.
+int Behind(Builder& b, int rows, const Shape& shape) {
+  return b.Dense(b.Op("CAST", {rows}, shape), shape, 8);
+}
+
+using Model = void (*)(Builder& b);
+const std::pair<const char*, Model> kModels[] = {
+    {"fixed",
+     [](Builder& b) {
+       b.End({b.Dense(b.In({1, 8}), {1, 8}, 8)});
+     }},
+    {"rows that the run finds",
+     [](Builder& b) {
+       b.End({Behind(b, Rows(b, b.In({1, 8}), {8, 2}), {8, 2})});
+     }},
+    {"a shape that is known in between",
+     [](Builder& b) {
+       const int first = Rows(b, b.In({1, 8}), {8, 2}), size = b.ShapeOf(first, 2);
+       const int second = Rows(b, b.In({1, 8}), {8, 2});
+       const int places = Behind(b, second, {8, 2});
+       b.End({b.Op("RESHAPE", {b.Op("NEG", {first}, {8, 2}, DataType::kInt64), size}, {8, 2},
+                   DataType::kInt64),
+              places});
+     }},
+    {"small values that decide shapes",
+     [](Builder& b) {
+       const int x = b.In({2, 4}), times = b.In({2}, kInt);
+       b.End({b.Dense(b.Op("ABS", {b.Op("TILE", {x, times}, {2, 4})}, {2, 4}), {2, 4}, 8)});
+     }},
+    {"a branch",
+     [](Builder& b) {
+       const int chooses = b.In({1}, kBool), x = b.In({1, 8});
+       const int y = b.AddTensor("y", kFloat, {1, 8});
+       b.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 2}, {chooses, x}, {y});
+       b.End({b.Dense(y, {1, 8}, 8)});
+       for (const char* op : {"ABS", "NEG"}) {
+         b.AddSubgraph(op);
+         b.End({b.Dense(b.Op(op, {b.In({1, 8})}, {1, 8}), {1, 8}, 8)});
+       }
+     }},
+    {"a loop over rows",
+     [](Builder& b) {
+       const int rows = b.In({20, 1, 6}), state = b.In({1, 8});
+       const int last = b.AddTensor("last", kFloat, {1, 8});
+       b.AddControlFlow(
+           tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), rows, state},
+           {b.AddTensor("count", kInt, Shape()), b.AddTensor("same", kFloat, {20, 1, 6}), last});
+       b.End({last});
+       b.Below(20, {{20, 1, 6}, {1, 8}});
+       b.AddSubgraph("body");
+       const int turn = b.In(Shape(), kInt), sequence = b.In({20, 1, 6}), before = b.In({1, 8});
+       const int row = b.Dense(b.Op("GATHER", {sequence, turn}, {1, 6}), {1, 6}, 8);
+       const int sum = b.Op("ADD", {row, b.Dense(before, {1, 8}, 8)}, {1, 8});
+       b.End({b.Next(turn), sequence, b.Op("TANH", {sum}, {1, 8})});
+     }},
+};
+
+TEST(SeenShapes, AreNotMadeAgain) {
+  constexpr int kRuns = 6;
+  for (const auto& [name, write] : kModels) {
+    SCOPED_TRACE(name);
+    Builder b;
+    write(b);
+    const std::vector<std::byte> file = b.Finish();
+    const auto model = interpreter::LoadModelFromMemory(file, nullptr);
+    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    Delegate delegate(BestOptions());
+    const std::unique_ptr<Interpreter> host = *Interpreter::Create(*model);
+    ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+    const auto run = [&](int seed) {
+      kernels::testing::Random random(seed);
+      for (size_t i = 0; i < host->inputs().size(); ++i) {
+        Fill(host->input(static_cast<int>(i)), random);
+      }
+      const int64_t before = heap_counts.taken;
+      EXPECT_TRUE(host->Invoke().ok());
+      return heap_counts.taken - before;
+    };
+    const auto runs = [&] {
+      int64_t taken = 0;
+      for (int seed = 1; seed <= kRuns; ++seed) taken += run(seed);
+      return taken;
+    };
+    ASSERT_TRUE(host->AllocateTensors().ok());
+    const int64_t first = runs();
+    runs();
+    const int64_t held = heap_counts.held, again = runs();
+    // What runs keep for their time, in lists by tensor; to make anything takes hundreds.
+    EXPECT_LE(again, 20 * kRuns) << first << " for the first time";
+    EXPECT_EQ(heap_counts.held, held);
+  }
+}
+
+}  // namespace
+}  // namespace fuselite::partitioner
