@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/filter_operands.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
@@ -17,7 +18,9 @@ using kernels::ProductProblem;
 using kernels::ReadableType;
 
 int64_t LargestBias(const TensorInfo& bias) {
+  constexpr int64_t kAtRunTime = 1 << 26;
   if (bias.absent()) return 0;
+  if (!bias.constant()) return kAtRunTime;
   const kernels::ReadableConstant values(bias);
   int64_t largest = 0;
   for (int64_t i = 0; i < bias.elements(); ++i) {
@@ -34,9 +37,6 @@ Status CheckInt8Operands(const OpDescription& op) {
       ReadableType(weights.type) != in.type) {
     return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
                        " with weights of ", DataTypeName(weights.type));
-  }
-  if (!bias.absent() && !bias.constant()) {
-    return Unsupported("biases known only at run time have no emitter");
   }
   if (!bias.absent() && bias.type != DataType::kInt32) {
     return Unsupported("a bias of ", DataTypeName(bias.type), " has no emitter");
@@ -69,7 +69,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
                          .weights_zero_point = weights.quantization.zero_point(),
                          .flips = source.flips,
                          .to_the_byte = source.to_the_byte,
-                         .constant_weights = weights.constant(),
+                         .constant_right = kernels::HasConstants(op, inputs.weights, inputs.bias),
                          .outliers = TermsOfOutliers(d, weights),
                          .largest_bias = 0,
                          .tail = std::move(tail.tail),

@@ -23,9 +23,9 @@ struct ProductFormatS8 {
   DataType type = DataType::kInt8;  // of the activations: int8 or uint8
   DataType weights_type = DataType::kInt8;
   int32_t zero_point = 0, weights_zero_point = 0;
-  bool flips = false;        // the activations are int8 in memory and read by dot products
-  bool to_the_byte = false;  // ByteSource
-  bool constant_weights = false;
+  bool flips = false;           // the activations are int8 in memory and read by dot products
+  bool to_the_byte = false;     // ByteSource
+  bool constant_right = false;  // weights and biases are constants
   // TermsOfOutliers() of the weights; absent where it is not known.
   std::optional<std::vector<int64_t>> outliers{};
   int64_t largest_bias = 0;  // absolute
@@ -163,10 +163,11 @@ Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
                                           const kernels::PlanContext&);
 
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
-// type, a constant int32 bias or none.
+// type, an int32 bias or none.
 Status CheckInt8Operands(const kernels::OpDescription& op);
 
-// The largest magnitude in a constant bias of int32; 0 of an absent one.
+// The largest magnitude in a bias of int32; 0 of an absent one, and of one that comes with each run
+// what floats are found for (SumBounds).
 int64_t LargestBias(const TensorInfo& bias);
 
 }  // namespace fuselite::jit
