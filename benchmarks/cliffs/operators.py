@@ -17,8 +17,10 @@ from families import (
 from products import (
     batch_matmul, convolution, depthwise, dynamic_range, fed, fully_connected, prelu, transpose_conv,
 )
+from rare_types import rare_types
 
-WIDTHS = [FLOAT, INT8, UINT8, INT16, INT32, INT64, BOOL, HALF]
+
+WIDTHS = [FLOAT, INT8, UINT8, INT16, INT32, INT64, BOOL, HALF, *(np.dtype(t) for t in ("f8", "u2", "u4", "u8"))]
 REAL = [FLOAT, INT8, UINT8, INT16]
 BYTES = [FLOAT, INT8, UINT8]
 MOVED = [FLOAT, INT8, UINT8, INT16, INT32, INT64]
@@ -219,7 +221,8 @@ def fed_layers():
     yield "CONV_2D", [FLOAT, INT8], fed(layers.convolution(grouped=True), "weights")
 
 
-GROUPS = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers, fed_layers)
+GROUPS = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers)
+GROUPS += (fed_layers, rare_types)
 
 
 def table():
