@@ -6,7 +6,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/joined_rows.h"
@@ -28,9 +30,13 @@ struct ShortFloatOperand {
 using ShortFloatRow = void (*)(ShortFloatOperand x, ShortFloatOperand y,
                                const ShortFloatRange& range, void* out, int64_t n);
 
+// Below it the reference's LOGISTIC is an exponential.
+inline constexpr float kLeastOfLogistic = -9;
+
 // Between rows of short floats and of floats.
 struct ShortFloatConversions {
-  void (*widen)(const void* from, int64_t n, float* to);
+  // Gives whether a number is below kLeastOfLogistic.
+  bool (*widen)(const void* from, int64_t n, float* to);
   void (*narrow)(const float* from, int64_t n, void* to);
 };
 
@@ -121,12 +127,29 @@ void ShortRow(ShortFloatOperand x, ShortFloatOperand y, const ShortFloatRange& r
 }
 
 template <class T>
-void WidenRow(const void* from, int64_t n, float* to) {
-  WidenShortFloats(static_cast<const T*>(from), n, to);
+bool WidenRow(const void* from, int64_t n, float* to) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* const in = static_cast<const T*>(from);
+  auto least = hn::Zero(d);
+  const auto some = [&](int64_t i, int64_t count) HWY_ATTR {
+    const auto x = LoadShortFloats(d, in + i, count);
+    least = hn::Min(x, least);
+    StoreUpTo(x, d, to + i, count);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) some(i, lanes);
+  if (i < n) some(i, n - i);
+  return hn::GetLane(hn::MinOfLanes(d, least)) < kLeastOfLogistic;
 }
 template <class T>
 void NarrowRow(const float* from, int64_t n, void* to) {
-  NarrowToShortFloats(from, n, static_cast<T*>(to));
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto* const out = static_cast<T*>(to);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) StoreShortFloats(d, hn::LoadU(d, from + i), out + i, lanes);
+  if (i < n) StoreShortFloats(d, LoadUpTo(d, from + i, n - i), out + i, n - i);
 }
 
 template <class T>
@@ -188,6 +211,52 @@ Result<Tail> StagesOfFloats(const OpDescription& op) {
   return stages;
 }
 
+// A function of rows.
+class ShortFloatFunction {
+ public:
+  ShortFloatFunction(Tail stages, const ShortFloatConversions& convert, Isa isa)
+      : stages_(std::move(stages)),
+        is_logistic_(stages_.stages[0].unary == UnaryKind::kLogistic),
+        convert_(convert),
+        apply_(ApplyTail(isa)) {}
+
+  static constexpr size_t kScratchBytes = 2 * kBlock * sizeof(float);
+
+  void Run(const uint16_t* x, int64_t n, uint16_t* out, std::byte* scratch) const {
+    auto* const floats = reinterpret_cast<float*>(scratch);
+    for (int64_t i = 0; i < n; i += kBlock)
+      RunBlock(x + i, std::min(kBlock, n - i), out + i, floats);
+  }
+
+ private:
+  void RunBlock(const uint16_t* x, int64_t n, uint16_t* out, float* floats) const {
+    float* const results = floats + kBlock;
+    const bool has_small = convert_.widen(x, n, floats);
+    apply_(stages_, nullptr,
+           {.source = floats,
+            .source_pitch = n,
+            .source_type = DataType::kFloat32,
+            .destination = results,
+            .destination_pitch = n,
+            .destination_type = DataType::kFloat32,
+            .row = 0,
+            .rows = 1,
+            .channel = 0,
+            .channels = n});
+    if (is_logistic_ && has_small) {
+      for (int64_t i = 0; i < n; ++i) {
+        if (floats[i] < kLeastOfLogistic) results[i] = std::exp(floats[i]);
+      }
+    }
+    convert_.narrow(results, n, out);
+  }
+
+  Tail stages_;
+  bool is_logistic_;
+  ShortFloatConversions convert_;
+  ApplyTailFunction* apply_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
@@ -201,29 +270,14 @@ Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op
       NameOf(op, context.isa),
       {.units = plan.units(),
        .grain = GrainFor(plan.unit_elements()),
-       .scratch_bytes = kBlock * sizeof(float)},
-      [=, stages = std::move(stages), convert = find(op.inputs[0].type),
-       apply = ApplyTail(context.isa)](const KernelArgs& args, int64_t begin, int64_t end) {
-        auto* const floats = reinterpret_cast<float*>(args.scratch);
+       .scratch_bytes = ShortFloatFunction::kScratchBytes},
+      [plan,
+       function = ShortFloatFunction(std::move(stages), find(op.inputs[0].type), context.isa)](
+          const KernelArgs& args, int64_t begin, int64_t end) {
         plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
           const auto* x = static_cast<const uint16_t*>(args.inputs[0]) + piece.offsets[0];
           auto* out = static_cast<uint16_t*>(args.outputs[0]) + piece.offsets[1];
-          for (int64_t i = 0; i < piece.count; i += kBlock) {
-            const int64_t n = std::min(kBlock, piece.count - i);
-            convert.widen(x + i, n, floats);
-            apply(stages, args.inputs,
-                  {.source = floats,
-                   .source_pitch = n,
-                   .source_type = DataType::kFloat32,
-                   .destination = reinterpret_cast<std::byte*>(floats),
-                   .destination_pitch = n,
-                   .destination_type = DataType::kFloat32,
-                   .row = 0,
-                   .rows = 1,
-                   .channel = 0,
-                   .channels = n});
-            convert.narrow(floats, n, out + i);
-          }
+          function.Run(x, piece.count, out, args.scratch);
         });
       });
 }

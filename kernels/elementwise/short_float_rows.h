@@ -6,8 +6,8 @@
 namespace fuselite::kernels {
 
 // COS, FLOOR, LOGISTIC, ROUND, SIN and TANH, rows pitched or not: the reference's results
-// (kernels/elementwise/short_floats.h) but for the signs of zeros, of LOGISTIC and TANH to one step
-// of the type or, where float32 has subnormal results, 2^-126. kUnsupported for other functions.
+// (kernels/elementwise/short_floats.h) but for the signs of zeros, which every value of the types
+// was tried for. kUnsupported for other functions.
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
                                                          const BuildContext& context);
 

@@ -102,24 +102,6 @@ HWY_INLINE void StoreShortFloats(DF df, hn::Vec<DF> v, BFloat16* p, size_t n) {
   StoreUpTo(hn::DemoteTo(narrow, kept), narrow, reinterpret_cast<uint16_t*>(p), n);
 }
 
-// Rows of the two types (T) and of floats.
-template <class T>
-HWY_INLINE void WidenShortFloats(const T* from, int64_t n, float* to) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(LoadShortFloats(d, from + i, lanes), d, to + i);
-  if (i < n) StoreUpTo(LoadShortFloats(d, from + i, n - i), d, to + i, n - i);
-}
-template <class T>
-HWY_INLINE void NarrowToShortFloats(const float* from, int64_t n, T* to) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) StoreShortFloats(d, hn::LoadU(d, from + i), to + i, lanes);
-  if (i < n) StoreShortFloats(d, LoadUpTo(d, from + i, n - i), to + i, n - i);
-}
-
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // FUSELITE_SIMD_TARGET
