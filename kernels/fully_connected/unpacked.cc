@@ -48,11 +48,12 @@ Result<std::unique_ptr<Kernel>> BuildInt16Rows(const OpDescription& op, Isa isa)
       MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units));
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
   const size_t sums_bytes = AlignUp(shape.units * sizeof(int64_t));
+  const size_t scratch_bytes = sums_bytes + tail.row_bytes();
   return MakeKernel(
       internal::Join("fully_connected int16 unpacked ", SimdName(isa)),
       {.units = shape.rows,
        .grain = GrainFor(int64_t{shape.depth} * shape.units / 8),
-       .scratch_bytes = sums_bytes + tail.row_bytes()},
+       .scratch_bytes = scratch_bytes},
       [=, tail = std::move(tail), bytes = op.inputs[1].type == DataType::kInt8](
           const KernelArgs& args, int64_t begin, int64_t end) {
         auto* const sums = reinterpret_cast<int64_t*>(args.scratch);
