@@ -92,11 +92,6 @@ def soft_boxes(d, dtype):
     return outputs
 
 
-def shapes_together(d, dtype):
-    operands = [d.g.input((4,), dtype), d.g.input((3,), dtype)]
-    return d.g.op("BROADCAST_ARGS", operands, (4,))
-
-
 def other_bits(d, dtype):
     x = d.g.input(d.shape(), dtype)
     return d.g.op("BITCAST", [x], x.shape, "BitcastOptions", dtype={4: INT32, 2: INT16}[dtype.itemsize])
@@ -154,5 +149,4 @@ def rare_types():
     yield "STABLEHLO_GATHER", [FLOAT, INT8, INT32, INT64], rows_of
     yield "STABLEHLO_SCATTER", [FLOAT, INT8, INT32, INT64], scattered
     yield "NON_MAX_SUPPRESSION_V5", [FLOAT], soft_boxes
-    yield "BROADCAST_ARGS", [INT32, INT64], shapes_together
     yield "BITCAST", [FLOAT, HALF], other_bits
