@@ -18,7 +18,7 @@ using kernels::ProductProblem;
 using kernels::ReadableType;
 
 int64_t LargestBias(const TensorInfo& bias) {
-  constexpr int64_t kAtRunTime = 1 << 26;
+  constexpr int64_t kAtRunTime = 1 << 20;
   if (bias.absent()) return 0;
   if (!bias.constant()) return kAtRunTime;
   const kernels::ReadableConstant values(bias);
@@ -57,6 +57,11 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   }
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  const int64_t terms = d.parts.empty() ? 0 : d.group_in() * d.parts.front().window.taps();
+  if (terms < kTermsWorthPacking && op.has_input(inputs.bias) &&
+      !op.inputs[inputs.bias].constant()) {
+    return Unsupported(terms, " terms do not repay packing biases at each run");
+  }
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));

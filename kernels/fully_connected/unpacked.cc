@@ -27,9 +27,9 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
   if (!few_units && (shape->rows >= kRowsWorthPacking || HasConstants(op, 1, 2))) return false;
   const DataType weights = op.inputs[1].type;
   if (op.inputs[1].row_pitch != 0) return false;
-  if (type == DataType::kInt16) {
+  if (type == DataType::kInt16) {  // whose panels hold no biases
     const bool offset = op.inputs[1].quantization.zero_point() != 0;
-    return weights == type || (weights == DataType::kInt8 && !offset);
+    return !op.inputs[1].constant() && (weights == type || (weights == DataType::kInt8 && !offset));
   }
   const bool taken =
       type == DataType::kFloat32 || type == DataType::kInt8 || type == DataType::kUInt8;
