@@ -12,6 +12,7 @@
 
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/joined_rows.h"
+#include "kernels/elementwise/typed_functions-inl.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/short_floats-inl.h"
@@ -48,59 +49,18 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct AddShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return hn::Add(x, y);
-  }
-};
-struct SubShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return hn::Sub(x, y);
-  }
-};
-struct MulShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return hn::Mul(x, y);
-  }
-};
-struct DivShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
+struct DivOf {
+  template <class D, class V>
+  static HWY_INLINE V Vectors(D, V x, V y) {
     return hn::Div(x, y);
   }
 };
-struct SquaredDifferenceOfShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return hn::Mul(hn::Sub(x, y), hn::Sub(x, y));
-  }
-};
-struct MaximumOfShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return StdMax(y, x);
-  }
-};
-struct MinimumOfShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return StdMin(y, x);
-  }
-};
-
-struct FirstMaximumOfShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return StdMax(x, y);
-  }
-};
-struct FirstMinimumOfShort {
-  template <class V>
-  HWY_INLINE V operator()(V x, V y) const {
-    return StdMin(x, y);
+// Extremes prefer their first operand.
+template <class F>
+struct Exchanged {
+  template <class D, class V>
+  static HWY_INLINE V Vectors(D d, V x, V y) {
+    return F::Vectors(d, y, x);
   }
 };
 
@@ -118,7 +78,7 @@ void ShortRow(ShortFloatOperand x, ShortFloatOperand y, const ShortFloatRange& r
   const auto some = [&](int64_t i, int64_t count) HWY_ATTR {
     const auto u = x.stride ? LoadShortFloats(d, a + i, count) : x_alone;
     const auto v = y.stride ? LoadShortFloats(d, b + i, count) : y_alone;
-    const auto cut = StdMin(StdMax(F()(u, v), low), high);
+    const auto cut = StdMin(StdMax(F::Vectors(d, u, v), low), high);
     StoreShortFloats(d, cut, to + i, count);
   };
   int64_t i = 0;
@@ -155,15 +115,15 @@ void NarrowRow(const float* from, int64_t n, void* to) {
 template <class T>
 ShortFloatRow ShortRowOf(BinaryKind kind) {
   switch (kind) {
-    case BinaryKind::kAdd: return &ShortRow<T, AddShort>;
-    case BinaryKind::kSub: return &ShortRow<T, SubShort>;
-    case BinaryKind::kMul: return &ShortRow<T, MulShort>;
-    case BinaryKind::kDiv: return &ShortRow<T, DivShort>;
-    case BinaryKind::kSquaredDifference: return &ShortRow<T, SquaredDifferenceOfShort>;
-    case BinaryKind::kMaximum: return &ShortRow<T, MaximumOfShort>;
-    case BinaryKind::kMinimum: return &ShortRow<T, MinimumOfShort>;
-    case BinaryKind::kReverseMaximum: return &ShortRow<T, FirstMaximumOfShort>;
-    case BinaryKind::kReverseMinimum: return &ShortRow<T, FirstMinimumOfShort>;
+    case BinaryKind::kAdd: return &ShortRow<T, AddOf>;
+    case BinaryKind::kSub: return &ShortRow<T, SubOf>;
+    case BinaryKind::kMul: return &ShortRow<T, MulOf>;
+    case BinaryKind::kDiv: return &ShortRow<T, DivOf>;
+    case BinaryKind::kSquaredDifference: return &ShortRow<T, SquaredDifferenceOf>;
+    case BinaryKind::kMaximum: return &ShortRow<T, Exchanged<MaximumOf>>;
+    case BinaryKind::kMinimum: return &ShortRow<T, Exchanged<MinimumOf>>;
+    case BinaryKind::kReverseMaximum: return &ShortRow<T, MaximumOf>;
+    case BinaryKind::kReverseMinimum: return &ShortRow<T, MinimumOf>;
     default: return nullptr;
   }
 }
